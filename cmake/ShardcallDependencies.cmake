@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# Libraries that shardcall stands on. MPI and CUDA are optional and switch
+# themselves off where they are not found.
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(libzip REQUIRED)
+find_package(BLAS REQUIRED)
+find_package(Eigen3 REQUIRED NO_MODULE)
+if(SHARDCALL_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+if(SHARDCALL_BUILD_BENCHMARKS)
+  find_package(benchmark QUIET)
+endif()
+
+set(SHARDCALL_HAVE_MPI OFF)
+if(SHARDCALL_MPI)
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(MPI_CXX_FOUND)
+    set(SHARDCALL_HAVE_MPI ON)
+  endif()
+endif()
+message(STATUS "shardcall: MPI backend ${SHARDCALL_HAVE_MPI}")

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Functions that declare the rooms' libraries and their tests.
+
+# shardcall_library(<room> SOURCES ... DEPS ...) makes target shardcall_<room>,
+# alias shardcall::<room>. DEPS are public, so the link graph is the dependency
+# direction of the rooms.
+function(shardcall_library room)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  if(ARG_SOURCES)
+    add_library(shardcall_${room} STATIC ${ARG_SOURCES})
+    set(scope PUBLIC)
+    target_compile_options(shardcall_${room} PRIVATE -Wall -Wextra -Wno-sign-compare)
+    if(ARG_PRIVATE_DEPS)
+      target_link_libraries(shardcall_${room} PRIVATE ${ARG_PRIVATE_DEPS})
+    endif()
+  else()
+    add_library(shardcall_${room} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  add_library(shardcall::${room} ALIAS shardcall_${room})
+  target_include_directories(shardcall_${room} ${scope} ${CMAKE_SOURCE_DIR})
+  target_link_libraries(shardcall_${room} ${scope} ${ARG_DEPS})
+  if(SHARDCALL_SANITIZE)
+    target_compile_options(shardcall_${room} ${scope} -fsanitize=${SHARDCALL_SANITIZE} -fno-omit-frame-pointer)
+    target_link_options(shardcall_${room} ${scope} -fsanitize=${SHARDCALL_SANITIZE})
+  endif()
+endfunction()
+
+# shardcall_test(<name> SOURCES ... DEPS ...) makes a GoogleTest binary that
+# ctest runs as one test.
+function(shardcall_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-sign-compare)
+  target_compile_definitions(${name} PRIVATE SHARDCALL_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
