@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// How custom-call targets join the partitioner: a TargetRegistry holds, per
+// target (and optionally per backend_config), a rule at one of three levels:
+// batch dims, a rule string, or callbacks. Rules are compile-time facts; the
+// run-time handlers of the same targets stand in kernels' HandlerRegistry.
+//
+//   TargetRegistry targets;
+//   targets.RegisterRule("my_norm", {.rule = "... d, d -> ... d",
+//                                    .need_replication = {"d"}});
+//   targets.RegisterBatchPartitionable("row_solve", /*batch_dims=*/1);
+#ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_REGISTRY_H_
+#define SHARDCALL_PARTITIONER_CUSTOM_CALL_REGISTRY_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "partitioner/custom_call/partition_context.h"
+#include "partitioner/ir/module.h"
+#include "sharding/rule.h"
+
+namespace shardcall {
+
+enum class RuleLevel : uint8_t { kBatchDims, kRule, kCallbacks };
+absl::string_view RuleLevelName(RuleLevel level);  // "batch_dims", "rule", "callbacks"
+
+// The three callbacks. All get leaf shapes and shardings (tuples flattened).
+// Each may be null; then the call's operands and results take part only as
+// `partition` chooses, and propagation leaves them alone.
+struct PartitionerCallbacks {
+  // Backwards: a user wants result `index` sharded as `user`; returns what the
+  // result can be sharded as.
+  std::function<absl::StatusOr<const Sharding*>(const CustomCallView& call, int index,
+                                                const Sharding* user)>
+      propagate_user_sharding;
+  // Forwards: shardings of all results from those of all operands.
+  std::function<absl::StatusOr<std::vector<const Sharding*>>(
+      const CustomCallView& call, absl::Span<const Sharding* const> operands)>
+      infer_sharding_from_operands;
+  // Chooses final shardings and builds the local computation.
+  std::function<absl::Status(PartitionContext& context)> partition;
+  // Version of the callbacks' behaviour, part of cache keys.
+  int version = 1;
+};
+
+struct TargetRule {
+  std::string target;
+  std::string backend_config;  // empty: any; else keyed by (target, backend_config)
+  RuleLevel level = RuleLevel::kRule;
+  int batch_dims = 0;
+  RuleText text;
+  std::shared_ptr<const RuleTemplate> rule;
+  PartitionerCallbacks callbacks;
+  std::string source;          // "built in", "manifest FILE", "program"
+};
+
+class TargetRegistry {
+ public:
+  // Equal registrations pass; others of the same key are kAlreadyExists (E105)
+  // that shows both.
+  absl::Status RegisterRule(std::string target, RuleText text, std::string backend_config = "",
+                            std::string source = "program");
+  absl::Status RegisterBatchPartitionable(std::string target, int batch_dims,
+                                          std::string backend_config = "",
+                                          std::string source = "program");
+  absl::Status RegisterCustomCallPartitioner(std::string target, PartitionerCallbacks callbacks,
+                                             std::string backend_config = "",
+                                             std::string source = "program");
+
+  // The entry for (target, backend_config), else that for target alone; null if none.
+  const TargetRule* Find(absl::string_view target, absl::string_view backend_config) const;
+  std::vector<const TargetRule*> List() const;  // by target, then backend_config
+
+ private:
+  absl::Status Add(TargetRule rule);
+  absl::btree_map<std::pair<std::string, std::string>, TargetRule> rules_;
+};
+
+// rms_norm, rms_norm_bwd, flash_attention_fwd, flash_attention_bwd,
+// cublas_gemm, custom_relu.
+absl::Status RegisterBuiltinTargets(TargetRegistry& registry);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_REGISTRY_H_

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one table that gives every op its sharding rule; propagation and the
+// partitioner read the same rules, memoised by (opcode, attributes, shapes).
+//
+// Kinds, as the partitioner understands them:
+//   pass-through  the op runs on shards of this factor as it is
+//   reduction     likewise, and results that lack the factor are partial with
+//                 its op (a gather's trivially sliced operand dim is one, with
+//                 sum; a scatter's update dims are)
+//   permutation   data crosses shards (slice, pad, concatenate, reverse,
+//                 windows): propagation may pass it, a handler moves the data
+//   need-replication  must not be sharded
+#ifndef SHARDCALL_PARTITIONER_PROPAGATION_OP_RULES_H_
+#define SHARDCALL_PARTITIONER_PROPAGATION_OP_RULES_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "partitioner/custom_call/registry.h"
+#include "partitioner/propagation/program.h"
+#include "sharding/rule.h"
+
+namespace shardcall {
+
+struct RuleOptions {
+  const TargetRegistry* targets = nullptr;
+  std::vector<std::string> allow_replicate;  // targets that may be gathered; "all"
+};
+
+// What the partitioner does with an instruction.
+enum class OpClass : uint8_t {
+  kRule,         // a factor rule (rule() is never null)
+  kStructural,   // tuples, parameters, while, call, conditional, constants, tokens
+  kAnnotation,   // Program::annotation says which
+  kCallbacks,    // a custom call with three callbacks
+  kManualOnly,   // partition-id and collectives: copied, legal in manual regions
+  kMissing,      // custom call without a rule: E101 if anything sharded meets it
+};
+
+class RuleTable {
+ public:
+  RuleTable(const Program& program, RuleOptions options);
+  ~RuleTable();
+
+  OpClass op_class(InstrId i);
+  // The rule of an instruction, memoised; null where the class has none. The
+  // rule's operands and results are flat leaves. Errors of a user's rule (E110,
+  // E111, with the instruction) are kept and given by status().
+  const ShardingRule* rule(InstrId i);
+  // The registration behind a custom call; null if none.
+  const TargetRule* target(InstrId i);
+  const absl::Status& status() const;
+  bool MayReplicate(absl::string_view target) const;
+  int64_t hits() const;
+  int64_t misses() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_PROPAGATION_OP_RULES_H_

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sharding propagation over factor rules, forwards and backwards: what each
+// leaf's sharding shall be, and where that came from.
+#ifndef SHARDCALL_PARTITIONER_PROPAGATION_PROPAGATION_H_
+#define SHARDCALL_PARTITIONER_PROPAGATION_PROPAGATION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "partitioner/custom_call/registry.h"
+#include "partitioner/propagation/op_rules.h"
+#include "partitioner/propagation/program.h"
+
+namespace shardcall {
+
+// Where the sharding of a canonical leaf came from: a constraint (from is
+// invalid), or another leaf through instruction `via`. The last step of the
+// leaf that brought the most axes; follow `from` back to the origin.
+struct Provenance {
+  LeafId from;
+  InstrId via;
+  bool constraint = false;
+};
+
+struct PropagationResult {
+  // By leaf; leaves of one canonical leaf hold the same pointer. Never null for
+  // arrays; null for tokens and empty tuples. Its manual axes are those in
+  // force at the leaf's instruction.
+  std::vector<const Sharding*> sharding;
+  std::vector<Provenance> provenance;
+  // E.g. "argument 0 -> %dot.3 operand 0 -> result".
+  std::string Explain(const Program& program, LeafId leaf) const;
+};
+
+struct PropagationOptions {
+  bool propagate = true;  // false: what is unannotated is replicated
+};
+
+absl::StatusOr<PropagationResult> Propagate(const Program& program, RuleTable& rules,
+                                            const PropagationOptions& options);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_PROPAGATION_PROPAGATION_H_
