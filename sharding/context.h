@@ -68,6 +68,7 @@ class Context {
                                 absl::Span<const bool> dynamic);
   const Shape* MakeScalar(ElementType type) { return MakeArray(type, {}); }
   const Shape* MakeTuple(absl::Span<const Shape* const> elements);
+  const Shape* MakeBuffer(const Shape* element);  // `b(f32[4])`; tuple()[0] is the element
   const Shape* MakeToken();
   const Shape* MakeOpaque();
   // Same layout (minor to major, suffix), other dims of the same rank.

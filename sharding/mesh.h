@@ -26,6 +26,9 @@
 
 namespace shardcall {
 
+// Device ids and axis sizes stay below this.
+inline constexpr int64_t kMaxDevices = (int64_t{1} << 31) - 1;
+
 // Maps positions to logical device ids: the iota expression [reshape]T(perm),
 // or an explicit list. Iota lists are always recognised, so a list here has no
 // iota form; equal orders compare equal.
@@ -153,7 +156,7 @@ AxisList Complement(const BaseMesh& mesh, absl::Span<const AxisRef> used);
 // Groups of positions that differ only along `axes`, in the order of `axes`
 // (major to minor); groups ordered by their smallest position's coordinates on
 // the other axes. As an iota expression where the device order is iota:
-// [groups, group_size]<=[reshape]T(perm).
+// [groups, group_size]<=[reshape]T(perm); `perm` is empty without a transposition.
 struct IotaGroups {
   int64_t num_groups = 1, group_size = 1;
   std::vector<int64_t> reshape, perm;

@@ -22,11 +22,11 @@ namespace shardcall {
 struct Diagnostic {
   std::string code;      // "E101"; required
   std::string message;   // one sentence without a final period; required
-  std::string where;     // file:line:column, or the instruction's name
-  std::string expected;
-  std::string found;
-  std::string fix;       // what the user can do, one sentence
-  std::string excerpt;   // source line and caret, printed on lines of their own
+  std::string where = {};     // file:line:column, or the instruction's name
+  std::string expected = {};
+  std::string found = {};
+  std::string fix = {};       // what the user can do, one sentence
+  std::string excerpt = {};   // source line and caret, printed on lines of their own
 };
 
 std::string FormatDiagnostic(const Diagnostic& d);

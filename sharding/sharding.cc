@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharding/sharding.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "sharding/axis_names.h"
+#include "sharding/intern_table.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+// Merges neighbours in place; allocates nothing.
+void MergeInPlace(AxisList* axes) {
+  size_t kept = 0;
+  for (size_t i = 0; i < axes->size(); ++i) {
+    const AxisRef a = (*axes)[i];
+    if (a.size == 1) continue;
+    if (kept > 0 && (*axes)[kept - 1].axis == a.axis &&
+        (*axes)[kept - 1].pre_size * (*axes)[kept - 1].size == a.pre_size) {
+      (*axes)[kept - 1].size *= a.size;
+    } else {
+      (*axes)[kept++] = a;
+    }
+  }
+  axes->resize(kept);
+}
+
+bool IsMerged(absl::Span<const AxisRef> axes) {
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].size == 1) return false;
+    if (i > 0 && axes[i - 1].axis == axes[i].axis &&
+        axes[i - 1].pre_size * axes[i - 1].size == axes[i].pre_size) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void SortAndMerge(AxisList* axes) {
+  if (axes->size() > 1) std::sort(axes->begin(), axes->end());
+  MergeInPlace(axes);
+}
+
+uint64_t HashAxes(uint64_t h, absl::Span<const AxisRef> axes) {
+  for (const AxisRef& a : axes) {
+    h = MixHash(h, (static_cast<uint64_t>(a.axis) << 48) ^
+                       (static_cast<uint64_t>(a.pre_size) << 24) ^ a.size);
+  }
+  return MixHash(h, axes.size());
+}
+
+}  // namespace
+
+absl::string_view PartialOpName(PartialOp op) {
+  switch (op) {
+    case PartialOp::kSum: return "add";
+    case PartialOp::kMax: return "max";
+    case PartialOp::kMin: return "min";
+    case PartialOp::kProduct: return "mul";
+    case PartialOp::kAnd: return "and";
+    case PartialOp::kOr: return "or";
+    case PartialOp::kXor: return "xor";
+  }
+  return "add";
+}
+
+class ShardingInterner {
+ public:
+  const Sharding* Intern(Arena& arena, const ShardingBuilder& b) {
+    uint64_t hash = reinterpret_cast<uintptr_t>(b.mesh);
+    for (const AxisList& d : b.dims) hash = HashAxes(hash, d);
+    if (!b.partial.empty()) {
+      hash = HashAxes(MixHash(hash, 100 + static_cast<int>(b.partial_op)), b.partial);
+    }
+    if (!b.manual.empty()) hash = HashAxes(MixHash(hash, 200), b.manual);
+    hash = FinishHash(MixHash(hash, b.maximal_device + (b.dims.size() << 40)));
+    const Sharding* found = table_.Find(hash, [&](const Sharding& s) {
+      if (s.mesh_ != b.mesh || s.dims_.size() != b.dims.size() ||
+          s.maximal_device_ != b.maximal_device || s.partial_op_ != b.partial_op ||
+          s.partial_ != absl::MakeConstSpan(b.partial) ||
+          s.manual_ != absl::MakeConstSpan(b.manual)) {
+        return false;
+      }
+      for (size_t i = 0; i < b.dims.size(); ++i) {
+        if (s.dims_[i] != absl::MakeConstSpan(b.dims[i])) return false;
+      }
+      return true;
+    });
+    return found != nullptr ? found : Make(arena, b, hash);
+  }
+
+ private:
+  const Sharding* Make(Arena& arena, const ShardingBuilder& b, uint64_t hash) {
+    Sharding* s = arena.New<Sharding>();
+    s->mesh_ = b.mesh;
+    AxisList used;
+    auto use = [&](absl::Span<const AxisRef> axes) {
+      for (const AxisRef& a : axes) {
+        SHARDCALL_CHECK(!Overlaps(used, absl::MakeConstSpan(&a, 1)));
+        used.push_back(a);
+      }
+    };
+    std::vector<absl::Span<const AxisRef>> dims;
+    for (const AxisList& d : b.dims) {
+      dims.push_back(arena.Copy(absl::MakeConstSpan(d)));
+      use(d);
+    }
+    use(b.partial);
+    use(b.manual);
+    SortAndMerge(&used);
+    s->dims_ = arena.Copy(absl::MakeConstSpan(dims));
+    s->partial_ = arena.Copy(absl::MakeConstSpan(b.partial));
+    s->manual_ = arena.Copy(absl::MakeConstSpan(b.manual));
+    s->used_ = arena.Copy(absl::MakeConstSpan(used));
+    s->partial_op_ = b.partial_op;
+    s->maximal_device_ = b.maximal_device;
+    table_.Insert(hash, s);
+    return s;
+  }
+  InternTable<Sharding> table_;
+};
+
+bool Sharding::HasShardedDim() const {
+  for (const auto& d : dims_) {
+    if (!d.empty()) return true;
+  }
+  return false;
+}
+
+std::string Sharding::ToString() const {
+  if (is_maximal()) return absl::StrCat("{maximal device=", maximal_device_, "}");
+  std::string out = "[";
+  for (int i = 0; i < rank(); ++i) {
+    absl::StrAppend(&out, i > 0 ? ", {" : "{", AxisRefsText(NameAxes(*mesh_, dims_[i])), "}");
+  }
+  out += "]";
+  if (!partial_.empty()) {
+    absl::StrAppend(&out, " partial=", PartialOpName(partial_op_), "{",
+                    AxisRefsText(NameAxes(*mesh_, partial_)), "}");
+  }
+  if (!manual_.empty()) {
+    absl::StrAppend(&out, " manual={", AxisRefsText(NameAxes(*mesh_, manual_)), "}");
+  }
+  return out;
+}
+
+ShardingBuilder::ShardingBuilder(const Sharding& s)
+    : mesh(s.mesh()), dims(s.rank()), partial_op(s.partial_op()),
+      maximal_device(s.maximal_device()) {
+  for (int i = 0; i < s.rank(); ++i) dims[i].assign(s.dim(i).begin(), s.dim(i).end());
+  partial.assign(s.partial().begin(), s.partial().end());
+  manual.assign(s.manual().begin(), s.manual().end());
+}
+
+const Sharding* ShardingBuilder::Intern(Context& context) const {
+  // The engine hands in canonical lists nearly always; a copy is for the rest.
+  bool is_canonical = maximal_device < 0 && IsMerged(partial) && IsMerged(manual) &&
+                      std::is_sorted(partial.begin(), partial.end()) &&
+                      std::is_sorted(manual.begin(), manual.end()) &&
+                      (!partial.empty() || partial_op == PartialOp::kSum);
+  for (const AxisList& d : dims) is_canonical = is_canonical && IsMerged(d);
+  if (is_canonical) return context.Get<ShardingInterner>().Intern(context.arena(), *this);
+  ShardingBuilder canonical = *this;
+  if (maximal_device >= 0) {
+    for (AxisList& d : canonical.dims) d.clear();
+    canonical.partial.clear();
+  }
+  for (AxisList& d : canonical.dims) MergeInPlace(&d);
+  SortAndMerge(&canonical.partial);
+  SortAndMerge(&canonical.manual);
+  if (canonical.partial.empty()) canonical.partial_op = PartialOp::kSum;
+  return context.Get<ShardingInterner>().Intern(context.arena(), canonical);
+}
+
+const Sharding* ReplicatedSharding(Context& context, const BaseMesh* mesh, int rank,
+                                   absl::Span<const AxisRef> manual) {
+  ShardingBuilder b(mesh, rank);
+  b.manual.assign(manual.begin(), manual.end());
+  return b.Intern(context);
+}
+
+namespace {
+struct BaseMeshes {
+  std::vector<std::unique_ptr<BaseMesh>> meshes;  // a handful per module
+};
+}  // namespace
+
+BaseMesh* InternBaseMesh(Context& context, std::vector<int64_t> sizes, DeviceOrder order) {
+  BaseMeshes& all = context.Get<BaseMeshes>();
+  for (const auto& mesh : all.meshes) {
+    if (mesh->num_axes() != static_cast<int>(sizes.size()) || !(mesh->order() == order)) continue;
+    bool equal = true;
+    for (size_t k = 0; k < sizes.size(); ++k) equal = equal && mesh->axis_size(k) == sizes[k];
+    if (equal) return mesh.get();
+  }
+  all.meshes.push_back(std::make_unique<BaseMesh>(std::move(sizes), std::move(order)));
+  return all.meshes.back().get();
+}
+
+bool ShardingConstraint::IsFullyClosed() const {
+  if (unknown) return false;
+  return std::none_of(dims.begin(), dims.end(), [](const Dim& d) { return d.open; });
+}
+
+}  // namespace shardcall

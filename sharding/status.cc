@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharding/status.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace shardcall {
+
+std::string FormatDiagnostic(const Diagnostic& d) {
+  std::string out = absl::StrCat(d.code, " ", d.message);
+  if (!d.where.empty()) absl::StrAppend(&out, " at ", d.where);
+  if (!d.expected.empty() && !d.found.empty()) {
+    absl::StrAppend(&out, ": expected ", d.expected, ", found ", d.found);
+  } else if (!d.expected.empty()) {
+    absl::StrAppend(&out, ": expected ", d.expected);
+  } else if (!d.found.empty()) {
+    absl::StrAppend(&out, ": found ", d.found);
+  }
+  if (!d.fix.empty()) absl::StrAppend(&out, ". Fix: ", d.fix);
+  if (!d.excerpt.empty()) absl::StrAppend(&out, "\n", d.excerpt);
+  return out;
+}
+
+absl::Status ToStatus(const Diagnostic& d, absl::StatusCode code) {
+  return absl::Status(code, FormatDiagnostic(d));
+}
+
+absl::string_view DiagnosticCode(const absl::Status& status) {
+  const absl::string_view text = status.message();
+  if (text.size() < 4 || (text[0] != 'E' && text[0] != 'W')) return {};
+  size_t end = 1;
+  while (end < text.size() && absl::ascii_isdigit(text[end])) ++end;
+  if (end < 4 || (end < text.size() && text[end] != ' ')) return {};
+  return text.substr(0, end);
+}
+
+}  // namespace shardcall
