@@ -111,6 +111,7 @@ struct ReduceAttrs : AttrBase<AttrKind::kReduce> {
 };
 struct Window {  // one entry per dimension each, defaults filled in
   Ints size, stride, pad_low, pad_high, lhs_dilate, rhs_dilate, reversal;
+  SHARDCALL_ATTR_FIELDS(size, stride, pad_low, pad_high, lhs_dilate, rhs_dilate, reversal)
 };
 struct ReduceWindowAttrs : AttrBase<AttrKind::kReduceWindow> {
   Window window;
@@ -281,6 +282,7 @@ struct ReplicaGroups {
   int64_t num_groups = 0, group_size = 0;
   Ints reshape, perm;  // perm empty: identity
   Text mesh_text;      // kMesh: as written
+  SHARDCALL_ATTR_FIELDS(form, lists, num_groups, group_size, reshape, perm, mesh_text)
 };
 // all-gather, all-reduce, reduce-scatter, all-to-all, ragged-all-to-all,
 // collective-broadcast, and the -start forms of the first two
@@ -310,7 +312,8 @@ struct AsyncAttrs : AttrBase<AttrKind::kAsync> {
   SHARDCALL_ATTR_FIELDS(calls, execution_thread, aliasing, sugar)
 };
 
-// The interned record equal to `value`; spans and text are copied.
+// The interned record equal to `value`; spans and text are copied. Defined for
+// every struct above; a hit allocates nothing.
 template <typename T>
 const T* InternAttributes(Context& context, const T& value);
 const Attributes* NoAttributes();

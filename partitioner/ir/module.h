@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "partitioner/ir/attributes.h"
@@ -139,6 +140,8 @@ class Module {
   }
   RareAttributes& mutable_rare(InstrId id);
 
+  // Room for that many more instructions and operands; saves reallocation.
+  void Reserve(size_t instructions, size_t operands);
   CompId AddComputation(absl::string_view name);
   // Appends to the computation; a parameter also enters `parameters`. The first
   // form copies every field but operands, computation and extra from `proto`.
