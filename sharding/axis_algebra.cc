@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Axis parts as intervals: a part of axis k takes the factors between pre_size
-// and pre_size * size of the axis. Cuts that do not divide each other (3 and 2
-// in an axis of 6) have no common pieces; such parts count as overlapping.
+// and pre_size * size of the axis. Two parts are apart where one ends before the
+// other begins and the cuts divide each other; parts with other cuts (3 and 2
+// in an axis of 6) cannot stand side by side and count as overlapping.
 #include <algorithm>
 #include <numeric>
 
@@ -33,13 +34,28 @@ struct Common {
   AxisList rest_of_b;
 };
 
+// Takes the next part if `current` is used up, with all that continues it.
+void Fetch(absl::Span<const AxisRef> axes, size_t* next, AxisRef* current) {
+  while (*next < axes.size()) {
+    const AxisRef& a = axes[*next];
+    if (current->size == 1) {
+      *current = a;
+    } else if (a.size != 1 && (a.axis != current->axis || Begin(a) != End(*current))) {
+      return;
+    } else {
+      current->size *= a.size;
+    }
+    ++*next;
+  }
+}
+
 Common MatchPrefix(absl::Span<const AxisRef> a, absl::Span<const AxisRef> b) {
   Common out;
   size_t i = 0, j = 0;
   AxisRef x{}, y{};  // what is left of a[i] and b[j]; size 1: take the next
   while (true) {
-    while (x.size == 1 && i < a.size()) x = a[i++];
-    while (y.size == 1 && j < b.size()) y = b[j++];
+    Fetch(a, &i, &x);
+    Fetch(b, &j, &y);
     if (x.size == 1 || y.size == 1 || x.axis != y.axis || x.pre_size != y.pre_size) break;
     const uint32_t common = std::gcd(x.size, y.size);
     if (common == 1) break;
@@ -64,7 +80,8 @@ int64_t AxesSize(absl::Span<const AxisRef> axes) {
 }
 
 bool Overlaps(AxisRef a, AxisRef b) {
-  return a.axis == b.axis && std::max(Begin(a), Begin(b)) < std::min(End(a), End(b));
+  if (a.axis != b.axis || a.size == 1 || b.size == 1) return false;
+  return Begin(b) % End(a) != 0 && Begin(a) % End(b) != 0;
 }
 
 bool Overlaps(absl::Span<const AxisRef> a, absl::Span<const AxisRef> b) {

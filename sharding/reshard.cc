@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharding/reshard.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "sharding/reshard_search.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+
+absl::string_view MoveKindName(MoveKind kind) {
+  switch (kind) {
+    case MoveKind::kSlice: return "slice";
+    case MoveKind::kAllGather: return "all-gather";
+    case MoveKind::kAllToAll: return "all-to-all";
+    case MoveKind::kReduceScatter: return "reduce-scatter";
+    case MoveKind::kAllReduce: return "all-reduce";
+    case MoveKind::kPermute: return "collective-permute";
+    case MoveKind::kDropPartial: return "drop-partial";
+  }
+  return "?";
+}
+
+namespace {
+
+struct PlanKey {
+  const Shape* shape;
+  const Sharding* from;
+  const Sharding* to;
+  friend bool operator==(const PlanKey&, const PlanKey&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const PlanKey& k) {
+    return H::combine(std::move(h), k.shape, k.from, k.to);
+  }
+};
+
+struct PlanCache {
+  absl::flat_hash_map<PlanKey, std::unique_ptr<ReshardPlan>> plans;
+};
+
+int64_t LocalBytes(const Shape* global, const Sharding* s) {
+  int64_t n = ElementTypeBytes(global->element_type());
+  for (int d = 0; d < global->rank(); ++d) n *= CeilDiv(global->dim(d), s->num_shards(d));
+  return n;
+}
+
+bool SameCounts(const Sharding* a, const Sharding* b) {
+  for (int d = 0; d < a->rank(); ++d) {
+    if (a->num_shards(d) != b->num_shards(d)) return false;
+  }
+  return true;
+}
+
+// Between base meshes: one permute where the shard counts agree, else through
+// full replication.
+void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* from,
+                      const Sharding* to, ReshardPlan* plan) {
+  const Sharding* current = from;
+  if (!current->partial().empty()) {
+    ShardingBuilder whole(*current);
+    whole.partial.clear();
+    Move move{MoveKind::kAllReduce, AxisList(current->partial().begin(), current->partial().end())};
+    move.before = current;
+    move.after = whole.Intern(context);
+    const double g = AxesSize(move.axes);
+    move.bytes = 2.0 * LocalBytes(global, current) * (g - 1) / g;
+    plan->moves.push_back(move);
+    current = move.after;
+  }
+  if (current->HasShardedDim() && to->HasShardedDim() && SameCounts(current, to) &&
+      to->partial().empty()) {
+    Move move{MoveKind::kPermute, {}};
+    move.before = current;
+    move.after = to;
+    move.bytes = LocalBytes(global, current);
+    plan->moves.push_back(move);
+    return;
+  }
+  const Sharding* whole = ReplicatedSharding(context, from->mesh(), from->rank(), from->manual());
+  SearchReshard(context, global, current, whole, &plan->moves);
+  const Sharding* whole_to = ReplicatedSharding(context, to->mesh(), to->rank(), to->manual());
+  SearchReshard(context, global, whole_to, to, &plan->moves);
+}
+
+// Bytes a device needs and does not hold, at the least. Shards are intervals
+// whose sizes bound the overlap from above by the smaller of the two.
+double LowerBound(const Shape* global, const Sharding* from, const Sharding* to) {
+  double need = ElementTypeBytes(global->element_type()), held = need;
+  for (int d = 0; d < global->rank(); ++d) {
+    const double have = CeilDiv(global->dim(d), from->num_shards(d));
+    const double want = CeilDiv(global->dim(d), to->num_shards(d));
+    need *= want;
+    held *= std::min(have, want);
+  }
+  return std::max(0.0, need - held);
+}
+
+}  // namespace
+
+const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Sharding* from,
+                               const Sharding* to) {
+  auto& slot = context.Get<PlanCache>().plans[PlanKey{global->bare(), from, to}];
+  if (slot) return *slot;
+  SHARDCALL_CHECK(from->rank() == global->rank() && to->rank() == global->rank());
+  auto plan = std::make_unique<ReshardPlan>();
+  if (from != to) {
+    if (from->mesh() == to->mesh()) {
+      SearchReshard(context, global, from, to, &plan->moves);
+    } else {
+      PlanAcrossMeshes(context, global, from, to, plan.get());
+    }
+  }
+  plan->lower_bound = from == to ? 0 : LowerBound(global, from, to);
+  for (const Move& m : plan->moves) {
+    plan->bytes += m.bytes;
+    plan->peak_bytes =
+        std::max(plan->peak_bytes, LocalBytes(global, m.before) + LocalBytes(global, m.after));
+  }
+  // `slot` may have moved: the search interns into other tables only, but a
+  // rehash of this one would need a nested call, which there is none of.
+  slot = std::move(plan);
+  return *slot;
+}
+
+std::string DescribePlan(const ReshardPlan& plan) {
+  std::string out;
+  for (const Move& m : plan.moves) {
+    absl::StrAppend(&out, MoveKindName(m.kind));
+    if (m.dim >= 0) absl::StrAppend(&out, " dim ", m.dim);
+    if (m.dim2 >= 0) absl::StrAppend(&out, " to dim ", m.dim2);
+    if (!m.axes.empty()) {
+      absl::StrAppend(&out, " over {");
+      for (size_t i = 0; i < m.axes.size(); ++i) {
+        absl::StrAppend(&out, i ? ", " : "", m.before->mesh()->AxisName(m.axes[i]));
+      }
+      absl::StrAppend(&out, "}");
+    }
+    absl::StrAppend(&out, ": ", absl::StrFormat("%.0f bytes\n", m.bytes));
+  }
+  return out;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "sharding/sharding.h"
+
+namespace {
+long allocations = 0;
+}  // namespace
+
+void* operator new(size_t size) {
+  ++allocations;
+  void* p = std::malloc(size);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
+
+namespace shardcall {
+namespace {
+
+TEST(ShardingInternTest, EqualPlacementIsOnePointer) {
+  Context c;
+  BaseMesh* mesh = InternBaseMesh(c, {4, 2}, DeviceOrder::Identity(8));
+  EXPECT_EQ(mesh, InternBaseMesh(c, {4, 2}, DeviceOrder::Identity(8)));
+  EXPECT_NE(mesh, InternBaseMesh(c, {2, 4}, DeviceOrder::Identity(8)));
+  EXPECT_NE(mesh, InternBaseMesh(c, {4, 2}, *DeviceOrder::Iota({4, 2}, {1, 0})));
+
+  ShardingBuilder whole(mesh, 2), halves(mesh, 2), swapped(mesh, 2);
+  whole.dims[0] = {{0, 1, 4}};
+  halves.dims[0] = {{0, 1, 2}, {0, 2, 2}, {1, 1, 1}};
+  swapped.dims[0] = {{0, 2, 2}, {0, 1, 2}};
+  EXPECT_EQ(whole.Intern(c), halves.Intern(c));
+  EXPECT_NE(whole.Intern(c), swapped.Intern(c));
+  EXPECT_EQ(ShardingBuilder(*whole.Intern(c)).Intern(c), whole.Intern(c));
+
+  // Partial and manual axes are sets: their order says nothing.
+  ShardingBuilder p(mesh, 1), q(mesh, 1);
+  p.partial = {{0, 1, 4}, {1, 1, 2}};
+  q.partial = {{1, 1, 2}, {0, 2, 2}, {0, 1, 2}};
+  EXPECT_EQ(p.Intern(c), q.Intern(c));
+  q.partial_op = PartialOp::kMax;
+  EXPECT_NE(p.Intern(c), q.Intern(c));
+  // The op of no partial axes says nothing.
+  p.partial.clear();
+  q.partial.clear();
+  EXPECT_EQ(p.Intern(c), q.Intern(c));
+  EXPECT_EQ(p.Intern(c), ReplicatedSharding(c, mesh, 1));
+  EXPECT_TRUE(p.Intern(c)->IsReplicated());
+  EXPECT_NE(ReplicatedSharding(c, mesh, 1, {{0, 1, 4}}), ReplicatedSharding(c, mesh, 1));
+}
+
+TEST(ShardingInternTest, UsedAxesAreTheSortedUnion) {
+  Context c;
+  BaseMesh* mesh = InternBaseMesh(c, {4, 2, 2}, DeviceOrder::Identity(16));
+  ShardingBuilder b(mesh, 2);
+  b.dims[0] = {{1, 1, 2}};
+  b.dims[1] = {{0, 2, 2}};
+  b.partial = {{0, 1, 2}};
+  b.manual = {{2, 1, 2}};
+  const Sharding* s = b.Intern(c);
+  EXPECT_EQ(s->used(), absl::MakeConstSpan({AxisRef{0, 1, 4}, {1, 1, 2}, {2, 1, 2}}));
+  EXPECT_EQ(s->num_shards(0), 2);
+  EXPECT_FALSE(s->IsReplicated());
+  EXPECT_EQ(s->ToString(),
+            "[{\"x1\"}, {\"x0\":(2)2}] partial=add{\"x0\":(1)2} manual={\"x2\"}");
+}
+
+TEST(ShardingInternTest, MaximalShardingsHaveNoAxes) {
+  Context c;
+  BaseMesh* mesh = InternBaseMesh(c, {4}, DeviceOrder::Identity(4));
+  ShardingBuilder b(mesh, 1);
+  b.maximal_device = 3;
+  const Sharding* s = b.Intern(c);
+  EXPECT_TRUE(s->is_maximal());
+  EXPECT_FALSE(s->IsReplicated());
+  EXPECT_EQ(s->ToString(), "{maximal device=3}");
+}
+
+TEST(ShardingInternTest, AHitAllocatesNothing) {
+  Context c;
+  BaseMesh* mesh = InternBaseMesh(c, {4, 2, 2}, DeviceOrder::Identity(16));
+  const Shape* shape = c.MakeArray(ElementType::kF32, {16, 32, 8}, {2, 1, 0});
+  ShardingBuilder b(mesh, 3);
+  b.dims[0] = {{0, 1, 2}};
+  b.dims[2] = {{1, 1, 2}, {2, 1, 2}};
+  b.partial = {{0, 2, 2}};
+  const Sharding* s = b.Intern(c);
+  const LocalState* state = CanonicalState(c, s, shape);
+  const Shape* local = LocalShape(c, shape, s);
+  const long before = allocations;
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(b.Intern(c), s);
+    ASSERT_EQ(CanonicalState(c, s, shape), state);
+    ASSERT_EQ(LocalShape(c, shape, s), local);
+    ASSERT_EQ(c.MakeArray(ElementType::kF32, {16, 32, 8}, {2, 1, 0}), shape);
+  }
+  EXPECT_EQ(allocations, before);
+}
+
+}  // namespace
+}  // namespace shardcall
