@@ -4,6 +4,10 @@
 // a context, and fills its results. Handlers live in a HandlerRegistry, a
 // value that is passed around; rules (compile time) live in a registry of the
 // partitioner, joined by the target's name.
+//
+// A handler may be called on several devices' threads at once. It writes every
+// element of every result, reads no result before it wrote it, and reports what
+// is wrong with its operands or attributes as a Status, never by a throw.
 #ifndef SHARDCALL_KERNELS_FFI_HANDLER_H_
 #define SHARDCALL_KERNELS_FFI_HANDLER_H_
 
@@ -18,14 +22,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "absl/types/variant.h"
 #include "collectives/communicator.h"
+#include "kernels/ffi/attributes.h"
 #include "sharding/element_type.h"
 
 namespace shardcall {
 
 // A dense buffer in row-major order of `dims`. Not owned. Tokens have rank 0
-// and null data.
+// and null data. Types narrower than a byte take one byte an element.
 struct BufferView {
   ElementType type = ElementType::kInvalid;
   std::vector<int64_t> dims;
@@ -33,51 +37,22 @@ struct BufferView {
 
   int64_t num_elements() const;
   int64_t byte_size() const { return num_elements() * ElementTypeBytes(type); }
-};
-
-// An attribute of a typed-FFI call's backend_config, `{a = 1 : i64, s = "x"}`.
-struct AttributeArray {
-  ElementType type;
-  std::vector<int64_t> ints;     // for integer and pred types
-  std::vector<double> floats;    // for float types
-};
-struct AttributeScalar {
-  ElementType type;
-  int64_t i = 0;                 // integers and pred; u64 by its bits
-  double f = 0;                  // floats
-};
-struct Attribute {
-  absl::variant<AttributeScalar, AttributeArray, std::string, std::vector<std::pair<std::string, Attribute>>> value;
-};
-
-// Attributes by name, parsed from the MLIR dictionary text of an API-4 call.
-class AttributeMapView {
- public:
-  // The map of `{...}`; an empty text gives an empty map. Errors: E131 with the
-  // place in the text.
-  static absl::StatusOr<AttributeMapView> Parse(absl::string_view text);
-
-  const Attribute* Find(absl::string_view name) const;
-  // With a default if absent; an error if of another kind.
-  absl::StatusOr<int64_t> GetInt(absl::string_view name, int64_t fallback) const;
-  absl::StatusOr<double> GetFloat(absl::string_view name, double fallback) const;
-  absl::StatusOr<bool> GetBool(absl::string_view name, bool fallback) const;
-  absl::StatusOr<std::string> GetString(absl::string_view name, absl::string_view fallback) const;
-  const std::vector<std::pair<std::string, Attribute>>& entries() const { return entries_; }
-
- private:
-  std::vector<std::pair<std::string, Attribute>> entries_;  // sorted by name
+  int rank() const { return static_cast<int>(dims.size()); }
+  std::string ToString() const;  // "f32[4,8]"
 };
 
 // What a handler sees of its device.
 struct HandlerContext {
   absl::string_view target;
   absl::string_view instruction;          // name, for messages
-  const AttributeMapView* attributes = nullptr;
+  const AttributeMapView* attributes = nullptr;  // null: there are none
   absl::string_view backend_config;       // as the text has it
   int device_ordinal = 0;                 // partition id
   int num_devices = 1;
   Communicator* communicator = nullptr;   // null when run on one device
+
+  // Never null.
+  const AttributeMapView& attribute_map() const;
 };
 
 using HostHandler = std::function<absl::Status(
@@ -95,9 +70,12 @@ struct HandlerEntry {
 
 class HandlerRegistry {
  public:
-  // kAlreadyExists if the target stands there for that platform.
+  // kAlreadyExists (E141) if the target stands there for that platform;
+  // kInvalidArgument (E141) for an entry without name, platform or handler.
   absl::Status Register(HandlerEntry entry);
-  // E140 with near names if there is none.
+  // E140 if there is none: it says for which platforms the target is
+  // registered, and what names are near. The pointer stays valid as long as the
+  // registry lives where it is.
   absl::StatusOr<const HandlerEntry*> Find(absl::string_view target,
                                            absl::string_view platform) const;
   std::vector<const HandlerEntry*> List() const;  // by target, then platform

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/builtin.h"
+
+#include "kernels/host/kernels.h"
+
+namespace shardcall {
+
+absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry) {
+  absl::Status status;
+  auto add = [&](absl::string_view target, HostHandler handler) {
+    HandlerEntry entry;
+    entry.target = std::string(target);
+    entry.source = "built in";
+    entry.host = std::move(handler);
+    status.Update(registry.Register(std::move(entry)));
+  };
+  add("cublas_gemm", CublasGemm);
+  add("custom_relu", CustomRelu);
+  add("flash_attention_bwd", FlashAttentionBwd);
+  add("flash_attention_fwd", FlashAttentionFwd);
+  add("rms_norm", RmsNorm);
+  add("rms_norm_bwd", RmsNormBwd);
+  return status;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shipped targets, registered by an explicit call.
+#ifndef SHARDCALL_KERNELS_BUILTIN_H_
+#define SHARDCALL_KERNELS_BUILTIN_H_
+
+#include "absl/status/status.h"
+#include "kernels/ffi/handler.h"
+
+namespace shardcall {
+
+// Registers every handler of kernels/host/kernels.h for platform Host. Fails
+// only if one of the names is taken; the others are registered all the same.
+absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_BUILTIN_H_

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reader of MLIR dictionary text behind AttributeMapView::Parse.
+#ifndef SHARDCALL_KERNELS_FFI_ATTRIBUTE_PARSER_H_
+#define SHARDCALL_KERNELS_FFI_ATTRIBUTE_PARSER_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/ffi/attributes.h"
+
+namespace shardcall {
+
+absl::StatusOr<Attribute::Dictionary> ParseAttributeDictionary(absl::string_view text);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_FFI_ATTRIBUTE_PARSER_H_

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes of a typed-FFI call (API version 4), read from the MLIR dictionary
+// that stands in its backend_config:
+//   {causal = true, window = -1 : i64, scale = 1.000000e-01 : f32,
+//    block = dense<128> : tensor<2xi64>, layout = "bshd", more = {a = 1 : i64}}
+// As in the typed FFI, an element of a tensor or array attribute loses its
+// shape: the values are a flat list in row-major order.
+#ifndef SHARDCALL_KERNELS_FFI_ATTRIBUTES_H_
+#define SHARDCALL_KERNELS_FFI_ATTRIBUTES_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "absl/types/variant.h"
+#include "sharding/element_type.h"
+
+namespace shardcall {
+
+struct AttributeArray {
+  ElementType type = ElementType::kInvalid;
+  std::vector<int64_t> ints;   // for integer and pred types; u64 by their bits
+  std::vector<double> floats;  // for float types
+};
+
+struct AttributeScalar {
+  ElementType type = ElementType::kInvalid;
+  int64_t i = 0;  // integers and pred; u64 by its bits
+  double f = 0;   // floats
+};
+
+struct Attribute {
+  using Dictionary = std::vector<std::pair<std::string, Attribute>>;  // sorted by name
+  absl::variant<AttributeScalar, AttributeArray, std::string, Dictionary> value;
+};
+
+// "an i64", "an array of f32", "a string", "a dictionary".
+std::string DescribeAttribute(const Attribute& attribute);
+
+class AttributeMapView {
+ public:
+  // The map of `{...}`; blank text gives an empty map. Errors are E131 with the
+  // column in the text. Refused are what no typed-FFI handler can be given:
+  // unit and array attributes of mixed types, resources, symbols.
+  static absl::StatusOr<AttributeMapView> Parse(absl::string_view text);
+
+  // Null if there is none.
+  const Attribute* Find(absl::string_view name) const;
+
+  // `fallback` if there is none; E131 if it is of another kind or out of range.
+  // Integers of every width are taken for GetInt, floats of every width for
+  // GetFloat, nothing is converted between kinds.
+  absl::StatusOr<int64_t> GetInt(absl::string_view name, int64_t fallback) const;
+  absl::StatusOr<double> GetFloat(absl::string_view name, double fallback) const;
+  absl::StatusOr<bool> GetBool(absl::string_view name, bool fallback) const;
+  absl::StatusOr<std::string> GetString(absl::string_view name, absl::string_view fallback) const;
+  // An array of integers, or one integer for a list of one.
+  absl::StatusOr<std::vector<int64_t>> GetInts(absl::string_view name,
+                                               absl::Span<const int64_t> fallback) const;
+
+  // E131 for the first attribute whose name is not among `known`, with the
+  // nearest known name: a misspelt attribute must not be silently ignored.
+  absl::Status OnlyKnown(absl::Span<const absl::string_view> known) const;
+
+  const Attribute::Dictionary& entries() const { return entries_; }
+
+ private:
+  Attribute::Dictionary entries_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_FFI_ATTRIBUTES_H_

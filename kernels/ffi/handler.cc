@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ffi/handler.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/ffi/near_names.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+
+int64_t BufferView::num_elements() const {
+  int64_t n = 1;
+  for (int64_t d : dims) n *= d;
+  return n;
+}
+
+std::string BufferView::ToString() const {
+  return absl::StrCat(ElementTypeName(type), "[", absl::StrJoin(dims, ","), "]");
+}
+
+const AttributeMapView& HandlerContext::attribute_map() const {
+  static const AttributeMapView* const empty = new AttributeMapView;
+  return attributes != nullptr ? *attributes : *empty;
+}
+
+absl::Status HandlerRegistry::Register(HandlerEntry entry) {
+  if (entry.target.empty() || entry.platform.empty() || !entry.host ||
+      entry.api_version < 1 || entry.api_version > 4) {
+    return ToStatus({.code = "E141",
+                     .message = absl::StrCat("a handler cannot be registered as target \"",
+                                             entry.target, "\""),
+                     .expected = "a name, a platform, an API version from 1 to 4 and a function",
+                     .found = absl::StrCat("platform \"", entry.platform, "\", API version ",
+                                           entry.api_version, entry.host ? "" : ", no function")});
+  }
+  auto key = std::make_pair(entry.target, entry.platform);
+  auto [it, inserted] = entries_.emplace(std::move(key), std::move(entry));
+  if (!inserted) {
+    return ToStatus({.code = "E141",
+                     .message = absl::StrCat("target \"", it->second.target,
+                                             "\" has a handler for ", it->second.platform,
+                                             " already, from ", it->second.source),
+                     .fix = "Give the new one another name, or leave one of the two out"},
+                    absl::StatusCode::kAlreadyExists);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view target,
+                                                          absl::string_view platform) const {
+  auto it = entries_.find(std::make_pair(std::string(target), std::string(platform)));
+  if (it != entries_.end()) return &it->second;
+
+  std::vector<std::string> elsewhere;
+  std::vector<absl::string_view> names;
+  for (const auto& [key, entry] : entries_) {
+    if (key.first == target) {
+      elsewhere.push_back(absl::StrCat(key.second, " (api ", entry.api_version, ", ",
+                                       entry.source, ")"));
+    } else if (names.empty() || names.back() != key.first) {
+      names.push_back(key.first);
+    }
+  }
+  const std::vector<std::string> near = NearNames(target, names);
+  Diagnostic d;
+  d.code = "E140";
+  if (elsewhere.empty()) {
+    d.message = absl::StrCat("target \"", target, "\" has no handler. Requested: ", platform);
+  } else {
+    d.message = absl::StrCat("target \"", target, "\" is registered for: ",
+                             absl::StrJoin(elsewhere, ", "), ". Requested: ", platform);
+  }
+  if (!near.empty()) absl::StrAppend(&d.message, ". Near names: ", absl::StrJoin(near, ", "));
+  d.fix = "Load the library that has it with --plugin=PATH, or register a handler";
+  return ToStatus(d);
+}
+
+std::vector<const HandlerEntry*> HandlerRegistry::List() const {
+  std::vector<const HandlerEntry*> result;
+  for (const auto& [key, entry] : entries_) result.push_back(&entry);
+  return result;
+}
+
+}  // namespace shardcall

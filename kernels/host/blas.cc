@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/host/blas.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "sharding/status.h"
+
+// Present in OpenBLAS alone.
+extern "C" void openblas_set_num_threads(int) __attribute__((weak));
+
+namespace shardcall {
+namespace {
+
+CBLAS_TRANSPOSE Cblas(BlasOp op) {
+  if (op == BlasOp::kNone) return CblasNoTrans;
+  return op == BlasOp::kTranspose ? CblasTrans : CblasConjTrans;
+}
+
+// False if there is nothing left to multiply.
+template <typename T>
+bool Begin(int64_t m, int64_t n, int64_t k, T beta, T* c, int64_t ldc) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
+  });
+  SHARDCALL_CHECK(std::max({m, n, k, ldc}) <= kMostBlasExtent);
+  if (m == 0 || n == 0) return false;
+  if (k > 0) return true;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      T& e = c[i * ldc + j];
+      e = beta == T(0) ? T(0) : beta * e;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+              int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+  if (!Begin(m, n, k, beta, c, ldc)) return;
+  cblas_sgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
+              ldc);
+}
+
+void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, double alpha, const double* a,
+              int64_t lda, const double* b, int64_t ldb, double beta, double* c, int64_t ldc) {
+  if (!Begin(m, n, k, beta, c, ldc)) return;
+  cblas_dgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
+              ldc);
+}
+
+void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::complex<float> alpha,
+              const std::complex<float>* a, int64_t lda, const std::complex<float>* b,
+              int64_t ldb, std::complex<float> beta, std::complex<float>* c, int64_t ldc) {
+  if (!Begin(m, n, k, beta, c, ldc)) return;
+  cblas_cgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, &alpha, a, lda, b, ldb, &beta, c,
+              ldc);
+}
+
+void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::complex<double> alpha,
+              const std::complex<double>* a, int64_t lda, const std::complex<double>* b,
+              int64_t ldb, std::complex<double> beta, std::complex<double>* c, int64_t ldc) {
+  if (!Begin(m, n, k, beta, c, ldc)) return;
+  cblas_zgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, &alpha, a, lda, b, ldb, &beta, c,
+              ldc);
+}
+
+}  // namespace shardcall

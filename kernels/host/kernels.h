@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shipped targets on the host, as handlers. Shapes in HLO order; T is f32,
+// bf16, f16 or f64, the same for all operands of a call unless said. Narrow
+// types are computed in f32 and rounded once at the end. What belongs to one
+// row, batch or head is computed alone, so it does not depend on how many of
+// them a buffer holds: a sharded call gives the bits of the whole one.
+// Attributes that are not listed are refused.
+#ifndef SHARDCALL_KERNELS_HOST_KERNELS_H_
+#define SHARDCALL_KERNELS_HOST_KERNELS_H_
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "kernels/ffi/handler.h"
+
+namespace shardcall {
+
+// rms_norm(x T[.., d], gain T[d]) -> (y T[.., d], rstd f32[..])
+//   rstd = 1 / sqrt(mean(x x over d) + eps), y = (x rstd rounded to T) gain
+// Attribute: eps (float, 1e-5). gain may have leading dimensions that are equal
+// to x's first ones (as after vmap with broadcast_all); it may be f32 for a
+// narrow x. rstd may be left out, and may be f64 for f64.
+absl::Status RmsNorm(const HandlerContext& context, absl::Span<const BufferView> operands,
+                     absl::Span<const BufferView> results);
+
+// rms_norm_bwd(dy, x, gain, rstd) -> (dx, dgain): the gradients of y. dgain is
+// the sum over all rows that share a gain: a partial sum if rows are sharded.
+absl::Status RmsNormBwd(const HandlerContext& context, absl::Span<const BufferView> operands,
+                        absl::Span<const BufferView> results);
+
+// flash_attention_fwd(q T[b,s,h,e], k T[b,t,g,e], v T[b,t,g,f]) -> (out T[b,s,h,f], lse f32[b,h,s])
+//   scores = scale q k^T, p = softmax over the allowed keys, out = p v,
+//   lse = natural logarithm of the sum of exp(scores)
+// g divides h, and head i of q goes with head i / (h / g) of k and v. lse may be
+// left out, and may be f64 for f64. Attributes:
+//   causal (bool, false)  query i sees keys j <= i
+//   window (int, -1)      if >= 0, query i sees keys j with i - j <= window, and
+//                         without causal j - i <= window too
+//   scale (float, e^-0.5)
+//   layout (string, "bshd")  or "bhsd": [b,h,s,e] for q, k, v and out
+//   block (two ints)      a hint for tile sizes, of no effect here
+// A query that sees no key gives out = 0 and lse = -inf.
+absl::Status FlashAttentionFwd(const HandlerContext& context,
+                               absl::Span<const BufferView> operands,
+                               absl::Span<const BufferView> results);
+
+// flash_attention_bwd(dout, q, k, v, out, lse) -> (dq, dk, dv), attributes as above.
+absl::Status FlashAttentionBwd(const HandlerContext& context,
+                               absl::Span<const BufferView> operands,
+                               absl::Span<const BufferView> results);
+
+// cublas_gemm(a T[B.., m, k], b T[B.., k, n], [c R[B.., m, n]]) -> d R[B.., m, n]
+//   d = alpha op(a) op(b) + beta c
+// in the terms of cuBLAS (op, alpha, beta, leading batch dimensions), on arrays
+// in HLO's row-major order. T is also c64 or c128; R is T, or f32 for a narrow
+// T. Attributes: transa, transb ("N", "T" or "C", or a bool for "T"; a is then
+// [B.., k, m] and b [B.., n, k]), alpha (float, 1), beta (float, 1 with c, else 0).
+absl::Status CublasGemm(const HandlerContext& context, absl::Span<const BufferView> operands,
+                        absl::Span<const BufferView> results);
+
+// custom_relu(x T[..]) -> y T[..]: max(x, 0); NaN stays NaN. T is also s8 to s64.
+absl::Status CustomRelu(const HandlerContext& context, absl::Span<const BufferView> operands,
+                        absl::Span<const BufferView> results);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_HOST_KERNELS_H_

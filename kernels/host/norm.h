@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rms_norm and its backward share: the shapes of x, gain and rstd.
+#ifndef SHARDCALL_KERNELS_HOST_NORM_H_
+#define SHARDCALL_KERNELS_HOST_NORM_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "kernels/host/arguments.h"
+
+namespace shardcall {
+
+struct NormShape {
+  int64_t rows = 0;
+  int64_t width = 0;
+  int64_t rows_per_gain = 0;  // rows [i n, (i+1) n) go with row i of gain
+};
+
+// Checks types and shapes of x, and of gain against it.
+absl::StatusOr<NormShape> CheckNorm(const CallArguments& args, ArgumentPlace x,
+                                    ArgumentPlace gain);
+
+// rstd against x.
+absl::Status CheckRstd(const CallArguments& args, ArgumentPlace x, ArgumentPlace rstd);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_HOST_NORM_H_
