@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what the build needs (Debian packages, and for the differential tests
+# jaxlib), configures and builds. Sourced by examples/run.sh and tests/run.sh;
+# `build_shardcall [target ...]` leaves the binaries in build/bin.
+set -euo pipefail
+
+SHARDCALL_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+SHARDCALL_BUILD=${SHARDCALL_BUILD:-$SHARDCALL_ROOT/build}
+SHARDCALL_PACKAGES="g++ cmake ninja-build libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev
+  libopenblas-dev libeigen3-dev nlohmann-json3-dev libzip-dev openmpi-bin libopenmpi-dev
+  python3 python3-pip"
+
+# Several ranks a core, as root in a container: what Open MPI needs for that.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+# One device is one thread; BLAS must not start threads of its own.
+export OPENBLAS_NUM_THREADS=1
+
+install_packages() {
+  local missing=() p
+  for p in $SHARDCALL_PACKAGES; do
+    dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  command -v apt-get >/dev/null || {
+    echo "run.sh: please install: ${missing[*]}" >&2
+    return 1
+  }
+  local sudo=""
+  [ "$(id -u)" -eq 0 ] || sudo="sudo"
+  $sudo apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+build_shardcall() {
+  install_packages
+  cmake -G Ninja -S "$SHARDCALL_ROOT" -B "$SHARDCALL_BUILD" -DCMAKE_BUILD_TYPE=Release >"$SHARDCALL_ROOT/.build.log" 2>&1 ||
+    { cat "$SHARDCALL_ROOT/.build.log" >&2; return 1; }
+  ninja -C "$SHARDCALL_BUILD" "$@"
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the handlers can do beyond the bare rule; the plan asks, localize does.
+#ifndef SHARDCALL_PARTITIONER_SPMD_HANDLER_TRAITS_H_
+#define SHARDCALL_PARTITIONER_SPMD_HANDLER_TRAITS_H_
+
+#include "partitioner/ir/module.h"
+#include "sharding/rule.h"
+
+namespace shardcall {
+
+// Can the handler of `instr` run with factor `f` sharded although data crosses
+// the shards (a permutation factor, or extents that differ)?
+bool HandlesPermutation(const Module& module, const Instruction& instr, const ShardingRule& rule,
+                        int f);
+// Ops whose gathering is their meaning (a collective of a manual region), so
+// that it counts as no fallback.
+bool IsFreeToGather(const Instruction& instr);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_HANDLER_TRAITS_H_

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/spmd/plan.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "partitioner/spmd/planner.h"
+#include "partitioner/spmd/trip_count.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+
+Planner::Planner(const Program& program, const PropagationResult& propagation, RuleTable& rules,
+                 const SpmdOptions& options)
+    : program_(program),
+      module_(program.module),
+      leaves_(program.leaves),
+      propagation_(propagation),
+      rules_(rules),
+      options_(options),
+      context_(program.module.context()),
+      num_uses_(program.module.num_instructions()),
+      last_user_(program.module.num_instructions()) {}
+
+const Sharding* Planner::Replicated(InstrId id, const Shape* shape) const {
+  return ReplicatedSharding(context_, program_.mesh, shape->rank(), program_.manual_axes(id));
+}
+
+const Sharding* Planner::Wanted(InstrId id, int flat) const {
+  const Shape* shape = module_.instr(id).shape->leaf(flat);
+  if (!shape->IsArray()) return nullptr;
+  const Sharding* s = propagation_.sharding[leaves_.leaf(id, flat).value];
+  // What is to live on one device is computed on all: values are equal.
+  if (s == nullptr || s->is_maximal()) return Replicated(id, shape);
+  return s;
+}
+
+const Sharding* Planner::WantedOfOp(InstrId id, int flat) const {
+  const Sharding* s = Wanted(id, flat);
+  if (num_uses_[id.value] == 1 && !module_.instr(id).shape->IsTuple()) {
+    const InstrId user = last_user_[id.value];
+    if (program_.annotation[user.value] == AnnotationKind::kIdentity) {
+      const Sharding* next = Wanted(user, 0);
+      if (next != nullptr && !next->partial().empty()) return next;
+    }
+  }
+  return s;
+}
+
+States Planner::OperandStates(InstrId id) const {
+  States out;
+  for (InstrId o : module_.operands(id)) {
+    const int n = module_.instr(o).shape->num_leaves();
+    for (int k = 0; k < n; ++k) out.push_back(State(o, k));
+  }
+  return out;
+}
+
+std::vector<const Shape*> Planner::OperandShapes(InstrId id) const {
+  std::vector<const Shape*> out;
+  for (InstrId o : module_.operands(id)) {
+    const Shape* shape = module_.instr(o).shape;
+    for (int k = 0; k < shape->num_leaves(); ++k) out.push_back(shape->leaf(k));
+  }
+  return out;
+}
+
+Decision* Planner::NewDecision() {
+  plan_.decisions.push_back(std::make_unique<Decision>());
+  return plan_.decisions.back().get();
+}
+
+void Planner::Finish(InstrId id, PlanKind kind, const Decision* decision) {
+  plan_.ops[id.value] = {kind, decision};
+  if (decision == nullptr) return;
+  for (size_t k = 0; k < decision->final.size(); ++k) {
+    SetState(id, static_cast<int>(k), decision->final[k]);
+  }
+}
+
+double Planner::ReshardBytes(const Shape* shape, const Sharding* from, const Sharding* to,
+                             int* collectives) const {
+  if (from == to || from == nullptr || to == nullptr) return 0;
+  const ReshardPlan& plan = PlanReshard(context_, shape, from, to);
+  for (const Move& m : plan.moves) *collectives += m.bytes > 0;
+  return plan.bytes;
+}
+
+void Planner::PlanInstruction(InstrId id) {
+  const AnnotationKind annotation = program_.annotation[id.value];
+  if (annotation != AnnotationKind::kNone) {
+    PlanStructural(id);
+    return;
+  }
+  switch (rules_.op_class(id)) {
+    case OpClass::kRule: PlanRule(id, *rules_.rule(id)); break;
+    case OpClass::kStructural:
+    case OpClass::kAnnotation: PlanStructural(id); break;
+    case OpClass::kCallbacks: PlanCallbacks(id); break;
+    case OpClass::kManualOnly: PlanManual(id); break;
+    case OpClass::kMissing: PlanMissing(id); break;
+  }
+}
+
+void Planner::PlanComputation(CompId comp) {
+  for (InstrId id : module_.comp(comp).instructions) PlanInstruction(id);
+}
+
+// Executions of each computation per execution of the program.
+void Planner::SetTripCounts(const std::vector<CompId>& order) {
+  plan_.trip_count.assign(module_.num_computations(), 0);
+  plan_.trip_count[module_.entry().value] = 1;
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {  // callers first
+    const double times = plan_.trip_count[it->value];
+    for (InstrId id : module_.comp(*it).instructions) {
+      const Instruction& instr = module_.instr(id);
+      double factor = 1;
+      if (instr.opcode == Opcode::kWhile) factor = TripCountOrDefault(module_, id);
+      for (CompId callee : CalledComputations(module_, instr)) {
+        plan_.trip_count[callee.value] += times * factor;
+      }
+    }
+  }
+}
+
+absl::StatusOr<Plan> Planner::Run() {
+  SHARDCALL_RETURN_IF_ERROR(rules_.status());
+  plan_.ops.resize(module_.num_instructions());
+  plan_.state.resize(leaves_.num_leaves(), nullptr);
+  for (int i = 0; i < module_.num_instructions(); ++i) {
+    for (InstrId o : module_.operands(InstrId(i))) {
+      ++num_uses_[o.value];
+      last_user_[o.value] = InstrId(i);
+    }
+  }
+  const std::vector<CompId> order = ComputationPostOrder(module_);
+  SetTripCounts(order);
+  for (CompId comp : PartitionedComputations(module_, order)) PlanComputation(comp);
+  SHARDCALL_RETURN_IF_ERROR(rules_.status());
+  if (!errors_.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors_, "\n"));
+
+  const Computation& entry = module_.comp(module_.entry());
+  for (InstrId p : entry.parameters) {
+    for (int k = 0; k < module_.instr(p).shape->num_leaves(); ++k) {
+      plan_.parameters.push_back(State(p, k));
+    }
+  }
+  for (int k = 0; k < module_.instr(entry.root).shape->num_leaves(); ++k) {
+    plan_.outputs.push_back(OutputSharding(program_, propagation_, entry.root, k));
+  }
+  return std::move(plan_);
+}
+
+std::vector<CompId> PartitionedComputations(const Module& module,
+                                            const std::vector<CompId>& post_order) {
+  std::vector<bool> in(module.num_computations(), false);
+  in[module.entry().value] = true;
+  for (auto it = post_order.rbegin(); it != post_order.rend(); ++it) {  // callers first
+    if (!in[it->value]) continue;
+    for (InstrId id : module.comp(*it).instructions) {
+      const Instruction& instr = module.instr(id);
+      if (instr.opcode != Opcode::kWhile && instr.opcode != Opcode::kConditional &&
+          instr.opcode != Opcode::kCall) {
+        continue;
+      }
+      for (CompId c : CalledComputations(module, instr)) in[c.value] = true;
+    }
+  }
+  std::vector<CompId> out;
+  for (CompId c : post_order) {
+    if (in[c.value]) out.push_back(c);
+  }
+  return out;
+}
+
+const Sharding* OutputSharding(const Program& program, const PropagationResult& propagation,
+                               InstrId root, int flat) {
+  const Module& module = program.module;
+  const Shape* shape = module.instr(root).shape->leaf(flat);
+  if (!shape->IsArray()) return nullptr;
+  const LeafId leaf = program.leaves.leaf(root, flat);
+  const Sharding* decided = propagation.sharding[leaf.value];
+  // One value may be returned twice in two shardings: then the root's own
+  // constraint counts, not what the shared leaf was given.
+  const ShardingConstraint* c = program.constraints[leaf.value];
+  if (c != nullptr && !c->unknown && c->maximal_device < 0 &&
+      c->dims.size() == static_cast<size_t>(shape->rank()) && c->IsFullyClosed() &&
+      c->mesh != nullptr) {
+    ShardingBuilder b(c->mesh, shape->rank());
+    for (int d = 0; d < shape->rank(); ++d) b.dims[d] = c->dims[d].axes;
+    return b.Intern(module.context());
+  }
+  if (decided == nullptr || decided->is_maximal() || !decided->partial().empty()) {
+    ShardingBuilder b(program.mesh, shape->rank());
+    if (decided != nullptr && !decided->is_maximal()) {
+      b = ShardingBuilder(*decided);
+      b.partial.clear();
+    }
+    return b.Intern(module.context());
+  }
+  return decided;
+}
+
+absl::StatusOr<Plan> MakePlan(const Program& program, const PropagationResult& propagation,
+                              RuleTable& rules, const SpmdOptions& options) {
+  return Planner(program, propagation, rules, options).Run();
+}
+
+}  // namespace shardcall

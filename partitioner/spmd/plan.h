@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan: one walk over the program that decides, for every instruction,
+// which factors are sharded over which axes, what its operands are resharded
+// to, what it yields, and what that is resharded to. It emits nothing;
+// localize.h executes the table.
+#ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_H_
+#define SHARDCALL_PARTITIONER_SPMD_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "partitioner/propagation/op_rules.h"
+#include "partitioner/propagation/program.h"
+#include "partitioner/propagation/propagation.h"
+#include "partitioner/spmd/options.h"
+#include "sharding/reshard.h"
+
+namespace shardcall {
+
+enum class PlanKind : uint8_t {
+  kDead,         // nothing is emitted
+  kParameter,    // of the entry, a loop, a branch or a call
+  kConstant,     // replicated; users cut it
+  kAlias,        // tuple, get-tuple-element: no code of its own
+  kBarrier,      // opt-barrier, after-all, add-dependency: copied, states pass
+  kRule,         // by the decision's factor shardings
+  kIdentity,     // an annotation: the operand, resharded
+  kBoundary,     // manual region entry or exit: the operand, resharded
+  kWhile,
+  kConditional,
+  kCall,
+  kManual,       // partition-id, collectives: copied as they are
+  kCallbacks,    // custom call with a partition callback
+};
+
+// One way to do an op, shared by all ops alike (same rule, same states).
+struct Decision {
+  const ShardingRule* rule = nullptr;         // null but for kRule
+  std::vector<AxisList> factor_axes;          // by factor
+  std::vector<const Sharding*> operands;      // flat leaves; null for tokens
+  std::vector<const Sharding*> produced;      // flat leaves of the result
+  std::vector<const Sharding*> final;         // after reduction and reshard
+  double bytes = 0;                           // resharding of operands and results
+  double seconds = 0;                         // by the cost model
+};
+
+struct OpPlan {
+  PlanKind kind = PlanKind::kDead;
+  const Decision* decision = nullptr;  // null for kDead, kAlias
+};
+
+// An op whose operands had to be gathered for want of a handler or a rule.
+struct Fallback {
+  InstrId instr;
+  std::string reason;
+};
+
+struct Plan {
+  std::vector<OpPlan> ops;                  // by instruction
+  std::vector<const Sharding*> state;       // by canonical leaf: what is stored
+  // Entry parameters and results, flat.
+  std::vector<const Sharding*> parameters, outputs;
+  std::vector<Fallback> fallbacks;
+  std::vector<double> trip_count;           // by computation: executions of it
+  std::vector<std::unique_ptr<Decision>> decisions;
+  std::vector<std::unique_ptr<ShardingRule>> rules;  // made here, not in the rule table
+  int64_t memo_hits = 0, memo_misses = 0;
+
+  // The stage's dump, a line an instruction.
+  std::string ToString(const Program& program) const;
+};
+
+// The computations that are partitioned (entry, loops, branches, calls), callees
+// first; those of reduce, sort and the like are not among them.
+std::vector<CompId> PartitionedComputations(const Module& module,
+                                            const std::vector<CompId>& post_order);
+// What a flat result of the entry is given back as; null for tokens.
+const Sharding* OutputSharding(const Program& program, const PropagationResult& propagation,
+                               InstrId root, int flat);
+
+// Errors: E101 for every custom call without a rule that meets sharded values
+// (all in one message), E150 (uneven shards of a reduction without pad value).
+absl::StatusOr<Plan> MakePlan(const Program& program, const PropagationResult& propagation,
+                              RuleTable& rules, const SpmdOptions& options);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_H_

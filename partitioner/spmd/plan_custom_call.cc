@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Custom calls without a rule, with callbacks, and with rules that uneven
+// shards break.
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "partitioner/spmd/planner.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+std::string HumanBytes(double bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int u = 0;
+  while (bytes >= 1024 && u < 4) {
+    bytes /= 1024;
+    ++u;
+  }
+  return absl::StrFormat(u == 0 ? "%.0f %s" : "%.2f %s", bytes, units[u]);
+}
+
+}  // namespace
+
+void Planner::PlanReplicated(InstrId id) {
+  const Instruction& instr = module_.instr(id);
+  Decision* d = NewDecision();
+  int collectives = 0;
+  const States operands = OperandStates(id);
+  const std::vector<const Shape*> shapes = OperandShapes(id);
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    const Sharding* need = shapes[k]->IsArray() ? Replicated(id, shapes[k]) : nullptr;
+    d->operands.push_back(need);
+    d->bytes += ReshardBytes(shapes[k], operands[k], need, &collectives);
+  }
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+    const Shape* leaf = instr.shape->leaf(k);
+    d->produced.push_back(leaf->IsArray() ? Replicated(id, leaf) : nullptr);
+    d->final.push_back(Wanted(id, k));
+  }
+  if (collectives > 0) {
+    plan_.fallbacks.push_back(
+        {id, absl::StrCat(OpcodeText(instr.opcode), " runs on whole operands; they are gathered")});
+  }
+  Finish(id, PlanKind::kRule, d);
+}
+
+void Planner::PlanMissing(InstrId id) {
+  const Instruction& instr = module_.instr(id);
+  const auto& attrs = instr.as<CustomCallAttrs>();
+  const States operands = OperandStates(id);
+  const std::vector<const Shape*> shapes = OperandShapes(id);
+  std::string sharded;
+  double moved = 0;
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    if (operands[k] == nullptr || operands[k]->IsReplicated()) continue;
+    if (sharded.empty()) {
+      sharded = absl::StrCat("operand ", k, " is sharded ", operands[k]->ToString());
+    }
+    int collectives = 0;
+    moved += ReshardBytes(shapes[k], operands[k], Replicated(id, shapes[k]), &collectives);
+  }
+  for (int k = 0; k < instr.shape->num_leaves() && sharded.empty(); ++k) {
+    const Sharding* s = Wanted(id, k);
+    if (s != nullptr && !s->IsReplicated()) {
+      sharded = absl::StrCat("result ", k, " is sharded ", s->ToString());
+    }
+  }
+  if (sharded.empty() || rules_.MayReplicate(attrs.target)) {
+    PlanReplicated(id);
+    return;
+  }
+  Diagnostic e;
+  e.code = "E101";
+  e.message = absl::StrCat("target \"", attrs.target, "\" (%", instr.name,
+                           ") has no sharding rule; ", sharded, ". Replicating it moves ",
+                           HumanBytes(moved), " per device");
+  if (instr.metadata != nullptr) e.where = std::string(instr.metadata->op_name);
+  e.fix = absl::StrCat("Register a rule, declare batch_dims=1, or pass --allow-replicate=",
+                       attrs.target);
+  if (attrs.target == "CustomSPMDPartitioning") {
+    e.fix = absl::StrCat(
+        "The dump holds only the address of a Python object (backend_config=\"",
+        instr.backend_config,
+        "\"); give its rule in a manifest with --plugin=FILE.json, keyed by that backend_config, "
+        "dump with Shardy (the rule then stands in the text), or pass --allow-replicate=",
+        attrs.target);
+  }
+  errors_.push_back(FormatDiagnostic(e));
+  PlanReplicated(id);
+}
+
+void Planner::PlanCallbacks(InstrId id) {
+  // The callback chooses its operands' shardings when it runs; what it yields
+  // is resharded to what propagation decided.
+  PlanPassedStates(id, PlanKind::kCallbacks, OperandStates(id));
+}
+
+void Planner::CheckUneven(InstrId id, const Decision& d) {
+  if (d.rule == nullptr) return;
+  const Instruction& instr = module_.instr(id);
+  for (size_t f = 0; f < d.factor_axes.size(); ++f) {
+    const Factor& factor = d.rule->factors[f];
+    const int64_t n = AxesSize(d.factor_axes[f]);
+    if (factor.kind != FactorKind::kReduction || factor.size % n == 0 || factor.has_pad) continue;
+    Diagnostic e;
+    e.code = "E150";
+    const int64_t tile = CeilDiv(factor.size, n);
+    std::string parts;
+    for (int64_t i = 0; i < std::min<int64_t>(n, 8); ++i) {
+      const int64_t valid = std::max<int64_t>(0, std::min(tile, factor.size - i * tile));
+      absl::StrAppend(&parts, i ? "," : "", valid);
+    }
+    e.message = absl::StrCat("factor ", factor.name, " = ", factor.size, " over ", n, " gives ",
+                             parts, n > 8 ? ",.." : "", "; target \"",
+                             instr.as<CustomCallAttrs>().target, "\" (%", instr.name,
+                             ") reduces over it and does not accept uneven shards");
+    e.fix = absl::StrCat("Declare pad={\"", factor.name,
+                         "\": 0} in its rule if zero padding leaves the sum as it is, or shard "
+                         "another dimension");
+    errors_.push_back(FormatDiagnostic(e));
+  }
+}
+
+}  // namespace shardcall

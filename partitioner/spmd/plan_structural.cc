@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow, annotations, manual regions and what passes states through.
+#include "partitioner/spmd/planner.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+
+void Planner::PlanPassedStates(InstrId id, PlanKind kind, const States& operands) {
+  const Instruction& instr = module_.instr(id);
+  Decision* d = NewDecision();
+  d->operands.assign(operands.begin(), operands.end());
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+    const Sharding* s = Wanted(id, k);
+    d->produced.push_back(s);
+    d->final.push_back(s);
+  }
+  Finish(id, kind, d);
+}
+
+void Planner::PlanStructural(InstrId id) {
+  const Instruction& instr = module_.instr(id);
+  switch (program_.annotation[id.value]) {
+    case AnnotationKind::kGroup: plan_.ops[id.value] = {PlanKind::kDead, nullptr}; return;
+    case AnnotationKind::kIdentity: {
+      States need;
+      for (int k = 0; k < instr.shape->num_leaves(); ++k) need.push_back(Wanted(id, k));
+      PlanPassedStates(id, PlanKind::kIdentity, need);
+      return;
+    }
+    case AnnotationKind::kManualBoundary: PlanBoundary(id, program_.boundaries.at(id)); return;
+    case AnnotationKind::kNone: break;
+  }
+  const States operands = OperandStates(id);
+  switch (instr.opcode) {
+    case Opcode::kParameter: PlanPassedStates(id, PlanKind::kParameter, {}); return;
+    case Opcode::kConstant: {
+      Decision* d = NewDecision();
+      for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+        const Shape* leaf = instr.shape->leaf(k);
+        d->produced.push_back(leaf->IsArray() ? Replicated(id, leaf) : nullptr);
+      }
+      d->final = d->produced;
+      Finish(id, PlanKind::kConstant, d);
+      return;
+    }
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement: plan_.ops[id.value] = {PlanKind::kAlias, nullptr}; return;
+    case Opcode::kWhile: {
+      States need;
+      for (int k = 0; k < instr.shape->num_leaves(); ++k) need.push_back(Wanted(id, k));
+      PlanPassedStates(id, PlanKind::kWhile, need);
+      return;
+    }
+    case Opcode::kConditional:
+    case Opcode::kCall: {
+      States need;
+      const absl::InlinedVector<CompId, 2> callees = CalledComputations(module_, instr);
+      if (instr.opcode == Opcode::kConditional) {
+        const Shape* predicate = module_.instr(module_.operand(id, 0)).shape;
+        need.push_back(Replicated(id, predicate));
+        for (CompId c : callees) {
+          for (InstrId p : module_.comp(c).parameters) {
+            for (int k = 0; k < module_.instr(p).shape->num_leaves(); ++k) {
+              need.push_back(Wanted(p, k));
+            }
+          }
+        }
+        PlanPassedStates(id, PlanKind::kConditional, need);
+      } else {
+        for (InstrId p : module_.comp(callees[0]).parameters) {
+          for (int k = 0; k < module_.instr(p).shape->num_leaves(); ++k) {
+            need.push_back(Wanted(p, k));
+          }
+        }
+        PlanPassedStates(id, PlanKind::kCall, need);
+      }
+      return;
+    }
+    case Opcode::kAddDependency:
+    case Opcode::kAfterAll:
+    case Opcode::kOptBarrier: {
+      // States pass; leaves that alias their operand already have theirs.
+      Decision* d = NewDecision();
+      d->operands.assign(operands.begin(), operands.end());
+      for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+        const Sharding* s = instr.shape->leaf(k)->IsArray() ? operands[k] : nullptr;
+        d->produced.push_back(s);
+        d->final.push_back(s);
+      }
+      Finish(id, PlanKind::kBarrier, d);
+      return;
+    }
+    default: PlanReplicated(id); return;
+  }
+}
+
+void Planner::PlanBoundary(InstrId id, const ManualBoundary& boundary) {
+  const Instruction& instr = module_.instr(id);
+  const std::vector<const Shape*> shapes = OperandShapes(id);
+  const States operands = OperandStates(id);
+  Decision* d = NewDecision();
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    const Shape* in = shapes[k];
+    const Shape* out = instr.shape->leaf(static_cast<int>(k));
+    const Sharding* wanted = Wanted(id, static_cast<int>(k));
+    if (!in->IsArray()) {
+      d->operands.push_back(nullptr);
+      d->produced.push_back(nullptr);
+      d->final.push_back(nullptr);
+      continue;
+    }
+    // Free axes go below the manual ones where the pieces are equal; else that
+    // dimension is whole at the boundary.
+    const Shape* local = boundary.entry ? out : in;
+    const Sharding* inner_wish = boundary.entry ? wanted : operands[k];
+    const AxisList inner_manual(inner_wish->manual().begin(), inner_wish->manual().end());
+    ShardingBuilder inner(program_.mesh, local->rank());
+    ShardingBuilder outer(program_.mesh, local->rank());
+    inner.manual = inner_manual;
+    outer.manual = Minus(*program_.mesh, inner_manual, boundary.manual_axes);
+    for (int dim = 0; dim < local->rank(); ++dim) {
+      const AxisList& manual = boundary.manual_dims[k][dim];
+      AxisList free(inner_wish->dim(dim).begin(), inner_wish->dim(dim).end());
+      if (!manual.empty() && local->dim(dim) % AxesSize(free) != 0) free.clear();
+      inner.dims[dim] = free;
+      outer.dims[dim] = manual;
+      outer.dims[dim].insert(outer.dims[dim].end(), free.begin(), free.end());
+    }
+    const Sharding* inside = inner.Intern(context_);
+    const Sharding* outside = outer.Intern(context_);
+    d->operands.push_back(boundary.entry ? outside : inside);
+    d->produced.push_back(boundary.entry ? inside : outside);
+    d->final.push_back(wanted);
+  }
+  Finish(id, PlanKind::kBoundary, d);
+}
+
+void Planner::PlanManual(InstrId id) {
+  const Instruction& instr = module_.instr(id);
+  if (!HasTrait(instr.opcode, kCollectiveOp)) {  // partition-id, replica-id
+    PlanPassedStates(id, PlanKind::kManual, {});
+    return;
+  }
+  const ShardingRule*& rule =
+      collective_rules_[{instr.attrs, module_.instr(module_.operand(id, 0)).shape, instr.shape}];
+  if (rule == nullptr) {
+    plan_.rules.push_back(std::make_unique<ShardingRule>(CollectiveRule(module_, instr)));
+    rule = plan_.rules.back().get();
+  }
+  PlanRule(id, *rule);
+}
+
+ShardingRule CollectiveRule(const Module& module, const Instruction& instr) {
+  ShardingRule rule;
+  const absl::Span<const InstrId> operands = module.operands(instr);
+  const bool copies = instr.opcode == Opcode::kRaggedAllToAll;
+  int64_t touched = -1;
+  if (instr.attrs->kind == AttrKind::kCollective && instr.opcode != Opcode::kAllReduce) {
+    touched = instr.as<CollectiveAttrs>().dimension;
+  }
+  auto factor = [&](int64_t size, FactorKind kind) {
+    Factor f;
+    f.size = size;
+    f.kind = kind;
+    rule.factors.push_back(f);
+    return static_cast<int16_t>(rule.factors.size() - 1);
+  };
+  rule.results.resize(instr.shape->num_leaves());
+  int k = 0;
+  for (InstrId o : operands) {
+    const Shape* in = module.instr(o).shape;
+    const Shape* out = k < instr.shape->num_leaves() ? instr.shape->leaf(k) : nullptr;
+    TensorFactors a, b;
+    for (int d = 0; d < in->rank(); ++d) {
+      const bool pass = !copies && d != touched && out != nullptr && out->rank() == in->rank() &&
+                        out->dim(d) == in->dim(d);
+      const int16_t f =
+          factor(in->dim(d), pass ? FactorKind::kPassThrough : FactorKind::kNeedReplication);
+      a.dims.push_back({f});
+      if (pass) b.dims.push_back({f});
+      else if (out != nullptr && d < out->rank()) {
+        b.dims.push_back({factor(out->dim(d), FactorKind::kNeedReplication)});
+      }
+    }
+    rule.operands.push_back(std::move(a));
+    if (out != nullptr) rule.results[k] = std::move(b);
+    ++k;
+  }
+  return rule;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the dependency direction of the rooms on every #include, and that no
+source file outgrows 600 lines.
+
+    python3 check_includes.py ROOT
+"""
+import pathlib
+import re
+import sys
+
+# Room -> rooms that it may include. The closure is spelled out, so that a
+# reader sees at a glance who may know whom.
+IR = {"sharding", "partitioner/ir"}
+CUSTOM_CALL = IR | {"partitioner/custom_call"}
+PROPAGATION = CUSTOM_CALL | {"partitioner/propagation"}
+SPMD = PROPAGATION | {"partitioner/spmd"}
+RUNTIME = IR | {"collectives", "kernels", "partitioner/runtime"}
+PASS = IR | {"partitioner/pass"}
+API = SPMD | RUNTIME | PASS | {"partitioner/api"}
+ALLOWED = {
+    "sharding": {"sharding"},
+    "collectives": {"sharding", "collectives"},
+    "kernels": {"sharding", "kernels"},  # and collectives/communicator.h
+    "partitioner/ir": IR,
+    "partitioner/custom_call": CUSTOM_CALL,
+    "partitioner/propagation": PROPAGATION,
+    "partitioner/spmd": SPMD,
+    "partitioner/pass": PASS,
+    "partitioner/runtime": RUNTIME,
+    "partitioner/api": API,
+    "partitioner/tools": API | {"partitioner/tools"},
+}
+MAX_LINES = 600
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+
+
+def room_of(path):
+    """The room that a path relative to the root lies in, or None."""
+    best = None
+    for room in ALLOWED:
+        if path.startswith(room + "/") and (best is None or len(room) > len(best)):
+            best = room
+    return best
+
+
+def main(root):
+    errors, files = [], 0
+    for top in ("sharding", "collectives", "kernels", "partitioner", "tests", "examples"):
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix not in (".h", ".cc", ".cu", ".inc", ".c"):
+                continue
+            files += 1
+            name = path.relative_to(root).as_posix()
+            text = path.read_text(errors="replace")
+            lines = text.count("\n")
+            if lines > MAX_LINES:
+                errors.append(f"{name}: {lines} lines, more than {MAX_LINES}; split it")
+            if not text.startswith("// SPDX-License-Identifier: Apache-2.0"):
+                errors.append(f"{name}: the first line is not the SPDX licence line")
+            room = room_of(name)
+            if room is None:
+                continue
+            for included in INCLUDE.findall(text):
+                other = room_of(included)
+                if other is None or other in ALLOWED[room]:
+                    continue
+                if room == "kernels" and included == "collectives/communicator.h":
+                    continue
+                errors.append(f"{name}: includes {included}; {room} may know only "
+                              + ", ".join(sorted(ALLOWED[room])))
+    if files == 0:
+        errors.append(f"{root}: no source files found")
+    print("\n".join(errors) if errors else f"{files} files, no include against the direction")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))
