@@ -155,7 +155,7 @@ bool IsWholeMesh(const Mesh& mesh, const std::vector<NamedAxisRef>& refs) {
   return true;
 }
 
-void AppendNamed(const NamedSharding& s, std::string* out) {
+void AppendNamed(const NamedSharding& s, absl::Span<const int64_t> list, std::string* out) {
   const Mesh& mesh = *s.mesh;
   absl::StrAppend(out, "mesh[",
                   absl::StrJoin(mesh.axes, ",",
@@ -164,11 +164,12 @@ void AppendNamed(const NamedSharding& s, std::string* out) {
                                 }),
                   "]");
   if (!mesh.order.is_identity()) {
-    if (mesh.order.is_iota()) {
+    if (mesh.order.is_iota() && list.empty()) {
       absl::StrAppend(out, ", device_ids=([", absl::StrJoin(mesh.order.reshape(), ","), "]T(",
                       absl::StrJoin(mesh.order.perm(), ","), "))");
     } else {
-      absl::StrAppend(out, ", device_ids=(", absl::StrJoin(mesh.order.list(), ","), ")");
+      absl::StrAppend(out, ", device_ids=(", absl::StrJoin(list.empty() ? mesh.order.list() : list, ","),
+                      ")");
     }
   }
   if (s.dims.empty() && s.unreduced_op == PartialOp::kSum) {
@@ -274,7 +275,7 @@ std::string HloSharding::Print() const {
       }
       break;
     case Kind::kTiled: AppendTiles(*this, &out); break;
-    case Kind::kNamed: AppendNamed(named, &out); break;
+    case Kind::kNamed: AppendNamed(named, list, &out); break;
     case Kind::kTuple: break;
   }
   if (group == GroupKind::kShardAs) absl::StrAppend(&out, " shard_as ", group_id);

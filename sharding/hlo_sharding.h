@@ -45,7 +45,9 @@ struct HloSharding {
   int num_data_dims() const { return static_cast<int>(tile.size() - subgroups.size()); }
   int64_t num_devices() const;  // the product of `tile`
 
-  NamedSharding named;  // kNamed; the mesh is inline
+  // kNamed; the mesh is inline. `list` above holds its device ids where the
+  // text spells them out.
+  NamedSharding named;
 
   GroupKind group = GroupKind::kNone;
   int64_t group_id = -1;

@@ -231,7 +231,8 @@ class Parser {
     return in_.Expect("}");
   }
 
-  absl::Status MeshText(Mesh* out) {
+  // The ids of a list that is not the identity go to `list` as written.
+  absl::Status MeshText(Mesh* out, std::vector<int64_t>* list) {
     std::vector<MeshAxis> axes;
     if (!in_.Consume("]")) {
       do {
@@ -261,7 +262,8 @@ class Parser {
                            absl::StrCat(devices, " ids"), absl::StrCat(ids.size()),
                            "list one device id per mesh position");
       }
-      SHARDCALL_ASSIGN_OR_RETURN(out->order, DeviceOrder::List(std::move(ids)));
+      SHARDCALL_ASSIGN_OR_RETURN(out->order, DeviceOrder::List(ids));
+      if (!out->order.is_identity()) *list = std::move(ids);
     }
     in_.Consume(",");
     return absl::OkStatus();
@@ -271,7 +273,7 @@ class Parser {
     out->kind = HloSharding::Kind::kNamed;
     NamedSharding& named = out->named;
     auto mesh = std::make_shared<Mesh>();
-    SHARDCALL_RETURN_IF_ERROR(MeshText(mesh.get()));
+    SHARDCALL_RETURN_IF_ERROR(MeshText(mesh.get(), &out->list));
     std::vector<NamedAxisRef> all;
     for (const MeshAxis& a : mesh->axes) all.push_back({.name = a.name});
     if (in_.ConsumeWord("replicated")) {
