@@ -31,7 +31,10 @@
 namespace shardcall {
 
 enum class ReduceKind : uint8_t { kSum, kProduct, kMax, kMin, kAnd, kOr, kXor };
-absl::string_view ReduceKindName(ReduceKind kind);
+inline absl::string_view ReduceKindName(ReduceKind kind) {
+  constexpr absl::string_view kNames[] = {"sum", "product", "max", "min", "and", "or", "xor"};
+  return kNames[static_cast<int>(kind)];
+}
 
 // Names a collective in diagnostics and flight records; never a key.
 struct CollectiveTag {

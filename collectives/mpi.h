@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entry of the MPI backend: one device per process, host memory.
+//
+// All traffic is non-blocking messages between pairs of ranks, polled against
+// the deadline, so that an absent rank is known by name. A failure is final for
+// the process: a time-out, a disagreement or an abort is told to every rank that
+// can be reached, and MPI is not called again.
+#ifndef SHARDCALL_COLLECTIVES_MPI_H_
+#define SHARDCALL_COLLECTIVES_MPI_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "collectives/communicator.h"
+
+namespace shardcall {
+
+// Whether this process was started by an MPI launcher, from its environment.
+bool LaunchedByMpi();
+
+// The communicator of this process. Every rank calls it. The first call
+// initialises MPI unless the process has done so, and has MPI finalised at the
+// end of the process; ranks die with their launcher. One thread at a time may
+// use the result, but for Abort, and one communicator at a time may be used.
+// E302 where shardcall was built without MPI; E307 where MPI itself fails.
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectMpi(absl::Duration deadline);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_COLLECTIVES_MPI_H_

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
+#include "collectives/mpi.h"
+
+namespace shardcall {
+
+bool LaunchedByMpi() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) {
+    if (std::getenv(name) != nullptr) return true;
+  }
+  return false;
+}
+
+}  // namespace shardcall

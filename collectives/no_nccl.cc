@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for the NCCL backend where shardcall is built without it.
+#include "collectives/nccl.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectNccl(absl::Duration) {
+  return ToStatus({.code = "E303",
+                   .message = "the nccl backend is not in this build of shardcall",
+                   .fix = "Use --backend=inprocess or --backend=mpi"},
+                  absl::StatusCode::kUnavailable);
+}
+
+}  // namespace shardcall

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that run different programs hang in their collectives. This finds it at
+// the start, where it can still be said.
+#ifndef SHARDCALL_COLLECTIVES_PROGRAM_CHECK_H_
+#define SHARDCALL_COLLECTIVES_PROGRAM_CHECK_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "collectives/communicator.h"
+
+namespace shardcall {
+
+struct ProgramIdentity {
+  uint64_t program_hash = 0;   // of the partitioned program
+  int world_size = 0;          // devices that it is partitioned for
+  absl::string_view version;   // of shardcall; the first 47 characters count
+};
+
+// Collective over all ranks. If any rank differs, or the program is for another
+// number of devices, every rank gets E308, which says who has what.
+absl::Status CheckProgram(Communicator& communicator, const ProgramIdentity& identity);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_COLLECTIVES_PROGRAM_CHECK_H_

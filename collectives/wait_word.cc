@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/wait_word.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <climits>
+
+namespace shardcall {
+
+static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+
+MonotonicTime DeadlineAfter(absl::Duration duration) {
+  if (duration > absl::Hours(24 * 365)) return kNever;
+  return std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(duration);
+}
+
+void WaitWord::StoreAndWakeAll(uint32_t value) {
+  word_.store(value, std::memory_order_release);
+  syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+uint32_t WaitWord::AwaitChange(uint32_t old, MonotonicTime deadline) const {
+  timespec until{};
+  if (deadline != kNever) {
+    const auto nanos =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch()).count();
+    until.tv_sec = nanos / 1000000000;
+    until.tv_nsec = nanos % 1000000000;
+  }
+  while (true) {
+    const uint32_t value = Load();
+    if (value != old) return value;
+    if (deadline != kNever && std::chrono::steady_clock::now() >= deadline) return old;
+    // The bitset form takes an absolute time of the monotonic clock, which is
+    // the clock that steady_clock reads. Any return, early or not, looks again.
+    syscall(SYS_futex, &word_, FUTEX_WAIT_BITSET_PRIVATE, old,
+            deadline == kNever ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);
+  }
+}
+
+}  // namespace shardcall
