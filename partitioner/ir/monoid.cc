@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/ir/monoid.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/ir/narrow_float.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+int MonoidIndex(Opcode op) {
+  switch (op) {
+    case Opcode::kAdd: return 0;
+    case Opcode::kMultiply: return 1;
+    case Opcode::kMaximum: return 2;
+    case Opcode::kMinimum: return 3;
+    case Opcode::kAnd: return 4;
+    case Opcode::kOr: return 5;
+    default: return 6;
+  }
+}
+
+// The least (sign -1) or greatest float: infinity where there is one. Encoding
+// an infinity gives NaN in types that have only that.
+uint64_t ExtremeFloat(ElementType type, bool greatest) {
+  const FloatFormat& f = GetFloatFormat(type);
+  if (f.special == FloatFormat::Special::kE8m0) return greatest ? 0xfe : 0;
+  const double infinity = std::numeric_limits<double>::infinity();
+  if (f.special == FloatFormat::Special::kIeee) {
+    return EncodeFloat(type, greatest ? infinity : -infinity);
+  }
+  // All exponent and mantissa bits set, but for the pattern that means NaN.
+  uint64_t bits = (uint64_t{1} << (f.exponent_bits + f.mantissa_bits)) - 1;
+  if (f.special == FloatFormat::Special::kFn) --bits;
+  return greatest ? bits : bits | uint64_t{1} << (f.exponent_bits + f.mantissa_bits);
+}
+
+uint64_t ByteMask(ElementType type) {
+  const int bytes = ElementTypeBytes(type);
+  return bytes >= 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * bytes)) - 1;
+}
+
+uint64_t ExtremeInteger(ElementType type, bool greatest) {
+  const int bits = ElementTypeBits(type);
+  const uint64_t ones = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+  if (IsUnsignedInteger(type)) return greatest ? ones : 0;
+  // Narrow signed integers are sign-extended to their byte.
+  return greatest ? ones >> 1 : ~(ones >> 1) & ByteMask(type);
+}
+
+// The real part, for complex types.
+bool RealIdentity(Opcode monoid, ElementType type, ZeroSign zero, uint64_t* bits) {
+  const bool pred = type == ElementType::kPred;
+  switch (monoid) {
+    case Opcode::kAdd:
+      *bits = 0;
+      if (!IsFloat(type)) return true;
+      if (GetFloatFormat(type).special == FloatFormat::Special::kE8m0) return false;
+      if (zero == ZeroSign::kExact &&
+          GetFloatFormat(type).special != FloatFormat::Special::kFnuz) {
+        *bits = EncodeFloat(type, -0.0);
+      }
+      return true;
+    case Opcode::kMultiply:
+      *bits = IsFloat(type) ? EncodeFloat(type, 1) : 1;
+      // A one-bit signed integer has only 0 and -1.
+      return type != ElementType::kS1;
+    case Opcode::kMaximum:
+    case Opcode::kMinimum: {
+      const bool greatest = monoid == Opcode::kMinimum;
+      *bits = pred             ? greatest
+              : IsFloat(type) ? ExtremeFloat(type, greatest)
+                              : ExtremeInteger(type, greatest);
+      return true;
+    }
+    case Opcode::kAnd:
+      *bits = pred                       ? 1
+              : IsUnsignedInteger(type) ? ExtremeInteger(type, true)
+                                        : ByteMask(type);
+      return !IsFloat(type);
+    default:
+      *bits = 0;
+      return !IsFloat(type);
+  }
+}
+
+ElementType PartType(ElementType type) {
+  return type == ElementType::kC64    ? ElementType::kF32
+         : type == ElementType::kC128 ? ElementType::kF64
+                                      : type;
+}
+
+}  // namespace
+
+bool RecognizeMonoid(const Module& module, CompId computation, Opcode* op) {
+  const Computation& c = module.comp(computation);
+  if (c.parameters.size() != 2 || !c.root.valid()) return false;
+  const Instruction& root = module.instr(c.root);
+  if (!IsMonoid(root.opcode)) return false;
+  const absl::Span<const InstrId> x = module.operands(root);
+  const Shape* a = module.instr(c.parameters[0]).shape;
+  const Shape* b = module.instr(c.parameters[1]).shape;
+  if (!a->IsArray() || a->rank() != 0 || a->bare() != b->bare()) return false;
+  if (!(x[0] == c.parameters[0] && x[1] == c.parameters[1]) &&
+      !(x[0] == c.parameters[1] && x[1] == c.parameters[0])) {
+    return false;
+  }
+  *op = root.opcode;
+  return true;
+}
+
+bool IdentityBits(Opcode monoid, ElementType type, uint64_t* bits, ZeroSign zero) {
+  if (!IsMonoid(monoid) || !IsArrayType(type)) return false;
+  if (!IsComplex(type)) return RealIdentity(monoid, type, zero, bits);
+  if (monoid != Opcode::kAdd && monoid != Opcode::kMultiply) return false;
+  uint64_t real;
+  if (!RealIdentity(monoid, PartType(type), zero, &real)) return false;
+  const uint64_t imaginary = monoid == Opcode::kAdd ? real : 0;
+  if (type == ElementType::kC128) {
+    *bits = 0;
+    return real == 0 && imaginary == 0;
+  }
+  *bits = imaginary << 32 | real;
+  return true;
+}
+
+const Literal* IdentityLiteral(Context& context, Opcode monoid, ElementType type, ZeroSign zero) {
+  uint64_t words[2] = {0, 0};
+  if (type == ElementType::kC128 && (monoid == Opcode::kAdd || monoid == Opcode::kMultiply)) {
+    if (!RealIdentity(monoid, ElementType::kF64, zero, &words[0])) return nullptr;
+    if (monoid == Opcode::kAdd) words[1] = words[0];
+  } else if (!IdentityBits(monoid, type, &words[0], zero)) {
+    return nullptr;
+  }
+  return MakeLiteral(context, context.MakeScalar(type),
+                     absl::MakeConstSpan(reinterpret_cast<const char*>(words),
+                                         ElementTypeBytes(type)));
+}
+
+CompId MonoidTable::Get(Opcode op, ElementType type) {
+  SHARDCALL_CHECK(IsMonoid(op) && IsArrayType(type));
+  CompId& slot = made_[MonoidIndex(op)][static_cast<int>(type)];
+  if (slot.valid()) return slot;
+  Context& context = module_->context();
+  const CompId comp = module_->AddComputation(
+      context.Intern(absl::StrCat(OpcodeText(op), ".", ElementTypeName(type))));
+  const Shape* scalar = context.MakeScalar(type);
+  InstrId parameters[2];
+  for (int i = 0; i < 2; ++i) {
+    ParameterAttrs attrs;
+    attrs.number = i;
+    parameters[i] = module_->Add(comp, Opcode::kParameter, scalar, {},
+                                 InternAttributes(context, attrs));
+  }
+  module_->SetRoot(comp, module_->Add(comp, op, scalar, parameters));
+  slot = comp;
+  return comp;
+}
+
+}  // namespace shardcall

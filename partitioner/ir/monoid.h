@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reductions that the engine understands: add, multiply, maximum, minimum,
+// and, or, xor over scalars. Recognising them in a module's computations, their
+// identities, and making the small computations that emitted reductions call.
+#ifndef SHARDCALL_PARTITIONER_IR_MONOID_H_
+#define SHARDCALL_PARTITIONER_IR_MONOID_H_
+
+#include <array>
+#include <cstdint>
+
+#include "partitioner/ir/literal.h"
+#include "partitioner/ir/module.h"
+
+namespace shardcall {
+
+inline bool IsMonoid(Opcode op) {
+  return op == Opcode::kAdd || op == Opcode::kMultiply || op == Opcode::kMaximum ||
+         op == Opcode::kMinimum || op == Opcode::kAnd || op == Opcode::kOr || op == Opcode::kXor;
+}
+
+// Whether the computation is op(p0, p1) or op(p1, p0) over two scalars of one
+// type, with op one of the above.
+bool RecognizeMonoid(const Module& module, CompId computation, Opcode* op);
+
+// A float sum starts from +0 or from -0: only -0 is exact, as +0 + -0 is +0.
+enum class ZeroSign : uint8_t { kPositive, kExact };
+
+// The value that leaves every other unchanged: add 0, multiply 1, maximum the
+// least value (-inf), minimum the greatest, and all ones, or and xor 0. Null if
+// the type has none (maximum of complex, and of floats, add of f8e8m0fnu).
+const Literal* IdentityLiteral(Context& context, Opcode monoid, ElementType type,
+                               ZeroSign zero = ZeroSign::kPositive);
+// Its bits in a host buffer, zero-extended. False if there is none, or if the
+// type is wider than 8 bytes and the identity is not all zero bits.
+bool IdentityBits(Opcode monoid, ElementType type, uint64_t* bits,
+                  ZeroSign zero = ZeroSign::kPositive);
+
+// The reduction computations of one module that is being built, named as
+// "add.f32": one per (op, type), made on first use. Builders of the same module
+// share one table.
+class MonoidTable {
+ public:
+  explicit MonoidTable(Module* module) : module_(module) {}
+  Module& module() const { return *module_; }
+  // Requires IsMonoid(op) and an array type.
+  CompId Get(Opcode op, ElementType type);
+
+ private:
+  Module* module_;
+  std::array<std::array<CompId, kNumElementTypes>, 7> made_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_MONOID_H_
