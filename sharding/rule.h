@@ -68,10 +68,10 @@ struct ShardingRule {
 // those of JAX's SdyShardingRule; `...` stands for leading batch dims.
 struct RuleText {
   std::string rule;                                    // "b s h, h -> b s h"
-  std::vector<std::string> need_replication, permutation, blocked;
-  std::vector<std::pair<std::string, PartialOp>> reduction;
-  std::vector<std::pair<std::string, double>> pad;     // pad identity per factor
-  std::vector<std::pair<std::string, int64_t>> sizes;  // compound-only factors
+  std::vector<std::string> need_replication = {}, permutation = {}, blocked = {};
+  std::vector<std::pair<std::string, PartialOp>> reduction = {};
+  std::vector<std::pair<std::string, double>> pad = {};     // pad identity per factor
+  std::vector<std::pair<std::string, int64_t>> sizes = {};  // compound-only factors
 };
 
 // Parsed once, without shapes. Errors E110 with a caret into the string.

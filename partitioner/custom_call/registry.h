@@ -48,6 +48,19 @@ struct PartitionerCallbacks {
   int version = 1;
 };
 
+// One signature of a target. A target may have several (an optional operand or
+// result, attributes that change what a dimension means); the first that fits
+// a call's backend_config, counts and ranks is its rule.
+struct RuleAlternative {
+  RuleText text;
+  // Whether calls with this backend_config have this signature; null: all.
+  bool (*applies)(absl::string_view backend_config) = nullptr;
+  std::shared_ptr<const RuleTemplate> rule = nullptr;  // filled on registration
+  // Rank of each operand, then of each result; -1 - n for `...` and n more.
+  std::vector<int> ranks = {};
+  int num_operands = 0;
+};
+
 struct TargetRule {
   std::string target;
   std::string backend_config;  // empty: any; else keyed by (target, backend_config)
@@ -55,8 +68,14 @@ struct TargetRule {
   int batch_dims = 0;
   RuleText text;
   std::shared_ptr<const RuleTemplate> rule;
+  std::vector<RuleAlternative> alternatives;  // level kRule; [0] is text and rule
   PartitionerCallbacks callbacks;
   std::string source;          // "built in", "manifest FILE", "program"
+
+  // The rule of a call, for levels kBatchDims and kRule. Errors E111.
+  absl::StatusOr<ShardingRule> Instantiate(absl::string_view call_backend_config,
+                                           absl::Span<const Shape* const> operands,
+                                           absl::Span<const Shape* const> results) const;
 };
 
 class TargetRegistry {
@@ -65,6 +84,8 @@ class TargetRegistry {
   // that shows both.
   absl::Status RegisterRule(std::string target, RuleText text, std::string backend_config = "",
                             std::string source = "program");
+  absl::Status RegisterRules(std::string target, std::vector<RuleAlternative> alternatives,
+                             std::string backend_config = "", std::string source = "program");
   absl::Status RegisterBatchPartitionable(std::string target, int batch_dims,
                                           std::string backend_config = "",
                                           std::string source = "program");

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of the shipped targets; what the operands mean stands with their
+// kernels. A kernel with optional operands or results, or with an attribute
+// that changes the order of dimensions, has one rule per signature.
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "partitioner/custom_call/registry.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+// The text behind `key = ` in a dictionary `{key = value, ...}`, else empty.
+absl::string_view AttributeText(absl::string_view dictionary, absl::string_view key) {
+  for (size_t at = dictionary.find(key); at != absl::string_view::npos;
+       at = dictionary.find(key, at + 1)) {
+    const char before = at == 0 ? '{' : dictionary[at - 1];
+    absl::string_view rest = dictionary.substr(at + key.size());
+    if ((before == '{' || before == ' ' || before == ',') && absl::ConsumePrefix(&rest, " = ")) {
+      return rest;
+    }
+  }
+  return {};
+}
+
+bool IsTransposed(absl::string_view config, absl::string_view key) {
+  const absl::string_view value = AttributeText(config, key);
+  return absl::StartsWith(value, "\"T\"") || absl::StartsWith(value, "\"C\"") ||
+         absl::StartsWith(value, "true");
+}
+template <bool A, bool B>
+bool GemmOps(absl::string_view config) {
+  return IsTransposed(config, "transa") == A && IsTransposed(config, "transb") == B;
+}
+
+bool HeadsFirst(absl::string_view config) {
+  return absl::StartsWith(AttributeText(config, "layout"), "\"bhsd\"");
+}
+bool HeadsThird(absl::string_view config) { return !HeadsFirst(config); }
+
+using Alternatives = std::vector<RuleAlternative>;
+
+// Rows are independent; the normalized dimension is whole.
+absl::Status AddRmsNorm(TargetRegistry& registry) {
+  Alternatives fwd;
+  for (const char* rule : {"... d, d -> ... d, ...", "... d, d -> ... d"}) {
+    fwd.push_back({.text = {.rule = rule, .need_replication = {"d"}}});
+  }
+  // A gain for each slice of the leading dimensions.
+  for (const char* rule : {"b c d, b d -> b c d, b c", "b c d, b d -> b c d",
+                           "a b c d, a d -> a b c d, a b c", "a b c d, a d -> a b c d"}) {
+    fwd.push_back({.text = {.rule = rule, .need_replication = {"d"}}});
+  }
+  SHARDCALL_RETURN_IF_ERROR(registry.RegisterRules("rms_norm", std::move(fwd), "", "built in"));
+
+  // dgain sums over the rows, so it is partial where they are sharded.
+  Alternatives bwd;
+  std::string rows;
+  RuleText text;
+  text.need_replication = {"d"};
+  for (const char* row : {"", "a", "b", "c", "e", "f"}) {
+    if (*row != '\0') {
+      absl::StrAppend(&rows, row, " ");
+      text.reduction.push_back({row, PartialOp::kSum});
+    }
+    const std::string x = absl::StrCat(rows, "d");
+    const std::string rstd(absl::StripSuffix(rows, " "));
+    text.rule = absl::StrCat(x, ", ", x, ", d, ", rstd, " -> ", x, ", d");
+    bwd.push_back({.text = text});
+  }
+  // A gain for each slice: only the rows of a slice are summed.
+  bwd.push_back({.text = {.rule = "a b d, a b d, a d, a b -> a b d, a d",
+                          .need_replication = {"d"},
+                          .reduction = {{"b", PartialOp::kSum}}}});
+  bwd.push_back({.text = {.rule = "a b c d, a b c d, a d, a b c -> a b c d, a d",
+                          .need_replication = {"d"},
+                          .reduction = {{"b", PartialOp::kSum}, {"c", PartialOp::kSum}}}});
+  return registry.RegisterRules("rms_norm_bwd", std::move(bwd), "", "built in");
+}
+
+// Batch and groups of heads are independent: r heads of q share one of k and v.
+absl::Status AddFlashAttention(TargetRegistry& registry) {
+  struct Layout {
+    bool (*applies)(absl::string_view);
+    std::string q, out, k, v;
+  };
+  const std::vector<std::string> whole = {"s", "r", "e", "t", "f"};
+  Alternatives fwd, bwd;
+  for (const Layout& l :
+       {Layout{HeadsThird, "b s (g r) e", "b s (g r) f", "b t g e", "b t g f"},
+        Layout{HeadsFirst, "b (g r) s e", "b (g r) s f", "b g t e", "b g t f"}}) {
+    const std::string qkv = absl::StrCat(l.q, ", ", l.k, ", ", l.v);
+    for (const char* lse : {", b (g r) s", ""}) {
+      fwd.push_back({.text = {.rule = absl::StrCat(qkv, " -> ", l.out, lse),
+                              .need_replication = whole},
+                     .applies = l.applies});
+    }
+    bwd.push_back({.text = {.rule = absl::StrCat(l.out, ", ", qkv, ", ", l.out,
+                                                 ", b (g r) s -> ", qkv),
+                            .need_replication = whole},
+                   .applies = l.applies});
+  }
+  SHARDCALL_RETURN_IF_ERROR(
+      registry.RegisterRules("flash_attention_fwd", std::move(fwd), "", "built in"));
+  return registry.RegisterRules("flash_attention_bwd", std::move(bwd), "", "built in");
+}
+
+absl::Status AddGemm(TargetRegistry& registry) {
+  struct Ops {
+    bool (*applies)(absl::string_view);
+    const char *a, *b;
+  };
+  Alternatives gemm;
+  for (const Ops& o : {Ops{GemmOps<false, false>, "... m k", "... k n"},
+                       Ops{GemmOps<false, true>, "... m k", "... n k"},
+                       Ops{GemmOps<true, false>, "... k m", "... k n"},
+                       Ops{GemmOps<true, true>, "... k m", "... n k"}}) {
+    gemm.push_back({.text = {.rule = absl::StrCat(o.a, ", ", o.b, " -> ... m n"),
+                             .reduction = {{"k", PartialOp::kSum}},
+                             .pad = {{"k", 0}}},
+                    .applies = o.applies});
+    // Every shard of k would add c.
+    gemm.push_back({.text = {.rule = absl::StrCat(o.a, ", ", o.b, ", ... m n -> ... m n"),
+                             .need_replication = {"k"}},
+                    .applies = o.applies});
+  }
+  return registry.RegisterRules("cublas_gemm", std::move(gemm), "", "built in");
+}
+
+}  // namespace
+
+absl::Status RegisterBuiltinTargets(TargetRegistry& registry) {
+  SHARDCALL_RETURN_IF_ERROR(AddRmsNorm(registry));
+  SHARDCALL_RETURN_IF_ERROR(AddFlashAttention(registry));
+  SHARDCALL_RETURN_IF_ERROR(AddGemm(registry));
+  return registry.RegisterRule("custom_relu", {.rule = "... -> ..."}, "", "built in");
+}
+
+}  // namespace shardcall

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/custom_call/registry.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+// Rank of one value of a rule string: its whitespace-separated dimensions, a
+// parenthesis counting once.
+int ValueRank(absl::string_view value) {
+  int rank = 0;
+  bool ellipsis = false, inside = false, in_word = false;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const char c = value[i];
+    if (c == '(') {
+      ++rank;
+      inside = true;
+      in_word = false;
+    } else if (c == ')') {
+      inside = false;
+    } else if (absl::ascii_isspace(c)) {
+      in_word = false;
+    } else if (c == '.') {
+      ellipsis = true;
+      in_word = true;  // a digit behind belongs to the ellipsis
+    } else if (!in_word) {
+      in_word = true;
+      if (!inside) ++rank;
+    }
+  }
+  return ellipsis ? -1 - rank : rank;
+}
+
+// Ranks of a rule string that ParseRule has accepted.
+void ReadRanks(RuleAlternative* a) {
+  const absl::string_view text = a->text.rule;
+  const size_t arrow = text.find("->");
+  auto read = [&](absl::string_view side) {
+    size_t begin = 0;
+    while (true) {
+      const size_t comma = side.find(',', begin);
+      a->ranks.push_back(ValueRank(side.substr(
+          begin, comma == absl::string_view::npos ? comma : comma - begin)));
+      if (comma == absl::string_view::npos) break;
+      begin = comma + 1;
+    }
+  };
+  read(text.substr(0, arrow));
+  a->num_operands = static_cast<int>(a->ranks.size());
+  read(text.substr(arrow + 2));
+}
+
+bool Fits(const RuleAlternative& a, absl::Span<const Shape* const> operands,
+          absl::Span<const Shape* const> results) {
+  if (a.num_operands != static_cast<int>(operands.size()) ||
+      a.ranks.size() != operands.size() + results.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < a.ranks.size(); ++i) {
+    const Shape* s = i < operands.size() ? operands[i] : results[i - operands.size()];
+    const int rank = s->IsArray() ? s->rank() : 0;
+    if (a.ranks[i] < 0 ? rank < -1 - a.ranks[i] : rank != a.ranks[i]) return false;
+  }
+  return true;
+}
+
+bool Equal(const RuleText& a, const RuleText& b) {
+  return a.rule == b.rule && a.need_replication == b.need_replication &&
+         a.permutation == b.permutation && a.blocked == b.blocked && a.reduction == b.reduction &&
+         a.pad == b.pad && a.sizes == b.sizes;
+}
+
+// Callbacks have no equality: two registrations of the same key differ.
+bool Equal(const TargetRule& a, const TargetRule& b) {
+  if (a.level != b.level || a.batch_dims != b.batch_dims ||
+      a.level == RuleLevel::kCallbacks ||
+      a.alternatives.size() != b.alternatives.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < a.alternatives.size(); ++i) {
+    if (a.alternatives[i].applies != b.alternatives[i].applies ||
+        !Equal(a.alternatives[i].text, b.alternatives[i].text)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string Describe(const TargetRule& r) {
+  std::string out;
+  switch (r.level) {
+    case RuleLevel::kBatchDims:
+      out = absl::StrCat("batch_dims=", r.batch_dims);
+      break;
+    case RuleLevel::kCallbacks:
+      out = absl::StrCat("callbacks, version ", r.callbacks.version);
+      break;
+    case RuleLevel::kRule: {
+      std::vector<std::string> texts;
+      for (const RuleAlternative& a : r.alternatives) {
+        std::string text = absl::StrCat("\"", a.text.rule, "\"");
+        if (!a.text.need_replication.empty()) {
+          absl::StrAppend(&text, " need_replication={", absl::StrJoin(a.text.need_replication, ","),
+                          "}");
+        }
+        if (!a.text.permutation.empty()) {
+          absl::StrAppend(&text, " permutation={", absl::StrJoin(a.text.permutation, ","), "}");
+        }
+        for (const auto& [factor, op] : a.text.reduction) {
+          absl::StrAppend(&text, " reduction={", factor, ":", PartialOpName(op), "}");
+        }
+        texts.push_back(std::move(text));
+      }
+      out = absl::StrJoin(texts, " or ");
+      break;
+    }
+  }
+  return absl::StrCat(out, " (", r.source, ")");
+}
+
+}  // namespace
+
+absl::string_view RuleLevelName(RuleLevel level) {
+  switch (level) {
+    case RuleLevel::kBatchDims: return "batch_dims";
+    case RuleLevel::kRule: return "rule";
+    case RuleLevel::kCallbacks: return "callbacks";
+  }
+  return "rule";
+}
+
+absl::StatusOr<ShardingRule> TargetRule::Instantiate(absl::string_view call_backend_config,
+                                                     absl::Span<const Shape* const> operands,
+                                                     absl::Span<const Shape* const> results) const {
+  if (level == RuleLevel::kBatchDims) return BatchRule(batch_dims, operands, results);
+  SHARDCALL_CHECK(level == RuleLevel::kRule && !alternatives.empty());
+  const RuleAlternative* last = nullptr;
+  for (const RuleAlternative& a : alternatives) {
+    if (a.applies != nullptr && !a.applies(call_backend_config)) continue;
+    last = &a;
+    if (Fits(a, operands, results)) return InstantiateRule(*a.rule, operands, results);
+  }
+  if (last == nullptr) {
+    return ToStatus({.code = "E111",
+                     .message = absl::StrCat("no rule of target \"", target,
+                                             "\" is for these attributes"),
+                     .found = std::string(call_backend_config),
+                     .fix = "Register a rule for this backend_config"});
+  }
+  if (alternatives.size() == 1) return InstantiateRule(*last->rule, operands, results);
+  std::vector<std::string> have;
+  for (const RuleAlternative& a : alternatives) have.push_back(a.text.rule);
+  auto shapes = [](absl::Span<const Shape* const> list) {
+    return absl::StrJoin(list, ", ", [](std::string* out, const Shape* s) {
+      absl::StrAppend(out, s->ToString(/*with_layout=*/false));
+    });
+  };
+  return ToStatus({.code = "E111",
+                   .message = absl::StrCat("no rule of target \"", target, "\" fits this call"),
+                   .expected = absl::StrJoin(have, " or "),
+                   .found = absl::StrCat("(", shapes(operands), ") -> (", shapes(results), ")"),
+                   .fix = "Register a rule with as many operands, results and dimensions"});
+}
+
+absl::Status TargetRegistry::Add(TargetRule rule) {
+  if (rule.target.empty()) {
+    return ToStatus({.code = "E105", .message = "a target needs a name",
+                     .fix = "Register the rule under the custom_call_target of the call"});
+  }
+  auto key = std::make_pair(rule.target, rule.backend_config);
+  auto [it, inserted] = rules_.try_emplace(std::move(key), rule);
+  if (inserted || Equal(it->second, rule)) return absl::OkStatus();
+  return ToStatus(
+      {.code = "E105",
+       .message = absl::StrCat("target \"", rule.target, "\" is registered twice"),
+       .expected = Describe(it->second),
+       .found = Describe(rule),
+       .fix = "Keep one of the two, or tell them apart by backend_config"},
+      absl::StatusCode::kAlreadyExists);
+}
+
+absl::Status TargetRegistry::RegisterRules(std::string target,
+                                           std::vector<RuleAlternative> alternatives,
+                                           std::string backend_config, std::string source) {
+  TargetRule rule;
+  if (alternatives.empty()) {
+    return ToStatus({.code = "E105",
+                     .message = absl::StrCat("target \"", target, "\" is registered with no rule"),
+                     .fix = "Give at least one rule string"});
+  }
+  for (RuleAlternative& a : alternatives) {
+    auto parsed = ParseRule(a.text);
+    if (!parsed.ok()) {
+      return absl::Status(parsed.status().code(),
+                          absl::StrCat(parsed.status().message(), " (rule of target \"", target,
+                                       "\", ", source, ")"));
+    }
+    a.rule = *std::move(parsed);
+    a.ranks.clear();
+    ReadRanks(&a);
+  }
+  rule.target = std::move(target);
+  rule.backend_config = std::move(backend_config);
+  rule.level = RuleLevel::kRule;
+  rule.text = alternatives[0].text;
+  rule.rule = alternatives[0].rule;
+  rule.alternatives = std::move(alternatives);
+  rule.source = std::move(source);
+  return Add(std::move(rule));
+}
+
+absl::Status TargetRegistry::RegisterRule(std::string target, RuleText text,
+                                          std::string backend_config, std::string source) {
+  std::vector<RuleAlternative> one(1);
+  one[0].text = std::move(text);
+  return RegisterRules(std::move(target), std::move(one), std::move(backend_config),
+                       std::move(source));
+}
+
+absl::Status TargetRegistry::RegisterBatchPartitionable(std::string target, int batch_dims,
+                                                        std::string backend_config,
+                                                        std::string source) {
+  if (batch_dims < 0) {
+    return ToStatus({.code = "E105",
+                     .message = absl::StrCat("target \"", target, "\" has negative batch_dims"),
+                     .expected = "0 or more",
+                     .found = absl::StrCat(batch_dims),
+                     .fix = "Give the number of leading independent dimensions"});
+  }
+  TargetRule rule;
+  rule.target = std::move(target);
+  rule.backend_config = std::move(backend_config);
+  rule.level = RuleLevel::kBatchDims;
+  rule.batch_dims = batch_dims;
+  rule.source = std::move(source);
+  return Add(std::move(rule));
+}
+
+absl::Status TargetRegistry::RegisterCustomCallPartitioner(std::string target,
+                                                           PartitionerCallbacks callbacks,
+                                                           std::string backend_config,
+                                                           std::string source) {
+  TargetRule rule;
+  rule.target = std::move(target);
+  rule.backend_config = std::move(backend_config);
+  rule.level = RuleLevel::kCallbacks;
+  rule.callbacks = std::move(callbacks);
+  rule.source = std::move(source);
+  return Add(std::move(rule));
+}
+
+const TargetRule* TargetRegistry::Find(absl::string_view target,
+                                       absl::string_view backend_config) const {
+  auto it = rules_.find(std::make_pair(std::string(target), std::string(backend_config)));
+  if (it == rules_.end() && !backend_config.empty()) {
+    it = rules_.find(std::make_pair(std::string(target), std::string()));
+  }
+  return it == rules_.end() ? nullptr : &it->second;
+}
+
+std::vector<const TargetRule*> TargetRegistry::List() const {
+  std::vector<const TargetRule*> out;
+  for (const auto& [key, rule] : rules_) out.push_back(&rule);
+  return out;
+}
+
+}  // namespace shardcall
