@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/propagation/op_rules.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/propagation/rule_builder.h"
+#include "sharding/intern_table.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+using Shapes = absl::InlinedVector<const Shape*, 8>;
+
+void AppendLeaves(const Shape* shape, Shapes* out) {
+  if (!shape->IsTuple()) {
+    out->push_back(shape);
+    return;
+  }
+  for (int i = 0; i < shape->num_leaves(); ++i) out->push_back(shape->leaf(i));
+}
+
+OpClass ClassOf(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement:
+    case Opcode::kOptBarrier:
+    case Opcode::kParameter:
+    case Opcode::kConstant:
+    case Opcode::kAfterAll:
+    case Opcode::kWhile:
+    case Opcode::kCall:
+    case Opcode::kConditional:
+      return OpClass::kStructural;
+    case Opcode::kPartitionId:
+    case Opcode::kReplicaId:
+      return OpClass::kManualOnly;
+    default:
+      return HasTrait(opcode, kCollectiveOp) ? OpClass::kManualOnly : OpClass::kRule;
+  }
+}
+
+ShardingRule BuiltinRule(const RuleArgs& args) {
+  const Opcode op = args.instr.opcode;
+  if (HasTrait(op, kElementwise)) return PointwiseRule(args);
+  switch (op) {
+    case Opcode::kMap: return PointwiseRule(args);
+    case Opcode::kAddDependency: return PointwiseRule(args);
+    case Opcode::kDomain: return PointwiseRule(args);
+    case Opcode::kBitcastConvert: return BitcastConvertRule(args);
+    case Opcode::kBitcast: return BitcastRule(args);
+    case Opcode::kGetDimensionSize:
+    case Opcode::kSetDimensionSize: return DimensionSizeRule(args);
+    case Opcode::kBroadcast: return BroadcastRule(args);
+    case Opcode::kReshape: return ReshapeRule(args);
+    case Opcode::kTranspose: return TransposeRule(args);
+    case Opcode::kConcatenate: return ConcatenateRule(args);
+    case Opcode::kSlice: return SliceRule(args);
+    case Opcode::kPad: return PadRule(args);
+    case Opcode::kReverse: return ReverseRule(args);
+    case Opcode::kIota: return IotaRule(args);
+    case Opcode::kDot: return DotRule(args);
+    case Opcode::kRaggedDot: return RaggedDotRule(args);
+    case Opcode::kScaledDot: return ScaledDotRule(args);
+    case Opcode::kReduce: return ReduceRule(args);
+    case Opcode::kReduceWindow: return ReduceWindowRule(args);
+    case Opcode::kSelectAndScatter: return SelectAndScatterRule(args);
+    case Opcode::kSort: return SortRule(args);
+    case Opcode::kTopk: return TopKRule(args);
+    case Opcode::kScan: return ScanRule(args);
+    case Opcode::kGather: return GatherRule(args);
+    case Opcode::kScatter: return ScatterRule(args);
+    case Opcode::kDynamicSlice: return DynamicSliceRule(args);
+    case Opcode::kDynamicUpdateSlice: return DynamicUpdateSliceRule(args);
+    case Opcode::kConvolution: return ConvolutionRule(args);
+    case Opcode::kFft: return FftRule(args);
+    case Opcode::kCholesky: return CholeskyRule(args);
+    case Opcode::kTriangularSolve: return TriangularSolveRule(args);
+    case Opcode::kBatchNormTraining:
+    case Opcode::kBatchNormInference:
+    case Opcode::kBatchNormGrad: return BatchNormRule(args);
+    case Opcode::kAllGather:
+    case Opcode::kAllReduce:
+    case Opcode::kReduceScatter:
+    case Opcode::kAllToAll:
+    case Opcode::kCollectiveBroadcast:
+    case Opcode::kRaggedAllToAll:
+    case Opcode::kCollectivePermute: return CollectivePassThroughRule(args);
+    // Random bits, infeed and outfeed, transfers, fusions, asynchronous forms.
+    default: return NeedReplicationRule(args);
+  }
+}
+
+}  // namespace
+
+struct RuleTable::Impl {
+  struct Entry {
+    Opcode opcode;
+    bool maximal;
+    const Attributes* attrs;
+    const FrontendAttributes* frontend;
+    absl::string_view config;
+    Shapes shapes;  // operands, then the result, without layouts
+    OpClass op_class;
+    const TargetRule* target = nullptr;
+    std::unique_ptr<ShardingRule> rule;
+  };
+
+  Impl(const Program& program, RuleOptions options)
+      : program(program), options(std::move(options)), by_instr(program.module.num_instructions()) {}
+
+  const Entry* Get(InstrId i) {
+    const Entry*& slot = by_instr[i.value];
+    if (slot == nullptr) slot = Find(i);
+    return slot;
+  }
+  const Entry* Find(InstrId i);
+  void Make(InstrId i, Entry* entry);
+
+  const Program& program;
+  RuleOptions options;
+  std::vector<const Entry*> by_instr;
+  std::deque<Entry> entries;
+  InternTable<Entry> table;
+  absl::Status status;
+  int64_t hits = 0, misses = 0;
+};
+
+const RuleTable::Impl::Entry* RuleTable::Impl::Find(InstrId i) {
+  const Module& m = program.module;
+  const Instruction& instr = m.instr(i);
+  const bool call = instr.opcode == Opcode::kCustomCall;
+  bool maximal = false;
+  if (call) {
+    for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+      const ShardingConstraint* c = program.constraints[program.leaves.leaf(i, k).value];
+      maximal = maximal || (c != nullptr && c->maximal_device >= 0);
+    }
+    if (instr.shape->num_leaves() == 0 && instr.sharding != nullptr) {
+      const HloSharding& s = *instr.sharding;
+      maximal = s.kind == HloSharding::Kind::kMaximal ||
+                (s.tuple.size() == 1 && s.tuple[0].kind == HloSharding::Kind::kMaximal);
+    }
+  }
+  const FrontendAttributes* frontend = call ? instr.frontend : nullptr;
+  const absl::string_view config = call ? instr.backend_config : absl::string_view();
+  const absl::Span<const InstrId> operands = m.operands(instr);
+
+  uint64_t hash = static_cast<uint64_t>(instr.opcode) * 2 + maximal;
+  hash = MixHash(hash, reinterpret_cast<uintptr_t>(instr.attrs));
+  hash = MixHash(hash, reinterpret_cast<uintptr_t>(frontend));
+  hash = MixHash(hash, reinterpret_cast<uintptr_t>(config.data()));
+  for (InstrId o : operands) {
+    hash = MixHash(hash, reinterpret_cast<uintptr_t>(m.instr(o).shape->bare()));
+  }
+  hash = FinishHash(MixHash(hash, reinterpret_cast<uintptr_t>(instr.shape->bare())));
+  const Entry* found = table.Find(hash, [&](const Entry& e) {
+    if (e.opcode != instr.opcode || e.maximal != maximal || e.attrs != instr.attrs ||
+        e.frontend != frontend || e.config != config ||
+        e.shapes.size() != operands.size() + 1 || e.shapes.back() != instr.shape->bare()) {
+      return false;
+    }
+    for (size_t k = 0; k < operands.size(); ++k) {
+      if (e.shapes[k] != m.instr(operands[k]).shape->bare()) return false;
+    }
+    return true;
+  });
+  if (found != nullptr) {
+    ++hits;
+    return found;
+  }
+  ++misses;
+  Entry& e = entries.emplace_back();
+  e.opcode = instr.opcode;
+  e.maximal = maximal;
+  e.attrs = instr.attrs;
+  e.frontend = frontend;
+  e.config = config;
+  for (InstrId o : operands) e.shapes.push_back(m.instr(o).shape->bare());
+  e.shapes.push_back(instr.shape->bare());
+  Make(i, &e);
+  table.Insert(hash, &e);
+  return &e;
+}
+
+void RuleTable::Impl::Make(InstrId i, Entry* entry) {
+  const Module& m = program.module;
+  const Instruction& instr = m.instr(i);
+  entry->op_class = ClassOf(instr.opcode);
+  if (entry->op_class == OpClass::kStructural) return;
+  Shapes operands, results;
+  for (InstrId o : m.operands(instr)) AppendLeaves(m.instr(o).shape, &operands);
+  AppendLeaves(instr.shape, &results);
+  const RuleArgs args{m, instr, operands, results};
+  if (instr.opcode != Opcode::kCustomCall) {
+    if (instr.opcode != Opcode::kPartitionId && instr.opcode != Opcode::kReplicaId) {
+      entry->rule = std::make_unique<ShardingRule>(BuiltinRule(args));
+    }
+    return;
+  }
+  const CustomCallSource source =
+      FindCustomCallRule(args, options.targets, entry->maximal, &entry->target);
+  if (source == CustomCallSource::kMissing) {
+    entry->op_class = OpClass::kMissing;
+    return;
+  }
+  if (entry->target != nullptr && entry->target->level == RuleLevel::kCallbacks) {
+    entry->op_class = OpClass::kCallbacks;
+    return;
+  }
+  absl::StatusOr<ShardingRule> rule = CustomCallRule(args, source, entry->target);
+  if (!rule.ok()) {
+    if (status.ok()) {
+      const CustomCallAttrs& a = instr.as<CustomCallAttrs>();
+      status = absl::Status(rule.status().code(),
+                            absl::StrCat(rule.status().message(), " (target \"", a.target, "\", %",
+                                         instr.name, ")"));
+    }
+    rule = NeedReplicationRule(args);
+  }
+  entry->rule = std::make_unique<ShardingRule>(*std::move(rule));
+}
+
+RuleTable::RuleTable(const Program& program, RuleOptions options)
+    : impl_(std::make_unique<Impl>(program, std::move(options))) {}
+RuleTable::~RuleTable() = default;
+
+OpClass RuleTable::op_class(InstrId i) {
+  if (impl_->program.annotation[i.value] != AnnotationKind::kNone) return OpClass::kAnnotation;
+  const OpClass c = ClassOf(impl_->program.module.instr(i).opcode);
+  if (c == OpClass::kStructural) return c;
+  return impl_->Get(i)->op_class;
+}
+
+const ShardingRule* RuleTable::rule(InstrId i) {
+  if (impl_->program.annotation[i.value] != AnnotationKind::kNone) return nullptr;
+  if (ClassOf(impl_->program.module.instr(i).opcode) == OpClass::kStructural) return nullptr;
+  return impl_->Get(i)->rule.get();
+}
+
+const TargetRule* RuleTable::target(InstrId i) {
+  if (impl_->program.module.instr(i).opcode != Opcode::kCustomCall ||
+      impl_->program.annotation[i.value] != AnnotationKind::kNone) {
+    return nullptr;
+  }
+  return impl_->Get(i)->target;
+}
+
+const absl::Status& RuleTable::status() const { return impl_->status; }
+
+bool RuleTable::MayReplicate(absl::string_view target) const {
+  const std::vector<std::string>& allowed = impl_->options.allow_replicate;
+  return std::any_of(allowed.begin(), allowed.end(),
+                     [&](const std::string& t) { return t == "all" || t == target; });
+}
+
+int64_t RuleTable::hits() const { return impl_->hits; }
+int64_t RuleTable::misses() const { return impl_->misses; }
+
+}  // namespace shardcall
