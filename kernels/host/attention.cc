@@ -21,7 +21,8 @@ absl::Status ReadAttributes(const HandlerContext& context, const CallArguments& 
   if (shape->window < -1) {
     return args.AttributeError("window", "-1 (none) or at least 0", absl::StrCat(shape->window));
   }
-  SHARDCALL_ASSIGN_ATTRIBUTE(const std::string layout, args, attributes.GetString("layout", "bshd"));
+  std::string layout;
+  SHARDCALL_ASSIGN_ATTRIBUTE(layout, args, attributes.GetString("layout", "bshd"));
   if (layout != "bshd" && layout != "bhsd") {
     return args.AttributeError("layout", "\"bshd\" or \"bhsd\"", absl::StrCat("\"", layout, "\""));
   }

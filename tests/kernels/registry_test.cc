@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/builtin.h"
+#include "kernels/ffi/handler.h"
+#include "kernels/ffi/near_names.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+HandlerEntry Entry(std::string target, std::string platform = "Host") {
+  HandlerEntry entry;
+  entry.target = std::move(target);
+  entry.platform = std::move(platform);
+  entry.source = "libx.so";
+  entry.host = [](const HandlerContext&, absl::Span<const BufferView>,
+                  absl::Span<const BufferView>) { return absl::OkStatus(); };
+  return entry;
+}
+
+TEST(HandlerRegistry, FindsWhatWasRegisteredForThePlatform) {
+  HandlerRegistry registry;
+  ASSERT_TRUE(registry.Register(Entry("f")).ok());
+  ASSERT_TRUE(registry.Register(Entry("f", "CUDA")).ok());
+  auto found = registry.Find("f", "CUDA");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ((*found)->platform, "CUDA");
+  EXPECT_EQ(registry.List().size(), 2);
+}
+
+TEST(HandlerRegistry, ASecondRegistrationIsAlreadyExists) {
+  HandlerRegistry registry;
+  ASSERT_TRUE(registry.Register(Entry("f")).ok());
+  const absl::Status status = registry.Register(Entry("f"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("libx.so"));
+}
+
+TEST(HandlerRegistry, AnEntryWithoutNameOrFunctionIsRefused) {
+  HandlerRegistry registry;
+  EXPECT_FALSE(registry.Register(Entry("")).ok());
+  HandlerEntry no_function = Entry("g");
+  no_function.host = nullptr;
+  EXPECT_FALSE(registry.Register(no_function).ok());
+  HandlerEntry version = Entry("g");
+  version.api_version = 5;
+  EXPECT_FALSE(registry.Register(version).ok());
+  EXPECT_TRUE(registry.List().empty());
+}
+
+TEST(HandlerRegistry, AnUnknownTargetIsE140WithNearNames) {
+  HandlerRegistry registry;
+  ASSERT_TRUE(RegisterBuiltinHandlers(registry).ok());
+  const absl::Status status = registry.Find("rms_nrom", "Host").status();
+  EXPECT_EQ(DiagnosticCode(status), "E140");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Near names: rms_norm"));
+  EXPECT_THAT(std::string(registry.Find("zzz", "Host").status().message()),
+              Not(HasSubstr("Near names")));
+}
+
+TEST(HandlerRegistry, ATargetOfAnotherPlatformIsE140WithItsPlatforms) {
+  HandlerRegistry registry;
+  ASSERT_TRUE(registry.Register(Entry("X")).ok());
+  ASSERT_TRUE(registry.Register(Entry("X_f")).ok());
+  const absl::Status status = registry.Find("X", "CUDA").status();
+  EXPECT_EQ(DiagnosticCode(status), "E140");
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("is registered for: Host (api 4, libx.so). Requested: CUDA"));
+}
+
+TEST(HandlerRegistry, TheShippedTargetsAreBuiltIn) {
+  HandlerRegistry registry;
+  ASSERT_TRUE(RegisterBuiltinHandlers(registry).ok());
+  std::vector<std::string> names;
+  for (const HandlerEntry* e : registry.List()) {
+    names.push_back(e->target);
+    EXPECT_EQ(e->source, "built in");
+    EXPECT_EQ(e->platform, "Host");
+  }
+  EXPECT_THAT(names, ElementsAre("cublas_gemm", "custom_relu", "flash_attention_bwd",
+                                 "flash_attention_fwd", "rms_norm", "rms_norm_bwd"));
+}
+
+TEST(HandlerRegistry, BuiltInsLeaveATakenNameAloneAndSayIt) {
+  HandlerRegistry registry;
+  ASSERT_TRUE(registry.Register(Entry("rms_norm")).ok());
+  EXPECT_EQ(RegisterBuiltinHandlers(registry).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ((*registry.Find("rms_norm", "Host"))->source, "libx.so");
+  EXPECT_TRUE(registry.Find("rms_norm_bwd", "Host").ok());
+}
+
+TEST(NearNames, EditDistanceCountsInsertionsDeletionsAndSubstitutions) {
+  EXPECT_EQ(EditDistance("", ""), 0);
+  EXPECT_EQ(EditDistance("abc", ""), 3);
+  EXPECT_EQ(EditDistance("kitten", "sitting"), 3);
+  EXPECT_EQ(EditDistance("abc", "abc"), 0);
+}
+
+TEST(NearNames, NearestFirstAndNoMoreThanAsked) {
+  EXPECT_THAT(NearNames("norm", {"norms", "rms_norm", "nurm", "gemm", "attention"}, 3),
+              ElementsAre("norms", "nurm", "rms_norm"));
+  EXPECT_TRUE(NearNames(std::string(100000, 'a'), {"aaa"}).empty());
+}
+
+}  // namespace
+}  // namespace shardcall
