@@ -3,8 +3,9 @@
 // bf16, f16 or f64, the same for all operands of a call unless said. Narrow
 // types are computed in f32 and rounded once at the end. What belongs to one
 // row, batch or head is computed alone, so it does not depend on how many of
-// them a buffer holds: a sharded call gives the bits of the whole one.
-// Attributes that are not listed are refused.
+// them a buffer holds: a sharded call gives the bits of the whole one. (Not so
+// the rows and columns within one matrix of cublas_gemm: a BLAS may round them
+// by its size.) Attributes that are not listed are refused.
 #ifndef SHARDCALL_KERNELS_HOST_KERNELS_H_
 #define SHARDCALL_KERNELS_HOST_KERNELS_H_
 

@@ -134,6 +134,7 @@ absl::Status Matmul(const MatmulShape& shape, ElementType a_type, const void* a,
                      .expected = absl::StrCat("extents of at most ", kMostBlasExtent),
                      .found = absl::StrCat(shape.m, " by ", shape.k, " by ", shape.n)});
   }
+  if (shape.batch == 0 || shape.m == 0 || shape.n == 0) return absl::OkStatus();
   auto any = [&](ElementType t) { return a_type == t || b_type == t || result_type == t; };
   auto run = [&](auto zero) {
     Run<decltype(zero)>(shape, a_type, a, b_type, b, result_type, c);

@@ -2,7 +2,9 @@
 // The matrix product of dense arrays of any element type, as HLO's `dot` wants
 // it: floats through a BLAS, f32 for types narrower than that with one rounding
 // at the end, complex numbers too, and integers exactly, wrapping around in the
-// result's width. pred is "or" of "and"s. On one thread.
+// result's width. pred is "or" of "and"s. On one thread. Equal calls give equal
+// bits; where sums are not exact, a BLAS may round a row of a large product
+// differently in the last place when the number of rows differs.
 #ifndef SHARDCALL_KERNELS_HOST_MATMUL_H_
 #define SHARDCALL_KERNELS_HOST_MATMUL_H_
 

@@ -13,7 +13,7 @@ constexpr ElementType kBF16 = ElementType::kBF16;
 
 struct Case {
   ElementType type = kF32, result = kF32;
-  std::vector<int64_t> batch;
+  std::vector<int64_t> batch = {};
   bool ta = false, tb = false, has_c = false;
   double alpha = 1, beta = 0, tolerance = 1e-6;
   int64_t m = 5, n = 9, k = 13;
