@@ -144,6 +144,15 @@ bool IsUnbounded(const Shape* s) {
   return false;
 }
 
+// Some checks are quadratic in the rank; no program comes near this one.
+bool WantRank(const Query& q, const Shape* s) {
+  constexpr int kMaxRank = 255;
+  if (s->rank() <= kMaxRank) return true;
+  Fail(q, "E021", "an array has too many dimensions", absl::StrCat("at most ", kMaxRank),
+       absl::StrCat(s->rank()));
+  return false;
+}
+
 // Ops that carry dynamic sizes through; the others are inferred for static
 // operands only.
 bool CarriesDynamic(const Query& q) {
@@ -186,7 +195,9 @@ const Shape* InferShapeOrNull(Context& context, const Module& module, Opcode opc
     return shape_inference::Fail(q, "E022", "the attributes are those of another op",
                                  "its own attributes", "others");
   }
+  if (declared != nullptr && !shape_inference::WantRank(q, declared)) return nullptr;
   for (const Shape* x : operands) {
+    if (!shape_inference::WantRank(q, x)) return nullptr;
     if (!x->IsArray() || !x->IsDynamic()) continue;
     // Sizes that are not known cannot be checked; the written shape stands.
     if (shape_inference::IsUnbounded(x) && !HasTrait(opcode, kElementwise)) {

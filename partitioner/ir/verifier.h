@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks that a module is a valid HLO program: what the parser leaves open and
+// what every later stage relies on. The first fault found is the error; its
+// `where` is the file and the instruction, its codes are
+//   E021 operands or written shape wrong for the op
+//   E022 attribute out of range
+//   E023 written shape differs from the one that follows from the operands
+//   E024 called computation missing, incomplete, or of the wrong signature
+//   E025 device groups, permute pairs, device ids of a sharding
+//   E026 module header: counts, entry layout, aliases, donors
+//   E027 computations that call each other in a cycle
+//   E028 structure: order of instructions, roots, parameters
+// Where the header has no num_partitions, the number of devices is open and
+// device ids are not held against it.
+#ifndef SHARDCALL_PARTITIONER_IR_VERIFIER_H_
+#define SHARDCALL_PARTITIONER_IR_VERIFIER_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "partitioner/ir/module.h"
+
+namespace shardcall {
+
+// Linear in the size of the module; no recursion.
+absl::Status VerifyModule(const Module& module, absl::string_view file_name);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_VERIFIER_H_
