@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes with other called computations: what every copy of an instruction
+// into another module, or of a computation within one, needs.
+#ifndef SHARDCALL_PARTITIONER_IR_CALLED_COMPUTATIONS_H_
+#define SHARDCALL_PARTITIONER_IR_CALLED_COMPUTATIONS_H_
+
+#include "absl/types/span.h"
+#include "partitioner/ir/module.h"
+
+namespace shardcall {
+
+// The attributes of `i` with the called computations replaced by `now`, one for
+// one in the order in which CalledComputations gives them.
+const Attributes* WithComputations(Context& context, const Instruction& i,
+                                   absl::Span<const CompId> now);
+
+// Likewise, each replaced by what `map` gives for it.
+template <typename F>
+const Attributes* MapComputations(const Module& module, const Instruction& i, F&& map) {
+  absl::InlinedVector<CompId, 2> called = CalledComputations(module, i);
+  if (called.empty()) return i.attrs;
+  for (CompId& c : called) c = map(c);
+  return WithComputations(module.context(), i, called);
+}
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_CALLED_COMPUTATIONS_H_

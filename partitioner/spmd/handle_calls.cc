@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Custom calls, and collectives that the program itself has.
+#include <vector>
+
+#include "partitioner/ir/called_computations.h"
+#include "partitioner/spmd/localizer.h"
+
+namespace shardcall {
+
+LocalIds HandleCustomCall(Localizer& l, const LocalOp& op) {
+  GraphBuilder& b = l.builder();
+  LocalOp padded = op;
+  const ShardingRule* rule = op.decision.rule;
+  // A sum over an uneven factor: the operands' padding becomes what the rule
+  // says adds nothing.
+  for (size_t t = 0; rule != nullptr && t < op.operands.size(); ++t) {
+    if (!op.operand_shapes[t]->IsArray()) continue;
+    const TensorFactors& tensor = rule->tensor(static_cast<int>(t));
+    for (size_t d = 0; d < tensor.dims.size(); ++d) {
+      for (int f : tensor.dims[d]) {
+        const Factor& factor = rule->factors[f];
+        if (factor.kind != FactorKind::kReduction || !factor.has_pad) continue;
+        padded.operands[t] = l.emitter().MaskPadding(
+            padded.operands[t], op.operand_shapes[t], *op.decision.operands[t],
+            {static_cast<int>(d)}, b.ConstantDouble(b.type(padded.operands[t]), factor.pad));
+      }
+    }
+  }
+  const LocalIds operands = AssembleOperands(l, padded);
+  CustomCallAttrs attrs = op.instr.as<CustomCallAttrs>();
+  std::vector<const Shape*> layouts;
+  if (attrs.has_layout_constraints) {
+    for (size_t k = 0; k < attrs.operand_layouts.size() && k < operands.size(); ++k) {
+      const Shape* layout = attrs.operand_layouts[k];
+      std::vector<const Shape*> leaves;
+      const LocalIds flat = l.Flatten(operands[k]);
+      for (int i = 0; i < layout->num_leaves(); ++i) {
+        const Shape* leaf = layout->leaf(i);
+        leaves.push_back(leaf->IsArray() ? l.context().WithDims(leaf, b.shape(flat[i])->dims())
+                                         : leaf);
+      }
+      layouts.push_back(l.ShapeFromLeaves(layout, leaves));
+    }
+    attrs.operand_layouts = layouts;
+  }
+  std::vector<CompId> called;
+  for (CompId c : attrs.called_computations) called.push_back(l.CopyComputation(c));
+  attrs.called_computations = called;
+  return l.Clone(padded, operands, InternAttributes(l.context(), attrs));
+}
+
+LocalIds HandleCollective(Localizer& l, const LocalOp& op) {
+  const LocalIds out = l.Clone(op, AssembleOperands(l, op));
+  const Module& m = l.local();
+  int64_t group_size = l.program().num_partitions, num_groups = 1;
+  // The instruction is the last one, or the source of the elements read off it.
+  InstrId id = out[0];
+  while (m.instr(id).opcode == Opcode::kGetTupleElement) id = m.operand(id, 0);
+  if (op.instr.attrs->kind == AttrKind::kCollective) {
+    const ReplicaGroups& groups = op.instr.as<CollectiveAttrs>().groups;
+    if (groups.form == ReplicaGroups::Form::kLists && !groups.lists.empty()) {
+      num_groups = static_cast<int64_t>(groups.lists.size());
+      group_size = static_cast<int64_t>(groups.lists[0].size());
+    } else if (groups.form == ReplicaGroups::Form::kIota) {
+      num_groups = groups.num_groups;
+      group_size = groups.group_size;
+    }
+  }
+  l.emitter().set_cause({CollectiveCause::Kind::kProgram, op.id, 0});
+  l.emitter().Record(id, group_size, num_groups);
+  return out;
+}
+
+}  // namespace shardcall

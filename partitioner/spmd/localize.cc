@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/spmd/localize.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/ir/called_computations.h"
+#include "partitioner/propagation/export.h"
+#include "partitioner/spmd/localizer.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+
+Localizer::Localizer(const Program& program, const Plan& plan, RuleTable& rules,
+                     const SpmdOptions& options)
+    : program_(program),
+      plan_(plan),
+      rules_(rules),
+      options_(options),
+      global_(program.module),
+      leaves_(program.leaves),
+      context_(program.module.context()),
+      result_(Module(program.module.shared_context())),
+      shared_(&result_.module),
+      values_(program.leaves.num_leaves()),
+      computation_map_(program.module.num_computations()) {}
+
+std::pair<InstrId, const Sharding*> Localizer::Stored(InstrId id, int flat) const {
+  const Value& v = values_[leaves_.canonical(id, flat).value];
+  return {v.id, v.state};
+}
+
+void Localizer::Store(InstrId id, int flat, InstrId value, const Sharding* state) {
+  values_[leaves_.canonical(id, flat).value] = {value, state};
+}
+
+InstrId Localizer::Get(InstrId id, int flat, const Sharding* to, const CollectiveCause& cause) {
+  const LeafId leaf = leaves_.canonical(id, flat);
+  const Value& v = values_[leaf.value];
+  if (to == nullptr || v.state == to) return v.id;
+  auto [it, fresh] = copies_.try_emplace({leaf.value, to});
+  if (!fresh) return it->second;
+  const Shape* shape = global_.instr(id).shape->leaf(flat);
+  const ReshardPlan& plan = PlanReshard(context_, shape, v.state, to);
+  if (plan.bytes > static_cast<double>(options_.max_reshard_bytes) && status_.ok()) {
+    Diagnostic d;
+    d.code = "E210";
+    d.message = absl::StrCat("a reshard of %", global_.instr(id).name, " from ",
+                             v.state->ToString(), " to ", to->ToString(), " for %",
+                             global_.instr(cause.consumer).name, " moves ", plan.bytes,
+                             " bytes per device");
+    d.expected = absl::StrCat("at most ", options_.max_reshard_bytes);
+    d.found = absl::StrCat(plan.bytes);
+    d.fix = "constrain the value at its producer, or raise --max-reshard-bytes";
+    status_ = ToStatus(d);
+  }
+  emitter_->set_cause(cause);
+  // Intermediate states serve later users too.
+  InstrId value = v.id;
+  const Sharding* state = v.state;
+  value = emitter_->Reshard(value, shape, state, to);
+  copies_[{leaf.value, to}] = value;
+  return value;
+}
+
+void Localizer::StoreResults(InstrId id, const Decision& d, absl::Span<const InstrId> produced) {
+  const Instruction& instr = global_.instr(id);
+  for (size_t k = 0; k < produced.size(); ++k) {
+    InstrId value = produced[k];
+    if (d.produced[k] != nullptr && d.produced[k] != d.final[k]) {
+      emitter_->set_cause({CollectiveCause::Kind::kResult, id, static_cast<int>(k)});
+      if (d.produced[k]->partial().empty()) {
+        copies_[{leaves_.canonical(id, static_cast<int>(k)).value, d.produced[k]}] = value;
+      }
+      value = emitter_->Reshard(value, instr.shape->leaf(static_cast<int>(k)), d.produced[k],
+                                d.final[k]);
+    }
+    Store(id, static_cast<int>(k), value, d.final[k]);
+  }
+}
+
+LocalIds Localizer::Flatten(InstrId value) {
+  LocalIds out;
+  const Shape* shape = builder().shape(value);
+  if (!shape->IsTuple()) return {value};
+  for (size_t k = 0; k < shape->tuple().size(); ++k) {
+    const LocalIds inner = Flatten(builder().GetTupleElement(value, static_cast<int64_t>(k)));
+    out.insert(out.end(), inner.begin(), inner.end());
+  }
+  return out;
+}
+
+InstrId Localizer::Assemble(const Shape* global_shape, absl::Span<const InstrId> leaves) {
+  if (!global_shape->IsTuple()) return leaves[0];
+  LocalIds elements;
+  size_t at = 0;
+  for (const Shape* e : global_shape->tuple()) {
+    elements.push_back(Assemble(e, leaves.subspan(at, e->num_leaves())));
+    at += e->num_leaves();
+  }
+  return builder().Tuple(elements);
+}
+
+const Shape* Localizer::ShapeFromLeaves(const Shape* like,
+                                        absl::Span<const Shape* const> leaves) {
+  if (!like->IsTuple()) return leaves[0];
+  absl::InlinedVector<const Shape*, 6> elements;
+  size_t at = 0;
+  for (const Shape* e : like->tuple()) {
+    elements.push_back(ShapeFromLeaves(e, leaves.subspan(at, e->num_leaves())));
+    at += e->num_leaves();
+  }
+  return context_.MakeTuple(elements);
+}
+
+const Shape* Localizer::LocalShapeOf(const Shape* global,
+                                     absl::Span<const Sharding* const> states) {
+  absl::InlinedVector<const Shape*, 6> leaves;
+  for (int k = 0; k < global->num_leaves(); ++k) {
+    const Shape* leaf = global->leaf(k);
+    leaves.push_back(states[k] == nullptr ? leaf : LocalShape(context_, leaf, states[k]));
+  }
+  return ShapeFromLeaves(global, leaves);
+}
+
+CompId Localizer::CopyComputation(CompId global) {
+  CompId& mapped = computation_map_[global.value];
+  if (mapped.valid()) return mapped;
+  const Computation& from = global_.comp(global);
+  const CompId to = local().AddComputation(from.name);
+  mapped = to;
+  absl::flat_hash_map<InstrId, InstrId> ids;
+  for (InstrId id : from.instructions) {
+    Instruction copy = global_.instr(id);
+    copy.sharding = nullptr;
+    copy.attrs = MapComputations(global_, copy, [&](CompId c) { return CopyComputation(c); });
+    LocalIds operands;
+    for (InstrId o : global_.operands(id)) operands.push_back(ids.at(o));
+    ids[id] = local().Add(to, copy, operands);
+  }
+  local().SetRoot(to, ids.at(from.root));
+  computation_map_[global.value] = to;
+  return to;
+}
+
+const Attributes* Localizer::LocalAttributes(const LocalOp& op) {
+  return MapComputations(global_, op.instr, [&](CompId c) { return CopyComputation(c); });
+}
+
+LocalIds Localizer::Clone(const LocalOp& op, absl::Span<const InstrId> operands,
+                          const Attributes* attrs) {
+  Instruction copy = op.instr;
+  copy.sharding = nullptr;
+  copy.frontend = WithoutSdy(context_, op.instr.frontend);
+  copy.attrs = attrs != nullptr ? attrs : LocalAttributes(op);
+  copy.extra = -1;
+  copy.shape = ShapeFromLeaves(op.instr.shape, op.result_shapes);
+  const InstrId id = local().Add(builder().computation(), copy, operands);
+  return Flatten(id);
+}
+
+absl::Status Localizer::LocalizeInstruction(InstrId id) {
+  const OpPlan& plan = plan_.ops[id.value];
+  const Instruction& instr = global_.instr(id);
+  builder().set_metadata(instr.metadata);
+  switch (plan.kind) {
+    case PlanKind::kDead:
+    case PlanKind::kAlias: return absl::OkStatus();
+    case PlanKind::kParameter: LocalizeParameter(id, *plan.decision); return absl::OkStatus();
+    case PlanKind::kBarrier: LocalizeBarrier(id, *plan.decision); return absl::OkStatus();
+    case PlanKind::kIdentity:
+    case PlanKind::kBoundary: LocalizePassThrough(id, *plan.decision); return absl::OkStatus();
+    case PlanKind::kWhile: LocalizeWhile(id, *plan.decision); return absl::OkStatus();
+    case PlanKind::kConditional:
+    case PlanKind::kCall: LocalizeBranches(id, *plan.decision); return absl::OkStatus();
+    case PlanKind::kCallbacks: return LocalizeCallbacks(id, *plan.decision);
+    case PlanKind::kConstant:
+    case PlanKind::kManual:
+    case PlanKind::kRule: break;
+  }
+  const Decision& d = *plan.decision;
+  LocalOp op{id, instr, d, {}, {}, {}};
+  int flat = 0;
+  for (InstrId o : global_.operands(id)) {
+    const Shape* shape = global_.instr(o).shape;
+    for (int k = 0; k < shape->num_leaves(); ++k, ++flat) {
+      op.operands.push_back(
+          Get(o, k, d.operands[flat], {CollectiveCause::Kind::kOperand, id, flat}));
+      op.operand_shapes.push_back(shape->leaf(k));
+    }
+  }
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+    const Shape* leaf = instr.shape->leaf(k);
+    op.result_shapes.push_back(
+        d.produced[k] == nullptr ? leaf : LocalShape(context_, leaf, d.produced[k]));
+  }
+  LocalIds produced;
+  switch (instr.opcode) {
+    case Opcode::kIota: produced = HandleIota(*this, op); break;
+    case Opcode::kDot:
+    case Opcode::kConvolution: produced = HandleDot(*this, op); break;
+    case Opcode::kReduce: produced = HandleReduce(*this, op); break;
+    case Opcode::kSlice: produced = HandleSlice(*this, op); break;
+    case Opcode::kDynamicSlice: produced = HandleDynamicSlice(*this, op); break;
+    case Opcode::kGather: produced = HandleGather(*this, op); break;
+    case Opcode::kScatter: produced = HandleScatter(*this, op); break;
+    case Opcode::kCustomCall: produced = HandleCustomCall(*this, op); break;
+    default:
+      if (HasTrait(instr.opcode, kCollectiveOp)) {
+        produced = HandleCollective(*this, op);
+      } else {
+        produced = Clone(op, AssembleOperands(*this, op));
+      }
+  }
+  StoreResults(id, d, produced);
+  return status_;
+}
+
+void Localizer::FinishRoot(CompId comp) {
+  const InstrId root = global_.comp(comp).root;
+  const Shape* shape = global_.instr(root).shape;
+  const std::vector<const Sharding*> states = RootStates(comp);
+  LocalIds leaves;
+  for (int k = 0; k < shape->num_leaves(); ++k) {
+    leaves.push_back(Get(root, k, states[k], {CollectiveCause::Kind::kCarry, root, k}));
+  }
+  const InstrId value = Assemble(shape, leaves);
+  local().SetRoot(builder().computation(), value);
+}
+
+absl::Status Localizer::LocalizeComputation(CompId comp) {
+  const CompId to = local().AddComputation(global_.comp(comp).name);
+  computation_map_[comp.value] = to;
+  emitter_ = std::make_unique<Emitter>(&result_.module, to, program_.mesh, &shared_);
+  copies_.clear();
+  for (InstrId id : global_.comp(comp).instructions) {
+    SHARDCALL_RETURN_IF_ERROR(LocalizeInstruction(id));
+  }
+  FinishRoot(comp);
+  return status_;
+}
+
+absl::StatusOr<LocalProgram> Localizer::Run() {
+  for (int i = 0; i < global_.num_instructions(); ++i) {
+    const Instruction& instr = global_.instr(InstrId(i));
+    if (instr.attrs->kind == AttrKind::kCollective) {
+      shared_.next_channel = std::max(shared_.next_channel, instr.as<CollectiveAttrs>().channel_id + 1);
+    } else if (instr.attrs->kind == AttrKind::kPermute) {
+      shared_.next_channel = std::max(shared_.next_channel, instr.as<PermuteAttrs>().channel_id + 1);
+    } else if (instr.attrs->kind == AttrKind::kSendRecv) {
+      shared_.next_channel = std::max(shared_.next_channel, instr.as<SendRecvAttrs>().channel_id + 1);
+    }
+    if (instr.opcode == Opcode::kWhile || instr.opcode == Opcode::kConditional ||
+        instr.opcode == Opcode::kCall) {
+      for (CompId c : CalledComputations(global_, instr)) caller_[c] = InstrId(i);
+    }
+  }
+  const std::vector<CompId> order = PartitionedComputations(global_, ComputationPostOrder(global_));
+  for (CompId comp : order) SHARDCALL_RETURN_IF_ERROR(LocalizeComputation(comp));
+  for (CollectiveRecord& r : shared_.records) {
+    for (CompId c : order) {
+      if (computation_map_[c.value] == r.computation) r.trip_count = plan_.trip_count[c.value];
+    }
+  }
+  MakeHeader();
+  result_.collectives = std::move(shared_.records);
+  return std::move(result_);
+}
+
+LocalIds AssembleOperands(Localizer& l, const LocalOp& op) {
+  LocalIds out;
+  size_t at = 0;
+  for (InstrId o : l.global().operands(op.id)) {
+    const Shape* shape = l.global().instr(o).shape;
+    out.push_back(
+        l.Assemble(shape, absl::MakeConstSpan(op.operands).subspan(at, shape->num_leaves())));
+    at += shape->num_leaves();
+  }
+  return out;
+}
+
+absl::StatusOr<LocalProgram> Localize(const Program& program, const Plan& plan, RuleTable& rules,
+                                      const SpmdOptions& options) {
+  return Localizer(program, plan, rules, options).Run();
+}
+
+}  // namespace shardcall

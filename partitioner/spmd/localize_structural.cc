@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters, loops, branches, barriers and region boundaries.
+#include "partitioner/ir/called_computations.h"
+#include "partitioner/propagation/export.h"
+#include "partitioner/spmd/localizer.h"
+
+namespace shardcall {
+
+void Localizer::LocalizeParameter(InstrId id, const Decision& d) {
+  const Instruction& instr = global_.instr(id);
+  Instruction copy = instr;
+  copy.sharding = nullptr;
+  copy.frontend = WithoutSdy(context_, instr.frontend);
+  copy.shape = LocalShapeOf(instr.shape, d.final);
+  copy.extra = -1;
+  const InstrId local_id = local().Add(builder().computation(), copy, {});
+  const LocalIds leaves = Flatten(local_id);
+  for (size_t k = 0; k < leaves.size(); ++k) {
+    Store(id, static_cast<int>(k), leaves[k], d.final[k]);
+  }
+}
+
+void Localizer::LocalizeBarrier(InstrId id, const Decision& d) {
+  const Instruction& instr = global_.instr(id);
+  if (instr.opcode == Opcode::kAddDependency) {
+    // A token orders; the value is the operand's.
+    const auto [value, state] = Stored(global_.operand(id, 0), 0);
+    const auto [token, none] = Stored(global_.operand(id, 1), 0);
+    const InstrId r = builder().AddWithShape(Opcode::kAddDependency, builder().shape(value),
+                                             {value, token});
+    Store(id, 0, r, state);
+    return;
+  }
+  LocalIds leaves;
+  for (InstrId o : global_.operands(id)) {
+    for (int k = 0; k < global_.instr(o).shape->num_leaves(); ++k) {
+      leaves.push_back(Stored(o, k).first);
+    }
+  }
+  if (instr.opcode == Opcode::kAfterAll) {
+    Store(id, 0, builder().AddWithShape(Opcode::kAfterAll, instr.shape, leaves), nullptr);
+    return;
+  }
+  const InstrId barrier = builder().OptBarrier(Assemble(instr.shape, leaves));
+  const LocalIds out = Flatten(barrier);
+  for (size_t k = 0; k < out.size(); ++k) {
+    // Other states of these values were made before the barrier: they may not
+    // stand in for what comes after it.
+    const LeafId leaf = leaves_.canonical(id, static_cast<int>(k));
+    for (auto it = copies_.begin(); it != copies_.end();) {
+      auto here = it++;
+      if (here->first.first == leaf.value) copies_.erase(here);
+    }
+    Store(id, static_cast<int>(k), out[k], d.final[k]);
+  }
+}
+
+void Localizer::LocalizePassThrough(InstrId id, const Decision& d) {
+  LocalIds produced;
+  int flat = 0;
+  for (InstrId o : global_.operands(id)) {
+    for (int k = 0; k < global_.instr(o).shape->num_leaves(); ++k, ++flat) {
+      produced.push_back(Get(o, k, d.operands[flat], {CollectiveCause::Kind::kOperand, id, flat}));
+    }
+  }
+  StoreResults(id, d, produced);
+}
+
+void Localizer::LocalizeWhile(InstrId id, const Decision& d) {
+  const Instruction& instr = global_.instr(id);
+  LocalIds carry;
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+    carry.push_back(Get(global_.operand(id, 0), k, d.operands[k],
+                        {CollectiveCause::Kind::kCarry, id, k}));
+  }
+  const InstrId init = Assemble(instr.shape, carry);
+  Instruction copy = instr;
+  copy.sharding = nullptr;
+  copy.frontend = WithoutSdy(context_, instr.frontend);
+  copy.shape = builder().shape(init);
+  copy.extra = -1;
+  copy.attrs = MapComputations(global_, instr, [&](CompId c) { return LocalComputation(c); });
+  const InstrId loop = local().Add(builder().computation(), copy, {init});
+  const LocalIds out = Flatten(loop);
+  for (size_t k = 0; k < out.size(); ++k) Store(id, static_cast<int>(k), out[k], d.final[k]);
+}
+
+void Localizer::LocalizeBranches(InstrId id, const Decision& d) {
+  const Instruction& instr = global_.instr(id);
+  LocalIds operands;
+  int flat = 0;
+  for (InstrId o : global_.operands(id)) {
+    const Shape* shape = global_.instr(o).shape;
+    LocalIds leaves;
+    for (int k = 0; k < shape->num_leaves(); ++k, ++flat) {
+      leaves.push_back(Get(o, k, d.operands[flat], {CollectiveCause::Kind::kCarry, id, flat}));
+    }
+    operands.push_back(Assemble(shape, leaves));
+  }
+  Instruction copy = instr;
+  copy.sharding = nullptr;
+  copy.frontend = WithoutSdy(context_, instr.frontend);
+  copy.shape = LocalShapeOf(instr.shape, d.final);
+  copy.extra = -1;
+  copy.attrs = MapComputations(global_, instr, [&](CompId c) { return LocalComputation(c); });
+  const InstrId r = local().Add(builder().computation(), copy, operands);
+  const LocalIds out = Flatten(r);
+  for (size_t k = 0; k < out.size(); ++k) Store(id, static_cast<int>(k), out[k], d.final[k]);
+}
+
+std::vector<const Sharding*> Localizer::RootStates(CompId comp) const {
+  if (comp == global_.entry()) return plan_.outputs;
+  const InstrId caller = caller_.at(comp);
+  const Instruction& instr = global_.instr(caller);
+  const Decision& d = *plan_.ops[caller.value].decision;
+  if (instr.opcode == Opcode::kWhile && comp == instr.as<WhileAttrs>().condition) {
+    // Every device must take the same way, but for manual coordinates.
+    return {ReplicatedSharding(context_, program_.mesh, 0,
+                               program_.manual_axes(global_.comp(comp).root))};
+  }
+  return d.final;
+}
+
+}  // namespace shardcall

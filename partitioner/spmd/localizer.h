@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk behind Localize, split over localize.cc (driver, values),
+// localize_structural.cc (control flow, boundaries), localize_header.cc (the
+// module's header), callback_context.cc (partition callbacks) and handle_*.cc
+// (one per op family).
+#ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZER_H_
+#define SHARDCALL_PARTITIONER_SPMD_LOCALIZER_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "partitioner/spmd/emitter.h"
+#include "partitioner/spmd/localize.h"
+
+namespace shardcall {
+
+using LocalIds = absl::InlinedVector<InstrId, 6>;
+
+// What a handler gets: the op, its decision, and its operands' shards in the
+// states that the decision asks for.
+struct LocalOp {
+  InstrId id;                                  // in the global module
+  const Instruction& instr;
+  const Decision& decision;
+  LocalIds operands;                           // flat leaves
+  std::vector<const Shape*> operand_shapes;    // global
+  std::vector<const Shape*> result_shapes;     // local, flat
+};
+
+class Localizer {
+ public:
+  Localizer(const Program& program, const Plan& plan, RuleTable& rules,
+            const SpmdOptions& options);
+  absl::StatusOr<LocalProgram> Run();
+
+  const Program& program() const { return program_; }
+  const Module& global() const { return global_; }
+  Module& local() { return result_.module; }
+  Context& context() const { return context_; }
+  RuleTable& rules() { return rules_; }
+  Emitter& emitter() { return *emitter_; }
+  GraphBuilder& builder() { return emitter_->builder(); }
+
+  // The shard of a leaf under `to`; made on first use, then kept.
+  InstrId Get(InstrId id, int flat, const Sharding* to, const CollectiveCause& cause);
+  // The value a leaf is stored as, and its state.
+  std::pair<InstrId, const Sharding*> Stored(InstrId id, int flat) const;
+  void Store(InstrId id, int flat, InstrId value, const Sharding* state);
+  // Stores what an op yields, after its reshard to decision.final.
+  void StoreResults(InstrId id, const Decision& d, absl::Span<const InstrId> produced);
+
+  // Elements of a local tuple (or the value itself) as flat leaves, and back.
+  LocalIds Flatten(InstrId value);
+  InstrId Assemble(const Shape* global_shape, absl::Span<const InstrId> leaves);
+  // The shape of the structure of `like` with these leaves.
+  const Shape* ShapeFromLeaves(const Shape* like, absl::Span<const Shape* const> leaves);
+  const Shape* LocalShapeOf(const Shape* global, absl::Span<const Sharding* const> states);
+
+  // A copy of the op on local operands: same attributes (or `attrs`), metadata,
+  // frontend attributes but for sharding ones. Its shape is made of
+  // op.result_shapes. Returns its flat results.
+  LocalIds Clone(const LocalOp& op, absl::Span<const InstrId> operands,
+                 const Attributes* attrs = nullptr);
+  // The local copy of a computation that is never partitioned (reduce, sort).
+  CompId CopyComputation(CompId global);
+  CompId LocalComputation(CompId global) const { return computation_map_[global.value]; }
+
+ private:
+  struct Value {
+    InstrId id;
+    const Sharding* state = nullptr;
+  };
+
+  absl::Status LocalizeComputation(CompId comp);
+  absl::Status LocalizeInstruction(InstrId id);
+  void FinishRoot(CompId comp);
+  // localize_structural.cc
+  void LocalizeParameter(InstrId id, const Decision& d);
+  void LocalizeBarrier(InstrId id, const Decision& d);
+  void LocalizePassThrough(InstrId id, const Decision& d);
+  void LocalizeWhile(InstrId id, const Decision& d);
+  void LocalizeBranches(InstrId id, const Decision& d);
+  std::vector<const Sharding*> RootStates(CompId comp) const;
+  // callback_context.cc
+  absl::Status LocalizeCallbacks(InstrId id, const Decision& d);
+  // localize_header.cc
+  void MakeHeader();
+
+  const Attributes* LocalAttributes(const LocalOp& op);
+
+  const Program& program_;
+  const Plan& plan_;
+  RuleTable& rules_;
+  const SpmdOptions& options_;
+  const Module& global_;
+  const LeafTable& leaves_;
+  Context& context_;
+  LocalProgram result_;
+  Emitter::Shared shared_;
+  std::unique_ptr<Emitter> emitter_;
+  std::vector<Value> values_;  // by canonical leaf
+  // Other states of the leaves of the computation at hand.
+  absl::flat_hash_map<std::pair<uint32_t, const Sharding*>, InstrId> copies_;
+  std::vector<CompId> computation_map_;
+  absl::flat_hash_map<CompId, InstrId> caller_;  // instruction that runs a computation
+  absl::Status status_;
+};
+
+// The operands of `op` as the instruction has them, tuples put together again.
+LocalIds AssembleOperands(Localizer& l, const LocalOp& op);
+
+// Handlers: one per op family. Each yields the op's flat results in the states
+// `decision.produced`.
+LocalIds HandleIota(Localizer& l, const LocalOp& op);
+LocalIds HandleDot(Localizer& l, const LocalOp& op);
+LocalIds HandleReduce(Localizer& l, const LocalOp& op);
+LocalIds HandleSlice(Localizer& l, const LocalOp& op);
+LocalIds HandleDynamicSlice(Localizer& l, const LocalOp& op);
+LocalIds HandleGather(Localizer& l, const LocalOp& op);
+LocalIds HandleScatter(Localizer& l, const LocalOp& op);
+LocalIds HandleCustomCall(Localizer& l, const LocalOp& op);
+LocalIds HandleCollective(Localizer& l, const LocalOp& op);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZER_H_
