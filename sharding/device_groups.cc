@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sharding/mesh.h"
+#include "sharding/tile_runs.h"
 
 namespace shardcall {
 namespace {
@@ -45,62 +46,61 @@ bool AppendPieces(const std::vector<Segment>& order, int64_t stride, int64_t siz
   return covered == size;
 }
 
+// Positions along a list of axes, in the order of its coordinates.
+std::vector<int64_t> Positions(const BaseMesh& mesh, absl::Span<const AxisRef> axes) {
+  std::vector<int64_t> out = {0};
+  for (const AxisRef& a : axes) {
+    const int64_t stride = mesh.Stride(a);
+    std::vector<int64_t> next;
+    next.reserve(out.size() * a.size);
+    for (int64_t p : out) {
+      for (int64_t c = 0; c < a.size; ++c) next.push_back(p + c * stride);
+    }
+    out = std::move(next);
+  }
+  return out;
+}
+
 }  // namespace
 
-bool GroupsAsIota(const BaseMesh& mesh, absl::Span<const AxisRef> axes, IotaGroups* out) {
-  if (!mesh.order().is_iota()) return false;
-  const AxisList rest = Complement(mesh, axes);
-  if (AxesSize(rest) * AxesSize(axes) != mesh.num_devices()) return false;
+bool AxesAsIota(const BaseMesh& mesh, absl::Span<const AxisRef> axes, DeviceOrder* out) {
+  if (!mesh.order().is_iota() || AxesSize(axes) != mesh.num_devices()) return false;
   const std::vector<Segment> order = OrderSegments(mesh.order());
   std::vector<Segment> pieces;
-  for (const AxisRef& a : rest) {
-    if (!AppendPieces(order, mesh.Stride(a), a.size, &pieces)) return false;
-  }
   for (const AxisRef& a : axes) {
     if (a.size > 1 && !AppendPieces(order, mesh.Stride(a), a.size, &pieces)) return false;
   }
-  std::vector<size_t> by_device(pieces.size());
-  for (size_t i = 0; i < by_device.size(); ++i) by_device[i] = i;
-  std::sort(by_device.begin(), by_device.end(), [&](size_t a, size_t b) {
-    return pieces[a].device_stride > pieces[b].device_stride;
-  });
-  std::vector<int64_t> reshape(pieces.size()), perm(pieces.size());
-  for (size_t i = 0; i < by_device.size(); ++i) {
-    reshape[i] = pieces[by_device[i]].size;
-    perm[by_device[i]] = i;
-  }
-  auto canonical = DeviceOrder::Iota(reshape, perm);
-  if (!canonical.ok()) return false;
+  std::vector<Run> runs;
+  for (const Segment& p : pieces) runs.push_back({p.size, p.device_stride});
+  *out = OrderOfRuns(runs);
+  return true;
+}
+
+std::vector<int64_t> AxesAsList(const BaseMesh& mesh, absl::Span<const AxisRef> axes) {
+  std::vector<int64_t> out = Positions(mesh, axes);
+  for (int64_t& p : out) p = mesh.order().DeviceAt(p);
+  return out;
+}
+
+bool GroupsAsIota(const BaseMesh& mesh, absl::Span<const AxisRef> axes, IotaGroups* out) {
+  AxisList all = Complement(mesh, axes);
+  all.insert(all.end(), axes.begin(), axes.end());
+  DeviceOrder order = DeviceOrder::Identity(1);
+  if (!AxesAsIota(mesh, all, &order)) return false;
   out->group_size = AxesSize(axes);
   out->num_groups = mesh.num_devices() / out->group_size;
-  out->reshape.assign(canonical->reshape().begin(), canonical->reshape().end());
+  out->reshape.assign(order.reshape().begin(), order.reshape().end());
   out->perm.clear();
-  if (!canonical->is_identity()) {
-    out->perm.assign(canonical->perm().begin(), canonical->perm().end());
-  }
+  if (!order.is_identity()) out->perm.assign(order.perm().begin(), order.perm().end());
   return true;
 }
 
 std::vector<std::vector<int64_t>> GroupsAsLists(const BaseMesh& mesh,
                                                 absl::Span<const AxisRef> axes) {
   const AxisList rest = Complement(mesh, axes);
-  // Positions along a list of axes, in the order of its coordinates.
-  auto positions = [&](absl::Span<const AxisRef> list) {
-    std::vector<int64_t> out = {0};
-    for (const AxisRef& a : list) {
-      const int64_t stride = mesh.Stride(a);
-      std::vector<int64_t> next;
-      next.reserve(out.size() * a.size);
-      for (int64_t p : out) {
-        for (int64_t c = 0; c < a.size; ++c) next.push_back(p + c * stride);
-      }
-      out = std::move(next);
-    }
-    return out;
-  };
-  const std::vector<int64_t> members = positions(axes);
+  const std::vector<int64_t> members = Positions(mesh, axes);
   std::vector<std::vector<int64_t>> groups;
-  for (int64_t base : positions(rest)) {
+  for (int64_t base : Positions(mesh, rest)) {
     std::vector<int64_t>& group = groups.emplace_back();
     group.reserve(members.size());
     for (int64_t m : members) group.push_back(mesh.order().DeviceAt(base + m));

@@ -7,6 +7,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "sharding/tile_runs.h"
 
 namespace shardcall {
 namespace {
@@ -19,60 +20,12 @@ int64_t Product(absl::Span<const int64_t> dims) {
   return n;
 }
 
-// The devices of an iota expression as runs, major to minor.
-struct Run {
-  int64_t size, device_stride;
-};
-
-// Cuts the runs so that every tile dim is a range of whole runs. False if the
-// cuts do not divide.
-bool CutAtTiles(const HloSharding& s, std::vector<std::vector<Run>>* out) {
-  std::vector<Run> runs;
-  for (int64_t d : s.perm) {
-    int64_t stride = 1;
-    for (size_t j = d + 1; j < s.reshape.size(); ++j) stride *= s.reshape[j];
-    runs.push_back({s.reshape[d], stride});
-  }
-  out->assign(s.tile.size(), {});
-  for (size_t t = s.tile.size(); t-- > 0;) {
-    int64_t left = s.tile[t];
-    while (left > 1) {
-      if (runs.empty()) return false;
-      Run& minor = runs.back();
-      const int64_t take = std::gcd(left, minor.size);
-      if (minor.size > 1 && take != std::min(left, minor.size)) return false;
-      if (take > 1) (*out)[t].insert((*out)[t].begin(), {take, minor.device_stride});
-      left /= take;
-      minor.size /= take;
-      minor.device_stride *= take;
-      if (minor.size == 1) runs.pop_back();
-    }
-  }
-  return true;
-}
-
-void SetRuns(const std::vector<Run>& runs, HloSharding* s) {
-  std::vector<size_t> by_device(runs.size());
-  std::iota(by_device.begin(), by_device.end(), 0);
-  std::sort(by_device.begin(), by_device.end(), [&](size_t a, size_t b) {
-    return runs[a].device_stride > runs[b].device_stride;
-  });
-  std::vector<int64_t> reshape(runs.size()), perm(runs.size());
-  for (size_t i = 0; i < by_device.size(); ++i) {
-    reshape[i] = runs[by_device[i]].size;
-    perm[by_device[i]] = i;
-  }
-  const DeviceOrder order = *DeviceOrder::Iota(reshape, perm);
-  s->reshape.assign(order.reshape().begin(), order.reshape().end());
-  s->perm.assign(order.perm().begin(), order.perm().end());
-}
-
 // Puts the tile dims in the order `dims` (which may leave out dims of size 1)
 // and sorts the devices within `sorted_dim`, an index into `dims`, or -1.
 void Transpose(const std::vector<size_t>& dims, int sorted_dim, HloSharding* s) {
   if (!s->is_list()) {
     std::vector<std::vector<Run>> runs;
-    if (!CutAtTiles(*s, &runs)) {
+    if (!CutAtTiles(s->reshape, s->perm, s->tile, &runs)) {
       // Tiles that do not divide the reshape dims: spelled out, as in XLA.
       const DeviceOrder order = *DeviceOrder::Iota(s->reshape, s->perm);
       for (int64_t p = 0; p < order.num_devices(); ++p) s->list.push_back(order.DeviceAt(p));
@@ -84,11 +37,13 @@ void Transpose(const std::vector<size_t>& dims, int sorted_dim, HloSharding* s) 
         std::vector<Run> part = runs[dims[i]];
         if (static_cast<int>(i) == sorted_dim) {
           std::sort(part.begin(), part.end(),
-                    [](const Run& a, const Run& b) { return a.device_stride > b.device_stride; });
+                    [](const Run& a, const Run& b) { return a.stride > b.stride; });
         }
         out.insert(out.end(), part.begin(), part.end());
       }
-      SetRuns(out, s);
+      const DeviceOrder order = OrderOfRuns(out);
+      s->reshape.assign(order.reshape().begin(), order.reshape().end());
+      s->perm.assign(order.perm().begin(), order.perm().end());
     }
   }
   Dims strides(s->tile.size(), 1);

@@ -153,6 +153,12 @@ AxisList Minus(const BaseMesh& mesh, absl::Span<const AxisRef> axes, absl::Span<
 // Every base axis part not in `used`, in mesh order.
 AxisList Complement(const BaseMesh& mesh, absl::Span<const AxisRef> used);
 
+// The devices in the order of the coordinates along `axes`, which must cover the
+// mesh once: as an iota expression, or spelled out. AxesAsIota is false where
+// the device order is a list, or `axes` do not divide it.
+bool AxesAsIota(const BaseMesh& mesh, absl::Span<const AxisRef> axes, DeviceOrder* out);
+std::vector<int64_t> AxesAsList(const BaseMesh& mesh, absl::Span<const AxisRef> axes);
+
 // Groups of positions that differ only along `axes`, in the order of `axes`
 // (major to minor); groups ordered by their smallest position's coordinates on
 // the other axes. As an iota expression where the device order is iota:

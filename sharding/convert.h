@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between what texts say and base meshes. A MeshCollector sees every mesh and
+// tiling of a module and makes one base mesh per device order, the common
+// refinement of all that use it: [2,4]<=[8] and [4,2]<=[8] meet on axes 2,2,2.
+// Tilings by an iota expression lie on the identity order where their tiles
+// divide it; a list, and tiles that do not divide, have an order of their own;
+// cuts that contradict each other (2x3 against 3x2) have a base mesh each.
+//
+// Conversions are exact, or errors: E162 axes, E163 a mesh, rank or device
+// that does not fit the program, E164 what a form cannot say.
+#ifndef SHARDCALL_SHARDING_CONVERT_H_
+#define SHARDCALL_SHARDING_CONVERT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sharding/context.h"
+#include "sharding/hlo_sharding.h"
+#include "sharding/named_sharding.h"
+#include "sharding/sharding.h"
+#include "sharding/tile_runs.h"
+
+namespace shardcall {
+
+// The base meshes of a module, and conversions onto them. Holds pointers into
+// the Context that Finish was given.
+class MeshSet {
+ public:
+  // The mesh of what names none: that of the first named mesh, else of the
+  // first tiling, else one axis over all devices.
+  const BaseMesh* main() const { return bases_[0]; }
+  int64_t num_devices() const { return bases_[0]->num_devices(); }
+  absl::Span<const BaseMesh* const> bases() const { return bases_; }
+  const Mesh* FindMesh(absl::string_view name) const;  // null if there is none
+
+  // The parts of base axes that a named axis is made of. Null mesh: E163.
+  struct Placed {
+    const BaseMesh* base = nullptr;
+    std::vector<std::vector<Run>> axes;  // per axis of the mesh, major to minor
+  };
+  absl::StatusOr<Placed> Place(const Mesh& mesh) const;
+
+  // A sharding of a tensor of that rank. Not for tuples.
+  absl::StatusOr<ShardingConstraint> FromHlo(const HloSharding& sharding, int rank) const;
+  absl::StatusOr<ShardingConstraint> FromNamed(const NamedSharding& sharding, int rank) const;
+  // The base axes of named axes of a mesh, as of `#sdy<manual_axes{..}>`.
+  absl::StatusOr<AxisList> AxesByName(const Mesh& mesh, absl::Span<const std::string> names) const;
+
+ private:
+  friend class MeshCollector;
+  std::vector<const BaseMesh*> bases_;
+  std::vector<Mesh> meshes_;
+};
+
+class MeshCollector {
+ public:
+  void AddNamed(const Mesh& mesh);
+  // Of any kind, tuples too; only tiles and inline meshes count. E160 for a
+  // device list that is no permutation.
+  absl::Status AddTiling(const HloSharding& sharding);
+  absl::Status AddTiling(const NamedSharding& sharding);  // its inline mesh
+
+  // `num_devices`: the program's partitions, or 0 for those of the largest
+  // mesh. E163 for a mesh over another number of devices (maximal meshes and
+  // the mesh without axes excepted).
+  absl::StatusOr<MeshSet> Finish(Context& context, int64_t num_devices = 0);
+
+ private:
+  std::vector<Mesh> meshes_;
+  std::vector<TileRuns> tilings_;
+};
+
+// A fully specified sharding from what a program says, open dims closed.
+// Requires !constraint.unknown.
+const Sharding* ToSharding(Context& context, const ShardingConstraint& constraint);
+
+// V2, or V1 where the devices have no iota form. E164 for a partial op that is
+// not a sum, and for open dims.
+absl::StatusOr<HloSharding> ToHloSharding(const Sharding& sharding);
+absl::StatusOr<HloSharding> ToHloSharding(const ShardingConstraint& constraint);
+
+// By names: with `@mesh`, or with the mesh inline, which V3 text needs. Axes
+// without a name are called x0, x1, ..; E164 for partial ops other than sum,
+// max and min, and for unknown shardings.
+absl::StatusOr<NamedSharding> ToNamedSharding(const Sharding& sharding, bool inline_mesh,
+                                              bool open = false);
+absl::StatusOr<NamedSharding> ToNamedSharding(const ShardingConstraint& constraint,
+                                              bool inline_mesh);
+// V3: {mesh['data'=4], [..]}, {maximal_mesh[device_id=0]}.
+absl::StatusOr<HloSharding> ToHloShardingV3(const Sharding& sharding);
+absl::StatusOr<HloSharding> ToHloShardingV3(const ShardingConstraint& constraint);
+
+// The mesh that a base mesh prints as: its user's names, or x0, x1, ..
+Mesh DeclaredMesh(const BaseMesh& base);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_SHARDING_CONVERT_H_

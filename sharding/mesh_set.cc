@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Base meshes from all meshes and tilings of a module, and shardings onto them.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "sharding/convert.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+std::vector<int64_t> AxisSizes(const Mesh& mesh) {
+  std::vector<int64_t> out;
+  for (const MeshAxis& a : mesh.axes) out.push_back(a.size);
+  return out;
+}
+
+// Says nothing of devices: the mesh without axes, and a single device.
+bool IsTrivial(const Mesh& mesh) { return mesh.axes.empty(); }
+
+// A base mesh in the making: the strides at which its axes are cut, ascending,
+// each dividing the next.
+struct Group {
+  DeviceOrder order;
+  std::vector<int64_t> cuts;
+};
+
+bool AddCuts(const TileRuns& tiles, Group* group) {
+  std::vector<int64_t> cuts = group->cuts;
+  for (const auto& dim : tiles.dims) {
+    for (const Run& r : dim) {
+      cuts.push_back(r.stride);
+      cuts.push_back(r.stride * r.size);
+    }
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  for (size_t i = 1; i < cuts.size(); ++i) {
+    if (cuts[i] % cuts[i - 1] != 0) return false;
+  }
+  group->cuts = std::move(cuts);
+  return true;
+}
+
+absl::StatusOr<TileRuns> RunsOf(const HloSharding& s) {
+  if (s.is_list()) {
+    SHARDCALL_ASSIGN_OR_RETURN(DeviceOrder order, DeviceOrder::List(s.list));
+    return RunsOfTiles(order, s.tile);
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(DeviceOrder order, DeviceOrder::Iota(s.reshape, s.perm));
+  return RunsOfTiles(order, s.tile);
+}
+
+// The part [pre, pre * size) of an axis that is made of `runs`. False if the
+// cuts do not divide.
+bool PartOfRuns(absl::Span<const Run> runs, int64_t pre, int64_t size, std::vector<Run>* out) {
+  for (Run r : runs) {
+    if (pre > 1) {
+      const int64_t skip = std::gcd(pre, r.size);
+      if (skip != std::min(pre, r.size)) return false;
+      pre /= skip;
+      r.size /= skip;
+    }
+    if (r.size == 1 || size == 1) continue;
+    const int64_t take = std::gcd(size, r.size);
+    if (take != std::min(size, r.size)) return false;
+    out->push_back({take, r.stride * (r.size / take)});
+    size /= take;
+  }
+  return pre == 1 && size == 1;
+}
+
+bool AppendRuns(const BaseMesh& base, absl::Span<const Run> runs, AxisList* out) {
+  AxisList part;
+  for (const Run& r : runs) {
+    if (!base.FromStride(r.stride, r.size, &part)) return false;
+    out->insert(out->end(), part.begin(), part.end());
+  }
+  return true;
+}
+
+absl::Status RankError(int rank, int found) {
+  return ToStatus({.code = "E163",
+                   .message = "a sharding does not fit the rank of its tensor",
+                   .expected = absl::StrCat(rank, " dimensions"),
+                   .found = absl::StrCat(found),
+                   .fix = "give one dimension sharding per dimension of the tensor"});
+}
+
+absl::Status DeviceCountError(absl::string_view what, int64_t expected, int64_t found) {
+  return ToStatus({.code = "E163",
+                   .message = absl::StrCat(what, " does not cover the devices of the program"),
+                   .expected = absl::StrCat(expected, " devices"),
+                   .found = absl::StrCat(found),
+                   .fix = "use meshes and tilings over all devices, or set the number of "
+                          "partitions to that of the mesh"});
+}
+
+}  // namespace
+
+void MeshCollector::AddNamed(const Mesh& mesh) {
+  if (mesh.maximal_device < 0 || !mesh.name.empty()) meshes_.push_back(mesh);
+}
+
+absl::Status MeshCollector::AddTiling(const HloSharding& s) {
+  if (s.kind == HloSharding::Kind::kTuple) {
+    for (const HloSharding& e : s.tuple) SHARDCALL_RETURN_IF_ERROR(AddTiling(e));
+  } else if (s.kind == HloSharding::Kind::kNamed) {
+    return AddTiling(s.named);
+  } else if (s.kind == HloSharding::Kind::kTiled) {
+    SHARDCALL_ASSIGN_OR_RETURN(TileRuns runs, RunsOf(s));
+    tilings_.push_back(std::move(runs));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeshCollector::AddTiling(const NamedSharding& s) {
+  if (s.mesh != nullptr) {
+    for (const Mesh& m : meshes_) {
+      if (m.axes == s.mesh->axes && m.order == s.mesh->order &&
+          m.maximal_device == s.mesh->maximal_device) {
+        return absl::OkStatus();
+      }
+    }
+    AddNamed(*s.mesh);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MeshSet> MeshCollector::Finish(Context& context, int64_t num_devices) {
+  int64_t n = num_devices;
+  if (n == 0) {
+    n = 1;
+    for (const Mesh& m : meshes_) n = std::max(n, m.num_devices());
+    for (const TileRuns& t : tilings_) n = std::max(n, t.order.num_devices());
+  }
+  std::vector<Group> groups;
+  auto add = [&](const TileRuns& tiles) {
+    for (Group& g : groups) {
+      if (g.order == tiles.order && AddCuts(tiles, &g)) return;
+    }
+    groups.push_back({tiles.order, {1, n}});
+    SHARDCALL_CHECK(AddCuts(tiles, &groups.back()));
+  };
+  for (const Mesh& m : meshes_) {
+    if (m.maximal_device >= n) {
+      return ToStatus({.code = "E163",
+                       .message = absl::StrCat("mesh \"", m.name, "\" names a device that the "
+                                               "program does not have"),
+                       .expected = absl::StrCat("0 to ", n - 1),
+                       .found = absl::StrCat(m.maximal_device),
+                       .fix = "use a device id below the number of partitions"});
+    }
+    if (IsTrivial(m)) continue;
+    if (m.num_devices() != n) {
+      return DeviceCountError(absl::StrCat("mesh \"", m.name, "\""), n, m.num_devices());
+    }
+    add(RunsOfTiles(m.order, AxisSizes(m)));
+  }
+  for (const TileRuns& t : tilings_) {
+    if (t.order.num_devices() != n) {
+      return DeviceCountError("a tiling", n, t.order.num_devices());
+    }
+    add(t);
+  }
+  if (groups.empty()) add({DeviceOrder::Identity(n), {}});
+  MeshSet out;
+  out.meshes_ = meshes_;
+  std::vector<BaseMesh*> bases;
+  for (const Group& g : groups) {
+    std::vector<int64_t> sizes;
+    for (size_t i = g.cuts.size(); i-- > 1;) {
+      if (g.cuts[i] != g.cuts[i - 1]) sizes.push_back(g.cuts[i] / g.cuts[i - 1]);
+    }
+    bases.push_back(InternBaseMesh(context, std::move(sizes), g.order));
+    bases.back()->SetNames("", {});
+    out.bases_.push_back(bases.back());
+  }
+  for (const Mesh& m : meshes_) {
+    if (IsTrivial(m)) continue;
+    SHARDCALL_ASSIGN_OR_RETURN(MeshSet::Placed placed, out.Place(m));
+    BaseMesh* base = nullptr;
+    for (BaseMesh* b : bases) base = b == placed.base ? b : base;
+    if (!base->names().empty()) continue;
+    std::vector<BaseMesh::NamedAxis> names;
+    for (size_t k = 0; k < m.axes.size(); ++k) {
+      BaseMesh::NamedAxis axis{m.axes[k].name, {}};
+      SHARDCALL_CHECK(AppendRuns(*base, placed.axes[k], &axis.refs));
+      if (!axis.refs.empty()) names.push_back(std::move(axis));
+    }
+    base->SetNames(m.name, std::move(names));
+  }
+  return out;
+}
+
+const Mesh* MeshSet::FindMesh(absl::string_view name) const {
+  for (const Mesh& m : meshes_) {
+    if (m.name == name) return &m;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<MeshSet::Placed> MeshSet::Place(const Mesh& mesh) const {
+  Placed out;
+  if (mesh.num_devices() == num_devices()) {
+    TileRuns runs = RunsOfTiles(mesh.order, AxisSizes(mesh));
+    AxisList scratch;
+    for (const BaseMesh* base : bases_) {
+      if (!(base->order() == runs.order)) continue;
+      bool fits = true;
+      for (const auto& dim : runs.dims) {
+        scratch.clear();
+        fits = fits && AppendRuns(*base, dim, &scratch);
+      }
+      if (!fits) continue;
+      out.base = base;
+      out.axes = std::move(runs.dims);
+      return out;
+    }
+  }
+  return DeviceCountError(absl::StrCat("mesh \"", mesh.name, "\""), num_devices(),
+                          mesh.num_devices());
+}
+
+absl::StatusOr<ShardingConstraint> MeshSet::FromHlo(const HloSharding& s, int rank) const {
+  if (s.kind == HloSharding::Kind::kNamed) return FromNamed(s.named, rank);
+  ShardingConstraint out;
+  out.mesh = main();
+  out.dims.resize(rank);
+  if (s.group == HloSharding::GroupKind::kShardAs) out.shard_as = s.group_id;
+  if (s.group == HloSharding::GroupKind::kShardLike) out.shard_like = s.group_id;
+  switch (s.kind) {
+    case HloSharding::Kind::kReplicated: return out;
+    case HloSharding::Kind::kManual: out.manual = Complement(*main(), {}); return out;
+    case HloSharding::Kind::kUnreduced: out.unreduced = Complement(*main(), {}); return out;
+    case HloSharding::Kind::kUnknown:
+      out.unknown = true;
+      for (auto& d : out.dims) d.open = true;
+      return out;
+    case HloSharding::Kind::kMaximal:
+      if (s.device >= num_devices()) {
+        return ToStatus({.code = "E163",
+                         .message = "a maximal sharding names a device that the program does not "
+                                    "have",
+                         .expected = absl::StrCat("0 to ", num_devices() - 1),
+                         .found = absl::StrCat(s.device),
+                         .fix = "use a device id below the number of partitions"});
+      }
+      out.maximal_device = s.device;
+      return out;
+    case HloSharding::Kind::kTuple:
+      return ToStatus({.code = "E163",
+                       .message = "an array has the sharding of a tuple",
+                       .found = s.Print(),
+                       .fix = "give one sharding without the outer braces"});
+    case HloSharding::Kind::kNamed:
+    case HloSharding::Kind::kTiled: break;
+  }
+  if (s.num_data_dims() != rank) return RankError(rank, s.num_data_dims());
+  SHARDCALL_ASSIGN_OR_RETURN(TileRuns runs, RunsOf(s));
+  for (const BaseMesh* base : bases_) {
+    if (!(base->order() == runs.order)) continue;
+    bool fits = true;
+    out.mesh = base;
+    out.manual.clear();
+    out.unreduced.clear();
+    AxisList axes;
+    for (size_t t = 0; fits && t < runs.dims.size(); ++t) {
+      axes.clear();
+      fits = AppendRuns(*base, runs.dims[t], &axes);
+      axes = Canonical(*base, axes);
+      if (static_cast<int>(t) < rank) {
+        out.dims[t].axes = axes;
+      } else if (s.subgroups[t - rank] == HloSharding::Subgroup::kManual) {
+        out.manual.insert(out.manual.end(), axes.begin(), axes.end());
+      } else if (s.subgroups[t - rank] == HloSharding::Subgroup::kUnreduced) {
+        out.unreduced.insert(out.unreduced.end(), axes.begin(), axes.end());
+      }
+    }
+    if (fits) return out;
+  }
+  return DeviceCountError(absl::StrCat("the tiling ", s.Print()), num_devices(),
+                          runs.order.num_devices());
+}
+
+absl::StatusOr<ShardingConstraint> MeshSet::FromNamed(const NamedSharding& written,
+                                                      int rank) const {
+  const Mesh* mesh = written.mesh.get();
+  if (mesh == nullptr) mesh = FindMesh(written.mesh_name);
+  if (mesh == nullptr) {
+    return ToStatus({.code = "E163",
+                     .message = absl::StrCat("there is no mesh @", written.mesh_name),
+                     .expected = absl::StrCat(
+                         "one of ", absl::StrJoin(meshes_, ", ",
+                                                  [](std::string* o, const Mesh& m) {
+                                                    absl::StrAppend(o, "@", m.name);
+                                                  })),
+                     .fix = "declare the mesh in the module's xla.sdy.meshes"});
+  }
+  ShardingConstraint out;
+  out.mesh = main();
+  if (mesh->maximal_device >= 0) {
+    if (mesh->maximal_device >= num_devices()) {
+      return DeviceCountError(absl::StrCat("mesh \"", mesh->name, "\""), num_devices(),
+                              mesh->maximal_device + 1);
+    }
+    out.dims.resize(rank);
+    out.maximal_device = mesh->maximal_device;
+    return out;
+  }
+  NamedSharding s = written;
+  SHARDCALL_RETURN_IF_ERROR(CheckAndNormalize(*mesh, &s));
+  const bool word = s.mesh != nullptr && s.dims.empty();  // V3 `mesh[..], replicated`
+  if (!word && static_cast<int>(s.dims.size()) != rank) return RankError(rank, s.dims.size());
+  Placed placed;
+  if (IsTrivial(*mesh)) {
+    placed.base = main();
+  } else {
+    SHARDCALL_ASSIGN_OR_RETURN(placed, Place(*mesh));
+  }
+  out.mesh = placed.base;
+  auto convert = [&](const std::vector<NamedAxisRef>& refs, AxisList* axes) {
+    AxisList parts;
+    for (const NamedAxisRef& ref : refs) {
+      size_t k = 0;
+      while (mesh->axes[k].name != ref.name) ++k;
+      std::vector<Run> runs;
+      const int64_t size = ref.size == 0 ? mesh->axes[k].size : ref.size;
+      if (!PartOfRuns(placed.axes[k], ref.pre_size, size, &runs) ||
+          !AppendRuns(*placed.base, runs, &parts)) {
+        return ToStatus({.code = "E162",
+                         .message = absl::StrCat("the part ", AxisRefText(ref),
+                                                 " does not divide the devices of its mesh as "
+                                                 "other shardings of the program do"),
+                         .fix = "use parts whose sizes divide each other"});
+      }
+    }
+    *axes = Canonical(*placed.base, parts);
+    return absl::OkStatus();
+  };
+  out.dims.resize(rank);
+  for (size_t i = 0; i < s.dims.size(); ++i) {
+    SHARDCALL_RETURN_IF_ERROR(convert(s.dims[i].axes, &out.dims[i].axes));
+    out.dims[i].open = s.dims[i].open;
+    out.dims[i].priority = std::max(0, s.dims[i].priority);
+  }
+  SHARDCALL_RETURN_IF_ERROR(convert(s.replicated, &out.replicated));
+  SHARDCALL_RETURN_IF_ERROR(convert(s.unreduced, &out.unreduced));
+  SHARDCALL_RETURN_IF_ERROR(convert(s.manual, &out.manual));
+  out.unreduced_op = s.unreduced_op;
+  return out;
+}
+
+absl::StatusOr<AxisList> MeshSet::AxesByName(const Mesh& mesh,
+                                             absl::Span<const std::string> names) const {
+  NamedSharding s;
+  s.mesh = std::make_shared<Mesh>(mesh);
+  for (const std::string& name : names) s.manual.push_back({.name = name});
+  SHARDCALL_ASSIGN_OR_RETURN(ShardingConstraint c, FromNamed(s, 0));
+  return c.manual;
+}
+
+}  // namespace shardcall
