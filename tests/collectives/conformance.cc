@@ -239,6 +239,18 @@ void EverySizeOutOfPlaceAndInPlace(Communicator& c) {
   }
 }
 
+// Several megabytes, which backends may cut into pieces.
+void LongOnesOutOfPlaceAndInPlace(Communicator& c) {
+  const Ranks all = Iota(c.size());
+  uint32_t seed = 15000;
+  for (bool in_place : {false, true}) {
+    seed += 10;
+    TestAllReduce(c, all, {ReduceKind::kSum, ElementType::kF32, 2500001, in_place, seed});
+    TestReduceScatter(
+        c, all, {ReduceKind::kMax, ElementType::kF32, 2500001 / c.size(), in_place, seed});
+  }
+}
+
 void Permutes(Communicator& c) {
   const int n = c.size();
   uint32_t seed = 20000;
@@ -380,6 +392,7 @@ const std::vector<ConformanceCase>& ConformanceCases() {
       {"ReducesEveryTypeAndKind", ReducesEveryTypeAndKind},
       {"GroupsOfEveryForm", GroupsOfEveryForm},
       {"EverySizeOutOfPlaceAndInPlace", EverySizeOutOfPlaceAndInPlace},
+      {"LongOnesOutOfPlaceAndInPlace", LongOnesOutOfPlaceAndInPlace},
       {"Permutes", Permutes},
       {"SendsAndReceives", SendsAndReceives},
       {"RandomSequence", RandomSequence},

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/mpi_session.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "collectives/call.h"
+#include "collectives/mpi.h"
+#include "collectives/wait_word.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+constexpr int kNoticeTag = 1;
+// How long a rank that has failed pushes its notices out, and how long it stays
+// before it ends: a launcher kills the job when the first rank ends so.
+constexpr auto kTellTime = std::chrono::milliseconds(20);
+constexpr auto kStayTime = std::chrono::milliseconds(500);
+
+}  // namespace
+
+absl::Status MpiStatus(int code, absl::string_view what) {
+  if (code == MPI_SUCCESS) return absl::OkStatus();
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return ToStatus({.code = "E307",
+                   .message = absl::StrCat("MPI failed in ", what, ": ",
+                                           absl::string_view(text, length))},
+                  absl::StatusCode::kInternal);
+}
+
+absl::StatusOr<MpiSession*> MpiSession::Open(absl::Duration deadline) {
+  static std::mutex mutex;
+  static MpiSession* session = nullptr;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (session == nullptr) {
+    auto* opened = new MpiSession;
+    SHARDCALL_RETURN_IF_ERROR(opened->Start(deadline));
+    session = opened;
+    std::atexit([] { session->Finish(); });
+  }
+  std::lock_guard<std::mutex> call(session->call_mutex_);
+  SHARDCALL_RETURN_IF_ERROR(session->Poll());
+  return session;
+}
+
+absl::Status MpiSession::Start(absl::Duration deadline) {
+  int finalised = 0;
+  MPI_Finalized(&finalised);
+  if (finalised) {
+    return ToStatus({.code = "E307", .message = "MPI is finalised already"},
+                    absl::StatusCode::kFailedPrecondition);
+  }
+  // A rank whose launcher is killed would go on for ever.
+  if (LaunchedByMpi()) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  int initialised = 0;
+  MPI_Initialized(&initialised);
+  int level = MPI_THREAD_SINGLE;
+  if (initialised) {
+    MPI_Query_thread(&level);
+  } else {
+    SHARDCALL_RETURN_IF_ERROR(
+        MpiStatus(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init"));
+    initialised_here_ = true;
+  }
+  if (level < MPI_THREAD_SERIALIZED) {
+    return ToStatus({.code = "E307",
+                     .message = "MPI does not let several threads call it",
+                     .expected = "MPI_THREAD_SERIALIZED",
+                     .found = absl::StrCat("level ", level)},
+                    absl::StatusCode::kUnavailable);
+  }
+  SHARDCALL_RETURN_IF_ERROR(Duplicate(&comm_, deadline));
+  SHARDCALL_RETURN_IF_ERROR(Duplicate(&control_, deadline));
+  MPI_Comm_rank(comm_, &rank_);
+  MPI_Comm_size(comm_, &size_);
+  return MpiStatus(MPI_Irecv(&incoming_, kNoticeBytes, MPI_BYTE, MPI_ANY_SOURCE, kNoticeTag,
+                             control_, &notice_request_),
+                   "MPI_Irecv");
+}
+
+absl::Status MpiSession::Duplicate(MPI_Comm* copy, absl::Duration deadline) {
+  const MonotonicTime end = DeadlineAfter(deadline);
+  MPI_Request request;
+  SHARDCALL_RETURN_IF_ERROR(
+      MpiStatus(MPI_Comm_idup(MPI_COMM_WORLD, copy, &request), "MPI_Comm_idup"));
+  for (int done = 0; !done;) {
+    SHARDCALL_RETURN_IF_ERROR(
+        MpiStatus(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Comm_idup"));
+    if (!done && std::chrono::steady_clock::now() >= end) {
+      return ToStatus({.code = "E301",
+                       .message = absl::StrCat("not all ranks have connected over MPI within ",
+                                               absl::FormatDuration(deadline))},
+                      absl::StatusCode::kDeadlineExceeded);
+    }
+    if (!done) std::this_thread::yield();
+  }
+  return MpiStatus(MPI_Comm_set_errhandler(*copy, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+}
+
+absl::Status MpiSession::failure() const {
+  std::lock_guard<std::mutex> lock(failure_mutex_);
+  return failure_;
+}
+
+void MpiSession::SetFailure(const absl::Status& status) {
+  std::lock_guard<std::mutex> lock(failure_mutex_);
+  if (!failure_.ok()) return;
+  failure_ = status;
+  failed_.store(true, std::memory_order_release);
+}
+
+absl::Status MpiSession::Poll() {
+  if (must_tell_.exchange(false)) SendNotices();
+  if (!failed_.load(std::memory_order_acquire)) {
+    int arrived = 0;
+    SHARDCALL_RETURN_IF_ERROR(
+        MpiStatus(MPI_Test(&notice_request_, &arrived, MPI_STATUS_IGNORE), "MPI_Test"));
+    if (arrived) ReceiveNotice();
+  }
+  return failed_.load(std::memory_order_acquire) ? failure() : absl::OkStatus();
+}
+
+absl::Status MpiSession::Fail(const absl::Status& status) {
+  if (failed_.load(std::memory_order_acquire)) return Poll();
+  SetFailure(status);
+  SendNotices();
+  return failure();
+}
+
+void MpiSession::Abort(const absl::Status& reason) {
+  if (failed_.load(std::memory_order_acquire)) return;
+  SetFailure(AbortedStatus(reason));
+  must_tell_.store(true);
+  // A thread that is in a call tells the others; else this one does.
+  std::unique_lock<std::mutex> lock(call_mutex_, std::try_to_lock);
+  if (lock.owns_lock() && must_tell_.exchange(false)) SendNotices();
+}
+
+void MpiSession::SendNotices() {
+  const absl::Status status = failure();
+  outgoing_.code = static_cast<int32_t>(status.code());
+  const size_t length = std::min(status.message().size(), sizeof(outgoing_.text) - 1);
+  std::memcpy(outgoing_.text, status.message().data(), length);
+  outgoing_.text[length] = '\0';
+  for (int to = 0; to < size_; ++to) {
+    if (to == rank_) continue;
+    MPI_Request request;
+    if (MPI_Isend(&outgoing_, kNoticeBytes, MPI_BYTE, to, kNoticeTag, control_, &request) ==
+        MPI_SUCCESS) {
+      outgoing_requests_.push_back(request);
+    }
+  }
+  const auto end = std::chrono::steady_clock::now() + kTellTime;
+  for (int done = 0; !done && std::chrono::steady_clock::now() < end;) {
+    if (MPI_Testall(static_cast<int>(outgoing_requests_.size()), outgoing_requests_.data(), &done,
+                    MPI_STATUSES_IGNORE) != MPI_SUCCESS) {
+      return;
+    }
+    if (!done) std::this_thread::yield();
+  }
+}
+
+void MpiSession::ReceiveNotice() {
+  incoming_.text[sizeof(incoming_.text) - 1] = '\0';
+  SetFailure(absl::Status(static_cast<absl::StatusCode>(incoming_.code), incoming_.text));
+}
+
+void MpiSession::Finish() {
+  std::lock_guard<std::mutex> lock(call_mutex_);
+  int finalised = 0;
+  MPI_Finalized(&finalised);
+  if (!initialised_here_ || finalised) return;
+  // MPI_Finalize waits for all ranks for ever. So this waits first, and gives up
+  // when a rank says that it failed.
+  MPI_Request everybody;
+  absl::Status status = Poll();
+  if (status.ok()) status = MpiStatus(MPI_Ibarrier(control_, &everybody), "MPI_Ibarrier");
+  for (int done = 0, idle = 0; status.ok() && !done; ++idle) {
+    status = MpiStatus(MPI_Test(&everybody, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done) break;
+    if (status.ok()) status = Poll();
+    if (idle < 1000) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+  if (!status.ok()) {
+    std::this_thread::sleep_for(kStayTime);
+    return;
+  }
+  MPI_Cancel(&notice_request_);
+  MPI_Wait(&notice_request_, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&comm_);
+  MPI_Comm_free(&control_);
+  MPI_Finalize();
+}
+
+char* MpiSession::Area(std::vector<char>& area, int64_t bytes) {
+  if (static_cast<int64_t>(area.size()) < bytes) area.resize(bytes);
+  return area.data();
+}
+
+}  // namespace shardcall

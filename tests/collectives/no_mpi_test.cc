@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "collectives/mpi.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+TEST(NoMpi, ConnectingIsATypedError) {
+  const auto communicator = ConnectMpi(absl::Seconds(1));
+  EXPECT_EQ(communicator.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(DiagnosticCode(communicator.status()), "E302");
+}
+
+}  // namespace
+}  // namespace shardcall
