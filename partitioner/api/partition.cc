@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/partition.h"
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/ir/printer.h"
+#include "partitioner/ir/verifier.h"
+#include "partitioner/pass/pass.h"
+#include "partitioner/propagation/export.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+// Adds the time of its life to `*us`.
+class StageTimer {
+ public:
+  explicit StageTimer(double* us) : us_(us), start_(std::chrono::steady_clock::now()) {}
+  ~StageTimer() {
+    *us_ += std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start_)
+                .count();
+  }
+
+ private:
+  double* us_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+absl::Status CleanUp(LocalProgram* local, const PartitionOptions& options) {
+  std::vector<std::unique_ptr<Pass>> passes;
+  passes.push_back(MakeDeadCodeElimination());
+  PipelineOptions pipeline;
+  if (options.dump) {
+    pipeline.dump = [&](absl::string_view name, const Module& m) { options.dump(name, PrintModule(m)); };
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(PassResult done,
+                             RunPipeline(std::move(local->module), passes, pipeline));
+  local->module = std::move(done.module);
+  std::vector<CollectiveRecord> live;
+  for (CollectiveRecord r : local->collectives) {
+    r.local = done.moved_to[r.local.value];
+    if (!r.local.valid()) continue;
+    r.computation = done.comp_moved_to[r.computation.value];
+    live.push_back(r);
+  }
+  local->collectives = std::move(live);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
+    Module module, const PartitionOptions& options) {
+  StageTimes times;
+  ImportOptions import_options;
+  import_options.num_partitions = options.num_partitions;
+  absl::StatusOr<Program> program = absl::UnknownError("");
+  {
+    StageTimer timer(&times.import);
+    program = ImportModule(std::move(module), import_options);
+  }
+  SHARDCALL_RETURN_IF_ERROR(program.status());
+  auto out = std::make_unique<PropagatedProgram>(*std::move(program), PropagationResult());
+  if (options.dump) options.dump("import", PrintModule(out->program.module));
+  StageTimer timer(&times.propagate);
+  out->rules = std::make_unique<RuleTable>(
+      out->program, RuleOptions{options.targets, options.allow_replicate});
+  SHARDCALL_ASSIGN_OR_RETURN(
+      out->shardings,
+      Propagate(out->program, *out->rules, PropagationOptions{options.propagate}));
+  SHARDCALL_RETURN_IF_ERROR(out->rules->status());
+  out->times = times;
+  return out;
+}
+
+absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
+                                                              const PartitionOptions& options) {
+  const int64_t instructions_in = module.num_instructions();
+  SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PropagatedProgram> global,
+                             PropagateShardings(std::move(module), options));
+  StageTimes times = global->times;
+  absl::StatusOr<Plan> plan = absl::UnknownError("");
+  absl::StatusOr<LocalProgram> local = absl::UnknownError("");
+  {
+    StageTimer timer(&times.partition);
+    plan = MakePlan(global->program, global->shardings, *global->rules, options.spmd);
+    SHARDCALL_RETURN_IF_ERROR(plan.status());
+    local = Localize(global->program, *plan, *global->rules, options.spmd);
+    SHARDCALL_RETURN_IF_ERROR(local.status());
+  }
+  if (options.dump) {
+    options.dump("plan", plan->ToString(global->program));
+    options.dump("localize", PrintModule(local->module));
+  }
+  auto out = std::make_unique<PartitionedProgram>(*std::move(local));
+  {
+    StageTimer timer(&times.cleanup);
+    SHARDCALL_RETURN_IF_ERROR(CleanUp(&out->local, options));
+  }
+  if (options.verify_output) {
+    const absl::Status status = VerifyModule(out->local.module, "partitioned module");
+    if (!status.ok()) {
+      return absl::InternalError(absl::StrCat(
+          "the partitioned module does not verify, which is a bug of shardcall: ",
+          std::string(status.message())));
+    }
+  }
+  out->global = std::move(global);
+  out->plan = *std::move(plan);
+  out->times = times;
+  out->instructions_in = instructions_in;
+  return out;
+}
+
+}  // namespace shardcall

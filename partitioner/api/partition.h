@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// HLO module in, per-device SPMD module out: import, propagate, plan, localize,
+// clean up, with what each stage made kept for explaining and running.
+//
+//   auto module = ParseModule(text, context, "x.hlo");
+//   auto result = Partition(*std::move(module), {.targets = &targets});
+//   std::string local = PrintModule(result->local.module);
+#ifndef SHARDCALL_PARTITIONER_API_PARTITION_H_
+#define SHARDCALL_PARTITIONER_API_PARTITION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "partitioner/custom_call/registry.h"
+#include "partitioner/propagation/propagation.h"
+#include "partitioner/spmd/localize.h"
+
+namespace shardcall {
+
+struct PartitionOptions {
+  int64_t num_partitions = 0;               // 0: what the module says
+  bool propagate = true;                    // false: what is unannotated is replicated
+  const TargetRegistry* targets = nullptr;  // not owned; required
+  std::vector<std::string> allow_replicate; // targets that may be gathered, or "all"
+  SpmdOptions spmd;
+  bool verify_output = true;                // run the verifier over the result
+  // Called with the name and the text of each stage: "import", "propagate",
+  // "plan", "localize", and one per clean-up pass.
+  std::function<void(absl::string_view stage, const std::string& text)> dump;
+};
+
+// Microseconds.
+struct StageTimes {
+  double parse = 0, import = 0, propagate = 0, partition = 0, cleanup = 0, print = 0;
+};
+
+// The program up to propagation.
+struct PropagatedProgram {
+  PropagatedProgram(Program p, PropagationResult r)
+      : program(std::move(p)), shardings(std::move(r)) {}
+  Program program;
+  PropagationResult shardings;
+  std::unique_ptr<RuleTable> rules;
+  StageTimes times;
+};
+// On the heap: the rule table refers to the program.
+absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
+    Module module, const PartitionOptions& options);
+
+struct PartitionedProgram {
+  explicit PartitionedProgram(LocalProgram l) : local(std::move(l)) {}
+  std::unique_ptr<PropagatedProgram> global;
+  Plan plan;
+  LocalProgram local;
+  StageTimes times;
+  int64_t instructions_in = 0;  // of the module as given
+};
+absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
+                                                              const PartitionOptions& options);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_PARTITION_H_

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes over modules, and the pipeline that runs them with the verifier and an
+// optional dump behind each. A pass makes a new module and tells where each
+// instruction went, so that records kept beside the module can follow.
+#ifndef SHARDCALL_PARTITIONER_PASS_PASS_H_
+#define SHARDCALL_PARTITIONER_PASS_PASS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "partitioner/ir/module.h"
+
+namespace shardcall {
+
+struct PassResult {
+  explicit PassResult(Module m) : module(std::move(m)) {}
+  Module module;
+  std::vector<InstrId> moved_to;      // by old instruction; invalid where it is gone
+  std::vector<CompId> comp_moved_to;  // by old computation
+  bool changed = false;
+};
+
+class Pass {
+ public:
+  virtual ~Pass() = default;
+  virtual absl::string_view name() const = 0;
+  virtual absl::StatusOr<PassResult> Run(const Module& module) = 0;
+};
+
+struct PipelineOptions {
+  bool verify = false;  // after every pass; an error names the pass
+  // Called with the pass's name and the module after it.
+  std::function<void(absl::string_view, const Module&)> dump;
+};
+
+// Runs the passes in order; moved_to is that of all together.
+absl::StatusOr<PassResult> RunPipeline(Module module,
+                                       const std::vector<std::unique_ptr<Pass>>& passes,
+                                       const PipelineOptions& options);
+
+// Drops instructions that nothing live uses and that have no effect of their
+// own, and computations that nothing calls. Before: any module. After: the
+// same program, in the same order. Parameters stay.
+std::unique_ptr<Pass> MakeDeadCodeElimination();
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_PASS_PASS_H_
