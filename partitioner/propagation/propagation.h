@@ -30,6 +30,10 @@ struct PropagationResult {
   // force at the leaf's instruction.
   std::vector<const Sharding*> sharding;
   std::vector<Provenance> provenance;
+  // The entry's flat results as the caller gets them: what the root's own
+  // annotation says, else the value's sharding if that is annotated or may be
+  // set, else replicated. A root leaf may alias a value that is kept otherwise.
+  std::vector<const Sharding*> outputs;
   // E.g. "argument 0 -> %dot.3 operand 0 -> result".
   std::string Explain(const Program& program, LeafId leaf) const;
 };

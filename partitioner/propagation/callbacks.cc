@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Custom calls with callbacks: `infer` gives the results from the operands, and
+// `propagate_user_sharding` is asked before a user's wish reaches a result. A
+// callback that fails or throws is E121 with target and instruction.
+#include <exception>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/propagation/engine.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+std::string InstrName(const Instruction& instr) { return absl::StrCat("%", instr.name); }
+
+absl::Status CallbackError(const Instruction& instr, absl::string_view callback,
+                           absl::string_view what, absl::StatusCode code) {
+  return ToStatus({.code = "E121",
+                   .message = absl::StrCat(callback, " callback of \"",
+                                           instr.as<CustomCallAttrs>().target, "\" ", what),
+                   .where = InstrName(instr),
+                   .fix = "Correct the callback, or register a rule string in its place"},
+                  code);
+}
+
+CustomCallView MakeCustomCallView(const Program& program, InstrId i) {
+  const Module& m = program.module;
+  const Instruction& instr = m.instr(i);
+  CustomCallView view;
+  view.context = &m.context();
+  view.target = instr.as<CustomCallAttrs>().target;
+  view.instruction = instr.name;
+  view.backend_config = instr.backend_config;
+  view.frontend = instr.frontend;
+  view.mesh = program.mesh;
+  view.manual_axes = program.manual_axes(i);
+  for (InstrId o : m.operands(instr)) {
+    const Shape* s = m.instr(o).shape;
+    for (int k = 0; k < s->num_leaves(); ++k) view.operands.push_back(s->leaf(k));
+  }
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) view.results.push_back(instr.shape->leaf(k));
+  return view;
+}
+
+}  // namespace
+
+absl::Status PropagationEngine::VisitCallbacks(uint32_t n, const Node& node) {
+  const Instruction& instr = program_.module.instr(node.instr);
+  const PartitionerCallbacks& callbacks = rules_.target(node.instr)->callbacks;
+  if (callbacks.infer_sharding_from_operands == nullptr) return absl::OkStatus();
+  const absl::Span<const LeafId> leaves = graph_.leaves(node);
+  std::vector<const Sharding*> operands;
+  LeafId from;
+  for (int k = 0; k < node.index; ++k) {
+    operands.push_back(sharding_[leaves[k].value]);
+    if (operands.back() == nullptr) {
+      operands.back() = ReplicatedSharding(context_, program_.mesh, 0);
+    } else if (!from.valid() && operands.back()->HasShardedDim()) {
+      from = leaves[k];
+    }
+  }
+  if (!from.valid()) return absl::OkStatus();
+  const CustomCallView view = MakeCustomCallView(program_, node.instr);
+  constexpr absl::string_view kName = "infer_sharding_from_operands";
+  absl::StatusOr<std::vector<const Sharding*>> inferred;
+  try {
+    inferred = callbacks.infer_sharding_from_operands(view, operands);
+  } catch (const std::exception& e) {
+    return CallbackError(instr, kName, absl::StrCat("threw: ", e.what()),
+                         absl::StatusCode::kInternal);
+  } catch (...) {
+    return CallbackError(instr, kName, "threw", absl::StatusCode::kInternal);
+  }
+  if (!inferred.ok()) {
+    return CallbackError(instr, kName, absl::StrCat("failed: ", inferred.status().message()),
+                         inferred.status().code());
+  }
+  const size_t results = leaves.size() - node.index;
+  if (inferred->size() != results) {
+    return CallbackError(instr, kName,
+                         absl::StrCat("gave ", inferred->size(), " shardings for ", results,
+                                      " results"),
+                         absl::StatusCode::kInvalidArgument);
+  }
+  for (size_t r = 0; r < results; ++r) {
+    const LeafId leaf = leaves[node.index + r];
+    const Sharding* want = (*inferred)[r];
+    const Sharding* have = sharding_[leaf.value];
+    if (want == nullptr || have == nullptr || want->is_maximal()) continue;
+    if (want->rank() != have->rank()) {
+      return CallbackError(instr, kName,
+                           absl::StrCat("gave result ", r, " rank ", want->rank(), ", it has ",
+                                        have->rank()),
+                           absl::StatusCode::kInvalidArgument);
+    }
+    for (int d = 0; d < have->rank(); ++d) {
+      if (AxesSize(want->dim(d)) <= AxesSize(have->dim(d))) continue;
+      own_proposals_.push_back({0, static_cast<int16_t>(d), 0, FactorKind::kPassThrough,
+                                AxisList(want->dim(d).begin(), want->dim(d).end())});
+      Propose(leaf, from, n, &own_proposals_.back(), want->mesh(), LeafShape(from)->byte_size());
+    }
+  }
+  return absl::OkStatus();
+}
+
+// What the result becomes: at least what it is, at most what the callback says.
+absl::StatusOr<const Sharding*> PropagationEngine::AskUserCallback(const Node& node, LeafId leaf,
+                                                                   const Sharding* wanted) {
+  const Sharding* before = sharding_[leaf.value];
+  const Instruction& instr = program_.module.instr(node.instr);
+  const PartitionerCallbacks& callbacks = rules_.target(node.instr)->callbacks;
+  if (callbacks.propagate_user_sharding == nullptr) return before;
+  const CustomCallView view = MakeCustomCallView(program_, node.instr);
+  constexpr absl::string_view kName = "propagate_user_sharding";
+  const absl::Span<const LeafId> leaves = graph_.leaves(node);
+  int index = 0;
+  while (leaves[node.index + index] != leaf) ++index;
+  absl::StatusOr<const Sharding*> answer;
+  try {
+    answer = callbacks.propagate_user_sharding(view, index, wanted);
+  } catch (const std::exception& e) {
+    return CallbackError(instr, kName, absl::StrCat("threw: ", e.what()),
+                         absl::StatusCode::kInternal);
+  } catch (...) {
+    return CallbackError(instr, kName, "threw", absl::StatusCode::kInternal);
+  }
+  if (!answer.ok()) {
+    return CallbackError(instr, kName, absl::StrCat("failed: ", answer.status().message()),
+                         answer.status().code());
+  }
+  const Sharding* s = *answer;
+  if (s == nullptr || s->is_maximal()) return before;
+  if (s->rank() != before->rank()) {
+    return CallbackError(instr, kName,
+                         absl::StrCat("gave rank ", s->rank(), ", result ", index, " has ",
+                                      before->rank()),
+                         absl::StatusCode::kInvalidArgument);
+  }
+  if (s->mesh() != wanted->mesh()) return before;
+  const Limits& limits = *limits_[leaf.value];
+  ShardingBuilder b(*before);
+  b.mesh = wanted->mesh();
+  AxisList used(before->used().begin(), before->used().end());
+  for (int d = 0; d < s->rank(); ++d) {
+    if (limits.IsClosed(d)) continue;
+    AxisList axes = ExtendFree(*b.mesh, b.dims[d], s->dim(d), used, limits.reserved);
+    const AxisList add = RemovePrefix(*b.mesh, b.dims[d], axes);
+    used.insert(used.end(), add.begin(), add.end());
+    b.dims[d] = std::move(axes);
+  }
+  return b.Intern(context_);
+}
+
+}  // namespace shardcall

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/propagation/engine.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "sharding/status.h"
+
+namespace shardcall {
+
+PropagationEngine::PropagationEngine(const Program& program, RuleTable& rules)
+    : program_(program), rules_(rules), context_(program.module.context()),
+      graph_(program, rules) {}
+
+void PropagationEngine::Queue(uint32_t node, int stage) {
+  const uint8_t bit = static_cast<uint8_t>(1u << stage);
+  if (queued_[node] & bit) return;
+  queued_[node] |= bit;
+  queue_[stage].push_back(node);
+}
+
+void PropagationEngine::QueueLeaf(LeafId leaf) {
+  for (uint32_t n : graph_.nodes_of(leaf)) Queue(n, 0);
+}
+
+const StepResult& PropagationEngine::StepOf(const Node& node, absl::Span<const LeafId> leaves) {
+  uint64_t hash = reinterpret_cast<uintptr_t>(node.rule);
+  for (LeafId l : leaves) {
+    hash = MixHash(hash, reinterpret_cast<uintptr_t>(sharding_[l.value]));
+    hash = MixHash(hash, reinterpret_cast<uintptr_t>(limits_[l.value]));
+  }
+  hash = FinishHash(hash);
+  const Memo* found = memo_table_.Find(hash, [&](const Memo& m) {
+    if (m.rule != node.rule || m.tensors.size() != leaves.size()) return false;
+    for (size_t k = 0; k < leaves.size(); ++k) {
+      if (m.tensors[k].sharding != sharding_[leaves[k].value] ||
+          m.tensors[k].limits != limits_[leaves[k].value]) {
+        return false;
+      }
+    }
+    return true;
+  });
+  if (found != nullptr) return found->result;
+  absl::InlinedVector<StepTensor, 8> tensors;
+  for (LeafId l : leaves) tensors.push_back({sharding_[l.value], limits_[l.value]});
+  Memo& memo = memos_.emplace_back();
+  memo.rule = node.rule;
+  memo.tensors = context_.arena().Copy(absl::MakeConstSpan(tensors));
+  // Tokens and the like have no sharding; a step sees them as empty.
+  for (StepTensor& t : tensors) {
+    if (t.sharding != nullptr) continue;
+    t = {ReplicatedSharding(context_, program_.mesh, 0), InternLimits({})};
+  }
+  memo.result = Step(*node.rule, tensors);
+  memo_table_.Insert(hash, &memo);
+  return memo.result;
+}
+
+void PropagationEngine::Propose(LeafId leaf, LeafId from, uint32_t node, const Proposal* p,
+                                const BaseMesh* mesh, int64_t bytes) {
+  const uint64_t order =
+      (uint64_t{graph_.order()[program_.leaves.instr(from).value]} << 32) |
+      static_cast<uint32_t>(program_.leaves.index(from));
+  pending_.push_back({leaf, from, p, mesh, node, bytes, order});
+}
+
+void PropagationEngine::VisitRule(uint32_t n, const Node& node, int stage) {
+  const absl::Span<const LeafId> leaves = graph_.leaves(node);
+  const StepResult& step = StepOf(node, leaves);
+  if (step.stage == kNumStages) return;
+  if (step.stage > stage) {
+    Queue(n, step.stage);
+    return;
+  }
+  for (const Proposal& p : step.proposals) {
+    Propose(leaves[p.tensor], leaves[p.from], n, &p, step.mesh, node.rule->bytes[p.from]);
+  }
+}
+
+// Entry [operand 0 {m, a}] -> local {a}; what the local side gains goes behind
+// the manual axes of the global one, and the other way round.
+void PropagationEngine::VisitBoundary(uint32_t n, const Node& node) {
+  const ManualBoundary& b = program_.boundaries.at(node.instr);
+  const absl::Span<const LeafId> leaves = graph_.leaves(node);
+  const LeafId global = b.entry ? leaves[0] : leaves[1];
+  const LeafId local = b.entry ? leaves[1] : leaves[0];
+  const Sharding& g = *sharding_[global.value];
+  const Sharding& l = *sharding_[local.value];
+  const BaseMesh& mesh = *program_.mesh;
+  if (g.is_maximal() || l.is_maximal() || l.mesh() != &mesh) return;
+  if (g.mesh() != &mesh && !g.used().empty()) return;
+  const auto& manual = b.manual_dims[node.index];
+  auto propose = [&](LeafId to, LeafId from, int d, AxisList axes) {
+    own_proposals_.push_back({0, static_cast<int16_t>(d), 0, FactorKind::kPassThrough,
+                              std::move(axes)});
+    Propose(to, from, n, &own_proposals_.back(), &mesh, LeafShape(from)->byte_size());
+  };
+  for (int d = 0; d < g.rank() && d < static_cast<int>(manual.size()); ++d) {
+    AxisList whole = manual[d];
+    whole.insert(whole.end(), l.dim(d).begin(), l.dim(d).end());
+    whole = Canonical(mesh, whole);
+    const bool has_manual = g.mesh() == &mesh && IsPrefix(mesh, manual[d], g.dim(d));
+    if (AxesSize(whole) > AxesSize(g.dim(d)) && !limits_[global.value]->IsClosed(d)) {
+      propose(global, local, d, whole);
+    }
+    if (has_manual && AxesSize(g.dim(d)) > AxesSize(manual[d]) &&
+        !limits_[local.value]->IsClosed(d)) {
+      AxisList rest = RemovePrefix(mesh, manual[d], g.dim(d));
+      if (AxesSize(rest) > AxesSize(l.dim(d))) propose(local, global, d, std::move(rest));
+    }
+  }
+}
+
+absl::Status PropagationEngine::Visit(uint32_t n, int stage) {
+  const Node& node = graph_.node(n);
+  switch (node.kind) {
+    case NodeKind::kRule:
+      VisitRule(n, node, stage);
+      break;
+    case NodeKind::kBoundary:
+      VisitBoundary(n, node);
+      break;
+    case NodeKind::kCallbacks:
+      // Callbacks are asked where ops with a rule of their own level are.
+      if (stage < 2) Queue(n, 2);
+      else return VisitCallbacks(n, node);
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PropagationEngine::Apply(absl::Span<const Pending> group) {
+  const LeafId leaf = group[0].leaf;
+  const Sharding* before = sharding_[leaf.value];
+  const Limits& limits = *limits_[leaf.value];
+  if (limits.fixed) return absl::OkStatus();
+  ShardingBuilder b(*before);
+  AxisList used(before->used().begin(), before->used().end());
+  const Pending* most = nullptr;
+  int64_t most_brought = 1;
+  for (const Pending& p : group) {
+    if (p.mesh != b.mesh) {
+      if (!used.empty() || !limits.reserved.empty()) continue;
+      b.mesh = p.mesh;
+    }
+    const int d = p.proposal->dim;
+    if (limits.IsClosed(d)) continue;
+    AxisList axes = ExtendFree(*b.mesh, b.dims[d], p.proposal->axes, used, limits.reserved);
+    const int64_t brought = AxesSize(axes) / AxesSize(b.dims[d]);
+    if (brought <= 1) continue;
+    const AxisList add = RemovePrefix(*b.mesh, b.dims[d], axes);
+    used.insert(used.end(), add.begin(), add.end());
+    b.dims[d] = std::move(axes);
+    if (brought > most_brought) {
+      most_brought = brought;
+      most = &p;
+    }
+  }
+  if (most == nullptr) return absl::OkStatus();
+  const Sharding* after = b.Intern(context_);
+  const int callbacks = graph_.callbacks_of(leaf);
+  if (callbacks >= 0 && static_cast<uint32_t>(callbacks) != most->node) {
+    SHARDCALL_ASSIGN_OR_RETURN(after,
+                               AskUserCallback(graph_.node(callbacks), leaf, after));
+    if (after == before) return absl::OkStatus();
+  }
+  sharding_[leaf.value] = after;
+  if (most_brought > brought_[leaf.value] && !provenance_[leaf.value].constraint) {
+    brought_[leaf.value] = most_brought;
+    provenance_[leaf.value] = {most->from, graph_.node(most->node).instr, false};
+  }
+  QueueLeaf(leaf);
+  return absl::OkStatus();
+}
+
+absl::Status PropagationEngine::Round(int stage) {
+  std::vector<uint32_t> nodes;
+  nodes.swap(queue_[stage]);
+  pending_.clear();
+  own_proposals_.clear();
+  for (uint32_t n : nodes) {
+    queued_[n] &= static_cast<uint8_t>(~(1u << stage));
+    SHARDCALL_RETURN_IF_ERROR(Visit(n, stage));
+  }
+  auto key = [](const Pending& p) {
+    return std::make_tuple(p.leaf.value, p.proposal->kind, -p.bytes, p.from_order,
+                           p.proposal->dim, p.node);
+  };
+  std::sort(pending_.begin(), pending_.end(),
+            [&](const Pending& a, const Pending& b) { return key(a) < key(b); });
+  for (size_t i = 0; i < pending_.size();) {
+    size_t end = i;
+    while (end < pending_.size() && pending_[end].leaf == pending_[i].leaf) ++end;
+    SHARDCALL_RETURN_IF_ERROR(Apply(absl::MakeConstSpan(pending_).subspan(i, end - i)));
+    i = end;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PropagationEngine::RunQueues() {
+  for (int stage = 0; stage < kNumStages;) {
+    if (queue_[stage].empty()) {
+      ++stage;
+      continue;
+    }
+    SHARDCALL_RETURN_IF_ERROR(Round(stage));
+    stage = 0;
+  }
+  return absl::OkStatus();
+}
+
+// Members of a shard_as group that still differ take the sharding of the one
+// that is fixed by a constraint, else of the most sharded one.
+void PropagationEngine::EqualizeGroups() {
+  for (const std::vector<LeafId>& group : graph_.shard_as()) {
+    auto rank = [&](LeafId l) {
+      const Sharding& s = *sharding_[l.value];
+      int64_t shards = 1;
+      for (int d = 0; d < s.rank(); ++d) shards *= s.num_shards(d);
+      const ShardingConstraint* c = constraint_[l.value];
+      const bool fixed = c != nullptr && c->shard_as < 0 && c->IsFullyClosed();
+      return std::make_tuple(!fixed, -shards, graph_.order()[program_.leaves.instr(l).value]);
+    };
+    const LeafId chosen = *std::min_element(
+        group.begin(), group.end(), [&](LeafId a, LeafId b) { return rank(a) < rank(b); });
+    const Sharding& from = *sharding_[chosen.value];
+    for (LeafId l : group) {
+      const Limits& limits = *limits_[l.value];
+      const Sharding* s = sharding_[l.value];
+      if (l == chosen || s == &from || limits.fixed || s->mesh() != from.mesh()) continue;
+      ShardingBuilder b(*s);
+      bool allowed = true;
+      AxisList others(limits.reserved);
+      others.insert(others.end(), b.partial.begin(), b.partial.end());
+      others.insert(others.end(), b.manual.begin(), b.manual.end());
+      for (int d = 0; d < s->rank(); ++d) {
+        if (from.dim(d) == s->dim(d)) continue;
+        allowed = allowed && !limits.IsClosed(d) && !Overlaps(from.dim(d), others);
+        b.dims[d].assign(from.dim(d).begin(), from.dim(d).end());
+      }
+      if (!allowed) continue;
+      const Sharding* equal = b.Intern(context_);
+      if (equal == s) continue;
+      sharding_[l.value] = equal;
+      provenance_[l.value] = {chosen, program_.leaves.instr(l), false};
+      QueueLeaf(l);
+    }
+  }
+}
+
+absl::StatusOr<PropagationResult> PropagationEngine::Run(bool propagate) {
+  FindConstraints();
+  std::set<int> priorities;
+  for (const ShardingConstraint* c : constraint_) {
+    if (c == nullptr) continue;
+    for (const ShardingConstraint::Dim& d : c->dims) priorities.insert(d.priority);
+  }
+  priorities.insert(0);
+  if (!propagate) priorities = {*priorities.rbegin()};
+  SeedAll(*priorities.begin());
+  if (propagate) {
+    queued_.assign(graph_.num_nodes(), 0);
+    for (int n = 0; n < graph_.num_nodes(); ++n) {
+      if (graph_.node(n).kind == NodeKind::kBoundary) Queue(n, 0);
+    }
+    for (uint32_t l = 0; l < sharding_.size(); ++l) {
+      if (sharding_[l] != nullptr && sharding_[l]->HasShardedDim()) QueueLeaf(LeafId(l));
+    }
+    for (auto it = priorities.begin(); it != priorities.end(); ++it) {
+      if (it != priorities.begin()) {
+        Activate(*it);
+      }
+      SHARDCALL_RETURN_IF_ERROR(RunQueues());
+    }
+    if (!graph_.shard_as().empty()) {
+      EqualizeGroups();
+      SHARDCALL_RETURN_IF_ERROR(RunQueues());
+      EqualizeGroups();
+    }
+  }
+  PropagationResult result;
+  const int n = program_.leaves.num_leaves();
+  result.sharding.resize(n);
+  result.provenance.resize(n);
+  for (int l = 0; l < n; ++l) {
+    const LeafId c = program_.leaves.canonical(LeafId(l));
+    result.sharding[l] = sharding_[c.value];
+    result.provenance[l] = provenance_[c.value];
+  }
+  result.outputs = OutputShardings();
+  return result;
+}
+
+}  // namespace shardcall

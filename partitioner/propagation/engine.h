@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk behind Propagate: rounds over a queue per stage (step.h). A round
+// takes the lowest stage that has nodes, asks every node of it for proposals,
+// and then applies them leaf by leaf in a total order: factor kind, bytes of the
+// source, canonical number of the source. Axes are only added, and what a leaf
+// gains queues its nodes again at the lowest stage.
+#ifndef SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_
+#define SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_
+
+#include <deque>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "partitioner/propagation/graph.h"
+#include "partitioner/propagation/program.h"
+#include "partitioner/propagation/propagation.h"
+#include "partitioner/propagation/step.h"
+#include "sharding/intern_table.h"
+
+namespace shardcall {
+
+class PropagationEngine {
+ public:
+  PropagationEngine(const Program& program, RuleTable& rules);
+  absl::StatusOr<PropagationResult> Run(bool propagate);
+
+ private:
+  struct Memo {
+    const StepRule* rule;
+    absl::Span<const StepTensor> tensors;
+    StepResult result;
+  };
+  // One proposal for a leaf.
+  struct Pending {
+    LeafId leaf, from;
+    const Proposal* proposal;
+    const BaseMesh* mesh;
+    uint32_t node;
+    int64_t bytes;        // of the source
+    uint64_t from_order;  // canonical number of the source
+  };
+
+  // seed.cc: what the program says, before anything moves.
+  void FindConstraints();
+  void SeedAll(int priority);
+  void SeedLeaf(LeafId leaf, int priority);
+  // Dimensions of user priority `priority` take their axes.
+  void Activate(int priority);
+  AxisList ManualAxes(LeafId leaf) const;
+  const Limits* InternLimits(const Limits& limits);
+  const Shape* LeafShape(LeafId l) const;
+  std::vector<const Sharding*> OutputShardings() const;
+
+  // engine.cc
+  absl::Status RunQueues();
+  absl::Status Round(int stage);
+  absl::Status Visit(uint32_t n, int stage);
+  void VisitRule(uint32_t n, const Node& node, int stage);
+  void VisitBoundary(uint32_t n, const Node& node);
+  absl::Status Apply(absl::Span<const Pending> group);
+  const StepResult& StepOf(const Node& node, absl::Span<const LeafId> leaves);
+  void Propose(LeafId leaf, LeafId from, uint32_t node, const Proposal* p, const BaseMesh* mesh,
+               int64_t bytes);
+  void Queue(uint32_t node, int stage);
+  void QueueLeaf(LeafId leaf);
+  void EqualizeGroups();
+
+  // callbacks.cc
+  absl::Status VisitCallbacks(uint32_t n, const Node& node);
+  absl::StatusOr<const Sharding*> AskUserCallback(const Node& node, LeafId leaf,
+                                                  const Sharding* wanted);
+
+  const Program& program_;
+  RuleTable& rules_;
+  Context& context_;
+  PropagationGraph graph_;
+
+  // By canonical leaf.
+  std::vector<const Sharding*> sharding_;
+  std::vector<const Limits*> limits_;
+  std::vector<const ShardingConstraint*> constraint_;
+  std::vector<Provenance> provenance_;
+  std::vector<int64_t> brought_;  // factor of shards that the provenance stands for
+
+  std::deque<Limits> limits_storage_;
+  InternTable<Limits> limits_table_;
+  std::deque<Memo> memos_;
+  InternTable<Memo> memo_table_;
+
+  std::vector<uint32_t> queue_[kNumStages];
+  std::vector<uint8_t> queued_;        // by node, a bit per stage
+  std::vector<Pending> pending_;
+  std::deque<Proposal> own_proposals_;  // of this round's boundaries and callbacks
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_

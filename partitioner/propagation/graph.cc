@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/propagation/graph.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "partitioner/propagation/rule_builder.h"
+
+namespace shardcall {
+
+PropagationGraph::PropagationGraph(const Program& program, RuleTable& rules)
+    : program_(program), module_(program.module), rules_(rules) {
+  const int n = module_.num_instructions();
+  nodes_.reserve(n);
+  leaf_pool_.reserve(3 * n);
+  NumberInstructions();
+  FindCheap();
+  for (int c = 0; c < module_.num_computations(); ++c) {
+    for (InstrId i : module_.comp(CompId(c)).instructions) {
+      switch (rules_.op_class(i)) {
+        case OpClass::kRule:
+        case OpClass::kManualOnly:
+          if (const ShardingRule* rule = rules_.rule(i)) AddRuleNode(i, rule);
+          break;
+        case OpClass::kStructural:
+          AddControlFlow(i);
+          break;
+        case OpClass::kAnnotation: {
+          const AnnotationKind kind = program_.annotation[i.value];
+          if (kind == AnnotationKind::kIdentity) {
+            AddEdges(i, module_.operand(i, 0), i);
+          } else if (kind == AnnotationKind::kManualBoundary) {
+            int flat = 0;
+            for (InstrId o : module_.operands(i)) {
+              for (int k = 0; k < module_.instr(o).shape->num_leaves(); ++k, ++flat) {
+                if (!module_.instr(o).shape->leaf(k)->IsArray()) continue;
+                Node node;
+                node.kind = NodeKind::kBoundary;
+                node.instr = i;
+                node.index = flat;
+                Push(node, {program_.leaves.canonical(o, k), program_.leaves.canonical(i, flat)});
+              }
+            }
+          }
+          break;
+        }
+        case OpClass::kCallbacks: {
+          std::vector<LeafId> leaves;
+          Node node;
+          node.kind = NodeKind::kCallbacks;
+          node.instr = i;
+          for (InstrId o : module_.operands(i)) {
+            for (int k = 0; k < module_.instr(o).shape->num_leaves(); ++k) {
+              leaves.push_back(program_.leaves.canonical(o, k));
+            }
+          }
+          node.index = static_cast<int32_t>(leaves.size());
+          for (int k = 0; k < module_.instr(i).shape->num_leaves(); ++k) {
+            leaves.push_back(program_.leaves.canonical(i, k));
+            callbacks_[leaves.back()] = num_nodes();
+          }
+          Push(node, leaves);
+          break;
+        }
+        case OpClass::kMissing:
+          break;
+      }
+    }
+  }
+  AddGroups();
+  BuildAdjacency();
+}
+
+uint32_t PropagationGraph::Push(Node node, absl::Span<const LeafId> leaves) {
+  node.leaf_begin = static_cast<uint32_t>(leaf_pool_.size());
+  node.leaf_count = static_cast<uint32_t>(leaves.size());
+  leaf_pool_.insert(leaf_pool_.end(), leaves.begin(), leaves.end());
+  nodes_.push_back(node);
+  return static_cast<uint32_t>(nodes_.size()) - 1;
+}
+
+const Shape* PropagationGraph::LeafShape(LeafId l) const {
+  return module_.instr(program_.leaves.instr(l)).shape->leaf(program_.leaves.index(l));
+}
+
+void PropagationGraph::AddRuleNode(InstrId i, const ShardingRule* rule) {
+  const StepRule*& step = by_rule_[rule];
+  if (step == nullptr) {
+    std::vector<int64_t> bytes;
+    for (InstrId o : module_.operands(i)) {
+      const Shape* s = module_.instr(o).shape;
+      for (int k = 0; k < s->num_leaves(); ++k) bytes.push_back(s->leaf(k)->byte_size());
+    }
+    const Shape* s = module_.instr(i).shape;
+    for (int k = 0; k < s->num_leaves(); ++k) bytes.push_back(s->leaf(k)->byte_size());
+    step = &step_rules_.emplace_back(rule, module_.instr(i).opcode, std::move(bytes));
+  }
+  if (step->inert) return;
+  Node node;
+  node.instr = i;
+  node.rule = step;
+  node.leaf_begin = static_cast<uint32_t>(leaf_pool_.size());
+  for (InstrId o : module_.operands(i)) {
+    const uint32_t first = program_.leaves.first(o).value;
+    const int n = module_.instr(o).shape->num_leaves();
+    for (int k = 0; k < n; ++k) leaf_pool_.push_back(program_.leaves.canonical(LeafId(first + k)));
+  }
+  const int n = module_.instr(i).shape->num_leaves();
+  for (int k = 0; k < n; ++k) leaf_pool_.push_back(program_.leaves.canonical(i, k));
+  node.leaf_count = static_cast<uint32_t>(leaf_pool_.size()) - node.leaf_begin;
+  nodes_.push_back(node);
+}
+
+// All tensors share all dimensions. In a group every member counts as a result:
+// none of them is a mere operand.
+const StepRule* PropagationGraph::Identity(const Shape* shape, int tensors, bool group) {
+  const StepRule** slot = group ? nullptr : &identities_[shape->bare()];
+  if (slot != nullptr && *slot != nullptr) return *slot;
+  ShardingRule& rule = identity_rules_.emplace_back();
+  TensorFactors dims;
+  for (int d = 0; d < shape->rank(); ++d) {
+    Factor f;
+    f.size = shape->dim(d);
+    f.name = FactorName(d);
+    rule.factors.push_back(std::move(f));
+    dims.dims.push_back({static_cast<int16_t>(d)});
+  }
+  if (!group) rule.operands.assign(1, dims);
+  rule.results.assign(group ? tensors : 1, dims);
+  const StepRule* step = &step_rules_.emplace_back(
+      &rule, Opcode::kCopy, std::vector<int64_t>(tensors, shape->byte_size()));
+  if (slot != nullptr) *slot = step;
+  return step;
+}
+
+void PropagationGraph::AddEdge(InstrId via, LeafId a, LeafId b) {
+  a = program_.leaves.canonical(a);
+  b = program_.leaves.canonical(b);
+  const Shape* x = LeafShape(a);
+  const Shape* y = LeafShape(b);
+  if (a == b || !x->IsArray() || !y->IsArray() || x->rank() == 0 || x->dims() != y->dims()) return;
+  Node node;
+  node.instr = via;
+  node.rule = Identity(x, 2, /*group=*/false);
+  Push(node, {a, b});
+}
+
+void PropagationGraph::AddEdges(InstrId via, InstrId from, InstrId to) {
+  const int n = std::min(module_.instr(from).shape->num_leaves(),
+                         module_.instr(to).shape->num_leaves());
+  for (int k = 0; k < n; ++k) {
+    AddEdge(via, program_.leaves.leaf(from, k), program_.leaves.leaf(to, k));
+  }
+}
+
+void PropagationGraph::AddControlFlow(InstrId i) {
+  const Instruction& instr = module_.instr(i);
+  const absl::Span<const InstrId> operands = module_.operands(instr);
+  switch (instr.opcode) {
+    case Opcode::kWhile:
+      AddEdges(i, operands[0], i);
+      AddEdges(i, module_.comp(instr.as<WhileAttrs>().body).root, i);
+      break;
+    case Opcode::kCall: {
+      const Computation& callee = module_.comp(instr.as<CallAttrs>().to_apply);
+      for (size_t k = 0; k < operands.size() && k < callee.parameters.size(); ++k) {
+        AddEdges(i, operands[k], callee.parameters[k]);
+      }
+      AddEdges(i, callee.root, i);
+      break;
+    }
+    case Opcode::kConditional: {
+      const auto& branches = instr.as<ConditionalAttrs>().branches;
+      for (size_t b = 0; b < branches.size() && b + 1 < operands.size(); ++b) {
+        const Computation& branch = module_.comp(branches[b]);
+        if (!branch.parameters.empty()) AddEdges(i, operands[b + 1], branch.parameters[0]);
+        AddEdges(i, branch.root, i);
+      }
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+void PropagationGraph::AddGroups() {
+  std::map<std::pair<bool, int64_t>, std::vector<LeafId>> groups;
+  for (uint32_t l = 0; l < program_.constraints.size(); ++l) {
+    const ShardingConstraint* c = program_.constraints[l];
+    if (c == nullptr || (c->shard_as < 0 && c->shard_like < 0)) continue;
+    const bool as = c->shard_as >= 0;
+    std::vector<LeafId>& members = groups[{as, as ? c->shard_as : c->shard_like}];
+    const LeafId leaf = program_.leaves.canonical(LeafId(l));
+    if (std::find(members.begin(), members.end(), leaf) == members.end()) members.push_back(leaf);
+  }
+  for (auto& [key, members] : groups) {
+    const Shape* shape = LeafShape(members[0]);
+    members.erase(std::remove_if(members.begin(), members.end(),
+                                 [&](LeafId l) {
+                                   const Shape* s = LeafShape(l);
+                                   return !s->IsArray() || s->dims() != shape->dims();
+                                 }),
+                  members.end());
+    if (members.size() < 2 || shape->rank() == 0) continue;
+    Node node;
+    node.instr = program_.leaves.instr(members[0]);
+    node.rule = Identity(shape, static_cast<int>(members.size()), /*group=*/true);
+    Push(node, members);
+    if (key.first) shard_as_.push_back(members);
+  }
+}
+
+void PropagationGraph::FindCheap() {
+  cheap_.assign(module_.num_instructions(), false);
+  for (int c = 0; c < module_.num_computations(); ++c) {
+    for (InstrId i : module_.comp(CompId(c)).instructions) {
+      const Instruction& instr = module_.instr(i);
+      bool maps = HasTrait(instr.opcode, kElementwise);
+      switch (instr.opcode) {
+        case Opcode::kConstant:
+        case Opcode::kIota:
+          cheap_[i.value] = true;
+          continue;
+        case Opcode::kBroadcast:
+        case Opcode::kReshape:
+        case Opcode::kTranspose:
+        case Opcode::kSlice:
+        case Opcode::kPad:
+        case Opcode::kReverse:
+        case Opcode::kConcatenate:
+          maps = true;
+          break;
+        default:
+          break;
+      }
+      if (!maps || instr.operand_count == 0) continue;
+      bool all = true;
+      for (InstrId o : module_.operands(instr)) all = all && cheap_[o.value];
+      cheap_[i.value] = all;
+    }
+  }
+}
+
+void PropagationGraph::NumberInstructions() {
+  const int n = module_.num_instructions();
+  order_.assign(n, UINT32_MAX);
+  std::vector<bool> entered(n, false);
+  uint32_t next = 0;
+  std::vector<InstrId> stack;
+  auto walk = [&](InstrId root) {
+    stack.push_back(root);
+    while (!stack.empty()) {
+      const InstrId i = stack.back();
+      if (entered[i.value]) {
+        stack.pop_back();
+        if (order_[i.value] == UINT32_MAX) order_[i.value] = next++;
+        continue;
+      }
+      entered[i.value] = true;
+      const Instruction& instr = module_.instr(i);
+      switch (instr.opcode) {
+        case Opcode::kWhile:
+        case Opcode::kCall:
+        case Opcode::kConditional:
+          for (CompId c : CalledComputations(module_, instr)) {
+            const InstrId r = module_.comp(c).root;
+            if (r.valid() && !entered[r.value]) stack.push_back(r);
+          }
+          break;
+        default:
+          break;
+      }
+      const absl::Span<const InstrId> operands = module_.operands(instr);
+      for (size_t k = operands.size(); k-- > 0;) {
+        if (!entered[operands[k].value]) stack.push_back(operands[k]);
+      }
+    }
+  };
+  const CompId entry = module_.entry();
+  if (entry.valid() && module_.comp(entry).root.valid()) walk(module_.comp(entry).root);
+  if (entry.valid()) {
+    for (InstrId i : module_.comp(entry).instructions) {
+      if (!entered[i.value]) walk(i);
+    }
+  }
+  for (int i = 0; i < n; ++i) {
+    if (!entered[i]) walk(InstrId(i));
+  }
+}
+
+void PropagationGraph::BuildAdjacency() {
+  const int leaves = program_.leaves.num_leaves();
+  adjacent_begin_.assign(leaves + 1, 0);
+  for (const LeafId& l : leaf_pool_) ++adjacent_begin_[l.value + 1];
+  for (int l = 0; l < leaves; ++l) adjacent_begin_[l + 1] += adjacent_begin_[l];
+  adjacent_.resize(leaf_pool_.size());
+  std::vector<uint32_t> at(adjacent_begin_.begin(), adjacent_begin_.end() - 1);
+  for (uint32_t n = 0; n < nodes_.size(); ++n) {
+    for (LeafId l : this->leaves(nodes_[n])) adjacent_[at[l.value]++] = n;
+  }
+}
+
+}  // namespace shardcall

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph that propagation walks: nodes (ops, data-flow edges, boundaries,
+// groups) over canonical leaves, each node a rule and the leaves it speaks of.
+#ifndef SHARDCALL_PARTITIONER_PROPAGATION_GRAPH_H_
+#define SHARDCALL_PARTITIONER_PROPAGATION_GRAPH_H_
+
+#include <deque>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "partitioner/propagation/op_rules.h"
+#include "partitioner/propagation/program.h"
+#include "partitioner/propagation/step.h"
+
+namespace shardcall {
+
+enum class NodeKind : uint8_t { kRule, kBoundary, kCallbacks };
+
+struct Node {
+  NodeKind kind = NodeKind::kRule;
+  InstrId instr;
+  const StepRule* rule = nullptr;  // kRule
+  uint32_t leaf_begin = 0, leaf_count = 0;
+  int32_t index = 0;  // operand of a boundary; number of operand leaves of callbacks
+};
+
+class PropagationGraph {
+ public:
+  PropagationGraph(const Program& program, RuleTable& rules);
+
+  int num_nodes() const { return static_cast<int>(nodes_.size()); }
+  const Node& node(uint32_t n) const { return nodes_[n]; }
+  absl::Span<const LeafId> leaves(const Node& n) const {
+    return absl::MakeConstSpan(leaf_pool_).subspan(n.leaf_begin, n.leaf_count);
+  }
+  // Nodes that a canonical leaf stands in.
+  absl::Span<const uint32_t> nodes_of(LeafId leaf) const {
+    return absl::MakeConstSpan(adjacent_).subspan(
+        adjacent_begin_[leaf.value], adjacent_begin_[leaf.value + 1] - adjacent_begin_[leaf.value]);
+  }
+  // The callbacks node that makes a leaf, or -1.
+  int callbacks_of(LeafId leaf) const {
+    auto it = callbacks_.find(leaf);
+    return it == callbacks_.end() ? -1 : it->second;
+  }
+  // Canonical leaves of each shard_as and shard_like group.
+  absl::Span<const std::vector<LeafId>> shard_as() const { return shard_as_; }
+
+  // Position of each instruction in post-order from the roots by operand
+  // number; what no root reaches comes after. Reads no names and no text order.
+  absl::Span<const uint32_t> order() const { return order_; }
+  // Whether the instruction is a constant expression that moves or maps only.
+  bool is_cheap(InstrId i) const { return cheap_[i.value]; }
+
+ private:
+  void AddRuleNode(InstrId i, const ShardingRule* rule);
+  void AddEdge(InstrId via, LeafId a, LeafId b);
+  void AddEdges(InstrId via, InstrId from, InstrId to);
+  void AddControlFlow(InstrId i);
+  void AddGroups();
+  void FindCheap();
+  void NumberInstructions();
+  void BuildAdjacency();
+  uint32_t Push(Node node, absl::Span<const LeafId> leaves);
+  const Shape* LeafShape(LeafId l) const;
+  const StepRule* Identity(const Shape* shape, int tensors, bool group);
+
+  const Program& program_;
+  const Module& module_;
+  RuleTable& rules_;
+  std::vector<Node> nodes_;
+  std::vector<LeafId> leaf_pool_;
+  std::vector<uint32_t> adjacent_begin_, adjacent_, order_;
+  std::vector<bool> cheap_;
+  absl::flat_hash_map<LeafId, int> callbacks_;
+  std::vector<std::vector<LeafId>> shard_as_;
+  std::deque<StepRule> step_rules_;
+  std::deque<ShardingRule> identity_rules_;
+  absl::flat_hash_map<const ShardingRule*, const StepRule*> by_rule_;
+  absl::flat_hash_map<const Shape*, const StepRule*> identities_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_PROPAGATION_GRAPH_H_

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "partitioner/propagation/engine.h"
+
+namespace shardcall {
+
+const Shape* PropagationEngine::LeafShape(LeafId l) const {
+  return program_.module.instr(program_.leaves.instr(l)).shape->leaf(program_.leaves.index(l));
+}
+
+const Limits* PropagationEngine::InternLimits(const Limits& limits) {
+  uint64_t hash = MixHash(limits.closed, limits.cheap * 2 + limits.fixed);
+  for (const AxisRef& a : limits.reserved) {
+    hash = MixHash(hash, (uint64_t{a.axis} << 48) ^ (uint64_t{a.pre_size} << 24) ^ a.size);
+  }
+  hash = FinishHash(hash);
+  if (const Limits* found = limits_table_.Find(hash, [&](const Limits& l) { return l == limits; })) {
+    return found;
+  }
+  limits_storage_.push_back(limits);
+  limits_table_.Insert(hash, &limits_storage_.back());
+  return &limits_storage_.back();
+}
+
+// The manual axes at a leaf; a boundary's results stand on its other side.
+AxisList PropagationEngine::ManualAxes(LeafId leaf) const {
+  const InstrId i = program_.leaves.instr(leaf);
+  const absl::Span<const AxisRef> at = program_.manual_axes(i);
+  AxisList axes(at.begin(), at.end());
+  if (program_.annotation[i.value] != AnnotationKind::kManualBoundary) return axes;
+  const ManualBoundary& b = program_.boundaries.at(i);
+  if (!b.entry) return Minus(*program_.mesh, axes, b.manual_axes);
+  for (const AxisRef& a : Minus(*program_.mesh, b.manual_axes, axes)) axes.push_back(a);
+  return axes;
+}
+
+// Of several leaves of one value the producer's word counts, else the first.
+void PropagationEngine::FindConstraints() {
+  constraint_.assign(program_.leaves.num_leaves(), nullptr);
+  for (uint32_t l = 0; l < program_.constraints.size(); ++l) {
+    const ShardingConstraint* c = program_.constraints[l];
+    if (c == nullptr || c->unknown) continue;
+    const LeafId canonical = program_.leaves.canonical(LeafId(l));
+    if (constraint_[canonical.value] == nullptr || canonical.value == l) {
+      constraint_[canonical.value] = c;
+    }
+  }
+}
+
+// Everything with user priority up to `priority` takes its place; dimensions of
+// later priorities wait, closed, with their axes reserved.
+void PropagationEngine::SeedLeaf(LeafId leaf, int priority) {
+  const uint32_t l = leaf.value;
+  const Shape* shape = LeafShape(leaf);
+  const InstrId instr = program_.leaves.instr(leaf);
+  const ShardingConstraint* c = constraint_[l];
+  const bool boundary_exit = program_.annotation[instr.value] == AnnotationKind::kManualBoundary &&
+                             !program_.boundaries.at(instr).entry;
+  const BaseMesh* mesh = c != nullptr && c->mesh != nullptr ? c->mesh : program_.mesh;
+  ShardingBuilder b(mesh, shape->rank());
+  AxisList manual = ManualAxes(leaf);
+  if (!manual.empty() && mesh == program_.mesh) b.manual = manual;
+  Limits limits;
+  if (c == nullptr && !boundary_exit) {
+    limits.cheap = graph_.is_cheap(instr);
+    sharding_[l] = b.Intern(context_);
+    limits_[l] = InternLimits(limits);
+    return;
+  }
+  AxisList used = b.manual;
+  auto place = [&](absl::Span<const AxisRef> axes, AxisList* out) {
+    for (const AxisRef& a : Minus(*mesh, axes, used)) {
+      out->push_back(a);
+      used.push_back(a);
+    }
+  };
+  if (boundary_exit) {
+    const ManualBoundary& boundary = program_.boundaries.at(instr);
+    const auto& dims = boundary.manual_dims[program_.leaves.index(leaf)];
+    for (int d = 0; d < shape->rank() && d < static_cast<int>(dims.size()); ++d) {
+      place(dims[d], &b.dims[d]);
+    }
+    limits.reserved = Minus(*mesh, boundary.manual_axes, used);
+    used.insert(used.end(), limits.reserved.begin(), limits.reserved.end());
+  }
+  if (c != nullptr) {
+    if (c->maximal_device >= 0) {
+      limits.fixed = true;
+      b.maximal_device = c->maximal_device;
+      b.manual.clear();
+      for (AxisList& d : b.dims) d.clear();
+    } else {
+      for (int d = 0; d < shape->rank() && d < static_cast<int>(c->dims.size()); ++d) {
+        const ShardingConstraint::Dim& dim = c->dims[d];
+        const bool waits = dim.priority > priority;
+        place(dim.axes, waits ? &limits.reserved : &b.dims[d]);
+        if (d < 64 && (waits || !dim.open)) limits.closed |= uint64_t{1} << d;
+      }
+      place(c->unreduced, &b.partial);
+      b.partial_op = c->unreduced_op;
+      limits.reserved.insert(limits.reserved.end(), c->replicated.begin(), c->replicated.end());
+    }
+  }
+  sharding_[l] = b.Intern(context_);
+  limits_[l] = InternLimits(limits);
+  if (c != nullptr && sharding_[l]->HasShardedDim()) provenance_[l].constraint = true;
+}
+
+void PropagationEngine::Activate(int priority) {
+  for (uint32_t l = 0; l < constraint_.size(); ++l) {
+    const ShardingConstraint* c = constraint_[l];
+    if (c == nullptr || sharding_[l] == nullptr || c->maximal_device >= 0) continue;
+    const BaseMesh& mesh = *sharding_[l]->mesh();
+    Limits limits = *limits_[l];
+    ShardingBuilder b(*sharding_[l]);
+    bool changed = false;
+    for (int d = 0; d < sharding_[l]->rank() && d < static_cast<int>(c->dims.size()); ++d) {
+      const ShardingConstraint::Dim& dim = c->dims[d];
+      if (dim.priority != priority) continue;
+      // Its axes were reserved, so nobody has them.
+      const AxisList axes = Minus(mesh, dim.axes, sharding_[l]->used());
+      b.dims[d].insert(b.dims[d].end(), axes.begin(), axes.end());
+      limits.reserved = Minus(mesh, limits.reserved, dim.axes);
+      if (d < 64 && dim.open) limits.closed &= ~(uint64_t{1} << d);
+      changed = true;
+    }
+    if (!changed) continue;
+    sharding_[l] = b.Intern(context_);
+    limits_[l] = InternLimits(limits);
+    if (sharding_[l]->HasShardedDim()) provenance_[l].constraint = true;
+    QueueLeaf(LeafId(l));
+  }
+}
+
+void PropagationEngine::SeedAll(int priority) {
+  const int n = program_.leaves.num_leaves();
+  sharding_.assign(n, nullptr);
+  limits_.assign(n, nullptr);
+  provenance_.assign(n, {});
+  brought_.assign(n, 1);
+  const Limits* open = InternLimits({});
+  // Values without any constraint share one state per rank and region.
+  std::vector<const Sharding*> plain;
+  constexpr int kRanks = 16;
+  plain.assign(program_.regions.size() * kRanks, nullptr);
+  for (uint32_t l = 0; l < static_cast<uint32_t>(n); ++l) {
+    const LeafId leaf(l);
+    if (program_.leaves.canonical(leaf) != leaf || !LeafShape(leaf)->IsArray()) continue;
+    const InstrId instr = program_.leaves.instr(leaf);
+    const int rank = LeafShape(leaf)->rank();
+    if (constraint_[l] != nullptr || rank >= kRanks || graph_.is_cheap(instr) ||
+        program_.annotation[instr.value] == AnnotationKind::kManualBoundary) {
+      SeedLeaf(leaf, priority);
+      continue;
+    }
+    const Sharding*& slot = plain[program_.region_of[instr.value] * kRanks + rank];
+    if (slot == nullptr) {
+      slot = ReplicatedSharding(context_, program_.mesh, rank, program_.manual_axes(instr));
+    }
+    sharding_[l] = slot;
+    limits_[l] = open;
+  }
+  // Entry parameters that say nothing and may not be given anything.
+  const Module& m = program_.module;
+  if (!m.entry().valid()) return;
+  size_t flat = 0;
+  for (InstrId p : m.comp(m.entry()).parameters) {
+    for (int k = 0; k < m.instr(p).shape->num_leaves(); ++k, ++flat) {
+      const LeafId leaf = program_.leaves.canonical(p, k);
+      if (sharding_[leaf.value] == nullptr || constraint_[leaf.value] != nullptr) continue;
+      if (flat < program_.may_set_parameter.size() && program_.may_set_parameter[flat]) continue;
+      Limits closed = *limits_[leaf.value];
+      closed.closed = ~uint64_t{0};
+      limits_[leaf.value] = InternLimits(closed);
+    }
+  }
+}
+
+// The entry's results as the caller gets them: what the root's own annotation
+// says, else what the value has if it is annotated or may be given one, else
+// replicated.
+std::vector<const Sharding*> PropagationEngine::OutputShardings() const {
+  std::vector<const Sharding*> out;
+  const Module& m = program_.module;
+  if (!m.entry().valid()) return out;
+  const InstrId root = m.comp(m.entry()).root;
+  if (!root.valid()) return out;
+  for (int k = 0; k < m.instr(root).shape->num_leaves(); ++k) {
+    const LeafId leaf = program_.leaves.leaf(root, k);
+    const LeafId canonical = program_.leaves.canonical(leaf);
+    const Sharding* s = sharding_[canonical.value];
+    if (s == nullptr) {
+      out.push_back(nullptr);
+      continue;
+    }
+    const ShardingConstraint* c = program_.constraints[leaf.value];
+    const bool may_set = k < static_cast<int>(program_.may_set_output.size()) &&
+                         program_.may_set_output[k];
+    if (c != nullptr && !c->unknown && c != constraint_[canonical.value]) {
+      const BaseMesh* mesh = c->mesh != nullptr ? c->mesh : program_.mesh;
+      ShardingBuilder b(mesh, s->rank());
+      b.maximal_device = c->maximal_device;
+      AxisList used(c->replicated.begin(), c->replicated.end());
+      for (int d = 0; d < s->rank() && d < static_cast<int>(c->dims.size()); ++d) {
+        b.dims[d] = Minus(*mesh, c->dims[d].axes, used);
+        used.insert(used.end(), b.dims[d].begin(), b.dims[d].end());
+      }
+      b.partial = Minus(*mesh, c->unreduced, used);
+      b.partial_op = c->unreduced_op;
+      used.insert(used.end(), b.partial.begin(), b.partial.end());
+      for (int d = 0; d < s->rank() && d < static_cast<int>(c->dims.size()); ++d) {
+        if (!c->dims[d].open || s->mesh() != mesh) continue;
+        const AxisList longer = ExtendFree(*mesh, b.dims[d], s->dim(d), used, {});
+        used.insert(used.end(), longer.begin(), longer.end());
+        b.dims[d] = longer;
+      }
+      s = b.Intern(context_);
+    } else if (!may_set && constraint_[canonical.value] == nullptr) {
+      s = ReplicatedSharding(context_, program_.mesh, s->rank());
+    }
+    out.push_back(s);
+  }
+  return out;
+}
+
+}  // namespace shardcall

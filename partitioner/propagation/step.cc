@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/propagation/step.h"
+
+#include <algorithm>
+
+namespace shardcall {
+namespace {
+
+bool MovesOrMaps(Opcode opcode) {
+  if (HasTrait(opcode, kElementwise)) return true;
+  switch (opcode) {
+    case Opcode::kMap:
+    case Opcode::kAddDependency:
+    case Opcode::kDomain:
+    case Opcode::kBitcast:
+    case Opcode::kBitcastConvert:
+    case Opcode::kReshape:
+    case Opcode::kTranspose:
+    case Opcode::kReverse:
+    case Opcode::kConcatenate:
+    case Opcode::kSlice:
+    case Opcode::kPad:
+    case Opcode::kDynamicSlice:
+    case Opcode::kDynamicUpdateSlice:
+      return true;
+    default:
+      return false;
+  }
+}
+
+using Axes = absl::Span<const AxisRef>;
+
+// One step in the making.
+class Stepper {
+ public:
+  Stepper(const StepRule& rule, absl::Span<const StepTensor> tensors, const BaseMesh* mesh)
+      : rule_(rule), r_(*rule.rule), tensors_(tensors), mesh_(*mesh),
+        num_factors_(static_cast<int>(r_.factors.size())) {
+    have_.resize(tensors.size() * num_factors_);
+    for (int t = 0; t < static_cast<int>(tensors.size()); ++t) Project(t);
+    CollectSources();
+  }
+
+  void Run(int level, bool aggressive, std::vector<Proposal>* out) {
+    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
+      if (!tensors_[t].limits->fixed) Propose(t, level, aggressive, out);
+    }
+  }
+  bool has_sources() const { return !sources_.empty(); }
+
+ private:
+  // Factor f is sharded as `axes` in tensor `from`, the largest that has it so.
+  struct Source {
+    int factor, from;
+    Axes axes;
+  };
+  struct Candidate {
+    int factor, from;
+    AxisList axes;  // whole, of the factor
+  };
+
+  AxisList& Have(int t, int f) { return have_[t * num_factors_ + f]; }
+  bool OnMesh(int t) const {
+    const Sharding& s = *tensors_[t].sharding;
+    return s.mesh() == &mesh_ || !s.HasShardedDim();
+  }
+
+  void Project(int t) {
+    const Sharding& s = *tensors_[t].sharding;
+    if (!OnMesh(t) || s.is_maximal()) return;
+    const TensorFactors& tensor = r_.tensor(t);
+    for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {
+      const FactorList& factors = tensor.dims[d];
+      if (factors.empty() || s.dim(d).empty()) continue;
+      if (factors.size() == 1) {
+        Have(t, factors[0]).assign(s.dim(d).begin(), s.dim(d).end());
+        continue;
+      }
+      AxisList rest(s.dim(d).begin(), s.dim(d).end());
+      for (int16_t f : factors) {
+        const int64_t size = rule_.extent(t, f);
+        AxisList take = PrefixOfSize(mesh_, rest, size);
+        if (!take.empty()) rest = RemovePrefix(mesh_, take, rest);
+        const bool full = AxesSize(take) == size;
+        Have(t, f) = std::move(take);
+        if (!full || rest.empty()) break;
+      }
+    }
+  }
+
+  // Distinct shardings of each factor, by factor, then by size of the tensor.
+  void CollectSources() {
+    for (int f = 0; f < num_factors_; ++f) {
+      if (rule_.factor_level[f] < 0) continue;
+      const size_t begin = sources_.size();
+      for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
+        const Limits& l = *tensors_[t].limits;
+        if (l.fixed || Have(t, f).empty()) continue;
+        if (l.cheap && t < static_cast<int>(r_.operands.size())) continue;
+        size_t at = begin;
+        while (at < sources_.size() && (sources_[at].axes != Axes(Have(t, f)) ||
+                                        rule_.broadcast)) {
+          ++at;
+        }
+        if (at == sources_.size()) {
+          sources_.push_back({f, t, Have(t, f)});
+        } else if (rule_.bytes[t] > rule_.bytes[sources_[at].from]) {
+          sources_[at].from = t;
+        }
+      }
+      std::stable_sort(sources_.begin() + begin, sources_.end(),
+                       [&](const Source& a, const Source& b) {
+                         return rule_.bytes[a.from] > rule_.bytes[b.from];
+                       });
+    }
+  }
+
+  // What factor f of tensor t should become at this stage; false if nothing.
+  bool Choose(int t, int f, absl::Span<const Source> sources, int level, bool aggressive,
+              Candidate* out) {
+    out->factor = f;
+    const Source* best = nullptr;
+    for (const Source& s : sources) {
+      if (rule_.Level(f, s.from, t) > level) continue;
+      if (aggressive) {
+        // The largest source that adds to what the tensor has, or what goes on from it.
+        if (best == nullptr ? Longer(Have(t, f), s.axes) : Longer(best->axes, s.axes)) best = &s;
+      } else if (best == nullptr || AxesSize(s.axes) > AxesSize(best->axes)) {
+        best = &s;
+      }
+    }
+    if (best == nullptr) return false;
+    out->from = best->from;
+    out->axes.assign(best->axes.begin(), best->axes.end());
+    if (!aggressive) {
+      for (const Source& s : sources) {
+        if (rule_.Level(f, s.from, t) > level || IsPrefix(mesh_, s.axes, out->axes)) continue;
+        out->axes = CommonPrefix(mesh_, out->axes, s.axes);
+      }
+    }
+    return Longer(Have(t, f), out->axes);
+  }
+
+  bool Longer(Axes prefix, Axes axes) const {
+    return AxesSize(axes) > AxesSize(prefix) && IsPrefix(mesh_, prefix, axes);
+  }
+
+  void Propose(int t, int level, bool aggressive, std::vector<Proposal>* out) {
+    const Sharding& s = *tensors_[t].sharding;
+    const Limits& limits = *tensors_[t].limits;
+    // A value without any axis may move to another mesh.
+    if (s.mesh() != &mesh_ && !s.used().empty()) return;
+    absl::InlinedVector<Candidate, 8> candidates;
+    for (size_t i = 0; i < sources_.size();) {
+      size_t end = i;
+      while (end < sources_.size() && sources_[end].factor == sources_[i].factor) ++end;
+      const int f = sources_[i].factor;
+      Candidate c;
+      if (MayGrow(t, f) &&
+          Choose(t, f, absl::MakeConstSpan(sources_).subspan(i, end - i), level, aggressive, &c)) {
+        candidates.push_back(std::move(c));
+      }
+      i = end;
+    }
+    if (candidates.empty()) return;
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [&](const Candidate& a, const Candidate& b) {
+                       const int ka = Rank(r_.factors[a.factor].kind);
+                       const int kb = Rank(r_.factors[b.factor].kind);
+                       if (ka != kb) return ka < kb;
+                       return rule_.bytes[a.from] > rule_.bytes[b.from];
+                     });
+    AxisList taken(s.used().begin(), s.used().end());
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      Candidate& c = candidates[i];
+      const AxisList& have = Have(t, c.factor);
+      AxisList blocked = taken;
+      if (!aggressive) {
+        for (size_t j = 0; j < candidates.size(); ++j) {
+          if (j == i) continue;
+          const AxisList add =
+              RemovePrefix(mesh_, Have(t, candidates[j].factor), candidates[j].axes);
+          blocked.insert(blocked.end(), add.begin(), add.end());
+        }
+      }
+      c.axes = ExtendFree(mesh_, have, c.axes, blocked, limits.reserved);
+      Fit(t, &c);
+      if (!aggressive) continue;
+      if (Longer(have, c.axes)) {
+        const AxisList add = RemovePrefix(mesh_, have, c.axes);
+        taken.insert(taken.end(), add.begin(), add.end());
+      }
+    }
+    Compose(t, candidates, out);
+  }
+
+  static int Rank(FactorKind kind) {
+    return kind == FactorKind::kPassThrough ? 0 : kind == FactorKind::kReduction ? 1 : 2;
+  }
+
+  // No more shards than elements, but where the source has that too; factors of
+  // compounds divide evenly.
+  void Fit(int t, Candidate* c) {
+    const int64_t extent = rule_.extent(t, c->factor);
+    if (IsCompound(t, c->factor)) {
+      c->axes = PrefixOfSize(mesh_, c->axes, extent);
+      return;
+    }
+    if (rule_.extent(c->from, c->factor) == extent) return;
+    while (!c->axes.empty() && AxesSize(c->axes) > extent) c->axes.pop_back();
+  }
+
+  bool MayGrow(int t, int f) const {
+    const TensorFactors& tensor = r_.tensor(t);
+    for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {
+      if (tensors_[t].limits->IsClosed(d)) continue;
+      for (int16_t x : tensor.dims[d]) {
+        if (x == f) return true;
+      }
+    }
+    return false;
+  }
+
+  bool IsCompound(int t, int f) const {
+    for (const FactorList& dim : r_.tensor(t).dims) {
+      if (dim.size() > 1 && std::find(dim.begin(), dim.end(), f) != dim.end()) return true;
+    }
+    return false;
+  }
+
+  void Compose(int t, absl::Span<const Candidate> candidates, std::vector<Proposal>* out) {
+    const Sharding& s = *tensors_[t].sharding;
+    const TensorFactors& tensor = r_.tensor(t);
+    for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {
+      if (tensors_[t].limits->IsClosed(d)) continue;
+      AxisList axes;
+      const Candidate* from = nullptr;
+      for (int16_t f : tensor.dims[d]) {
+        const AxisList* part = &Have(t, f);
+        for (const Candidate& c : candidates) {
+          if (c.factor != f) continue;
+          if (Longer(*part, c.axes)) {
+            part = &c.axes;
+            if (from == nullptr) from = &c;
+          }
+          break;
+        }
+        axes.insert(axes.end(), part->begin(), part->end());
+        if (AxesSize(*part) != rule_.extent(t, f)) break;
+      }
+      if (from == nullptr) continue;
+      axes = Canonical(mesh_, axes);
+      if (AxesSize(axes) <= AxesSize(s.dim(d)) || !IsPrefix(mesh_, s.dim(d), axes)) continue;
+      out->push_back({static_cast<int16_t>(t), static_cast<int16_t>(d),
+                      static_cast<int16_t>(from->from), r_.factors[from->factor].kind,
+                      std::move(axes)});
+    }
+  }
+
+  const StepRule& rule_;
+  const ShardingRule& r_;
+  absl::Span<const StepTensor> tensors_;
+  const BaseMesh& mesh_;
+  const int num_factors_;
+  absl::InlinedVector<AxisList, 16> have_;  // by tensor x factor
+  absl::InlinedVector<Source, 8> sources_;
+};
+
+}  // namespace
+
+StepRule::StepRule(const ShardingRule* rule, Opcode opcode, std::vector<int64_t> bytes)
+    : rule(rule), base_level(MovesOrMaps(opcode) ? 0 : 1),
+      broadcast(opcode == Opcode::kBroadcast), inert(true), bytes(std::move(bytes)) {
+  const int n = static_cast<int>(rule->factors.size());
+  extents.assign(static_cast<size_t>(rule->num_tensors()) * n, -1);
+  std::vector<int> tensors_with(n, 0);
+  std::vector<bool> in_result(n, false);
+  for (int t = 0; t < rule->num_tensors(); ++t) {
+    for (const FactorList& dim : rule->tensor(t).dims) {
+      for (int16_t f : dim) {
+        int64_t& e = extents[static_cast<size_t>(t) * n + f];
+        if (e < 0) ++tensors_with[f];
+        e = rule->Extent(t, f);
+        if (t >= static_cast<int>(rule->operands.size())) in_result[f] = true;
+      }
+    }
+  }
+  for (int f = 0; f < n; ++f) {
+    const Factor& factor = rule->factors[f];
+    int level = base_level;
+    if (factor.kind == FactorKind::kNeedReplication || factor.blocked) level = -1;
+    else if (factor.kind == FactorKind::kPermutation) level = 2;
+    else if (factor.kind == FactorKind::kReduction && !in_result[f]) level = 2;
+    factor_level.push_back(static_cast<int8_t>(level));
+    if (level >= 0 && tensors_with[f] > 1) inert = false;
+  }
+}
+
+int StepRule::Level(int factor, int from, int to) const {
+  if (broadcast) return from < to ? 3 : 1;
+  return factor_level[factor];
+}
+
+AxisList ExtendFree(const BaseMesh& mesh, absl::Span<const AxisRef> have,
+                    absl::Span<const AxisRef> axes, absl::Span<const AxisRef> used,
+                    absl::Span<const AxisRef> reserved) {
+  AxisList out(have.begin(), have.end());
+  if (AxesSize(axes) <= AxesSize(have) || !IsPrefix(mesh, have, axes)) return out;
+  for (const AxisRef& a : RemovePrefix(mesh, have, axes)) {
+    const auto one = absl::MakeConstSpan(&a, 1);
+    if (Overlaps(one, used) || Overlaps(one, reserved)) break;
+    out.push_back(a);
+  }
+  return Canonical(mesh, out);
+}
+
+StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors) {
+  StepResult result;
+  int64_t most = -1;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    if (tensors[t].limits->fixed || !tensors[t].sharding->HasShardedDim()) continue;
+    if (rule.bytes[t] > most) {
+      most = rule.bytes[t];
+      result.mesh = tensors[t].sharding->mesh();
+    }
+  }
+  if (result.mesh == nullptr) return result;
+  Stepper stepper(rule, tensors, result.mesh);
+  if (!stepper.has_sources()) return result;
+  // Nothing in the last stage means nothing in any.
+  std::vector<Proposal> last;
+  stepper.Run(kNumLevels - 1, true, &last);
+  if (last.empty()) return result;
+  for (int stage = 0; stage < kNumStages; ++stage) {
+    if (stage == kNumStages - 1) {
+      result.proposals = std::move(last);
+    } else {
+      stepper.Run(stage / 2, stage % 2 == 1, &result.proposals);
+    }
+    if (result.proposals.empty()) continue;
+    result.stage = stage;
+    break;
+  }
+  return result;
+}
+
+}  // namespace shardcall

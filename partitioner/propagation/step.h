@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// One propagation step: what a rule says about the shardings of its tensors,
+// apart from any graph. Pure: the result depends on the rule and the states
+// alone, so it is memoised by them.
+//
+// Stages. A proposal belongs to a stage, (level, aggressiveness). Levels:
+//   0  pass-through factors of ops that compute per element or move data
+//   1  pass-through factors of all other ops; a broadcast's result to its operand
+//   2  reduction factors among operands; permutation factors
+//   3  a broadcast's operand to its result (small values do not rule large ones)
+// In the basic half of a level a factor takes the longest major axes on which
+// all tensors agree, and two factors that want one axis in a tensor get none.
+// In the aggressive half each tensor takes what it can, larger sources first.
+//
+// Example, level 1, basic: i k, k j -> i j with lhs [{"a"}, {}], rhs [{}, {"b"}]
+// proposes result [{"a"}, {"b"}].
+#ifndef SHARDCALL_PARTITIONER_PROPAGATION_STEP_H_
+#define SHARDCALL_PARTITIONER_PROPAGATION_STEP_H_
+
+#include <vector>
+
+#include "absl/types/span.h"
+#include "partitioner/ir/opcode.h"
+#include "sharding/rule.h"
+#include "sharding/sharding.h"
+
+namespace shardcall {
+
+// What a leaf may not do; interned.
+struct Limits {
+  uint64_t closed = 0;      // a bit per dimension that takes no further axis
+  bool cheap = false;       // a constant expression: no source for its users
+  bool fixed = false;       // on one device: takes and gives nothing
+  AxisList reserved;        // axes that the leaf must not take
+  friend bool operator==(const Limits&, const Limits&) = default;
+  bool IsClosed(int d) const { return fixed || (d < 64 && (closed >> d) & 1); }
+};
+
+struct StepTensor {
+  const Sharding* sharding = nullptr;
+  const Limits* limits = nullptr;
+};
+
+inline constexpr int kNumLevels = 4;
+inline constexpr int kNumStages = 2 * kNumLevels;
+
+// A rule made ready for steps.
+struct StepRule {
+  StepRule(const ShardingRule* rule, Opcode opcode, std::vector<int64_t> bytes);
+  const ShardingRule* rule;
+  int base_level;
+  bool broadcast;
+  // No factor that could pass stands in two tensors.
+  bool inert;
+  std::vector<int64_t> bytes;         // by tensor
+  std::vector<int8_t> factor_level;   // -1: never
+  std::vector<int64_t> extents;       // by tensor x factor; -1: factor absent
+  int64_t extent(int tensor, int factor) const {
+    return extents[tensor * rule->factors.size() + factor];
+  }
+  // Level at which `factor` goes from one tensor to another.
+  int Level(int factor, int from, int to) const;
+};
+
+// Dimension `dim` of `tensor` shall have `axes`, which extend what it has.
+struct Proposal {
+  int16_t tensor, dim, from;
+  FactorKind kind;
+  AxisList axes;
+};
+
+struct StepResult {
+  const BaseMesh* mesh = nullptr;
+  int stage = kNumStages;  // first stage with proposals; kNumStages: none at all
+  std::vector<Proposal> proposals;
+};
+
+StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors);
+
+// The part of `axes` that extends `have` and is free of `used` and `reserved`:
+// `have` itself if there is none, or if `have` is no prefix of `axes`.
+AxisList ExtendFree(const BaseMesh& mesh, absl::Span<const AxisRef> have,
+                    absl::Span<const AxisRef> axes, absl::Span<const AxisRef> used,
+                    absl::Span<const AxisRef> reserved);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_PROPAGATION_STEP_H_
