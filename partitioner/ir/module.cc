@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "partitioner/ir/attributes_intern.h"
 #include "sharding/intern_table.h"
 #include "sharding/status.h"
@@ -16,6 +17,10 @@ struct FrontendTable {
 };
 struct MetadataTable {
   InternTable<Metadata> table;
+};
+
+struct HloShardingTable {
+  absl::flat_hash_map<std::string, std::unique_ptr<const HloSharding>> by_text;
 };
 
 using Entry = std::pair<absl::string_view, absl::string_view>;
@@ -92,6 +97,12 @@ const Metadata* InternMetadata(Context& context, const Metadata& value) {
   made->profile_type = context.arena().Copy(value.profile_type);
   table.Insert(h, made);
   return made;
+}
+
+const HloSharding* InternHloSharding(Context& context, HloSharding value) {
+  auto& slot = context.Get<HloShardingTable>().by_text[value.Print()];
+  if (slot == nullptr) slot = std::make_unique<const HloSharding>(std::move(value));
+  return slot.get();
 }
 
 RareAttributes& Module::mutable_rare(InstrId id) {

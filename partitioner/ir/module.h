@@ -43,6 +43,9 @@ struct Metadata {
 };
 const Metadata* InternMetadata(Context& context, const Metadata& value);
 
+// Equal shardings (by their printed text) share one record.
+const HloSharding* InternHloSharding(Context& context, HloSharding value);
+
 struct Instruction {
   Opcode opcode;
   CompId computation;

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The attributes that HLO text can hold: their names, how their values read,
+// and which of them each opcode requires and allows.
+#ifndef SHARDCALL_PARTITIONER_IR_ATTRIBUTE_NAMES_H_
+#define SHARDCALL_PARTITIONER_IR_ATTRIBUTE_NAMES_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "partitioner/ir/opcode.h"
+
+namespace shardcall::hlo_text {
+
+enum class Attr : uint8_t {
+#define SHARDCALL_ATTR(name, text, form) name,
+#include "partitioner/ir/attribute_names.inc"
+#undef SHARDCALL_ATTR
+};
+inline constexpr int kNumAttrs = 0
+#define SHARDCALL_ATTR(name, text, form) +1
+#include "partitioner/ir/attribute_names.inc"
+#undef SHARDCALL_ATTR
+    ;
+
+enum class AttrForm : uint8_t {
+  kInt, kBool, kFloat, kWord, kString, kInts, kIntsOrLists, kBools, kSliceRanges, kPadding,
+  kWindow, kDimLabels, kPrecision, kComputation, kComputations, kAliasing, kShape, kShapes,
+  kLiteral, kReplicaGroups, kRawText, kSharding, kFrontend, kInstructions, kMetadata,
+  kBackendConfig,
+};
+
+absl::string_view AttrText(Attr attr);
+AttrForm FormOf(Attr attr);
+// False if there is no such attribute.
+bool AttrFromText(absl::string_view text, Attr* attr);
+
+struct AttrSet {
+  uint64_t words[2] = {0, 0};
+  constexpr void Add(Attr a) {
+    words[static_cast<int>(a) / 64] |= uint64_t{1} << (static_cast<int>(a) % 64);
+  }
+  constexpr bool Has(Attr a) const {
+    return (words[static_cast<int>(a) / 64] >> (static_cast<int>(a) % 64)) & 1;
+  }
+  constexpr void AddAll(const AttrSet& other) {
+    words[0] |= other.words[0];
+    words[1] |= other.words[1];
+  }
+};
+static_assert(kNumAttrs <= 128);
+
+struct OpcodeAttrs {
+  AttrSet required;
+  AttrSet allowed;  // those of every instruction included
+};
+const OpcodeAttrs& AttrsOf(Opcode opcode);
+
+}  // namespace shardcall::hlo_text
+
+#endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTE_NAMES_H_

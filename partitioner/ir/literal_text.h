@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values as HLO text prints them, digit for digit what XLA prints.
+#ifndef SHARDCALL_PARTITIONER_IR_LITERAL_TEXT_H_
+#define SHARDCALL_PARTITIONER_IR_LITERAL_TEXT_H_
+
+#include <charconv>
+#include <string>
+
+#include "partitioner/ir/literal.h"
+
+namespace shardcall {
+
+// The value of a constant, without its shape: `2.5`, `{1, 2}`,
+// `{ { 1, 2 }, { 3, 4 } }`, `( 1, {2, 3} )`, `{...}`. Never elides by itself.
+void AppendLiteral(const Literal& literal, std::string* out);
+
+// One real number, with the digits that its type gets: f32 6, or 9 where 6 do
+// not read back equal.
+void AppendReal(ElementType type, uint64_t bits, std::string* out);
+// Shortest of 15 or 17 digits, as attributes like epsilon are printed.
+void AppendDouble(double value, std::string* out);
+
+template <typename Int>
+void AppendInt(Int value, std::string* out) {
+  char buffer[24];
+  out->append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr - buffer);
+}
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_LITERAL_TEXT_H_

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads HLO text, as XLA and JAX write it, into a Module. Names and strings of
+// the module are views into the text, which the module keeps alive. Reading
+// does not verify: shapes that contradict the op pass (verifier.h).
+//
+// The first error ends the reading. Its text has line and column, what was
+// expected and found, a fix, and the source line with a caret:
+//   E004 Unknown opcode at x.hlo:3:21: expected an HLO opcode, found 'addd'. Fix: did you mean 'add'?
+//     %s = f32[] addd(%a, %b)
+//                ^
+// Codes:
+//   E001 syntax              E008 undefined name        E014 nesting too deep
+//   E002 text ends early     E009 name defined twice    E015 shape cannot be inferred
+//   E003 number out of range E010 shape or layout       E016 sharding text
+//   E004 unknown opcode      E011 literal               E017 module header or entry
+//   E005 unknown attribute   E012 operand count         E018 signature against root
+//   E006 missing attribute   E013 parameter numbers     E019 attribute value
+//   E007 attribute twice                                E020 async pair
+#ifndef SHARDCALL_PARTITIONER_IR_PARSER_H_
+#define SHARDCALL_PARTITIONER_IR_PARSER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "partitioner/ir/module.h"
+
+namespace shardcall {
+
+// `file_name` stands in error messages only.
+absl::StatusOr<Module> ParseModule(std::shared_ptr<const std::string> text,
+                                   std::shared_ptr<Context> context,
+                                   absl::string_view file_name);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_PARSER_H_

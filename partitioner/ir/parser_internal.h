@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parser's state, shared by its source files: parser.cc (computations),
+// parser_header.cc (module header and tables), parser_instruction.cc,
+// parser_async.cc, parser_shape.cc, parser_literal.cc, parser_attributes.cc and
+// parser_values.cc (values of op attributes), parser_common.cc (metadata,
+// frontend attributes, shardings) and parser_records.cc (values to records).
+//
+// Attributes come in any order, so each value is read into a slot of Scratch;
+// when the instruction ends, its record is built from the slots and interned.
+// Scratch is reused, so nothing is allocated per instruction.
+#ifndef SHARDCALL_PARTITIONER_IR_PARSER_INTERNAL_H_
+#define SHARDCALL_PARTITIONER_IR_PARSER_INTERNAL_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "partitioner/ir/attribute_names.h"
+#include "partitioner/ir/lexer.h"
+#include "partitioner/ir/module.h"
+#include "partitioner/ir/name_table.h"
+
+namespace shardcall::hlo_text {
+
+struct Slot {
+  const char* at = nullptr;      // where the value starts
+  int64_t value = 0;             // int, bool, computation id
+  double number = 0;             // float
+  absl::string_view text;        // word, string, raw text
+  uint32_t begin = 0, count = 0; // range in one of Scratch's pools
+};
+
+// What one instruction's text holds.
+struct Scratch {
+  const char* start = nullptr;  // first character of its name
+  const char* opcode_at = nullptr;
+  Instruction proto;
+  std::vector<InstrId> operands;
+  AttrSet seen;
+  Slot slots[kNumAttrs];
+  std::vector<int64_t> ints;
+  std::vector<std::pair<uint32_t, uint32_t>> lists;  // replica groups: ranges of ints
+  uint32_t last_count = 0;                           // length of the last inner list
+  std::vector<CompId> comps;
+  std::vector<const Shape*> shapes;
+  std::vector<InstrId> controls;
+  std::vector<char> bools;
+  const Shape* outfeed_shape = nullptr;
+  const Literal* literal = nullptr;
+  int64_t parameter_number = 0;
+  ReplicaGroups groups;  // without its lists, which are in `lists`
+
+  void Reset();
+  bool Has(Attr a) const { return seen.Has(a); }
+  const Slot& operator[](Attr a) const { return slots[static_cast<int>(a)]; }
+  Slot& operator[](Attr a) { return slots[static_cast<int>(a)]; }
+  Ints IntsOf(Attr a) const {
+    return absl::MakeConstSpan(ints).subspan((*this)[a].begin, (*this)[a].count);
+  }
+  // Part `k` of several equally long ranges stored one after another.
+  Ints Part(Attr a, int k, int parts) const {
+    const Slot& s = (*this)[a];
+    return absl::MakeConstSpan(ints).subspan(s.begin + k * (s.count / parts), s.count / parts);
+  }
+};
+
+class Parser {
+ public:
+  Parser(absl::string_view text, absl::string_view file_name, Module* module)
+      : lex_(text, file_name), module_(*module), context_(module->context()), names_(module) {}
+  bool Run();
+  const absl::Status& status() const { return lex_.status(); }
+
+ private:
+  // parser_header.cc
+  bool ParseHeader();
+  bool ParseHeaderAttribute(absl::string_view name, const char* at);
+  bool ParseAliases();
+  bool ParseDonors();
+  bool ParseIndex(std::vector<int64_t>* out);
+  bool ParseBoolOrList(std::vector<bool>* out);
+  bool ParseEntryLayout();
+  bool ParseStackTables();
+  bool ParseTableNumber(bool* more);
+  bool ParseTableFields(absl::Span<const absl::string_view> keys, int32_t* values);
+
+  // parser.cc
+  bool ParseComputation();
+  // From `{` to `}`; the cursor stands before `{`.
+  bool ParseComputationBody(CompId comp);
+  bool ParseSignature(const Shape** result);
+  bool ParseSingleInstruction();
+  bool CheckParameters(CompId comp, const char* at);
+  bool LookUpComputation(absl::string_view name, const char* at, CompId* out);
+  size_t CountLines() const;
+
+  // parser_instruction.cc
+  bool ParseInstruction(CompId comp);
+  bool ParseNameAndShape(CompId comp, Scratch* s);
+  // kNumOpcodes in *wrapped unless it is `<wrapped>-start` and the like.
+  bool ParseOpcode(Scratch* s, Opcode* opcode, int* wrapped);
+  // What stands in the parentheses: operands, a number or a literal.
+  bool ParseParenthesized(CompId comp, Scratch* s, Opcode opcode);
+  bool ParseOperand(CompId comp, Scratch* s);
+  bool ParseNestedOp(CompId comp, const Shape* shape, InstrId* out);
+  bool ParseParameterNumber(CompId comp, Scratch* s);
+  // Builds the record if `attrs` is null, infers the shape if there is none,
+  // and appends the instruction.
+  bool FinishInstruction(CompId comp, Scratch* s, Opcode opcode, const Attributes* attrs,
+                         InstrId* out);
+  void KeepRareAttributes(Scratch* s, Opcode opcode, InstrId id);
+  bool InferMissingShape(Scratch* s, Opcode opcode);
+  bool LookUp(CompId comp, absl::string_view name, const char* at, InstrId* out);
+
+  // parser_async.cc: async-start, -update, -done and `all-to-all-start` etc.
+  bool BuildAsync(Scratch* s, Opcode form, int wrapped, const Attributes** out);
+  bool WrapAsync(Scratch* s, Opcode wrapped, absl::string_view thread, CompId* out);
+
+  // parser_shape.cc
+  bool ParseShape(const Shape** out);
+  bool ParseArrayShape(const Shape** out);
+  bool ParseArrayShapeSlow(const Shape** out);
+  bool ParseLayout(int rank, std::vector<int64_t>* minor_to_major, std::string* suffix);
+  bool ParseLayoutSuffix(std::string* suffix);
+  bool ParseTiles(std::string* suffix);
+
+  // parser_literal.cc
+  bool ParseLiteral(const Shape* shape, const Literal** out);
+  bool ParseArrayLiteral(const Shape* shape, const Literal** out);
+  bool ParseElements(ElementType type, int64_t count, char* out);
+  bool ParseElement(ElementType type, char* out);
+  bool ParseReal(ElementType type, char* out);
+
+  // parser_attributes.cc
+  bool ParseAttributes(CompId comp, Scratch* s, const OpcodeAttrs& allowed, Opcode opcode);
+  bool ParseValue(CompId comp, Scratch* s, Attr attr);
+  bool ParseIntsOrLists(Scratch* s, Slot* slot);
+  bool ParseSliceRanges(Scratch* s, Slot* slot);
+  bool ParsePadding(Scratch* s, Slot* slot);
+  bool ParseWindow(Scratch* s, Slot* slot);
+  bool ParseWindowField(Scratch* s, absl::string_view field, int64_t rank, size_t begin);
+  bool ParseReplicaGroups(Scratch* s, Slot* slot);
+  bool ParseIotaGroups(Scratch* s);
+  bool ParseComputationRef(CompId* out);
+  bool ParseAliasing(Slot* slot);
+  bool ParsePrecision(Slot* slot);
+  bool ParseDimLabels(Slot* slot);
+  bool KeepString(Slot* slot);
+
+  // parser_common.cc
+  bool ParseSharding(const HloSharding** out);
+  bool ParseFrontend(const FrontendAttributes** out);
+  bool ParseMetadata(const Metadata** out);
+  bool ParseBackendConfig(absl::string_view* out);
+
+  // parser_records.cc
+  bool BuildAttributes(Scratch* s, Opcode opcode, const Attributes** out);
+  bool BuildCustomCall(Scratch* s, const Attributes** out);
+  bool BuildCollective(Scratch* s, Opcode opcode, const Attributes** out);
+  bool BuildConditional(Scratch* s, const Attributes** out);
+  bool BuildPermute(Scratch* s, const Attributes** out);
+  bool BuildCompare(Scratch* s, const Attributes** out);
+  bool BuildMap(Scratch* s, const Attributes** out);
+  bool BuildDot(Scratch* s, const Attributes** out);
+  bool BuildConvolution(Scratch* s, const Attributes** out);
+  bool OneDimension(const Scratch& s, int64_t* out);
+  // The slot's word must be one of `words`; its index goes to *out.
+  bool WordIndex(const Scratch& s, Attr attr, absl::Span<const absl::string_view> words, int* out);
+
+  Lexer lex_;
+  Module& module_;
+  Context& context_;
+  NameTable names_;
+  absl::flat_hash_map<absl::string_view, CompId> computations_;
+  absl::flat_hash_map<absl::string_view, const Shape*> shape_memo_;
+  absl::flat_hash_map<absl::string_view, const HloSharding*> sharding_memo_;
+  absl::flat_hash_map<absl::string_view, const FrontendAttributes*> frontend_memo_;
+  std::unique_ptr<Scratch> scratch_ = std::make_unique<Scratch>();
+  std::vector<int64_t> dims_, layout_;
+  std::vector<char> literal_bytes_;
+  std::string string_storage_, suffix_;
+  int nesting_ = 0;
+  bool has_entry_ = false;
+  bool single_ = false;  // the text is one instruction: operands become parameters
+};
+
+// The candidate closest to `word`, or empty if none is close.
+absl::string_view Nearest(absl::string_view word, absl::Span<const absl::string_view> candidates);
+std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_view> candidates);
+
+}  // namespace shardcall::hlo_text
+
+#endif  // SHARDCALL_PARTITIONER_IR_PARSER_INTERNAL_H_
