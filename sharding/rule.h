@@ -35,7 +35,7 @@ struct Factor {
   // reads it (reduction factors); element-typed by the operand.
   bool has_pad = false;
   double pad = 0;
-  std::string name;      // "b", for messages and printing
+  std::string name = {};  // "b", for messages and printing
 };
 
 using FactorList = absl::InlinedVector<int16_t, 2>;  // major to minor, a compound dimension
