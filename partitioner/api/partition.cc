@@ -45,6 +45,7 @@ absl::Status CleanUp(LocalProgram* local, const PartitionOptions& options) {
     live.push_back(r);
   }
   local->collectives = std::move(live);
+  AssignNames(&local->module);
   return absl::OkStatus();
 }
 

@@ -47,6 +47,10 @@ absl::StatusOr<PassResult> RunPipeline(Module module,
 // same program, in the same order. Parameters stay.
 std::unique_ptr<Pass> MakeDeadCodeElimination();
 
+// Names every instruction and computation, uniquely in the module: given names
+// stay where they are unique, others are the opcode's with a number.
+void AssignNames(Module* module);
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PASS_PASS_H_

@@ -5,23 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "partitioner/spmd/planner.h"
+#include "sharding/human_bytes.h"
 #include "sharding/status.h"
 
 namespace shardcall {
-namespace {
-
-std::string HumanBytes(double bytes) {
-  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int u = 0;
-  while (bytes >= 1024 && u < 4) {
-    bytes /= 1024;
-    ++u;
-  }
-  return absl::StrFormat(u == 0 ? "%.0f %s" : "%.2f %s", bytes, units[u]);
-}
-
-}  // namespace
-
 void Planner::PlanReplicated(InstrId id) {
   const Instruction& instr = module_.instr(id);
   Decision* d = NewDecision();

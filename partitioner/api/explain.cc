@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts of `explain` and the contracts over totals.
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "partitioner/api/report.h"
+#include "sharding/human_bytes.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+// The leaf that a collective moves; invalid if the record names none.
+LeafId MovedLeaf(const PartitionedProgram& p, const CollectiveRecord& r) {
+  const Program& program = p.global->program;
+  if (!r.cause.consumer.valid()) return LeafId();
+  if (r.cause.kind == CollectiveCause::Kind::kResult) {
+    return program.leaves.leaf(r.cause.consumer, r.cause.index);
+  }
+  if (r.cause.kind != CollectiveCause::Kind::kOperand) return LeafId();
+  int at = 0;
+  for (InstrId o : program.module.operands(r.cause.consumer)) {
+    const int n = program.module.instr(o).shape->num_leaves();
+    if (r.cause.index < at + n) return program.leaves.leaf(o, r.cause.index - at);
+    at += n;
+  }
+  return LeafId();
+}
+
+std::string SourceOf(const Instruction& i) {
+  if (i.metadata == nullptr) return "";
+  if (i.metadata->source_line > 0) {
+    return absl::StrCat(std::string(i.metadata->source_file), ":", i.metadata->source_line);
+  }
+  return std::string(i.metadata->op_name);
+}
+
+std::string ExplainText(const PartitionedProgram& p) {
+  const Program& program = p.global->program;
+  std::string out =
+      absl::StrFormat("%d devices, %d instructions in, %d per device out\n",
+                      program.num_partitions, p.instructions_in, p.local.module.num_instructions());
+  for (const CollectiveRecord& r : p.local.collectives) {
+    absl::StrAppend(&out, "\n%", p.local.module.instr(r.local).name, "  ", OpcodeText(r.opcode),
+                    "  ", HumanBytes(r.bytes_moved), " sent per device, ", r.num_groups,
+                    r.num_groups == 1 ? " group of " : " groups of ", r.group_size);
+    if (r.trip_count != 1) absl::StrAppend(&out, ", ", r.trip_count, " times");
+    absl::StrAppend(&out, "\n  for  ", CauseText(p, r), "\n");
+    if (r.cause.consumer.valid()) {
+      const std::string source = SourceOf(program.module.instr(r.cause.consumer));
+      if (!source.empty()) absl::StrAppend(&out, "  at   ", source, "\n");
+    }
+    const LeafId leaf = MovedLeaf(p, r);
+    if (leaf.valid()) {
+      const std::string why = p.global->shardings.Explain(program, leaf);
+      if (!why.empty()) absl::StrAppend(&out, "  why  ", why, "\n");
+    }
+  }
+  for (const Fallback& f : p.plan.fallbacks) {
+    absl::StrAppend(&out, "\nW202 %", program.module.instr(f.instr).name, ": ", f.reason, "\n");
+  }
+  absl::StrAppend(&out, "\ntotal sent per device and run: ", HumanBytes(TotalBytesMoved(p.local)),
+                  "\n");
+  for (const auto& [opcode, t] : TotalsByOpcode(p.local)) {
+    absl::StrAppend(&out, absl::StrFormat("  %-20s %4d instructions, %6.0f executions, %s\n",
+                                          opcode, t.count, t.count_weighted,
+                                          HumanBytes(t.bytes_weighted)));
+  }
+  return out;
+}
+
+std::string Escape(absl::string_view text) {
+  std::string out;
+  for (char c : text) {
+    switch (c) {
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '&': out += "&amp;"; break;
+      case '"': out += "&quot;"; break;
+      default: out.push_back(c);
+    }
+  }
+  return out;
+}
+
+std::string ExplainHtml(const PartitionedProgram& p) {
+  std::string out =
+      "<!doctype html><meta charset=\"utf-8\"><title>shardcall explain</title>\n"
+      "<style>body{font-family:sans-serif}td,th{padding:2px 8px;text-align:left}"
+      "tr:nth-child(even){background:#eee}</style>\n<table><tr><th>collective<th>opcode"
+      "<th>bytes per device<th>executions<th>groups<th>cause</tr>\n";
+  for (const CollectiveRecord& r : p.local.collectives) {
+    absl::StrAppend(&out, "<tr><td>", Escape(p.local.module.instr(r.local).name), "<td>",
+                    OpcodeText(r.opcode), "<td>", HumanBytes(r.bytes_moved), "<td>", r.trip_count,
+                    "<td>", r.num_groups, " x ", r.group_size, "<td>", Escape(CauseText(p, r)),
+                    "</tr>\n");
+  }
+  absl::StrAppend(&out, "</table>\n<p>total sent per device and run: ",
+                  HumanBytes(TotalBytesMoved(p.local)), "</p>\n");
+  return out;
+}
+
+absl::StatusOr<double> ParseAmount(absl::string_view text) {
+  static const std::pair<const char*, double> kUnits[] = {
+      {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
+      {"KB", 1e3},     {"MB", 1e6},        {"GB", 1e9},           {"TB", 1e12},
+      {"B", 1}};
+  double scale = 1;
+  for (const auto& [unit, factor] : kUnits) {
+    const absl::string_view u(unit);
+    if (text.size() > u.size() && text.substr(text.size() - u.size()) == u) {
+      scale = factor;
+      text.remove_suffix(u.size());
+      break;
+    }
+  }
+  double value = 0;
+  if (!absl::SimpleAtod(absl::StripAsciiWhitespace(text), &value) || !(value >= 0)) {
+    return absl::InvalidArgumentError("not a number");
+  }
+  return value * scale;
+}
+
+}  // namespace
+
+std::string Explain(const PartitionedProgram& p, const SpmdOptions& options,
+                    ExplainFormat format) {
+  switch (format) {
+    case ExplainFormat::kJson: return ReportJson(p, options) + "\n";
+    case ExplainFormat::kHtml: return ExplainHtml(p);
+    case ExplainFormat::kText: break;
+  }
+  return ExplainText(p);
+}
+
+absl::StatusOr<std::vector<ContractTerm>> ParseContract(absl::string_view text) {
+  std::vector<ContractTerm> terms;
+  for (absl::string_view part : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+    part = absl::StripAsciiWhitespace(part);
+    const size_t at = part.find_first_of("<>=!");
+    ContractTerm term;
+    Diagnostic d;
+    d.code = "E220";
+    d.message = absl::StrCat("a contract term cannot be read: \"", part, "\"");
+    d.expected = "OPCODE=N, bytes<=N[KiB|MiB|GiB] or fallbacks=N";
+    d.found = std::string(part);
+    d.fix = "write for example --expect=\"all-gather=0, bytes<=1GiB\"";
+    if (at == absl::string_view::npos || at == 0) return ToStatus(d);
+    term.subject = std::string(absl::StripAsciiWhitespace(part.substr(0, at)));
+    size_t end = at;
+    while (end < part.size() && absl::string_view("<>=!").find(part[end]) != absl::string_view::npos) ++end;
+    term.relation = std::string(part.substr(at, end - at));
+    static constexpr absl::string_view kRelations[] = {"=", "==", "!=", "<", "<=", ">", ">="};
+    bool known = false;
+    for (absl::string_view r : kRelations) known = known || r == term.relation;
+    Opcode opcode;
+    const bool subject_ok =
+        term.subject == "bytes" || term.subject == "fallbacks" ||
+        (OpcodeFromText(term.subject, &opcode) && HasTrait(opcode, kCollectiveOp));
+    const absl::StatusOr<double> amount = ParseAmount(part.substr(end));
+    if (!known || !subject_ok || !amount.ok()) return ToStatus(d);
+    term.limit = *amount;
+    terms.push_back(term);
+  }
+  return terms;
+}
+
+absl::Status CheckContract(const std::vector<ContractTerm>& terms, const PartitionedProgram& p) {
+  const auto totals = TotalsByOpcode(p.local);
+  std::string broken;
+  for (const ContractTerm& t : terms) {
+    double value = 0;
+    if (t.subject == "bytes") {
+      value = TotalBytesMoved(p.local);
+    } else if (t.subject == "fallbacks") {
+      value = static_cast<double>(p.plan.fallbacks.size());
+    } else if (auto it = totals.find(t.subject); it != totals.end()) {
+      value = static_cast<double>(it->second.count);
+    }
+    const std::string& r = t.relation;
+    const bool holds = r == "<"    ? value < t.limit
+                       : r == "<=" ? value <= t.limit
+                       : r == ">"  ? value > t.limit
+                       : r == ">=" ? value >= t.limit
+                       : r == "!=" ? value != t.limit
+                                   : value == t.limit;
+    if (holds) continue;
+    absl::StrAppend(&broken, broken.empty() ? "" : "; ", t.subject, " is ",
+                    absl::StrFormat("%.0f", value), ", not ", t.relation, " ",
+                    absl::StrFormat("%.0f", t.limit));
+  }
+  if (broken.empty()) return absl::OkStatus();
+  Diagnostic d;
+  d.code = "E221";
+  d.message = absl::StrCat("the contract is broken: ", broken);
+  d.fix = "read the causes with explain, or change --expect";
+  return ToStatus(d, absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace shardcall

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/report.h"
+
+#include <sys/resource.h>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+
+namespace shardcall {
+
+using Json = nlohmann::ordered_json;
+
+std::map<std::string, CollectiveTotal> TotalsByOpcode(const LocalProgram& local) {
+  std::map<std::string, CollectiveTotal> totals;
+  for (const CollectiveRecord& r : local.collectives) {
+    CollectiveTotal& t = totals[std::string(OpcodeText(r.opcode))];
+    t.count += 1;
+    t.count_weighted += r.trip_count;
+    t.bytes += r.bytes_moved;
+    t.bytes_weighted += r.bytes_moved * r.trip_count;
+  }
+  return totals;
+}
+
+double TotalBytesMoved(const LocalProgram& local) {
+  double bytes = 0;
+  for (const CollectiveRecord& r : local.collectives) bytes += r.bytes_moved * r.trip_count;
+  return bytes;
+}
+
+std::string CauseText(const PartitionedProgram& p, const CollectiveRecord& r) {
+  const Module& m = p.global->program.module;
+  const std::string consumer =
+      r.cause.consumer.valid() ? absl::StrCat("%", m.instr(r.cause.consumer).name) : "the program";
+  std::string text;
+  switch (r.cause.kind) {
+    case CollectiveCause::Kind::kOperand:
+      text = absl::StrCat("operand ", r.cause.index, " of ", consumer);
+      break;
+    case CollectiveCause::Kind::kResult:
+      text = absl::StrCat("result ", r.cause.index, " of ", consumer);
+      break;
+    case CollectiveCause::Kind::kCarry:
+      text = absl::StrCat("value ", r.cause.index, " carried by ", consumer);
+      break;
+    case CollectiveCause::Kind::kProgram:
+      return absl::StrCat("the program's own ", consumer);
+    case CollectiveCause::Kind::kCallback:
+      return absl::StrCat("partition callback of ", consumer);
+  }
+  if (r.from != nullptr && r.to != nullptr) {
+    absl::StrAppend(&text, ": ", r.from->ToString(), " -> ", r.to->ToString());
+  }
+  return text;
+}
+
+std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) {
+  Json j;
+  j["num_partitions"] = p.global->program.num_partitions;
+  j["instructions_in"] = p.instructions_in;
+  j["instructions_out"] = p.local.module.num_instructions();
+  j["time_us"] = {{"parse", p.times.parse},         {"import", p.times.import},
+                  {"propagate", p.times.propagate}, {"partition", p.times.partition},
+                  {"cleanup", p.times.cleanup},     {"print", p.times.print}};
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  j["peak_bytes"] = int64_t{usage.ru_maxrss} * 1024;
+  j["collectives"] = Json::array();
+  for (const CollectiveRecord& r : p.local.collectives) {
+    j["collectives"].push_back({{"name", std::string(p.local.module.instr(r.local).name)},
+                                {"opcode", std::string(OpcodeText(r.opcode))},
+                                {"group_size", r.group_size},
+                                {"groups", r.num_groups},
+                                {"bytes_in", r.bytes_in},
+                                {"bytes_moved", r.bytes_moved},
+                                {"trip_count", r.trip_count},
+                                {"cause", CauseText(p, r)}});
+  }
+  j["totals"] = Json::object();
+  for (const auto& [opcode, t] : TotalsByOpcode(p.local)) {
+    j["totals"][opcode] = {
+        {"once", {{"count", t.count}, {"bytes_moved", t.bytes}}},
+        {"weighted", {{"count", t.count_weighted}, {"bytes_moved", t.bytes_weighted}}}};
+  }
+  j["fallbacks"] = Json::array();
+  for (const Fallback& f : p.plan.fallbacks) {
+    const Instruction& i = p.global->program.module.instr(f.instr);
+    j["fallbacks"].push_back({{"name", std::string(i.name)},
+                              {"opcode", std::string(OpcodeText(i.opcode))},
+                              {"reason", f.reason}});
+  }
+  j["cost_model"] = {{"bandwidth_bytes_per_s", options.cost.bandwidth},
+                     {"flops_per_s", options.cost.flop_rate},
+                     {"memory_bytes_per_s", options.cost.memory_rate},
+                     {"latency_s", options.cost.latency}};
+  return j.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace shardcall
