@@ -50,13 +50,7 @@ const Shape* InferTuple(const Query& q) {
     return q.context.MakeToken();
   }
   if (q.opcode == Opcode::kAddDependency) return WantToken(q, 1) ? q.x(0) : nullptr;
-  int64_t leaves = 0;
-  for (const Shape* x : q.operands) leaves += x->num_leaves();
-  if (leaves > kMaxLeaves) {
-    return Fail(q, "E021", "the tuple is too large", absl::StrCat("at most ", kMaxLeaves, " leaves"),
-                absl::StrCat(leaves));
-  }
-  return q.context.MakeTuple(q.operands);
+  return WantFewLeaves(q) ? q.context.MakeTuple(q.operands) : nullptr;
 }
 
 const Shape* InferGetTupleElement(const Query& q) {
@@ -151,7 +145,7 @@ const Shape* InferAsync(const Query& q) {
     return q.opcode == Opcode::kAsyncDone || result == nullptr ? result : q.x(0);
   }
   const Computation* c = WantCall(q, "calls", a.calls, 0);
-  if (c == nullptr) return nullptr;
+  if (c == nullptr || !WantFewLeaves(q)) return nullptr;
   const Shape* operands = q.context.MakeTuple(q.operands);
   const Shape* d = q.declared;
   if (d == nullptr) {

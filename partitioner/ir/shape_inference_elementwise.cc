@@ -42,6 +42,8 @@ const Shape* InferUnary(const Query& q) {
     case Opcode::kCeil:
     case Opcode::kRoundNearestAfz:
     case Opcode::kRoundNearestEven:
+    case Opcode::kErf:
+    case Opcode::kCbrt:
       return IsFloat(t) ? x : WrongType(q, "a floating-point type");
     case Opcode::kReducePrecision: {
       const auto& a = q.as<ReducePrecisionAttrs>();
@@ -61,9 +63,10 @@ const Shape* InferUnary(const Query& q) {
       return q.context.WithElementType(x, RealTypeOf(t));
     case Opcode::kAbs:
       if (IsComplex(t)) return q.context.WithElementType(x, RealTypeOf(t));
-      return pred ? WrongType(q, "a number") : x;
-    case Opcode::kNegate:
+      return pred || IsUnsignedInteger(t) ? WrongType(q, "a signed type") : x;
     case Opcode::kSign:
+      return pred || IsUnsignedInteger(t) ? WrongType(q, "a signed type") : x;
+    case Opcode::kNegate:
       return pred ? WrongType(q, "a number") : x;
     case Opcode::kPopcnt:
     case Opcode::kCountLeadingZeros:

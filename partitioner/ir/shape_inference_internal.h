@@ -68,6 +68,7 @@ const Shape* OneOrTuple(const Query& q, absl::Span<const Shape* const> shapes);
 // Tuples beyond this number of leaves are refused: shared sub-tuples would
 // otherwise grow exponentially in the text.
 inline constexpr int64_t kMaxLeaves = int64_t{1} << 24;
+bool WantFewLeaves(const Query& q);  // of all operands together
 
 // A computation's signature. Null if the id is not one of the module's or the
 // computation has no root.

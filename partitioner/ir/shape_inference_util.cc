@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -85,6 +84,15 @@ bool WantArrays(const Query& q) {
     if (!WantArray(q, i)) return false;
   }
   return true;
+}
+
+bool WantFewLeaves(const Query& q) {
+  int64_t leaves = 0;
+  for (const Shape* x : q.operands) leaves += x->num_leaves();
+  if (leaves <= kMaxLeaves) return true;
+  Fail(q, "E021", "the tuple is too large", absl::StrCat("at most ", kMaxLeaves, " leaves"),
+       absl::StrCat(leaves));
+  return false;
 }
 
 bool WantScalar(const Query& q, int operand) {
@@ -186,6 +194,14 @@ const Shape* OneOrTuple(const Query& q, absl::Span<const Shape* const> shapes) {
   return shapes.size() == 1 ? shapes[0] : q.context.MakeTuple(shapes);
 }
 
+namespace {
+
+bool Known(const Query& q, InstrId id) {
+  return id.value < static_cast<uint32_t>(q.module.num_instructions());
+}
+
+}  // namespace
+
 const Computation* Callee(const Query& q, absl::string_view attribute, CompId id) {
   if (!id.valid() || id.value >= static_cast<uint32_t>(q.module.num_computations())) {
     Fail(q, "E024", absl::StrCat(attribute, " names no computation of the module"),
@@ -193,15 +209,9 @@ const Computation* Callee(const Query& q, absl::string_view attribute, CompId id
     return nullptr;
   }
   const Computation& c = q.module.comp(id);
-  const auto known = [&](InstrId i) {
-    return i.valid() && i.value < static_cast<uint32_t>(q.module.num_instructions());
-  };
-  if (!known(c.root) || !std::all_of(c.parameters.begin(), c.parameters.end(), known)) {
-    Fail(q, "E024", absl::StrCat(attribute, " names a computation that is not complete"),
-         "a root and dense parameters", std::string(c.name));
-    return nullptr;
-  }
-  return &c;
+  if (Known(q, c.root)) return &c;
+  Fail(q, "E024", absl::StrCat(attribute, "=", c.name, " has no root"), "a root", "none");
+  return nullptr;
 }
 
 const Shape* ParameterShape(const Query& q, const Computation& c, int number) {
@@ -214,7 +224,15 @@ const Shape* RootShape(const Query& q, const Computation& c) {
 
 bool WantParameters(const Query& q, absl::string_view attribute, const Computation& c,
                     int count) {
-  if (c.parameters.size() == count) return true;
+  if (c.parameters.size() == count) {
+    for (InstrId p : c.parameters) {
+      if (Known(q, p)) continue;
+      Fail(q, "E024", absl::StrCat(attribute, "=", c.name, " lacks a parameter"),
+           "numbers dense from 0", "a gap");
+      return false;
+    }
+    return true;
+  }
   Fail(q, "E024", absl::StrCat(attribute, "=", c.name, " has the wrong number of parameters"),
        absl::StrCat(count), absl::StrCat(c.parameters.size()));
   return false;

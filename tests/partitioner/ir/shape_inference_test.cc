@@ -86,6 +86,8 @@ TEST_F(ShapeInferenceTest, ElementwiseOpsRefuseMixedShapesAndTypes) {
             "complex type, found s32[4]");
   EXPECT_EQ(Infer(Opcode::kShiftLeft, {F32({}), F32({})}).substr(0, 4), "E021");
   EXPECT_EQ(Infer(Opcode::kPopcnt, {Pred({4})}).substr(0, 4), "E021");
+  EXPECT_EQ(Infer(Opcode::kAbs, {S(ElementType::kU32, {4})}).substr(0, 4), "E021");
+  EXPECT_EQ(Infer(Opcode::kErf, {S(ElementType::kC64, {4})}).substr(0, 4), "E021");
   EXPECT_EQ(Infer(Opcode::kNegate, {context_->MakeToken()}).substr(0, 4), "E021");
 }
 
