@@ -17,8 +17,8 @@
 namespace shardcall {
 namespace {
 
-constexpr int kDeepest = 64;                  // nested dictionaries, nested lists
-constexpr int64_t kMostElements = 1 << 24;    // a splat of a few bytes may ask for any number
+constexpr int kDeepest = 64;                // nested dictionaries, nested lists
+constexpr int64_t kMostElements = 1 << 24;  // a splat of a few bytes may ask for any number
 
 // MLIR's name of an element type, signless integers as signed; kInvalid if it
 // is none that the typed FFI knows.
@@ -70,8 +70,9 @@ class Parser {
     for (char& c : excerpt) {
       if (!absl::ascii_isprint(c)) c = ' ';
     }
-    const std::string found =
-        at >= text_.size() ? "the end" : absl::StrCat("\"", absl::CEscape(text_.substr(at, 12)), "\"");
+    const std::string found = at >= text_.size()
+                                  ? "the end"
+                                  : absl::StrCat("\"", absl::CEscape(text_.substr(at, 12)), "\"");
     return ToStatus({.code = "E131",
                      .message = "malformed attributes in backend_config",
                      .where = absl::StrCat("column ", at + 1),
@@ -245,7 +246,8 @@ class Parser {
     double value = 0;
     const auto end = absl::from_chars(digits.data(), digits.data() + digits.size(), value);
     const bool whole = !digits.empty() && absl::ascii_isdigit(digits[0]) &&
-                       end.ptr == digits.data() + digits.size() && end.ec != std::errc::invalid_argument;
+                       end.ptr == digits.data() + digits.size() &&
+                       end.ec != std::errc::invalid_argument;
     if (!whole) return ErrorAt(at, absl::StrCat("a number of type ", ElementTypeName(type)));
     if (word.size() != digits.size()) value = -value;
     *f = RoundToFloatType(type, value);
@@ -296,7 +298,8 @@ class Parser {
         } else {
           const size_t at = pos_;
           const absl::string_view word = Word();
-          if (word.empty() || counts.size() != shape.size()) return ErrorAt(at, "a number or a list");
+          if (word.empty() || counts.size() != shape.size())
+            return ErrorAt(at, "a number or a list");
           literals.push_back({word, at});
           ++counts.back();
           need_value = Take(",");
@@ -324,8 +327,10 @@ class Parser {
         SHARDCALL_RETURN_IF_ERROR(Append(literal.word, literal.at, &array));
       }
       if (splat) {
-        if (IsFloat(array.type)) array.floats.resize(total, array.floats[0]);
-        else array.ints.resize(total, array.ints[0]);
+        if (IsFloat(array.type))
+          array.floats.resize(total, array.floats[0]);
+        else
+          array.ints.resize(total, array.ints[0]);
       }
     }
     out->value = std::move(array);
@@ -336,8 +341,10 @@ class Parser {
     int64_t i = 0;
     double f = 0;
     SHARDCALL_RETURN_IF_ERROR(Number(word, at, array->type, &i, &f));
-    if (IsFloat(array->type)) array->floats.push_back(f);
-    else array->ints.push_back(i);
+    if (IsFloat(array->type))
+      array->floats.push_back(f);
+    else
+      array->ints.push_back(i);
     return absl::OkStatus();
   }
 
@@ -369,8 +376,8 @@ class Parser {
     const int bytes = ElementTypeBytes(array->type);
     const absl::string_view digits = absl::StartsWith(text, "0x") ? text.substr(2) : "";
     const bool packed_bits = ElementTypeBits(array->type) < 8 || array->type == ElementType::kPred;
-    const bool well_formed = std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit) &&
-                             !packed_bits;
+    const bool well_formed =
+        std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit) && !packed_bits;
     const int64_t count = digits.size() / 2 / bytes;
     if (!well_formed || digits.size() != static_cast<size_t>(count * bytes * 2) ||
         (count != total && count != 1)) {

@@ -51,8 +51,9 @@ absl::StatusOr<AttributeMapView> AttributeMapView::Parse(absl::string_view text)
 }
 
 const Attribute* AttributeMapView::Find(absl::string_view name) const {
-  auto it = std::lower_bound(entries_.begin(), entries_.end(), name,
-                             [](const auto& entry, absl::string_view n) { return entry.first < n; });
+  auto it =
+      std::lower_bound(entries_.begin(), entries_.end(), name,
+                       [](const auto& entry, absl::string_view n) { return entry.first < n; });
   return it != entries_.end() && it->first == name ? &it->second : nullptr;
 }
 

@@ -24,24 +24,24 @@ const AttributeMapView& HandlerContext::attribute_map() const {
 }
 
 absl::Status HandlerRegistry::Register(HandlerEntry entry) {
-  if (entry.target.empty() || entry.platform.empty() || !entry.host ||
-      entry.api_version < 1 || entry.api_version > 4) {
-    return ToStatus({.code = "E141",
-                     .message = absl::StrCat("a handler cannot be registered as target \"",
-                                             entry.target, "\""),
-                     .expected = "a name, a platform, an API version from 1 to 4 and a function",
-                     .found = absl::StrCat("platform \"", entry.platform, "\", API version ",
-                                           entry.api_version, entry.host ? "" : ", no function")});
+  if (entry.target.empty() || entry.platform.empty() || !entry.host || entry.api_version < 1 ||
+      entry.api_version > 4) {
+    return ToStatus(
+        {.code = "E141",
+         .message = absl::StrCat("a handler cannot be registered as target \"", entry.target, "\""),
+         .expected = "a name, a platform, an API version from 1 to 4 and a function",
+         .found = absl::StrCat("platform \"", entry.platform, "\", API version ", entry.api_version,
+                               entry.host ? "" : ", no function")});
   }
   auto key = std::make_pair(entry.target, entry.platform);
   auto [it, inserted] = entries_.emplace(std::move(key), std::move(entry));
   if (!inserted) {
-    return ToStatus({.code = "E141",
-                     .message = absl::StrCat("target \"", it->second.target,
-                                             "\" has a handler for ", it->second.platform,
-                                             " already, from ", it->second.source),
-                     .fix = "Give the new one another name, or leave one of the two out"},
-                    absl::StatusCode::kAlreadyExists);
+    return ToStatus(
+        {.code = "E141",
+         .message = absl::StrCat("target \"", it->second.target, "\" has a handler for ",
+                                 it->second.platform, " already, from ", it->second.source),
+         .fix = "Give the new one another name, or leave one of the two out"},
+        absl::StatusCode::kAlreadyExists);
   }
   return absl::OkStatus();
 }
@@ -55,8 +55,8 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view targ
   std::vector<absl::string_view> names;
   for (const auto& [key, entry] : entries_) {
     if (key.first == target) {
-      elsewhere.push_back(absl::StrCat(key.second, " (api ", entry.api_version, ", ",
-                                       entry.source, ")"));
+      elsewhere.push_back(
+          absl::StrCat(key.second, " (api ", entry.api_version, ", ", entry.source, ")"));
     } else if (names.empty() || names.back() != key.first) {
       names.push_back(key.first);
     }
@@ -67,8 +67,9 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view targ
   if (elsewhere.empty()) {
     d.message = absl::StrCat("target \"", target, "\" has no handler. Requested: ", platform);
   } else {
-    d.message = absl::StrCat("target \"", target, "\" is registered for: ",
-                             absl::StrJoin(elsewhere, ", "), ". Requested: ", platform);
+    d.message =
+        absl::StrCat("target \"", target, "\" is registered for: ", absl::StrJoin(elsewhere, ", "),
+                     ". Requested: ", platform);
   }
   if (!near.empty()) absl::StrAppend(&d.message, ". Near names: ", absl::StrJoin(near, ", "));
   d.fix = "Load the library that has it with --plugin=PATH, or register a handler";

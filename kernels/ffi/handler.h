@@ -44,27 +44,27 @@ struct BufferView {
 // What a handler sees of its device.
 struct HandlerContext {
   absl::string_view target;
-  absl::string_view instruction;          // name, for messages
+  absl::string_view instruction;                 // name, for messages
   const AttributeMapView* attributes = nullptr;  // null: there are none
-  absl::string_view backend_config;       // as the text has it
-  int device_ordinal = 0;                 // partition id
+  absl::string_view backend_config;              // as the text has it
+  int device_ordinal = 0;                        // partition id
   int num_devices = 1;
-  Communicator* communicator = nullptr;   // null when run on one device
+  Communicator* communicator = nullptr;  // null when run on one device
 
   // Never null.
   const AttributeMapView& attribute_map() const;
 };
 
-using HostHandler = std::function<absl::Status(
-    const HandlerContext& context, absl::Span<const BufferView> operands,
-    absl::Span<const BufferView> results)>;
+using HostHandler =
+    std::function<absl::Status(const HandlerContext& context, absl::Span<const BufferView> operands,
+                               absl::Span<const BufferView> results)>;
 
 struct HandlerEntry {
   std::string target;
   std::string platform = "Host";
-  int api_version = 4;   // as in HLO, 1 to 4
+  int api_version = 4;  // as in HLO, 1 to 4
   std::vector<std::string> traits;
-  std::string source;    // "built in" or a library's path
+  std::string source;  // "built in" or a library's path
   HostHandler host;
 };
 

@@ -33,7 +33,8 @@ std::vector<std::string> NearNames(absl::string_view name,
   for (absl::string_view candidate : names) {
     if (candidate.empty() || candidate.size() > kLongest) continue;
     const int distance = EditDistance(name, candidate);
-    const int allowed = std::max<int>(1, static_cast<int>(std::max(name.size(), candidate.size())) / 3);
+    const int allowed =
+        std::max<int>(1, static_cast<int>(std::max(name.size(), candidate.size())) / 3);
     const bool contained =
         std::min(name.size(), candidate.size()) >= 3 &&
         (absl::StrContains(name, candidate) || absl::StrContains(candidate, name));

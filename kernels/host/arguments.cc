@@ -39,8 +39,8 @@ std::string CallArguments::Describe(ArgumentPlace place) const {
                       ")");
 }
 
-absl::Status CallArguments::Error(absl::string_view code, std::string message,
-                                  std::string expected, std::string found) const {
+absl::Status CallArguments::Error(absl::string_view code, std::string message, std::string expected,
+                                  std::string found) const {
   return ToStatus({.code = std::string(code),
                    .message = absl::StrCat(Prefix(context_), ": ", message),
                    .expected = std::move(expected),
@@ -94,13 +94,13 @@ absl::Status CallArguments::CheckRank(ArgumentPlace place, int rank) const {
 absl::Status CallArguments::CheckDims(ArgumentPlace place, absl::Span<const int64_t> dims) const {
   const BufferView& buffer = at(place);
   if (absl::MakeConstSpan(buffer.dims) == dims) return absl::OkStatus();
-  return ShapeError(place, absl::StrCat(ElementTypeName(buffer.type), "[",
-                                        absl::StrJoin(dims, ","), "]"));
+  return ShapeError(place,
+                    absl::StrCat(ElementTypeName(buffer.type), "[", absl::StrJoin(dims, ","), "]"));
 }
 
 absl::Status CallArguments::ShapeError(ArgumentPlace place, absl::string_view expected) const {
-  return Error("E133", absl::StrCat(Describe(place), " has the wrong shape"),
-               std::string(expected), at(place).ToString());
+  return Error("E133", absl::StrCat(Describe(place), " has the wrong shape"), std::string(expected),
+               at(place).ToString());
 }
 
 absl::Status CallArguments::AttributeError(absl::string_view name, absl::string_view expected,

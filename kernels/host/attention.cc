@@ -81,8 +81,8 @@ absl::StatusOr<AttentionShape> CheckAttention(const HandlerContext& context,
                                            " as in q, which is ", args.at(q).ToString()));
   }
   if (shape.kv_heads == 0 ? shape.heads != 0 : shape.heads % shape.kv_heads != 0) {
-    return args.ShapeError(k, absl::StrCat("a number of heads that divides the ", shape.heads,
-                                           " heads of q"));
+    return args.ShapeError(
+        k, absl::StrCat("a number of heads that divides the ", shape.heads, " heads of q"));
   }
   if (!std::equal(kd.begin(), kd.begin() + 3, vd.begin())) {
     return args.ShapeError(v, absl::StrCat(layout, "f] with b=", kd[0], ", g=", shape.kv_heads,
@@ -132,8 +132,8 @@ void LoadHead(const AttentionShape& shape, const BufferView& buffer, int64_t bat
 }
 
 template <typename T>
-void StoreHead(const AttentionShape& shape, const BufferView& buffer, int64_t batch,
-               int64_t head, const T* from) {
+void StoreHead(const AttentionShape& shape, const BufferView& buffer, int64_t batch, int64_t head,
+               const T* from) {
   const HeadPlace place = PlaceOf(shape, buffer, batch, head);
   const int bytes = ElementTypeBytes(buffer.type);
   char* to = static_cast<char*>(buffer.data) + place.offset * bytes;

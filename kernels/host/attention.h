@@ -20,12 +20,12 @@ inline constexpr int64_t kKeyTile = 512;
 
 struct AttentionShape {
   int64_t batch = 0;
-  int64_t heads = 0;      // of q
+  int64_t heads = 0;  // of q
   int64_t kv_heads = 0;
-  int64_t queries = 0;    // length of q
-  int64_t keys = 0;       // length of k and v
-  int64_t dim = 0;        // of q and k
-  int64_t value_dim = 0;  // of v and out
+  int64_t queries = 0;       // length of q
+  int64_t keys = 0;          // length of k and v
+  int64_t dim = 0;           // of q and k
+  int64_t value_dim = 0;     // of v and out
   bool heads_first = false;  // layout "bhsd"
   bool causal = false;
   int64_t window = -1;
@@ -59,8 +59,8 @@ template <typename T>
 void LoadHead(const AttentionShape& shape, const BufferView& buffer, int64_t batch, int64_t head,
               T* to);
 template <typename T>
-void StoreHead(const AttentionShape& shape, const BufferView& buffer, int64_t batch,
-               int64_t head, const T* from);
+void StoreHead(const AttentionShape& shape, const BufferView& buffer, int64_t batch, int64_t head,
+               const T* from);
 
 }  // namespace shardcall
 

@@ -40,23 +40,25 @@ bool Begin(int64_t m, int64_t n, int64_t k, T beta, T* c, int64_t ldc) {
 
 }  // namespace
 
-void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
-              int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, float alpha,
+              const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
+              int64_t ldc) {
   if (!Begin(m, n, k, beta, c, ldc)) return;
   cblas_sgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
               ldc);
 }
 
-void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, double alpha, const double* a,
-              int64_t lda, const double* b, int64_t ldb, double beta, double* c, int64_t ldc) {
+void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, double alpha,
+              const double* a, int64_t lda, const double* b, int64_t ldb, double beta, double* c,
+              int64_t ldc) {
   if (!Begin(m, n, k, beta, c, ldc)) return;
   cblas_dgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
               ldc);
 }
 
 void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::complex<float> alpha,
-              const std::complex<float>* a, int64_t lda, const std::complex<float>* b,
-              int64_t ldb, std::complex<float> beta, std::complex<float>* c, int64_t ldc) {
+              const std::complex<float>* a, int64_t lda, const std::complex<float>* b, int64_t ldb,
+              std::complex<float> beta, std::complex<float>* c, int64_t ldc) {
   if (!Begin(m, n, k, beta, c, ldc)) return;
   cblas_cgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, &alpha, a, lda, b, ldb, &beta, c,
               ldc);

@@ -33,10 +33,14 @@ absl::Status ReadOp(const HandlerContext& context, const CallArguments& args,
     return absl::OkStatus();
   }
   const std::string& text = absl::get<std::string>(attribute->value);
-  if (text == "N") *op = BlasOp::kNone;
-  else if (text == "T") *op = BlasOp::kTranspose;
-  else if (text == "C") *op = BlasOp::kAdjoint;
-  else return args.AttributeError(name, "\"N\", \"T\" or \"C\"", absl::StrCat("\"", text, "\""));
+  if (text == "N")
+    *op = BlasOp::kNone;
+  else if (text == "T")
+    *op = BlasOp::kTranspose;
+  else if (text == "C")
+    *op = BlasOp::kAdjoint;
+  else
+    return args.AttributeError(name, "\"N\", \"T\" or \"C\"", absl::StrCat("\"", text, "\""));
   return absl::OkStatus();
 }
 
@@ -59,8 +63,8 @@ absl::StatusOr<GemmCall> Check(const HandlerContext& context, const CallArgument
   const ElementType type = args.at(a).type;
   SHARDCALL_RETURN_IF_ERROR(args.CheckType(b, {type}));
   const ElementType result_types[] = {type, ElementType::kF32};
-  SHARDCALL_RETURN_IF_ERROR(args.CheckType(
-      d, absl::MakeConstSpan(result_types, ElementTypeBytes(type) == 2 ? 2 : 1)));
+  SHARDCALL_RETURN_IF_ERROR(
+      args.CheckType(d, absl::MakeConstSpan(result_types, ElementTypeBytes(type) == 2 ? 2 : 1)));
   SHARDCALL_RETURN_IF_ERROR(args.CheckLeastRank(a, 2));
   SHARDCALL_RETURN_IF_ERROR(args.CheckRank(b, args.at(a).rank()));
 
@@ -118,10 +122,17 @@ absl::Status CublasGemm(const HandlerContext& context, absl::Span<const BufferVi
   SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
   SHARDCALL_ASSIGN_OR_RETURN(const GemmCall call, Check(context, args, operands.size() > 2));
   switch (operands[0].type) {
-    case ElementType::kF64: Run<double>(call, operands, results[0]); break;
-    case ElementType::kC64: Run<std::complex<float>>(call, operands, results[0]); break;
-    case ElementType::kC128: Run<std::complex<double>>(call, operands, results[0]); break;
-    default: Run<float>(call, operands, results[0]);
+    case ElementType::kF64:
+      Run<double>(call, operands, results[0]);
+      break;
+    case ElementType::kC64:
+      Run<std::complex<float>>(call, operands, results[0]);
+      break;
+    case ElementType::kC128:
+      Run<std::complex<double>>(call, operands, results[0]);
+      break;
+    default:
+      Run<float>(call, operands, results[0]);
   }
   return absl::OkStatus();
 }

@@ -41,14 +41,29 @@ absl::Status CustomRelu(const HandlerContext& context, absl::Span<const BufferVi
   SHARDCALL_RETURN_IF_ERROR(args.Located(context.attribute_map().OnlyKnown({})));
   const BufferView &x = operands[0], &y = results[0];
   switch (x.type) {
-    case ElementType::kF32: Run<float>(x, y); break;
-    case ElementType::kF64: Run<double>(x, y); break;
-    case ElementType::kBF16: RunBits(x, y, 0x7f80); break;
-    case ElementType::kF16: RunBits(x, y, 0x7c00); break;
-    case ElementType::kS8: Run<int8_t>(x, y); break;
-    case ElementType::kS16: Run<int16_t>(x, y); break;
-    case ElementType::kS32: Run<int32_t>(x, y); break;
-    default: Run<int64_t>(x, y);
+    case ElementType::kF32:
+      Run<float>(x, y);
+      break;
+    case ElementType::kF64:
+      Run<double>(x, y);
+      break;
+    case ElementType::kBF16:
+      RunBits(x, y, 0x7f80);
+      break;
+    case ElementType::kF16:
+      RunBits(x, y, 0x7c00);
+      break;
+    case ElementType::kS8:
+      Run<int8_t>(x, y);
+      break;
+    case ElementType::kS16:
+      Run<int16_t>(x, y);
+      break;
+    case ElementType::kS32:
+      Run<int32_t>(x, y);
+      break;
+    default:
+      Run<int64_t>(x, y);
   }
   return absl::OkStatus();
 }

@@ -49,8 +49,7 @@ class Backward {
           LoadHead(shape_, operands[1], b, h, q_.data());
           LoadHead(shape_, operands[4], b, h, out_.data());
           const int64_t at = (b * shape_.heads + h) * shape_.queries;
-          LoadFloats(lse.type,
-                     static_cast<const char*>(lse.data) + at * ElementTypeBytes(lse.type),
+          LoadFloats(lse.type, static_cast<const char*>(lse.data) + at * ElementTypeBytes(lse.type),
                      shape_.queries, lse_.data());
           Head();
           StoreHead(shape_, results[0], b, h, dq_.data());
@@ -81,8 +80,8 @@ class Backward {
     const int64_t e = shape_.dim, f = shape_.value_dim;
     const T *q = q_.data() + i * e, *k = k_.data() + j * e, *v = v_.data() + j * f;
     const T* dout = dout_.data() + i * f;
-    BlasGemm(BlasOp::kNone, BlasOp::kTranspose, rows, cols, e, T(1), q, e, k, e, T(0), weights_.data(),
-             cols);
+    BlasGemm(BlasOp::kNone, BlasOp::kTranspose, rows, cols, e, T(1), q, e, k, e, T(0),
+             weights_.data(), cols);
     BlasGemm(BlasOp::kNone, BlasOp::kTranspose, rows, cols, f, T(1), dout, f, v, f, T(0),
              dscores_.data(), cols);
     const T scale = static_cast<T>(shape_.scale);
@@ -99,12 +98,12 @@ class Backward {
       std::fill(p + end, p + cols, T(0));
       std::fill(ds + end, ds + cols, T(0));
     }
-    BlasGemm(BlasOp::kTranspose, BlasOp::kNone, cols, f, rows, T(1), weights_.data(), cols, dout, f, T(1),
-             dv_.data() + j * f, f);
+    BlasGemm(BlasOp::kTranspose, BlasOp::kNone, cols, f, rows, T(1), weights_.data(), cols, dout, f,
+             T(1), dv_.data() + j * f, f);
     BlasGemm(BlasOp::kNone, BlasOp::kNone, rows, e, cols, T(1), dscores_.data(), cols, k, e, T(1),
              dq_.data() + i * e, e);
-    BlasGemm(BlasOp::kTranspose, BlasOp::kNone, cols, e, rows, T(1), dscores_.data(), cols, q, e, T(1),
-             dk_.data() + j * e, e);
+    BlasGemm(BlasOp::kTranspose, BlasOp::kNone, cols, e, rows, T(1), dscores_.data(), cols, q, e,
+             T(1), dk_.data() + j * e, e);
   }
 
   const AttentionShape& shape_;
@@ -113,8 +112,7 @@ class Backward {
 
 }  // namespace
 
-absl::Status FlashAttentionBwd(const HandlerContext& context,
-                               absl::Span<const BufferView> operands,
+absl::Status FlashAttentionBwd(const HandlerContext& context, absl::Span<const BufferView> operands,
                                absl::Span<const BufferView> results) {
   const CallArguments args(context, operands, results, {"dout", "q", "k", "v", "out", "lse"},
                            {"dq", "dk", "dv"});

@@ -64,16 +64,17 @@ class Forward {
 
   // Adds keys [j, j + cols) to queries [i, i + rows).
   void Tile(int64_t i, int64_t rows, int64_t j, int64_t cols) {
-    BlasGemm(BlasOp::kNone, BlasOp::kTranspose, rows, cols, shape_.dim, T(1), q_.data() + i * shape_.dim,
-             shape_.dim, k_.data() + j * shape_.dim, shape_.dim, T(0), scores_.data(), cols);
+    BlasGemm(BlasOp::kNone, BlasOp::kTranspose, rows, cols, shape_.dim, T(1),
+             q_.data() + i * shape_.dim, shape_.dim, k_.data() + j * shape_.dim, shape_.dim, T(0),
+             scores_.data(), cols);
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t first = std::clamp<int64_t>(shape_.first_key(i + r) - j, 0, cols);
       const int64_t end = std::clamp<int64_t>(shape_.end_key(i + r) - j, first, cols);
       Softmax(i + r, first, end, cols, &scores_[r * cols], &rows_[r]);
     }
     BlasGemm(BlasOp::kNone, BlasOp::kNone, rows, shape_.value_dim, cols, T(1), scores_.data(), cols,
-             v_.data() + j * shape_.value_dim, shape_.value_dim, T(1), out_.data() + i * shape_.value_dim,
-             shape_.value_dim);
+             v_.data() + j * shape_.value_dim, shape_.value_dim, T(1),
+             out_.data() + i * shape_.value_dim, shape_.value_dim);
   }
 
   // Turns the scores of one row into weights relative to the row's largest score
@@ -117,8 +118,7 @@ class Forward {
 
 }  // namespace
 
-absl::Status FlashAttentionFwd(const HandlerContext& context,
-                               absl::Span<const BufferView> operands,
+absl::Status FlashAttentionFwd(const HandlerContext& context, absl::Span<const BufferView> operands,
                                absl::Span<const BufferView> results) {
   const CallArguments args(context, operands, results, {"q", "k", "v"}, {"out", "lse"}, 0, 1);
   SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());

@@ -40,13 +40,11 @@ absl::Status RmsNormBwd(const HandlerContext& context, absl::Span<const BufferVi
 //   layout (string, "bshd")  or "bhsd": [b,h,s,e] for q, k, v and out
 //   block (two ints)      a hint for tile sizes, of no effect here
 // A query that sees no key gives out = 0 and lse = -inf.
-absl::Status FlashAttentionFwd(const HandlerContext& context,
-                               absl::Span<const BufferView> operands,
+absl::Status FlashAttentionFwd(const HandlerContext& context, absl::Span<const BufferView> operands,
                                absl::Span<const BufferView> results);
 
 // flash_attention_bwd(dout, q, k, v, out, lse) -> (dq, dk, dv), attributes as above.
-absl::Status FlashAttentionBwd(const HandlerContext& context,
-                               absl::Span<const BufferView> operands,
+absl::Status FlashAttentionBwd(const HandlerContext& context, absl::Span<const BufferView> operands,
                                absl::Span<const BufferView> results);
 
 // cublas_gemm(a T[B.., m, k], b T[B.., k, n], [c R[B.., m, n]]) -> d R[B.., m, n]

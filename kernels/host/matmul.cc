@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <complex>
-#include <type_traits>
 #include <memory>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/host/blas.h"
@@ -25,8 +25,10 @@ void Loops(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
     for (int64_t p = 0; p < k; ++p) {
       const T factor = a[i * k + p];
       for (int64_t j = 0; j < n; ++j) {
-        if constexpr (std::is_same_v<T, bool>) c[i * n + j] |= factor & b[p * n + j];
-        else c[i * n + j] += factor * b[p * n + j];
+        if constexpr (std::is_same_v<T, bool>)
+          c[i * n + j] |= factor & b[p * n + j];
+        else
+          c[i * n + j] += factor * b[p * n + j];
       }
     }
   }
@@ -39,7 +41,8 @@ void Transpose(int64_t rows, int64_t cols, const T* from, T* to) {
   for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
     for (int64_t j0 = 0; j0 < cols; j0 += kTile) {
       for (int64_t i = i0; i < std::min(rows, i0 + kTile); ++i) {
-        for (int64_t j = j0; j < std::min(cols, j0 + kTile); ++j) to[j * rows + i] = from[i * cols + j];
+        for (int64_t j = j0; j < std::min(cols, j0 + kTile); ++j)
+          to[j * rows + i] = from[i * cols + j];
       }
     }
   }
@@ -72,8 +75,8 @@ class OperandReader {
 };
 
 template <typename T>
-void Run(const MatmulShape& s, ElementType a_type, const void* a, ElementType b_type,
-         const void* b, ElementType c_type, void* c) {
+void Run(const MatmulShape& s, ElementType a_type, const void* a, ElementType b_type, const void* b,
+         ElementType c_type, void* c) {
   const int64_t m = s.m, n = s.n, k = s.k;
   const bool loops = !kHasBlas<T> || k * n <= kSmallPanel;
   const bool direct = IsStoredAs<T>(c_type);
@@ -119,8 +122,8 @@ bool MatmulSupports(ElementType a, ElementType b, ElementType result) {
   return result == ElementType::kPred && a == result && b == result;
 }
 
-absl::Status Matmul(const MatmulShape& shape, ElementType a_type, const void* a,
-                    ElementType b_type, const void* b, ElementType result_type, void* c) {
+absl::Status Matmul(const MatmulShape& shape, ElementType a_type, const void* a, ElementType b_type,
+                    const void* b, ElementType result_type, void* c) {
   if (!MatmulSupports(a_type, b_type, result_type)) {
     return ToStatus({.code = "E134",
                      .message = "a matrix product has element types that do not go together",
@@ -141,7 +144,8 @@ absl::Status Matmul(const MatmulShape& shape, ElementType a_type, const void* a,
     return absl::OkStatus();
   };
   const bool wide = any(ElementType::kF64) || any(ElementType::kC128);
-  if (IsComplex(result_type)) return wide ? run(std::complex<double>()) : run(std::complex<float>());
+  if (IsComplex(result_type))
+    return wide ? run(std::complex<double>()) : run(std::complex<float>());
   if (IsFloat(result_type)) return wide ? run(double()) : run(float());
   if (result_type == ElementType::kPred) return run(bool());
   // Sums modulo 2^64 or 2^32 give those of every narrower width.

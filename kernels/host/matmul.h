@@ -34,12 +34,12 @@ bool MatmulSupports(ElementType a, ElementType b, ElementType result);
 
 // Products are made in the widest of the three types, at least f32 for floats.
 // E134 for types that are not supported, E133 for extents above 2^31 - 1.
-absl::Status Matmul(const MatmulShape& shape, ElementType a_type, const void* a,
-                    ElementType b_type, const void* b, ElementType result_type, void* c);
+absl::Status Matmul(const MatmulShape& shape, ElementType a_type, const void* a, ElementType b_type,
+                    const void* b, ElementType result_type, void* c);
 
 // The plain case: both operands of one type.
-inline absl::Status Gemm(ElementType type, ElementType result_type, int64_t m, int64_t n,
-                         int64_t k, const void* a, const void* b, void* c) {
+inline absl::Status Gemm(ElementType type, ElementType result_type, int64_t m, int64_t n, int64_t k,
+                         const void* a, const void* b, void* c) {
   return Matmul({.m = m, .n = n, .k = k}, type, a, type, b, result_type, c);
 }
 

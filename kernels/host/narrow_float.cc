@@ -12,10 +12,10 @@ namespace shardcall {
 namespace {
 
 enum class Special : uint8_t {
-  kIeee,      // the largest exponent is infinity and NaN
-  kOneNan,    // no infinity; all ones is NaN (the "fn" kinds)
+  kIeee,          // the largest exponent is infinity and NaN
+  kOneNan,        // no infinity; all ones is NaN (the "fn" kinds)
   kUnsignedZero,  // no infinity, no -0; the bits of -0 are the one NaN ("fnuz")
-  kFinite,    // neither infinity nor NaN
+  kFinite,        // neither infinity nor NaN
 };
 
 struct Format {
@@ -35,19 +35,32 @@ struct Format {
 
 Format FormatOf(ElementType type) {
   switch (type) {
-    case ElementType::kF16: return {16, 10, 15, Special::kIeee};
-    case ElementType::kBF16: return {16, 7, 127, Special::kIeee};
-    case ElementType::kF8E5M2: return {8, 2, 15, Special::kIeee};
-    case ElementType::kF8E4M3: return {8, 3, 7, Special::kIeee};
-    case ElementType::kF8E3M4: return {8, 4, 3, Special::kIeee};
-    case ElementType::kF8E4M3FN: return {8, 3, 7, Special::kOneNan};
-    case ElementType::kF8E4M3B11FNUZ: return {8, 3, 11, Special::kUnsignedZero};
-    case ElementType::kF8E4M3FNUZ: return {8, 3, 8, Special::kUnsignedZero};
-    case ElementType::kF8E5M2FNUZ: return {8, 2, 16, Special::kUnsignedZero};
-    case ElementType::kF6E3M2FN: return {6, 2, 3, Special::kFinite};
-    case ElementType::kF6E2M3FN: return {6, 3, 1, Special::kFinite};
-    case ElementType::kF4E2M1FN: return {4, 1, 1, Special::kFinite};
-    default: break;
+    case ElementType::kF16:
+      return {16, 10, 15, Special::kIeee};
+    case ElementType::kBF16:
+      return {16, 7, 127, Special::kIeee};
+    case ElementType::kF8E5M2:
+      return {8, 2, 15, Special::kIeee};
+    case ElementType::kF8E4M3:
+      return {8, 3, 7, Special::kIeee};
+    case ElementType::kF8E3M4:
+      return {8, 4, 3, Special::kIeee};
+    case ElementType::kF8E4M3FN:
+      return {8, 3, 7, Special::kOneNan};
+    case ElementType::kF8E4M3B11FNUZ:
+      return {8, 3, 11, Special::kUnsignedZero};
+    case ElementType::kF8E4M3FNUZ:
+      return {8, 3, 8, Special::kUnsignedZero};
+    case ElementType::kF8E5M2FNUZ:
+      return {8, 2, 16, Special::kUnsignedZero};
+    case ElementType::kF6E3M2FN:
+      return {6, 2, 3, Special::kFinite};
+    case ElementType::kF6E2M3FN:
+      return {6, 3, 1, Special::kFinite};
+    case ElementType::kF4E2M1FN:
+      return {4, 1, 1, Special::kFinite};
+    default:
+      break;
   }
   SHARDCALL_CHECK(false && "not a narrow float type");
   return {};
@@ -94,10 +107,14 @@ uint32_t Encode(const Format& f, double value) {
   const uint32_t sign = wide >> 63 ? f.sign_bit() : 0;
   if (std::isnan(value)) {
     switch (f.special) {
-      case Special::kIeee: return sign | f.infinity() | 1u << (f.mantissa - 1);
-      case Special::kOneNan: return sign | f.magnitude_mask();
-      case Special::kUnsignedZero: return f.sign_bit();
-      case Special::kFinite: return sign ^ f.sign_bit();
+      case Special::kIeee:
+        return sign | f.infinity() | 1u << (f.mantissa - 1);
+      case Special::kOneNan:
+        return sign | f.magnitude_mask();
+      case Special::kUnsignedZero:
+        return f.sign_bit();
+      case Special::kFinite:
+        return sign ^ f.sign_bit();
     }
   }
   uint64_t bits = f.largest() + uint64_t{1};
@@ -119,10 +136,14 @@ uint32_t Encode(const Format& f, double value) {
   }
   if (bits > f.largest()) {
     switch (f.special) {
-      case Special::kIeee: return sign | f.infinity();
-      case Special::kOneNan: return sign | f.magnitude_mask();
-      case Special::kUnsignedZero: return f.sign_bit();
-      case Special::kFinite: return sign | f.largest();
+      case Special::kIeee:
+        return sign | f.infinity();
+      case Special::kOneNan:
+        return sign | f.magnitude_mask();
+      case Special::kUnsignedZero:
+        return f.sign_bit();
+      case Special::kFinite:
+        return sign | f.largest();
     }
   }
   if (bits == 0 && f.special == Special::kUnsignedZero) return 0;
@@ -212,16 +233,20 @@ void Store(ElementType type, const T* from, int64_t count, void* to) {
     case ElementType::kBF16: {
       auto* p = static_cast<uint16_t*>(to);
       for (int64_t i = 0; i < count; ++i) {
-        if constexpr (sizeof(T) == 4) p[i] = FloatToBF16(from[i]);
-        else p[i] = static_cast<uint16_t>(FloatToBits(type, from[i]));
+        if constexpr (sizeof(T) == 4)
+          p[i] = FloatToBF16(from[i]);
+        else
+          p[i] = static_cast<uint16_t>(FloatToBits(type, from[i]));
       }
       return;
     }
     case ElementType::kF16: {
       auto* p = static_cast<uint16_t*>(to);
       for (int64_t i = 0; i < count; ++i) {
-        if constexpr (sizeof(T) == 4) p[i] = FloatToF16(from[i]);
-        else p[i] = static_cast<uint16_t>(FloatToBits(type, from[i]));
+        if constexpr (sizeof(T) == 4)
+          p[i] = FloatToF16(from[i]);
+        else
+          p[i] = static_cast<uint16_t>(FloatToBits(type, from[i]));
       }
       return;
     }
@@ -258,24 +283,33 @@ uint16_t FloatToF16(float value) {
     const float rounded = std::bit_cast<float>(magnitude) + 0.5f;
     return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(rounded) - 0x3f000000u);
   }
-  return sign | static_cast<uint16_t>((magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1)) >> 13);
+  return sign |
+         static_cast<uint16_t>((magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1)) >> 13);
 }
 
 double FloatFromBits(ElementType type, uint64_t bits) {
   switch (type) {
-    case ElementType::kF32: return std::bit_cast<float>(static_cast<uint32_t>(bits));
-    case ElementType::kF64: return std::bit_cast<double>(bits);
-    case ElementType::kF8E8M0FNU: return DecodeE8M0(static_cast<uint32_t>(bits & 0xff));
-    default: return Decode(FormatOf(type), static_cast<uint32_t>(bits));
+    case ElementType::kF32:
+      return std::bit_cast<float>(static_cast<uint32_t>(bits));
+    case ElementType::kF64:
+      return std::bit_cast<double>(bits);
+    case ElementType::kF8E8M0FNU:
+      return DecodeE8M0(static_cast<uint32_t>(bits & 0xff));
+    default:
+      return Decode(FormatOf(type), static_cast<uint32_t>(bits));
   }
 }
 
 uint64_t FloatToBits(ElementType type, double value) {
   switch (type) {
-    case ElementType::kF32: return std::bit_cast<uint32_t>(static_cast<float>(value));
-    case ElementType::kF64: return std::bit_cast<uint64_t>(value);
-    case ElementType::kF8E8M0FNU: return EncodeE8M0(value);
-    default: return Encode(FormatOf(type), value);
+    case ElementType::kF32:
+      return std::bit_cast<uint32_t>(static_cast<float>(value));
+    case ElementType::kF64:
+      return std::bit_cast<uint64_t>(value);
+    case ElementType::kF8E8M0FNU:
+      return EncodeE8M0(value);
+    default:
+      return Encode(FormatOf(type), value);
   }
 }
 

@@ -40,8 +40,8 @@ absl::StatusOr<NormShape> CheckNorm(const CallArguments& args, ArgumentPlace x,
 absl::Status CheckRstd(const CallArguments& args, ArgumentPlace x, ArgumentPlace rstd) {
   const BufferView& xb = args.at(x);
   const ElementType types[] = {ElementType::kF32, ElementType::kF64};
-  SHARDCALL_RETURN_IF_ERROR(args.CheckType(
-      rstd, absl::MakeConstSpan(types, xb.type == ElementType::kF64 ? 2 : 1)));
+  SHARDCALL_RETURN_IF_ERROR(
+      args.CheckType(rstd, absl::MakeConstSpan(types, xb.type == ElementType::kF64 ? 2 : 1)));
   return args.CheckDims(rstd, absl::MakeConstSpan(xb.dims).subspan(0, xb.rank() - 1));
 }
 

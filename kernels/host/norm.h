@@ -17,8 +17,7 @@ struct NormShape {
 };
 
 // Checks types and shapes of x, and of gain against it.
-absl::StatusOr<NormShape> CheckNorm(const CallArguments& args, ArgumentPlace x,
-                                    ArgumentPlace gain);
+absl::StatusOr<NormShape> CheckNorm(const CallArguments& args, ArgumentPlace x, ArgumentPlace gain);
 
 // rstd against x.
 absl::Status CheckRstd(const CallArguments& args, ArgumentPlace x, ArgumentPlace rstd);

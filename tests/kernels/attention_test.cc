@@ -27,10 +27,9 @@ std::vector<int64_t> Dims(const Case& c, int64_t length, int64_t heads, int64_t 
 }
 
 std::string AttributesOf(const Case& c) {
-  std::string text = absl::StrCat("{block = dense<128> : tensor<2xi64>, causal = ",
-                                  c.causal ? "true" : "false", ", layout = \"",
-                                  c.heads_first ? "bhsd" : "bshd", "\", window = ", c.window,
-                                  " : i64");
+  std::string text = absl::StrCat(
+      "{block = dense<128> : tensor<2xi64>, causal = ", c.causal ? "true" : "false",
+      ", layout = \"", c.heads_first ? "bhsd" : "bshd", "\", window = ", c.window, " : i64");
   if (c.scale != 0) absl::StrAppend(&text, ", scale = ", c.scale, " : f32");
   return absl::StrCat(text, "}");
 }
@@ -75,7 +74,8 @@ struct Reference {
           auto value = [&](int64_t j) { return at(b, j, g, c.keys, c.kv_heads, c.value_dim); };
           for (int64_t j = 0; j < c.keys; ++j) {
             if (!sees(j)) continue;
-            for (int64_t e = 0; e < c.dim; ++e) p[j] += in.q.values[qi + e] * in.k.values[key(j) + e];
+            for (int64_t e = 0; e < c.dim; ++e)
+              p[j] += in.q.values[qi + e] * in.k.values[key(j) + e];
             p[j] *= scale;
             largest = std::max(largest, p[j]);
           }
@@ -108,8 +108,9 @@ struct Reference {
 };
 
 std::vector<Tensor> Forward(const Case& c, const Inputs& in) {
-  std::vector<Tensor> results = {Tensor(c.type, in.dout.dims),
-                                 Tensor(c.type == kF64 ? kF64 : kF32, {c.batch, c.heads, c.queries})};
+  std::vector<Tensor> results = {
+      Tensor(c.type, in.dout.dims),
+      Tensor(c.type == kF64 ? kF64 : kF32, {c.batch, c.heads, c.queries})};
   const absl::Status status =
       CallKernel("flash_attention_fwd", {in.q, in.k, in.v}, &results, AttributesOf(c));
   EXPECT_TRUE(status.ok()) << status;
@@ -163,16 +164,37 @@ const Case kCases[] = {
     {.name = "value_dim_differs", .dim = 6, .value_dim = 11, .causal = true},
     {.name = "heads_first", .queries = 11, .keys = 9, .causal = true, .heads_first = true},
     {.name = "many_tiles", .batch = 1, .queries = 300, .keys = 1100, .heads = 2, .kv_heads = 1},
-    {.name = "many_tiles_causal", .batch = 1, .queries = 1100, .keys = 1100, .heads = 2,
-     .kv_heads = 1, .causal = true},
-    {.name = "many_tiles_window", .batch = 1, .queries = 1100, .keys = 1100, .heads = 2,
-     .kv_heads = 1, .causal = true, .window = 150},
-    {.name = "many_tiles_window_both_sides", .batch = 1, .queries = 1100, .keys = 700, .heads = 2,
-     .kv_heads = 1, .window = 90},
+    {.name = "many_tiles_causal",
+     .batch = 1,
+     .queries = 1100,
+     .keys = 1100,
+     .heads = 2,
+     .kv_heads = 1,
+     .causal = true},
+    {.name = "many_tiles_window",
+     .batch = 1,
+     .queries = 1100,
+     .keys = 1100,
+     .heads = 2,
+     .kv_heads = 1,
+     .causal = true,
+     .window = 150},
+    {.name = "many_tiles_window_both_sides",
+     .batch = 1,
+     .queries = 1100,
+     .keys = 700,
+     .heads = 2,
+     .kv_heads = 1,
+     .window = 90},
     // Scores of hundreds, so that an f32 holds them to 1e-5 only.
     {.name = "large_scores", .causal = true, .scale = 40, .tolerance = 1e-5},
     {.name = "f64", .type = kF64, .queries = 21, .keys = 21, .causal = true},
-    {.name = "bf16", .type = kBF16, .queries = 33, .keys = 33, .dim = 16, .value_dim = 16,
+    {.name = "bf16",
+     .type = kBF16,
+     .queries = 33,
+     .keys = 33,
+     .dim = 16,
+     .value_dim = 16,
      .causal = true},
     {.name = "f16", .type = ElementType::kF16, .queries = 12, .keys = 15, .window = 5},
 };
@@ -181,10 +203,22 @@ INSTANTIATE_TEST_SUITE_P(Kinds, AttentionTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Attention, TheReferencesGradientsAreThoseOfFiniteDifferences) {
-  for (const Case& c : {Case{.name = "", .type = kF64, .batch = 1, .queries = 5, .keys = 6,
-                             .dim = 3, .value_dim = 4, .causal = true, .window = 2},
-                        Case{.name = "", .type = kF64, .batch = 1, .queries = 4, .keys = 7,
-                             .dim = 3, .value_dim = 3}}) {
+  for (const Case& c : {Case{.name = "",
+                       .type = kF64,
+                       .batch = 1,
+                       .queries = 5,
+                       .keys = 6,
+                       .dim = 3,
+                       .value_dim = 4,
+                       .causal = true,
+                       .window = 2},
+                        Case{.name = "",
+                        .type = kF64,
+                        .batch = 1,
+                        .queries = 4,
+                        .keys = 7,
+                        .dim = 3,
+                        .value_dim = 3}}) {
     Inputs in(c);
     const Reference reference(c, in);
     auto loss = [&] {
@@ -249,8 +283,16 @@ Tensor Shard(const Tensor& t, int64_t b, int64_t g, int64_t kv_heads) {
 
 TEST(Attention, AShardOfBatchAndHeadsHasTheBitsOfTheWhole) {
   for (ElementType type : {kF32, kBF16}) {
-    const Case c{.name = "", .type = type, .batch = 2, .queries = 45, .keys = 45, .heads = 6,
-                 .kv_heads = 3, .dim = 10, .value_dim = 10, .causal = true};
+    const Case c{.name = "",
+                 .type = type,
+                 .batch = 2,
+                 .queries = 45,
+                 .keys = 45,
+                 .heads = 6,
+                 .kv_heads = 3,
+                 .dim = 10,
+                 .value_dim = 10,
+                 .causal = true};
     const Inputs in(c);
     const std::vector<Tensor> forward = Forward(c, in), backward = Backward(c, in, forward);
     Case one = c;
@@ -283,8 +325,10 @@ TEST(Attention, BadCallsNameTargetOperandExpectedAndFound) {
   ExpectError(call({q, Tensor(kF32, {2, 8, 2, 8}), kv}), "E133", {"operand 1 (k)", "e=16"});
   ExpectError(call({q, kv, Tensor(kF32, {2, 9, 2, 16})}), "E133", {"operand 2 (v)", "t=8"});
   ExpectError(call({Tensor(kF32, {2, 8, 16}), kv, kv}), "E133", {"operand 0 (q)", "rank 4"});
-  ExpectError(call({q, Tensor(kBF16, {2, 8, 2, 16}), kv}), "E134", {"operand 1 (k)", "expected f32"});
-  ExpectError(call({Tensor(ElementType::kF8E5M2, {2, 8, 4, 16}), kv, kv}), "E134", {"operand 0 (q)"});
+  ExpectError(call({q, Tensor(kBF16, {2, 8, 2, 16}), kv}), "E134",
+              {"operand 1 (k)", "expected f32"});
+  ExpectError(call({Tensor(ElementType::kF8E5M2, {2, 8, 4, 16}), kv, kv}), "E134",
+              {"operand 0 (q)"});
   ExpectError(call({q, kv, kv}, "{causal = 1 : i32}"), "E131", {"causal", "true or false", "s32"});
   ExpectError(call({q, kv, kv}, "{window = -2 : i64}"), "E131", {"window", "-2"});
   ExpectError(call({q, kv, kv}, "{layout = \"sbhd\"}"), "E131", {"layout", "sbhd"});

@@ -159,8 +159,8 @@ TEST(Attributes, StringsUnescapeHexAndNamedEscapes) {
 }
 
 TEST(Attributes, AnotherKindThanAskedForIsAnError) {
-  const AttributeMapView map = Parsed(
-      R"({b = true, i = 1 : i64, f = 1.0 : f32, s = "x", a = dense<1.0> : tensor<1xf32>})");
+  const AttributeMapView map =
+      Parsed(R"({b = true, i = 1 : i64, f = 1.0 : f32, s = "x", a = dense<1.0> : tensor<1xf32>})");
   for (const absl::Status& status :
        {map.GetInt("b", 0).status(), map.GetInt("f", 0).status(), map.GetInt("s", 0).status(),
         map.GetFloat("i", 0).status(), map.GetBool("i", false).status(),
@@ -253,9 +253,10 @@ TEST(Attributes, DeepNestingIsAnErrorAndNotAStackOverflow) {
   std::string open;
   for (int i = 0; i < 100000; ++i) open += "{a = ";
   EXPECT_EQ(DiagnosticCode(AttributeMapView::Parse(open).status()), "E131");
-  EXPECT_EQ(DiagnosticCode(
-                AttributeMapView::Parse(absl::StrCat("{a = dense<", std::string(100000, '['))).status()),
-            "E131");
+  EXPECT_EQ(
+      DiagnosticCode(
+          AttributeMapView::Parse(absl::StrCat("{a = dense<", std::string(100000, '['))).status()),
+      "E131");
 }
 
 }  // namespace

@@ -101,7 +101,8 @@ TEST(CublasGemm, AnAdjointConjugatesComplexNumbers) {
   HandlerContext context;
   context.target = "cublas_gemm";
   context.attributes = &*map;
-  const std::vector<BufferView> in = {{ElementType::kC64, {1, 1}, &a}, {ElementType::kC64, {1, 1}, &b}};
+  const std::vector<BufferView> in = {{ElementType::kC64, {1, 1}, &a},
+                                      {ElementType::kC64, {1, 1}, &b}};
   const std::vector<BufferView> out = {{ElementType::kC64, {1, 1}, &d}};
   ASSERT_TRUE((*registry.Find("cublas_gemm", "Host"))->host(context, in, out).ok());
   EXPECT_EQ(d, std::complex<float>(11, -2));
@@ -157,7 +158,8 @@ TEST(CustomRelu, IntegersToo) {
 TEST(CustomRelu, BadCallsAreErrors) {
   std::vector<Tensor> y = {Tensor(kF32, {3})};
   ExpectError(CallKernel("custom_relu", {}, &y), "E132", {"custom_relu", "1 (x)"});
-  ExpectError(CallKernel("custom_relu", {Tensor(kF32, {4})}, &y), "E133", {"result 0 (y)", "f32[4]"});
+  ExpectError(CallKernel("custom_relu", {Tensor(kF32, {4})}, &y), "E133",
+              {"result 0 (y)", "f32[4]"});
   ExpectError(CallKernel("custom_relu", {Tensor(kF64, {3})}, &y), "E134", {"result 0 (y)"});
   ExpectError(CallKernel("custom_relu", {Tensor(kF32, {3})}, &y, "{slope = 0.1 : f32}"), "E131",
               {"no attributes"});

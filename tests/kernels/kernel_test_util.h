@@ -103,8 +103,9 @@ inline void ExpectNear(const Tensor& found, const std::vector<double>& expected,
 }
 
 // (f(x + h) - f(x - h)) / 2h for each of `count` elements of x, spread evenly.
-inline std::vector<std::pair<size_t, double>> FiniteDifferences(
-    std::vector<double>* x, const std::function<double()>& f, size_t count, double h = 1e-5) {
+inline std::vector<std::pair<size_t, double>> FiniteDifferences(std::vector<double>* x,
+                                                                const std::function<double()>& f,
+                                                                size_t count, double h = 1e-5) {
   std::vector<std::pair<size_t, double>> slopes;
   const size_t step = std::max<size_t>(1, x->size() / count);
   for (size_t i = 0; i < x->size(); i += step) {

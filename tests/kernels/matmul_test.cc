@@ -65,8 +65,8 @@ TEST(Matmul, AllTransposesAndSizesOfFloats) {
   for (ElementType type : {kF32, ElementType::kF64, kBF16, ElementType::kF16}) {
     for (bool ta : {false, true}) {
       for (bool tb : {false, true}) {
-        CheckFloats({1, 3, 4, 5, ta, tb}, type, type);      // own loops
-        CheckFloats({2, 33, 17, 65, ta, tb}, type, type);   // BLAS
+        CheckFloats({1, 3, 4, 5, ta, tb}, type, type);     // own loops
+        CheckFloats({2, 33, 17, 65, ta, tb}, type, type);  // BLAS
         CheckFloats({3, 1, 40, 9, ta, tb}, type, type);
         CheckFloats({3, 9, 1, 100, ta, tb}, type, type);
       }
@@ -130,8 +130,10 @@ void CheckIntegers(ElementType type, const MatmulShape& s) {
       for (int64_t j = 0; j < s.n; ++j) {
         uint64_t sum = 0;
         for (int64_t p = 0; p < s.k; ++p) {
-          sum += static_cast<uint64_t>(a[t * s.m * s.k + (s.transpose_a ? p * s.m + i : i * s.k + p)]) *
-                 static_cast<uint64_t>(b[t * s.k * s.n + (s.transpose_b ? j * s.k + p : p * s.n + j)]);
+          sum +=
+              static_cast<uint64_t>(
+                  a[t * s.m * s.k + (s.transpose_a ? p * s.m + i : i * s.k + p)]) *
+              static_cast<uint64_t>(b[t * s.k * s.n + (s.transpose_b ? j * s.k + p : p * s.n + j)]);
         }
         ASSERT_EQ(c[(t * s.m + i) * s.n + j], static_cast<Int>(sum)) << ElementTypeName(type);
       }
@@ -155,10 +157,12 @@ TEST(Matmul, IntegersWrapAroundExactlyInEveryWidth) {
 TEST(Matmul, NarrowIntegersWidenIntoTheResult) {
   const std::vector<int8_t> a = {-128, 127, 3, 4}, b = {-128, 1, 127, -1};
   std::vector<int32_t> wide(4);
-  ASSERT_TRUE(Gemm(ElementType::kS8, ElementType::kS32, 2, 2, 2, a.data(), b.data(), wide.data()).ok());
+  ASSERT_TRUE(
+      Gemm(ElementType::kS8, ElementType::kS32, 2, 2, 2, a.data(), b.data(), wide.data()).ok());
   EXPECT_EQ(wide, (std::vector<int32_t>{16384 + 16129, -255, -384 + 508, -1}));
   std::vector<int64_t> wider(4);
-  ASSERT_TRUE(Gemm(ElementType::kS8, ElementType::kS64, 2, 2, 2, a.data(), b.data(), wider.data()).ok());
+  ASSERT_TRUE(
+      Gemm(ElementType::kS8, ElementType::kS64, 2, 2, 2, a.data(), b.data(), wider.data()).ok());
   EXPECT_EQ(wider[1], -255);
   std::vector<float> real(4);
   ASSERT_TRUE(Gemm(ElementType::kS8, kF32, 2, 2, 2, a.data(), b.data(), real.data()).ok());
@@ -175,7 +179,8 @@ TEST(Matmul, FourBitIntegersWrapInFourBits) {
 }
 
 TEST(Matmul, PredIsOrOfAnds) {
-  const bool a[] = {true, true, false, false, true, false}, b[] = {true, false, true, true, true, false};
+  const bool a[] = {true, true, false, false, true, false},
+             b[] = {true, false, true, true, true, false};
   bool c[4] = {};
   ASSERT_TRUE(Gemm(ElementType::kPred, ElementType::kPred, 2, 2, 3, a, b, c).ok());
   EXPECT_EQ((std::vector<bool>(c, c + 4)), (std::vector<bool>{true, true, true, true}));
@@ -200,7 +205,8 @@ TEST(Matmul, ARowOfASmallPanelHasTheSameBitsInEveryNumberOfRows) {
     ASSERT_TRUE(Gemm(kF32, kF32, m, n, k, a.data(), b.data(), whole.data()).ok());
     for (int64_t rows : {2, 4, 9, 18}) {
       std::vector<char> part(rows * n * 4);
-      ASSERT_TRUE(Gemm(kF32, kF32, rows, n, k, a.data() + rows * k * 4, b.data(), part.data()).ok());
+      ASSERT_TRUE(
+          Gemm(kF32, kF32, rows, n, k, a.data() + rows * k * 4, b.data(), part.data()).ok());
       EXPECT_EQ(std::memcmp(part.data(), whole.data() + rows * n * 4, part.size()), 0)
           << rows << " rows, n " << n << ", k " << k;
     }

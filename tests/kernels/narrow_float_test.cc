@@ -15,10 +15,10 @@ namespace shardcall {
 namespace {
 
 constexpr ElementType kNarrow[] = {
-    ElementType::kF16,        ElementType::kBF16,         ElementType::kF8E5M2,
-    ElementType::kF8E4M3,     ElementType::kF8E3M4,       ElementType::kF8E4M3FN,
-    ElementType::kF8E4M3FNUZ, ElementType::kF8E5M2FNUZ,   ElementType::kF8E4M3B11FNUZ,
-    ElementType::kF8E8M0FNU,  ElementType::kF6E3M2FN,     ElementType::kF6E2M3FN,
+    ElementType::kF16,        ElementType::kBF16,       ElementType::kF8E5M2,
+    ElementType::kF8E4M3,     ElementType::kF8E3M4,     ElementType::kF8E4M3FN,
+    ElementType::kF8E4M3FNUZ, ElementType::kF8E5M2FNUZ, ElementType::kF8E4M3B11FNUZ,
+    ElementType::kF8E8M0FNU,  ElementType::kF6E3M2FN,   ElementType::kF6E2M3FN,
     ElementType::kF4E2M1FN};
 
 float FromBits(uint32_t bits) { return std::bit_cast<float>(bits); }
@@ -118,8 +118,10 @@ TEST(NarrowFloat, F8E8M0FNUHoldsPositivePowersOfTwoOnly) {
 TEST(NarrowFloat, NanStaysNanWhereThereIsOne) {
   for (ElementType type : kNarrow) {
     const double back = RoundToFloatType(type, std::numeric_limits<double>::quiet_NaN());
-    if (ElementTypeBits(type) >= 8) EXPECT_TRUE(std::isnan(back)) << ElementTypeName(type);
-    else EXPECT_EQ(back, 0) << ElementTypeName(type);
+    if (ElementTypeBits(type) >= 8)
+      EXPECT_TRUE(std::isnan(back)) << ElementTypeName(type);
+    else
+      EXPECT_EQ(back, 0) << ElementTypeName(type);
   }
 }
 

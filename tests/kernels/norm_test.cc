@@ -98,8 +98,8 @@ TEST(RmsNorm, RowsHaveTheSameBitsWhateverElseTheBufferHolds) {
     std::copy_n(x.values.begin() + r * 37, 37, row.values.begin());
     std::vector<Tensor> one = {Tensor(kF32, {1, 37}), Tensor(kF32, {1})};
     ASSERT_TRUE(CallKernel("rms_norm", {row, gain}, &one).ok());
-    EXPECT_TRUE(std::equal(one[0].values.begin(), one[0].values.end(),
-                           whole[0].values.begin() + r * 37));
+    EXPECT_TRUE(
+        std::equal(one[0].values.begin(), one[0].values.end(), whole[0].values.begin() + r * 37));
     EXPECT_EQ(one[1].values[0], whole[1].values[r]);
   }
 }
