@@ -35,7 +35,7 @@ int RunFault(const std::string& fault) {
   if (c.rank() != 1) {
     status = AllReduceOf(c, all, 100000);
   } else if (fault == "absent") {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // in a kernel
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // in a kernel
     status = AllReduceOf(c, all, 100000);
   } else if (fault == "mismatch") {
     status = AllReduceOf(c, all, 99999);
