@@ -228,6 +228,12 @@ class RegionFinder {
         if (const ManualBoundary* b = Boundary(id); b != nullptr && b->entry) {
           SHARDCALL_ASSIGN_OR_RETURN(region, Inner(id, region, b->manual_axes));
         }
+        // A sharding that names manual axes knows.
+        const ShardingConstraint* c =
+            m_.instr(id).shape->num_leaves() > 0 ? p_.constraints[p_.leaves.leaf(id).value] : nullptr;
+        if (c != nullptr && c->mesh == &mesh_ && !c->manual.empty()) {
+          region = RegionId(AsSet(mesh_, c->manual));
+        }
         SHARDCALL_RETURN_IF_ERROR(Anchor(id, region));
         SHARDCALL_RETURN_IF_ERROR(Spread());
       }

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/propagation/export.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "partitioner/propagation/import_internal.h"
+#include "sharding/convert.h"
+#include "sharding/sdy_text.h"
+
+namespace shardcall {
+namespace {
+
+using namespace import_internal;  // NOLINT: names of annotations
+using Entry = std::pair<absl::string_view, absl::string_view>;
+
+// `attributes` with each of `set` in place of what stands under its key.
+const FrontendAttributes* WithAttributes(Context& context, const FrontendAttributes* attributes,
+                                         absl::Span<const Entry> set) {
+  std::vector<Entry> entries(set.begin(), set.end());
+  if (attributes != nullptr) {
+    for (const Entry& e : attributes->entries) {
+      bool replaced = false;
+      for (const Entry& s : set) replaced = replaced || s.first == e.first;
+      if (!replaced) entries.push_back(e);
+    }
+  }
+  return InternFrontendAttributes(context, entries);
+}
+
+class Exporter {
+ public:
+  Exporter(const Program& program, absl::Span<const Sharding* const> by_leaf,
+           const ExportOptions& options)
+      : p_(program), old_(program.module), by_leaf_(by_leaf), options_(options),
+        out_(program.module.shared_context()), context_(out_.context()) {}
+
+  absl::StatusOr<Module> Run() {
+    CopyHeader();
+    for (int c = 0; c < old_.num_computations(); ++c) {
+      const Computation& comp = old_.comp(CompId(c));
+      out_.AddComputation(comp.name);
+      out_.mutable_comp(CompId(c)).execution_thread = comp.execution_thread;
+    }
+    out_.set_entry(old_.entry());
+    FindSharded();
+    out_.Reserve(old_.num_instructions(), 2 * old_.num_instructions());
+    for (int n = 0; n < old_.num_instructions(); ++n) {
+      const InstrId id(n);
+      const Instruction& i = old_.instr(id);
+      out_.Add(i.computation, i, old_.operands(i));
+      if (const RareAttributes* rare = old_.rare(i); rare != nullptr) {
+        out_.mutable_rare(id) = *rare;
+      }
+      if (sharded_[i.computation.value]) SHARDCALL_RETURN_IF_ERROR(Annotate(id));
+    }
+    for (int c = 0; c < old_.num_computations(); ++c) {
+      out_.SetRoot(CompId(c), old_.comp(CompId(c)).root);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void CopyHeader() {
+    out_.header = old_.header;
+    for (const auto& text : old_.texts()) out_.KeepText(text);
+    if (!options_.keep_propagation_flags) {
+      out_.header.propagate_to_parameters = {false};
+      out_.header.propagate_to_output = {false};
+    }
+    std::vector<Mesh> meshes;
+    for (const BaseMesh* base : p_.meshes) {
+      if (base->num_axes() == 0) continue;
+      Mesh mesh;
+      mesh.name = absl::StrCat("base_", meshes.size());
+      for (int k = 0; k < base->num_axes(); ++k) {
+        mesh.axes.push_back({absl::StrCat("x", k), base->axis_size(k)});
+      }
+      mesh.order = base->order();
+      meshes.push_back(std::move(mesh));
+    }
+    if (meshes.empty()) return;
+    const std::string text = SdyMeshesText(meshes);
+    const Entry entry(kBaseMeshes, text);
+    out_.header.frontend =
+        WithAttributes(context_, old_.header.frontend, absl::MakeConstSpan(&entry, 1));
+  }
+
+  // Computations whose values are sharded: the entry, loop bodies, branches,
+  // calls; not reducers and comparators.
+  void FindSharded() {
+    sharded_.assign(old_.num_computations(), false);
+    sharded_[old_.entry().value] = true;
+    for (int c = 0; c < old_.num_computations(); ++c) {  // callers come first
+      if (!sharded_[c]) continue;
+      for (InstrId id : old_.comp(CompId(c)).instructions) {
+        const Instruction& i = old_.instr(id);
+        if (i.opcode != Opcode::kWhile && i.opcode != Opcode::kConditional &&
+            i.opcode != Opcode::kCall) {
+          continue;
+        }
+        for (CompId callee : CalledComputations(old_, i)) sharded_[callee.value] = true;
+      }
+    }
+  }
+
+  absl::Status Annotate(InstrId id) {
+    Instruction& i = out_.mutable_instr(id);
+    const int leaves = i.shape->num_leaves();
+    const AnnotationKind kind = p_.annotation[id.value];
+    if (leaves == 0) return absl::OkStatus();
+    if ((kind == AnnotationKind::kIdentity || kind == AnnotationKind::kManualBoundary) &&
+        absl::StrContains(i.backend_config, "unspecified_dims")) {
+      i.backend_config = {};
+    }
+    SHARDCALL_RETURN_IF_ERROR(SetSharding(id, &i));
+    if (const auto it = p_.boundaries.find(id);
+        it != p_.boundaries.end() && !Attribute(i, kManualAxes).empty()) {
+      return SetBoundary(id, it->second, &i);
+    }
+    // Values that are another's leaves speak through that one.
+    const bool alias = p_.leaves.canonical(id) != p_.leaves.leaf(id);
+    if (p_.uses_shardy && !alias && kind != AnnotationKind::kManualBoundary) {
+      return SetShardy(id, &i);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status SetSharding(InstrId id, Instruction* i) {
+    const int leaves = i->shape->num_leaves();
+    if (!i->shape->IsTuple()) {
+      const Sharding* s = by_leaf_[p_.leaves.leaf(id).value];
+      if (s == nullptr) return absl::OkStatus();
+      SHARDCALL_ASSIGN_OR_RETURN(const HloSharding* text, Text(s));
+      i->sharding = text;
+      return absl::OkStatus();
+    }
+    HloSharding list;
+    list.kind = HloSharding::Kind::kTuple;
+    for (int k = 0; k < leaves; ++k) {
+      const Sharding* s = by_leaf_[p_.leaves.leaf(id, k).value];
+      if (s == nullptr) {
+        list.tuple.emplace_back();  // replicated
+        continue;
+      }
+      SHARDCALL_ASSIGN_OR_RETURN(const HloSharding* text, Text(s));
+      list.tuple.push_back(*text);
+    }
+    i->sharding = InternHloSharding(context_, std::move(list));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<const HloSharding*> Text(const Sharding* s) {
+    const HloSharding*& known = texts_[s];
+    if (known != nullptr) return known;
+    const bool sum = s->partial().empty() || s->partial_op() == PartialOp::kSum;
+    absl::StatusOr<HloSharding> made =
+        options_.named || !sum ? ToHloShardingV3(*s) : ToHloSharding(*s);
+    if (!made.ok()) return made.status();
+    return known = InternHloSharding(context_, *std::move(made));
+  }
+
+  // Shardy's attributes speak of free axes only; `more_major` goes before them.
+  absl::StatusOr<NamedSharding> Named(const Sharding& s, const std::vector<AxisList>* more_major) {
+    ShardingBuilder b(s);
+    b.manual.clear();
+    for (size_t d = 0; more_major != nullptr && d < b.dims.size(); ++d) {
+      b.dims[d].insert(b.dims[d].begin(), (*more_major)[d].begin(), (*more_major)[d].end());
+    }
+    return ToNamedSharding(*b.Intern(context_), /*inline_mesh=*/!p_.uses_shardy);
+  }
+
+  NamedSharding Nothing() const {
+    ShardingBuilder b(p_.mesh, 0);
+    return *ToNamedSharding(*b.Intern(context_), !p_.uses_shardy);
+  }
+
+  absl::Status SetShardy(InstrId id, Instruction* i) {
+    std::vector<NamedSharding> list;
+    for (int k = 0; k < i->shape->num_leaves(); ++k) {
+      const Sharding* s = by_leaf_[p_.leaves.leaf(id, k).value];
+      if (s == nullptr) {
+        list.push_back(Nothing());
+        continue;
+      }
+      SHARDCALL_ASSIGN_OR_RETURN(NamedSharding named, Named(*s, nullptr));
+      list.push_back(std::move(named));
+    }
+    const std::string text = i->opcode == Opcode::kParameter && list.size() == 1
+                                 ? SdyShardingText(list[0])
+                                 : SdyShardingPerValueText(list);
+    const Entry entry(kSdySharding, text);
+    i->frontend = WithAttributes(context_, i->frontend, absl::MakeConstSpan(&entry, 1));
+    return absl::OkStatus();
+  }
+
+  absl::Status SetBoundary(InstrId id, const ManualBoundary& boundary, Instruction* i) {
+    std::vector<NamedSharding> list;
+    for (int k = 0; k < i->shape->num_leaves(); ++k) {
+      const Sharding* s = by_leaf_[p_.leaves.leaf(id, k).value];
+      if (s == nullptr) {
+        list.push_back(Nothing());
+        continue;
+      }
+      SHARDCALL_ASSIGN_OR_RETURN(
+          NamedSharding named, Named(*s, boundary.entry ? &boundary.manual_dims[k] : nullptr));
+      list.push_back(std::move(named));
+    }
+    const std::string text = SdyShardingPerValueText(list);
+    const Entry entry(boundary.entry ? kInShardings : kOutShardings, text);
+    i->frontend = WithAttributes(context_, i->frontend, absl::MakeConstSpan(&entry, 1));
+    return absl::OkStatus();
+  }
+
+  const Program& p_;
+  const Module& old_;
+  absl::Span<const Sharding* const> by_leaf_;
+  const ExportOptions options_;
+  Module out_;
+  Context& context_;
+  std::vector<bool> sharded_;
+  absl::flat_hash_map<const Sharding*, const HloSharding*> texts_;
+};
+
+}  // namespace
+
+absl::StatusOr<Module> ExportShardings(const Program& program,
+                                       absl::Span<const Sharding* const> by_leaf,
+                                       const ExportOptions& options) {
+  SHARDCALL_CHECK(static_cast<int>(by_leaf.size()) == program.leaves.num_leaves());
+  return Exporter(program, by_leaf, options).Run();
+}
+
+const FrontendAttributes* WithoutSdy(Context& context,
+                                             const FrontendAttributes* attributes) {
+  if (attributes == nullptr) return nullptr;
+  std::vector<Entry> kept;
+  for (const Entry& e : attributes->entries) {
+    if (!absl::StartsWith(e.first, "xla.sdy.") && !absl::StartsWith(e.first, "shardcall.")) {
+      kept.push_back(e);
+    }
+  }
+  if (kept.empty()) return nullptr;
+  if (kept.size() == attributes->entries.size()) return attributes;
+  return InternFrontendAttributes(context, kept);
+}
+
+}  // namespace shardcall
