@@ -134,7 +134,10 @@ AxisList RemovePrefix(const BaseMesh&, absl::Span<const AxisRef> prefix,
 
 AxisList PrefixOfSize(const BaseMesh&, absl::Span<const AxisRef> axes, int64_t size) {
   AxisList out;
-  for (const AxisRef& a : axes) {
+  size_t next = 0;
+  while (next < axes.size()) {
+    AxisRef a{};
+    Fetch(axes, &next, &a);
     const int64_t take = std::gcd(static_cast<int64_t>(a.size), size);
     AppendMerged({a.axis, a.pre_size, static_cast<uint32_t>(take)}, &out);
     if (take != a.size) break;

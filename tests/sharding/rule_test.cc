@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharding/rule.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sharding/status.h"
+#include "tests/sharding/corpus.h"
+
+namespace shardcall {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RuleTest : public testing::Test {
+ protected:
+  std::vector<const Shape*> Shapes(const std::vector<std::vector<int64_t>>& dims) {
+    std::vector<const Shape*> out;
+    for (const auto& d : dims) out.push_back(context_.MakeArray(ElementType::kF32, d));
+    return out;
+  }
+  absl::StatusOr<ShardingRule> Make(const RuleText& text,
+                                    const std::vector<std::vector<int64_t>>& operands,
+                                    const std::vector<std::vector<int64_t>>& results) {
+    SHARDCALL_ASSIGN_OR_RETURN(auto rule, ParseRule(text));
+    return InstantiateRule(*rule, Shapes(operands), Shapes(results));
+  }
+  Context context_;
+};
+
+TEST_F(RuleTest, AMatmulHasItsFactorsSizesAndTexts) {
+  auto rule = Make({.rule = "i k, k j -> i j", .reduction = {{"k", PartialOp::kSum}}},
+                   {{8, 4}, {4, 2}}, {{8, 2}});
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  ASSERT_EQ(rule->factors.size(), 3);
+  EXPECT_EQ(rule->factors[1].name, "k");
+  EXPECT_EQ(rule->factors[1].kind, FactorKind::kReduction);
+  EXPECT_EQ(rule->factors[1].size, 4);
+  EXPECT_EQ(rule->tensor(2).dims[1], FactorList({2}));
+  EXPECT_TRUE(rule->custom);
+  EXPECT_EQ(rule->ToString(), "i k, k j -> i j reduction={k:add}");
+  EXPECT_EQ(rule->ToSdyText(),
+            "#sdy.op_sharding_rule<([i, j], [j, k])->([i, k]) {i=8, j=4, k=2} reduction={j}, "
+            "custom>");
+}
+
+TEST_F(RuleTest, CompoundsSizesAndAllSpecialFactors) {
+  auto rule = Make({.rule = "b s (g r) h, b t g h -> b s (g r) h",
+                    .need_replication = {"s"},
+                    .permutation = {"t"},
+                    .blocked = {"h"},
+                    .pad = {{"t", -1.5}},
+                    .sizes = {{"r", 4}}},
+                   {{16, 64, 32, 128}, {16, 99, 8, 128}}, {{16, 64, 32, 128}});
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  EXPECT_EQ(rule->ToString(),
+            "b s (g r) h, b t g h -> b s (g r) h need_replication={s} permutation={t} blocked={h} "
+            "pad={t:-1.5} sizes={r:4}");
+  EXPECT_EQ(rule->ToSdyText(),
+            "#sdy.op_sharding_rule<([i, j, kl, m], [i, n, k, m])->([i, j, kl, m]) "
+            "{i=16, j=64, k=8, l=4, m=128, n=99} need_replication={j} permutation={n} "
+            "blocked_propagation={m}, custom>");
+}
+
+TEST_F(RuleTest, TheEllipsisStandsForLeadingBatchDimensions) {
+  auto rule = Make({.rule = "... d, d -> ... d"}, {{2, 3, 5}, {5}}, {{2, 3, 5}});
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  EXPECT_EQ(rule->ToString(), "b0 b1 d, d -> b0 b1 d");
+  EXPECT_EQ(Make({.rule = "... d, d -> ... d"}, {{5}, {5}}, {{5}})->ToString(), "d, d -> d");
+  // Its names keep clear of the author's, and numbered ones are apart.
+  EXPECT_EQ(Make({.rule = "...1 b0, ...2 -> ...2 b0"}, {{2, 5}, {3}}, {{3, 5}})->ToString(),
+            "b1 b0, b2 -> b2 b0");
+}
+
+TEST_F(RuleTest, EmptySidesAreScalars) {
+  EXPECT_EQ(Make({.rule = "i -> "}, {{4}}, {{}})->ToString(), "i ->");
+  EXPECT_EQ(Make({.rule = "i,,j->"}, {{4}, {}, {3}}, {{}})->ToSdyText(),
+            "#sdy.op_sharding_rule<([i], [], [j])->([]) {i=4, j=3}, custom>");
+  EXPECT_TRUE(Make({.rule = "-> i"}, {}, {{4}}).ok());
+  EXPECT_TRUE(Make({.rule = "-> i"}, {{}}, {{4}}).ok());
+}
+
+TEST_F(RuleTest, MalformedRulesAreE110AndSayWhatIsWrong) {
+  const std::pair<RuleText, const char*> cases[] = {
+      {{.rule = "i j"}, "needs '->'"},
+      {{.rule = "i $ -> i"}, "unknown character"},
+      {{.rule = "i -> j -> k"}, "unknown character"},
+      {{.rule = "1i -> j"}, "must start with a letter"},
+      {{.rule = "_i -> j"}, "must start with a letter"},
+      {{.rule = "i ... -> i"}, "first thing of its value"},
+      {{.rule = "... ... -> i"}, "first thing of its value"},
+      {{.rule = "(... i) -> i"}, "inside a compound"},
+      {{.rule = ".. i -> i"}, "'...'"},
+      {{.rule = "(i j -> i j"}, "not closed"},
+      {{.rule = "(i, j) -> i j"}, "not closed"},
+      {{.rule = "i j) -> i j"}, "not open"},
+      {{.rule = "(i (j k)) -> i"}, "do not nest"},
+      {{.rule = "(i) -> i"}, "at least two factors"},
+      {{.rule = "() -> i"}, "at least two factors"},
+      {{.rule = "i i -> i"}, "twice in one value"},
+      {{.rule = "i -> i", .sizes = {{"j", 2}}}, "does not use"},
+      {{.rule = "(i j) -> i j", .sizes = {{"j", 2}}}, "whole dimension"},
+      {{.rule = "(i j) -> i"}, "has no size"},
+      {{.rule = "(i j) -> i", .sizes = {{"j", 0}}}, "at least 1"},
+      {{.rule = "(i j) -> i", .sizes = {{"j", 2}, {"j", 2}}}, "one size"},
+      {{.rule = "i -> i", .need_replication = {"j"}}, "does not use"},
+      {{.rule = "i -> i", .need_replication = {"i", "i"}}, "twice"},
+      {{.rule = "i -> i", .need_replication = {"i"}, .permutation = {"i"}}, "two sets"},
+      {{.rule = "i -> ", .need_replication = {"i"}, .reduction = {{"i", PartialOp::kSum}}},
+       "two sets"},
+      {{.rule = "i -> i", .reduction = {{"i", PartialOp::kSum}}}, "stands in a result"},
+      {{.rule = "i -> i", .blocked = {"k"}}, "does not use"},
+      {{.rule = "i -> i", .blocked = {"i", "i"}}, "twice"},
+      {{.rule = "i -> i", .pad = {{"k", 0}}}, "does not use"},
+      {{.rule = "i -> i", .pad = {{"i", 0}, {"i", 0}}}, "twice"},
+  };
+  for (const auto& [text, message] : cases) {
+    const absl::Status s = ParseRule(text).status();
+    EXPECT_EQ(DiagnosticCode(s), "E110") << text.rule << ": " << s;
+    EXPECT_THAT(std::string(s.message()), HasSubstr(message)) << text.rule;
+  }
+  EXPECT_EQ(ParseRule({.rule = "i (j -> i"}).status().message(),
+            "E110 a bracket of the rule is not closed at column 3: expected ')'. Fix: close the "
+            "compound dimension with ')'\n"
+            "  i (j -> i\n"
+            "    ^");
+}
+
+TEST_F(RuleTest, ShapesThatDoNotFitAreE111) {
+  const std::string matmul = "i k, k j -> i j";
+  auto code = [&](const RuleText& text, const std::vector<std::vector<int64_t>>& operands,
+                  const std::vector<std::vector<int64_t>>& results) {
+    const absl::Status s = Make(text, operands, results).status();
+    EXPECT_GT(s.message().size(), 30) << s;
+    return std::string(DiagnosticCode(s));
+  };
+  EXPECT_EQ(code({.rule = matmul}, {{8, 4}}, {{8, 2}}), "E111");
+  EXPECT_EQ(code({.rule = matmul}, {{8, 4}, {4, 2}}, {{8, 2}, {1}}), "E111");
+  EXPECT_EQ(code({.rule = matmul}, {{8, 4}, {4}}, {{8, 2}}), "E111");
+  EXPECT_EQ(code({.rule = matmul}, {{8, 4}, {5, 2}}, {{8, 2}}), "E111");
+  EXPECT_EQ(code({.rule = "... i j -> i"}, {{8}}, {{8}}), "E111");
+  EXPECT_EQ(code({.rule = "... i, ... i -> i"}, {{8, 2}, {2}}, {{2}}), "E111");
+  EXPECT_EQ(code({.rule = "(i j) -> i", .sizes = {{"j", 3}}}, {{8}}, {{4}}), "E111");
+}
+
+TEST_F(RuleTest, BatchDimsAreIndependentAndTheRestIsReplicated) {
+  auto rule = BatchRule(2, Shapes({{16, 4, 8}, {16}, {}}), Shapes({{16, 4}}));
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  EXPECT_EQ(rule->ToString(), "b0 b1 d0, b0, -> b0 b1 need_replication={d0}");
+  EXPECT_EQ(BatchRule(0, Shapes({{4}}), Shapes({{4}}))->ToString(),
+            "d0 -> d1 need_replication={d0, d1}");
+  EXPECT_EQ(DiagnosticCode(BatchRule(1, Shapes({{4}}), Shapes({{5}})).status()), "E111");
+  EXPECT_EQ(DiagnosticCode(BatchRule(-1, {}, {}).status()), "E110");
+}
+
+TEST_F(RuleTest, SdyTextReadsBack) {
+  const char* texts[] = {
+      "#sdy.op_sharding_rule<([i, j, kl, m], [i, n, k, m])->([i, j, kl, m]) {i=16, j=40, k=8, "
+      "l=4, m=128, n=40} need_replication={j, l, m, n}, custom>",
+      "#sdy.op_sharding_rule<([i, j], [k])->([i]) {i=2, j=4, k=1} reduction={j} permutation={i} "
+      "blocked_propagation={k}>",
+      "#sdy.op_sharding_rule<([], [])->([])>",
+  };
+  const std::vector<std::vector<int64_t>> operands[] = {
+      {{16, 40, 32, 128}, {16, 40, 8, 128}}, {{2, 4}, {1}}, {{}, {}}};
+  const std::vector<std::vector<int64_t>> results[] = {{{16, 40, 32, 128}}, {{2}}, {{}}};
+  for (int i = 0; i < 3; ++i) {
+    auto rule = ParseSdyRule(texts[i], Shapes(operands[i]), Shapes(results[i]));
+    ASSERT_TRUE(rule.ok()) << rule.status();
+    EXPECT_EQ(rule->ToSdyText(), texts[i]);
+  }
+}
+
+TEST_F(RuleTest, MoreThanEighteenFactorsGetNumberedLetters) {
+  std::string rule_text;
+  std::vector<int64_t> dims;
+  for (int i = 0; i < 20; ++i) {
+    rule_text += " f" + std::to_string(i);
+    dims.push_back(i + 2);
+  }
+  auto rule = Make({.rule = rule_text + " ->" + rule_text}, {dims}, {dims});
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  EXPECT_THAT(rule->ToSdyText(), HasSubstr("y, z, z_1, z_2])->([i, j"));
+  auto again = ParseSdyRule(rule->ToSdyText(), Shapes({dims}), Shapes({dims}));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->ToSdyText(), rule->ToSdyText());
+}
+
+TEST_F(RuleTest, ASdyFactorMayHaveAnotherExtentInOneTensor) {
+  auto rule = ParseSdyRule("#sdy.op_sharding_rule<([i], [i])->([i]) {i=8}>", Shapes({{3}, {5}}),
+                           Shapes({{8}}));
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  EXPECT_EQ(rule->Extent(0, 0), 3);
+  EXPECT_EQ(rule->Extent(1, 0), 5);
+  EXPECT_EQ(rule->Extent(2, 0), 8);
+}
+
+TEST_F(RuleTest, BadSdyRulesAreErrors) {
+  const auto a = Shapes({{4}});
+  for (const char* text : {
+           "", "#sdy.op_sharding_rule<([i])>", "#sdy.op_sharding_rule<([a])->([i]) {i=4}>",
+           "#sdy.op_sharding_rule<([i])->([i])>", "#sdy.op_sharding_rule<([i])->([i]) {i=4, j=2}>",
+           "#sdy.op_sharding_rule<([i])->([i]) {i=4} reduction={j}>",
+           "#sdy.op_sharding_rule<([i])->([i]) {i=4} reduction={i} permutation={i}>",
+           "#sdy.op_sharding_rule<([i])->([i]) {i=4}, nonsense>",
+           "#sdy.op_sharding_rule<([i])->([i]) {i=4}> x"}) {
+    EXPECT_EQ(DiagnosticCode(ParseSdyRule(text, a, a).status()), "E110") << text;
+  }
+  for (const char* text : {"#sdy.op_sharding_rule<([i], [i])->([i]) {i=4}>",
+                           "#sdy.op_sharding_rule<([i, j])->([i]) {i=4, j=2}>",
+                           "#sdy.op_sharding_rule<([ij])->([i]) {i=4, j=2}>"}) {
+    EXPECT_EQ(DiagnosticCode(ParseSdyRule(text, a, a).status()), "E111") << text;
+  }
+}
+
+TEST_F(RuleTest, EveryRuleOfTheCorpusReadsBack) {
+  const auto texts = CorpusTexts("xla.sdy.sharding_rule=");
+  if (texts.empty()) GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
+  for (const std::string& text : texts) {
+    // Shapes from the text itself: the sizes behind the mappings.
+    std::vector<std::vector<int64_t>> sides[2];
+    const size_t arrow = text.find("->");
+    for (size_t at = text.find('['); at != std::string::npos; at = text.find('[', at + 1)) {
+      std::vector<int64_t>& dims = sides[at > arrow].emplace_back();
+      int64_t size = 1;
+      for (size_t i = at + 1;; ++i) {
+        if (text[i] >= 'i' && text[i] <= 'z') {
+          const size_t found = text.find(std::string(1, text[i]) + "=", text.find(") {"));
+          size *= std::stoll(text.substr(found + 2));
+        } else if (text[i] == ',' || text[i] == ']') {
+          if (text[i - 1] != '[') dims.push_back(size);
+          size = 1;
+          if (text[i] == ']') break;
+        }
+      }
+    }
+    auto rule = ParseSdyRule(text, Shapes(sides[0]), Shapes(sides[1]));
+    ASSERT_TRUE(rule.ok()) << rule.status();
+    EXPECT_EQ(rule->ToSdyText(), text);
+  }
+}
+
+}  // namespace
+}  // namespace shardcall
