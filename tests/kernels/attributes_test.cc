@@ -36,7 +36,8 @@ TEST(Attributes, ReadsEveryKindThatJaxWrites) {
       R"(i64 = -1099511627776 : i64, i8 = -3 : i8, inf = 0x7F800000 : f32, )"
       R"(ints = dense<[1, 2, 3]> : tensor<3xi64>, matrix = dense<[[1, 2], [3, 4]]> : )"
       R"(tensor<2x2xi32>, nested = {a = 1 : i64, b = "two", c = false}, )"
-      R"(text = "quote \22 back\\slash, {brace}", u64 = 4611686018427387904 : ui64, u8 = 200 : ui8})");
+      R"(text = "quote \22 back\\slash, {brace}", )"
+      R"(u64 = 4611686018427387904 : ui64, u8 = 200 : ui8})");
   EXPECT_EQ(map.entries().size(), 15);
   EXPECT_EQ(*map.GetString("empty", "x"), "");
   EXPECT_EQ(*map.GetFloat("f32", 0), 0.1f);
@@ -115,7 +116,8 @@ TEST(Attributes, ADenseArrayHasItsTypeFirst) {
 
 TEST(Attributes, RawBytesAreLittleEndianElements) {
   const AttributeMapView map = Parsed(
-      R"({a = dense<"0x01000000FEFFFFFF"> : tensor<2xi32>, b = dense<"0x0000803F"> : tensor<3xf32>, )"
+      R"({a = dense<"0x01000000FEFFFFFF"> : tensor<2xi32>, )"
+      R"(b = dense<"0x0000803F"> : tensor<3xf32>, )"
       R"(c = dense<"0x803F"> : tensor<1xbf16>, d = dense<"0xFF"> : tensor<1xui8>})");
   EXPECT_THAT(Array(map, "a").ints, ElementsAre(1, -2));
   EXPECT_THAT(Array(map, "b").floats, ElementsAre(1, 1, 1));
