@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The groups of a collective, as the text has them, and the one a device is in.
+// With one replica, ids that name replicas are 0 and all others are partitions.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_DEVICE_GROUPS_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_DEVICE_GROUPS_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "partitioner/ir/attributes.h"
+#include "partitioner/runtime/lower_op.h"
+#include "partitioner/runtime/step_run.h"
+
+namespace shardcall {
+
+class DeviceGroups {
+ public:
+  // E310 for forms that name mesh axes.
+  static absl::Status Make(const LowerContext& context, const CollectiveAttrs& attrs,
+                           DeviceGroups* out);
+
+  // The ranks of this device's group in order; `found` is false if it is in
+  // none. E312 if the groups name devices that the run lacks.
+  absl::Status Find(const StepRun& run, std::vector<int>* group, bool* found) const;
+
+ private:
+  enum class Scope : uint8_t {
+    kAlone,          // groups of replicas: this device only
+    kAllPartitions,  // groups of replicas, each over all partitions
+    kListed,         // groups of partitions
+  };
+  Scope scope_ = Scope::kListed;
+  ReplicaGroups::Form form_ = ReplicaGroups::Form::kAll;
+  std::vector<std::vector<int64_t>> lists_;
+  int64_t num_groups_ = 0, group_size_ = 0;
+  std::vector<int64_t> reshape_, perm_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_DEVICE_GROUPS_H_

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/runtime/executor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "collectives/in_process.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+
+void StepRun::Set(int r, Tensor t) {
+  const LeafShape& shape = step_.shapes[r];
+  if (t.dims() != shape.dims || t.type() != shape.type) {
+    t = std::move(t).As(shape.type, shape.dims);
+  }
+  slots_[step_.results[r]] = std::move(t);
+}
+
+Tensor StepRun::ReuseOrNew(int r, absl::Span<const int> candidates) {
+  const LeafShape& shape = step_.shapes[r];
+  for (int i : candidates) {
+    const OperandRef& ref = step_.operands[i];
+    const Tensor& t = slots_[ref.slot];
+    if (ref.last && t.unique() && t.element_bytes() == ElementTypeBytes(shape.type) &&
+        t.num_elements() == shape.num_elements()) {
+      return std::move(slots_[ref.slot]).As(shape.type, shape.dims);
+    }
+  }
+  return NewResult(r);
+}
+
+absl::StatusOr<std::vector<Tensor>> StepRun::Call(int computation,
+                                                  std::vector<Tensor> arguments) {
+  return RunComputation(program_, device_, computation, std::move(arguments));
+}
+
+absl::Status StepRun::Error(absl::string_view code, absl::string_view message,
+                            absl::StatusCode status) const {
+  return ToStatus({.code = std::string(code),
+                   .message = absl::StrCat(OpcodeText(step_.opcode), ": ", message),
+                   .where = absl::StrCat("%", step_.name)},
+                  status);
+}
+
+absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
+                                                   const DeviceContext& device, int index,
+                                                   std::vector<Tensor> arguments) {
+  const ProgramComputation& comp = program.computations[index];
+  SHARDCALL_CHECK(arguments.size() == comp.parameters.size());
+  std::vector<Tensor> slots(comp.num_slots);
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    if (comp.parameters[k] >= 0) slots[comp.parameters[k]] = std::move(arguments[k]);
+  }
+  arguments.clear();  // what is not read is freed now
+  for (const auto& [slot, value] : comp.constants) slots[slot] = value;
+  for (const Step& step : comp.steps) {
+    StepRun run(program, device, step, slots);
+    SHARDCALL_RETURN_IF_ERROR(step.fn(run));
+    for (const OperandRef& ref : step.operands) {
+      if (ref.last) slots[ref.slot] = Tensor();
+    }
+    for (int32_t slot : step.unread) slots[slot] = Tensor();
+  }
+  std::vector<Tensor> results;
+  results.reserve(comp.root.size());
+  for (const OperandRef& ref : comp.root) {
+    results.push_back(ref.last ? std::move(slots[ref.slot]) : slots[ref.slot]);
+  }
+  return results;
+}
+
+namespace {
+
+absl::Status CheckArguments(const DeviceProgram& program, absl::Span<const Tensor> arguments,
+                            const DeviceContext& device) {
+  if (arguments.size() != program.parameters.size()) {
+    return ToStatus({.code = "E313",
+                     .message = "wrong number of arguments",
+                     .where = program.name,
+                     .expected = absl::StrCat(program.parameters.size()),
+                     .found = absl::StrCat(arguments.size())});
+  }
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    const LeafShape& shape = program.parameters[k];
+    if (arguments[k].type() != shape.type || arguments[k].dims() != shape.dims) {
+      return ToStatus({.code = "E313",
+                       .message = absl::StrCat("argument ", k, " does not fit its parameter"),
+                       .where = program.name,
+                       .expected = TypeAndDims(shape.type, shape.dims),
+                       .found = TypeAndDims(arguments[k])});
+    }
+  }
+  for (const auto& [target, instruction] : program.targets) {
+    if (device.handlers == nullptr) {
+      return ToStatus({.code = "E140",
+                       .message = absl::StrCat("no handlers are registered, but \"", target,
+                                               "\" is called"),
+                       .where = absl::StrCat("%", instruction),
+                       .fix = "Pass a registry, or a plugin, that has the target"},
+                      absl::StatusCode::kNotFound);
+    }
+    absl::Status found = device.handlers->Find(target, "Host").status();
+    if (!found.ok()) return found;
+  }
+  return absl::OkStatus();
+}
+
+// Records the first error of a run, and stops the others.
+class FirstError {
+ public:
+  void Report(const absl::Status& status, absl::Span<const std::unique_ptr<Communicator>> comms) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!status_.ok()) return;
+    status_ = status;
+    cancelled_ = true;
+    if (!comms.empty()) comms[0]->Abort(status);
+  }
+  const std::atomic<bool>* cancelled() const { return &cancelled_; }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  std::mutex mutex_;
+  absl::Status status_;
+  std::atomic<bool> cancelled_{false};
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
+                                            absl::Span<const Tensor> arguments,
+                                            const DeviceContext& device) {
+  return Execute(program, std::vector<Tensor>(arguments.begin(), arguments.end()), device);
+}
+
+absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
+                                            std::vector<Tensor>&& arguments,
+                                            const DeviceContext& device) {
+  SHARDCALL_RETURN_IF_ERROR(CheckArguments(program, arguments, device));
+  try {
+    return RunComputation(program, device, program.entry, std::move(arguments));
+  } catch (const std::bad_alloc&) {
+    return ToStatus({.code = "E314",
+                     .message = "out of memory",
+                     .where = program.name,
+                     .fix = "Run a smaller program, or over more devices"},
+                    absl::StatusCode::kResourceExhausted);
+  }
+}
+
+absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
+    const DeviceProgram& program, std::vector<std::vector<Tensor>> arguments, int num_devices,
+    const HandlerRegistry* handlers, absl::Duration deadline) {
+  if (num_devices < 1 || (arguments.size() != 1 && arguments.size() != num_devices)) {
+    return ToStatus({.code = "E313",
+                     .message = "arguments are needed for every device, or one list for all",
+                     .where = program.name,
+                     .expected = absl::StrCat(num_devices),
+                     .found = absl::StrCat(arguments.size())});
+  }
+  InProcessWorld world(num_devices, deadline);
+  std::vector<std::unique_ptr<Communicator>> comms;
+  for (int d = 0; d < num_devices; ++d) comms.push_back(world.Rank(d));
+  std::vector<std::vector<Tensor>> results(num_devices);
+  FirstError error;
+  auto run = [&](int d) {
+    DeviceContext device{d, num_devices, comms[d].get(), handlers, error.cancelled()};
+    std::vector<Tensor> mine = arguments.size() == 1 ? arguments[0] : std::move(arguments[d]);
+    absl::StatusOr<std::vector<Tensor>> result = Execute(program, std::move(mine), device);
+    if (result.ok()) {
+      results[d] = *std::move(result);
+    } else {
+      error.Report(result.status(), comms);
+    }
+  };
+  std::vector<std::thread> threads;
+  try {
+    for (int d = 1; d < num_devices; ++d) threads.emplace_back(run, d);
+    run(0);
+  } catch (const std::system_error& e) {
+    error.Report(ToStatus({.code = "E315",
+                           .message = absl::StrCat("cannot start a thread for every device: ",
+                                                   e.what()),
+                           .where = program.name},
+                          absl::StatusCode::kUnavailable),
+                 comms);
+  }
+  for (std::thread& t : threads) t.join();
+  if (!error.status().ok()) return error.status();
+  return results;
+}
+
+}  // namespace shardcall

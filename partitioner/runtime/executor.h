@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a DeviceProgram: on the calling thread as one device, or on N threads
+// that meet in an in-process world's collectives. The executor dispatches; it
+// decides nothing.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_EXECUTOR_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_EXECUTOR_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "partitioner/runtime/program.h"
+#include "partitioner/runtime/step_run.h"
+#include "partitioner/runtime/tensor.h"
+
+namespace shardcall {
+
+// Arguments and results by flat leaf. Errors: E313 arguments that do not fit
+// the program's parameters, E140 a target without a handler, E314 out of
+// memory; then whatever a step reports.
+absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
+                                            absl::Span<const Tensor> arguments,
+                                            const DeviceContext& device);
+// Takes the arguments over, so that their buffers can be reused.
+absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
+                                            std::vector<Tensor>&& arguments,
+                                            const DeviceContext& device);
+
+// Runs all devices, one thread each. arguments[d] are device d's (or one list
+// for all). A device that fails aborts the others; the error returned is the
+// first that no abort caused. No collective waits longer than `deadline`.
+absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
+    const DeviceProgram& program, std::vector<std::vector<Tensor>> arguments, int num_devices,
+    const HandlerRegistry* handlers, absl::Duration deadline);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTOR_H_

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lane kernels of bitwise operations and of choosing: logic, shifts (past the
+// width: zero, or the sign), bit counts, select.
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "partitioner/runtime/lane_kernel.h"
+
+namespace shardcall {
+namespace {
+
+struct And {
+  template <typename T>
+  static T Do(T a, T b) { return a & b; }
+};
+struct Or {
+  template <typename T>
+  static T Do(T a, T b) { return a | b; }
+};
+struct Xor {
+  template <typename T>
+  static T Do(T a, T b) { return a ^ b; }
+};
+struct ShiftLeft {
+  template <typename T>
+  static T Do(T a, T b) { return b >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << b); }
+};
+struct ShiftRightLogical {
+  template <typename T>
+  static T Do(T a, T b) { return b >= 8 * sizeof(T) ? T{0} : static_cast<T>(a >> b); }
+};
+struct ShiftRightArithmetic {
+  template <typename T>
+  static T Do(T a, T b) {
+    const T past = 8 * sizeof(T) - 1;
+    return static_cast<T>(static_cast<std::make_signed_t<T>>(a) >> (b > past ? past : b));
+  }
+};
+
+struct Not {
+  template <typename T>
+  static T Do(T a) { return static_cast<T>(~a); }
+};
+struct NotPred {
+  template <typename T>
+  static T Do(T a) { return a == 0; }
+};
+struct PopCount {
+  template <typename T>
+  static T Do(T a) { return static_cast<T>(std::popcount(a)); }
+};
+struct CountLeadingZeros {
+  template <typename T>
+  static T Do(T a) { return static_cast<T>(std::countl_zero(a)); }
+};
+
+template <typename Op, typename T>
+void Unary(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const T* a = static_cast<const T*>(in[0]);
+  T* o = static_cast<T*>(out);
+  for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i]);
+}
+template <typename Op, typename T>
+void Binary(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  T* o = static_cast<T*>(out);
+  for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i], b[i]);
+}
+
+template <typename T>
+void Select(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const uint8_t* p = static_cast<const uint8_t*>(in[0]);
+  const T* a = static_cast<const T*>(in[1]);
+  const T* b = static_cast<const T*>(in[2]);
+  T* o = static_cast<T*>(out);
+  for (int64_t i = 0; i < n; ++i) o[i] = p[i] != 0 ? a[i] : b[i];
+}
+
+struct Word128 {
+  uint64_t low, high;
+};
+
+}  // namespace
+
+#define SHARDCALL_BY_WIDTH(Form, Op)     \
+  switch (ElementTypeBytes(type)) {      \
+    case 1: return Form<Op, uint8_t>;    \
+    case 2: return Form<Op, uint16_t>;   \
+    case 4: return Form<Op, uint32_t>;   \
+    case 8: return Form<Op, uint64_t>;   \
+    default: return nullptr;             \
+  }
+
+LaneFn FindBitwiseFn(Opcode opcode, ElementType type) {
+  if (!IsInteger(type) && type != ElementType::kPred) return nullptr;
+  switch (opcode) {
+    case Opcode::kAnd: SHARDCALL_BY_WIDTH(Binary, And)
+    case Opcode::kOr: SHARDCALL_BY_WIDTH(Binary, Or)
+    case Opcode::kXor: SHARDCALL_BY_WIDTH(Binary, Xor)
+    case Opcode::kNot:
+      if (type == ElementType::kPred) return Unary<NotPred, uint8_t>;
+      SHARDCALL_BY_WIDTH(Unary, Not)
+    default: break;
+  }
+  if (type == ElementType::kPred) return nullptr;
+  switch (opcode) {
+    case Opcode::kShiftLeft: SHARDCALL_BY_WIDTH(Binary, ShiftLeft)
+    case Opcode::kShiftRightLogical: SHARDCALL_BY_WIDTH(Binary, ShiftRightLogical)
+    case Opcode::kShiftRightArithmetic: SHARDCALL_BY_WIDTH(Binary, ShiftRightArithmetic)
+    case Opcode::kPopcnt: SHARDCALL_BY_WIDTH(Unary, PopCount)
+    case Opcode::kCountLeadingZeros: SHARDCALL_BY_WIDTH(Unary, CountLeadingZeros)
+    default: return nullptr;
+  }
+}
+
+LaneFn FindSelectFn(int element_bytes) {
+  switch (element_bytes) {
+    case 1: return Select<uint8_t>;
+    case 2: return Select<uint16_t>;
+    case 4: return Select<uint32_t>;
+    case 8: return Select<uint64_t>;
+    case 16: return Select<Word128>;
+    default: return nullptr;
+  }
+}
+
+}  // namespace shardcall

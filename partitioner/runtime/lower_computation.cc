@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/runtime/lower_computation.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/runtime/lower_table.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+constexpr int64_t kMaxElements = int64_t{1} << 44;
+
+class ComputationLowering {
+ public:
+  ComputationLowering(const Module& module, const LowerOptions& options,
+                      const Computation& comp, const std::vector<bool>& effects,
+                      std::vector<uint32_t>* position, DeviceProgram* program,
+                      ProgramComputation* out)
+      : m_(module), options_(options), comp_(comp), effects_(effects), program_(program),
+        out_(out), slots_(comp.instructions.size()), position_(*position) {}
+
+  absl::Status Run();
+
+ private:
+  using Slots = absl::InlinedVector<int32_t, 2>;
+
+  Slots& slots(InstrId id) { return slots_[position_[id.value]]; }
+  Slots OperandSlots(const Instruction& i) {
+    Slots all;
+    for (InstrId operand : m_.operands(i)) {
+      const Slots& s = slots(operand);
+      all.insert(all.end(), s.begin(), s.end());
+    }
+    return all;
+  }
+  int32_t NewSlot() { return out_->num_slots++; }
+  int32_t ConstantSlot(Tensor value) {
+    const int32_t slot = NewSlot();
+    out_->constants.emplace_back(slot, std::move(value));
+    return slot;
+  }
+  // The slots of instructions that only name what exists; false for others.
+  absl::StatusOr<bool> Alias(const LowerContext& context, Slots* result);
+  absl::Status Constant(const LowerContext& context, const Literal& literal, Slots* result);
+  // A step for leaves [first, first + count) of the instruction's shape.
+  absl::Status Emit(const LowerContext& context, int first, int count, Slots* result);
+  absl::Status EmitStart(const LowerContext& context, Slots* result);
+  bool RunsForEffect(const Instruction& i) const;
+  void MarkLive();
+  void FindLastUses();
+
+  const Module& m_;
+  const LowerOptions& options_;
+  const Computation& comp_;
+  const std::vector<bool>& effects_;
+  DeviceProgram* program_;
+  ProgramComputation* out_;
+  std::vector<Slots> slots_;   // by position in the computation
+  std::vector<uint32_t>& position_; // by id
+  std::vector<bool> live_;          // by position
+};
+
+bool ComputationLowering::RunsForEffect(const Instruction& i) const {
+  if (HasSideEffect(i)) return true;
+  if (!HasTrait(i.opcode, kCallsComputation)) return false;
+  for (CompId callee : CalledComputations(m_, i)) {
+    if (callee.valid() && effects_[callee.value]) return true;
+  }
+  return false;
+}
+
+void ComputationLowering::MarkLive() {
+  live_.assign(comp_.instructions.size(), false);
+  live_[position_[comp_.root.value]] = true;
+  for (size_t k = comp_.instructions.size(); k-- > 0;) {
+    const Instruction& i = m_.instr(comp_.instructions[k]);
+    if (!live_[k] && !RunsForEffect(i)) continue;
+    live_[k] = true;
+    for (InstrId operand : m_.operands(i)) live_[position_[operand.value]] = true;
+  }
+}
+
+absl::Status ComputationLowering::Constant(const LowerContext& context, const Literal& literal,
+                                           Slots* result) {
+  // Nested literals by an explicit stack: nesting is the input's.
+  std::vector<const Literal*> stack = {&literal};
+  while (!stack.empty()) {
+    const Literal* l = stack.back();
+    stack.pop_back();
+    if (l->elided) {
+      return context.Error("E311", "the constant's value is elided in the text, `{...}`",
+                           "Dump with --xla_dump_large_constants");
+    }
+    if (l->shape->IsTuple()) {
+      for (size_t k = l->elements.size(); k-- > 0;) stack.push_back(l->elements[k]);
+      continue;
+    }
+    const LeafShape shape = MakeLeafShape(*l->shape);
+    if (!IsArrayType(shape.type)) {
+      result->push_back(ConstantSlot(Tensor::Token()));
+      continue;
+    }
+    if (static_cast<int64_t>(l->data.size()) !=
+        shape.num_elements() * ElementTypeBytes(shape.type)) {
+      return context.Error("E311", "the constant's data does not fill its shape");
+    }
+    Tensor value = Tensor::FromBytes(shape.type, shape.dims, l->data.data());
+    NormalizeElements(shape.type, value.MutableData(), value.num_elements());
+    result->push_back(ConstantSlot(std::move(value)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ComputationLowering::Alias(const LowerContext& context, Slots* result) {
+  const Instruction& i = context.instr;
+  switch (i.opcode) {
+    case Opcode::kTuple: *result = OperandSlots(i); return true;
+    case Opcode::kGetTupleElement: {
+      const Shape& tuple = *context.operand_shape(0);
+      const int64_t index = i.as<TupleIndexAttrs>().index;
+      if (!tuple.IsTuple() || index < 0 || index >= static_cast<int64_t>(tuple.tuple().size())) {
+        return context.Error("E311", "the tuple has no such element");
+      }
+      int first = 0;
+      for (int64_t k = 0; k < index; ++k) first += tuple.tuple()[k]->num_leaves();
+      const Slots& s = slots(m_.operands(i)[0]);
+      result->assign(s.begin() + first, s.begin() + first + i.shape->num_leaves());
+      return true;
+    }
+    case Opcode::kCopy:
+    case Opcode::kOptBarrier:
+    case Opcode::kDomain:
+    case Opcode::kAddDependency:
+    case Opcode::kAsyncUpdate: *result = slots(m_.operands(i)[0]); return true;
+    case Opcode::kAllReduceDone: *result = slots(m_.operands(i)[0]); return true;
+    case Opcode::kCopyStart:  // (to, from, context)
+      *result = slots(m_.operands(i)[0]);
+      result->push_back((*result)[0]);
+      result->push_back(ConstantSlot(Tensor::IntScalar(ElementType::kU32, 0)));
+      return true;
+    case Opcode::kCopyDone: *result = {slots(m_.operands(i)[0])[0]}; return true;
+    case Opcode::kAllGatherDone:
+    case Opcode::kCollectivePermuteDone:
+    case Opcode::kAsyncDone: {  // element 1 of ((operands), results, extras..)
+      const Shape& start = *context.operand_shape(0);
+      if (!start.IsTuple() || start.tuple().size() < 2) return false;
+      const Slots& s = slots(m_.operands(i)[0]);
+      const int first = start.tuple()[0]->num_leaves();
+      result->assign(s.begin() + first, s.begin() + first + start.tuple()[1]->num_leaves());
+      return true;
+    }
+    case Opcode::kConstant:
+      SHARDCALL_RETURN_IF_ERROR(Constant(context, *i.as<ConstantAttrs>().literal, result));
+      return true;
+    case Opcode::kAfterAll: *result = {ConstantSlot(Tensor::Token())}; return true;
+    case Opcode::kCustomCall: {
+      const absl::string_view target = i.as<CustomCallAttrs>().target;
+      if (target == "xla.sdy.ShardingGroup") {  // no result
+        result->clear();
+        return true;
+      }
+      if (IsAnnotationTarget(target) && i.operand_count == 1) {
+        *result = slots(m_.operands(i)[0]);
+        return true;
+      }
+      return false;
+    }
+    default: return false;
+  }
+}
+
+absl::Status ComputationLowering::Emit(const LowerContext& context, int first, int count,
+                                       Slots* result) {
+  Step step;
+  step.opcode = context.instr.opcode;
+  step.name = context.instr.name.empty()
+                  ? absl::StrCat(OpcodeText(step.opcode), ".id", context.id.value)
+                  : std::string(context.instr.name);
+  for (int32_t slot : OperandSlots(context.instr)) step.operands.push_back({slot, false});
+  for (int k = first; k < first + count; ++k) {
+    step.shapes.push_back(MakeLeafShape(*context.instr.shape->leaf(k)));
+    int64_t elements = 1;
+    for (int64_t d : step.shapes.back().dims) {
+      if (d < 0 || (d > 0 && elements > kMaxElements / d)) {
+        return context.Error("E311", "the result is too large to be held");
+      }
+      elements *= d;
+    }
+    step.results.push_back(NewSlot());
+    result->push_back(step.results.back());
+  }
+  SHARDCALL_RETURN_IF_ERROR(LowerByOpcode(context, &step));
+  if (context.instr.opcode == Opcode::kCustomCall &&
+      !IsManualBoundaryTarget(context.instr.as<CustomCallAttrs>().target)) {
+    program_->targets.emplace_back(std::string(context.instr.as<CustomCallAttrs>().target),
+                                   step.name);
+  }
+  out_->steps.push_back(std::move(step));
+  return absl::OkStatus();
+}
+
+absl::Status ComputationLowering::EmitStart(const LowerContext& context, Slots* result) {
+  const Shape& shape = *context.instr.shape;
+  if (context.instr.opcode == Opcode::kAllReduceStart) {
+    return Emit(context, 0, shape.num_leaves(), result);
+  }
+  if (!shape.IsTuple() || shape.tuple().size() < 2) {
+    return context.Error("E311", "an asynchronous start must have a tuple of operands and results");
+  }
+  const int first = shape.tuple()[0]->num_leaves();
+  const int count = shape.tuple()[1]->num_leaves();
+  Slots operands = OperandSlots(context.instr);
+  if (static_cast<int>(operands.size()) != first) {
+    return context.Unimplemented("this form of asynchronous start");
+  }
+  Slots made;
+  SHARDCALL_RETURN_IF_ERROR(Emit(context, first, count, &made));
+  *result = operands;
+  result->insert(result->end(), made.begin(), made.end());
+  for (int k = first + count; k < shape.num_leaves(); ++k) {  // contexts nobody reads
+    const LeafShape leaf = MakeLeafShape(*shape.leaf(k));
+    result->push_back(ConstantSlot(Tensor::Zeros(leaf.type, leaf.dims)));
+  }
+  return absl::OkStatus();
+}
+
+void ComputationLowering::FindLastUses() {
+  std::vector<bool> seen(out_->num_slots);
+  auto last = [&](OperandRef& ref) {
+    ref.last = !seen[ref.slot];
+    seen[ref.slot] = true;
+  };
+  for (size_t k = out_->root.size(); k-- > 0;) last(out_->root[k]);
+  for (size_t s = out_->steps.size(); s-- > 0;) {
+    Step& step = out_->steps[s];
+    for (int32_t slot : step.results) {
+      if (!seen[slot]) step.unread.push_back(slot);
+    }
+    for (size_t k = step.operands.size(); k-- > 0;) last(step.operands[k]);
+  }
+  for (int32_t& slot : out_->parameters) {
+    if (!seen[slot]) slot = -1;
+  }
+}
+
+absl::Status ComputationLowering::Run() {
+  out_->name = std::string(comp_.name);
+  if (comp_.instructions.empty() || !comp_.root.valid()) {
+    return ToStatus({.code = "E311",
+                     .message = "a computation has no root",
+                     .where = std::string(comp_.name)});
+  }
+  for (size_t k = 0; k < comp_.instructions.size(); ++k) {
+    position_[comp_.instructions[k].value] = static_cast<uint32_t>(k);
+  }
+  MarkLive();
+  for (InstrId id : comp_.parameters) {
+    for (int k = 0; k < m_.instr(id).shape->num_leaves(); ++k) {
+      slots(id).push_back(NewSlot());
+      out_->parameters.push_back(slots(id).back());
+    }
+  }
+  for (size_t k = 0; k < comp_.instructions.size(); ++k) {
+    const InstrId id = comp_.instructions[k];
+    const Instruction& i = m_.instr(id);
+    if (!live_[k] || i.opcode == Opcode::kParameter) continue;
+    const LowerContext context(m_, options_, id);
+    Slots result;
+    SHARDCALL_ASSIGN_OR_RETURN(const bool aliased, Alias(context, &result));
+    if (!aliased) {
+      const bool starts = i.opcode == Opcode::kAsyncStart || i.opcode == Opcode::kAllGatherStart ||
+                          i.opcode == Opcode::kAllReduceStart ||
+                          i.opcode == Opcode::kCollectivePermuteStart;
+      SHARDCALL_RETURN_IF_ERROR(starts ? EmitStart(context, &result)
+                                       : Emit(context, 0, i.shape->num_leaves(), &result));
+    }
+    slots(id) = std::move(result);
+  }
+  for (int32_t slot : slots(comp_.root)) out_->root.push_back({slot, false});
+  FindLastUses();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool HasSideEffect(const Instruction& instr) {
+  if (instr.opcode != Opcode::kCustomCall) return HasTrait(instr.opcode, kSideEffect);
+  const auto& attrs = instr.as<CustomCallAttrs>();
+  return attrs.has_side_effect && !IsAnnotationTarget(attrs.target) &&
+         !IsManualBoundaryTarget(attrs.target);
+}
+
+absl::Status LowerComputation(const Module& module, const LowerOptions& options, CompId comp,
+                              const std::vector<bool>& effects, std::vector<uint32_t>* position,
+                              DeviceProgram* program, ProgramComputation* out) {
+  return ComputationLowering(module, options, module.comp(comp), effects, position, program, out)
+      .Run();
+}
+
+}  // namespace shardcall

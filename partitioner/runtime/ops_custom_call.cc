@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Custom calls through the HandlerRegistry: operands are handed over in the
+// layouts that the call states, and results are read in theirs.
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/numbers.h"
+#include "partitioner/runtime/lower_op.h"
+#include "partitioner/runtime/step_run.h"
+#include "partitioner/runtime/strided.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+struct CustomCallData : OpData {
+  std::string target, backend_config;
+  AttributeMapView attributes;
+  std::vector<Dims> operand_order, result_order;  // major to minor; empty: descending
+  std::vector<int> alias;  // by result: the operand whose buffer it takes over, or -1
+};
+
+Dims MajorToMinor(const LeafShape& shape) {
+  if (shape.HasDescendingLayout()) return {};
+  return Dims(shape.minor_to_major.rbegin(), shape.minor_to_major.rend());
+}
+
+Dims Inverse(const Dims& perm) {
+  Dims inverse(perm.size());
+  for (size_t k = 0; k < perm.size(); ++k) inverse[perm[k]] = static_cast<int64_t>(k);
+  return inverse;
+}
+
+BufferView View(const Tensor& t, const Dims& dims, void* data) {
+  return {t.type(), std::vector<int64_t>(dims.begin(), dims.end()), data};
+}
+
+absl::Status RunCustomCall(StepRun& run) {
+  const auto& data = run.data<CustomCallData>();
+  if (run.device().handlers == nullptr) {
+    return run.Error("E140", absl::StrCat("no handlers are registered, but \"", data.target,
+                                          "\" is called"), absl::StatusCode::kNotFound);
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* entry,
+                             run.device().handlers->Find(data.target, "Host"));
+  std::vector<Tensor> in, out;
+  std::vector<BufferView> operands, results;
+  std::vector<Dims> in_dims;
+  for (int k = 0; k < run.num_inputs(); ++k) {
+    in_dims.push_back(run.in(k).dims());
+    in.push_back(run.Take(k));
+    if (!data.operand_order[k].empty()) in[k] = Transpose(in[k], data.operand_order[k]);
+  }
+  for (int r = 0; r < run.num_results(); ++r) {
+    const LeafShape& shape = run.shape(r);
+    if (data.alias[r] >= 0) {
+      Tensor& source = in[data.alias[r]];
+      source.MutableData();  // now its only owner, or a copy
+      out.push_back(std::move(source));
+      source = Tensor();
+    } else {
+      Dims dims = shape.dims;
+      for (size_t k = 0; k < data.result_order[r].size(); ++k) {
+        dims[k] = shape.dims[data.result_order[r][k]];
+      }
+      out.push_back(Tensor(shape.type, dims));
+    }
+    results.push_back(View(out[r], shape.dims, out[r].MutableData()));
+  }
+  for (size_t k = 0; k < in.size(); ++k) {
+    operands.push_back(View(in[k], in_dims[k], const_cast<char*>(in[k].data())));
+  }
+  for (size_t r = 0; r < data.alias.size(); ++r) {  // both names of one buffer
+    if (data.alias[r] >= 0) {
+      operands[data.alias[r]].type = out[r].type();
+      operands[data.alias[r]].data = results[r].data;
+    }
+  }
+  HandlerContext context;
+  context.target = data.target;
+  context.instruction = run.step().name;
+  context.attributes = &data.attributes;
+  context.backend_config = data.backend_config;
+  context.device_ordinal = run.device().device;
+  context.num_devices = run.device().num_devices;
+  context.communicator = run.device().comm;
+  absl::Status status;
+  try {
+    status = entry->host(context, operands, results);
+  } catch (const std::exception& e) {
+    return run.Error("E317", absl::StrCat("the handler of \"", data.target, "\" threw: ", e.what()),
+                     absl::StatusCode::kInternal);
+  } catch (...) {
+    return run.Error("E317", absl::StrCat("the handler of \"", data.target, "\" threw"),
+                     absl::StatusCode::kInternal);
+  }
+  if (!status.ok()) {
+    if (!DiagnosticCode(status).empty()) return status;
+    return run.Error("E317", absl::StrCat("the handler of \"", data.target, "\" failed: ",
+                                          status.message()), status.code());
+  }
+  for (int r = 0; r < run.num_results(); ++r) {
+    if (!data.result_order[r].empty()) {
+      out[r] = Transpose(out[r], Inverse(data.result_order[r]));
+    }
+    // Plugins may leave any non-zero byte for true.
+    if (out[r].type() == ElementType::kPred) {
+      NormalizeElements(out[r].type(), out[r].MutableData(), out[r].num_elements());
+    }
+    run.Set(r, std::move(out[r]));
+  }
+  return absl::OkStatus();
+}
+
+// Numbers in "{1, 0}" from *at on, which moves behind the brace.
+bool ParseIndex(absl::string_view text, size_t* at, std::vector<int64_t>* out) {
+  const size_t open = text.find('{', *at);
+  const size_t close = text.find('}', open == text.npos ? *at : open);
+  if (open == text.npos || close == text.npos) return false;
+  out->clear();
+  std::string number;
+  for (size_t i = open + 1; i <= close; ++i) {
+    if (text[i] == ',' || text[i] == '}') {
+      int64_t value = 0;
+      if (!number.empty()) {
+        if (!absl::SimpleAtoi(number, &value)) return false;
+        out->push_back(value);
+      }
+      number.clear();
+    } else if (text[i] != ' ') {
+      number.push_back(text[i]);
+    }
+  }
+  *at = close + 1;
+  return true;
+}
+
+// The flat leaf at an index into a tuple shape; -1 if there is none.
+int LeafAt(const Shape& shape, absl::Span<const int64_t> index) {
+  const Shape* s = &shape;
+  int first = 0;
+  for (int64_t i : index) {
+    if (!s->IsTuple() || i < 0 || i >= static_cast<int64_t>(s->tuple().size())) return -1;
+    for (int64_t k = 0; k < i; ++k) first += s->tuple()[k]->num_leaves();
+    s = s->tuple()[i];
+  }
+  return s->IsTuple() ? -1 : first;
+}
+
+// `{{0}: (1, {}), {1}: (2, {})}`: output index, operand, index in the operand.
+absl::Status ParseAliasing(const LowerContext& context, absl::string_view text,
+                           std::vector<int>* alias) {
+  size_t at = text.find('{');
+  if (text.empty() || at == text.npos) return absl::OkStatus();
+  ++at;
+  while (true) {
+    const size_t next = text.find('{', at);
+    if (next == text.npos) return absl::OkStatus();
+    std::vector<int64_t> output, inner;
+    const size_t paren = text.find('(', next);
+    at = next;
+    if (paren == text.npos || !ParseIndex(text, &at, &output)) break;
+    const size_t comma = text.find(',', paren);
+    int64_t operand = 0;
+    if (comma == text.npos ||
+        !absl::SimpleAtoi(text.substr(paren + 1, comma - paren - 1), &operand)) {
+      break;
+    }
+    at = comma;
+    if (!ParseIndex(text, &at, &inner) || operand < 0 || operand >= context.num_operands()) break;
+    const int result = LeafAt(*context.instr.shape, output);
+    int leaf = LeafAt(*context.operand_shape(static_cast<int>(operand)), inner);
+    if (result < 0 || leaf < 0) break;
+    for (int64_t k = 0; k < operand; ++k) {
+      leaf += context.operand_shape(static_cast<int>(k))->num_leaves();
+    }
+    for (int other : *alias) {
+      if (other == leaf) return context.Error("E311", "two results alias one operand");
+    }
+    (*alias)[result] = leaf;
+  }
+  return context.Error("E311", "output_to_operand_aliasing does not fit operands and results");
+}
+
+}  // namespace
+
+absl::Status LowerCustomCall(const LowerContext& context, Step* step) {
+  const auto& attrs = context.attrs<CustomCallAttrs>();
+  if (IsManualBoundaryTarget(attrs.target)) return LowerManualBoundary(context, step);
+  auto data = std::make_unique<CustomCallData>();
+  data->target = std::string(attrs.target);
+  data->backend_config = std::string(context.instr.backend_config);
+  if (attrs.api_version == 4) {
+    SHARDCALL_ASSIGN_OR_RETURN(data->attributes,
+                               AttributeMapView::Parse(context.instr.backend_config));
+  }
+  for (int k = 0; k < context.num_operands(); ++k) {
+    const Shape* shape = context.operand_shape(k);
+    const Shape* layout = shape;
+    if (attrs.has_layout_constraints) {
+      if (attrs.operand_layouts.size() != context.num_operands() ||
+          attrs.operand_layouts[k]->num_leaves() != shape->num_leaves()) {
+        return context.Error("E311", "one layout per operand is needed");
+      }
+      layout = attrs.operand_layouts[k];
+    }
+    for (int l = 0; l < shape->num_leaves(); ++l) {
+      data->operand_order.push_back(
+          attrs.has_layout_constraints ? MajorToMinor(MakeLeafShape(*layout->leaf(l))) : Dims{});
+    }
+  }
+  for (const LeafShape& shape : step->shapes) {
+    data->result_order.push_back(attrs.has_layout_constraints ? MajorToMinor(shape) : Dims{});
+  }
+  data->alias.assign(step->shapes.size(), -1);
+  SHARDCALL_RETURN_IF_ERROR(ParseAliasing(context, attrs.output_to_operand_aliasing, &data->alias));
+  int leaf = 0;
+  std::vector<const Shape*> operand_leaves;
+  for (int k = 0; k < context.num_operands(); ++k) {
+    for (int l = 0; l < context.operand_shape(k)->num_leaves(); ++l, ++leaf) {
+      operand_leaves.push_back(context.operand_shape(k)->leaf(l));
+    }
+  }
+  for (size_t r = 0; r < data->alias.size(); ++r) {
+    if (data->alias[r] < 0) continue;
+    const LeafShape other = MakeLeafShape(*operand_leaves[data->alias[r]]);
+    if (other.type != step->shapes[r].type || other.dims != step->shapes[r].dims ||
+        data->operand_order[data->alias[r]] != data->result_order[r]) {
+      return context.Error("E311", "a result that aliases an operand of another shape or layout");
+    }
+  }
+  step->fn = RunCustomCall;
+  step->data = std::move(data);
+  return absl::OkStatus();
+}
+
+}  // namespace shardcall

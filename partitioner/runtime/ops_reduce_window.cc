@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// reduce-window. A window that covers everything up to its position (cumulative
+// sums and the like) is a scan; others visit each window element, on a row of
+// lanes over the trailing dimensions that the window does not touch.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "partitioner/runtime/lane_program.h"
+#include "partitioner/runtime/lower_op.h"
+#include "partitioner/runtime/step_run.h"
+#include "partitioner/runtime/strided.h"
+#include "partitioner/runtime/window.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+struct ReduceWindowData : OpData {
+  LaneProgram program;
+  WindowDims window;
+  int lane_from = 0;      // dimensions from here on are untouched
+  // Scans: the one dimension with a window, and its direction; -1: no scan.
+  int scan_dim = -1;
+  bool scan_reverse = false;
+  bool widen = false;     // sums of floats are made in f64
+};
+
+Tensor ConvertTo(const Tensor& t, ElementType type) {
+  const ElementType from[] = {t.type()};
+  Tensor out(type, t.dims());
+  const void* in[] = {t.data()};
+  FindLaneKernel(Opcode::kConvert, nullptr, from, type).Run(in, out.MutableData(),
+                                                            t.num_elements());
+  return out;
+}
+
+// acc[i] = body(acc[i - 1], x[i]) along one dimension, the rest in lanes.
+void Scan(const ReduceWindowData& data, const std::vector<Tensor>& in,
+          const std::vector<Tensor>& init, std::vector<Tensor>& out) {
+  const size_t count = in.size();
+  const int d = data.scan_dim;
+  const Dims& dims = in[0].dims();
+  const int64_t extent = dims[d];
+  const int64_t outer = Product(absl::MakeConstSpan(dims).first(d));
+  const int64_t inner = Product(absl::MakeConstSpan(dims).subspan(d + 1));
+  if (outer * inner * extent == 0) return;
+  LaneRunner runner(data.program, inner);
+  std::vector<const void*> params(2 * count);
+  std::vector<void*> results(count);
+  std::vector<Tensor> start(count);
+  for (size_t k = 0; k < count; ++k) {
+    start[k] = Tensor(init[k].type(), {inner});
+    FillElements(init[k].element_bytes(), init[k].data(), start[k].MutableData(), inner);
+  }
+  for (int64_t a = 0; a < outer; ++a) {
+    for (int64_t step = 0; step < extent; ++step) {
+      const int64_t r = data.scan_reverse ? extent - 1 - step : step;
+      const int64_t previous = data.scan_reverse ? r + 1 : r - 1;
+      for (size_t k = 0; k < count; ++k) {
+        const int64_t row = inner * out[k].element_bytes();
+        char* base = out[k].MutableData() + a * extent * row;
+        params[k] = step == 0 ? start[k].data() : base + previous * row;
+        params[count + k] = in[k].data() + (a * extent + r) * inner * in[k].element_bytes();
+        results[k] = base + r * row;
+      }
+      runner.Run(params.data(), results.data(), inner);
+    }
+  }
+}
+
+void Visit(const ReduceWindowData& data, const std::vector<Tensor>& in,
+           const std::vector<Tensor>& init, std::vector<Tensor>& out) {
+  const size_t count = in.size();
+  const int rank = data.lane_from;
+  const Dims& in_dims = in[0].dims();
+  const int64_t lanes = Product(absl::MakeConstSpan(in_dims).subspan(rank));
+  if (lanes == 0) return;
+  const Dims strides = RowMajorStrides(in_dims);
+  LaneRunner runner(data.program, lanes);
+  std::vector<const void*> params(2 * count);
+  std::vector<void*> results(count);
+  int64_t position = 0;
+  for (IndexCounter o(absl::MakeConstSpan(out[0].dims()).first(rank)); !o.done(); o.Next()) {
+    for (size_t k = 0; k < count; ++k) {
+      results[k] = out[k].MutableData() + position * lanes * out[k].element_bytes();
+      params[k] = results[k];
+      FillElements(out[k].element_bytes(), init[k].data(), static_cast<char*>(results[k]), lanes);
+    }
+    ++position;
+    for (IndexCounter w(absl::MakeConstSpan(data.window.size).first(rank)); !w.done(); w.Next()) {
+      int64_t offset = 0;
+      bool inside = true;
+      for (int k = 0; k < rank && inside; ++k) {
+        const int64_t i = data.window.BaseIndex(k, o.index()[k], w.index()[k], in_dims[k]);
+        inside = i >= 0;
+        offset += i * strides[k];
+      }
+      if (!inside) continue;
+      for (size_t k = 0; k < count; ++k) {
+        params[count + k] = in[k].data() + offset * in[k].element_bytes();
+      }
+      runner.Run(params.data(), results.data(), lanes);
+    }
+  }
+}
+
+absl::Status RunReduceWindow(StepRun& run) {
+  const auto& data = run.data<ReduceWindowData>();
+  const int count = run.num_results();
+  std::vector<Tensor> in, init, out;
+  for (int k = 0; k < count; ++k) {
+    in.push_back(run.in(k));
+    init.push_back(run.in(count + k));
+    out.push_back(run.NewResult(k));
+  }
+  if (data.widen) {
+    in[0] = ConvertTo(in[0], ElementType::kF64);
+    init[0] = ConvertTo(init[0], ElementType::kF64);
+    out[0] = Tensor(ElementType::kF64, out[0].dims());
+  }
+  data.scan_dim >= 0 ? Scan(data, in, init, out) : Visit(data, in, init, out);
+  if (data.widen) out[0] = ConvertTo(out[0], run.shape(0).type);
+  for (int k = 0; k < count; ++k) run.Set(k, std::move(out[k]));
+  return absl::OkStatus();
+}
+
+// Whether the window at o covers exactly elements 0..o, or o..n-1.
+bool IsScan(const WindowDims& w, int k, int64_t extent, int64_t result_extent, bool* reverse) {
+  if (w.stride[k] != 1 || w.base_dilation[k] != 1 || w.window_dilation[k] != 1 ||
+      result_extent != extent || w.size[k] < extent) {
+    return false;
+  }
+  *reverse = w.pad_low[k] == 0;
+  return w.pad_low[k] == w.size[k] - 1 || *reverse;
+}
+
+}  // namespace
+
+absl::Status LowerReduceWindow(const LowerContext& context, Step* step) {
+  const auto& attrs = context.attrs<ReduceWindowAttrs>();
+  const int count = context.num_operands() / 2;
+  auto data = std::make_unique<ReduceWindowData>();
+  SHARDCALL_ASSIGN_OR_RETURN(data->program, CompileLanes(context.module, attrs.to_apply));
+  if (data->program.num_parameters != 2 * count ||
+      static_cast<int>(data->program.results.size()) != count ||
+      static_cast<int>(step->results.size()) != count) {
+    return context.Error("E311", "the computation does not fit the operands");
+  }
+  data->window = WindowDims(attrs.window);
+  const Shape& in = *context.operand_shape(0);
+  const Dims& out = step->shapes[0].dims;
+  if (data->window.rank() != in.rank()) {
+    return context.Error("E311", "the window has another rank than the operand");
+  }
+  int touched = 0, last = -1;
+  data->lane_from = 0;
+  for (int k = 0; k < in.rank(); ++k) {
+    if (data->window.Trivial(k)) continue;
+    ++touched;
+    last = k;
+    data->lane_from = k + 1;
+  }
+  bool reverse = false;
+  // A scan of a body that is no monoid might not be the same as its windows.
+  if (touched == 1 && count == 1 && data->program.monoid &&
+      IsScan(data->window, last, in.dim(last), out[last], &reverse)) {
+    data->scan_dim = last;
+    data->scan_reverse = reverse;
+  }
+  const ElementType type = in.element_type();
+  data->widen = count == 1 && data->program.monoid == Opcode::kAdd && IsFloat(type) &&
+                type != ElementType::kF64 && step->shapes[0].type == type;
+  if (data->widen) {
+    const ElementType types[] = {ElementType::kF64, ElementType::kF64};
+    for (ElementType& r : data->program.registers) r = ElementType::kF64;
+    data->program.ops[0].kernel = FindLaneKernel(Opcode::kAdd, nullptr, types, ElementType::kF64);
+  }
+  step->fn = RunReduceWindow;
+  step->data = std::move(data);
+  return absl::OkStatus();
+}
+
+}  // namespace shardcall

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an op function sees while a step runs: its operands, its results, and
+// the device it runs on.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_STEP_RUN_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_STEP_RUN_H_
+
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "collectives/communicator.h"
+#include "kernels/ffi/handler.h"
+#include "partitioner/runtime/program.h"
+#include "partitioner/runtime/tensor.h"
+
+namespace shardcall {
+
+// The device that executes a program.
+struct DeviceContext {
+  int device = 0;                            // partition id
+  int num_devices = 1;
+  Communicator* comm = nullptr;              // null: one device, no collectives
+  const HandlerRegistry* handlers = nullptr; // null: no custom calls
+  const std::atomic<bool>* cancelled = nullptr;  // set when another device failed
+};
+
+class StepRun {
+ public:
+  StepRun(const DeviceProgram& program, const DeviceContext& device, const Step& step,
+          std::vector<Tensor>& slots)
+      : program_(program), device_(device), step_(step), slots_(slots) {}
+
+  const Step& step() const { return step_; }
+  const DeviceContext& device() const { return device_; }
+  template <typename T>
+  const T& data() const {
+    return static_cast<const T&>(*step_.data);
+  }
+
+  int num_inputs() const { return static_cast<int>(step_.operands.size()); }
+  const Tensor& in(int i) const { return slots_[step_.operands[i].slot]; }
+  // Operand i, moved out where nothing reads it later. in(i) is then empty.
+  Tensor Take(int i) {
+    Tensor& slot = slots_[step_.operands[i].slot];
+    return step_.operands[i].last ? std::move(slot) : slot;
+  }
+
+  int num_results() const { return static_cast<int>(step_.results.size()); }
+  const LeafShape& shape(int r) const { return step_.shapes[r]; }
+  Tensor NewResult(int r) const { return Tensor(step_.shapes[r].type, step_.shapes[r].dims); }
+  // Sets result r. The tensor takes the result's dims; its bytes must fit.
+  void Set(int r, Tensor t);
+  // A buffer for result r: that of an operand with elements as wide which dies
+  // here, else a new one. Operands stay readable through `in_data` only.
+  Tensor ReuseOrNew(int r, absl::Span<const int> candidates);
+
+  // Runs a computation of the program on this device.
+  absl::StatusOr<std::vector<Tensor>> Call(int computation, std::vector<Tensor> arguments);
+
+  // An error with code, naming the instruction and its opcode.
+  absl::Status Error(absl::string_view code, absl::string_view message,
+                     absl::StatusCode status = absl::StatusCode::kInvalidArgument) const;
+
+ private:
+  const DeviceProgram& program_;
+  const DeviceContext& device_;
+  const Step& step_;
+  std::vector<Tensor>& slots_;
+};
+
+// Runs computation `index`; the arguments are its parameters by flat leaf.
+absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
+                                                   const DeviceContext& device, int index,
+                                                   std::vector<Tensor> arguments);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_STEP_RUN_H_

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/runtime/tensor.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+
+BufferRef BufferRef::Allocate(int64_t bytes) {
+  const size_t size = (static_cast<size_t>(bytes) + 63) / 64 * 64;
+  BufferRef ref;
+  ref.block_ = new Block;
+  ref.block_->data = static_cast<char*>(std::aligned_alloc(64, size == 0 ? 64 : size));
+  if (ref.block_->data == nullptr) {
+    delete std::exchange(ref.block_, nullptr);
+    throw std::bad_alloc();  // caught where execution starts
+  }
+  return ref;
+}
+
+void BufferRef::Free() {
+  std::free(block_->data);
+  delete block_;
+}
+
+Tensor::Tensor(ElementType type, absl::Span<const int64_t> dims)
+    : type_(type), dims_(dims.begin(), dims.end()), num_elements_(1) {
+  for (int64_t d : dims) num_elements_ *= d;
+  if (IsArrayType(type)) buffer_ = BufferRef::Allocate(byte_size());
+}
+
+Tensor Tensor::Zeros(ElementType type, absl::Span<const int64_t> dims) {
+  Tensor t(type, dims);
+  if (t.buffer_.valid()) std::memset(t.buffer_.data(), 0, t.byte_size());
+  return t;
+}
+
+Tensor Tensor::FromBytes(ElementType type, absl::Span<const int64_t> dims, const void* data) {
+  Tensor t(type, dims);
+  if (t.byte_size() > 0) std::memcpy(t.buffer_.data(), data, t.byte_size());
+  return t;
+}
+
+Tensor Tensor::IntScalar(ElementType type, int64_t value) {
+  Tensor t(type, {});
+  std::memcpy(t.buffer_.data(), &value, t.byte_size());  // little endian
+  return t;
+}
+
+char* Tensor::MutableData() {
+  if (buffer_.valid() && !buffer_.unique()) {
+    BufferRef copy = BufferRef::Allocate(byte_size());
+    std::memcpy(copy.data(), buffer_.data(), byte_size());
+    buffer_ = std::move(copy);
+  }
+  return buffer_.data();
+}
+
+Tensor Tensor::As(ElementType type, absl::Span<const int64_t> dims) && {
+  Tensor t;
+  t.type_ = type;
+  t.dims_.assign(dims.begin(), dims.end());
+  t.num_elements_ = 1;
+  for (int64_t d : dims) t.num_elements_ *= d;
+  SHARDCALL_CHECK(t.byte_size() == byte_size());
+  t.buffer_ = std::move(buffer_);
+  return t;
+}
+
+bool BitwiseEqual(const Tensor& a, const Tensor& b) {
+  return a.type() == b.type() && a.dims() == b.dims() &&
+         (a.byte_size() == 0 || std::memcmp(a.data(), b.data(), a.byte_size()) == 0);
+}
+
+std::string TypeAndDims(ElementType type, absl::Span<const int64_t> dims) {
+  if (!IsArrayType(type)) return absl::StrCat(ElementTypeName(type), "[]");
+  return absl::StrCat(ElementTypeName(type), "[", absl::StrJoin(dims, ","), "]");
+}
+
+int64_t IntElement(const Tensor& t, int64_t index) {
+  switch (t.type()) {
+    case ElementType::kS16: return t.data<int16_t>()[index];
+    case ElementType::kU16: return t.data<uint16_t>()[index];
+    case ElementType::kS32: return t.data<int32_t>()[index];
+    case ElementType::kU32: return t.data<uint32_t>()[index];
+    case ElementType::kS64:
+    case ElementType::kU64: return t.data<int64_t>()[index];
+    case ElementType::kS8:
+    case ElementType::kS4:
+    case ElementType::kS2:
+    case ElementType::kS1: return t.data<int8_t>()[index];
+    default: return t.data<uint8_t>()[index];
+  }
+}
+
+void NormalizeElements(ElementType type, void* data, int64_t count) {
+  uint8_t* bytes = static_cast<uint8_t*>(data);
+  const int bits = ElementTypeBits(type);
+  if (type == ElementType::kPred) {
+    for (int64_t i = 0; i < count; ++i) bytes[i] = bytes[i] != 0;
+  } else if (bits > 0 && bits < 8) {
+    const uint8_t mask = static_cast<uint8_t>((1u << bits) - 1);
+    const uint8_t sign = IsSignedInteger(type) ? static_cast<uint8_t>(1u << (bits - 1)) : 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const uint8_t v = bytes[i] & mask;
+      bytes[i] = static_cast<uint8_t>((v ^ sign) - sign);
+    }
+  }
+}
+
+}  // namespace shardcall

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host tensors: what a running program computes with. A tensor is an element
+// type, dimensions and a shared, reference-counted buffer, dense and row-major
+// in logical order whatever layout HLO states. Types narrower than a byte take
+// one byte an element (signed ones sign-extended, others zero-extended), pred
+// takes one byte, 0 or 1. Copies are cheap and share the buffer; a writer asks
+// for MutableData(), which copies first unless it is the only owner.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_TENSOR_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_TENSOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "sharding/element_type.h"
+
+namespace shardcall {
+
+using Dims = absl::InlinedVector<int64_t, 4>;
+
+// A block of bytes with an intrusive count of owners.
+class BufferRef {
+ public:
+  BufferRef() = default;
+  static BufferRef Allocate(int64_t bytes);  // not initialised; aligned to 64 bytes
+  BufferRef(const BufferRef& other) : block_(other.block_) {
+    if (block_ != nullptr) block_->owners.fetch_add(1, std::memory_order_relaxed);
+  }
+  BufferRef(BufferRef&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  BufferRef& operator=(BufferRef other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~BufferRef() {
+    if (block_ != nullptr && block_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) Free();
+  }
+
+  bool valid() const { return block_ != nullptr; }
+  bool unique() const {
+    return block_ != nullptr && block_->owners.load(std::memory_order_acquire) == 1;
+  }
+  char* data() const { return block_ == nullptr ? nullptr : block_->data; }
+
+ private:
+  struct Block {
+    std::atomic<int64_t> owners{1};
+    char* data = nullptr;
+  };
+  void Free();
+  Block* block_ = nullptr;
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  // Not initialised.
+  Tensor(ElementType type, absl::Span<const int64_t> dims);
+  static Tensor Zeros(ElementType type, absl::Span<const int64_t> dims);
+  // `data` holds num_elements * ElementTypeBytes(type) bytes.
+  static Tensor FromBytes(ElementType type, absl::Span<const int64_t> dims, const void* data);
+  static Tensor Token() { return Tensor(ElementType::kToken, {}); }
+  // A scalar of an integer type.
+  static Tensor IntScalar(ElementType type, int64_t value);
+  template <typename T>
+  static Tensor From(ElementType type, absl::Span<const int64_t> dims,
+                     const std::vector<T>& values) {
+    return FromBytes(type, dims, values.data());
+  }
+
+  ElementType type() const { return type_; }
+  const Dims& dims() const { return dims_; }
+  int rank() const { return static_cast<int>(dims_.size()); }
+  int64_t dim(int i) const { return dims_[i]; }
+  int64_t num_elements() const { return num_elements_; }
+  int element_bytes() const { return ElementTypeBytes(type_); }
+  int64_t byte_size() const { return num_elements_ * element_bytes(); }
+
+  const char* data() const { return buffer_.data(); }
+  template <typename T>
+  const T* data() const {
+    return reinterpret_cast<const T*>(buffer_.data());
+  }
+  char* MutableData();
+  template <typename T>
+  T* MutableData() {
+    return reinterpret_cast<T*>(MutableData());
+  }
+  // True if MutableData() will not copy.
+  bool unique() const { return buffer_.unique(); }
+
+  // The same bytes under another type and dims; requires equal byte sizes.
+  Tensor As(ElementType type, absl::Span<const int64_t> dims) &&;
+  Tensor As(ElementType type, absl::Span<const int64_t> dims) const& {
+    return Tensor(*this).As(type, dims);
+  }
+
+ private:
+  ElementType type_ = ElementType::kInvalid;
+  Dims dims_;
+  int64_t num_elements_ = 0;
+  BufferRef buffer_;
+};
+
+// The leaves of a possibly nested tuple, in flat order; one for an array.
+using Value = std::vector<Tensor>;
+
+// Same type, dims and bytes (so NaNs compare by their bits).
+bool BitwiseEqual(const Tensor& a, const Tensor& b);
+// "f32[2,3]".
+std::string TypeAndDims(ElementType type, absl::Span<const int64_t> dims);
+inline std::string TypeAndDims(const Tensor& t) { return TypeAndDims(t.type(), t.dims()); }
+// Element of an integer or pred tensor as int64; u64 by its bits.
+int64_t IntElement(const Tensor& t, int64_t index);
+
+// Brings arbitrary bytes into the form above: pred to 0 or 1, sub-byte types to
+// their sign- or zero-extended value. Other types are left alone.
+void NormalizeElements(ElementType type, void* data, int64_t count);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_TENSOR_H_
