@@ -94,11 +94,13 @@ absl::Status AddFlashAttention(TargetRegistry& registry) {
     for (const char* lse : {", b (g r) s", ""}) {
       fwd.push_back({.text = {.rule = absl::StrCat(qkv, " -> ", l.out, lse),
                               .need_replication = whole},
+                     .inferred = {"r"},
                      .applies = l.applies});
     }
     bwd.push_back({.text = {.rule = absl::StrCat(l.out, ", ", qkv, ", ", l.out,
                                                  ", b (g r) s -> ", qkv),
                             .need_replication = whole},
+                   .inferred = {"r"},
                    .applies = l.applies});
   }
   SHARDCALL_RETURN_IF_ERROR(

@@ -6,68 +6,122 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 namespace {
 
-// Rank of one value of a rule string: its whitespace-separated dimensions, a
-// parenthesis counting once.
-int ValueRank(absl::string_view value) {
-  int rank = 0;
-  bool ellipsis = false, inside = false, in_word = false;
-  for (size_t i = 0; i < value.size(); ++i) {
-    const char c = value[i];
-    if (c == '(') {
-      ++rank;
-      inside = true;
-      in_word = false;
-    } else if (c == ')') {
-      inside = false;
-    } else if (absl::ascii_isspace(c)) {
-      in_word = false;
+// Dimensions of one value of a rule string; a parenthesis is one dimension.
+RuleAlternative::Value ReadValue(absl::string_view text) {
+  RuleAlternative::Value value;
+  bool inside = false;
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    size_t end = i + 1;
+    if (c == '(' || c == ')') {
+      inside = c == '(';
+      if (inside) value.dims.emplace_back();
     } else if (c == '.') {
-      ellipsis = true;
-      in_word = true;  // a digit behind belongs to the ellipsis
-    } else if (!in_word) {
-      in_word = true;
-      if (!inside) ++rank;
+      value.ellipsis = true;
+      while (end < text.size() && (text[end] == '.' || absl::ascii_isdigit(text[end]))) ++end;
+    } else if (absl::ascii_isalpha(c)) {
+      while (end < text.size() && (absl::ascii_isalnum(text[end]) || text[end] == '_')) ++end;
+      if (!inside) value.dims.emplace_back();
+      value.dims.back().emplace_back(text.substr(i, end - i));
     }
+    i = end;
   }
-  return ellipsis ? -1 - rank : rank;
+  return value;
 }
 
-// Ranks of a rule string that ParseRule has accepted.
-void ReadRanks(RuleAlternative* a) {
+// The values of a rule string that ParseRule has accepted.
+void ReadValues(RuleAlternative* a) {
   const absl::string_view text = a->text.rule;
   const size_t arrow = text.find("->");
-  auto read = [&](absl::string_view side) {
-    size_t begin = 0;
-    while (true) {
-      const size_t comma = side.find(',', begin);
-      a->ranks.push_back(ValueRank(side.substr(
-          begin, comma == absl::string_view::npos ? comma : comma - begin)));
-      if (comma == absl::string_view::npos) break;
-      begin = comma + 1;
-    }
-  };
-  read(text.substr(0, arrow));
-  a->num_operands = static_cast<int>(a->ranks.size());
-  read(text.substr(arrow + 2));
+  a->values.clear();
+  for (absl::string_view value : absl::StrSplit(text.substr(0, arrow), ',')) {
+    a->values.push_back(ReadValue(value));
+  }
+  a->num_operands = static_cast<int>(a->values.size());
+  for (absl::string_view value : absl::StrSplit(text.substr(arrow + 2), ',')) {
+    a->values.push_back(ReadValue(value));
+  }
+}
+
+const Shape* ShapeAt(size_t i, absl::Span<const Shape* const> operands,
+                     absl::Span<const Shape* const> results) {
+  return i < operands.size() ? operands[i] : results[i - operands.size()];
 }
 
 bool Fits(const RuleAlternative& a, absl::Span<const Shape* const> operands,
           absl::Span<const Shape* const> results) {
   if (a.num_operands != static_cast<int>(operands.size()) ||
-      a.ranks.size() != operands.size() + results.size()) {
+      a.values.size() != operands.size() + results.size()) {
     return false;
   }
-  for (size_t i = 0; i < a.ranks.size(); ++i) {
-    const Shape* s = i < operands.size() ? operands[i] : results[i - operands.size()];
-    const int rank = s->IsArray() ? s->rank() : 0;
-    if (a.ranks[i] < 0 ? rank < -1 - a.ranks[i] : rank != a.ranks[i]) return false;
+  for (size_t i = 0; i < a.values.size(); ++i) {
+    const Shape* s = ShapeAt(i, operands, results);
+    const size_t rank = s->IsArray() ? s->rank() : 0;
+    if (a.values[i].ellipsis ? rank < a.values[i].dims.size() : rank != a.values[i].dims.size()) {
+      return false;
+    }
   }
   return true;
+}
+
+// Sizes of the inferred factors for these shapes; 1 where they do not follow.
+std::vector<std::pair<std::string, int64_t>> InferSizes(const RuleAlternative& a,
+                                                        absl::Span<const Shape* const> operands,
+                                                        absl::Span<const Shape* const> results) {
+  absl::btree_map<std::string, int64_t> known;
+  for (const auto& [name, size] : a.text.sizes) known[name] = size;
+  for (bool compounds : {false, true}) {
+    for (size_t i = 0; i < a.values.size(); ++i) {
+      const Shape* s = ShapeAt(i, operands, results);
+      const RuleAlternative::Value& value = a.values[i];
+      const int first = (s->IsArray() ? s->rank() : 0) - static_cast<int>(value.dims.size());
+      for (size_t d = 0; d < value.dims.size(); ++d) {
+        const std::vector<std::string>& factors = value.dims[d];
+        const int64_t size = s->dim(first + static_cast<int>(d));
+        if (!compounds) {
+          if (factors.size() == 1) known.emplace(factors[0], size);
+          continue;
+        }
+        int64_t product = 1;
+        const std::string* unknown = nullptr;
+        int num_unknown = 0;
+        for (const std::string& f : factors) {
+          auto it = known.find(f);
+          if (it != known.end()) {
+            product *= it->second;
+          } else {
+            unknown = &f;
+            ++num_unknown;
+          }
+        }
+        if (num_unknown == 1 && product > 0) known[*unknown] = std::max<int64_t>(size / product, 1);
+      }
+    }
+  }
+  std::vector<std::pair<std::string, int64_t>> sizes = a.text.sizes;
+  for (const std::string& name : a.inferred) {
+    auto it = known.find(name);
+    sizes.push_back({name, it == known.end() ? 1 : it->second});
+  }
+  return sizes;
+}
+
+absl::StatusOr<ShardingRule> InstantiateAlternative(const RuleAlternative& a,
+                                                    absl::Span<const Shape* const> operands,
+                                                    absl::Span<const Shape* const> results) {
+  if (a.inferred.empty() || !Fits(a, operands, results)) {
+    return InstantiateRule(*a.rule, operands, results);
+  }
+  RuleText text = a.text;
+  text.sizes = InferSizes(a, operands, results);
+  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const RuleTemplate> rule, ParseRule(text));
+  return InstantiateRule(*rule, operands, results);
 }
 
 bool Equal(const RuleText& a, const RuleText& b) {
@@ -144,7 +198,7 @@ absl::StatusOr<ShardingRule> TargetRule::Instantiate(absl::string_view call_back
   for (const RuleAlternative& a : alternatives) {
     if (a.applies != nullptr && !a.applies(call_backend_config)) continue;
     last = &a;
-    if (Fits(a, operands, results)) return InstantiateRule(*a.rule, operands, results);
+    if (Fits(a, operands, results)) return InstantiateAlternative(a, operands, results);
   }
   if (last == nullptr) {
     return ToStatus({.code = "E111",
@@ -153,7 +207,7 @@ absl::StatusOr<ShardingRule> TargetRule::Instantiate(absl::string_view call_back
                      .found = std::string(call_backend_config),
                      .fix = "Register a rule for this backend_config"});
   }
-  if (alternatives.size() == 1) return InstantiateRule(*last->rule, operands, results);
+  if (alternatives.size() == 1) return InstantiateAlternative(*last, operands, results);
   std::vector<std::string> have;
   for (const RuleAlternative& a : alternatives) have.push_back(a.text.rule);
   auto shapes = [](absl::Span<const Shape* const> list) {
@@ -195,15 +249,16 @@ absl::Status TargetRegistry::RegisterRules(std::string target,
                      .fix = "Give at least one rule string"});
   }
   for (RuleAlternative& a : alternatives) {
-    auto parsed = ParseRule(a.text);
+    RuleText text = a.text;
+    for (const std::string& name : a.inferred) text.sizes.push_back({name, 1});
+    auto parsed = ParseRule(text);
     if (!parsed.ok()) {
       return absl::Status(parsed.status().code(),
                           absl::StrCat(parsed.status().message(), " (rule of target \"", target,
                                        "\", ", source, ")"));
     }
     a.rule = *std::move(parsed);
-    a.ranks.clear();
-    ReadRanks(&a);
+    ReadValues(&a);
   }
   rule.target = std::move(target);
   rule.backend_config = std::move(backend_config);

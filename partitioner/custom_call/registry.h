@@ -53,11 +53,18 @@ struct PartitionerCallbacks {
 // a call's backend_config, counts and ranks is its rule.
 struct RuleAlternative {
   RuleText text;
+  // Factors of compounds alone whose size follows from the call's shapes: of
+  // "b s (g r) e, b t g e -> ..." r is the quotient of the dimensions (g r), g.
+  std::vector<std::string> inferred = {};
   // Whether calls with this backend_config have this signature; null: all.
   bool (*applies)(absl::string_view backend_config) = nullptr;
   std::shared_ptr<const RuleTemplate> rule = nullptr;  // filled on registration
-  // Rank of each operand, then of each result; -1 - n for `...` and n more.
-  std::vector<int> ranks = {};
+  // The dimensions of each operand, then of each result, as factor names.
+  struct Value {
+    bool ellipsis = false;
+    std::vector<std::vector<std::string>> dims;
+  };
+  std::vector<Value> values = {};  // filled on registration
   int num_operands = 0;
 };
 
