@@ -2,6 +2,7 @@
 #include "sharding/context.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "absl/container/inlined_vector.h"
@@ -48,6 +49,11 @@ absl::string_view Arena::Copy(absl::string_view text) {
 
 Context::Context() : shapes_(std::make_unique<ShapeInterner>(&arena_)) {}
 Context::~Context() = default;
+
+size_t Context::NewSlot() {
+  static std::atomic<size_t> next{0};
+  return next++;
+}
 
 const Shape* Context::MakeArray(ElementType type, absl::Span<const int64_t> dims) {
   return shapes_->Intern({.type = type, .dims = dims});

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <type_traits>
-#include <typeindex>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -86,16 +86,23 @@ class Context {
   // constructible.
   template <typename T>
   T& Get() {
-    auto& slot = slots_[std::type_index(typeid(T))];
-    if (!slot) slot = std::shared_ptr<void>(new T, [](void* p) { delete static_cast<T*>(p); });
-    return *static_cast<T*>(slot.get());
+    static const size_t index = NewSlot();
+    if (index >= slots_.size() || slots_[index] == nullptr) {
+      std::shared_ptr<void> made(new T, [](void* p) { delete static_cast<T*>(p); });
+      if (index >= slots_.size()) slots_.resize(index + 1);
+      slots_[index] = std::move(made);
+    }
+    return *static_cast<T*>(slots_[index].get());
   }
 
  private:
+  static size_t NewSlot();
+
   Arena arena_;
   std::unique_ptr<ShapeInterner> shapes_;
   absl::flat_hash_map<absl::string_view, absl::string_view> strings_;
-  absl::flat_hash_map<std::type_index, std::shared_ptr<void>> slots_;
+  // By the number that a type gets on its first Get in the process.
+  std::vector<std::shared_ptr<void>> slots_;
 };
 
 }  // namespace shardcall
