@@ -25,9 +25,8 @@ absl::Status RankOutOfRange(int rank, int size) {
 
 absl::string_view CollectiveOpName(CollectiveOp op) {
   constexpr absl::string_view kNames[] = {
-      "barrier",    "all-reduce",         "reduce-scatter", "all-gather",
-      "all-to-all", "ragged-all-to-all",  "collective-permute", "collective-broadcast",
-      "send",       "recv"};
+      "barrier",           "all-reduce",         "reduce-scatter",       "all-gather", "all-to-all",
+      "ragged-all-to-all", "collective-permute", "collective-broadcast", "send",       "recv"};
   return kNames[static_cast<int>(op)];
 }
 
@@ -152,9 +151,9 @@ absl::Status FindPartners(absl::Span<const std::pair<int, int>> pairs, int rank,
 
 absl::Status AbortedStatus(const absl::Status& reason) {
   if (!DiagnosticCode(reason).empty()) return absl::AbortedError(reason.message());
-  return ToStatus({.code = "E304",
-                   .message = absl::StrCat("the collectives were aborted: ", reason.message())},
-                  absl::StatusCode::kAborted);
+  return ToStatus(
+      {.code = "E304", .message = absl::StrCat("the collectives were aborted: ", reason.message())},
+      absl::StatusCode::kAborted);
 }
 
 }  // namespace shardcall

@@ -33,10 +33,10 @@ absl::string_view CollectiveOpName(CollectiveOp op);  // "all-reduce"
 // What members must agree on, besides the group and its order.
 struct CallSignature {
   CollectiveOp op = CollectiveOp::kBarrier;
-  ReduceKind kind = ReduceKind::kSum;           // all-reduce and reduce-scatter
-  ElementType type = ElementType::kInvalid;     // the same two
-  int32_t root = -1;                            // broadcast: index into the group
-  int64_t amount = 0;                           // elements if there is a type, else bytes
+  ReduceKind kind = ReduceKind::kSum;        // all-reduce and reduce-scatter
+  ElementType type = ElementType::kInvalid;  // the same two
+  int32_t root = -1;                         // broadcast: index into the group
+  int64_t amount = 0;                        // elements if there is a type, else bytes
 
   // Bytes of one block: what the interface calls count, or bytes.
   int64_t block_bytes() const {

@@ -52,10 +52,11 @@ std::string FlightRecorder::Summary() const {
   if (last.state == State::kWaiting) {
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - last.begun).count();
-    return absl::StrCat(absl::StrFormat("has waited %.3g s in ", seconds), EntryText(last),
-                        " over ", RankListText(absl::MakeConstSpan(last.ranks).first(
-                                      std::min<size_t>(last.num_ranks, kShownRanks))),
-                        last.num_ranks > kShownRanks ? ",..." : "");
+    return absl::StrCat(
+        absl::StrFormat("has waited %.3g s in ", seconds), EntryText(last), " over ",
+        RankListText(
+            absl::MakeConstSpan(last.ranks).first(std::min<size_t>(last.num_ranks, kShownRanks))),
+        last.num_ranks > kShownRanks ? ",..." : "");
   }
   return absl::StrCat(last.state == State::kDone ? "last completed " : "last failed in ",
                       EntryText(last), left_ ? " and has left" : " and is in no collective");
@@ -67,12 +68,12 @@ std::string FlightRecorder::History(absl::string_view prefix) const {
   for (int64_t n = std::max<int64_t>(1, number_ - kEntries + 1); n <= number_; ++n) {
     const Entry& entry = At(n);
     constexpr absl::string_view kStates[] = {"", "waiting", "done", "failed"};
-    absl::StrAppend(&text, text.empty() ? "" : "\n", prefix, "#", entry.number, " ",
-                    SignatureText(entry.signature), TagText(entry.name.data()), " over ",
-                    RankListText(absl::MakeConstSpan(entry.ranks)
-                                     .first(std::min<size_t>(entry.num_ranks, kShownRanks))),
-                    entry.num_ranks > kShownRanks ? ",..." : "", ": ",
-                    kStates[static_cast<int>(entry.state)]);
+    absl::StrAppend(
+        &text, text.empty() ? "" : "\n", prefix, "#", entry.number, " ",
+        SignatureText(entry.signature), TagText(entry.name.data()), " over ",
+        RankListText(
+            absl::MakeConstSpan(entry.ranks).first(std::min<size_t>(entry.num_ranks, kShownRanks))),
+        entry.num_ranks > kShownRanks ? ",..." : "", ": ", kStates[static_cast<int>(entry.state)]);
   }
   return text;
 }

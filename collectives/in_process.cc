@@ -111,8 +111,7 @@ class InProcessCommunicator final : public Communicator {
         CheckBlocks(group.size(), send_offsets, send_sizes, recv_offsets, recv_sizes));
     const int64_t in_bytes = Extent(send_offsets, send_sizes);
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(in, in_bytes, "input", call));
-    SHARDCALL_RETURN_IF_ERROR(
-        CheckBuffer(out, Extent(recv_offsets, recv_sizes), "output", call));
+    SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, Extent(recv_offsets, recv_sizes), "output", call));
     MemberBuffers buffers{in, out, nullptr, send_offsets, send_sizes, recv_offsets, recv_sizes};
     std::vector<char> copy;
     if (in == out && in_bytes > 0) {

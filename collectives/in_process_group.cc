@@ -140,12 +140,12 @@ absl::Status InProcessGroup::CheckAgreement(const Call& call) const {
       const int64_t awaited = to.buffers.recv_sizes[i];
       if (sent == awaited) continue;
       return MismatchStatus(
-          {{first.order->ranks[i], absl::StrCat(SignatureText(from.signature), TagText(from.name),
-                                                " with ", sent, " bytes for rank ",
-                                                first.order->ranks[j])},
-           {first.order->ranks[j], absl::StrCat(SignatureText(to.signature), TagText(to.name),
-                                                " with ", awaited, " bytes from rank ",
-                                                first.order->ranks[i])}});
+          {{first.order->ranks[i],
+            absl::StrCat(SignatureText(from.signature), TagText(from.name), " with ", sent,
+                         " bytes for rank ", first.order->ranks[j])},
+           {first.order->ranks[j],
+            absl::StrCat(SignatureText(to.signature), TagText(to.name), " with ", awaited,
+                         " bytes from rank ", first.order->ranks[i])}});
     }
   }
   return absl::OkStatus();

@@ -50,8 +50,7 @@ void InProcessWork::Plan(const CallSignature& signature,
   const int64_t amount = signature.amount;
   const int64_t unit = signature.block_bytes() == 0 ? 1 : signature.block_bytes() / amount;
   // An item of a reduction or an all-gather touches its grain at every member.
-  const int64_t grain_bytes =
-      std::clamp(kItemBytes / (2 * n), kMinGrainBytes, kItemBytes / 4);
+  const int64_t grain_bytes = std::clamp(kItemBytes / (2 * n), kMinGrainBytes, kItemBytes / 4);
   grain_ = std::max<int64_t>(64, grain_bytes / unit);
   if (signature.op == CollectiveOp::kAllToAll) grain_ = kItemBytes / 4;
   ranges_ = (amount + grain_ - 1) / grain_;

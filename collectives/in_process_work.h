@@ -45,8 +45,8 @@ class InProcessWork {
 
   CallSignature signature_;
   std::vector<const MemberBuffers*> members_;
-  int64_t grain_ = 1;     // elements (reductions) or bytes of one item
-  int64_t ranges_ = 1;    // items that one block is cut into
+  int64_t grain_ = 1;   // elements (reductions) or bytes of one item
+  int64_t ranges_ = 1;  // items that one block is cut into
   int64_t num_items_ = 0;
   bool small_ = true;
 };

@@ -148,9 +148,7 @@ absl::Status MpiCommunicator::AllGather(Group group, const void* in, void* out, 
     char* const blocks = static_cast<char*>(out);
     char* const mine = blocks + call.members->me * bytes;
     Copy(mine, in, bytes);
-    return Exchange(call, [&](int j) {
-      return Transfer{mine, bytes, blocks + j * bytes, bytes};
-    });
+    return Exchange(call, [&](int j) { return Transfer{mine, bytes, blocks + j * bytes, bytes}; });
   });
 }
 

@@ -32,9 +32,9 @@ void MpiMessages::Post(int peer, int tag, void* data, int64_t bytes, bool receiv
   do {
     const int piece = static_cast<int>(std::min(bytes, kMaxMessageBytes));
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code =
-        receives ? MPI_Irecv(at, piece, MPI_BYTE, peer, tag, session_.comm(), &request)
-                 : MPI_Isend(at, piece, MPI_BYTE, peer, tag, session_.comm(), &request);
+    const int code = receives
+                         ? MPI_Irecv(at, piece, MPI_BYTE, peer, tag, session_.comm(), &request)
+                         : MPI_Isend(at, piece, MPI_BYTE, peer, tag, session_.comm(), &request);
     if (code != MPI_SUCCESS) {
       post_error_ = MpiStatus(code, receives ? "MPI_Irecv" : "MPI_Isend");
       return;
@@ -55,8 +55,7 @@ absl::Status MpiMessages::Await(absl::Duration patience, const Inspect& inspect)
   int left = total;
   for (int idle = 0; left > 0;) {
     int done = 0;
-    const int code =
-        MPI_Testsome(total, requests_.data(), &done, indices.data(), statuses.data());
+    const int code = MPI_Testsome(total, requests_.data(), &done, indices.data(), statuses.data());
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) return MpiStatus(code, "MPI_Testsome");
     for (int i = 0; i < done; ++i) {
       if (code == MPI_ERR_IN_STATUS && statuses[i].MPI_ERROR != MPI_SUCCESS) {

@@ -51,8 +51,9 @@ absl::Status MpiCommunicator::ReduceScatter(Group group, ReduceKind kind, Elemen
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(in, bytes, "input", signature));
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
     const char* const data = static_cast<const char*>(in);
-    SHARDCALL_RETURN_IF_ERROR(
-        Meet(call, [&](int j) { return Block{data + j * bytes, bytes, bytes}; }));
+    SHARDCALL_RETURN_IF_ERROR(Meet(call, [&](int j) {
+      return Block{data + j * bytes, bytes, bytes};
+    }));
     if (bytes > kInlineBytes) return LongReduceScatter(call, data, static_cast<char*>(out));
     std::vector<const void*> sources;
     for (int j = 0; j < call.members->count(); ++j) {

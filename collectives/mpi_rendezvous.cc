@@ -50,9 +50,8 @@ bool MpiRendezvous::Agree(const Header& mine, const Header& theirs) {
 std::string MpiRendezvous::HeaderText(const Header& header, bool with_sizes) {
   std::string text = absl::StrCat(SignatureText(header.signature), TagText(header.name));
   if (with_sizes) {
-    absl::StrAppend(&text, " in group ", absl::Hex(header.group_hash), " with ",
-                    header.send_bytes, " bytes to and ", header.receive_bytes,
-                    " bytes from its partner");
+    absl::StrAppend(&text, " in group ", absl::Hex(header.group_hash), " with ", header.send_bytes,
+                    " bytes to and ", header.receive_bytes, " bytes from its partner");
   }
   return text;
 }

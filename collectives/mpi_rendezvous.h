@@ -41,7 +41,7 @@ class MpiRendezvous {
 
   struct Meeting {
     CallSignature signature;
-    uint64_t group_hash = 0;      // of the ranks in group order
+    uint64_t group_hash = 0;  // of the ranks in group order
     absl::string_view name;
     int64_t number = 0;
   };

@@ -33,10 +33,10 @@ absl::Status MpiStatus(int code, absl::string_view what) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(code, text, &length);
-  return ToStatus({.code = "E307",
-                   .message = absl::StrCat("MPI failed in ", what, ": ",
-                                           absl::string_view(text, length))},
-                  absl::StatusCode::kInternal);
+  return ToStatus(
+      {.code = "E307",
+       .message = absl::StrCat("MPI failed in ", what, ": ", absl::string_view(text, length))},
+      absl::StatusCode::kInternal);
 }
 
 absl::StatusOr<MpiSession*> MpiSession::Open(absl::Duration deadline) {

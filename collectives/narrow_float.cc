@@ -14,10 +14,10 @@ namespace {
 
 // How a format spends the codes that IEEE keeps for infinity and NaN.
 enum class Specials {
-  kIeee,     // infinity and NaN at the largest exponent
-  kOnesNan,  // "FN": only all ones is NaN, no infinity
-  kMinusNan, // "FNUZ": the code of -0 is NaN, no infinity, no -0
-  kNone,     // neither
+  kIeee,      // infinity and NaN at the largest exponent
+  kOnesNan,   // "FN": only all ones is NaN, no infinity
+  kMinusNan,  // "FNUZ": the code of -0 is NaN, no infinity, no -0
+  kNone,      // neither
 };
 
 struct Format {
@@ -27,9 +27,7 @@ struct Format {
   Specials specials;
 
   constexpr uint32_t sign() const { return 1u << (exponent_bits + mantissa_bits); }
-  constexpr uint32_t infinity() const {
-    return ((1u << exponent_bits) - 1) << mantissa_bits;
-  }
+  constexpr uint32_t infinity() const { return ((1u << exponent_bits) - 1) << mantissa_bits; }
   constexpr uint32_t largest() const {
     if (specials == Specials::kIeee) return infinity() - 1;
     return sign() - (specials == Specials::kOnesNan ? 2 : 1);
@@ -59,9 +57,8 @@ float DecodeOne(const Format& f, uint32_t code) {
   const int exponent = static_cast<int>(magnitude >> f.mantissa_bits);
   const int mantissa = static_cast<int>(magnitude & ((1u << f.mantissa_bits) - 1));
   const int hidden = exponent == 0 ? 0 : 1 << f.mantissa_bits;
-  const float value =
-      std::ldexp(static_cast<float>(hidden + mantissa),
-                 (exponent == 0 ? 1 : exponent) - f.bias - f.mantissa_bits);
+  const float value = std::ldexp(static_cast<float>(hidden + mantissa),
+                                 (exponent == 0 ? 1 : exponent) - f.bias - f.mantissa_bits);
   return negative ? -value : value;
 }
 
@@ -88,8 +85,7 @@ uint8_t EncodeOne(float value) {
     }
   }
   if (magnitude >= kMinNormal) {
-    const uint32_t rounded =
-        magnitude + ((1u << (kDrop - 1)) - 1) + ((magnitude >> kDrop) & 1);
+    const uint32_t rounded = magnitude + ((1u << (kDrop - 1)) - 1) + ((magnitude >> kDrop) & 1);
     code = (rounded >> kDrop) - (static_cast<uint32_t>(127 - f.bias) << f.mantissa_bits);
   } else {
     code = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + kMagic) -

@@ -33,14 +33,14 @@ absl::Status CheckProgram(Communicator& communicator, const ProgramIdentity& ide
   Record mine{};
   mine.program_hash = identity.program_hash;
   mine.world_size = identity.world_size;
-  std::copy_n(identity.version.begin(),
-              std::min(identity.version.size(), sizeof(mine.version) - 1), mine.version);
+  std::copy_n(identity.version.begin(), std::min(identity.version.size(), sizeof(mine.version) - 1),
+              mine.version);
 
   std::vector<int> all(communicator.size());
   std::iota(all.begin(), all.end(), 0);
   std::vector<Record> records(all.size());
-  SHARDCALL_RETURN_IF_ERROR(communicator.AllGather(all, &mine, records.data(), sizeof(Record),
-                                                   {"program check"}));
+  SHARDCALL_RETURN_IF_ERROR(
+      communicator.AllGather(all, &mine, records.data(), sizeof(Record), {"program check"}));
 
   std::map<std::string, std::vector<int>> ranks_by_text;
   for (size_t rank = 0; rank < records.size(); ++rank) {
@@ -50,14 +50,14 @@ absl::Status CheckProgram(Communicator& communicator, const ProgramIdentity& ide
   if (ranks_by_text.size() > 1) {
     return ToStatus(
         {.code = "E308",
-         .message = absl::StrCat(
-             "the ranks run different programs: ",
-             absl::StrJoin(ranks_by_text, "; ",
-                           [](std::string* out, const auto& entry) {
-                             absl::StrAppend(out, RanksText(entry.second),
-                                             entry.second.size() == 1 ? " has " : " have ",
-                                             entry.first);
-                           })),
+         .message = absl::StrCat("the ranks run different programs: ",
+                                 absl::StrJoin(ranks_by_text, "; ",
+                                               [](std::string* out, const auto& entry) {
+                                                 absl::StrAppend(
+                                                     out, RanksText(entry.second),
+                                                     entry.second.size() == 1 ? " has " : " have ",
+                                                     entry.first);
+                                               })),
          .fix = "Start every rank with the same input, flags and version"},
         absl::StatusCode::kFailedPrecondition);
   }

@@ -13,9 +13,9 @@
 namespace shardcall {
 
 struct ProgramIdentity {
-  uint64_t program_hash = 0;   // of the partitioned program
-  int world_size = 0;          // devices that it is partitioned for
-  absl::string_view version;   // of shardcall; the first 47 characters count
+  uint64_t program_hash = 0;  // of the partitioned program
+  int world_size = 0;         // devices that it is partitioned for
+  absl::string_view version;  // of shardcall; the first 47 characters count
 };
 
 // Collective over all ranks. If any rank differs, or the program is for another

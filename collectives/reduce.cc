@@ -293,12 +293,12 @@ FoldFunction FindFold(ReduceKind kind, ElementType type) {
 absl::Status CheckReduction(ReduceKind kind, ElementType type) {
   if (FindFold(kind, type) != nullptr) return absl::OkStatus();
   return ToStatus({.code = "E306",
-                   .message = absl::StrCat("there is no ", ReduceKindName(kind),
-                                           " reduction of ", ElementTypeName(type))});
+                   .message = absl::StrCat("there is no ", ReduceKindName(kind), " reduction of ",
+                                           ElementTypeName(type))});
 }
 
-void ReduceRange(ReduceKind kind, ElementType type, Sources sources,
-                 absl::Span<void* const> outs, int64_t first, int64_t count) {
+void ReduceRange(ReduceKind kind, ElementType type, Sources sources, absl::Span<void* const> outs,
+                 int64_t first, int64_t count) {
   const FoldFunction fold = FindFold(kind, type);
   SHARDCALL_CHECK(fold != nullptr);
   SHARDCALL_CHECK(!sources.empty());

@@ -16,10 +16,10 @@ constexpr size_t kNamedInFull = 8;
 }  // namespace
 
 absl::Status LateStatus(const LateReport& report) {
-  std::string message = absl::StrCat(
-      SignatureText(report.signature), " #", report.number, TagText(report.name), ": ",
-      RanksText(report.waiting), report.waiting.size() == 1 ? " has" : " have", " waited ",
-      absl::FormatDuration(report.waited));
+  std::string message =
+      absl::StrCat(SignatureText(report.signature), " #", report.number, TagText(report.name), ": ",
+                   RanksText(report.waiting), report.waiting.size() == 1 ? " has" : " have",
+                   " waited ", absl::FormatDuration(report.waited));
   if (report.last.empty()) {
     absl::StrAppend(&message, "; ", RanksText(report.absent),
                     report.absent.size() == 1 ? " is absent" : " are absent");
@@ -49,14 +49,14 @@ absl::Status MismatchStatus(const std::vector<MemberText>& members) {
   if (kinds.size() > kNamedInFull) kinds.resize(kNamedInFull);
   return ToStatus(
       {.code = "E305",
-       .message = absl::StrCat(
-           "members of one collective call different things: ",
-           absl::StrJoin(kinds, "; ",
-                         [](std::string* out, const auto& kind) {
-                           absl::StrAppend(out, RanksText(kind.second),
-                                           kind.second.size() == 1 ? " calls " : " call ",
-                                           kind.first);
-                         })),
+       .message = absl::StrCat("members of one collective call different things: ",
+                               absl::StrJoin(kinds, "; ",
+                                             [](std::string* out, const auto& kind) {
+                                               absl::StrAppend(
+                                                   out, RanksText(kind.second),
+                                                   kind.second.size() == 1 ? " calls " : " call ",
+                                                   kind.first);
+                                             })),
        .fix = "Run the same partitioned program on every rank"},
       absl::StatusCode::kFailedPrecondition);
 }

@@ -18,10 +18,10 @@ namespace shardcall {
 
 struct LateReport {
   CallSignature signature;
-  int64_t number = 0;             // of the call, at the rank that reports
+  int64_t number = 0;  // of the call, at the rank that reports
   absl::string_view name;
-  std::vector<int> waiting;       // ranks
-  std::vector<int> absent;        // ranks
+  std::vector<int> waiting;  // ranks
+  std::vector<int> absent;   // ranks
   absl::Duration waited;
   std::vector<std::string> last;  // per absent rank what it last did; may be empty
   std::string history;            // flight records, one line each; may be empty

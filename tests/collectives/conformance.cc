@@ -246,8 +246,8 @@ void LongOnesOutOfPlaceAndInPlace(Communicator& c) {
   for (bool in_place : {false, true}) {
     seed += 10;
     TestAllReduce(c, all, {ReduceKind::kSum, ElementType::kF32, 2500001, in_place, seed});
-    TestReduceScatter(
-        c, all, {ReduceKind::kMax, ElementType::kF32, 2500001 / c.size(), in_place, seed});
+    TestReduceScatter(c, all,
+                      {ReduceKind::kMax, ElementType::kF32, 2500001 / c.size(), in_place, seed});
   }
 }
 

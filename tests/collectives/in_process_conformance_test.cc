@@ -28,14 +28,13 @@ TEST_P(InProcess, Conforms) {
   for (std::thread& device : devices) device.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    AllCases, InProcess,
-    ::testing::Combine(::testing::Values(1, 2, 3, 4, 8),
-                       ::testing::Range<size_t>(0, ConformanceCases().size())),
-    [](const auto& info) {
-      return ConformanceCases()[std::get<1>(info.param)].name + "On" +
-             std::to_string(std::get<0>(info.param));
-    });
+INSTANTIATE_TEST_SUITE_P(AllCases, InProcess,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 4, 8),
+                                            ::testing::Range<size_t>(0, ConformanceCases().size())),
+                         [](const auto& info) {
+                           return ConformanceCases()[std::get<1>(info.param)].name + "On" +
+                                  std::to_string(std::get<0>(info.param));
+                         });
 
 TEST(InProcessScale, FiveHundredTwelveDevicesMeetOnAFewCores) {
   constexpr int kSize = 512;
@@ -48,17 +47,17 @@ TEST(InProcessScale, FiveHundredTwelveDevicesMeetOnAFewCores) {
       auto communicator = world.Rank(r);
       for (int call = 0; call < 20; ++call) {
         int32_t value = r + call;
-        ASSERT_TRUE(communicator
-                        ->AllReduce(all, ReduceKind::kSum, ElementType::kS32, &value, &value, 1,
-                                    {"%ar"})
-                        .ok());
+        ASSERT_TRUE(
+            communicator
+                ->AllReduce(all, ReduceKind::kSum, ElementType::kS32, &value, &value, 1, {"%ar"})
+                .ok());
         ASSERT_EQ(value, kSize * (kSize - 1) / 2 + kSize * call);
         const int pair[] = {r & ~1, r | 1};
         value = r;
-        ASSERT_TRUE(communicator
-                        ->AllReduce(pair, ReduceKind::kMax, ElementType::kS32, &value, &value, 1,
-                                    {"%pair"})
-                        .ok());
+        ASSERT_TRUE(
+            communicator
+                ->AllReduce(pair, ReduceKind::kMax, ElementType::kS32, &value, &value, 1, {"%pair"})
+                .ok());
         ASSERT_EQ(value, r | 1);
       }
     });

@@ -108,8 +108,9 @@ TEST(InProcessFault, DifferentOpsAreAnErrorOnEveryMemberAtOnce) {
         absl::Seconds(20));
   });
   EXPECT_LT(seconds, 5);
-  ExpectAll(statuses, "E305", AllOf(HasSubstr("ranks 0,1,3 call all-reduce(sum, f32[8]) (%ar.2)"),
-                                    HasSubstr("rank 2 calls all-gather(4 bytes) (%ag)")));
+  ExpectAll(statuses, "E305",
+            AllOf(HasSubstr("ranks 0,1,3 call all-reduce(sum, f32[8]) (%ar.2)"),
+                  HasSubstr("rank 2 calls all-gather(4 bytes) (%ag)")));
 }
 
 TEST(InProcessFault, DifferentSizesAreAnErrorOnEveryMember) {
@@ -131,7 +132,8 @@ TEST(InProcessFault, DifferentRootsAreAnErrorOnEveryMember) {
     char buffer[4] = {};
     return world.Rank(r)->Broadcast(kAll, r == 0 ? 1 : 0, buffer, 4, {"%cb"});
   });
-  ExpectAll(statuses, "E305", HasSubstr("rank 0 calls collective-broadcast(4 bytes from member 1)"));
+  ExpectAll(statuses, "E305",
+            HasSubstr("rank 0 calls collective-broadcast(4 bytes from member 1)"));
 }
 
 TEST(InProcessFault, DifferentGroupOrdersAreAnErrorOnEveryMember) {
@@ -149,8 +151,8 @@ TEST(InProcessFault, RaggedBlocksThatDisagreeAreAnErrorOnEveryMember) {
     if (r == 2) sizes[0] = 4;
     return world.Rank(r)->AllToAllV(kAll, in, offsets, sizes, out, offsets, eight, {"%ra2a"});
   });
-  ExpectAll(statuses, "E305", AllOf(HasSubstr("with 4 bytes for rank 0"),
-                                    HasSubstr("with 8 bytes from rank 2")));
+  ExpectAll(statuses, "E305",
+            AllOf(HasSubstr("with 4 bytes for rank 0"), HasSubstr("with 8 bytes from rank 2")));
 }
 
 TEST(InProcessFault, ADeviceThatLeavesEndsTheWaitOfItsGroupsOnly) {
@@ -224,8 +226,9 @@ TEST(InProcessFault, SendAndReceiveThatDisagreeAreAnErrorOnBoth) {
     if (r == 1) return c->Recv(0, data, 16, {"%recv"});
     return absl::OkStatus();
   });
-  ExpectAll(statuses, "E305", AllOf(HasSubstr("rank 0 calls send(8 bytes) (%send)"),
-                                    HasSubstr("rank 1 calls recv(16 bytes) (%recv)")),
+  ExpectAll(statuses, "E305",
+            AllOf(HasSubstr("rank 0 calls send(8 bytes) (%send)"),
+                  HasSubstr("rank 1 calls recv(16 bytes) (%recv)")),
             {0, 1});
 }
 

@@ -20,8 +20,7 @@ class Mpi : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(Mpi, Conforms) { ConformanceCases()[GetParam()].body(*communicator); }
 
-INSTANTIATE_TEST_SUITE_P(AllCases, Mpi,
-                         ::testing::Range<size_t>(0, ConformanceCases().size()),
+INSTANTIATE_TEST_SUITE_P(AllCases, Mpi, ::testing::Range<size_t>(0, ConformanceCases().size()),
                          [](const auto& info) { return ConformanceCases()[info.param].name; });
 
 TEST(MpiSession, ASecondConnectionWorksTheSame) {

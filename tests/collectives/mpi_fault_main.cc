@@ -49,8 +49,7 @@ int RunFault(const std::string& fault) {
                       std::chrono::steady_clock::now() - start)
                       .count();
   const std::string text(status.message());
-  std::fprintf(stderr, "rank %d got %s in %ld ms\n", c.rank(), text.c_str(),
-               static_cast<long>(ms));
+  std::fprintf(stderr, "rank %d got %s in %ld ms\n", c.rank(), text.c_str(), static_cast<long>(ms));
   const absl::Status again = c.Barrier(all, {"%again"});
   std::fprintf(stderr, "rank %d later got %s\n", c.rank(),
                again == status ? "the same" : std::string(again.message()).c_str());
@@ -60,6 +59,4 @@ int RunFault(const std::string& fault) {
 }  // namespace
 }  // namespace shardcall
 
-int main(int argc, char** argv) {
-  return argc == 2 ? shardcall::RunFault(argv[1]) : 2;
-}
+int main(int argc, char** argv) { return argc == 2 ? shardcall::RunFault(argv[1]) : 2; }

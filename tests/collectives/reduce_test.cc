@@ -17,10 +17,9 @@ namespace {
 using E = ElementType;
 
 const std::vector<E>& NarrowTypes() {
-  static const std::vector<E> kTypes = {E::kF16,          E::kBF16,         E::kF8E5M2,
-                                        E::kF8E4M3FN,     E::kF8E4M3B11FNUZ, E::kF8E5M2FNUZ,
-                                        E::kF8E4M3FNUZ,   E::kF8E4M3,       E::kF8E3M4,
-                                        E::kF4E2M1FN,     E::kF6E3M2FN,     E::kF6E2M3FN};
+  static const std::vector<E> kTypes = {
+      E::kF16,        E::kBF16,   E::kF8E5M2, E::kF8E4M3FN, E::kF8E4M3B11FNUZ, E::kF8E5M2FNUZ,
+      E::kF8E4M3FNUZ, E::kF8E4M3, E::kF8E3M4, E::kF4E2M1FN, E::kF6E3M2FN,      E::kF6E2M3FN};
   return kTypes;
 }
 
@@ -124,12 +123,9 @@ TEST(Reduce, AgreesWithTheDefinitionForEveryTypeKindAndNumberOfSources) {
 }
 
 TEST(Reduce, NarrowFloatsAreRoundedOnceAtTheEnd) {
-  const auto bf16 = [](float value) {
-    return static_cast<uint16_t>(EncodeValue(E::kBF16, value));
-  };
+  const auto bf16 = [](float value) { return static_cast<uint16_t>(EncodeValue(E::kBF16, value)); };
   // Rounded at every step, 256 + 1 stays 256.
-  EXPECT_EQ(Reduce<uint16_t>(ReduceKind::kSum, E::kBF16, {bf16(256), bf16(1), bf16(1)}),
-            bf16(258));
+  EXPECT_EQ(Reduce<uint16_t>(ReduceKind::kSum, E::kBF16, {bf16(256), bf16(1), bf16(1)}), bf16(258));
 }
 
 TEST(Reduce, FoldsFromTheLeft) {
@@ -161,9 +157,12 @@ TEST(Reduce, PredSumsAreOrAndProductsAnd) {
 }
 
 TEST(Reduce, RefusesWhatHasNoMeaning) {
-  for (auto [kind, type] : std::vector<std::pair<ReduceKind, E>>{
-           {ReduceKind::kXor, E::kF32}, {ReduceKind::kAnd, E::kBF16}, {ReduceKind::kMin, E::kC128},
-           {ReduceKind::kSum, E::kTuple}, {ReduceKind::kSum, E::kF8E8M0FNU}}) {
+  for (auto [kind, type] :
+       std::vector<std::pair<ReduceKind, E>>{{ReduceKind::kXor, E::kF32},
+                                             {ReduceKind::kAnd, E::kBF16},
+                                             {ReduceKind::kMin, E::kC128},
+                                             {ReduceKind::kSum, E::kTuple},
+                                             {ReduceKind::kSum, E::kF8E8M0FNU}}) {
     EXPECT_EQ(DiagnosticCode(CheckReduction(kind, type)), "E306") << ElementTypeName(type);
   }
 }

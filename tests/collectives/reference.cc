@@ -43,7 +43,8 @@ __int128 FoldInteger(ReduceKind kind, __int128 a, __int128 b) {
     case ReduceKind::kSum:
       return a + b;
     case ReduceKind::kProduct:
-      return a * b;
+      return static_cast<__int128>(static_cast<unsigned __int128>(a) *
+                                   static_cast<unsigned __int128>(b));
     case ReduceKind::kMax:
       return a < b ? b : a;
     case ReduceKind::kMin:
@@ -120,8 +121,8 @@ void ReduceInteger(ReduceKind kind, ElementType type, const std::vector<Bytes>& 
                    Bytes& out, int64_t to) {
   __int128 total = LoadInteger(inputs[0], type, at);
   for (size_t r = 1; r < inputs.size(); ++r) {
-    total = Wrap(FoldInteger(kind, total, LoadInteger(inputs[r], type, at)),
-                 ElementTypeBits(type), IsSignedInteger(type));
+    total = Wrap(FoldInteger(kind, total, LoadInteger(inputs[r], type, at)), ElementTypeBits(type),
+                 IsSignedInteger(type));
   }
   SaveInteger(out, type, to, total);
 }
@@ -146,12 +147,21 @@ void ReducePred(ReduceKind kind, const std::vector<Bytes>& inputs, int64_t at, B
 
 const std::vector<ElementType>& ReducibleTypes() {
   using E = ElementType;
-  static const std::vector<E> kTypes = {
-      E::kPred,    E::kS2,       E::kS4,           E::kS8,          E::kS16,         E::kS32,
-      E::kS64,     E::kU2,       E::kU4,           E::kU8,          E::kU16,         E::kU32,
-      E::kU64,     E::kF16,      E::kBF16,         E::kF32,         E::kF64,         E::kC64,
-      E::kC128,    E::kF8E5M2,   E::kF8E4M3FN,     E::kF8E4M3B11FNUZ, E::kF8E5M2FNUZ, E::kF8E4M3FNUZ,
-      E::kF8E4M3,  E::kF8E3M4,   E::kF4E2M1FN,     E::kF6E3M2FN,    E::kF6E2M3FN};
+  static const std::vector<E> kTypes = {E::kPred,       E::kS2,
+                                        E::kS4,         E::kS8,
+                                        E::kS16,        E::kS32,
+                                        E::kS64,        E::kU2,
+                                        E::kU4,         E::kU8,
+                                        E::kU16,        E::kU32,
+                                        E::kU64,        E::kF16,
+                                        E::kBF16,       E::kF32,
+                                        E::kF64,        E::kC64,
+                                        E::kC128,       E::kF8E5M2,
+                                        E::kF8E4M3FN,   E::kF8E4M3B11FNUZ,
+                                        E::kF8E5M2FNUZ, E::kF8E4M3FNUZ,
+                                        E::kF8E4M3,     E::kF8E3M4,
+                                        E::kF4E2M1FN,   E::kF6E3M2FN,
+                                        E::kF6E2M3FN};
   return kTypes;
 }
 
@@ -184,8 +194,7 @@ Bytes Data(int rank, uint32_t seed, ElementType type, int64_t count) {
     for (unsigned char& b : data) b &= 1;
   } else if (IsInteger(type) && ElementTypeBits(type) < 8) {
     for (int64_t i = 0; i < count; ++i) {
-      SaveInteger(data, type, i,
-                  Wrap(data[i], ElementTypeBits(type), IsSignedInteger(type)));
+      SaveInteger(data, type, i, Wrap(data[i], ElementTypeBits(type), IsSignedInteger(type)));
     }
   } else if (type == ElementType::kF32 || type == ElementType::kC64) {
     for (int64_t i = 0; i < count * width / 4; ++i) Save(data, i, static_cast<float>(real()));
