@@ -28,10 +28,15 @@ class Inliner {
  public:
   Inliner(const Module& module, bool inline_calls)
       : old_(module), inline_calls_(inline_calls), out_(Module(module.shared_context())),
-        names_(module.context()), comp_names_(module.context()) {}
+        names_(module.context()), comp_names_(module.context()) {
+    FindLive();
+    // Every computation once is free; copies come out of the budget.
+    budget_ = 3 * static_cast<int64_t>(module.num_instructions()) + 10000;
+  }
+
+  bool all_live() const { return all_live_; }
 
   InlinedModule Run() {
-    FindLive();
     Module& m = out_.module;
     m.header = old_.header;
     for (const auto& text : old_.texts()) m.KeepText(text);
@@ -48,6 +53,20 @@ class Inliner {
     m.set_entry(PushComputation(old_.entry(), /*reducer=*/false, "", 0));
     while (!stack_.empty()) Step();
     return std::move(out_);
+  }
+
+  // Leaves out what is dead, copies nothing twice and keeps the frames of
+  // `inlined`, whose module this inliner was given.
+  InlinedModule Prune(const InlinedModule& inlined) {
+    pruned_ = &inlined;
+    budget_ = 0;
+    now_.resize(old_.num_instructions());
+    InlinedModule out = Run();
+    out.frames = inlined.frames;
+    for (CallFrame& f : out.frames) {
+      if (f.value.valid()) f.value = now_[f.value.value];
+    }
+    return out;
   }
 
  private:
@@ -90,13 +109,14 @@ class Inliner {
           }
         }
         if (effect) effects[c.value] = live_[id.value] = true;
-        if (!live_[id.value]) continue;
+        if (!live_[id.value]) {
+          all_live_ = false;
+          continue;
+        }
         ++live_count_[c.value];
         for (InstrId operand : old_.operands(i)) live_[operand.value] = true;
       }
     }
-    // Every computation once is free; copies come out of the budget.
-    budget_ = 3 * static_cast<int64_t>(n) + 10000;
   }
 
   CompId PushComputation(CompId old, bool reducer, std::string prefix, int frame_id) {
@@ -196,7 +216,7 @@ class Inliner {
       const auto callees = CalledComputations(old_, i);
       if (f.callees.size() < callees.size()) return NextCallee(i, callees[f.callees.size()]);
     }
-    Copy(i);
+    Copy(id, i);
   }
 
   bool Spend(int64_t instructions) {
@@ -237,7 +257,7 @@ class Inliner {
     stack_[stack_.size() - 2].callees.push_back(made);
   }
 
-  void Copy(const Instruction& i) {
+  void Copy(InstrId id, const Instruction& i) {
     Frame& f = stack_.back();
     absl::InlinedVector<InstrId, 8> operands;
     for (InstrId operand : old_.operands(i)) operands.push_back(Mapped(f, operand));
@@ -249,6 +269,10 @@ class Inliner {
     }
     if (const RareAttributes* rare = old_.rare(i); rare != nullptr) CopyRare(f, *rare, made);
     f.map[f.next++] = made;
+    if (pruned_ != nullptr) {
+      out_.frame_of.back() = pruned_->frame_of[id.value];
+      now_[id.value] = made;
+    }
   }
 
   void CopyRare(const Frame& f, const RareAttributes& rare, InstrId made) {
@@ -290,6 +314,9 @@ class Inliner {
   absl::flat_hash_set<CompId> inlined_once_;
   std::vector<Frame> stack_;
   int64_t budget_ = 0;
+  bool all_live_ = true;
+  const InlinedModule* pruned_ = nullptr;
+  std::vector<InstrId> now_;            // when pruning: by old instruction
 };
 
 }  // namespace
@@ -323,7 +350,10 @@ absl::string_view UniqueNames::Take(absl::string_view name) {
 }
 
 InlinedModule InlineCalls(const Module& module, bool inline_calls) {
-  return Inliner(module, inline_calls).Run();
+  InlinedModule out = Inliner(module, inline_calls).Run();
+  // What a call's body made and its caller does not read is dead only now.
+  Inliner pruner(out.module, /*inline_calls=*/false);
+  return pruner.all_live() ? std::move(out) : pruner.Prune(out);
 }
 
 }  // namespace shardcall::import_internal
