@@ -3,10 +3,8 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "absl/container/inlined_vector.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/narrow_float.h"
 
@@ -180,12 +178,6 @@ void AppendReal(ElementType type, uint64_t bits, std::string* out) {
   } else {
     AppendGeneral(value, Digits(type), out);
   }
-}
-
-void AppendDouble(double value, std::string* out) {
-  uint64_t bits;
-  std::memcpy(&bits, &value, 8);
-  AppendReal(ElementType::kF64, bits, out);
 }
 
 void AppendLiteral(const Literal& literal, std::string* out) {

@@ -17,9 +17,6 @@ void AppendLiteral(const Literal& literal, std::string* out);
 // One real number, with the digits that its type gets: f32 6, or 9 where 6 do
 // not read back equal.
 void AppendReal(ElementType type, uint64_t bits, std::string* out);
-// Shortest of 15 or 17 digits, as attributes like epsilon are printed.
-void AppendDouble(double value, std::string* out);
-
 template <typename Int>
 void AppendInt(Int value, std::string* out) {
   char buffer[24];

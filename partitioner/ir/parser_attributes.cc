@@ -114,10 +114,7 @@ bool Parser::ParseValue(CompId comp, Scratch* s, Attr attr) {
       } while (lex_.TryChar(','));
       return lex_.Expect('}');
     }
-    case AttrForm::kLiteral: {
-      const Shape* shape;
-      return ParseShape(&shape) && ParseLiteral(shape, &s->literal);
-    }
+    case AttrForm::kLiteral: return ParseLiteralWithShape(&s->literal);
     case AttrForm::kReplicaGroups: return ParseReplicaGroups(s, &slot);
     case AttrForm::kRawText: return lex_.Balanced(&slot.text);
     case AttrForm::kSharding: return ParseSharding(&s->proto.sharding);

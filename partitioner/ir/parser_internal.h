@@ -129,6 +129,7 @@ class Parser {
 
   // parser_literal.cc
   bool ParseLiteral(const Shape* shape, const Literal** out);
+  bool ParseLiteralWithShape(const Literal** out);
   bool ParseArrayLiteral(const Shape* shape, const Literal** out);
   bool ParseElements(ElementType type, int64_t count, char* out);
   bool ParseElement(ElementType type, char* out);

@@ -220,4 +220,29 @@ bool Parser::ParseLiteral(const Shape* shape, const Literal** out) {
   return true;
 }
 
+// `f32[2]{0} {1, 2}`, or a tuple of such in parentheses.
+bool Parser::ParseLiteralWithShape(const Literal** out) {
+  const Shape* shape;
+  if (lex_.Peek() != '(') return ParseShape(&shape) && ParseLiteral(shape, out);
+  if (++nesting_ > kMaxNesting) {
+    return lex_.Fail(lex_.at(), "E014", "A literal is nested too deeply",
+                     absl::StrCat("at most ", kMaxNesting, " levels"));
+  }
+  std::vector<const Literal*> elements;
+  std::vector<const Shape*> shapes;
+  if (!lex_.Expect('(')) return false;
+  if (lex_.Peek() != ')') {
+    do {
+      const Literal* element;
+      if (!ParseLiteralWithShape(&element)) return false;
+      elements.push_back(element);
+      shapes.push_back(element->shape);
+    } while (lex_.TryChar(','));
+  }
+  if (!lex_.Expect(')')) return false;
+  --nesting_;
+  *out = MakeTupleLiteral(context_, context_.MakeTuple(shapes), elements);
+  return true;
+}
+
 }  // namespace shardcall::hlo_text

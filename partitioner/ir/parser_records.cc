@@ -462,7 +462,7 @@ bool Parser::BuildAttributes(Scratch* scratch, Opcode opcode, const Attributes**
     }
     case AttrKind::kBatchNorm: {
       BatchNormAttrs a;
-      a.epsilon = s[A::kEpsilon].number;
+      a.epsilon = static_cast<float>(s[A::kEpsilon].number);  // as XLA keeps it
       a.feature_index = s[A::kFeatureIndex].value;
       return intern(a);
     }

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/literal_text.h"
+#include "partitioner/ir/narrow_float.h"
 #include "partitioner/ir/printer_internal.h"
 
 namespace shardcall::hlo_text {
@@ -201,7 +202,6 @@ void Printer::CustomCallText(const CustomCallAttrs& a) {
   Flag("custom_call_has_side_effect", a.has_side_effect);
   if (a.literal != nullptr) {
     out_ += ", literal=";
-    // A tuple's shape is read from the shapes of its elements.
     LiteralWithShape(*a.literal);
   }
   Word("output_to_operand_aliasing", a.output_to_operand_aliasing);
@@ -370,8 +370,8 @@ void Printer::Attributes_(const Instruction& i) {
     case AttrKind::kScatter: return ScatterText(i.as<ScatterAttrs>());
     case AttrKind::kBatchNorm:
       out_ += ", epsilon=";
-      // A float in XLA, whatever the text had.
-      AppendDouble(static_cast<float>(i.as<BatchNormAttrs>().epsilon), &out_);
+      AppendReal(ElementType::kF32,
+                 EncodeFloat(ElementType::kF32, i.as<BatchNormAttrs>().epsilon), &out_);
       return IntText("feature_index", i.as<BatchNormAttrs>().feature_index);
     case AttrKind::kRng: return Word("distribution", i.as<RngAttrs>().distribution);
     case AttrKind::kRngBitGenerator:

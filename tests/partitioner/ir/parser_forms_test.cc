@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts that XLA accepts beside the one form that it prints.
+#include "text_util.h"
+
+namespace shardcall {
+namespace {
+
+TEST(ParserForms, ModuleWithoutHeaderIsNamedAfterItsEntry) {
+  const auto m = Parse("f { p = f32[] parameter(0)  ROOT n = f32[] negate(p) }");
+  ASSERT_TRUE(m.ok()) << m.status().message();
+  EXPECT_EQ(m->header.name, "module_f");
+  EXPECT_EQ(m->comp(m->entry()).parameters.size(), 1u);
+}
+
+TEST(ParserForms, LastComputationIsTheEntryAndLastInstructionTheRoot) {
+  const auto m = Parse("HloModule m\nf { p = f32[] parameter(0) }\n"
+                       "g { a = f32[] parameter(0) b = f32[] negate(a) }");
+  ASSERT_TRUE(m.ok()) << m.status().message();
+  EXPECT_EQ(m->comp(m->entry()).name, "g");
+  EXPECT_EQ(m->instr(m->comp(m->entry()).root).name, "b");
+}
+
+TEST(ParserForms, SingleInstructionMakesParametersOfItsOperands) {
+  const auto m = Parse("%d = f32[2,4] dot(f32[2,3] %a, f32[3,4] %b), "
+                       "lhs_contracting_dims={1}, rhs_contracting_dims={0}");
+  ASSERT_TRUE(m.ok()) << m.status().message();
+  EXPECT_TRUE(m->header.is_scheduled);
+  ASSERT_EQ(m->comp(m->entry()).parameters.size(), 2u);
+  EXPECT_EQ(m->instr(m->comp(m->entry()).parameters[1]).name, "b");
+  EXPECT_TRUE(Parse("f32[2] negate(f32[2] %a)").ok());
+  EXPECT_TRUE(Parse("f32[2] negate(f32[2])").ok());
+}
+
+TEST(ParserForms, CommentsStandAnywhere) {
+  EXPECT_EQ(PrintedLine("  %p = f32[2]{0} parameter(/*zero*/0) // the only one\n"
+                        "  ROOT %n = f32[/*two*/2] /**/ negate(/*index=5*/%p)",
+                        "n"),
+            "%n = f32[2]{0} negate(%p)");
+}
+
+TEST(ParserForms, ShapesMayBeLeftOutWhereTheyFollow) {
+  EXPECT_EQ(PrintedLine("  %p = f32[2,3]{0,1} parameter(0)\n  ROOT %n = negate(%p)", "n"),
+            "%n = f32[2,3]{0,1} negate(%p)");
+  EXPECT_EQ(PrintedLine("  %p = f32[2,3] parameter(0)\n"
+                        "  ROOT %n = transpose(%p), dimensions={1,0}",
+                        "n"),
+            "%n = f32[3,2]{0,1} transpose(%p), dimensions={1,0}");
+}
+
+TEST(ParserForms, MissingLayoutIsDescending) {
+  EXPECT_EQ(PrintedLine("  ROOT %p = (f32[2,3], token[], s32[]) parameter(0)", "p"),
+            "%p = (f32[2,3]{1,0}, token[], s32[]) parameter(0)");
+}
+
+TEST(ParserForms, OperandsMayBeOpsWithoutAttributes) {
+  const auto m = Parse(InEntry("  %p = f32[] parameter(0)\n"
+                               "  ROOT %n = f32[] add(negate(%p), f32[] constant(2))"));
+  ASSERT_TRUE(m.ok()) << m.status().message();
+  const std::string text = PrintModule(*m);
+  EXPECT_NE(text.find("%negate = f32[] negate(%p)"), std::string::npos) << text;
+  EXPECT_NE(text.find("%n = f32[] add(%negate, %constant)"), std::string::npos) << text;
+}
+
+TEST(ParserForms, TupleElementsMayBeNamedByIndex) {
+  EXPECT_EQ(PrintedLine("  %t = (f32[], (s32[], f32[2])) parameter(0)\n"
+                        "  ROOT %n = f32[2] negate(%t#1#1)",
+                        "n"),
+            "%n = f32[2]{0} negate(%get-tuple-element.1)");
+}
+
+TEST(ParserForms, ComputationsMayStandInline) {
+  const auto m = Parse(InEntry(
+      "  %p = f32[4] parameter(0)\n  %z = f32[] constant(0)\n"
+      "  ROOT %r = f32[] reduce(%p, %z), dimensions={0}, to_apply={\n"
+      "    a = f32[] parameter(0)\n    b = f32[] parameter(1)\n"
+      "    ROOT c = f32[] add(a, b)\n  }, metadata={op_name=\"r\"}"));
+  ASSERT_TRUE(m.ok()) << m.status().message();
+  EXPECT_EQ(m->num_computations(), 2);
+  // Printed as a computation before its use, under a name of its own.
+  const auto again = Parse(PrintModule(*m));
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(m->instr(m->comp(m->entry()).root).metadata->op_name, "r");
+}
+
+TEST(ParserForms, PrintedWithoutPercentSignsAndSignatures) {
+  const auto m = Parse("HloModule m\n\nENTRY e.3 {\n  Arg_0.1 = f32[2]{0} parameter(0)\n"
+                       "  ROOT neg.2 = f32[2]{0} negate(Arg_0.1)\n}\n");
+  ASSERT_TRUE(m.ok()) << m.status().message();
+  EXPECT_NE(PrintModule(*m).find("ENTRY %e.3 (Arg_0.1: f32[2]) -> f32[2] {"), std::string::npos);
+}
+
+TEST(ParserForms, AsyncSugarStandsForAWrappedComputation) {
+  const auto m = Parse(InEntry(
+      "  %p = f32[8] parameter(0)\n"
+      "  %s = ((f32[8]), f32[8], s32[]) all-to-all-start(%p), replica_groups={{0,1}}, "
+      "dimensions={0}\n  ROOT %d = f32[8] all-to-all-done(%s)"));
+  ASSERT_TRUE(m.ok()) << m.status().message();
+  ASSERT_EQ(m->num_computations(), 2);
+  const Instruction& start = m->instr(m->operand(m->comp(m->entry()).root, 0));
+  EXPECT_EQ(start.opcode, Opcode::kAsyncStart);
+  const Instruction& op = m->instr(m->comp(start.as<AsyncAttrs>().calls).root);
+  EXPECT_EQ(op.opcode, Opcode::kAllToAll);
+  EXPECT_EQ(op.as<CollectiveAttrs>().dimension, 0);
+}
+
+TEST(ParserForms, AttributesComeInAnyOrder) {
+  EXPECT_EQ(PrintedLine("  %p = f32[4,4] parameter(0)\n"
+                        "  ROOT %d = f32[4,4] dot(%p, %p), metadata={op_name=\"d\"}, "
+                        "rhs_contracting_dims={0}, sharding={replicated}, "
+                        "lhs_contracting_dims={1}",
+                        "d"),
+            "%d = f32[4,4]{1,0} dot(%p, %p), lhs_contracting_dims={1}, "
+            "rhs_contracting_dims={0}, sharding={replicated}, metadata={op_name=\"d\"}");
+}
+
+TEST(ParserForms, StringsAreUnescapedAndEscapedAgain) {
+  const auto m = Parse(InEntry("  ROOT %p = f32[] parameter(0), "
+                               "frontend_attributes={b=\"a\\\"\\n\\303\\244\",a={x = \"}\"}}"));
+  ASSERT_TRUE(m.ok()) << m.status().message();
+  const FrontendAttributes* f = m->instr(InstrId(0)).frontend;
+  ASSERT_NE(f, nullptr);
+  EXPECT_EQ(f->Find("b"), "a\"\n\303\244");
+  EXPECT_EQ(f->Find("a"), "{x = \"}\"}");
+  EXPECT_EQ(f->Find("c").data(), nullptr);
+  EXPECT_NE(PrintInstruction(*m, InstrId(0))
+                .find("frontend_attributes={a={x = \"}\"},b=\"a\\\"\\n\\303\\244\"}"),
+            std::string::npos);
+}
+
+TEST(ParserForms, OneShardingOnATupleIsPrintedForEachLeaf) {
+  EXPECT_EQ(PrintedLine("  ROOT %p = (f32[], f32[2]) parameter(0), sharding={replicated}", "p"),
+            "%p = (f32[], f32[2]{0}) parameter(0), sharding={{replicated}, {replicated}}");
+}
+
+TEST(ParserForms, IotaGroupsAreSimplified) {
+  const auto line = [](const std::string& groups) {
+    return PrintedLine("  %p = f32[8] parameter(0)\n  ROOT %g = f32[8] all-to-all(%p), "
+                       "replica_groups=" + groups + ", dimensions={0}", "g");
+  };
+  EXPECT_NE(line("[2,2]<=[2,2]T(0,1)").find("replica_groups=[2,2]<=[4],"), std::string::npos);
+  EXPECT_NE(line("[4,2]<=[2,1,4]T(2,1,0)").find("[4,2]<=[2,4]T(1,0),"), std::string::npos);
+}
+
+TEST(ParserForms, FrameIdsOutsideTheTablesMeanNone) {
+  EXPECT_EQ(PrintedLine("  ROOT %p = f32[] parameter(0), metadata={op_name=\"a\" "
+                        "stack_frame_id=7}",
+                        "p"),
+            "%p = f32[] parameter(0), metadata={op_name=\"a\"}");
+}
+
+}  // namespace
+}  // namespace shardcall

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
+#include "text_util.h"
+
+namespace shardcall {
+namespace {
+
+// The files are as XLA printed them, so our text must be theirs.
+void ExpectRoundTrip(const std::filesystem::path& path) {
+  const std::string text = ReadFile(path);
+  const auto module = Parse(text, path.filename().string());
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  const std::string printed = PrintModule(*module);
+  // Not EXPECT_EQ: the diff of megabytes would be.
+  const auto difference =
+      std::mismatch(text.begin(), text.end(), printed.begin(), printed.end());
+  const size_t at = difference.first - text.begin();
+  EXPECT_TRUE(printed == text) << path << " from byte " << at << ": "
+                               << text.substr(at, 80) << "\n  printed: "
+                               << printed.substr(std::min(at, printed.size()), 80);
+  const auto again = Parse(printed);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_TRUE(PrintModule(*again) == printed) << path;
+}
+
+TEST(RoundTrip, EveryOpcodeAndAttributePrintsAsXlaPrintsIt) {
+  ExpectRoundTrip(std::filesystem::path(SHARDCALL_SOURCE_DIR) /
+                  "tests/data/hlo_text/every_opcode.hlo");
+}
+
+TEST(RoundTrip, EveryOpcodeStandsInTheTestFile) {
+  const auto module = Parse(ReadFile(std::filesystem::path(SHARDCALL_SOURCE_DIR) /
+                                     "tests/data/hlo_text/every_opcode.hlo"));
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  std::vector<bool> seen(kNumOpcodes, false);
+  for (int k = 0; k < module->num_instructions(); ++k) {
+    seen[static_cast<int>(module->instr(InstrId(k)).opcode)] = true;
+  }
+  for (int op = 0; op < kNumOpcodes; ++op) {
+    EXPECT_TRUE(seen[op]) << OpcodeText(static_cast<Opcode>(op));
+  }
+}
+
+TEST(RoundTrip, JaxProgramsOfTheTree) {
+  const auto files =
+      HloFiles(std::filesystem::path(SHARDCALL_SOURCE_DIR) / "tests/data/hlo");
+  EXPECT_GT(files.size(), 50u);
+  for (const auto& file : files) ExpectRoundTrip(file);
+}
+
+TEST(RoundTrip, JaxProgramsOfTheCorpus) {
+  const char* corpus = std::getenv("SHARDCALL_CORPUS");
+  if (corpus == nullptr) GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
+  for (const auto& file : HloFiles(corpus)) ExpectRoundTrip(file);
+}
+
+}  // namespace
+}  // namespace shardcall

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Helpers of the tests of HLO text.
+#ifndef SHARDCALL_TESTS_PARTITIONER_IR_TEXT_UTIL_H_
+#define SHARDCALL_TESTS_PARTITIONER_IR_TEXT_UTIL_H_
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "partitioner/ir/parser.h"
+#include "partitioner/ir/printer.h"
+
+namespace shardcall {
+
+inline absl::StatusOr<Module> Parse(std::string text, absl::string_view file = "t.hlo") {
+  return ParseModule(std::make_shared<const std::string>(std::move(text)),
+                     std::make_shared<Context>(), file);
+}
+
+// The error's text; "ok" if there is none.
+inline std::string ErrorOf(std::string text) {
+  const auto module = Parse(std::move(text));
+  return module.ok() ? "ok" : std::string(module.status().message());
+}
+
+// A module whose entry has these lines.
+inline std::string InEntry(absl::string_view lines) {
+  return "HloModule m\n\nENTRY %e {\n" + std::string(lines) + "\n}\n";
+}
+
+// The printed entry's line that defines `name`, without indentation and ROOT.
+inline std::string PrintedLine(absl::string_view lines, absl::string_view name) {
+  const auto module = Parse(InEntry(lines));
+  if (!module.ok()) return std::string(module.status().message());
+  std::istringstream text(PrintModule(*module));
+  const std::string start = "%" + std::string(name) + " = ";
+  for (std::string line; std::getline(text, line);) {
+    const size_t at = line.find(start);
+    if (at != std::string::npos && line.substr(0, at).find_first_not_of(" ROT") ==
+                                       std::string::npos) {
+      return line.substr(at);
+    }
+  }
+  return "no such line";
+}
+
+inline std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream buffer;
+  buffer << in.rdbuf();
+  return buffer.str();
+}
+
+inline std::vector<std::filesystem::path> HloFiles(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> out;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".hlo") out.push_back(entry.path());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_TESTS_PARTITIONER_IR_TEXT_UTIL_H_
