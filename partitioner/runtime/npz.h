@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments and results as .npz files: `arg0, arg1, ..` and `out0, out1, ..` by
+// flat leaf. Types that numpy lacks are stored by their bits (bf16 as uint16,
+// the f8 kinds as uint8, 4-bit and smaller ones one element a byte), with the
+// HLO names of all arrays in a string array `dtypes`. On reading, float32 is
+// also taken for a narrow float if every value is exact, and numpy's void types
+// of the right width for one without a numpy type.
+//
+// Errors: E201 a file that cannot be opened, E202 not an .npz or .npy, E203 an
+// array that is missing or too many, E204 wrong shape, E205 wrong type, E206 a
+// value that the narrow type cannot hold exactly, E207 a file that cannot be
+// written.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_NPZ_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_NPZ_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "partitioner/runtime/program.h"
+#include "partitioner/runtime/tensor.h"
+
+namespace shardcall {
+
+// The arrays `<prefix>0`, .. for the given leaves; tokens have none.
+absl::StatusOr<std::vector<Tensor>> ReadNpz(const std::string& path, absl::string_view prefix,
+                                            absl::Span<const LeafShape> leaves);
+
+// Writes beside `path` and renames, so that the file is whole or not there. The
+// bytes depend on the tensors only.
+absl::Status WriteNpz(const std::string& path, absl::string_view prefix,
+                      absl::Span<const Tensor> tensors);
+
+// Small integers in every type, the same on every platform: -4 to 4 in floats
+// and complex parts, 0 to 7 in integers (what fits, if that is less).
+std::vector<Tensor> RandomInputs(absl::Span<const LeafShape> leaves, uint64_t seed);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_NPZ_H_

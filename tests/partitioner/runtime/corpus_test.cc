@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that JAX dumped, run on one device against the numbers that JAX
+// computed: bitwise where nothing in the program rounds, else closely. The
+// corpus is $SHARDCALL_CORPUS, or the small one in tests/data/hlo.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/builtin.h"
+#include "partitioner/ir/parser.h"
+#include "partitioner/runtime/executor.h"
+#include "partitioner/runtime/lower.h"
+#include "partitioner/runtime/npz.h"
+#include "tests/partitioner/runtime/compare.h"
+
+namespace shardcall {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string CorpusFolder() {
+  const char* folder = std::getenv("SHARDCALL_CORPUS");
+  return folder != nullptr ? folder : absl::StrCat(SHARDCALL_SOURCE_DIR, "/tests/data/hlo");
+}
+
+// Stems of programs, "mlp_fwd_d4m2.sdy", that have inputs and outputs.
+std::vector<std::string> Programs() {
+  std::vector<std::string> programs;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(CorpusFolder(), error)) {
+    const std::string file = entry.path().filename().string();
+    absl::string_view stem = file;
+    if (!absl::ConsumeSuffix(&stem, ".hlo")) continue;
+    const std::string base(stem.substr(0, stem.rfind('.')));
+    const fs::path folder(CorpusFolder());
+    if (fs::exists(folder / (base + ".inputs.npz")) &&
+        fs::exists(folder / (base + ".outputs.npz"))) {
+      programs.emplace_back(stem);
+    }
+  }
+  std::sort(programs.begin(), programs.end());
+  return programs;
+}
+
+// Ops whose results differ in the last place from one library to the next, and
+// those that round sums.
+bool IsInexact(const Module& m, const Instruction& i) {
+  switch (i.opcode) {
+    case Opcode::kExponential:
+    case Opcode::kExponentialMinusOne:
+    case Opcode::kLog:
+    case Opcode::kLogPlusOne:
+    case Opcode::kSine:
+    case Opcode::kCosine:
+    case Opcode::kTan:
+    case Opcode::kTanh:
+    case Opcode::kErf:
+    case Opcode::kCbrt:
+    case Opcode::kAtan2:
+    case Opcode::kDivide:
+    case Opcode::kSqrt:
+    case Opcode::kRsqrt:
+    case Opcode::kPower:
+    case Opcode::kLogistic:
+    case Opcode::kFft:
+    case Opcode::kCholesky:
+    case Opcode::kTriangularSolve:
+      return IsFloat(m.instr(m.operands(i)[0]).shape->element_type()) ||
+             IsComplex(m.instr(m.operands(i)[0]).shape->element_type());
+    case Opcode::kCustomCall: {
+      const absl::string_view target = i.as<CustomCallAttrs>().target;
+      return target != "Sharding" && !absl::StartsWith(target, "xla.sdy.");
+    }
+    default: return false;
+  }
+}
+
+double Tolerance(const Module& m, ElementType type) {
+  bool inexact = false, bf16 = type == ElementType::kBF16;
+  for (int i = 0; i < m.num_instructions(); ++i) {
+    inexact = inexact || IsInexact(m, m.instr(InstrId(i)));
+    const Shape& shape = *m.instr(InstrId(i)).shape;
+    bf16 = bf16 || shape.element_type() == ElementType::kBF16;
+  }
+  if (!inexact) return 0;
+  return bf16 ? 1e-2 : 1e-6;
+}
+
+bool HasManualRegion(const Module& m) {
+  for (int i = 0; i < m.num_instructions(); ++i) {
+    const Instruction& instr = m.instr(InstrId(i));
+    if (instr.opcode != Opcode::kCustomCall) continue;
+    const absl::string_view target = instr.as<CustomCallAttrs>().target;
+    if (target == "xla.sdy.GlobalToLocalShape" || target == "SPMDFullToShardShape") return true;
+  }
+  return false;
+}
+
+class CorpusTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(CorpusTest, OneDeviceGivesTheNumbersOfJax) {
+  const std::string stem = absl::StrCat(CorpusFolder(), "/", GetParam());
+  std::ifstream in(stem + ".hlo");
+  std::stringstream text;
+  text << in.rdbuf();
+  absl::StatusOr<Module> module =
+      ParseModule(std::make_shared<const std::string>(text.str()), std::make_shared<Context>(),
+                  GetParam());
+  ASSERT_TRUE(module.ok()) << module.status();
+  if (HasManualRegion(*module)) GTEST_SKIP() << "it has a manual region";
+  absl::StatusOr<std::shared_ptr<const DeviceProgram>> program = Lower(*module);
+  ASSERT_TRUE(program.ok()) << program.status();
+
+  HandlerRegistry handlers;
+  ASSERT_TRUE(RegisterBuiltinHandlers(handlers).ok());
+  for (const auto& [target, instruction] : (*program)->targets) {
+    if (!handlers.Find(target, "Host").ok()) {
+      GTEST_SKIP() << "no handler is shipped for " << target;
+    }
+  }
+  const std::string base = stem.substr(0, stem.rfind('.'));
+  auto arguments = ReadNpz(base + ".inputs.npz", "arg", (*program)->parameters);
+  ASSERT_TRUE(arguments.ok()) << arguments.status();
+  auto expected = ReadNpz(base + ".outputs.npz", "out", (*program)->results);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  DeviceContext device;
+  device.handlers = &handlers;
+  auto results = Execute(**program, *std::move(arguments), device);
+  ASSERT_TRUE(results.ok()) << results.status();
+  ASSERT_EQ(results->size(), expected->size());
+  for (size_t k = 0; k < results->size(); ++k) {
+    EXPECT_EQ(Difference((*results)[k], (*expected)[k],
+                         Tolerance(*module, (*expected)[k].type())), "")
+        << "result " << k;
+  }
+}
+
+std::string TestName(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+}
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CorpusTest);
+INSTANTIATE_TEST_SUITE_P(Corpus, CorpusTest, testing::ValuesIn(Programs()), TestName);
+
+}  // namespace
+}  // namespace shardcall
