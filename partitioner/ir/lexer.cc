@@ -268,7 +268,9 @@ bool Lexer::Fail(const char* at, absl::string_view code, absl::string_view messa
 bool Lexer::FailExpected(absl::string_view expected) {
   Skip();
   if (p_ >= end_) {
-    return Fail(end_, "E002", "The text ends too early", expected, "the end of the text",
+    const char* last = end_;  // point behind the last token, not at an empty line
+    while (last > begin_ && Is(last[-1], kBlank)) --last;
+    return Fail(last, "E002", "The text ends too early", expected, "the end of the text",
                 "the file may be cut off; dump it again");
   }
   if (*p_ == '\0') {

@@ -3,7 +3,8 @@
 // parser_header.cc (module header and tables), parser_instruction.cc,
 // parser_async.cc, parser_shape.cc, parser_literal.cc, parser_attributes.cc and
 // parser_values.cc (values of op attributes), parser_common.cc (metadata,
-// frontend attributes, shardings) and parser_records.cc (values to records).
+// frontend attributes, shardings), and parser_records.cc with its _calls (values
+// to records).
 //
 // Attributes come in any order, so each value is read into a slot of Scratch;
 // when the instruction ends, its record is built from the slots and interned.

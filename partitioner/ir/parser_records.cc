@@ -1,35 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the slots of an instruction's attributes to its interned record.
-#include <algorithm>
-
+// From the slots of an instruction's attributes to its interned record; those of
+// calls and collectives are in parser_records_calls.cc.
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "partitioner/ir/parser_internal.h"
+#include "partitioner/ir/parser_slots.h"
 
 namespace shardcall::hlo_text {
 namespace {
-
-using A = Attr;
-
-CompId Comp(const Scratch& s, Attr attr) {
-  return s.Has(attr) ? CompId(static_cast<uint32_t>(s[attr].value)) : CompId();
-}
-int64_t IntOr(const Scratch& s, Attr attr, int64_t otherwise) {
-  return s.Has(attr) ? s[attr].value : otherwise;
-}
-bool Flag(const Scratch& s, Attr attr) { return s.Has(attr) && s[attr].value != 0; }
-Text TextOf(const Scratch& s, Attr attr) { return s.Has(attr) ? s[attr].text : Text(); }
-Ints IntsOr(const Scratch& s, Attr attr) { return s.Has(attr) ? s.IntsOf(attr) : Ints(); }
-
-Window WindowOf(const Scratch& s) {
-  Window w;
-  if (!s.Has(A::kWindow)) return w;
-  Ints* fields[] = {&w.size,       &w.stride,     &w.pad_low, &w.pad_high,
-                    &w.lhs_dilate, &w.rhs_dilate, &w.reversal};
-  for (int f = 0; f < 7; ++f) *fields[f] = s.Part(A::kWindow, f, 7);
-  return w;
-}
 
 std::string WithoutBlanks(Text text) {
   std::string out;
@@ -138,144 +116,6 @@ bool Parser::BuildConvolution(Scratch* s, const Attributes** out) {
   if (s->Has(A::kAlgorithm)) {
     if (!WordIndex(*s, A::kAlgorithm, kDotAlgorithms, &index)) return false;
     if (index > 0) a.algorithm = kDotAlgorithms[index];
-  }
-  *out = InternAttributes(context_, a);
-  return true;
-}
-
-bool Parser::BuildConditional(Scratch* s, const Attributes** out) {
-  ConditionalAttrs a;
-  absl::InlinedVector<CompId, 4> branches(s->comps.begin(), s->comps.end());
-  const bool list = s->Has(A::kBranchComputations);
-  if (list == (s->Has(A::kTrueComputation) && s->Has(A::kFalseComputation)) ||
-      s->Has(A::kTrueComputation) != s->Has(A::kFalseComputation)) {
-    return lex_.Fail(s->opcode_at, "E006", "A conditional needs its branches",
-                     "either branch_computations=, or true_computation= and false_computation=");
-  }
-  if (!list) {
-    a.is_pred = true;
-    branches = {Comp(*s, A::kTrueComputation), Comp(*s, A::kFalseComputation)};
-  }
-  a.branches = branches;
-  *out = InternAttributes(context_, a);
-  return true;
-}
-
-bool Parser::BuildCustomCall(Scratch* s, const Attributes** out) {
-  static constexpr absl::string_view kVersions[] = {
-      "API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
-      "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
-  static constexpr absl::string_view kSchedules[] = {"SCHEDULE_NONE", "SCHEDULE_LATEST",
-                                                     "SCHEDULE_EARLIEST"};
-  static constexpr absl::string_view kPaddings[] = {"PADDING_INVALID", "PADDING_VALID",
-                                                    "PADDING_SAME"};
-  CustomCallAttrs a;
-  a.target = TextOf(*s, A::kCustomCallTarget);
-  a.has_side_effect = Flag(*s, A::kCustomCallHasSideEffect);
-  a.has_layout_constraints = s->Has(A::kOperandLayoutConstraints);
-  if (a.has_layout_constraints) {
-    a.operand_layouts = s->shapes;
-    if (s->shapes.size() != s->operands.size()) {
-      return lex_.Fail((*s)[A::kOperandLayoutConstraints].at, "E019",
-                       "Each operand needs one layout constraint",
-                       absl::StrCat(s->operands.size()), absl::StrCat(s->shapes.size()));
-    }
-  }
-  a.output_to_operand_aliasing = TextOf(*s, A::kOutputToOperandAliasing);
-  a.dim_labels = TextOf(*s, A::kDimLabels);
-  a.operand_precision = TextOf(*s, A::kOperandPrecision);
-  a.has_window = s->Has(A::kWindow);
-  a.window = WindowOf(*s);
-  a.feature_group_count = IntOr(*s, A::kFeatureGroupCount, 1);
-  a.batch_group_count = IntOr(*s, A::kBatchGroupCount, 1);
-  if (s->Has(A::kLiteral)) a.literal = s->literal;
-  int index;
-  std::string upper;
-  const auto word = [&](Attr attr, absl::Span<const absl::string_view> words) {
-    // Read in lower case too.
-    upper = absl::AsciiStrToUpper((*s)[attr].text);
-    (*s)[attr].text = upper;
-    return WordIndex(*s, attr, words, &index);
-  };
-  if (s->Has(A::kSchedule)) {
-    if (!word(A::kSchedule, kSchedules)) return false;
-    if (index > 0) a.schedule = kSchedules[index];
-  }
-  if (s->Has(A::kPaddingType)) {
-    if (!word(A::kPaddingType, kPaddings)) return false;
-    if (index > 0) a.padding_type = kPaddings[index];
-  }
-  if (s->Has(A::kApiVersion)) {
-    if (!word(A::kApiVersion, kVersions)) return false;
-    a.api_version = std::max(index, 1);
-  }
-  const CompId to_apply = Comp(*s, A::kToApply);
-  if (s->Has(A::kToApply) && s->Has(A::kCalledComputations)) {
-    return lex_.Fail((*s)[A::kToApply].at, "E007",
-                     "to_apply and called_computations exclude each other");
-  }
-  if (s->Has(A::kToApply)) {
-    a.called_computations = absl::MakeConstSpan(&to_apply, 1);
-  } else if (s->Has(A::kCalledComputations)) {
-    a.called_computations = s->comps;
-  }
-  *out = InternAttributes(context_, a);
-  return true;
-}
-
-bool Parser::BuildCollective(Scratch* s, Opcode opcode, const Attributes** out) {
-  CollectiveAttrs a;
-  a.channel_id = IntOr(*s, A::kChannelId, -1);
-  a.constrain_layout = Flag(*s, A::kConstrainLayout);
-  a.use_global_device_ids = Flag(*s, A::kUseGlobalDeviceIds);
-  if (s->Has(A::kHasDynamicRoot)) a.has_dynamic_root = Flag(*s, A::kHasDynamicRoot);
-  a.to_apply = Comp(*s, A::kToApply);
-  if (s->Has(A::kDimensions) && opcode != Opcode::kRaggedAllToAll &&
-      !OneDimension(*s, &a.dimension)) {
-    return false;
-  }
-  const bool reduces = opcode == Opcode::kAllReduce || opcode == Opcode::kReduceScatter ||
-                       opcode == Opcode::kAllReduceStart;
-  if (reduces && a.use_global_device_ids && !s->Has(A::kChannelId)) {
-    return lex_.Fail((*s)[A::kUseGlobalDeviceIds].at, "E006",
-                     "use_global_device_ids=true needs a channel", "channel_id=", "",
-                     "add channel_id=1");
-  }
-  absl::InlinedVector<Ints, 16> lists;
-  if (s->Has(A::kReplicaGroups)) {
-    a.groups = s->groups;
-    for (const auto& [begin, count] : s->lists) {
-      lists.push_back(absl::MakeConstSpan(s->ints).subspan(begin, count));
-    }
-    if (a.groups.form == ReplicaGroups::Form::kLists) a.groups.lists = lists;
-    if (a.groups.form == ReplicaGroups::Form::kIota) {
-      a.groups.reshape = lists[0];
-      a.groups.perm = lists[1];
-    }
-  }
-  *out = InternAttributes(context_, a);
-  return true;
-}
-
-bool Parser::BuildPermute(Scratch* s, const Attributes** out) {
-  PermuteAttrs a;
-  a.channel_id = IntOr(*s, A::kChannelId, -1);
-  absl::InlinedVector<int64_t, 32> sources, targets;
-  absl::InlinedVector<Ints, 8> sizes;
-  const Ints pairs = s->IntsOf(A::kSourceTargetPairs);
-  for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
-    sources.push_back(pairs[i]);
-    targets.push_back(pairs[i + 1]);
-  }
-  a.sources = sources;
-  a.targets = targets;
-  if (s->Has(A::kSliceSizes)) {
-    // One list for each operand that is sliced, all of one length.
-    const Ints all = s->IntsOf(A::kSliceSizes);
-    const int64_t n = std::max<int64_t>((*s)[A::kSliceSizes].value, 1);
-    const size_t each = all.size() / n;
-    for (int64_t i = 0; i < n; ++i) sizes.push_back(all.subspan(i * each, each));
-    a.slice_sizes = sizes;
   }
   *out = InternAttributes(context_, a);
   return true;

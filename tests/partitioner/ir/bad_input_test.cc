@@ -38,7 +38,8 @@ TEST(BadInput, TruncatedTextIsDiagnosed) {
 
 TEST(BadInput, ChangedBytesAreReadOrDiagnosed) {
   const std::string text = SampleText();
-  const std::string bytes("{}()[]=,%\"'\\/*-0159.eExn:#T<>?\n\0\xff zqb", 40);
+  static constexpr char kBytes[] = "{}()[]=,%\"'\\/*-0159.eExn:#T<>?\n\0\xff zqb";
+  const std::string bytes(kBytes, sizeof(kBytes) - 1);
   std::mt19937 random(1);
   for (int round = 0; round < 3000; ++round) {
     std::string changed = text;

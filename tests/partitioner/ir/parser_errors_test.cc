@@ -21,7 +21,7 @@ TEST(ParserErrors, UnknownOpcodeShowsPlaceCaretAndTheNearestName) {
 TEST(ParserErrors, UnknownAttributeNamesTheOp) {
   EXPECT_EQ(ErrorOf(InEntry("  %a = f32[2] parameter(0)\n"
                             "  ROOT %s = f32[2] reverse(%a), dimension={0}")),
-            "E005 Unknown attribute at t.hlo:5:32: expected an attribute of reverse, found "
+            "E005 Unknown attribute at t.hlo:5:33: expected an attribute of reverse, found "
             "'dimension'. Fix: did you mean 'dimensions'?\n"
             "  ROOT %s = f32[2] reverse(%a), dimension={0}\n"
             "                                ^");
@@ -92,12 +92,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"  %a = f32[] constant(1e999)", "E003 A number is out of range"},
         Case{"  %a = f32[] constant(nan(0x0))", "E011 A NaN has an invalid payload"},
         Case{"  %a = token[] constant(1)", "E011 A literal of this type does not exist"},
-        Case{"  %a = f32[] parameter(0), sharding={devices=[2}", "E00"},
+        Case{"  %a = f32[] parameter(0), sharding={devices=[2}", "E016 Invalid sharding"},
         Case{"  %a = f32[] parameter(0), sharding={bogus}", "E016 Invalid sharding"},
         Case{"  %a = f32[] parameter(0), metadata={op=\"x\"}", "E005 Unknown metadata field"},
         Case{"  %a = f32[] parameter(0), metadata={op_name=\"x", "E002 A string is not closed"},
         Case{"  %a = f32[] /* parameter(0)", "E002 A comment is not closed"},
-        Case{"  %a = f32[] parameter(0), backend_config={{}", "E00"},
+        Case{"  %a = f32[] parameter(0), backend_config={{}",
+             "E002 The text ends too early at t.hlo:5:2: expected an instruction or '}'"},
         Case{"  %a = f32[] call(), to_apply=%f", "E008 Unknown computation"},
         Case{"  %a = f32[] iota(), iota_dimension=99999999999999999999",
              "E003 An integer is out of range"},
