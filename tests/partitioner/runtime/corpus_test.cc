@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that JAX dumped, run on one device against the numbers that JAX
-// computed: bitwise where nothing in the program rounds, else closely. The
+// Programs that JAX dumped, run on one device (or, with a manual region, on
+// global arrays by all) against the numbers that JAX computed: bitwise where nothing in the program rounds, else closely. The
 // corpus is $SHARDCALL_CORPUS, or the small one in tests/data/hlo.
 #include <cstdlib>
 #include <filesystem>
@@ -108,7 +108,7 @@ bool HasManualRegion(const Module& m) {
 
 class CorpusTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(CorpusTest, OneDeviceGivesTheNumbersOfJax) {
+TEST_P(CorpusTest, GivesTheNumbersOfJax) {
   const std::string stem = absl::StrCat(CorpusFolder(), "/", GetParam());
   std::ifstream in(stem + ".hlo");
   std::stringstream text;
@@ -117,8 +117,10 @@ TEST_P(CorpusTest, OneDeviceGivesTheNumbersOfJax) {
       ParseModule(std::make_shared<const std::string>(text.str()), std::make_shared<Context>(),
                   GetParam());
   ASSERT_TRUE(module.ok()) << module.status();
-  if (HasManualRegion(*module)) GTEST_SKIP() << "it has a manual region";
-  absl::StatusOr<std::shared_ptr<const DeviceProgram>> program = Lower(*module);
+  // With a manual region: all devices on global arrays, meeting in its collectives.
+  LowerOptions options;
+  options.global_mode = HasManualRegion(*module);
+  absl::StatusOr<std::shared_ptr<const DeviceProgram>> program = Lower(*module, options);
   ASSERT_TRUE(program.ok()) << program.status();
 
   HandlerRegistry handlers;
@@ -133,9 +135,23 @@ TEST_P(CorpusTest, OneDeviceGivesTheNumbersOfJax) {
   ASSERT_TRUE(arguments.ok()) << arguments.status();
   auto expected = ReadNpz(base + ".outputs.npz", "out", (*program)->results);
   ASSERT_TRUE(expected.ok()) << expected.status();
-  DeviceContext device;
-  device.handlers = &handlers;
-  auto results = Execute(**program, *std::move(arguments), device);
+  absl::StatusOr<std::vector<Tensor>> results;
+  if (options.global_mode) {
+    auto all = RunOnThreads(**program, {*arguments},
+                            static_cast<int>(module->header.num_partitions), &handlers,
+                            absl::Seconds(60));
+    ASSERT_TRUE(all.ok()) << all.status();
+    for (const std::vector<Tensor>& device : *all) {
+      for (size_t k = 0; k < device.size(); ++k) {
+        EXPECT_TRUE(BitwiseEqual(device[k], (*all)[0][k])) << "devices differ in result " << k;
+      }
+    }
+    results = (*all)[0];
+  } else {
+    DeviceContext device;
+    device.handlers = &handlers;
+    results = Execute(**program, *std::move(arguments), device);
+  }
   ASSERT_TRUE(results.ok()) << results.status();
   ASSERT_EQ(results->size(), expected->size());
   for (size_t k = 0; k < results->size(); ++k) {
