@@ -27,7 +27,7 @@ namespace shardcall {
 
 struct RuleOptions {
   const TargetRegistry* targets = nullptr;
-  std::vector<std::string> allow_replicate;  // targets that may be gathered; "all"
+  std::vector<std::string> allow_replicate = {};  // targets that may be gathered; "all"
 };
 
 // What the partitioner does with an instruction.

@@ -171,16 +171,17 @@ class Stepper {
                        return rule_.bytes[a.from] > rule_.bytes[b.from];
                      });
     AxisList taken(s.used().begin(), s.used().end());
+    absl::InlinedVector<AxisList, 8> wanted;  // what each candidate adds
+    for (const Candidate& c : candidates) {
+      wanted.push_back(RemovePrefix(mesh_, Have(t, c.factor), c.axes));
+    }
     for (size_t i = 0; i < candidates.size(); ++i) {
       Candidate& c = candidates[i];
       const AxisList& have = Have(t, c.factor);
       AxisList blocked = taken;
       if (!aggressive) {
         for (size_t j = 0; j < candidates.size(); ++j) {
-          if (j == i) continue;
-          const AxisList add =
-              RemovePrefix(mesh_, Have(t, candidates[j].factor), candidates[j].axes);
-          blocked.insert(blocked.end(), add.begin(), add.end());
+          if (j != i) blocked.insert(blocked.end(), wanted[j].begin(), wanted[j].end());
         }
       }
       c.axes = ExtendFree(mesh_, have, c.axes, blocked, limits.reserved);

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/custom_call/registry.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RegistryTest : public ::testing::Test {
+ protected:
+  const Shape* F32(std::vector<int64_t> dims) {
+    return context_.MakeArray(ElementType::kF32, dims);
+  }
+  // The rule of a call of a shipped target, or the error.
+  std::string Builtin(absl::string_view target, std::vector<const Shape*> operands,
+                      std::vector<const Shape*> results, absl::string_view config = "") {
+    TargetRegistry registry;
+    const absl::Status status = RegisterBuiltinTargets(registry);
+    EXPECT_TRUE(status.ok()) << status;
+    const TargetRule* target_rule = registry.Find(target, config);
+    if (target_rule == nullptr) return "not registered";
+    absl::StatusOr<ShardingRule> rule = target_rule->Instantiate(config, operands, results);
+    return rule.ok() ? rule->ToString() : std::string(rule.status().message());
+  }
+  Context context_;
+};
+
+TEST_F(RegistryTest, EqualRegistrationsPassAndDifferentOnesShowBoth) {
+  TargetRegistry r;
+  EXPECT_TRUE(r.RegisterRule("t", {.rule = "a b -> a b"}).ok());
+  EXPECT_TRUE(r.RegisterRule("t", {.rule = "a b -> a b"}).ok());
+  const absl::Status s = r.RegisterRule("t", {.rule = "a b -> b a"});
+  EXPECT_EQ(s.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(DiagnosticCode(s), "E105");
+  EXPECT_THAT(std::string(s.message()), HasSubstr("a b -> a b"));
+  EXPECT_THAT(std::string(s.message()), HasSubstr("a b -> b a"));
+  EXPECT_EQ(DiagnosticCode(r.RegisterBatchPartitionable("t", 1)), "E105");
+}
+
+TEST_F(RegistryTest, CallbacksAreNeverEqual) {
+  TargetRegistry r;
+  EXPECT_TRUE(r.RegisterCustomCallPartitioner("t", {}).ok());
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallPartitioner("t", {})), "E105");
+}
+
+TEST_F(RegistryTest, BackendConfigIsAskedFirstThenTheTargetAlone) {
+  TargetRegistry r;
+  EXPECT_TRUE(r.RegisterRule("CustomSPMDPartitioning", {.rule = "a -> a"}, "1234").ok());
+  EXPECT_EQ(r.Find("CustomSPMDPartitioning", "77"), nullptr);
+  EXPECT_EQ(r.Find("CustomSPMDPartitioning", "1234")->text.rule, "a -> a");
+  EXPECT_TRUE(r.RegisterRule("CustomSPMDPartitioning", {.rule = "b -> b"}).ok());
+  EXPECT_EQ(r.Find("CustomSPMDPartitioning", "77")->text.rule, "b -> b");
+  EXPECT_EQ(r.Find("CustomSPMDPartitioning", "1234")->text.rule, "a -> a");
+  EXPECT_EQ(r.List().size(), 2);
+}
+
+TEST_F(RegistryTest, ABadRuleStringIsRefusedWithItsTarget) {
+  TargetRegistry r;
+  const absl::Status s = r.RegisterRule("my_op", {.rule = "a b, a b"});
+  EXPECT_EQ(DiagnosticCode(s), "E110");
+  EXPECT_THAT(std::string(s.message()), HasSubstr("my_op"));
+  EXPECT_TRUE(r.List().empty());
+  EXPECT_FALSE(r.RegisterBatchPartitionable("my_op", -1).ok());
+  EXPECT_FALSE(r.RegisterRule("", {.rule = "a -> a"}).ok());
+}
+
+TEST_F(RegistryTest, BatchDimsLeaveTheRestWhole) {
+  TargetRegistry r;
+  ASSERT_TRUE(r.RegisterBatchPartitionable("row_solve", 2).ok());
+  absl::StatusOr<ShardingRule> rule = r.Find("row_solve", "")->Instantiate(
+      "", {F32({16, 8, 32})}, {F32({16, 8, 32}), F32({16, 8})});
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  EXPECT_EQ(rule->operands[0].dims[0], rule->results[1].dims[0]);
+  EXPECT_EQ(rule->factors[rule->operands[0].dims[1][0]].kind, FactorKind::kPassThrough);
+  EXPECT_EQ(rule->factors[rule->operands[0].dims[2][0]].kind, FactorKind::kNeedReplication);
+}
+
+TEST_F(RegistryTest, RmsNormKeepsTheNormalizedDimensionWhole) {
+  EXPECT_EQ(Builtin("rms_norm", {F32({4, 8, 16}), F32({16})}, {F32({4, 8, 16}), F32({4, 8})}),
+            "b0 b1 d, d -> b0 b1 d, b0 b1 need_replication={d}");
+  EXPECT_EQ(Builtin("rms_norm", {F32({8, 16}), F32({16})}, {F32({8, 16})}),
+            "b0 d, d -> b0 d need_replication={d}");
+}
+
+TEST_F(RegistryTest, RmsNormBackwardSumsTheGainOverSharedRows) {
+  EXPECT_EQ(Builtin("rms_norm_bwd", {F32({4, 8, 16}), F32({4, 8, 16}), F32({16}), F32({4, 8})},
+                    {F32({4, 8, 16}), F32({16})}),
+            "a b d, a b d, d, a b -> a b d, d reduction={a:add, b:add} need_replication={d}");
+  EXPECT_EQ(Builtin("rms_norm_bwd", {F32({16}), F32({16}), F32({16}), F32({})},
+                    {F32({16}), F32({16})}),
+            "d, d, d, -> d, d need_replication={d}");
+}
+
+TEST_F(RegistryTest, FlashAttentionSplitsBatchAndGroupsOfHeads) {
+  const Shape* q = F32({4, 8, 32, 64});
+  const Shape* kv = F32({4, 8, 8, 64});
+  const std::string fwd = Builtin("flash_attention_fwd", {q, kv, kv}, {q, F32({4, 32, 8})});
+  EXPECT_THAT(fwd, HasSubstr("b s (g r) e, b t g e, b t g f -> b s (g r) f, b (g r) s"));
+  EXPECT_THAT(fwd, HasSubstr("need_replication={s, r, e, t, f}"));
+  EXPECT_THAT(Builtin("flash_attention_fwd", {q, kv, kv}, {q}), HasSubstr("-> b s (g r) f "));
+  // As many heads in k and v as in q: r is 1.
+  EXPECT_THAT(Builtin("flash_attention_fwd", {q, q, q}, {q}), HasSubstr("b s (g r) e, b t g e"));
+  EXPECT_THAT(Builtin("flash_attention_bwd", {q, q, kv, kv, q, F32({4, 32, 8})}, {q, kv, kv}),
+              HasSubstr("-> b s (g r) e, b t g e, b t g f"));
+}
+
+TEST_F(RegistryTest, FlashAttentionFollowsItsLayoutAttribute) {
+  const Shape* q = F32({4, 32, 8, 64});
+  const Shape* kv = F32({4, 8, 8, 64});
+  EXPECT_THAT(Builtin("flash_attention_fwd", {q, kv, kv}, {q},
+                      R"({causal = true, layout = "bhsd"})"),
+              HasSubstr("b (g r) s e, b g t e, b g t f -> b (g r) s f"));
+}
+
+TEST_F(RegistryTest, FlashAttentionHeadsThatDoNotDivideAreRefused) {
+  const Shape* q = F32({4, 8, 30, 64});
+  const Shape* kv = F32({4, 8, 8, 64});
+  EXPECT_THAT(Builtin("flash_attention_fwd", {q, kv, kv}, {q}), HasSubstr("E111"));
+}
+
+TEST_F(RegistryTest, GemmFollowsItsTransposes) {
+  EXPECT_EQ(Builtin("cublas_gemm", {F32({4, 8}), F32({8, 2})}, {F32({4, 2})}),
+            "m k, k n -> m n reduction={k:add} pad={k:0}");
+  EXPECT_EQ(Builtin("cublas_gemm", {F32({8, 8}), F32({8, 8})}, {F32({8, 8})},
+                    R"({transa = "N", transb = "T"})"),
+            "m k, n k -> m n reduction={k:add} pad={k:0}");
+  EXPECT_EQ(Builtin("cublas_gemm", {F32({8, 8}), F32({8, 8})}, {F32({8, 8})}, "{transa = true}"),
+            "k m, k n -> m n reduction={k:add} pad={k:0}");
+}
+
+TEST_F(RegistryTest, GemmWithAnAddendKeepsTheContractionWhole) {
+  EXPECT_EQ(Builtin("cublas_gemm", {F32({4, 8}), F32({8, 2}), F32({4, 2})}, {F32({4, 2})}),
+            "m k, k n, m n -> m n need_replication={k}");
+}
+
+TEST_F(RegistryTest, ACallThatNoSignatureFitsNamesAllOfThem) {
+  const std::string error = Builtin("rms_norm", {F32({4, 8})}, {F32({4, 8})});
+  EXPECT_THAT(error, HasSubstr("E111"));
+  EXPECT_THAT(error, HasSubstr("... d, d -> ... d, ..."));
+  EXPECT_THAT(error, HasSubstr("(f32[4,8]) -> (f32[4,8])"));
+}
+
+}  // namespace
+}  // namespace shardcall

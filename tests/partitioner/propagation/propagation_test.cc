@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// Propagation over whole programs: every kind of edge, constraints, conflicts,
+// provenance, determinism.
+#include "partitioner/propagation/propagation.h"
+
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/partitioner/propagation/import_testing.h"
+
+namespace shardcall {
+namespace {
+
+using ::testing::HasSubstr;
+
+// `@[..]` in a text stands for a sharding over the mesh a=4, b=2.
+std::string Expand(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '@' && text[i + 1] == '[') {
+      absl::StrAppend(&out, "sharding={mesh['a'=4,'b'=2], ");
+      int depth = 0;
+      for (++i;; ++i) {
+        out += text[i];
+        depth += text[i] == '[' ? 1 : text[i] == ']' ? -1 : 0;
+        if (depth == 0) break;
+      }
+      if (text[i + 1] == '+') {  // `@[..]+, replicated={'a'}+` adds subgroups
+        const size_t end = text.find('+', i + 2);
+        out += text.substr(i + 2, end - i - 2);
+        i = end;
+      }
+      out += "}";
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+struct Propagated {
+  Program program;
+  PropagationResult result;
+  std::string Of(absl::string_view name, int flat = 0) const {
+    return result.sharding[program.leaves.leaf(FindInstr(program, name), flat).value]->ToString();
+  }
+  std::string Explain(absl::string_view name) const {
+    return result.Explain(program, program.leaves.leaf(FindInstr(program, name)));
+  }
+};
+
+Propagated PropagateModule(const std::string& module, const TargetRegistry* targets = nullptr,
+                           bool propagate = true) {
+  Program program = Import(Expand(module), {.num_partitions = 8});
+  RuleTable rules(program, {.targets = targets});
+  absl::StatusOr<PropagationResult> result = Propagate(program, rules, {.propagate = propagate});
+  if (!result.ok()) {
+    ADD_FAILURE() << result.status();
+    std::abort();
+  }
+  return {std::move(program), *std::move(result)};
+}
+
+constexpr char kOpen[] = "num_partitions=8, allow_spmd_sharding_propagation_to_parameters={true}, "
+                         "allow_spmd_sharding_propagation_to_output={true}";
+
+Propagated PropagateEntry(const std::string& body, const TargetRegistry* targets = nullptr,
+                          bool propagate = true) {
+  return PropagateModule(EntryModule(body, kOpen), targets, propagate);
+}
+
+TEST(Propagation, GoesForwardFromArguments) {
+  const Propagated p = PropagateEntry(
+      "x = f32[8,16] parameter(0), @[{'a'}, {}]\n"
+      "w = f32[16,32] parameter(1), @[{}, {'b'}]\n"
+      "y = f32[8,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+      "ROOT z = f32[8,32] tanh(y)\n");
+  EXPECT_EQ(p.Of("y"), "[{\"a\"}, {\"b\"}]");
+  EXPECT_EQ(p.Of("z"), "[{\"a\"}, {\"b\"}]");
+  EXPECT_EQ(p.Explain("z"), "argument 0 -> %y operand 0 -> result -> %z operand 0 -> result");
+  EXPECT_EQ(p.Explain("x"), "argument 0");
+  EXPECT_EQ(p.result.outputs[0]->ToString(), "[{\"a\"}, {\"b\"}]");
+}
+
+TEST(Propagation, GoesBackwardFromConstraints) {
+  const Propagated p = PropagateEntry(
+      "x = f32[8,16] parameter(0)\n"
+      "y = f32[8,16] tanh(x)\n"
+      "c = f32[8,16] custom-call(y), custom_call_target=\"Sharding\", @[{'a'}, {'b'}]\n"
+      "ROOT z = f32[8,16] negate(c)\n");
+  EXPECT_EQ(p.Of("x"), "[{\"a\"}, {\"b\"}]");
+  EXPECT_EQ(p.Of("z"), "[{\"a\"}, {\"b\"}]");
+  EXPECT_EQ(p.Explain("x"),
+            "constraint at %c -> %c result -> operand 0 -> %y result -> operand 0");
+}
+
+TEST(Propagation, WithoutPropagationOnlyConstraintsCount) {
+  const Propagated p = PropagateEntry(
+      "x = f32[8,16] parameter(0), @[{'a'}, {}]\n"
+      "ROOT y = f32[8,16] tanh(x)\n", nullptr, false);
+  EXPECT_EQ(p.Of("x"), "[{\"a\"}, {}]");
+  EXPECT_EQ(p.Of("y"), "[{}, {}]");
+  EXPECT_EQ(p.Explain("y"), "replicated: nothing sharded reaches it");
+}
+
+TEST(Propagation, ClosedDimensionsStayAsTheyAre) {
+  const Propagated p = PropagateEntry(
+      "x = f32[8,16] parameter(0), @[{'a'}, {'b'}]\n"
+      "c = f32[8,16] custom-call(x), custom_call_target=\"Sharding\", @[{'a'}, {}]\n"
+      "o = f32[8,16] custom-call(x), custom_call_target=\"Sharding\", @[{'a'}, {?}]\n"
+      "ROOT t = (f32[8,16], f32[8,16]) tuple(c, o)\n");
+  EXPECT_EQ(p.Of("c"), "[{\"a\"}, {}]");
+  EXPECT_EQ(p.Of("o"), "[{\"a\"}, {\"b\"}]");
+}
+
+TEST(Propagation, ExplicitlyReplicatedAxesAreNotTaken) {
+  const Propagated p = PropagateEntry(
+      "x = f32[8,16] parameter(0), @[{'a'}, {'b'}]\n"
+      "ROOT c = f32[8,16] custom-call(x), custom_call_target=\"Sharding\", "
+      "@[{?}, {?}]+, replicated={'b'}+\n");
+  EXPECT_EQ(p.Of("c"), "[{\"a\"}, {}]");
+}
+
+TEST(Propagation, ParametersThatMayNotBeSetStayReplicated) {
+  const Propagated p = PropagateModule(EntryModule(
+      "x = f32[8] parameter(0)\n"
+      "w = f32[8] parameter(1), @[{'a'}]\n"
+      "ROOT y = f32[8] add(x, w)\n",
+      "num_partitions=8, allow_spmd_sharding_propagation_to_output={true}"));
+  EXPECT_EQ(p.Of("x"), "[{}]");
+  EXPECT_EQ(p.Of("y"), "[{\"a\"}]");
+}
+
+TEST(Propagation, ResultsThatMayNotBeSetAreGivenReplicated) {
+  const Propagated p = PropagateModule(EntryModule(
+      "x = f32[8] parameter(0), @[{'a'}]\n"
+      "ROOT y = f32[8] negate(x)\n", "num_partitions=8"));
+  EXPECT_EQ(p.result.outputs[0]->ToString(), "[{}]");
+}
+
+TEST(Propagation, ReshapesSplitAndJoinAxes) {
+  const Propagated p = PropagateEntry(
+      "x = f32[8] parameter(0), @[{'a'}]\n"
+      "y = f32[2,4] reshape(x)\n"
+      "z = f32[8] reshape(y)\n"
+      "ROOT t = f32[8] negate(z)\n");
+  EXPECT_EQ(p.Of("y"), "[{\"a\":(1)2}, {\"a\":(2)2}]");
+  EXPECT_EQ(p.Of("t"), "[{\"a\"}]");
+}
+
+TEST(Propagation, UnevenConstraintsPassOn) {
+  const Propagated p = PropagateEntry(
+      "x = f32[3,16] parameter(0), @[{'a'}, {}]\n"
+      "ROOT y = f32[3,16] tanh(x)\n");
+  EXPECT_EQ(p.Of("y"), "[{\"a\"}, {}]");
+}
+
+TEST(Propagation, AShortDimensionDoesNotTakeMoreShardsThanElements) {
+  const Propagated p = PropagateEntry(
+      "x = f32[8] parameter(0), @[{'a'}]\n"
+      "ROOT y = f32[2] slice(x), slice={[0:2]}\n");
+  EXPECT_EQ(p.Of("y"), "[{}]");
+}
+
+TEST(Propagation, ElementwiseNeighboursWinOverContractions) {
+  // Weights sharded along the contraction must not take the batch's axis away.
+  const Propagated p = PropagateEntry(
+      "x = f32[8,16] parameter(0)\n"
+      "w = f32[16,32] parameter(1), @[{'a'}, {'b'}]\n"
+      "h = f32[8,16] tanh(x)\n"
+      "c = f32[8,16] custom-call(h), custom_call_target=\"Sharding\", @[{'a'}, {}]\n"
+      "ROOT y = f32[8,32] dot(c, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n");
+  EXPECT_EQ(p.Of("x"), "[{\"a\"}, {}]");
+  EXPECT_EQ(p.Of("y"), "[{\"a\"}, {\"b\"}]");
+}
+
+TEST(Propagation, TheLargerSourceWinsAConflict) {
+  const Propagated p = PropagateEntry(
+      "x = f32[8,16] parameter(0), @[{'a'}, {}]\n"
+      "w = f32[16,64] parameter(1), @[{}, {'a'}]\n"
+      "ROOT y = f32[8,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n");
+  EXPECT_EQ(p.Of("y"), "[{}, {\"a\"}]");
+}
+
+TEST(Propagation, LoopsCarryShardingsInAndOut) {
+  const Propagated p = PropagateModule(absl::StrCat("HloModule loop, ", kOpen, R"(
+
+body {
+  s = (s32[], f32[8,16]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  v = f32[8,16] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  u = f32[8,16] tanh(v)
+  ROOT t = (s32[], f32[8,16]) tuple(next, u)
+}
+
+condition {
+  cs = (s32[], f32[8,16]) parameter(0)
+  ci = s32[] get-tuple-element(cs), index=0
+  ten = s32[] constant(10)
+  ROOT lt = pred[] compare(ci, ten), direction=LT
+}
+
+ENTRY main {
+  x = f32[8,16] parameter(0), @[{'a'}, {}]
+  zero = s32[] constant(0)
+  init = (s32[], f32[8,16]) tuple(zero, x)
+  loop = (s32[], f32[8,16]) while(init), condition=condition, body=body
+  r = f32[8,16] get-tuple-element(loop), index=1
+  c = f32[8,16] custom-call(r), custom_call_target="Sharding", @[{?}, {'b'}]
+  ROOT out = f32[8,16] negate(c)
+}
+)"));
+  EXPECT_EQ(p.Of("loop", 1), "[{\"a\"}, {\"b\"}]");
+  EXPECT_EQ(p.Of("u"), "[{\"a\"}, {\"b\"}]");
+  EXPECT_EQ(p.Of("out"), "[{\"a\"}, {\"b\"}]");
+}
+
+TEST(Propagation, BranchesAndCallsAreLinked) {
+  const Propagated p = PropagateModule(absl::StrCat("HloModule branches, ", kOpen, R"(
+
+yes {
+  py = f32[8] parameter(0)
+  ROOT ry = f32[8] tanh(py)
+}
+
+no {
+  pn = f32[8] parameter(0)
+  ROOT rn = f32[8] negate(pn)
+}
+
+ENTRY main {
+  q = pred[] parameter(0)
+  x = f32[8] parameter(1), @[{'a'}]
+  y = f32[8] parameter(2)
+  ROOT r = f32[8] conditional(q, x, y), true_computation=yes, false_computation=no
+}
+)"));
+  EXPECT_EQ(p.Of("ry"), "[{\"a\"}]");
+  EXPECT_EQ(p.Of("r"), "[{\"a\"}]");
+  EXPECT_EQ(p.Of("rn"), "[{\"a\"}]");
+  EXPECT_EQ(p.Of("y"), "[{\"a\"}]");
+}
+
+TEST(Propagation, UnreducedConstraintsArePartial) {
+  const Propagated p = PropagateEntry(
+      "x = f32[8,16] parameter(0), @[{?}, {'a'}]\n"
+      "w = f32[16,4] parameter(1), @[{'a'}, {?}]\n"
+      "y = f32[8,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+      "c = f32[8,4] custom-call(y), custom_call_target=\"Sharding\", @[{?}, {?}]+, "
+      "unreduced={'a'}+\n"
+      "ROOT d = f32[8,4] custom-call(c), custom_call_target=\"Sharding\", @[{}, {}]\n");
+  EXPECT_EQ(p.Of("c"), "[{}, {}] partial=add{\"a\"}");
+}
+
+TEST(Propagation, OneConstantDoesNotTieItsUsersTogether) {
+  const Propagated p = PropagateEntry(
+      "x = f32[8] parameter(0), @[{'a'}]\n"
+      "y = f32[8] parameter(1)\n"
+      "z = f32[] constant(1)\n"
+      "k = f32[8] broadcast(z), dimensions={}\n"
+      "u = f32[8] add(x, k)\n"
+      "v = f32[8] multiply(y, k)\n"
+      "ROOT t = (f32[8], f32[8]) tuple(u, v)\n");
+  EXPECT_EQ(p.Of("u"), "[{\"a\"}]");
+  EXPECT_EQ(p.Of("v"), "[{}]");
+}
+
+TEST(Propagation, RulesOfCustomCallsWorkBothWays) {
+  TargetRegistry targets;
+  ASSERT_TRUE(RegisterBuiltinTargets(targets).ok());
+  const Propagated p = PropagateEntry(
+      "x = f32[8,4,16] parameter(0), @[{'a'}, {'b'}, {}]\n"
+      "g = f32[16] parameter(1), @[{}]\n"
+      "n = (f32[8,4,16], f32[8,4]) custom-call(x, g), custom_call_target=\"rms_norm\"\n"
+      "y = f32[8,4,16] get-tuple-element(n), index=0\n"
+      "r = f32[8,4] get-tuple-element(n), index=1\n"
+      "ROOT t = (f32[8,4,16], f32[8,4]) tuple(y, r)\n", &targets);
+  EXPECT_EQ(p.Of("y"), "[{\"a\"}, {\"b\"}, {}]");
+  EXPECT_EQ(p.Of("r"), "[{\"a\"}, {\"b\"}]");
+}
+
+TEST(Propagation, UnknownCallsPassNothing) {
+  const Propagated p = PropagateEntry(
+      "x = f32[8] parameter(0), @[{'a'}]\n"
+      "ROOT y = f32[8] custom-call(x), custom_call_target=\"who_knows\"\n");
+  EXPECT_EQ(p.Of("y"), "[{}]");
+}
+
+// Results follow operand 0; a user may shard dimension 0 only.
+PartitionerCallbacks FollowFirst() {
+  PartitionerCallbacks c;
+  c.infer_sharding_from_operands =
+      [](const CustomCallView& call, absl::Span<const Sharding* const> operands)
+      -> absl::StatusOr<std::vector<const Sharding*>> {
+    return std::vector<const Sharding*>(call.results.size(), operands[0]);
+  };
+  c.propagate_user_sharding = [](const CustomCallView& call, int,
+                                 const Sharding* user) -> absl::StatusOr<const Sharding*> {
+    ShardingBuilder b(*user);
+    for (size_t d = 1; d < b.dims.size(); ++d) b.dims[d].clear();
+    return b.Intern(*call.context);
+  };
+  return c;
+}
+
+TEST(Propagation, CallbacksInferForwards) {
+  TargetRegistry targets;
+  ASSERT_TRUE(targets.RegisterCustomCallPartitioner("mine", FollowFirst()).ok());
+  const Propagated p = PropagateEntry(
+      "x = f32[8,16] parameter(0), @[{'a'}, {'b'}]\n"
+      "y = f32[8,16] custom-call(x), custom_call_target=\"mine\"\n"
+      "ROOT z = f32[8,16] negate(y)\n", &targets);
+  EXPECT_EQ(p.Of("y"), "[{\"a\"}, {\"b\"}]");
+  EXPECT_EQ(p.Of("z"), "[{\"a\"}, {\"b\"}]");
+}
+
+TEST(Propagation, CallbacksAreAskedBeforeAUsersWishReachesAResult) {
+  TargetRegistry targets;
+  ASSERT_TRUE(targets.RegisterCustomCallPartitioner("mine", FollowFirst()).ok());
+  const Propagated p = PropagateEntry(
+      "x = f32[8,16] parameter(0)\n"
+      "y = f32[8,16] custom-call(x), custom_call_target=\"mine\"\n"
+      "ROOT z = f32[8,16] custom-call(y), custom_call_target=\"Sharding\", @[{'a'}, {'b'}]\n",
+      &targets);
+  EXPECT_EQ(p.Of("y"), "[{\"a\"}, {}]");
+  EXPECT_EQ(p.Of("x"), "[{}, {}]");
+}
+
+TEST(Propagation, NullCallbacksAreLeftAlone) {
+  TargetRegistry targets;
+  ASSERT_TRUE(targets.RegisterCustomCallPartitioner("mine", {}).ok());
+  const Propagated p = PropagateEntry(
+      "x = f32[8,16] parameter(0), @[{'a'}, {}]\n"
+      "y = f32[8,16] custom-call(x), custom_call_target=\"mine\"\n"
+      "ROOT z = f32[8,16] custom-call(y), custom_call_target=\"Sharding\", @[{'a'}, {'b'}]\n",
+      &targets);
+  EXPECT_EQ(p.Of("y"), "[{}, {}]");
+}
+
+absl::Status PropagateStatus(const PartitionerCallbacks& callbacks) {
+  TargetRegistry targets;
+  EXPECT_TRUE(targets.RegisterCustomCallPartitioner("mine", callbacks).ok());
+  Program program = Import(Expand(EntryModule(
+      "x = f32[8] parameter(0), @[{'a'}]\n"
+      "ROOT y = f32[8] custom-call(x), custom_call_target=\"mine\"\n", kOpen)));
+  RuleTable rules(program, {.targets = &targets});
+  return Propagate(program, rules, {}).status();
+}
+
+TEST(Propagation, ACallbackThatFailsOrThrowsIsAnErrorWithItsName) {
+  PartitionerCallbacks fails, throws, short_answer;
+  fails.infer_sharding_from_operands = [](const CustomCallView&, absl::Span<const Sharding* const>)
+      -> absl::StatusOr<std::vector<const Sharding*>> {
+    return absl::UnimplementedError("not today");
+  };
+  throws.infer_sharding_from_operands = [](const CustomCallView&, absl::Span<const Sharding* const>)
+      -> absl::StatusOr<std::vector<const Sharding*>> { throw std::runtime_error("boom"); };
+  short_answer.infer_sharding_from_operands =
+      [](const CustomCallView&, absl::Span<const Sharding* const>)
+      -> absl::StatusOr<std::vector<const Sharding*>> { return std::vector<const Sharding*>(); };
+  EXPECT_THAT(std::string(PropagateStatus(fails).message()),
+              testing::AllOf(HasSubstr("E121"), HasSubstr("mine"), HasSubstr("%y"),
+                             HasSubstr("not today")));
+  EXPECT_EQ(PropagateStatus(fails).code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(PropagateStatus(throws).message()), HasSubstr("boom"));
+  EXPECT_THAT(std::string(PropagateStatus(short_answer).message()), HasSubstr("0 shardings"));
+}
+
+constexpr char kGroup[] =
+    "x = f32[8,16] parameter(0), "
+    "frontend_attributes={xla.sdy.sharding=\"#sdy.sharding<@mesh, [{\\\"a\\\"}, {}]>\"}\n"
+    "y = f32[8,16] parameter(1)\n"
+    "u = f32[8,16] tanh(x)\n"
+    "v = f32[8,16] negate(y)\n"
+    "g = () custom-call(u), custom_call_target=\"xla.sdy.ShardingGroup\", "
+    "custom_call_has_side_effect=true, frontend_attributes={xla.sdy.sharding_group_id=\"0 : i64\"}\n"
+    "h = () custom-call(v), custom_call_target=\"xla.sdy.ShardingGroup\", "
+    "custom_call_has_side_effect=true, frontend_attributes={xla.sdy.sharding_group_id=\"0 : i64\"}\n"
+    "ROOT t = (f32[8,16], f32[8,16]) tuple(u, v)\n";
+
+TEST(Propagation, MembersOfAGroupAreShardedAlike) {
+  const Propagated p = PropagateModule(EntryModule(
+      kGroup, absl::StrCat(kOpen, ", frontend_attributes={xla.sdy.meshes={mesh = "
+                                  "#sdy.mesh<[\"a\"=4, \"b\"=2]>}}")));
+  EXPECT_EQ(p.Of("u"), "[{\"a\"}, {}]");
+  EXPECT_EQ(p.Of("v"), "[{\"a\"}, {}]");
+  EXPECT_EQ(p.Of("y"), "[{\"a\"}, {}]");
+}
+
+TEST(Propagation, DoesNotDependOnTheOrderOfTheText) {
+  const std::string lines[] = {
+      "x = f32[8,16] parameter(0), @[{'a'}, {}]\n", "w = f32[16,8] parameter(1), @[{}, {'a'}]\n",
+      "v = f32[16,8] parameter(2), @[{'b'}, {}]\n",
+      "d = f32[8,8] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
+      "e = f32[8,8] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"};
+  const std::string tail =
+      "s = f32[8,8] add(d, e)\n"
+      "r = f32[8,8] transpose(s), dimensions={1,0}\n"
+      "ROOT t = f32[8,8] multiply(r, s)\n";
+  const Propagated p = PropagateEntry(lines[0] + lines[1] + lines[2] + lines[3] + lines[4] + tail);
+  const Propagated q = PropagateEntry(lines[2] + lines[1] + lines[0] + lines[4] + lines[3] + tail);
+  for (const char* name : {"x", "w", "v", "d", "e", "s", "r", "t"}) {
+    EXPECT_EQ(p.Of(name), q.Of(name)) << name;
+  }
+}
+
+TEST(Propagation, AValueOnOneDeviceGivesAndTakesNothing) {
+  const Propagated p = PropagateEntry(
+      "x = f32[8] parameter(0), @[{'a'}]\n"
+      "c = f32[8] custom-call(x), custom_call_target=\"Sharding\", sharding={maximal device=0}\n"
+      "ROOT y = f32[8] negate(c)\n");
+  EXPECT_EQ(p.Of("c"), "{maximal device=0}");
+  EXPECT_EQ(p.Of("y"), "[{}]");
+}
+
+}  // namespace
+}  // namespace shardcall

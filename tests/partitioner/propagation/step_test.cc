@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step of one rule: what it proposes, and at which stage.
+#include "partitioner/propagation/step.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
+#include "sharding/context.h"
+
+namespace shardcall {
+namespace {
+
+class StepTest : public ::testing::Test {
+ protected:
+  StepTest() : mesh_(InternBaseMesh(context_, {4, 2, 3}, DeviceOrder::Identity(24))) {
+    mesh_->SetNames("m", {{"a", {mesh_->FullAxis(0)}},
+                          {"b", {mesh_->FullAxis(1)}},
+                          {"c", {mesh_->FullAxis(2)}}});
+  }
+  AxisRef A() { return mesh_->FullAxis(0); }
+  AxisRef B() { return mesh_->FullAxis(1); }
+  AxisRef C() { return mesh_->FullAxis(2); }
+
+  struct Tensor {
+    std::vector<int64_t> shape;
+    std::vector<AxisList> dims;  // axes; missing ones are empty
+    Limits limits = {};
+  };
+
+  // "stage 0: t2.0 a; t2.1 b" for the first stage with proposals.
+  std::string Run(RuleText text, std::vector<Tensor> operands, std::vector<Tensor> results,
+                  Opcode opcode = Opcode::kDot) {
+    auto parsed = ParseRule(text);
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+    std::vector<const Shape*> ops, res;
+    std::vector<int64_t> bytes;
+    std::vector<StepTensor> tensors;
+    std::vector<Tensor> all = operands;
+    all.insert(all.end(), results.begin(), results.end());
+    std::vector<Limits> limits(all.size());
+    for (size_t t = 0; t < all.size(); ++t) {
+      const Shape* s = context_.MakeArray(ElementType::kF32, all[t].shape);
+      (t < operands.size() ? ops : res).push_back(s);
+      bytes.push_back(s->byte_size());
+      ShardingBuilder b(mesh_, s->rank());
+      for (size_t d = 0; d < all[t].dims.size(); ++d) b.dims[d] = all[t].dims[d];
+      limits[t] = all[t].limits;
+      tensors.push_back({b.Intern(context_), &limits[t]});
+    }
+    auto rule = InstantiateRule(**parsed, ops, res);
+    EXPECT_TRUE(rule.ok()) << rule.status();
+    const StepRule step_rule(&*rule, opcode, bytes);
+    const StepResult result = Step(step_rule, tensors);
+    if (result.stage == kNumStages) return "nothing";
+    std::vector<std::string> lines;
+    for (const Proposal& p : result.proposals) {
+      lines.push_back(absl::StrCat("t", p.tensor, ".", p.dim, " ",
+                                   absl::StrJoin(p.axes, "", [&](std::string* o, AxisRef a) {
+                                     std::string name = mesh_->AxisName(a);
+                                     name.erase(std::remove(name.begin(), name.end(), '"'),
+                                                name.end());
+                                     o->append(name);
+                                   })));
+    }
+    return absl::StrCat("stage ", result.stage, ": ", absl::StrJoin(lines, "; "));
+  }
+
+  const RuleText matmul_ = {.rule = "i k, k j -> i j", .reduction = {{"k", PartialOp::kSum}}};
+  Context context_;
+  BaseMesh* mesh_;
+};
+
+TEST_F(StepTest, NothingShardedProposesNothing) {
+  EXPECT_EQ(Run(matmul_, {{{8, 8}, {}}, {{8, 8}, {}}}, {{{8, 8}, {}}}), "nothing");
+}
+
+TEST_F(StepTest, FreeDimensionsOfAMatmulReachItsResult) {
+  EXPECT_EQ(Run(matmul_, {{{8, 8}, {{A()}, {}}}, {{8, 8}, {{}, {B()}}}}, {{{8, 8}, {}}}),
+            "stage 2: t2.0 a; t2.1 b");
+}
+
+TEST_F(StepTest, AndBackFromTheResult) {
+  EXPECT_EQ(Run(matmul_, {{{8, 8}, {}}, {{8, 8}, {}}}, {{{8, 8}, {{A()}, {B()}}}}),
+            "stage 2: t0.0 a; t1.1 b");
+}
+
+TEST_F(StepTest, ContractedDimensionsPassBetweenOperandsLater) {
+  EXPECT_EQ(Run(matmul_, {{{8, 8}, {{}, {A()}}}, {{8, 8}, {}}}, {{{8, 8}, {}}}),
+            "stage 4: t1.0 a");
+}
+
+TEST_F(StepTest, TwoFactorsThatWantOneAxisWaitForTheAggressiveHalf) {
+  // The larger operand wins there.
+  EXPECT_EQ(Run(matmul_, {{{8, 8}, {{A()}}}, {{8, 16}, {{}, {A()}}}}, {{{8, 16}, {}}}),
+            "stage 3: t2.1 a");
+}
+
+TEST_F(StepTest, AnAxisThatTheTensorHasElsewhereIsNotTakenTwice) {
+  EXPECT_EQ(Run(matmul_, {{{8, 8}, {{A()}, {}}}, {{8, 8}, {{A()}, {}}}}, {{{8, 8}, {{A()}, {}}}}),
+            "nothing");
+}
+
+TEST_F(StepTest, ElementwiseOpsComeFirst) {
+  EXPECT_EQ(Run({.rule = "i j, i j -> i j"}, {{{8, 8}, {{A()}}}, {{8, 8}, {}}}, {{{8, 8}, {}}},
+                Opcode::kAdd),
+            "stage 0: t1.0 a; t2.0 a");
+}
+
+TEST_F(StepTest, TheBasicHalfTakesWhatAllAgreeOn) {
+  EXPECT_EQ(Run({.rule = "i, i -> i"}, {{{24}, {{A(), B()}}}, {{24}, {{A(), C()}}}}, {{{24}, {}}},
+                Opcode::kAdd),
+            "stage 0: t2.0 a");
+}
+
+TEST_F(StepTest, ALongerShardingExtendsAShorterOne) {
+  EXPECT_EQ(Run({.rule = "i, i -> i"}, {{{24}, {{A(), B()}}}, {{24}, {{A()}}}}, {{{24}, {}}},
+                Opcode::kAdd),
+            "stage 0: t1.0 ab; t2.0 ab");
+}
+
+TEST_F(StepTest, ClosedDimensionsAndReservedAxesAreRespected) {
+  EXPECT_EQ(Run({.rule = "i j -> i j"}, {{{8, 8}, {{A()}, {B()}}}},
+                {{{8, 8}, {}, {.closed = 1}}}, Opcode::kCopy),
+            "stage 0: t1.1 b");
+  EXPECT_EQ(Run({.rule = "i j -> i j"}, {{{8, 8}, {{A()}, {B()}}}},
+                {{{8, 8}, {}, {.reserved = {A()}}}}, Opcode::kCopy),
+            "stage 0: t1.1 b");
+  EXPECT_EQ(Run({.rule = "i -> i"}, {{{8}, {{A()}}}}, {{{8}, {}, {.fixed = true}}}, Opcode::kCopy),
+            "nothing");
+}
+
+TEST_F(StepTest, CompoundDimensionsSplitAnAxis) {
+  EXPECT_EQ(Run({.rule = "(i j) -> i j"}, {{{8}, {{A()}}}}, {{{2, 4}, {}}}, Opcode::kReshape),
+            "stage 0: t1.0 a:(1)2; t1.1 a:(2)2");
+  EXPECT_EQ(Run({.rule = "i j -> (i j)"}, {{{2, 4}, {{B()}, {A()}}}}, {{{8}, {}}},
+                Opcode::kReshape),
+            "stage 0: t1.0 ba");
+}
+
+TEST_F(StepTest, AMinorFactorNeedsTheMajorOneSplitCompletely) {
+  EXPECT_EQ(Run({.rule = "i j -> (i j)"}, {{{2, 4}, {{}, {A()}}}}, {{{8}, {}}}, Opcode::kReshape),
+            "nothing");
+}
+
+TEST_F(StepTest, BroadcastsPassBackBeforeTheyPassForward) {
+  EXPECT_EQ(Run({.rule = "j -> i j"}, {{{8}, {}}}, {{{8, 8}, {{}, {A()}}}}, Opcode::kBroadcast),
+            "stage 2: t0.0 a");
+  EXPECT_EQ(Run({.rule = "j -> i j"}, {{{8}, {{A()}}}}, {{{8, 8}, {}}}, Opcode::kBroadcast),
+            "stage 6: t1.1 a");
+}
+
+TEST_F(StepTest, FactorsThatNeedReplicationStay) {
+  EXPECT_EQ(Run({.rule = "i j -> i j", .need_replication = {"j"}}, {{{8, 8}, {{A()}, {B()}}}},
+                {{{8, 8}, {}}}, Opcode::kSort),
+            "stage 2: t1.0 a");
+}
+
+TEST_F(StepTest, AConstantExpressionIsNoSourceForItsUsers) {
+  EXPECT_EQ(Run({.rule = "i, i -> i"}, {{{8}, {{A()}}, {.cheap = true}}, {{8}, {}}}, {{{8}, {}}},
+                Opcode::kAdd),
+            "nothing");
+}
+
+TEST_F(StepTest, UnevenShardsPassWhereTheSizeIsTheSame) {
+  EXPECT_EQ(Run({.rule = "i -> i"}, {{{3}, {{A()}}}}, {{{3}, {}}}, Opcode::kNegate),
+            "stage 0: t1.0 a");
+}
+
+TEST_F(StepTest, ReductionFactorsThatAResultHasPassEarly) {
+  EXPECT_EQ(Run({.rule = "b d, d -> b d, d",
+                 .need_replication = {"d"},
+                 .reduction = {{"b", PartialOp::kSum}}},
+                {{{8, 8}, {{A()}}}, {{8}, {}}}, {{{8, 8}, {}}, {{8}, {}}}, Opcode::kCustomCall),
+            "stage 2: t2.0 a");
+}
+
+}  // namespace
+}  // namespace shardcall
