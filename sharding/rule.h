@@ -24,6 +24,9 @@
 
 namespace shardcall {
 
+// A reduction factor is summed over in the results that lack it; results that
+// have it are sharded by it (a norm's backward pass: dx has the rows, dgain is
+// their sum).
 enum class FactorKind : uint8_t { kPassThrough, kReduction, kNeedReplication, kPermutation };
 
 struct Factor {

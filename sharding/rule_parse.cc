@@ -181,12 +181,16 @@ class Parser {
       SHARDCALL_RETURN_IF_ERROR(SetKind(name, FactorKind::kReduction, "reduction"));
       const int index = Find(name);
       out_->factors[index].factor.reduction = op;
-      for (const RuleTemplate::Value& v : out_->results) {
-        for (const std::vector<int>& d : v.dims) {
-          if (std::find(d.begin(), d.end(), index) == d.end()) continue;
-          return Error(absl::StrCat("reduction factor ", name, " stands in a result"),
-                       "drop it from the results, or from reduction");
-        }
+      // A result that has the factor is sharded by it; one that lacks it is partial.
+      const bool summed = std::any_of(
+          out_->results.begin(), out_->results.end(), [index](const RuleTemplate::Value& v) {
+            return std::none_of(v.dims.begin(), v.dims.end(), [index](const std::vector<int>& d) {
+              return std::find(d.begin(), d.end(), index) != d.end();
+            });
+          });
+      if (!summed && !out_->results.empty()) {
+        return Error(absl::StrCat("reduction factor ", name, " stands in every result"),
+                     "drop it from a result, or from reduction");
       }
     }
     for (const std::string& name : text_.need_replication) {

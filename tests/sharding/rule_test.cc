@@ -111,7 +111,7 @@ TEST_F(RuleTest, MalformedRulesAreE110AndSayWhatIsWrong) {
       {{.rule = "i -> i", .need_replication = {"i"}, .permutation = {"i"}}, "two sets"},
       {{.rule = "i -> ", .need_replication = {"i"}, .reduction = {{"i", PartialOp::kSum}}},
        "two sets"},
-      {{.rule = "i -> i", .reduction = {{"i", PartialOp::kSum}}}, "stands in a result"},
+      {{.rule = "i -> i", .reduction = {{"i", PartialOp::kSum}}}, "stands in every result"},
       {{.rule = "i -> i", .blocked = {"k"}}, "does not use"},
       {{.rule = "i -> i", .blocked = {"i", "i"}}, "twice"},
       {{.rule = "i -> i", .pad = {{"k", 0}}}, "does not use"},

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `shardcall` command: verbs as thin shells over library functions.
+#ifndef SHARDCALL_PARTITIONER_TOOLS_COMMAND_H_
+#define SHARDCALL_PARTITIONER_TOOLS_COMMAND_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/ffi/handler.h"
+#include "partitioner/api/partition.h"
+#include "partitioner/tools/flags.h"
+
+namespace shardcall {
+
+// Exit codes of the command.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitInput = 1;        // the program or its inputs are at fault
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitMismatch = 3;     // outputs differ, or a contract is broken
+inline constexpr int kExitEnvironment = 4;  // no GPU, no MPI launcher
+
+struct Verb {
+  absl::string_view name;
+  absl::string_view synopsis;
+  absl::string_view help;
+  absl::string_view example;
+  std::vector<FlagSpec> flags;
+  int (*run)(const Flags& flags);
+};
+const std::vector<Verb>& Verbs();
+
+// Prints the diagnostic to stderr; returns the exit code that fits.
+int Fail(const absl::Status& status);
+int FailUsage(const absl::Status& status);
+
+// What the verbs share.
+absl::StatusOr<std::string> ReadInput(const std::string& path);  // "-": stdin; E001
+// "-" or "": stdout. Files appear whole or not at all.
+absl::Status WriteOutput(const std::string& path, absl::string_view text);
+// Reads and verifies; `parse_us` takes the time of parsing.
+absl::StatusOr<Module> LoadModule(const std::string& path, double* parse_us = nullptr);
+
+struct Session {
+  TargetRegistry targets;
+  HandlerRegistry handlers;
+  PartitionOptions options;
+};
+// Built-in targets, plugins, and the options that partition, run, verify and
+// explain share. On the heap: the options point into it.
+absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags);
+const std::vector<FlagSpec>& PartitionFlags();
+std::vector<FlagSpec> Joined(std::vector<FlagSpec> a, const std::vector<FlagSpec>& b);
+
+int RunPrint(const Flags& flags);
+int RunPropagate(const Flags& flags);
+int RunPartition(const Flags& flags);
+int RunRun(const Flags& flags);
+int RunVerify(const Flags& flags);
+int RunExplain(const Flags& flags);
+int RunReshard(const Flags& flags);
+int RunTargets(const Flags& flags);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_TOOLS_COMMAND_H_

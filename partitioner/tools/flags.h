@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Command-line flags: --name=value and --name, each declared by its verb.
+#ifndef SHARDCALL_PARTITIONER_TOOLS_FLAGS_H_
+#define SHARDCALL_PARTITIONER_TOOLS_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace shardcall {
+
+struct FlagSpec {
+  absl::string_view name;   // "num-partitions"; "o" is written -o FILE or -o=FILE
+  absl::string_view value;  // "N"; empty: a switch
+  absl::string_view help;
+};
+
+class Flags {
+ public:
+  // Errors (usage): a flag that is not in `specs`, a switch with a value, a flag
+  // without one; the message names the nearest flag.
+  static absl::StatusOr<Flags> Parse(absl::Span<const std::string> args,
+                                     absl::Span<const FlagSpec> specs);
+
+  const std::vector<std::string>& positional() const { return positional_; }
+  bool Has(absl::string_view name) const { return values_.contains(name); }
+  // The last value given, or `fallback`.
+  std::string Get(absl::string_view name, absl::string_view fallback = "") const;
+  const std::vector<std::string>& All(absl::string_view name) const;
+  // A usage error where the text is no number of that kind.
+  absl::StatusOr<int64_t> Int(absl::string_view name, int64_t fallback) const;
+  absl::StatusOr<double> Double(absl::string_view name, double fallback) const;
+
+ private:
+  std::vector<std::string> positional_;
+  absl::flat_hash_map<std::string, std::vector<std::string>> values_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_TOOLS_FLAGS_H_

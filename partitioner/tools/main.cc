@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "partitioner/tools/command.h"
+
+namespace shardcall {
+namespace {
+
+void PrintUsage(std::FILE* out) {
+  std::fprintf(out,
+               "shardcall: partitions HLO programs with custom calls, and runs them\n\n"
+               "usage: shardcall VERB IN [--flag=value ...]     IN: a file, or - for stdin\n\n");
+  for (const Verb& v : Verbs()) {
+    std::fprintf(out, "  %-10s %s\n", std::string(v.name).c_str(), std::string(v.help).c_str());
+  }
+  std::fprintf(out,
+               "\nshardcall VERB --help tells more. Exit status: 0 done, 1 the input is at fault,\n"
+               "2 usage, 3 outputs differ or a contract is broken, 4 the environment lacks "
+               "something\n");
+}
+
+void PrintHelp(const Verb& v) {
+  std::printf("usage: shardcall %s %s\n\n%s\n\n", std::string(v.name).c_str(),
+              std::string(v.synopsis).c_str(), std::string(v.help).c_str());
+  for (const FlagSpec& f : v.flags) {
+    std::string left = (f.name.size() > 1 ? "--" : "-") + std::string(f.name);
+    if (!f.value.empty()) left += (f.name.size() > 1 ? "=" : " ") + std::string(f.value);
+    std::printf("  %-34s %s\n", left.c_str(), std::string(f.help).c_str());
+  }
+  std::printf("\nexample:\n  %s\n", std::string(v.example).c_str());
+}
+
+int Main(const std::vector<std::string>& args) {
+  if (args.empty()) {
+    PrintUsage(stderr);
+    return kExitUsage;
+  }
+  if (args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+    PrintUsage(stdout);
+    return kExitOk;
+  }
+  for (const Verb& v : Verbs()) {
+    if (args[0] != v.name) continue;
+    const std::vector<std::string> rest(args.begin() + 1, args.end());
+    for (const std::string& a : rest) {
+      if (a == "--help" || a == "-h") {
+        PrintHelp(v);
+        return kExitOk;
+      }
+    }
+    absl::StatusOr<Flags> flags = Flags::Parse(rest, v.flags);
+    if (!flags.ok()) return FailUsage(flags.status());
+    return v.run(*flags);
+  }
+  std::fprintf(stderr, "shardcall: unknown verb \"%s\"\n\n", args[0].c_str());
+  PrintUsage(stderr);
+  return kExitUsage;
+}
+
+}  // namespace
+}  // namespace shardcall
+
+int main(int argc, char** argv) {
+  return shardcall::Main(std::vector<std::string>(argv + 1, argv + argc));
+}

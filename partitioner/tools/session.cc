@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading, writing, options and exit codes that the verbs share.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "kernels/builtin.h"
+#include "partitioner/api/manifest.h"
+#include "partitioner/ir/parser.h"
+#include "partitioner/ir/verifier.h"
+#include "partitioner/tools/command.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+absl::Status FileError(const char* code, const std::string& path, const char* what) {
+  Diagnostic d;
+  d.code = code;
+  d.message = absl::StrCat("\"", path, "\" cannot be ", what);
+  d.fix = "check the path and its permissions";
+  return ToStatus(d, absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable: return kExitEnvironment;
+    case absl::StatusCode::kFailedPrecondition: return kExitMismatch;
+    default: return kExitInput;
+  }
+}
+
+int FailUsage(const absl::Status& status) {
+  std::fprintf(stderr, "shardcall: %s\n", std::string(status.message()).c_str());
+  return kExitUsage;
+}
+
+absl::StatusOr<std::string> ReadInput(const std::string& path) {
+  if (path == "-") {
+    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return FileError("E060", path, "read");
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (in.bad()) return FileError("E060", path, "read");
+  return text;
+}
+
+absl::Status WriteOutput(const std::string& path, absl::string_view text) {
+  if (path.empty() || path == "-") {
+    const bool ok = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+                    std::fflush(stdout) == 0;
+    return ok ? absl::OkStatus() : FileError("E061", "standard output", "written");
+  }
+  if (absl::StartsWith(path, "/dev/")) {
+    std::ofstream out(path, std::ios::binary);
+    out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    return out ? absl::OkStatus() : FileError("E061", path, "written");
+  }
+  const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
+  {
+    std::ofstream out(temporary, std::ios::binary);
+    out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    out.close();
+    if (!out) {
+      std::remove(temporary.c_str());
+      return FileError("E061", path, "written");
+    }
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    std::remove(temporary.c_str());
+    return FileError("E061", path, "written");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Module> LoadModule(const std::string& path, double* parse_us) {
+  if (absl::EndsWith(path, ".pb")) {
+    Diagnostic d;
+    d.code = "E062";
+    d.message = absl::StrCat("\"", path, "\" is a binary HLO file, which this version does not read");
+    d.expected = "HLO text (.hlo, .txt)";
+    d.fix = "dump with --xla_dump_hlo_as_text";
+    return ToStatus(d, absl::StatusCode::kUnimplemented);
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(std::string text, ReadInput(path));
+  const auto start = std::chrono::steady_clock::now();
+  SHARDCALL_ASSIGN_OR_RETURN(
+      Module module, ParseModule(std::make_shared<const std::string>(std::move(text)),
+                                 std::make_shared<Context>(), path == "-" ? "<stdin>" : path));
+  if (parse_us != nullptr) {
+    *parse_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+                    .count();
+  }
+  SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, path == "-" ? "<stdin>" : path));
+  return module;
+}
+
+absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
+  auto session = std::make_unique<Session>();
+  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinTargets(session->targets));
+  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinHandlers(session->handlers));
+  for (const std::string& path : flags.All("plugin")) {
+    SHARDCALL_RETURN_IF_ERROR(LoadPlugin(path, &session->targets));
+  }
+  PartitionOptions& o = session->options;
+  o.targets = &session->targets;
+  SHARDCALL_ASSIGN_OR_RETURN(o.num_partitions, flags.Int("num-partitions", 0));
+  if (flags.Has("num-partitions") && o.num_partitions < 1) {
+    Diagnostic d;
+    d.code = "E051";
+    d.message = "a program cannot run on fewer than one device";
+    d.expected = "--num-partitions=N with N >= 1";
+    d.found = flags.Get("num-partitions");
+    d.fix = "give the number of devices of the mesh";
+    return ToStatus(d);
+  }
+  o.propagate = !flags.Has("no-propagate");
+  for (const std::string& list : flags.All("allow-replicate")) {
+    for (absl::string_view t : absl::StrSplit(list, ',', absl::SkipEmpty())) {
+      o.allow_replicate.emplace_back(t);
+    }
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(o.spmd.max_reshard_bytes,
+                             flags.Int("max-reshard-bytes", o.spmd.max_reshard_bytes));
+  return session;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of verbs: names, flags, help.
+#include "partitioner/tools/command.h"
+
+namespace shardcall {
+
+const std::vector<FlagSpec>& PartitionFlags() {
+  static const auto* const kFlags = new std::vector<FlagSpec>{
+      {"num-partitions", "N", "devices; may be left out where the module says it"},
+      {"no-propagate", "", "what is unannotated is replicated"},
+      {"allow-replicate", "TARGET,...", "custom-call targets that may be gathered, or all"},
+      {"plugin", "FILE.json", "a manifest of rules; may be repeated"},
+      {"max-reshard-bytes", "N", "fail where one reshard sends more per device"},
+  };
+  return *kFlags;
+}
+
+std::vector<FlagSpec> Joined(std::vector<FlagSpec> a, const std::vector<FlagSpec>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+const std::vector<Verb>& Verbs() {
+  static const auto* const kVerbs = new std::vector<Verb>{
+      {"print", "IN [-o OUT]", "parse, verify, print canonical text",
+       "shardcall print model.hlo -o canonical.hlo",
+       {{"o", "OUT", "where to write; default stdout"}}, RunPrint},
+      {"propagate", "IN [--num-partitions=N] [-o OUT]",
+       "the same program with the decided sharding on every instruction",
+       "shardcall propagate model.hlo --num-partitions=8 --trace",
+       Joined({{"o", "OUT", "where to write; default stdout"},
+               {"named", "", "shardings in mesh form"},
+               {"trace", "", "where each sharding came from, in place of the program"},
+               {"rules", "", "each op's rule, in place of the program"},
+               {"allow-output", "1,0,..", "which flat results may be given a sharding"},
+               {"allow-parameters", "1,0,..", "which flat parameters may be given one"}},
+              PartitionFlags()),
+       RunPropagate},
+      {"partition", "IN [--num-partitions=N] [-o OUT] [--report=FILE.json]",
+       "the per-device SPMD program",
+       "shardcall partition model.hlo --num-partitions=8 -o local.hlo --report=report.json",
+       Joined({{"o", "OUT", "where to write; default stdout"},
+               {"report", "FILE.json", "collectives, bytes, times, fallbacks"},
+               {"dump", "DIR", "the text of every stage, numbered"}},
+              PartitionFlags()),
+       RunPartition},
+      {"run", "IN [--num-partitions=N] [--inputs=F.npz | --random-inputs=SEED]",
+       "partition, execute on N devices, gather",
+       "shardcall run model.hlo --num-partitions=8 --inputs=in.npz --outputs=out.npz",
+       Joined({{"backend", "NAME", "inprocess (default), mpi, nccl"},
+               {"inputs", "F.npz", "arg0, arg1, ... in parameter order"},
+               {"random-inputs", "SEED", "small integers"},
+               {"outputs", "F.npz", "out0, out1, ...; tuples flattened"},
+               {"deadline", "SECONDS", "longest wait for another device; default 60"}},
+              PartitionFlags()),
+       RunRun},
+      {"verify", "IN [--num-partitions=N] [--seed=S]",
+       "partitioned against unpartitioned on exact inputs; JSON on stdout",
+       "shardcall verify model.hlo --num-partitions=8",
+       Joined({{"backend", "NAME", "inprocess (default), mpi"},
+               {"seed", "S", "of the random inputs; default 0"},
+               {"inputs", "F.npz", "these inputs in place of random ones"},
+               {"deadline", "SECONDS", "longest wait for another device; default 60"}},
+              PartitionFlags()),
+       RunVerify},
+      {"explain", "IN [--num-partitions=N] [--format=text|json|html] [--expect=CONTRACT]",
+       "every collective: bytes, who asked for it, from -> to, why",
+       "shardcall explain model.hlo --num-partitions=8 --expect=\"all-gather=0, bytes<=1GiB\"",
+       Joined({{"format", "text|json|html", "default text"},
+               {"expect", "CONTRACT", "fail with status 3 where the totals break it"},
+               {"o", "OUT", "where to write; default stdout"}},
+              PartitionFlags()),
+       RunExplain},
+      {"reshard", "--shape=f32[64,32] --from=SHARDING --to=SHARDING --num-partitions=N",
+       "the plan of one reshard, its bytes and peak memory, the lower bound",
+       "shardcall reshard --shape=f32[64,32] --from='{devices=[8,1]<=[8]}' "
+       "--to='{devices=[1,8]<=[8]}' --num-partitions=8",
+       {{"shape", "SHAPE", "global shape"},
+        {"from", "SHARDING", "as in HLO text"},
+        {"to", "SHARDING", "as in HLO text"},
+        {"num-partitions", "N", "devices"}},
+       RunReshard},
+      {"targets", "[--plugin=FILE.json]", "custom-call targets that are registered",
+       "shardcall targets", {{"plugin", "FILE.json", "a manifest of rules; may be repeated"}},
+       RunTargets},
+  };
+  return *kVerbs;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// print, propagate, partition, explain: what compiles.
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "partitioner/api/report.h"
+#include "partitioner/ir/printer.h"
+#include "partitioner/propagation/export.h"
+#include "partitioner/tools/command.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+absl::Status OneInput(const Flags& flags) {
+  if (flags.positional().size() == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("expected one input file, found ",
+                                                 flags.positional().size(),
+                                                 "; see --help"));
+}
+
+void Warn(const std::vector<std::string>& warnings) {
+  for (const std::string& w : warnings) std::fprintf(stderr, "%s\n", w.c_str());
+}
+
+absl::Status ParseBits(const Flags& flags, const char* name, std::vector<bool>* out) {
+  if (!flags.Has(name)) return absl::OkStatus();
+  out->clear();
+  for (absl::string_view bit : absl::StrSplit(flags.Get(name), ',', absl::SkipWhitespace())) {
+    if (bit != "0" && bit != "1") {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, ": expected a list of 0 and 1"));
+    }
+    out->push_back(bit == "1");
+  }
+  return absl::OkStatus();
+}
+
+std::string TraceText(const PropagatedProgram& p) {
+  std::string out;
+  const Module& m = p.program.module;
+  for (int i = 0; i < m.num_instructions(); ++i) {
+    const InstrId id(i);
+    for (int k = 0; k < m.instr(id).shape->num_leaves(); ++k) {
+      const LeafId leaf = p.program.leaves.leaf(id, k);
+      const Sharding* s = p.shardings.sharding[leaf.value];
+      if (s == nullptr) continue;
+      absl::StrAppend(&out, "%", m.instr(id).name);
+      if (m.instr(id).shape->IsTuple()) absl::StrAppend(&out, "#", k);
+      absl::StrAppend(&out, " ", s->ToString(), "  ", p.shardings.Explain(p.program, leaf), "\n");
+    }
+  }
+  return out;
+}
+
+std::string RulesText(const PropagatedProgram& p) {
+  std::string out;
+  const Module& m = p.program.module;
+  for (int i = 0; i < m.num_instructions(); ++i) {
+    const ShardingRule* rule = p.rules->rule(InstrId(i));
+    if (rule == nullptr) continue;
+    absl::StrAppend(&out, "%", m.instr(InstrId(i)).name, " ",
+                    OpcodeText(m.instr(InstrId(i)).opcode), "  ", rule->ToString(), "\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+int RunPrint(const Flags& flags) {
+  if (absl::Status s = OneInput(flags); !s.ok()) return FailUsage(s);
+  absl::StatusOr<Module> module = LoadModule(flags.positional()[0]);
+  if (!module.ok()) return Fail(module.status());
+  const absl::Status written = WriteOutput(flags.Get("o"), PrintModule(*module));
+  return written.ok() ? kExitOk : Fail(written);
+}
+
+int RunPropagate(const Flags& flags) {
+  if (absl::Status s = OneInput(flags); !s.ok()) return FailUsage(s);
+  absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
+  if (!session.ok()) return Fail(session.status());
+  absl::StatusOr<Module> module = LoadModule(flags.positional()[0]);
+  if (!module.ok()) return Fail(module.status());
+  if (absl::Status s = ParseBits(flags, "allow-output", &module->header.propagate_to_output); !s.ok()) {
+    return FailUsage(s);
+  }
+  if (absl::Status s = ParseBits(flags, "allow-parameters", &module->header.propagate_to_parameters);
+      !s.ok()) {
+    return FailUsage(s);
+  }
+  absl::StatusOr<std::unique_ptr<PropagatedProgram>> p =
+      PropagateShardings(*std::move(module), (*session)->options);
+  if (!p.ok()) return Fail(p.status());
+  Warn((*p)->program.warnings);
+  std::string text;
+  if (flags.Has("trace")) {
+    text = TraceText(**p);
+  } else if (flags.Has("rules")) {
+    text = RulesText(**p);
+  } else {
+    ExportOptions options;
+    options.named = flags.Has("named");
+    absl::StatusOr<Module> out = ExportShardings((*p)->program, (*p)->shardings.sharding, options);
+    if (!out.ok()) return Fail(out.status());
+    text = PrintModule(*out);
+  }
+  const absl::Status written = WriteOutput(flags.Get("o"), text);
+  return written.ok() ? kExitOk : Fail(written);
+}
+
+int RunPartition(const Flags& flags) {
+  if (absl::Status s = OneInput(flags); !s.ok()) return FailUsage(s);
+  absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
+  if (!session.ok()) return Fail(session.status());
+  PartitionOptions& options = (*session)->options;
+  double parse_us = 0;
+  absl::StatusOr<Module> module = LoadModule(flags.positional()[0], &parse_us);
+  if (!module.ok()) return Fail(module.status());
+  absl::Status dumped;
+  if (flags.Has("dump")) {
+    const std::string dir = flags.Get("dump");
+    mkdir(dir.c_str(), 0777);  // what cannot be made is told by the first write
+    int number = 0;
+    options.dump = [&dumped, dir, number](absl::string_view stage, const std::string& text) mutable {
+      const absl::Status s = WriteOutput(
+          absl::StrFormat("%s/%02d_%s.txt", dir, number++, std::string(stage)), text);
+      if (dumped.ok()) dumped = s;
+    };
+  }
+  absl::StatusOr<std::unique_ptr<PartitionedProgram>> p =
+      Partition(*std::move(module), options);
+  if (!p.ok()) return Fail(p.status());
+  if (!dumped.ok()) return Fail(dumped);
+  Warn((*p)->global->program.warnings);
+  Warn((*p)->local.warnings);
+  for (const Fallback& f : (*p)->plan.fallbacks) {
+    std::fprintf(stderr, "W202 %%%s: %s\n",
+                 std::string((*p)->global->program.module.instr(f.instr).name).c_str(),
+                 f.reason.c_str());
+  }
+  (*p)->times.parse = parse_us;
+  const auto start = std::chrono::steady_clock::now();
+  const std::string text = PrintModule((*p)->local.module);
+  (*p)->times.print =
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  if (absl::Status s = WriteOutput(flags.Get("o"), text); !s.ok()) return Fail(s);
+  if (flags.Has("report")) {
+    const absl::Status s =
+        WriteOutput(flags.Get("report"), ReportJson(**p, options.spmd) + "\n");
+    if (!s.ok()) return Fail(s);
+  }
+  return kExitOk;
+}
+
+int RunExplain(const Flags& flags) {
+  if (absl::Status s = OneInput(flags); !s.ok()) return FailUsage(s);
+  const std::string format = flags.Get("format", "text");
+  if (format != "text" && format != "json" && format != "html") {
+    return FailUsage(absl::InvalidArgumentError("--format: expected text, json or html"));
+  }
+  absl::StatusOr<std::vector<ContractTerm>> terms = ParseContract(flags.Get("expect"));
+  if (!terms.ok()) return FailUsage(terms.status());
+  absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
+  if (!session.ok()) return Fail(session.status());
+  absl::StatusOr<Module> module = LoadModule(flags.positional()[0]);
+  if (!module.ok()) return Fail(module.status());
+  absl::StatusOr<std::unique_ptr<PartitionedProgram>> p =
+      Partition(*std::move(module), (*session)->options);
+  if (!p.ok()) return Fail(p.status());
+  const std::string text = Explain(**p, (*session)->options.spmd,
+                                   format == "json"   ? ExplainFormat::kJson
+                                   : format == "html" ? ExplainFormat::kHtml
+                                                      : ExplainFormat::kText);
+  if (absl::Status s = WriteOutput(flags.Get("o"), text); !s.ok()) return Fail(s);
+  const absl::Status contract = CheckContract(*terms, **p);
+  return contract.ok() ? kExitOk : Fail(contract);
+}
+
+}  // namespace shardcall

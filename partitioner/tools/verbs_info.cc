@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// reshard and targets: what answers questions.
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "partitioner/ir/parser.h"
+#include "partitioner/tools/command.h"
+#include "sharding/convert.h"
+#include "sharding/human_bytes.h"
+#include "sharding/reshard.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+absl::StatusOr<const Shape*> ParseShapeText(const std::string& text,
+                                            std::shared_ptr<Context> context) {
+  // A shape stands nowhere alone in HLO: read it as a parameter's.
+  auto program = std::make_shared<const std::string>(
+      absl::StrCat("HloModule shape\n\nENTRY %main {\n  ROOT %x = ", text, " parameter(0)\n}\n"));
+  SHARDCALL_ASSIGN_OR_RETURN(Module m, ParseModule(program, context, "--shape"));
+  const Shape* shape = m.instr(m.comp(m.entry()).root).shape;
+  if (shape->IsArray()) return shape;
+  Diagnostic d;
+  d.code = "E063";
+  d.message = "--shape is no array";
+  d.expected = "a shape such as f32[64,32]";
+  d.found = text;
+  d.fix = "give the global shape of one array";
+  return ToStatus(d);
+}
+
+absl::Status Reshard(const Flags& flags) {
+  auto context = std::make_shared<Context>();
+  SHARDCALL_ASSIGN_OR_RETURN(const Shape* shape, ParseShapeText(flags.Get("shape"), context));
+  SHARDCALL_ASSIGN_OR_RETURN(const int64_t devices, flags.Int("num-partitions", 0));
+  MeshCollector collector;
+  std::vector<HloSharding> ends;
+  for (const char* name : {"from", "to"}) {
+    SHARDCALL_ASSIGN_OR_RETURN(HloSharding s, ParseHloSharding(flags.Get(name)));
+    SHARDCALL_RETURN_IF_ERROR(collector.AddTiling(s));
+    ends.push_back(std::move(s));
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(MeshSet meshes, collector.Finish(*context, devices));
+  std::vector<const Sharding*> states;
+  for (const HloSharding& s : ends) {
+    SHARDCALL_ASSIGN_OR_RETURN(ShardingConstraint c, meshes.FromHlo(s, shape->rank()));
+    states.push_back(ToSharding(*context, c));
+  }
+  const ReshardPlan& plan = PlanReshard(*context, shape, states[0], states[1]);
+  std::printf("%s\n", states[0]->ToString().c_str());
+  for (const Move& m : plan.moves) {
+    std::string axes;
+    for (AxisRef a : m.axes) {
+      absl::StrAppend(&axes, axes.empty() ? "" : ",", m.before->mesh()->AxisName(a));
+    }
+    std::printf("  %-18s {%s} %12.0f bytes  -> %s\n", std::string(MoveKindName(m.kind)).c_str(),
+                axes.c_str(), m.bytes, m.after->ToString().c_str());
+  }
+  std::printf("sent per device: %s (lower bound %s), peak memory: %s\n",
+              HumanBytes(plan.bytes).c_str(), HumanBytes(plan.lower_bound).c_str(),
+              HumanBytes(static_cast<double>(plan.peak_bytes)).c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunReshard(const Flags& flags) {
+  for (const char* name : {"shape", "from", "to"}) {
+    if (!flags.Has(name)) {
+      return FailUsage(absl::InvalidArgumentError(absl::StrCat("--", name, " is missing")));
+    }
+  }
+  const absl::Status status = Reshard(flags);
+  return status.ok() ? kExitOk : Fail(status);
+}
+
+int RunTargets(const Flags& flags) {
+  absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
+  if (!session.ok()) return Fail(session.status());
+  std::set<std::string> names;
+  for (const TargetRule* r : (*session)->targets.List()) names.insert(r->target);
+  const std::vector<const HandlerEntry*> handlers = (*session)->handlers.List();
+  for (const HandlerEntry* h : handlers) names.insert(h->target);
+  std::printf("%-24s %-10s %-4s %-12s %-28s %s\n", "target", "platform", "api", "rule", "traits",
+              "source");
+  for (const std::string& name : names) {
+    std::set<std::string> levels, sources;
+    for (const TargetRule* r : (*session)->targets.List()) {
+      if (r->target != name) continue;
+      levels.insert(std::string(RuleLevelName(r->level)));
+      sources.insert(r->source);
+    }
+    bool any = false;
+    for (const HandlerEntry* h : handlers) {
+      if (h->target != name) continue;
+      any = true;
+      std::printf("%-24s %-10s %-4d %-12s %-28s %s\n", name.c_str(), h->platform.c_str(),
+                  h->api_version, levels.empty() ? "-" : absl::StrJoin(levels, ",").c_str(),
+                  h->traits.empty() ? "-" : absl::StrJoin(h->traits, ",").c_str(),
+                  h->source.c_str());
+    }
+    if (!any) {
+      std::printf("%-24s %-10s %-4s %-12s %-28s %s\n", name.c_str(), "-", "-",
+                  absl::StrJoin(levels, ",").c_str(), "-", absl::StrJoin(sources, ",").c_str());
+    }
+  }
+  return kExitOk;
+}
+
+}  // namespace shardcall
