@@ -27,10 +27,7 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
     m.mutable_comp(CompId(c)).execution_thread = old.comp(CompId(c)).execution_thread;
   }
   m.set_entry(old.entry());
-  UniqueNames names(context);
-  for (int i = 0; i < old.num_instructions(); ++i) {
-    if (!old.instr(InstrId(i)).name.empty()) names.Reserve(old.instr(InstrId(i)).name);
-  }
+  UniqueNames names(old, UniqueNames::kInstructions);
 
   absl::flat_hash_map<uint64_t, int> clone_at;  // operand slot -> clone that it takes
   absl::flat_hash_map<InstrId, std::vector<int>> clones_of, identities_of;

@@ -28,7 +28,8 @@ class Inliner {
  public:
   Inliner(const Module& module, bool inline_calls)
       : old_(module), inline_calls_(inline_calls), out_(Module(module.shared_context())),
-        names_(module.context()), comp_names_(module.context()) {
+        names_(module, UniqueNames::kInstructions),
+        comp_names_(module, UniqueNames::kComputations) {
     FindLive();
     // Every computation once is free; copies come out of the budget.
     budget_ = 3 * static_cast<int64_t>(module.num_instructions()) + 10000;
@@ -41,13 +42,7 @@ class Inliner {
     m.header = old_.header;
     for (const auto& text : old_.texts()) m.KeepText(text);
     m.Reserve(old_.num_instructions(), 2 * old_.num_instructions());
-    for (int i = 0; i < old_.num_instructions(); ++i) {
-      const Instruction& instr = old_.instr(InstrId(i));
-      if (!instr.name.empty()) names_.Reserve(instr.name);
-    }
-    for (int c = 0; c < old_.num_computations(); ++c) {
-      comp_names_.Reserve(old_.comp(CompId(c)).name);
-    }
+    out_.frame_of.reserve(old_.num_instructions());
     out_.frames.push_back({});
     instances_.resize(old_.num_computations());
     m.set_entry(PushComputation(old_.entry(), /*reducer=*/false, "", 0));
@@ -154,7 +149,8 @@ class Inliner {
   InstrId Emit(Frame& f, const Instruction& proto, absl::Span<const InstrId> operands) {
     const InstrId id = out_.module.Add(f.target, proto, operands);
     Instruction& made = out_.module.mutable_instr(id);
-    if (!made.name.empty()) made.name = names_.Take(made.name);
+    // Pruning copies nothing twice, so names stay unique.
+    if (pruned_ == nullptr && !made.name.empty()) made.name = names_.Take(made.name);
     made.metadata = MetadataIn(f, made.metadata);
     out_.frame_of.push_back(f.frame_id);
     return id;
@@ -333,8 +329,20 @@ AnnotationKind KindOf(const Instruction& i) {
   return AnnotationKind::kNone;
 }
 
+UniqueNames::UniqueNames(const Module& module, Of of) : module_(module), of_(of) {
+  taken_.reserve(of == kInstructions ? module.num_instructions() : module.num_computations());
+}
+
 absl::string_view UniqueNames::Take(absl::string_view name) {
   if (taken_.insert(name).second) return name;
+  if (reserved_.empty()) {
+    for (int i = 0; of_ == kInstructions && i < module_.num_instructions(); ++i) {
+      reserved_.insert(module_.instr(InstrId(i)).name);
+    }
+    for (int c = 0; of_ == kComputations && c < module_.num_computations(); ++c) {
+      reserved_.insert(module_.comp(CompId(c)).name);
+    }
+  }
   size_t stem = name.size();
   while (stem > 0 && name[stem - 1] >= '0' && name[stem - 1] <= '9') --stem;
   const bool numbered = stem > 1 && stem < name.size() && name[stem - 1] == '.';
@@ -343,7 +351,7 @@ absl::string_view UniqueNames::Take(absl::string_view name) {
   while (true) {
     const std::string tried = absl::StrCat(base, ".", ++next);
     if (taken_.contains(tried) || reserved_.contains(tried)) continue;
-    const absl::string_view kept = context_.Intern(tried);
+    const absl::string_view kept = module_.context().Intern(tried);
     taken_.insert(kept);
     return kept;
   }

@@ -96,18 +96,19 @@ struct ModuleEdit {
 };
 void ApplyEdit(const ModuleEdit& edit, InlinedModule* module);
 
-// Names not yet taken: `add` stays `add` or becomes `add.7`.
+// Names not yet taken: `add` stays `add` or becomes `add.7`. A new name is none
+// that an instruction (or computation) of `module` has.
 class UniqueNames {
  public:
-  explicit UniqueNames(Context& context) : context_(context) {}
-  // Takes `name`, or the next free number of its stem. `reserved` names are
-  // not given to others than their owners.
+  enum Of { kInstructions, kComputations };
+  UniqueNames(const Module& module, Of of);
   absl::string_view Take(absl::string_view name);
-  void Reserve(absl::string_view name) { reserved_.insert(name); }
 
  private:
-  Context& context_;
-  absl::flat_hash_set<absl::string_view> taken_, reserved_;
+  const Module& module_;
+  const Of of_;
+  absl::flat_hash_set<absl::string_view> taken_;
+  absl::flat_hash_set<absl::string_view> reserved_;  // filled when first needed
   absl::flat_hash_map<absl::string_view, int64_t> next_;
 };
 

@@ -35,19 +35,26 @@ void Annotations::AskForIdentity(int flat, const ShardingConstraint& c, ModuleEd
     if (!sharding.ok()) return;
     identity.sharding = InternHloSharding(context, *std::move(sharding));
   }
-  // The operand of the root tuple that is this result, if it is one.
+  // The element of the root that is this result.
   const InstrId root = m_.comp(m_.entry()).root;
+  const Shape* shape = m_.instr(root).shape;
   identity.operand = flat;
-  if (m_.instr(root).opcode == Opcode::kTuple) {
-    const auto operands = m_.operands(root);
-    int at = 0;
-    for (size_t k = 0; k < operands.size() && at <= flat; ++k) {
-      if (at == flat && m_.instr(operands[k]).shape->IsArray()) {
-        identity.user = root;
-        identity.operand = static_cast<int>(k);
-      }
-      at += m_.instr(operands[k]).shape->num_leaves();
+  int element = 0;
+  if (shape->IsTuple()) {
+    int rest = flat;
+    while (rest >= shape->tuple()[element]->num_leaves()) {
+      rest -= shape->tuple()[element++]->num_leaves();
     }
+    if (shape->tuple()[element]->IsTuple()) {
+      p_.warnings.push_back(absl::StrCat(
+          "W210 result ", flat, " stands in a nested tuple and keeps the sharding of its value, ",
+          "which other users share"));
+      return;
+    }
+  }
+  if (m_.instr(root).opcode == Opcode::kTuple) {
+    identity.user = root;
+    identity.operand = element;
   }
   edit->identities.push_back(identity);
 }
