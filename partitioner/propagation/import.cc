@@ -66,7 +66,8 @@ absl::Status Annotations::ReadConstraints() {
     const AnnotationKind kind = p_.annotation[n] = KindOf(i);
     if (kind == AnnotationKind::kNone && i.sharding == nullptr && i.frontend == nullptr) continue;
     if (kind == AnnotationKind::kIdentity &&
-        (m_.operands(i).size() != 1 || m_.instr(m_.operand(id, 0)).shape->bare() != i.shape->bare())) {
+        (m_.operands(i).size() != 1 ||
+         m_.instr(m_.operand(id, 0)).shape->bare() != i.shape->bare())) {
       return ToStatus({.code = "E165",
                        .message = absl::StrCat("the custom call ", Target(i),
                                                " must have one operand, of its own shape"),

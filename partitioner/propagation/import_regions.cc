@@ -229,8 +229,8 @@ class RegionFinder {
           SHARDCALL_ASSIGN_OR_RETURN(region, Inner(id, region, b->manual_axes));
         }
         // A sharding that names manual axes knows.
-        const ShardingConstraint* c =
-            m_.instr(id).shape->num_leaves() > 0 ? p_.constraints[p_.leaves.leaf(id).value] : nullptr;
+        const ShardingConstraint* c = nullptr;
+        if (m_.instr(id).shape->num_leaves() > 0) c = p_.constraints[p_.leaves.leaf(id).value];
         if (c != nullptr && c->mesh == &mesh_ && !c->manual.empty()) {
           region = RegionId(AsSet(mesh_, c->manual));
         }

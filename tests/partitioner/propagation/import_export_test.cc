@@ -2,6 +2,7 @@
 // The corpus: every file imports, its three forms say the same, and an exported
 // program imports again as it was.
 #include "partitioner/propagation/export.h"
+#include "partitioner/propagation/propagation.h"
 #include "sharding/convert.h"
 #include "tests/partitioner/propagation/import_testing.h"
 
@@ -119,6 +120,44 @@ TEST(ImportCorpus, ExportedProgramsImportAgainAsTheyWere) {
     ExpectSameAfterRoundTrip(ReadText(file), {.named = v3}, name);
     if (HasFatalFailure()) return;
   }
+}
+
+TEST(ImportCorpus, PropagatedProgramsKeepTheirShardingsWithoutPropagation) {
+  const auto files = CorpusFiles();
+  if (files.empty()) GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
+  int compared = 0;
+  for (const auto& file : files) {
+    const std::string name = file.filename().string();
+    auto context = std::make_shared<Context>();
+    const Program first = Import(ReadText(file), {}, context);
+    RuleTable rules(first, {});
+    absl::StatusOr<PropagationResult> result = Propagate(first, rules, {});
+    if (!result.ok()) continue;  // its own tests say which may
+    ++compared;
+    const bool named = name.find(".v3.") != std::string::npos;
+    absl::StatusOr<Module> module = ExportShardings(first, result->sharding, {.named = named});
+    ASSERT_TRUE(module.ok()) << name << ": " << module.status();
+    absl::StatusOr<Program> again = TryImport(PrintModule(*module), {}, context);
+    ASSERT_TRUE(again.ok()) << name << ": " << again.status();
+    EXPECT_EQ(Skeleton(first), Skeleton(*again)) << name;
+    RuleTable rules_again(*again, {});
+    absl::StatusOr<PropagationResult> kept =
+        Propagate(*again, rules_again, {.propagate = false});
+    ASSERT_TRUE(kept.ok()) << name << ": " << kept.status();
+    ASSERT_EQ(result->sharding.size(), kept->sharding.size()) << name;
+    int differ = 0;
+    for (size_t l = 0; l < kept->sharding.size(); ++l) {
+      const Sharding *a = result->sharding[l], *b = kept->sharding[l];
+      if (a == b || (a != nullptr && b != nullptr && a->IsReplicated() && b->IsReplicated())) {
+        continue;
+      }
+      if (++differ > 3) break;
+      const InstrId instr = first.leaves.instr(LeafId(l));
+      ADD_FAILURE() << name << ": " << PrintInstruction(first.module, instr) << " was "
+                    << (a ? a->ToString() : "null") << ", is " << (b ? b->ToString() : "null");
+    }
+  }
+  EXPECT_GT(compared, static_cast<int>(files.size()) * 9 / 10);
 }
 
 // Parameters, results and boundaries of a program.
