@@ -63,7 +63,8 @@ void PropagationEngine::Propose(LeafId leaf, LeafId from, uint32_t node, const P
   const uint64_t order =
       (uint64_t{graph_.order()[program_.leaves.instr(from).value]} << 32) |
       static_cast<uint32_t>(program_.leaves.index(from));
-  pending_.push_back({leaf, from, p, mesh, node, bytes, order});
+  pending_.push_back({leaf, from, p, mesh, node, graph_.order()[graph_.node(node).instr.value],
+                      bytes, order});
 }
 
 void PropagationEngine::VisitRule(uint32_t n, const Node& node, int stage) {
@@ -186,7 +187,7 @@ absl::Status PropagationEngine::Round(int stage) {
   }
   auto key = [](const Pending& p) {
     return std::make_tuple(p.leaf.value, p.proposal->kind, -p.bytes, p.from_order,
-                           p.proposal->dim, p.node);
+                           p.proposal->dim, p.via_order, p.node);
   };
   std::sort(pending_.begin(), pending_.end(),
             [&](const Pending& a, const Pending& b) { return key(a) < key(b); });

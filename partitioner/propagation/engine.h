@@ -35,7 +35,7 @@ class PropagationEngine {
     LeafId leaf, from;
     const Proposal* proposal;
     const BaseMesh* mesh;
-    uint32_t node;
+    uint32_t node, via_order;
     int64_t bytes;        // of the source
     uint64_t from_order;  // canonical number of the source
   };
