@@ -30,6 +30,22 @@ bool MovesOrMaps(Opcode opcode) {
 
 using Axes = absl::Span<const AxisRef>;
 
+// IsPrefix, with the usual cases first: empty, or the same parts.
+bool Leads(const BaseMesh& mesh, Axes prefix, Axes axes) {
+  if (prefix.empty()) return true;
+  if (prefix.size() <= axes.size() && prefix == axes.first(prefix.size())) return true;
+  return IsPrefix(mesh, prefix, axes);
+}
+
+// `axes` behind `prefix`; requires Leads.
+AxisList Behind(const BaseMesh& mesh, Axes prefix, Axes axes) {
+  if (prefix.size() <= axes.size() && prefix == axes.first(prefix.size())) {
+    const Axes rest = axes.subspan(prefix.size());
+    return AxisList(rest.begin(), rest.end());
+  }
+  return RemovePrefix(mesh, prefix, axes);
+}
+
 // One step in the making.
 class Stepper {
  public:
@@ -80,7 +96,7 @@ class Stepper {
       for (int16_t f : factors) {
         const int64_t size = rule_.extent(t, f);
         AxisList take = PrefixOfSize(mesh_, rest, size);
-        if (!take.empty()) rest = RemovePrefix(mesh_, take, rest);
+        if (!take.empty()) rest = Behind(mesh_, take, rest);
         const bool full = AxesSize(take) == size;
         Have(t, f) = std::move(take);
         if (!full || rest.empty()) break;
@@ -134,7 +150,7 @@ class Stepper {
     out->axes.assign(best->axes.begin(), best->axes.end());
     if (!aggressive) {
       for (const Source& s : sources) {
-        if (rule_.Level(f, s.from, t) > level || IsPrefix(mesh_, s.axes, out->axes)) continue;
+        if (rule_.Level(f, s.from, t) > level || Leads(mesh_, s.axes, out->axes)) continue;
         out->axes = CommonPrefix(mesh_, out->axes, s.axes);
       }
     }
@@ -142,7 +158,7 @@ class Stepper {
   }
 
   bool Longer(Axes prefix, Axes axes) const {
-    return AxesSize(axes) > AxesSize(prefix) && IsPrefix(mesh_, prefix, axes);
+    return AxesSize(axes) > AxesSize(prefix) && Leads(mesh_, prefix, axes);
   }
 
   void Propose(int t, int level, bool aggressive, std::vector<Proposal>* out) {
@@ -156,7 +172,8 @@ class Stepper {
       while (end < sources_.size() && sources_[end].factor == sources_[i].factor) ++end;
       const int f = sources_[i].factor;
       Candidate c;
-      if (MayGrow(t, f) &&
+      const bool has_all = end == i + 1 && Axes(Have(t, f)) == sources_[i].axes;
+      if (!has_all && rule_.extent(t, f) >= 0 && MayGrow(t, f) &&
           Choose(t, f, absl::MakeConstSpan(sources_).subspan(i, end - i), level, aggressive, &c)) {
         candidates.push_back(std::move(c));
       }
@@ -173,13 +190,14 @@ class Stepper {
     AxisList taken(s.used().begin(), s.used().end());
     absl::InlinedVector<AxisList, 8> wanted;  // what each candidate adds
     for (const Candidate& c : candidates) {
-      wanted.push_back(RemovePrefix(mesh_, Have(t, c.factor), c.axes));
+      if (aggressive || candidates.size() == 1) break;
+      wanted.push_back(Behind(mesh_, Have(t, c.factor), c.axes));
     }
     for (size_t i = 0; i < candidates.size(); ++i) {
       Candidate& c = candidates[i];
       const AxisList& have = Have(t, c.factor);
       AxisList blocked = taken;
-      if (!aggressive) {
+      if (!wanted.empty()) {
         for (size_t j = 0; j < candidates.size(); ++j) {
           if (j != i) blocked.insert(blocked.end(), wanted[j].begin(), wanted[j].end());
         }
@@ -188,7 +206,7 @@ class Stepper {
       Fit(t, &c);
       if (!aggressive) continue;
       if (Longer(have, c.axes)) {
-        const AxisList add = RemovePrefix(mesh_, have, c.axes);
+        const AxisList add = Behind(mesh_, have, c.axes);
         taken.insert(taken.end(), add.begin(), add.end());
       }
     }
@@ -251,7 +269,7 @@ class Stepper {
       }
       if (from == nullptr) continue;
       axes = Canonical(mesh_, axes);
-      if (AxesSize(axes) <= AxesSize(s.dim(d)) || !IsPrefix(mesh_, s.dim(d), axes)) continue;
+      if (AxesSize(axes) <= AxesSize(s.dim(d)) || !Leads(mesh_, s.dim(d), axes)) continue;
       out->push_back({static_cast<int16_t>(t), static_cast<int16_t>(d),
                       static_cast<int16_t>(from->from), r_.factors[from->factor].kind,
                       std::move(axes)});
@@ -286,6 +304,7 @@ StepRule::StepRule(const ShardingRule* rule, Opcode opcode, std::vector<int64_t>
       }
     }
   }
+  if (broadcast) levels = 1 << 1 | 1 << 3;
   for (int f = 0; f < n; ++f) {
     const Factor& factor = rule->factors[f];
     int level = base_level;
@@ -293,7 +312,9 @@ StepRule::StepRule(const ShardingRule* rule, Opcode opcode, std::vector<int64_t>
     else if (factor.kind == FactorKind::kPermutation) level = 2;
     else if (factor.kind == FactorKind::kReduction && !in_result[f]) level = 2;
     factor_level.push_back(static_cast<int8_t>(level));
-    if (level >= 0 && tensors_with[f] > 1) inert = false;
+    if (level < 0 || tensors_with[f] < 2) continue;
+    inert = false;
+    if (!broadcast) levels |= 1 << level;
   }
 }
 
@@ -306,8 +327,8 @@ AxisList ExtendFree(const BaseMesh& mesh, absl::Span<const AxisRef> have,
                     absl::Span<const AxisRef> axes, absl::Span<const AxisRef> used,
                     absl::Span<const AxisRef> reserved) {
   AxisList out(have.begin(), have.end());
-  if (AxesSize(axes) <= AxesSize(have) || !IsPrefix(mesh, have, axes)) return out;
-  for (const AxisRef& a : RemovePrefix(mesh, have, axes)) {
+  if (AxesSize(axes) <= AxesSize(have) || !Leads(mesh, have, axes)) return out;
+  for (const AxisRef& a : Behind(mesh, have, axes)) {
     const auto one = absl::MakeConstSpan(&a, 1);
     if (Overlaps(one, used) || Overlaps(one, reserved)) break;
     out.push_back(a);
@@ -332,8 +353,11 @@ StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors) {
   std::vector<Proposal> last;
   stepper.Run(kNumLevels - 1, true, &last);
   if (last.empty()) return result;
+  int last_stage = kNumStages - 1;
+  while ((rule.levels >> (last_stage / 2) & 1) == 0) last_stage -= 2;
   for (int stage = 0; stage < kNumStages; ++stage) {
-    if (stage == kNumStages - 1) {
+    if ((rule.levels >> (stage / 2) & 1) == 0) continue;
+    if (stage == last_stage) {
       result.proposals = std::move(last);
     } else {
       stepper.Run(stage / 2, stage % 2 == 1, &result.proposals);

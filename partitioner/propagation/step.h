@@ -52,6 +52,7 @@ struct StepRule {
   bool broadcast;
   // No factor that could pass stands in two tensors.
   bool inert;
+  uint32_t levels = 0;                // a bit per level at which some factor passes
   std::vector<int64_t> bytes;         // by tensor
   std::vector<int8_t> factor_level;   // -1: never
   std::vector<int64_t> extents;       // by tensor x factor; -1: factor absent
