@@ -64,14 +64,14 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   SHARDCALL_RETURN_IF_ERROR(program.status());
   auto out = std::make_unique<PropagatedProgram>(*std::move(program), PropagationResult());
   if (options.dump) options.dump("import", PrintModule(out->program.module));
-  StageTimer timer(&times.propagate);
+  out->times = times;
+  StageTimer timer(&out->times.propagate);
   out->rules = std::make_unique<RuleTable>(
       out->program, RuleOptions{options.targets, options.allow_replicate});
   SHARDCALL_ASSIGN_OR_RETURN(
       out->shardings,
       Propagate(out->program, *out->rules, PropagationOptions{options.propagate}));
   SHARDCALL_RETURN_IF_ERROR(out->rules->status());
-  out->times = times;
   return out;
 }
 

@@ -1,6 +1,159 @@
 // SPDX-License-Identifier: Apache-2.0
+// run and verify: what executes.
+#include <chrono>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "collectives/mpi.h"
+#include "partitioner/api/verify.h"
+#include "partitioner/runtime/npz.h"
 #include "partitioner/tools/command.h"
+#include "sharding/status.h"
+
 namespace shardcall {
-int RunRun(const Flags&) { return 1; }
-int RunVerify(const Flags&) { return 1; }
+namespace {
+
+struct Execution {
+  RunOptions options;
+  std::unique_ptr<Communicator> communicator;  // MPI only
+  bool first_rank = true;                      // prints and writes
+};
+
+absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& session) {
+  Execution e;
+  e.options.partition = session.options;
+  e.options.handlers = &session.handlers;
+  SHARDCALL_ASSIGN_OR_RETURN(e.options.backend, BackendFromName(flags.Get("backend", "inprocess")));
+  SHARDCALL_ASSIGN_OR_RETURN(const double seconds, flags.Double("deadline", 60));
+  if (!(seconds > 0)) {
+    Diagnostic d;
+    d.code = "E331";
+    d.message = "the deadline is no time to wait";
+    d.expected = "--deadline=SECONDS with SECONDS > 0";
+    d.found = flags.Get("deadline");
+    d.fix = "leave it out for 60 seconds";
+    return ToStatus(d);
+  }
+  e.options.deadline = absl::Seconds(seconds);
+  if (e.options.backend == Backend::kMpi) {
+    if (!LaunchedByMpi()) {
+      Diagnostic d;
+      d.code = "E332";
+      d.message = "--backend=mpi runs under an MPI launcher";
+      d.fix = "start it with mpirun -np N shardcall run ... --backend=mpi";
+      return ToStatus(d, absl::StatusCode::kUnavailable);
+    }
+    SHARDCALL_ASSIGN_OR_RETURN(e.communicator, ConnectMpi(e.options.deadline));
+    e.first_rank = e.communicator->rank() == 0;
+  }
+  return e;
 }
+
+// Devices that the launcher gives against those that the program wants.
+absl::Status CheckWorld(const Execution& e, int64_t devices) {
+  if (e.communicator == nullptr || e.communicator->size() == devices) return absl::OkStatus();
+  Diagnostic d;
+  d.code = "E051";
+  d.message = "the number of ranks is not the number of devices";
+  d.expected = absl::StrCat(devices, " ranks");
+  d.found = absl::StrCat(e.communicator->size());
+  d.fix = absl::StrCat("start it with mpirun -np ", devices);
+  return ToStatus(d);
+}
+
+absl::StatusOr<std::vector<Tensor>> Inputs(const Flags& flags, const Module& module) {
+  const std::vector<LeafShape> leaves = ParameterLeaves(module);
+  if (flags.Has("inputs")) return ReadNpz(flags.Get("inputs"), "arg", leaves);
+  SHARDCALL_ASSIGN_OR_RETURN(const int64_t seed, flags.Int("random-inputs", 0));
+  return RandomInputs(leaves, static_cast<uint64_t>(seed));
+}
+
+int Run(const Flags& flags, Session& session) {
+  absl::StatusOr<Execution> e = MakeExecution(flags, session);
+  if (!e.ok()) return Fail(e.status());
+  auto fail = [&](const absl::Status& s) {
+    if (e->communicator != nullptr) e->communicator->Abort(s);
+    return Fail(s);
+  };
+  absl::StatusOr<Module> module = LoadModule(flags.positional()[0]);
+  if (!module.ok()) return fail(module.status());
+  absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, *module);
+  if (!inputs.ok()) return fail(inputs.status());
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<std::vector<Tensor>> outputs = std::vector<Tensor>();
+  int64_t devices = 1;
+  if (session.options.num_partitions == 1) {
+    outputs = Evaluate(*module, *std::move(inputs), &session.handlers);
+  } else {
+    absl::StatusOr<std::unique_ptr<PartitionedProgram>> program =
+        Partition(*std::move(module), e->options.partition);
+    if (!program.ok()) return fail(program.status());
+    devices = (*program)->global->program.num_partitions;
+    if (absl::Status s = CheckWorld(*e, devices); !s.ok()) return fail(s);
+    outputs = RunPartitioned(**program, *inputs, e->options, e->communicator.get());
+  }
+  if (!outputs.ok()) return fail(outputs.status());
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!e->first_rank) return kExitOk;
+  if (flags.Has("outputs")) {
+    const absl::Status s = WriteNpz(flags.Get("outputs"), "out", *outputs);
+    if (!s.ok()) return fail(s);
+  }
+  std::fprintf(stderr, "ran on %d device%s (%s): %d outputs, %.3f s\n", static_cast<int>(devices),
+               devices == 1 ? "" : "s",
+               session.options.num_partitions == 1 ? "evaluator"
+                                                   : flags.Get("backend", "inprocess").c_str(),
+               static_cast<int>(outputs->size()), seconds);
+  return kExitOk;
+}
+
+int DoVerify(const Flags& flags, Session& session) {
+  absl::StatusOr<Execution> e = MakeExecution(flags, session);
+  if (!e.ok()) return Fail(e.status());
+  auto fail = [&](const absl::Status& s) {
+    if (e->communicator != nullptr) e->communicator->Abort(s);
+    return Fail(s);
+  };
+  absl::StatusOr<int64_t> seed = flags.Int("seed", 0);
+  if (!seed.ok()) return FailUsage(seed.status());
+  absl::StatusOr<Module> module = LoadModule(flags.positional()[0]);
+  if (!module.ok()) return fail(module.status());
+  std::vector<Tensor> given;
+  if (flags.Has("inputs")) {
+    absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, *module);
+    if (!inputs.ok()) return fail(inputs.status());
+    given = *std::move(inputs);
+  }
+  if (e->communicator != nullptr && session.options.num_partitions > 0) {
+    if (absl::Status s = CheckWorld(*e, session.options.num_partitions); !s.ok()) return fail(s);
+  }
+  absl::StatusOr<VerifyResult> result =
+      Verify(*std::move(module), e->options, static_cast<uint64_t>(*seed), std::move(given),
+             e->communicator.get());
+  if (!result.ok()) return fail(result.status());
+  if (e->first_rank) std::printf("%s\n", VerifyJson(*result).c_str());
+  switch (result->status) {
+    case VerifyResult::Status::kOk: return kExitOk;
+    case VerifyResult::Status::kMismatch: return kExitMismatch;
+    case VerifyResult::Status::kUnsupported: break;
+  }
+  return kExitInput;
+}
+
+int WithSession(const Flags& flags, int (*run)(const Flags&, Session&)) {
+  if (flags.positional().size() != 1) {
+    return FailUsage(absl::InvalidArgumentError(
+        absl::StrCat("expected one input file, found ", flags.positional().size(), "; see --help")));
+  }
+  absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
+  if (!session.ok()) return Fail(session.status());
+  return run(flags, **session);
+}
+
+}  // namespace
+
+int RunRun(const Flags& flags) { return WithSession(flags, Run); }
+int RunVerify(const Flags& flags) { return WithSession(flags, DoVerify); }
+
+}  // namespace shardcall

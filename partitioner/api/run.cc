@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/run.h"
+
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "collectives/nccl.h"
+#include "collectives/program_check.h"
+#include "partitioner/api/version.h"
+#include "partitioner/ir/printer.h"
+#include "partitioner/runtime/executor.h"
+#include "partitioner/runtime/lower.h"
+#include "partitioner/runtime/shard_io.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+void AppendLeaves(const Shape* shape, std::vector<LeafShape>* out) {
+  for (int k = 0; k < shape->num_leaves(); ++k) {
+    const Shape* leaf = shape->leaf(k);
+    out->push_back({leaf->element_type(), Dims(leaf->dims().begin(), leaf->dims().end())});
+  }
+}
+
+// FNV-1a: the same in every process, unlike absl's seeded hash.
+uint64_t HashText(absl::string_view text) {
+  uint64_t h = 0xcbf29ce484222325u;
+  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3u;
+  return h;
+}
+
+absl::StatusOr<std::vector<Tensor>> Gathered(const PartitionedProgram& program,
+                                             const std::vector<std::vector<Tensor>>& by_device,
+                                             const RunOptions& options) {
+  const LocalProgram& local = program.local;
+  std::vector<Tensor> out;
+  for (size_t k = 0; k < local.outputs.size(); ++k) {
+    if (local.outputs[k] == nullptr) {
+      out.push_back(Tensor::Token());
+      continue;
+    }
+    std::vector<Tensor> parts;
+    for (const std::vector<Tensor>& device : by_device) parts.push_back(device[k]);
+    UnshardOptions unshard;
+    unshard.check_replicas = options.check_replicas;
+    SHARDCALL_ASSIGN_OR_RETURN(
+        Tensor whole, Unshard(parts, *local.outputs[k], local.output_shapes[k]->dims(), unshard));
+    out.push_back(std::move(whole));
+  }
+  return out;
+}
+
+// Every rank's outputs to every rank.
+absl::StatusOr<std::vector<std::vector<Tensor>>> ExchangeOutputs(std::vector<Tensor> mine,
+                                                                 Communicator& comm) {
+  std::vector<int> everyone(comm.size());
+  std::iota(everyone.begin(), everyone.end(), 0);
+  std::vector<std::vector<Tensor>> all(comm.size());
+  for (Tensor& t : mine) {
+    if (!IsArrayType(t.type())) {
+      for (auto& device : all) device.push_back(Tensor::Token());
+      continue;
+    }
+    const int64_t bytes = t.byte_size();
+    std::vector<char> buffer(static_cast<size_t>(bytes) * comm.size());
+    SHARDCALL_RETURN_IF_ERROR(
+        comm.AllGather(everyone, t.data(), buffer.data(), bytes, {"outputs of the program"}));
+    for (int r = 0; r < comm.size(); ++r) {
+      all[r].push_back(Tensor::FromBytes(t.type(), t.dims(), buffer.data() + r * bytes));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+absl::StatusOr<Backend> BackendFromName(absl::string_view name) {
+  if (name == "inprocess") return Backend::kInProcess;
+  if (name == "mpi") return Backend::kMpi;
+  if (name == "nccl") return Backend::kNccl;
+  Diagnostic d;
+  d.code = "E330";
+  d.message = "there is no such backend";
+  d.expected = "inprocess, mpi or nccl";
+  d.found = std::string(name);
+  d.fix = "leave --backend out to run on threads of this process";
+  return ToStatus(d);
+}
+
+std::vector<LeafShape> ParameterLeaves(const Module& module) {
+  std::vector<LeafShape> out;
+  for (InstrId p : module.comp(module.entry()).parameters) AppendLeaves(module.instr(p).shape, &out);
+  return out;
+}
+
+std::vector<LeafShape> ResultLeaves(const Module& module) {
+  std::vector<LeafShape> out;
+  AppendLeaves(module.instr(module.comp(module.entry()).root).shape, &out);
+  return out;
+}
+
+bool HasManualRegion(const Module& module) {
+  for (int i = 0; i < module.num_instructions(); ++i) {
+    const Instruction& instr = module.instr(InstrId(i));
+    if (instr.opcode != Opcode::kCustomCall) continue;
+    const Text target = instr.as<CustomCallAttrs>().target;
+    if (target == "xla.sdy.GlobalToLocalShape" || target == "SPMDFullToShardShape") return true;
+  }
+  return false;
+}
+
+absl::StatusOr<std::vector<Tensor>> Evaluate(const Module& module, std::vector<Tensor> inputs,
+                                             const HandlerRegistry* handlers) {
+  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> program, Lower(module));
+  DeviceContext device;
+  device.handlers = handlers;
+  return Execute(*program, std::move(inputs), device);
+}
+
+absl::StatusOr<std::vector<Tensor>> EvaluateGlobally(const Module& module,
+                                                     std::vector<Tensor> inputs, int num_devices,
+                                                     const HandlerRegistry* handlers,
+                                                     absl::Duration deadline) {
+  LowerOptions options;
+  options.global_mode = true;
+  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> program,
+                             Lower(module, options));
+  std::vector<std::vector<Tensor>> arguments(num_devices, std::move(inputs));
+  SHARDCALL_ASSIGN_OR_RETURN(
+      std::vector<std::vector<Tensor>> outputs,
+      RunOnThreads(*program, std::move(arguments), num_devices, handlers, deadline));
+  return std::move(outputs[0]);
+}
+
+absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& program,
+                                                   const std::vector<Tensor>& inputs,
+                                                   const RunOptions& options,
+                                                   Communicator* communicator) {
+  const LocalProgram& local = program.local;
+  const int n = static_cast<int>(program.global->program.num_partitions);
+  if (options.backend == Backend::kNccl) {
+    // Says what is missing; ops themselves run on the host in this version.
+    return ConnectNccl(options.deadline).status();
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> device_program,
+                             Lower(local.module));
+  if (options.backend == Backend::kInProcess) {
+    SHARDCALL_ASSIGN_OR_RETURN(std::vector<std::vector<Tensor>> arguments,
+                               ShardForDevices(inputs, local.parameters, n, PadFill::kPoison));
+    SHARDCALL_ASSIGN_OR_RETURN(
+        std::vector<std::vector<Tensor>> outputs,
+        RunOnThreads(*device_program, std::move(arguments), n, options.handlers,
+                     options.deadline));
+    return Gathered(program, outputs, options);
+  }
+  ProgramIdentity identity;
+  identity.program_hash = HashText(PrintModule(local.module));
+  identity.world_size = n;
+  identity.version = kVersion;
+  SHARDCALL_RETURN_IF_ERROR(CheckProgram(*communicator, identity));
+  std::vector<Tensor> arguments;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (local.parameters[k] == nullptr) {
+      arguments.push_back(Tensor::Token());
+      continue;
+    }
+    SHARDCALL_ASSIGN_OR_RETURN(
+        Tensor part,
+        ShardForDevice(inputs[k], *local.parameters[k], communicator->rank(), PadFill::kPoison));
+    arguments.push_back(std::move(part));
+  }
+  DeviceContext device;
+  device.device = communicator->rank();
+  device.num_devices = n;
+  device.comm = communicator;
+  device.handlers = options.handlers;
+  absl::StatusOr<std::vector<Tensor>> mine =
+      Execute(*device_program, std::move(arguments), device);
+  if (!mine.ok()) {
+    communicator->Abort(mine.status());
+    return mine.status();
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(std::vector<std::vector<Tensor>> all,
+                             ExchangeOutputs(*std::move(mine), *communicator));
+  return Gathered(program, all, options);
+}
+
+}  // namespace shardcall

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running a module over N devices: partition, cut the inputs, execute on a
+// backend, put the outputs together.
+#ifndef SHARDCALL_PARTITIONER_API_RUN_H_
+#define SHARDCALL_PARTITIONER_API_RUN_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "collectives/communicator.h"
+#include "kernels/ffi/handler.h"
+#include "partitioner/api/partition.h"
+#include "partitioner/runtime/program.h"
+#include "partitioner/runtime/tensor.h"
+
+namespace shardcall {
+
+enum class Backend { kInProcess, kMpi, kNccl };
+absl::StatusOr<Backend> BackendFromName(absl::string_view name);  // E330
+
+struct RunOptions {
+  PartitionOptions partition;
+  Backend backend = Backend::kInProcess;
+  absl::Duration deadline = absl::Seconds(60);   // of every wait for another device
+  const HandlerRegistry* handlers = nullptr;     // not owned
+  bool check_replicas = false;                   // E321 where copies of a part differ
+};
+
+// Flat leaves of the entry's parameters and results.
+std::vector<LeafShape> ParameterLeaves(const Module& module);
+std::vector<LeafShape> ResultLeaves(const Module& module);
+
+// The plain evaluator: one device, annotations ignored.
+absl::StatusOr<std::vector<Tensor>> Evaluate(const Module& module,
+                                             std::vector<Tensor> inputs,
+                                             const HandlerRegistry* handlers);
+// The unpartitioned module on N devices with whole arrays: manual regions run
+// once per device on its slices, the devices meet in their collectives.
+absl::StatusOr<std::vector<Tensor>> EvaluateGlobally(const Module& module,
+                                                     std::vector<Tensor> inputs, int num_devices,
+                                                     const HandlerRegistry* handlers,
+                                                     absl::Duration deadline);
+bool HasManualRegion(const Module& module);
+
+// A partitioned program over its devices. With MPI every rank calls and gets all
+// outputs; `communicator` is then its connection (else null). Global inputs and
+// outputs.
+absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& program,
+                                                   const std::vector<Tensor>& inputs,
+                                                   const RunOptions& options,
+                                                   Communicator* communicator);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_RUN_H_

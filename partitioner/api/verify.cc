@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "partitioner/runtime/executor.h"
+#include "partitioner/runtime/lower.h"
+#include "partitioner/runtime/npz.h"
+#include "partitioner/runtime/float_arrays.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+double Tolerance(ElementType type) {
+  switch (type) {
+    case ElementType::kF32:
+    case ElementType::kF64:
+    case ElementType::kC64:
+    case ElementType::kC128: return 1e-6;
+    default: return 1e-2;
+  }
+}
+
+bool MakesFractions(Opcode op) {
+  switch (op) {
+    case Opcode::kExponential:
+    case Opcode::kExponentialMinusOne:
+    case Opcode::kDivide:
+    case Opcode::kSqrt:
+    case Opcode::kRsqrt:
+    case Opcode::kCbrt:
+    case Opcode::kPower:
+    case Opcode::kLog:
+    case Opcode::kLogPlusOne:
+    case Opcode::kLogistic:
+    case Opcode::kSine:
+    case Opcode::kCosine:
+    case Opcode::kTan:
+    case Opcode::kTanh:
+    case Opcode::kErf:
+    case Opcode::kAtan2:
+    case Opcode::kAcos:
+    case Opcode::kAcosh:
+    case Opcode::kAsin:
+    case Opcode::kAsinh:
+    case Opcode::kAtanh:
+    case Opcode::kCosh:
+    case Opcode::kSinh:
+    case Opcode::kFft:
+    case Opcode::kCholesky:
+    case Opcode::kTriangularSolve:
+    case Opcode::kBatchNormTraining:
+    case Opcode::kBatchNormInference:
+    case Opcode::kBatchNormGrad: return true;
+    default: return false;
+  }
+}
+
+bool IsExactTarget(absl::string_view target) {
+  return target == "Sharding" || absl::StartsWith(target, "xla.sdy.") ||
+         absl::StartsWith(target, "SPMD") || target == "custom_relu" ||
+         target == "annotate_device_placement";
+}
+
+// The elements as doubles; complex ones as pairs.
+std::vector<double> Numbers(const Tensor& t) {
+  if (!IsComplex(t.type())) return ToDoubles(t);
+  std::vector<double> out;
+  for (const std::complex<double>& c : ToComplexes(t)) {
+    out.push_back(c.real());
+    out.push_back(c.imag());
+  }
+  return out;
+}
+
+// Where rounding plays a part, floats become eighths from 1/8 to 5/8: signs that
+// cancel and second moments below zero would turn one rounding of a sum, which
+// sharding may change, into a difference of any size.
+void Condition(std::vector<Tensor>* inputs) {
+  for (Tensor& t : *inputs) {
+    if (!IsFloat(t.type())) continue;
+    std::vector<double> x = ToDoubles(t);
+    for (double& v : x) v = (std::abs(v) + 1) / 8;
+    t = FromDoubles(t.type(), t.dims(), x);
+  }
+}
+
+bool IsNarrowFloat(ElementType t) { return IsFloat(t) && ElementTypeBits(t) < 32; }
+
+}  // namespace
+
+bool IsExactProgram(const Module& module) {
+  for (int k = 0; k < module.num_instructions(); ++k) {
+    const Instruction& i = module.instr(InstrId(k));
+    // Integer division is exact.
+    if (MakesFractions(i.opcode) &&
+        !(i.opcode == Opcode::kDivide && IsInteger(i.shape->element_type()))) {
+      return false;
+    }
+    if (i.opcode == Opcode::kCustomCall && !IsExactTarget(i.as<CustomCallAttrs>().target)) {
+      return false;
+    }
+    // Sums in a narrow type round once a shard, not once.
+    if ((i.opcode == Opcode::kDot || i.opcode == Opcode::kConvolution ||
+         i.opcode == Opcode::kReduce || i.opcode == Opcode::kScatter ||
+         i.opcode == Opcode::kReduceWindow) &&
+        i.shape->IsArray() && IsNarrowFloat(i.shape->element_type())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact) {
+  OutputDifference d;
+  d.bitwise = BitwiseEqual(reference, got);
+  if (!IsArrayType(reference.type())) {
+    d.bitwise = d.ok = true;
+    return d;
+  }
+  if (reference.type() != got.type() || reference.dims() != got.dims()) return d;
+  if (!IsFloat(reference.type()) && !IsComplex(reference.type())) {
+    d.ok = d.bitwise;
+    for (int64_t i = 0; i < reference.num_elements() && !d.bitwise; ++i) {
+      const double a = static_cast<double>(IntElement(reference, i));
+      const double b = static_cast<double>(IntElement(got, i));
+      d.max_abs_diff = std::max(d.max_abs_diff, std::abs(a - b));
+      d.largest = std::max(d.largest, std::abs(a));
+    }
+    return d;
+  }
+  const std::vector<double> a = Numbers(reference), b = Numbers(got);
+  bool same_specials = true;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isfinite(a[i]) && std::isfinite(b[i])) {
+      d.max_abs_diff = std::max(d.max_abs_diff, std::abs(a[i] - b[i]));
+      d.largest = std::max(d.largest, std::abs(a[i]));
+    } else if (!(std::isnan(a[i]) && std::isnan(b[i])) && a[i] != b[i]) {
+      same_specials = false;
+    }
+  }
+  // The sign of zero may differ between a sum of parts and the whole.
+  d.ok = same_specials &&
+         (exact ? d.max_abs_diff == 0 : d.max_abs_diff <= Tolerance(reference.type()) * d.largest);
+  return d;
+}
+
+std::string VerifyJson(const VerifyResult& result) {
+  nlohmann::ordered_json j;
+  j["status"] = result.status == VerifyResult::Status::kOk         ? "ok"
+                : result.status == VerifyResult::Status::kMismatch ? "mismatch"
+                                                                   : "unsupported";
+  j["num_partitions"] = result.num_partitions;
+  j["exact"] = result.exact;
+  j["outputs"] = nlohmann::ordered_json::array();
+  for (const OutputDifference& d : result.outputs) {
+    j["outputs"].push_back({{"max_abs_diff", d.max_abs_diff},
+                            {"largest", d.largest},
+                            {"bitwise", d.bitwise},
+                            {"ok", d.ok}});
+  }
+  j["reason"] = result.reason;
+  return j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+absl::StatusOr<VerifyResult> Verify(Module module, const RunOptions& options, uint64_t seed,
+                                    std::vector<Tensor> given, Communicator* communicator) {
+  VerifyResult result;
+  result.exact = IsExactProgram(module);
+  std::vector<Tensor> inputs = std::move(given);
+  if (inputs.empty()) {
+    inputs = RandomInputs(ParameterLeaves(module), seed);
+    if (!result.exact) Condition(&inputs);
+  }
+  auto unsupported = [&](const absl::Status& status) {
+    result.status = VerifyResult::Status::kUnsupported;
+    result.reason = std::string(status.message());
+    return result;
+  };
+  const bool manual = HasManualRegion(module);
+  absl::StatusOr<std::vector<Tensor>> reference = std::vector<Tensor>();
+  if (!manual) {
+    reference = Evaluate(module, inputs, options.handlers);
+    if (absl::IsUnimplemented(reference.status())) return unsupported(reference.status());
+    SHARDCALL_RETURN_IF_ERROR(reference.status());
+  }
+  // The reference of a manual program needs the number of devices, which import
+  // finds; so it is lowered first and run after.
+  LowerOptions global;
+  global.global_mode = true;
+  absl::StatusOr<std::shared_ptr<const DeviceProgram>> global_program =
+      manual ? Lower(module, global) : nullptr;
+  if (absl::IsUnimplemented(global_program.status())) return unsupported(global_program.status());
+  SHARDCALL_RETURN_IF_ERROR(global_program.status());
+
+  SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> program,
+                             Partition(std::move(module), options.partition));
+  result.num_partitions = program->global->program.num_partitions;
+  if (manual) {
+    const int n = static_cast<int>(result.num_partitions);
+    absl::StatusOr<std::vector<std::vector<Tensor>>> all =
+        RunOnThreads(**global_program, std::vector<std::vector<Tensor>>(n, inputs), n,
+                     options.handlers, options.deadline);
+    if (absl::IsUnimplemented(all.status())) return unsupported(all.status());
+    SHARDCALL_RETURN_IF_ERROR(all.status());
+    reference = std::move((*all)[0]);
+  }
+  RunOptions checked = options;
+  checked.check_replicas = true;
+  absl::StatusOr<std::vector<Tensor>> got =
+      RunPartitioned(*program, inputs, checked, communicator);
+  if (absl::IsUnimplemented(got.status())) return unsupported(got.status());
+  if (DiagnosticCode(got.status()) == "E321") {
+    result.status = VerifyResult::Status::kMismatch;
+    result.reason = std::string(got.status().message());
+    return result;
+  }
+  SHARDCALL_RETURN_IF_ERROR(got.status());
+  for (size_t k = 0; k < reference->size(); ++k) {
+    result.outputs.push_back(Compare((*reference)[k], (*got)[k], result.exact));
+    if (result.outputs.back().ok || !result.reason.empty()) continue;
+    result.status = VerifyResult::Status::kMismatch;
+    result.reason = absl::StrCat("output ", k, " differs by ", result.outputs.back().max_abs_diff,
+                                 ", its largest value is ", result.outputs.back().largest);
+  }
+  return result;
+}
+
+}  // namespace shardcall

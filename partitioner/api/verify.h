@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proof by execution: the partitioned program against the unpartitioned one.
+#ifndef SHARDCALL_PARTITIONER_API_VERIFY_H_
+#define SHARDCALL_PARTITIONER_API_VERIFY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "partitioner/api/run.h"
+
+namespace shardcall {
+
+struct OutputDifference {
+  double max_abs_diff = 0;  // in elements that are numbers on both sides
+  double largest = 0;       // largest finite magnitude of the reference
+  bool bitwise = false;
+  bool ok = false;
+};
+// Compares by type: integers and pred bitwise; floats bitwise if `exact`, else
+// within 1e-6 (1e-2 for bf16 and narrower) of the reference's largest value,
+// with equal NaNs and infinities.
+OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact);
+
+// Whether every sum of the program is exact on small integers: it has no op that
+// makes fractions of them (exponential, divide, square root, power, logarithm,
+// sine, tanh, erf and the like), and no custom call that does such inside.
+bool IsExactProgram(const Module& module);
+
+struct VerifyResult {
+  enum class Status { kOk, kMismatch, kUnsupported } status = Status::kOk;
+  int64_t num_partitions = 0;
+  bool exact = false;
+  std::vector<OutputDifference> outputs;
+  std::string reason;  // of kMismatch and kUnsupported
+};
+std::string VerifyJson(const VerifyResult& result);
+
+// `given` replaces random integer inputs if not empty. Errors of parsing and
+// partitioning are errors; an op that cannot be executed is kUnsupported.
+absl::StatusOr<VerifyResult> Verify(Module module, const RunOptions& options, uint64_t seed,
+                                    std::vector<Tensor> given, Communicator* communicator);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_VERIFY_H_

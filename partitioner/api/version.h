@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The version, which ranks compare at start.
+#ifndef SHARDCALL_PARTITIONER_API_VERSION_H_
+#define SHARDCALL_PARTITIONER_API_VERSION_H_
+
+namespace shardcall {
+
+inline constexpr char kVersion[] = "0.1.0";
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_VERSION_H_
