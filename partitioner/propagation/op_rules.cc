@@ -109,7 +109,8 @@ struct RuleTable::Impl {
   };
 
   Impl(const Program& program, RuleOptions options)
-      : program(program), options(std::move(options)), by_instr(program.module.num_instructions()) {}
+      : program(program), options(std::move(options)),
+        by_instr(program.module.num_instructions()) {}
 
   const Entry* Get(InstrId i) {
     const Entry*& slot = by_instr[i.value];

@@ -15,9 +15,9 @@ const Limits* PropagationEngine::InternLimits(const Limits& limits) {
     hash = MixHash(hash, (uint64_t{a.axis} << 48) ^ (uint64_t{a.pre_size} << 24) ^ a.size);
   }
   hash = FinishHash(hash);
-  if (const Limits* found = limits_table_.Find(hash, [&](const Limits& l) { return l == limits; })) {
-    return found;
-  }
+  const Limits* found =
+      limits_table_.Find(hash, [&](const Limits& l) { return l == limits; });
+  if (found != nullptr) return found;
   limits_storage_.push_back(limits);
   limits_table_.Insert(hash, &limits_storage_.back());
   return &limits_storage_.back();

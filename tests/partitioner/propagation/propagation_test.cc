@@ -375,9 +375,11 @@ constexpr char kGroup[] =
     "u = f32[8,16] tanh(x)\n"
     "v = f32[8,16] negate(y)\n"
     "g = () custom-call(u), custom_call_target=\"xla.sdy.ShardingGroup\", "
-    "custom_call_has_side_effect=true, frontend_attributes={xla.sdy.sharding_group_id=\"0 : i64\"}\n"
+    "custom_call_has_side_effect=true, "
+    "frontend_attributes={xla.sdy.sharding_group_id=\"0 : i64\"}\n"
     "h = () custom-call(v), custom_call_target=\"xla.sdy.ShardingGroup\", "
-    "custom_call_has_side_effect=true, frontend_attributes={xla.sdy.sharding_group_id=\"0 : i64\"}\n"
+    "custom_call_has_side_effect=true, "
+    "frontend_attributes={xla.sdy.sharding_group_id=\"0 : i64\"}\n"
     "ROOT t = (f32[8,16], f32[8,16]) tuple(u, v)\n";
 
 TEST(Propagation, MembersOfAGroupAreShardedAlike) {
@@ -387,6 +389,30 @@ TEST(Propagation, MembersOfAGroupAreShardedAlike) {
   EXPECT_EQ(p.Of("u"), "[{\"a\"}, {}]");
   EXPECT_EQ(p.Of("v"), "[{\"a\"}, {}]");
   EXPECT_EQ(p.Of("y"), "[{\"a\"}, {}]");
+}
+
+// A region that is manual over "a"; "b" stays free and passes through it.
+TEST(Propagation, FreeAxesPassThroughManualRegions) {
+  const std::string text = R"(HloModule manual, HEADER, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=4, "b"=2]>}}
+
+xla.sdy.manual_computation_body.1 {
+  l = f32[2,16] parameter(0)
+  ROOT m = f32[2,16] tanh(l)
+}
+
+ENTRY main {
+  x = f32[8,16] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{?}, {\"b\"}]>"}
+  g = f32[2,16] custom-call(x), custom_call_target="xla.sdy.GlobalToLocalShape", custom_call_has_side_effect=true, frontend_attributes={xla.sdy.in_shardings="#sdy.sharding_per_value<[<@mesh, [{\"a\"}, {?}]>]>",xla.sdy.manual_axes="#sdy<manual_axes{\"a\"}>"}
+  c = f32[2,16] call(g), to_apply=xla.sdy.manual_computation_body.1, frontend_attributes={inlineable="false"}
+  y = f32[8,16] custom-call(c), custom_call_target="xla.sdy.LocalToGlobalShape", custom_call_has_side_effect=true, frontend_attributes={xla.sdy.manual_axes="#sdy<manual_axes{\"a\"}>",xla.sdy.out_shardings="#sdy.sharding_per_value<[<@mesh, [{\"a\"}, {?}]>]>"}
+  ROOT z = f32[8,16] negate(y)
+}
+)";
+  const Propagated p = PropagateModule(absl::StrReplaceAll(text, {{"HEADER", kOpen}}));
+  EXPECT_EQ(p.Of("x"), "[{\"a\"}, {\"b\"}]");
+  EXPECT_EQ(p.Of("g"), "[{}, {\"b\"}] manual={\"a\"}");
+  EXPECT_EQ(p.Of("m"), "[{}, {\"b\"}] manual={\"a\"}");
+  EXPECT_EQ(p.Of("z"), "[{\"a\"}, {\"b\"}]");
 }
 
 TEST(Propagation, DoesNotDependOnTheOrderOfTheText) {

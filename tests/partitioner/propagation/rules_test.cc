@@ -333,8 +333,10 @@ TEST(CustomCallRules, CallbacksHaveTheirOwnClass) {
 TEST(CustomCallRules, MayReplicateByNameOrAll) {
   const Program p = Parse(Call(""));
   EXPECT_FALSE(RuleTable(p, {}).MayReplicate("my_op"));
-  EXPECT_TRUE(RuleTable(p, {.targets = nullptr, .allow_replicate = {"my_op"}}).MayReplicate("my_op"));
-  EXPECT_TRUE(RuleTable(p, {.targets = nullptr, .allow_replicate = {"all"}}).MayReplicate("my_op"));
+  for (const char* allowed : {"my_op", "all"}) {
+    EXPECT_TRUE(
+        RuleTable(p, {.targets = nullptr, .allow_replicate = {allowed}}).MayReplicate("my_op"));
+  }
 }
 
 TEST(Rules, NamesStartAtI) {
