@@ -61,7 +61,7 @@ SHARDCALL_BINARY(SubLanes, x - y)
 SHARDCALL_BINARY(MulLanes, C(x.real() * y.real() - x.imag() * y.imag(),
                              x.real() * y.imag() + x.imag() * y.real()))
 SHARDCALL_BINARY(DivLanes, x / y)
-SHARDCALL_BINARY(PowLanes, x == C{} ? (y == C{} ? C{1} : C{}) : std::pow(x, y))
+SHARDCALL_BINARY(PowLanes, x == C{} && y == C{} ? C{1} : std::pow(x, y))
 #undef SHARDCALL_BINARY
 
 template <typename R>

@@ -66,9 +66,10 @@ template <typename From, typename R>
 void ToComplex(const void* const* in, void* out, int64_t n, const int64_t*) {
   const From* a = static_cast<const From*>(in[0]);
   R* o = static_cast<R*>(out);
-  for (int64_t i = n; i-- > 0;) {  // backwards: results are wider
+  for (int64_t i = 0; i < n; ++i) {
+    const R real = static_cast<R>(a[i]);  // read first: s64 to c64 is done in place
+    o[2 * i] = real;
     o[2 * i + 1] = R{0};
-    o[2 * i] = static_cast<R>(a[i]);
   }
 }
 template <typename From, typename To>

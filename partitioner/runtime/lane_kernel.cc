@@ -43,8 +43,8 @@ void ReducePrecision(const void* const* in, void* out, int64_t n, const int64_t*
   for (int64_t i = 0; i < n; ++i) {
     const U sign = a[i] & sign_mask;
     U x = a[i] & ~sign_mask;
-    if (x > inf) {  // NaN: stays one, or becomes infinity without mantissa bits
-      o[i] = params[1] > 0 ? a[i] : (sign | inf);
+    if (x > inf) {  // NaN stays one
+      o[i] = a[i];
       continue;
     }
     if (dropped > 0) {

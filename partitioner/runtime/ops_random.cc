@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // rng-bit-generator: ThreeFry2x32 with 20 rounds and Philox4x32 with 10, with
 // the same bits and new states as XLA's CPU backend. State: the key, then a
-// counter of 64 bits (or 128, low half first). The default is Philox.
+// counter of 64 bits (or 128, low half first). Philox with 64 bits of counter
+// takes the key for the upper half. The default is Philox.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -102,7 +103,7 @@ absl::Status RunRngBitGenerator(StepRun& run) {
   const Tensor& state = run.in(0);
   const uint64_t* s = state.data<uint64_t>();
   const uint64_t key = s[0];
-  uint64_t low = s[1], high = state.num_elements() > 2 ? s[2] : 0;
+  uint64_t low = s[1], high = state.num_elements() > 2 ? s[2] : key;
   Tensor bits = run.NewResult(1);
   const int bytes = bits.element_bytes();
   const int64_t n = bits.num_elements();

@@ -117,7 +117,7 @@ struct Power {
         if (b < 0) {
           if (a == 1) return 1;
           if (a == -1) return (b & 1) != 0 ? T{-1} : T{1};
-          return a == 0 ? static_cast<T>(-1) : T{0};
+          return 0;
         }
       }
       T result = 1;

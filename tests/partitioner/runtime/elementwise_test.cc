@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "tests/partitioner/runtime/run_text.h"
+
+namespace shardcall {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Elementwise, IntegerDivisionByZeroAndOverflowAreDefined) {
+  EXPECT_THAT(Eval("a = s32[4] constant({7, -7, -2147483648, 0})\n"
+                   "b = s32[4] constant({0, 2, -1, 0})\n"
+                   "ROOT r = s32[4] divide(a, b)"),
+              ElementsAre(-1, -3, -2147483648.0, -1));
+  EXPECT_THAT(Eval("a = s32[4] constant({7, -7, -2147483648, 0})\n"
+                   "b = s32[4] constant({0, 2, -1, 0})\n"
+                   "ROOT r = s32[4] remainder(a, b)"),
+              ElementsAre(7, -1, 0, 0));
+  EXPECT_THAT(Eval("a = u8[2] constant({7, 200})\nb = u8[2] constant({0, 7})\n"
+                   "ROOT r = u8[2] divide(a, b)"),
+              ElementsAre(255, 28));
+}
+
+TEST(Elementwise, IntegersWrap) {
+  EXPECT_THAT(Eval("a = s8[2] constant({127, -128})\nb = s8[2] constant({1, -1})\n"
+                   "ROOT r = s8[2] add(a, b)"),
+              ElementsAre(-128, 127));
+  EXPECT_THAT(Eval("a = s4[3] constant({7, -8, 3})\nb = s4[3] constant({1, -1, 4})\n"
+                   "ROOT r = s4[3] multiply(a, b)"),
+              ElementsAre(7, -8, -4));
+  EXPECT_THAT(Eval("a = s32[1] constant({-2147483648})\nROOT r = s32[1] abs(a)"),
+              ElementsAre(-2147483648.0));
+}
+
+TEST(Elementwise, ShiftsPastTheWidthGiveZeroOrTheSign) {
+  const char* kOperands = "a = s8[4] constant({-8, -8, 64, -1})\n"
+                          "b = s8[4] constant({1, 8, 9, -1})\n";
+  EXPECT_THAT(Eval(absl::StrCat(kOperands, "ROOT r = s8[4] shift-left(a, b)")),
+              ElementsAre(-16, 0, 0, 0));
+  EXPECT_THAT(Eval(absl::StrCat(kOperands, "ROOT r = s8[4] shift-right-logical(a, b)")),
+              ElementsAre(124, 0, 0, 0));
+  EXPECT_THAT(Eval(absl::StrCat(kOperands, "ROOT r = s8[4] shift-right-arithmetic(a, b)")),
+              ElementsAre(-4, -1, 0, -1));
+}
+
+TEST(Elementwise, BitCountsAreOfTheType) {
+  EXPECT_THAT(Eval("a = u16[3] constant({0, 1, 65535})\nROOT r = u16[3] count-leading-zeros(a)"),
+              ElementsAre(16, 15, 0));
+  EXPECT_THAT(Eval("a = s8[2] constant({-1, 6})\nROOT r = s8[2] popcnt(a)"), ElementsAre(8, 2));
+}
+
+TEST(Elementwise, MaximumPassesNanAndOrdersZeros) {
+  const auto r = RunText("a = f32[3] constant({nan, -0.0, 1})\nb = f32[3] constant({1, 0.0, nan})\n"
+                         "ROOT r = f32[3] maximum(a, b)");
+  ASSERT_TRUE(r.ok()) << r.status();
+  const float* x = (*r)[0].data<float>();
+  EXPECT_TRUE(std::isnan(x[0]));
+  EXPECT_FALSE(std::signbit(x[1]));
+  EXPECT_TRUE(std::isnan(x[2]));
+}
+
+TEST(Elementwise, PredicatesAddAsOrAndMultiplyAsAnd) {
+  const char* kOperands = "a = pred[4] constant({0, 0, 1, 1})\nb = pred[4] constant({0, 1, 0, 1})\n";
+  EXPECT_THAT(Eval(absl::StrCat(kOperands, "ROOT r = pred[4] add(a, b)")), ElementsAre(0, 1, 1, 1));
+  EXPECT_THAT(Eval(absl::StrCat(kOperands, "ROOT r = pred[4] multiply(a, b)")),
+              ElementsAre(0, 0, 0, 1));
+}
+
+TEST(Elementwise, ComparesPartiallyOrTotally) {
+  const char* kOperands = "a = f32[3] constant({nan, -0.0, 1})\nb = f32[3] constant({nan, 0.0, inf})\n";
+  EXPECT_THAT(Eval(absl::StrCat(kOperands, "ROOT r = pred[3] compare(a, b), direction=EQ")),
+              ElementsAre(0, 1, 0));
+  EXPECT_THAT(
+      Eval(absl::StrCat(kOperands, "ROOT r = pred[3] compare(a, b), direction=LE, type=TOTALORDER")),
+      ElementsAre(1, 1, 1));
+  EXPECT_THAT(
+      Eval(absl::StrCat(kOperands, "ROOT r = pred[3] compare(a, b), direction=EQ, type=TOTALORDER")),
+      ElementsAre(1, 0, 0));
+}
+
+TEST(Elementwise, ConvertSaturatesFloatsAndWrapsIntegers) {
+  EXPECT_THAT(Eval("a = f32[6] constant({nan, inf, -inf, 300, -2.7, 127.9})\n"
+                   "ROOT r = s8[6] convert(a)"),
+              ElementsAre(0, 127, -128, 127, -2, 127));
+  EXPECT_THAT(Eval("a = s32[3] constant({300, -1, 128})\nROOT r = s8[3] convert(a)"),
+              ElementsAre(44, -1, -128));
+  EXPECT_THAT(Eval("a = f32[3] constant({9, -9, 2.5})\nROOT r = s4[3] convert(a)"),
+              ElementsAre(7, -8, 2));
+  EXPECT_THAT(Eval("a = f32[3] constant({0, 0.25, nan})\nROOT r = pred[3] convert(a)"),
+              ElementsAre(0, 1, 1));
+  EXPECT_THAT(Eval("a = s64[2] constant({9007199254740993, 3})\nROOT r = f32[2] convert(a)"),
+              ElementsAre(9007199254740992.0, 3));
+}
+
+TEST(Elementwise, ConvertToAWiderComplexTypeInPlaceReadsBeforeItWrites) {
+  EXPECT_THAT(Eval("a = s64[3] constant({1, -2, 3})\nb = s64[3] add(a, a)\n"
+                   "ROOT r = c64[3] convert(b)"),
+              ElementsAre(2, -4, 6));
+}
+
+TEST(Elementwise, NarrowFloatsRoundEachOperation) {
+  // 256 + 1 is no bf16; the tie goes to even.
+  EXPECT_THAT(Eval("a = bf16[2] constant({256, 258})\nb = bf16[2] constant({1, 1})\n"
+                   "ROOT r = bf16[2] add(a, b)"),
+              ElementsAre(256, 260));
+}
+
+TEST(Elementwise, ReducePrecisionRoundsToEvenAndKeepsNan) {
+  const std::vector<double> r =
+      Eval("a = f32[4] constant({1.00390625, 1e38, 1e-38, nan})\n"
+           "ROOT r = f32[4] reduce-precision(a), exponent_bits=5, mantissa_bits=7");
+  EXPECT_EQ(r[0], 1);
+  EXPECT_EQ(r[1], INFINITY);
+  EXPECT_EQ(r[2], 0);
+  EXPECT_TRUE(std::isnan(r[3]));
+}
+
+TEST(Elementwise, ClampTakesScalarBounds) {
+  EXPECT_THAT(Eval("l = f32[] constant(-1)\nx = f32[3] constant({-5, 0, 5})\nh = f32[] constant(2)\n"
+                   "ROOT r = f32[3] clamp(l, x, h)"),
+              ElementsAre(-1, 0, 2));
+}
+
+TEST(Elementwise, RoundsHalvesAwayOrToEven) {
+  EXPECT_THAT(Eval("a = f32[4] constant({0.5, 1.5, -2.5, 2.4})\n"
+                   "ROOT r = f32[4] round-nearest-afz(a)"),
+              ElementsAre(1, 2, -3, 2));
+  EXPECT_THAT(Eval("a = f32[4] constant({0.5, 1.5, -2.5, 2.4})\n"
+                   "ROOT r = f32[4] round-nearest-even(a)"),
+              ElementsAre(0, 2, -2, 2));
+}
+
+TEST(Elementwise, ComplexPartsAndProducts) {
+  EXPECT_THAT(Eval("a = c64[2] constant({(1, 2), (0, 1)})\nb = c64[2] constant({(3, -1), (0, 1)})\n"
+                   "p = c64[2] multiply(a, b)\nROOT r = f32[2] imag(p)"),
+              ElementsAre(5, 0));
+  EXPECT_THAT(Eval("a = c64[1] constant({(3, 4)})\nROOT r = f32[1] abs(a)"), ElementsAre(5));
+}
+
+TEST(Elementwise, IntegerPowers) {
+  EXPECT_THAT(Eval("a = s32[5] constant({3, 2, -1, 5, 0})\nb = s32[5] constant({4, 31, -3, -2, 0})\n"
+                   "ROOT r = s32[5] power(a, b)"),
+              ElementsAre(81, -2147483648.0, -1, 0, 1));
+}
+
+TEST(Elementwise, AnOpcodeOnATypeThatItIsNotForIsRefusedWithItsName) {
+  const auto r = RunText("a = s32[2] constant({1, 2})\nROOT bad = s32[2] stochastic-convert(a, a)");
+  EXPECT_EQ(r.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(r.status().message()),
+              testing::AllOf(testing::StartsWith("E310"), testing::HasSubstr("stochastic-convert"),
+                             testing::HasSubstr("%bad")));
+}
+
+}  // namespace
+}  // namespace shardcall
