@@ -27,6 +27,10 @@ class StageTimer {
   std::chrono::steady_clock::time_point start_;
 };
 
+void Observe(const PartitionOptions& options, absl::string_view stage) {
+  if (options.observe) options.observe(stage);
+}
+
 absl::Status CleanUp(LocalProgram* local, const PartitionOptions& options) {
   std::vector<std::unique_ptr<Pass>> passes;
   passes.push_back(MakeDeadCodeElimination());
@@ -62,6 +66,7 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
     program = ImportModule(std::move(module), import_options);
   }
   SHARDCALL_RETURN_IF_ERROR(program.status());
+  Observe(options, "import");
   auto out = std::make_unique<PropagatedProgram>(*std::move(program), PropagationResult());
   if (options.dump) options.dump("import", PrintModule(out->program.module));
   out->times = times;
@@ -72,6 +77,7 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
       out->shardings,
       Propagate(out->program, *out->rules, PropagationOptions{options.propagate}));
   SHARDCALL_RETURN_IF_ERROR(out->rules->status());
+  Observe(options, "propagate");
   return out;
 }
 
@@ -87,8 +93,10 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
     StageTimer timer(&times.partition);
     plan = MakePlan(global->program, global->shardings, *global->rules, options.spmd);
     SHARDCALL_RETURN_IF_ERROR(plan.status());
+    Observe(options, "plan");
     local = Localize(global->program, *plan, *global->rules, options.spmd);
     SHARDCALL_RETURN_IF_ERROR(local.status());
+    Observe(options, "localize");
   }
   if (options.dump) {
     options.dump("plan", plan->ToString(global->program));
@@ -98,6 +106,7 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
   {
     StageTimer timer(&times.cleanup);
     SHARDCALL_RETURN_IF_ERROR(CleanUp(&out->local, options));
+    Observe(options, "clean-up");
   }
   if (options.verify_output) {
     const absl::Status status = VerifyModule(out->local.module, "partitioned module");

@@ -32,6 +32,9 @@ struct PartitionOptions {
   // Called with the name and the text of each stage: "import", "propagate",
   // "plan", "localize", and one per clean-up pass.
   std::function<void(absl::string_view stage, const std::string& text)> dump;
+  // Called as each of "import", "propagate", "plan", "localize" and "clean-up"
+  // ends; for measuring.
+  std::function<void(absl::string_view stage)> observe;
 };
 
 // Microseconds.
