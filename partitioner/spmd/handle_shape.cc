@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Iota, slice, dynamic-slice: ops whose attributes name positions or sizes.
-#include <vector>
-
+// Iota, dynamic-slice: ops whose attributes name positions or sizes.
 #include "partitioner/spmd/localizer.h"
 
 namespace shardcall {
@@ -19,19 +17,7 @@ LocalIds HandleIota(Localizer& l, const LocalOp& op) {
   return out;
 }
 
-// Sharded dimensions are taken whole, so the limit is the local size.
-LocalIds HandleSlice(Localizer& l, const LocalOp& op) {
-  SliceAttrs attrs = op.instr.as<SliceAttrs>();
-  std::vector<int64_t> limits(attrs.limits.begin(), attrs.limits.end());
-  const Shape* in = l.builder().shape(op.operands[0]);
-  for (int d = 0; d < in->rank(); ++d) {
-    if (op.decision.operands[0]->IsDimSharded(d)) limits[d] = in->dim(d);
-  }
-  attrs.limits = limits;
-  return l.Clone(op, op.operands, InternAttributes(l.context(), attrs));
-}
-
-// Likewise; the index of a dimension taken whole is clamped to 0 on any shard.
+// The index of a dimension taken whole is clamped to 0 on any shard.
 LocalIds HandleDynamicSlice(Localizer& l, const LocalOp& op) {
   DynamicSliceAttrs attrs;
   attrs.sizes = op.result_shapes[0]->dims();

@@ -1,10 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/spmd/handler_traits.h"
 
-namespace shardcall {
+#include "partitioner/spmd/fetch_specs.h"
 
-bool HandlesPermutation(const Module&, const Instruction&, const ShardingRule&, int) {
-  return false;
+namespace shardcall {
+namespace {
+
+// The dimension of operand 0 that factor `f` alone makes up, or -1.
+int DimOf(const ShardingRule& rule, int f) {
+  const TensorFactors& tensor = rule.operands[0];
+  for (size_t d = 0; d < tensor.dims.size(); ++d) {
+    if (tensor.dims[d].size() == 1 && tensor.dims[d][0] == f) return static_cast<int>(d);
+  }
+  return -1;
+}
+
+double LocalBytes(const Shape* shape, const Sharding* s) {
+  double n = ElementTypeBytes(shape->element_type());
+  for (int d = 0; d < shape->rank(); ++d) n *= CeilDiv(shape->dim(d), s->num_shards(d));
+  return n;
+}
+
+}  // namespace
+
+bool HandlesPermutation(const Module& module, const Instruction& instr, const ShardingRule& rule,
+                        int f) {
+  const int d = rule.operands.empty() ? -1 : DimOf(rule, f);
+  if (d < 0) return false;
+  switch (instr.opcode) {
+    case Opcode::kSlice:
+    case Opcode::kReverse: return true;
+    case Opcode::kPad: return instr.as<PadAttrs>().interior[d] == 0;
+    case Opcode::kConcatenate: {
+      // Every operand has a piece on every shard, so that one factor shards all.
+      for (InstrId o : module.operands(instr)) {
+        if (module.instr(o).shape->dim(d) == 0) return false;
+      }
+      return true;
+    }
+    default: return false;
+  }
+}
+
+double HandlerBytes(const Module& module, const Instruction& instr, const Decision& d) {
+  const absl::Span<const InstrId> operands = module.operands(instr);
+  double bytes = 0;
+  switch (instr.opcode) {
+    case Opcode::kSlice:
+    case Opcode::kPad:
+    case Opcode::kReverse: {
+      const Shape* in = module.instr(operands[0]).shape;
+      const Sharding& s = *d.operands[0];
+      for (int dim = 0; dim < s.rank(); ++dim) {
+        if (!s.IsDimSharded(dim)) continue;
+        const int64_t n = s.num_shards(dim);
+        if (instr.opcode == Opcode::kSlice) {
+          const auto& a = instr.as<SliceAttrs>();
+          if (IsWholeSlice(a, in, dim)) continue;
+          bytes += FetchBytes(SliceFetch(a, in, instr.shape, dim, n), LocalBytes(in, &s));
+        } else if (instr.opcode == Opcode::kPad) {
+          const auto& a = instr.as<PadAttrs>();
+          if (a.low[dim] == 0 && a.high[dim] == 0) continue;
+          bytes += FetchBytes(PadFetch(a, in, instr.shape, dim, n), LocalBytes(in, &s));
+        } else {
+          for (int64_t r : instr.as<DimensionsAttrs>().dimensions) {
+            if (r == dim) bytes += FetchBytes(ReverseFetch(in, dim, n), LocalBytes(in, &s));
+          }
+        }
+      }
+      return bytes;
+    }
+    case Opcode::kConcatenate: {
+      const int dim = static_cast<int>(instr.as<DimensionsAttrs>().dimensions[0]);
+      if (!d.produced[0]->IsDimSharded(dim)) return 0;
+      int64_t offset = 0;
+      for (size_t k = 0; k < operands.size(); ++k) {
+        const Shape* in = module.instr(operands[k]).shape;
+        bytes += FetchBytes(
+            ConcatenateFetch(in, instr.shape, dim, d.produced[0]->num_shards(dim), offset),
+            LocalBytes(in, d.operands[k]));
+        offset += in->dim(dim);
+      }
+      return bytes;
+    }
+    default: return 0;
+  }
 }
 
 bool IsFreeToGather(const Instruction& instr) {

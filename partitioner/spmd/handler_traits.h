@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handlers can do beyond the bare rule; the plan asks, localize does.
+// What the handlers can do beyond the bare rule, and what it costs; the plan
+// asks, localize does.
 #ifndef SHARDCALL_PARTITIONER_SPMD_HANDLER_TRAITS_H_
 #define SHARDCALL_PARTITIONER_SPMD_HANDLER_TRAITS_H_
 
+#include <vector>
+
 #include "partitioner/ir/module.h"
+#include "partitioner/spmd/plan.h"
 #include "sharding/rule.h"
 
 namespace shardcall {
@@ -12,6 +16,8 @@ namespace shardcall {
 // the shards (a permutation factor, or extents that differ)?
 bool HandlesPermutation(const Module& module, const Instruction& instr, const ShardingRule& rule,
                         int f);
+// Bytes that the handler itself sends per device under `d`.
+double HandlerBytes(const Module& module, const Instruction& instr, const Decision& d);
 // Ops whose gathering is their meaning (a collective of a manual region), so
 // that it counts as no fallback.
 bool IsFreeToGather(const Instruction& instr);

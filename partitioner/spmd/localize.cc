@@ -202,6 +202,9 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
     case Opcode::kConvolution: produced = HandleDot(*this, op); break;
     case Opcode::kReduce: produced = HandleReduce(*this, op); break;
     case Opcode::kSlice: produced = HandleSlice(*this, op); break;
+    case Opcode::kPad: produced = HandlePad(*this, op); break;
+    case Opcode::kConcatenate: produced = HandleConcatenate(*this, op); break;
+    case Opcode::kReverse: produced = HandleReverse(*this, op); break;
     case Opcode::kDynamicSlice: produced = HandleDynamicSlice(*this, op); break;
     case Opcode::kGather: produced = HandleGather(*this, op); break;
     case Opcode::kScatter: produced = HandleScatter(*this, op); break;

@@ -66,7 +66,6 @@ struct Plan {
   std::vector<Fallback> fallbacks;
   std::vector<double> trip_count;           // by computation: executions of it
   std::vector<std::unique_ptr<Decision>> decisions;
-  std::vector<std::unique_ptr<ShardingRule>> rules;  // made here, not in the rule table
   int64_t memo_hits = 0, memo_misses = 0;
 
   // The stage's dump, a line an instruction.

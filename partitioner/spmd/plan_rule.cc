@@ -100,6 +100,7 @@ Decision* Planner::Evaluate(InstrId id, const ShardingRule& rule,
     d->final.push_back(wanted[k]);
     d->bytes += ReshardBytes(leaf, made, wanted[k], &collectives);
   }
+  d->bytes += HandlerBytes(module_, instr, *d);
   d->seconds = d->bytes / options_.cost.bandwidth + collectives * options_.cost.latency +
                LocalSeconds(instr, shapes, *d);
   return d;

@@ -141,52 +141,7 @@ void Planner::PlanManual(InstrId id) {
     PlanPassedStates(id, PlanKind::kManual, {});
     return;
   }
-  const ShardingRule*& rule =
-      collective_rules_[{instr.attrs, module_.instr(module_.operand(id, 0)).shape, instr.shape}];
-  if (rule == nullptr) {
-    plan_.rules.push_back(std::make_unique<ShardingRule>(CollectiveRule(module_, instr)));
-    rule = plan_.rules.back().get();
-  }
-  PlanRule(id, *rule);
-}
-
-ShardingRule CollectiveRule(const Module& module, const Instruction& instr) {
-  ShardingRule rule;
-  const absl::Span<const InstrId> operands = module.operands(instr);
-  const bool copies = instr.opcode == Opcode::kRaggedAllToAll;
-  int64_t touched = -1;
-  if (instr.attrs->kind == AttrKind::kCollective && instr.opcode != Opcode::kAllReduce) {
-    touched = instr.as<CollectiveAttrs>().dimension;
-  }
-  auto factor = [&](int64_t size, FactorKind kind) {
-    Factor f;
-    f.size = size;
-    f.kind = kind;
-    rule.factors.push_back(f);
-    return static_cast<int16_t>(rule.factors.size() - 1);
-  };
-  rule.results.resize(instr.shape->num_leaves());
-  int k = 0;
-  for (InstrId o : operands) {
-    const Shape* in = module.instr(o).shape;
-    const Shape* out = k < instr.shape->num_leaves() ? instr.shape->leaf(k) : nullptr;
-    TensorFactors a, b;
-    for (int d = 0; d < in->rank(); ++d) {
-      const bool pass = !copies && d != touched && out != nullptr && out->rank() == in->rank() &&
-                        out->dim(d) == in->dim(d);
-      const int16_t f =
-          factor(in->dim(d), pass ? FactorKind::kPassThrough : FactorKind::kNeedReplication);
-      a.dims.push_back({f});
-      if (pass) b.dims.push_back({f});
-      else if (out != nullptr && d < out->rank()) {
-        b.dims.push_back({factor(out->dim(d), FactorKind::kNeedReplication)});
-      }
-    }
-    rule.operands.push_back(std::move(a));
-    if (out != nullptr) rule.results[k] = std::move(b);
-    ++k;
-  }
-  return rule;
+  PlanRule(id, *rules_.rule(id));
 }
 
 }  // namespace shardcall

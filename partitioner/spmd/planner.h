@@ -7,7 +7,6 @@
 
 #include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -94,16 +93,10 @@ class Planner {
   Context& context_;
   Plan plan_;
   absl::flat_hash_map<MemoKey, MemoEntry> memo_;
-  absl::flat_hash_map<std::tuple<const Attributes*, const Shape*, const Shape*>, const ShardingRule*>
-      collective_rules_;  // owned by plan_.rules
   std::vector<uint32_t> num_uses_;      // by instruction
   std::vector<InstrId> last_user_;      // by instruction
   std::vector<std::string> errors_;     // E101, E150
 };
-
-// Rule of a collective inside a manual region with respect to the free axes:
-// dimensions that the collective does not touch pass through.
-ShardingRule CollectiveRule(const Module& module, const Instruction& instr);
 
 }  // namespace shardcall
 
