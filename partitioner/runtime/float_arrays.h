@@ -7,7 +7,7 @@
 #include <complex>
 #include <vector>
 
-#include "kernels/host/narrow_float.h"
+#include "sharding/narrow_float.h"
 #include "partitioner/runtime/tensor.h"
 
 namespace shardcall {

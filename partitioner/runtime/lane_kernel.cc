@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/host/narrow_float.h"
+#include "sharding/narrow_float.h"
 #include "partitioner/runtime/tensor.h"
 
 namespace shardcall {

@@ -17,7 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "kernels/host/narrow_float.h"
+#include "sharding/narrow_float.h"
 #include "partitioner/runtime/lane_kernel.h"
 #include "partitioner/runtime/npy.h"
 #include "sharding/status.h"

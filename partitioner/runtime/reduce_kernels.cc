@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/host/narrow_float.h"
+#include "sharding/narrow_float.h"
 #include "partitioner/runtime/lane_kernel.h"
 #include "partitioner/runtime/scalar_ops.h"
 #include "partitioner/runtime/tensor.h"

@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "collectives/reduce.h"
-#include "kernels/host/narrow_float.h"
+#include "sharding/narrow_float.h"
 #include "partitioner/ir/monoid.h"
 #include "partitioner/runtime/strided.h"
 #include "sharding/status.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/host/narrow_float.h"
+#include "sharding/narrow_float.h"
 
 namespace shardcall {
 namespace {
