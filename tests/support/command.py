@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests of the `shardcall` command share: running it with a time limit,
+finding HLO files, and the families that must work without exception.
+
+The command's path stands in the environment variable SHARDCALL_COMMAND.
+"""
+
+import glob
+import math
+import os
+import re
+import signal
+import subprocess
+
+DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'data')
+FAMILIES = ('mlp_', 'llama_', 'moe_onehot_', 'shard_map_', 'embed_cross_entropy')
+SKIPPED = 77  # ctest's SKIP_RETURN_CODE
+
+# The GSPMD form of a custom_partitioning call holds only the address of a Python
+# object: without a manifest its rule is not known (E101).
+RULE_LOST = re.compile(r'(llama_block_fwd_ruled|fft_custom_partitioning).*\.gspmd\.hlo$')
+
+
+class Result:
+    """Exit status and output; `code` is None where the time limit passed."""
+
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def fault(self):
+        """Text for what is always a bug, a signal or a hang; else ''."""
+        if self.code is None:
+            return 'hang'
+        # 128 + n: a launcher or a shell reports the signal of its child.
+        number = -self.code if self.code < 0 else self.code - 128
+        if self.code < 0 or self.code > 128:
+            try:
+                return 'signal ' + signal.Signals(number).name
+            except ValueError:
+                return f'exit {self.code}'
+        return ''
+
+    @property
+    def diagnostic(self):
+        """The code of the first error, such as E101; '' if there is none."""
+        found = re.search(r'\bE\d{3}\b', self.err)
+        return found.group(0) if found else ''
+
+
+def command_path():
+    path = os.environ.get('SHARDCALL_COMMAND')
+    if not path:
+        raise SystemExit('SHARDCALL_COMMAND does not name the shardcall command')
+    return path
+
+
+def run(args, stdin=b'', timeout=10.0, env=None, prefix=(), text=True):
+    """Runs the command in a process group of its own, ended as one at the limit."""
+    full_env = dict(os.environ, OPENBLAS_NUM_THREADS='1', **(env or {}))
+    process = subprocess.Popen([*prefix, command_path(), *map(str, args)], env=full_env,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        out, err = process.communicate(stdin, timeout=timeout)
+        code = process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        code = None
+    if text:
+        out, err = out.decode(errors='replace'), err.decode(errors='replace')
+    else:
+        err = err.decode(errors='replace')
+    return Result(code, out, err)
+
+
+def hlo_files(corpus_only=False):
+    """Paths of all *.hlo files by name: tests/data/hlo, and SHARDCALL_CORPUS."""
+    dirs = [] if corpus_only else [os.path.join(DATA, 'hlo')]
+    if os.environ.get('SHARDCALL_CORPUS'):
+        dirs.append(os.environ['SHARDCALL_CORPUS'])
+    files = {os.path.basename(f): f for d in dirs for f in glob.glob(os.path.join(d, '*.hlo'))}
+    return [files[name] for name in sorted(files)]
+
+
+def in_families(path):
+    return os.path.basename(path).startswith(FAMILIES)
+
+
+def device_flags(path):
+    """Dumps of programs for other platforms lack num_partitions: as many devices
+    as their first iota tiling has."""
+    with open(path, encoding='utf-8', newline='') as f:
+        text = f.read()
+    if 'num_partitions' in text.split('\n', 1)[0]:
+        return []
+    found = re.search(r'<=\[([\d,]+)\]', text)
+    devices = math.prod(int(n) for n in found.group(1).split(',')) if found else 1
+    return [f'--num-partitions={devices}']
+
+
+def numerics(path, kind):
+    """The npz file beside an HLO file: kind is inputs or outputs; None if absent."""
+    found = re.sub(r'\.(sdy|gspmd|v3)\.hlo$', f'.{kind}.npz', path)
+    return found if os.path.exists(found) else None
