@@ -7,9 +7,10 @@ set -euo pipefail
 
 SHARDCALL_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 SHARDCALL_BUILD=${SHARDCALL_BUILD:-$SHARDCALL_ROOT/build}
-SHARDCALL_PACKAGES="g++ cmake ninja-build libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev
-  libopenblas-dev libeigen3-dev nlohmann-json3-dev libzip-dev openmpi-bin libopenmpi-dev
-  python3 python3-pip"
+# zipcmp, zipmerge and ziptool: Debian's CMake files of libzip name their programs.
+SHARDCALL_PACKAGES="g++ cmake ninja-build libabsl-dev libgtest-dev libgmock-dev
+  libopenblas-dev nlohmann-json3-dev libzip-dev zipcmp zipmerge ziptool
+  openmpi-bin libopenmpi-dev python3 python3-pip"
 
 # Several ranks a core, as root in a container: what Open MPI needs for that.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -22,20 +23,22 @@ install_packages() {
   for p in $SHARDCALL_PACKAGES; do
     dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
   done
-  [ ${#missing[@]} -eq 0 ] && return
+  [ ${#missing[@]} -gt 0 ] || return 0
   command -v apt-get >/dev/null || {
-    echo "run.sh: please install: ${missing[*]}" >&2
-    return 1
+    echo "shardcall: no apt-get here; what Debian calls ${missing[*]} must be installed" >&2
+    return 0
   }
-  local sudo=""
-  [ "$(id -u)" -eq 0 ] || sudo="sudo"
-  $sudo apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  local as_root=()
+  [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 build_shardcall() {
   install_packages
-  cmake -G Ninja -S "$SHARDCALL_ROOT" -B "$SHARDCALL_BUILD" -DCMAKE_BUILD_TYPE=Release >"$SHARDCALL_ROOT/.build.log" 2>&1 ||
-    { cat "$SHARDCALL_ROOT/.build.log" >&2; return 1; }
+  local log=$SHARDCALL_ROOT/.build.log
+  cmake -G Ninja -S "$SHARDCALL_ROOT" -B "$SHARDCALL_BUILD" -DCMAKE_BUILD_TYPE=Release \
+    >"$log" 2>&1 || { cat "$log" >&2; return 1; }
   ninja -C "$SHARDCALL_BUILD" "$@"
 }

@@ -18,8 +18,9 @@ HloModule turned, num_partitions=8, allow_spmd_sharding_propagation_to_output={t
 
 ENTRY main {
   x = f32[8,12] parameter(0), sharding={devices=[4,2]<=[8]}
-  a = f32[8,12] custom-call(x), custom_call_target="reverse", backend_config="1"
-  ROOT b = f32[8,12] custom-call(a), custom_call_target="reverse", backend_config="0"
+  rows = f32[8,12] custom-call(x), custom_call_target="reverse", backend_config="0"
+  columns = f32[8,12] custom-call(x), custom_call_target="reverse", backend_config="1"
+  ROOT both = (f32[8,12], f32[8,12]) tuple(rows, columns)
 }
 )";
 
