@@ -27,7 +27,8 @@ absl::Status DeviceGroups::Make(const LowerContext& context, const CollectiveAtt
   const ReplicaGroups& groups = attrs.groups;
   out->form_ = groups.form;
   switch (groups.form) {
-    case ReplicaGroups::Form::kAll: break;
+    case ReplicaGroups::Form::kAll:
+      break;
     case ReplicaGroups::Form::kLists:
       for (Ints list : groups.lists) out->lists_.emplace_back(list.begin(), list.end());
       break;

@@ -38,8 +38,7 @@ Tensor StepRun::ReuseOrNew(int r, absl::Span<const int> candidates) {
   return NewResult(r);
 }
 
-absl::StatusOr<std::vector<Tensor>> StepRun::Call(int computation,
-                                                  std::vector<Tensor> arguments) {
+absl::StatusOr<std::vector<Tensor>> StepRun::Call(int computation, std::vector<Tensor> arguments) {
   return RunComputation(program_, device_, computation, std::move(arguments));
 }
 
@@ -101,12 +100,12 @@ absl::Status CheckArguments(const DeviceProgram& program, absl::Span<const Tenso
   }
   for (const auto& [target, instruction] : program.targets) {
     if (device.handlers == nullptr) {
-      return ToStatus({.code = "E140",
-                       .message = absl::StrCat("no handlers are registered, but \"", target,
-                                               "\" is called"),
-                       .where = absl::StrCat("%", instruction),
-                       .fix = "Pass a registry, or a plugin, that has the target"},
-                      absl::StatusCode::kNotFound);
+      return ToStatus(
+          {.code = "E140",
+           .message = absl::StrCat("no handlers are registered, but \"", target, "\" is called"),
+           .where = absl::StrCat("%", instruction),
+           .fix = "Pass a registry, or a plugin, that has the target"},
+          absl::StatusCode::kNotFound);
     }
     absl::Status found = device.handlers->Find(target, "Host").status();
     if (!found.ok()) return found;
@@ -186,12 +185,12 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
     for (int d = 1; d < num_devices; ++d) threads.emplace_back(run, d);
     run(0);
   } catch (const std::system_error& e) {
-    error.Report(ToStatus({.code = "E315",
-                           .message = absl::StrCat("cannot start a thread for every device: ",
-                                                   e.what()),
-                           .where = program.name},
-                          absl::StatusCode::kUnavailable),
-                 comms);
+    error.Report(
+        ToStatus({.code = "E315",
+                  .message = absl::StrCat("cannot start a thread for every device: ", e.what()),
+                  .where = program.name},
+                 absl::StatusCode::kUnavailable),
+        comms);
   }
   for (std::thread& t : threads) t.join();
   if (!error.status().ok()) return error.status();

@@ -7,8 +7,8 @@
 #include <complex>
 #include <vector>
 
-#include "sharding/narrow_float.h"
 #include "partitioner/runtime/tensor.h"
+#include "sharding/narrow_float.h"
 
 namespace shardcall {
 

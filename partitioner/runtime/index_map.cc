@@ -71,14 +71,13 @@ absl::Status MakeIndexMap(const LowerContext& context, const IndexMapSpec& spec,
     out->window_operand_strides.push_back(operand_strides[k]);
     out->window_array_strides.push_back(window_strides[next++]);
   }
-  if (next != window_strides.size() ||
-      out->batch_window_strides.size() != out->batch_dims.size()) {
+  if (next != window_strides.size() || out->batch_window_strides.size() != out->batch_dims.size()) {
     return context.Error("E311", "the window dimensions do not fit the operands");
   }
   size_t outer = out->window_dims.size();
-  while (outer > 0 && (out->window_dims[outer - 1] == 1 ||
-                       (out->window_operand_strides[outer - 1] == out->run &&
-                        out->window_array_strides[outer - 1] == out->run))) {
+  while (outer > 0 &&
+         (out->window_dims[outer - 1] == 1 || (out->window_operand_strides[outer - 1] == out->run &&
+                                               out->window_array_strides[outer - 1] == out->run))) {
     out->run *= out->window_dims[--outer];
   }
   out->outer_dims.assign(out->window_dims.begin(), out->window_dims.begin() + outer);

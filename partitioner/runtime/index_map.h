@@ -16,10 +16,10 @@ namespace shardcall {
 
 struct IndexMap {
   Dims operand_dims;
-  Dims window;             // extent by operand dimension; 1 where it is not in a window
-  Dims index_to_operand;   // operand dimension of each index component
+  Dims window;               // extent by operand dimension; 1 where it is not in a window
+  Dims index_to_operand;     // operand dimension of each index component
   int64_t index_stride = 0;  // between components, in elements of the indices
-  Dims batch_dims;         // of the list of start indices
+  Dims batch_dims;           // of the list of start indices
   Dims batch_index_strides, batch_window_strides;
   // Operand dimension k that follows batch coordinate c: (k, c).
   absl::InlinedVector<std::pair<int, int>, 2> batching;
@@ -39,11 +39,11 @@ struct IndexMapSpec {
   const Shape* indices;
   const Shape* array;
   Ints window_dims_of_array;
-  Ints dropped;            // operand dimensions that are in no window
+  Ints dropped;  // operand dimensions that are in no window
   Ints index_to_operand;
   Ints operand_batching, indices_batching;
   int64_t index_vector_dim;
-  Dims window;             // extent by operand dimension
+  Dims window;  // extent by operand dimension
 };
 absl::Status MakeIndexMap(const LowerContext& context, const IndexMapSpec& spec, IndexMap* out);
 

@@ -12,23 +12,33 @@ namespace {
 
 struct And {
   template <typename T>
-  static T Do(T a, T b) { return a & b; }
+  static T Do(T a, T b) {
+    return a & b;
+  }
 };
 struct Or {
   template <typename T>
-  static T Do(T a, T b) { return a | b; }
+  static T Do(T a, T b) {
+    return a | b;
+  }
 };
 struct Xor {
   template <typename T>
-  static T Do(T a, T b) { return a ^ b; }
+  static T Do(T a, T b) {
+    return a ^ b;
+  }
 };
 struct ShiftLeft {
   template <typename T>
-  static T Do(T a, T b) { return b >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << b); }
+  static T Do(T a, T b) {
+    return b >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << b);
+  }
 };
 struct ShiftRightLogical {
   template <typename T>
-  static T Do(T a, T b) { return b >= 8 * sizeof(T) ? T{0} : static_cast<T>(a >> b); }
+  static T Do(T a, T b) {
+    return b >= 8 * sizeof(T) ? T{0} : static_cast<T>(a >> b);
+  }
 };
 struct ShiftRightArithmetic {
   template <typename T>
@@ -40,19 +50,27 @@ struct ShiftRightArithmetic {
 
 struct Not {
   template <typename T>
-  static T Do(T a) { return static_cast<T>(~a); }
+  static T Do(T a) {
+    return static_cast<T>(~a);
+  }
 };
 struct NotPred {
   template <typename T>
-  static T Do(T a) { return a == 0; }
+  static T Do(T a) {
+    return a == 0;
+  }
 };
 struct PopCount {
   template <typename T>
-  static T Do(T a) { return static_cast<T>(std::popcount(a)); }
+  static T Do(T a) {
+    return static_cast<T>(std::popcount(a));
+  }
 };
 struct CountLeadingZeros {
   template <typename T>
-  static T Do(T a) { return static_cast<T>(std::countl_zero(a)); }
+  static T Do(T a) {
+    return static_cast<T>(std::countl_zero(a));
+  }
 };
 
 template <typename Op, typename T>
@@ -84,45 +102,66 @@ struct Word128 {
 
 }  // namespace
 
-#define SHARDCALL_BY_WIDTH(Form, Op)     \
-  switch (ElementTypeBytes(type)) {      \
-    case 1: return Form<Op, uint8_t>;    \
-    case 2: return Form<Op, uint16_t>;   \
-    case 4: return Form<Op, uint32_t>;   \
-    case 8: return Form<Op, uint64_t>;   \
-    default: return nullptr;             \
+#define SHARDCALL_BY_WIDTH(Form, Op) \
+  switch (ElementTypeBytes(type)) {  \
+    case 1:                          \
+      return Form<Op, uint8_t>;      \
+    case 2:                          \
+      return Form<Op, uint16_t>;     \
+    case 4:                          \
+      return Form<Op, uint32_t>;     \
+    case 8:                          \
+      return Form<Op, uint64_t>;     \
+    default:                         \
+      return nullptr;                \
   }
 
 LaneFn FindBitwiseFn(Opcode opcode, ElementType type) {
   if (!IsInteger(type) && type != ElementType::kPred) return nullptr;
   switch (opcode) {
-    case Opcode::kAnd: SHARDCALL_BY_WIDTH(Binary, And)
-    case Opcode::kOr: SHARDCALL_BY_WIDTH(Binary, Or)
-    case Opcode::kXor: SHARDCALL_BY_WIDTH(Binary, Xor)
+    case Opcode::kAnd:
+      SHARDCALL_BY_WIDTH(Binary, And)
+    case Opcode::kOr:
+      SHARDCALL_BY_WIDTH(Binary, Or)
+    case Opcode::kXor:
+      SHARDCALL_BY_WIDTH(Binary, Xor)
     case Opcode::kNot:
       if (type == ElementType::kPred) return Unary<NotPred, uint8_t>;
       SHARDCALL_BY_WIDTH(Unary, Not)
-    default: break;
+    default:
+      break;
   }
   if (type == ElementType::kPred) return nullptr;
   switch (opcode) {
-    case Opcode::kShiftLeft: SHARDCALL_BY_WIDTH(Binary, ShiftLeft)
-    case Opcode::kShiftRightLogical: SHARDCALL_BY_WIDTH(Binary, ShiftRightLogical)
-    case Opcode::kShiftRightArithmetic: SHARDCALL_BY_WIDTH(Binary, ShiftRightArithmetic)
-    case Opcode::kPopcnt: SHARDCALL_BY_WIDTH(Unary, PopCount)
-    case Opcode::kCountLeadingZeros: SHARDCALL_BY_WIDTH(Unary, CountLeadingZeros)
-    default: return nullptr;
+    case Opcode::kShiftLeft:
+      SHARDCALL_BY_WIDTH(Binary, ShiftLeft)
+    case Opcode::kShiftRightLogical:
+      SHARDCALL_BY_WIDTH(Binary, ShiftRightLogical)
+    case Opcode::kShiftRightArithmetic:
+      SHARDCALL_BY_WIDTH(Binary, ShiftRightArithmetic)
+    case Opcode::kPopcnt:
+      SHARDCALL_BY_WIDTH(Unary, PopCount)
+    case Opcode::kCountLeadingZeros:
+      SHARDCALL_BY_WIDTH(Unary, CountLeadingZeros)
+    default:
+      return nullptr;
   }
 }
 
 LaneFn FindSelectFn(int element_bytes) {
   switch (element_bytes) {
-    case 1: return Select<uint8_t>;
-    case 2: return Select<uint16_t>;
-    case 4: return Select<uint32_t>;
-    case 8: return Select<uint64_t>;
-    case 16: return Select<Word128>;
-    default: return nullptr;
+    case 1:
+      return Select<uint8_t>;
+    case 2:
+      return Select<uint16_t>;
+    case 4:
+      return Select<uint32_t>;
+    case 8:
+      return Select<uint64_t>;
+    case 16:
+      return Select<Word128>;
+    default:
+      return nullptr;
   }
 }
 

@@ -13,27 +13,39 @@ namespace {
 
 struct Eq {
   template <typename T>
-  static bool Do(T a, T b) { return a == b; }
+  static bool Do(T a, T b) {
+    return a == b;
+  }
 };
 struct Ne {
   template <typename T>
-  static bool Do(T a, T b) { return a != b; }
+  static bool Do(T a, T b) {
+    return a != b;
+  }
 };
 struct Ge {
   template <typename T>
-  static bool Do(T a, T b) { return a >= b; }
+  static bool Do(T a, T b) {
+    return a >= b;
+  }
 };
 struct Gt {
   template <typename T>
-  static bool Do(T a, T b) { return a > b; }
+  static bool Do(T a, T b) {
+    return a > b;
+  }
 };
 struct Le {
   template <typename T>
-  static bool Do(T a, T b) { return a <= b; }
+  static bool Do(T a, T b) {
+    return a <= b;
+  }
 };
 struct Lt {
   template <typename T>
-  static bool Do(T a, T b) { return a < b; }
+  static bool Do(T a, T b) {
+    return a < b;
+  }
 };
 
 template <typename Op, typename T>
@@ -64,17 +76,28 @@ template <typename Op>
 LaneFn Find(ElementType type, bool total) {
   switch (type) {
     case ElementType::kPred:
-    case ElementType::kU8: return Compare<Op, uint8_t>;
-    case ElementType::kS8: return Compare<Op, int8_t>;
-    case ElementType::kS16: return Compare<Op, int16_t>;
-    case ElementType::kS32: return Compare<Op, int32_t>;
-    case ElementType::kS64: return Compare<Op, int64_t>;
-    case ElementType::kU16: return Compare<Op, uint16_t>;
-    case ElementType::kU32: return Compare<Op, uint32_t>;
-    case ElementType::kU64: return Compare<Op, uint64_t>;
-    case ElementType::kF32: return total ? CompareTotal<Op, float> : Compare<Op, float>;
-    case ElementType::kF64: return total ? CompareTotal<Op, double> : Compare<Op, double>;
-    default: break;
+    case ElementType::kU8:
+      return Compare<Op, uint8_t>;
+    case ElementType::kS8:
+      return Compare<Op, int8_t>;
+    case ElementType::kS16:
+      return Compare<Op, int16_t>;
+    case ElementType::kS32:
+      return Compare<Op, int32_t>;
+    case ElementType::kS64:
+      return Compare<Op, int64_t>;
+    case ElementType::kU16:
+      return Compare<Op, uint16_t>;
+    case ElementType::kU32:
+      return Compare<Op, uint32_t>;
+    case ElementType::kU64:
+      return Compare<Op, uint64_t>;
+    case ElementType::kF32:
+      return total ? CompareTotal<Op, float> : Compare<Op, float>;
+    case ElementType::kF64:
+      return total ? CompareTotal<Op, double> : Compare<Op, double>;
+    default:
+      break;
   }
   if constexpr (std::is_same_v<Op, Eq> || std::is_same_v<Op, Ne>) {
     if (type == ElementType::kC64) return Compare<Op, std::complex<float>>;
@@ -105,12 +128,18 @@ LaneFn FindCompareFn(const CompareAttrs& attrs, ElementType type) {
   }
   const bool total = attrs.type == CompareType::kTotalOrder;
   switch (attrs.direction) {
-    case Direction::kEq: return Find<Eq>(type, total);
-    case Direction::kNe: return Find<Ne>(type, total);
-    case Direction::kGe: return Find<Ge>(type, total);
-    case Direction::kGt: return Find<Gt>(type, total);
-    case Direction::kLe: return Find<Le>(type, total);
-    case Direction::kLt: return Find<Lt>(type, total);
+    case Direction::kEq:
+      return Find<Eq>(type, total);
+    case Direction::kNe:
+      return Find<Ne>(type, total);
+    case Direction::kGe:
+      return Find<Ge>(type, total);
+    case Direction::kGt:
+      return Find<Gt>(type, total);
+    case Direction::kLe:
+      return Find<Le>(type, total);
+    case Direction::kLt:
+      return Find<Lt>(type, total);
   }
   return nullptr;
 }

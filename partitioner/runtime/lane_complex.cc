@@ -101,38 +101,64 @@ void MakeLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
 template <typename R>
 LaneFn Find(Opcode opcode) {
   switch (opcode) {
-    case Opcode::kNegate: return NegLanes<R>;
-    case Opcode::kSign: return SignLanes<R>;
-    case Opcode::kAbs: return AbsLanes<R>;
-    case Opcode::kReal: return PartLanes<R, 0>;
-    case Opcode::kImag: return PartLanes<R, 1>;
-    case Opcode::kCosine: return CosLanes<R>;
-    case Opcode::kExponential: return ExpLanes<R>;
-    case Opcode::kExponentialMinusOne: return Expm1Lanes<R>;
-    case Opcode::kLog: return LogLanes<R>;
-    case Opcode::kLogPlusOne: return Log1pLanes<R>;
-    case Opcode::kLogistic: return LogisticLanes<R>;
-    case Opcode::kRsqrt: return RsqrtLanes<R>;
-    case Opcode::kSine: return SinLanes<R>;
-    case Opcode::kSqrt: return SqrtLanes<R>;
-    case Opcode::kTan: return TanLanes<R>;
-    case Opcode::kTanh: return TanhLanes<R>;
-    case Opcode::kAdd: return AddLanes<R>;
-    case Opcode::kSubtract: return SubLanes<R>;
-    case Opcode::kMultiply: return MulLanes<R>;
-    case Opcode::kDivide: return DivLanes<R>;
-    case Opcode::kPower: return PowLanes<R>;
-    default: return nullptr;
+    case Opcode::kNegate:
+      return NegLanes<R>;
+    case Opcode::kSign:
+      return SignLanes<R>;
+    case Opcode::kAbs:
+      return AbsLanes<R>;
+    case Opcode::kReal:
+      return PartLanes<R, 0>;
+    case Opcode::kImag:
+      return PartLanes<R, 1>;
+    case Opcode::kCosine:
+      return CosLanes<R>;
+    case Opcode::kExponential:
+      return ExpLanes<R>;
+    case Opcode::kExponentialMinusOne:
+      return Expm1Lanes<R>;
+    case Opcode::kLog:
+      return LogLanes<R>;
+    case Opcode::kLogPlusOne:
+      return Log1pLanes<R>;
+    case Opcode::kLogistic:
+      return LogisticLanes<R>;
+    case Opcode::kRsqrt:
+      return RsqrtLanes<R>;
+    case Opcode::kSine:
+      return SinLanes<R>;
+    case Opcode::kSqrt:
+      return SqrtLanes<R>;
+    case Opcode::kTan:
+      return TanLanes<R>;
+    case Opcode::kTanh:
+      return TanhLanes<R>;
+    case Opcode::kAdd:
+      return AddLanes<R>;
+    case Opcode::kSubtract:
+      return SubLanes<R>;
+    case Opcode::kMultiply:
+      return MulLanes<R>;
+    case Opcode::kDivide:
+      return DivLanes<R>;
+    case Opcode::kPower:
+      return PowLanes<R>;
+    default:
+      return nullptr;
   }
 }
 
 template <typename R>
 LaneFn FindOnReal(Opcode opcode) {
   switch (opcode) {
-    case Opcode::kReal: return RealOfReal<R>;
-    case Opcode::kImag: return ImagOfReal<R>;
-    case Opcode::kComplex: return MakeLanes<R>;
-    default: return nullptr;
+    case Opcode::kReal:
+      return RealOfReal<R>;
+    case Opcode::kImag:
+      return ImagOfReal<R>;
+    case Opcode::kComplex:
+      return MakeLanes<R>;
+    default:
+      return nullptr;
   }
 }
 
@@ -140,11 +166,16 @@ LaneFn FindOnReal(Opcode opcode) {
 
 LaneFn FindComplexFn(Opcode opcode, ElementType type) {
   switch (type) {
-    case ElementType::kC64: return Find<float>(opcode);
-    case ElementType::kC128: return Find<double>(opcode);
-    case ElementType::kF32: return FindOnReal<float>(opcode);
-    case ElementType::kF64: return FindOnReal<double>(opcode);
-    default: return nullptr;
+    case ElementType::kC64:
+      return Find<float>(opcode);
+    case ElementType::kC128:
+      return Find<double>(opcode);
+    case ElementType::kF32:
+      return FindOnReal<float>(opcode);
+    case ElementType::kF64:
+      return FindOnReal<double>(opcode);
+    default:
+      return nullptr;
   }
 }
 

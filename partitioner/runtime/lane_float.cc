@@ -9,19 +9,23 @@ namespace shardcall {
 namespace {
 
 template <typename T>
-T Logistic(T x) { return T{1} / (T{1} + std::exp(-x)); }
+T Logistic(T x) {
+  return T{1} / (T{1} + std::exp(-x));
+}
 template <typename T>
-T Rsqrt(T x) { return T{1} / std::sqrt(x); }
+T Rsqrt(T x) {
+  return T{1} / std::sqrt(x);
+}
 
-#define SHARDCALL_UNARY(Name, expr)                                            \
-  template <typename T>                                                        \
-  void Name(const void* const* in, void* out, int64_t n, const int64_t*) {     \
-    const T* a = static_cast<const T*>(in[0]);                                 \
-    T* o = static_cast<T*>(out);                                               \
-    for (int64_t i = 0; i < n; ++i) {                                          \
-      const T x = a[i];                                                        \
-      o[i] = (expr);                                                           \
-    }                                                                          \
+#define SHARDCALL_UNARY(Name, expr)                                        \
+  template <typename T>                                                    \
+  void Name(const void* const* in, void* out, int64_t n, const int64_t*) { \
+    const T* a = static_cast<const T*>(in[0]);                             \
+    T* o = static_cast<T*>(out);                                           \
+    for (int64_t i = 0; i < n; ++i) {                                      \
+      const T x = a[i];                                                    \
+      o[i] = (expr);                                                       \
+    }                                                                      \
   }
 SHARDCALL_UNARY(AcosLanes, std::acos(x))
 SHARDCALL_UNARY(AcoshLanes, std::acosh(x))
@@ -67,33 +71,60 @@ void IsFiniteLanes(const void* const* in, void* out, int64_t n, const int64_t*) 
 template <typename T>
 LaneFn Find(Opcode opcode) {
   switch (opcode) {
-    case Opcode::kAcos: return AcosLanes<T>;
-    case Opcode::kAcosh: return AcoshLanes<T>;
-    case Opcode::kAsin: return AsinLanes<T>;
-    case Opcode::kAsinh: return AsinhLanes<T>;
-    case Opcode::kAtanh: return AtanhLanes<T>;
-    case Opcode::kCbrt: return CbrtLanes<T>;
-    case Opcode::kCosine: return CosLanes<T>;
-    case Opcode::kCosh: return CoshLanes<T>;
-    case Opcode::kErf: return ErfLanes<T>;
-    case Opcode::kExponential: return ExpLanes<T>;
-    case Opcode::kExponentialMinusOne: return Expm1Lanes<T>;
-    case Opcode::kLog: return LogLanes<T>;
-    case Opcode::kLogPlusOne: return Log1pLanes<T>;
-    case Opcode::kLogistic: return LogisticLanes<T>;
-    case Opcode::kRsqrt: return RsqrtLanes<T>;
-    case Opcode::kSine: return SinLanes<T>;
-    case Opcode::kSinh: return SinhLanes<T>;
-    case Opcode::kSqrt: return SqrtLanes<T>;
-    case Opcode::kTan: return TanLanes<T>;
-    case Opcode::kTanh: return TanhLanes<T>;
-    case Opcode::kCeil: return CeilLanes<T>;
-    case Opcode::kFloor: return FloorLanes<T>;
-    case Opcode::kRoundNearestAfz: return RoundAwayLanes<T>;
-    case Opcode::kRoundNearestEven: return RoundEvenLanes<T>;
-    case Opcode::kAtan2: return Atan2Lanes<T>;
-    case Opcode::kIsFinite: return IsFiniteLanes<T>;
-    default: return nullptr;
+    case Opcode::kAcos:
+      return AcosLanes<T>;
+    case Opcode::kAcosh:
+      return AcoshLanes<T>;
+    case Opcode::kAsin:
+      return AsinLanes<T>;
+    case Opcode::kAsinh:
+      return AsinhLanes<T>;
+    case Opcode::kAtanh:
+      return AtanhLanes<T>;
+    case Opcode::kCbrt:
+      return CbrtLanes<T>;
+    case Opcode::kCosine:
+      return CosLanes<T>;
+    case Opcode::kCosh:
+      return CoshLanes<T>;
+    case Opcode::kErf:
+      return ErfLanes<T>;
+    case Opcode::kExponential:
+      return ExpLanes<T>;
+    case Opcode::kExponentialMinusOne:
+      return Expm1Lanes<T>;
+    case Opcode::kLog:
+      return LogLanes<T>;
+    case Opcode::kLogPlusOne:
+      return Log1pLanes<T>;
+    case Opcode::kLogistic:
+      return LogisticLanes<T>;
+    case Opcode::kRsqrt:
+      return RsqrtLanes<T>;
+    case Opcode::kSine:
+      return SinLanes<T>;
+    case Opcode::kSinh:
+      return SinhLanes<T>;
+    case Opcode::kSqrt:
+      return SqrtLanes<T>;
+    case Opcode::kTan:
+      return TanLanes<T>;
+    case Opcode::kTanh:
+      return TanhLanes<T>;
+    case Opcode::kCeil:
+      return CeilLanes<T>;
+    case Opcode::kFloor:
+      return FloorLanes<T>;
+    case Opcode::kRoundNearestAfz:
+      return RoundAwayLanes<T>;
+    case Opcode::kRoundNearestEven:
+      return RoundEvenLanes<T>;
+    case Opcode::kAtan2:
+      return Atan2Lanes<T>;
+    case Opcode::kIsFinite:
+      return IsFiniteLanes<T>;
+    default:
+      return nullptr;
   }
 }
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sharding/narrow_float.h"
 #include "partitioner/runtime/tensor.h"
+#include "sharding/narrow_float.h"
 
 namespace shardcall {
 namespace {
@@ -17,12 +17,18 @@ void CopyLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
 
 LaneFn FindCopyFn(int bytes) {
   switch (bytes) {
-    case 1: return CopyLanes<1>;
-    case 2: return CopyLanes<2>;
-    case 4: return CopyLanes<4>;
-    case 8: return CopyLanes<8>;
-    case 16: return CopyLanes<16>;
-    default: return nullptr;
+    case 1:
+      return CopyLanes<1>;
+    case 2:
+      return CopyLanes<2>;
+    case 4:
+      return CopyLanes<4>;
+    case 8:
+      return CopyLanes<8>;
+    case 16:
+      return CopyLanes<16>;
+    default:
+      return nullptr;
   }
 }
 
@@ -85,8 +91,7 @@ void LaneKernel::Run(const void* const* in, void* out, int64_t n) const {
       const int64_t count = std::min(kBlock, n - begin);
       const void* block_in[3];
       for (int k = 0; k < arity; ++k) {
-        const char* from =
-            static_cast<const char*>(in[k]) + begin * ElementTypeBytes(in_type[k]);
+        const char* from = static_cast<const char*>(in[k]) + begin * ElementTypeBytes(in_type[k]);
         if (decode && IsNarrow(in_type[k])) {
           LoadFloats(in_type[k], from, count, operands[k]);
           block_in[k] = operands[k];

@@ -45,11 +45,11 @@ LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
 // Parts of the table, by family: the function on machine types, or null.
 LaneFn FindArithmeticFn(Opcode opcode, ElementType type);
 LaneFn FindBitwiseFn(Opcode opcode, ElementType type);
-LaneFn FindFloatFn(Opcode opcode, ElementType type);      // f32 and f64, also for predicates
-LaneFn FindComplexFn(Opcode opcode, ElementType type);    // by the operand's type
+LaneFn FindFloatFn(Opcode opcode, ElementType type);    // f32 and f64, also for predicates
+LaneFn FindComplexFn(Opcode opcode, ElementType type);  // by the operand's type
 LaneFn FindCompareFn(const CompareAttrs& attrs, ElementType type);
 LaneFn FindSelectFn(int element_bytes);
-LaneFn FindConvertFn(ElementType from, ElementType to);   // machine types
+LaneFn FindConvertFn(ElementType from, ElementType to);  // machine types
 
 // Machine types: pred, 8 to 64 bit integers, f32, f64, c64, c128.
 bool IsMachineType(ElementType type);

@@ -49,7 +49,8 @@ absl::StatusOr<std::vector<int>> LaneCompiler::CompileOne(const LowerContext& co
   switch (i.opcode) {
     case Opcode::kTuple:
     case Opcode::kCopy:
-    case Opcode::kOptBarrier: return operands;
+    case Opcode::kOptBarrier:
+      return operands;
     case Opcode::kReshape:
     case Opcode::kBitcast:
     case Opcode::kBroadcast:

@@ -28,7 +28,7 @@ struct LaneProgram {
   int num_parameters = 0;
   std::vector<std::pair<int, Tensor>> constants;
   std::vector<LaneOp> ops;
-  std::vector<int> results;            // registers
+  std::vector<int> results;  // registers
 
   ElementType result_type(int r) const { return registers[results[r]]; }
 

@@ -22,8 +22,10 @@ absl::InlinedVector<CompId, 2> FrameCallees(const Module& m, const Instruction& 
     case Opcode::kConditional:
     case Opcode::kCall:
     case Opcode::kFusion:
-    case Opcode::kAsyncStart: return CalledComputations(m, i);
-    default: return {};
+    case Opcode::kAsyncStart:
+      return CalledComputations(m, i);
+    default:
+      return {};
   }
 }
 

@@ -15,12 +15,17 @@ constexpr int64_t kMaxElements = int64_t{1} << 44;
 
 class ComputationLowering {
  public:
-  ComputationLowering(const Module& module, const LowerOptions& options,
-                      const Computation& comp, const std::vector<bool>& effects,
-                      std::vector<uint32_t>* position, DeviceProgram* program,
-                      ProgramComputation* out)
-      : m_(module), options_(options), comp_(comp), effects_(effects), program_(program),
-        out_(out), slots_(comp.instructions.size()), position_(*position) {}
+  ComputationLowering(const Module& module, const LowerOptions& options, const Computation& comp,
+                      const std::vector<bool>& effects, std::vector<uint32_t>* position,
+                      DeviceProgram* program, ProgramComputation* out)
+      : m_(module),
+        options_(options),
+        comp_(comp),
+        effects_(effects),
+        program_(program),
+        out_(out),
+        slots_(comp.instructions.size()),
+        position_(*position) {}
 
   absl::Status Run();
 
@@ -58,9 +63,9 @@ class ComputationLowering {
   const std::vector<bool>& effects_;
   DeviceProgram* program_;
   ProgramComputation* out_;
-  std::vector<Slots> slots_;   // by position in the computation
-  std::vector<uint32_t>& position_; // by id
-  std::vector<bool> live_;          // by position
+  std::vector<Slots> slots_;         // by position in the computation
+  std::vector<uint32_t>& position_;  // by id
+  std::vector<bool> live_;           // by position
 };
 
 bool ComputationLowering::RunsForEffect(const Instruction& i) const {
@@ -117,7 +122,9 @@ absl::Status ComputationLowering::Constant(const LowerContext& context, const Li
 absl::StatusOr<bool> ComputationLowering::Alias(const LowerContext& context, Slots* result) {
   const Instruction& i = context.instr;
   switch (i.opcode) {
-    case Opcode::kTuple: *result = OperandSlots(i); return true;
+    case Opcode::kTuple:
+      *result = OperandSlots(i);
+      return true;
     case Opcode::kGetTupleElement: {
       const Shape& tuple = *context.operand_shape(0);
       const int64_t index = i.as<TupleIndexAttrs>().index;
@@ -134,14 +141,20 @@ absl::StatusOr<bool> ComputationLowering::Alias(const LowerContext& context, Slo
     case Opcode::kOptBarrier:
     case Opcode::kDomain:
     case Opcode::kAddDependency:
-    case Opcode::kAsyncUpdate: *result = slots(m_.operands(i)[0]); return true;
-    case Opcode::kAllReduceDone: *result = slots(m_.operands(i)[0]); return true;
+    case Opcode::kAsyncUpdate:
+      *result = slots(m_.operands(i)[0]);
+      return true;
+    case Opcode::kAllReduceDone:
+      *result = slots(m_.operands(i)[0]);
+      return true;
     case Opcode::kCopyStart:  // (to, from, context)
       *result = slots(m_.operands(i)[0]);
       result->push_back((*result)[0]);
       result->push_back(ConstantSlot(Tensor::IntScalar(ElementType::kU32, 0)));
       return true;
-    case Opcode::kCopyDone: *result = {slots(m_.operands(i)[0])[0]}; return true;
+    case Opcode::kCopyDone:
+      *result = {slots(m_.operands(i)[0])[0]};
+      return true;
     case Opcode::kAllGatherDone:
     case Opcode::kCollectivePermuteDone:
     case Opcode::kAsyncDone: {  // element 1 of ((operands), results, extras..)
@@ -155,7 +168,9 @@ absl::StatusOr<bool> ComputationLowering::Alias(const LowerContext& context, Slo
     case Opcode::kConstant:
       SHARDCALL_RETURN_IF_ERROR(Constant(context, *i.as<ConstantAttrs>().literal, result));
       return true;
-    case Opcode::kAfterAll: *result = {ConstantSlot(Tensor::Token())}; return true;
+    case Opcode::kAfterAll:
+      *result = {ConstantSlot(Tensor::Token())};
+      return true;
     case Opcode::kCustomCall: {
       const absl::string_view target = i.as<CustomCallAttrs>().target;
       if (target == "xla.sdy.ShardingGroup") {  // no result
@@ -168,7 +183,8 @@ absl::StatusOr<bool> ComputationLowering::Alias(const LowerContext& context, Slo
       }
       return false;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -249,9 +265,8 @@ void ComputationLowering::FindLastUses() {
 absl::Status ComputationLowering::Run() {
   out_->name = std::string(comp_.name);
   if (comp_.instructions.empty() || !comp_.root.valid()) {
-    return ToStatus({.code = "E311",
-                     .message = "a computation has no root",
-                     .where = std::string(comp_.name)});
+    return ToStatus(
+        {.code = "E311", .message = "a computation has no root", .where = std::string(comp_.name)});
   }
   for (size_t k = 0; k < comp_.instructions.size(); ++k) {
     position_[comp_.instructions[k].value] = static_cast<uint32_t>(k);

@@ -26,9 +26,7 @@ class LowerContext {
   const Instruction& instr;
 
   int num_operands() const { return static_cast<int>(instr.operand_count); }
-  const Shape* operand_shape(int k) const {
-    return module.instr(module.operands(instr)[k]).shape;
-  }
+  const Shape* operand_shape(int k) const { return module.instr(module.operands(instr)[k]).shape; }
   // The attribute record; the parser and the verifier see to its kind.
   template <typename T>
   const T& attrs() const {
@@ -37,8 +35,7 @@ class LowerContext {
   // Computations keep their numbers.
   int computation(CompId comp) const { return static_cast<int>(comp.value); }
 
-  absl::Status Error(absl::string_view code, absl::string_view message,
-                     absl::string_view fix = "",
+  absl::Status Error(absl::string_view code, absl::string_view message, absl::string_view fix = "",
                      absl::StatusCode status = absl::StatusCode::kInvalidArgument) const;
   absl::Status Unimplemented(absl::string_view message) const;
 };

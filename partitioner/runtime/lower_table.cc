@@ -12,55 +12,92 @@ namespace {
 LowerFn FindLowerFn(Opcode opcode) {
   if (HasTrait(opcode, kElementwise)) return LowerElementwise;
   switch (opcode) {
-    case Opcode::kBroadcast: return LowerBroadcast;
-    case Opcode::kTranspose: return LowerTranspose;
-    case Opcode::kReverse: return LowerReverse;
-    case Opcode::kReshape: return LowerReshape;
-    case Opcode::kBitcast: return LowerReshape;
-    case Opcode::kBitcastConvert: return LowerBitcastConvert;
-    case Opcode::kIota: return LowerIota;
+    case Opcode::kBroadcast:
+      return LowerBroadcast;
+    case Opcode::kTranspose:
+      return LowerTranspose;
+    case Opcode::kReverse:
+      return LowerReverse;
+    case Opcode::kReshape:
+      return LowerReshape;
+    case Opcode::kBitcast:
+      return LowerReshape;
+    case Opcode::kBitcastConvert:
+      return LowerBitcastConvert;
+    case Opcode::kIota:
+      return LowerIota;
     case Opcode::kPartitionId:
-    case Opcode::kReplicaId: return LowerDeviceId;
-    case Opcode::kGetDimensionSize: return LowerGetDimensionSize;
-    case Opcode::kSlice: return LowerSlice;
-    case Opcode::kPad: return LowerPad;
-    case Opcode::kConcatenate: return LowerConcatenate;
-    case Opcode::kDynamicSlice: return LowerDynamicSlice;
-    case Opcode::kDynamicUpdateSlice: return LowerDynamicUpdateSlice;
-    case Opcode::kDot: return LowerDot;
-    case Opcode::kReduce: return LowerReduce;
-    case Opcode::kMap: return LowerMap;
-    case Opcode::kReduceWindow: return LowerReduceWindow;
-    case Opcode::kSelectAndScatter: return LowerSelectAndScatter;
-    case Opcode::kSort: return LowerSort;
-    case Opcode::kTopk: return LowerTopK;
-    case Opcode::kGather: return LowerGather;
-    case Opcode::kScatter: return LowerScatter;
-    case Opcode::kWhile: return LowerWhile;
-    case Opcode::kConditional: return LowerConditional;
+    case Opcode::kReplicaId:
+      return LowerDeviceId;
+    case Opcode::kGetDimensionSize:
+      return LowerGetDimensionSize;
+    case Opcode::kSlice:
+      return LowerSlice;
+    case Opcode::kPad:
+      return LowerPad;
+    case Opcode::kConcatenate:
+      return LowerConcatenate;
+    case Opcode::kDynamicSlice:
+      return LowerDynamicSlice;
+    case Opcode::kDynamicUpdateSlice:
+      return LowerDynamicUpdateSlice;
+    case Opcode::kDot:
+      return LowerDot;
+    case Opcode::kReduce:
+      return LowerReduce;
+    case Opcode::kMap:
+      return LowerMap;
+    case Opcode::kReduceWindow:
+      return LowerReduceWindow;
+    case Opcode::kSelectAndScatter:
+      return LowerSelectAndScatter;
+    case Opcode::kSort:
+      return LowerSort;
+    case Opcode::kTopk:
+      return LowerTopK;
+    case Opcode::kGather:
+      return LowerGather;
+    case Opcode::kScatter:
+      return LowerScatter;
+    case Opcode::kWhile:
+      return LowerWhile;
+    case Opcode::kConditional:
+      return LowerConditional;
     case Opcode::kCall:
     case Opcode::kFusion:
-    case Opcode::kAsyncStart: return LowerCall;
-    case Opcode::kRngBitGenerator: return LowerRngBitGenerator;
-    case Opcode::kConvolution: return LowerConvolution;
-    case Opcode::kFft: return LowerFft;
-    case Opcode::kCholesky: return LowerCholesky;
-    case Opcode::kTriangularSolve: return LowerTriangularSolve;
+    case Opcode::kAsyncStart:
+      return LowerCall;
+    case Opcode::kRngBitGenerator:
+      return LowerRngBitGenerator;
+    case Opcode::kConvolution:
+      return LowerConvolution;
+    case Opcode::kFft:
+      return LowerFft;
+    case Opcode::kCholesky:
+      return LowerCholesky;
+    case Opcode::kTriangularSolve:
+      return LowerTriangularSolve;
     case Opcode::kBatchNormTraining:
     case Opcode::kBatchNormInference:
-    case Opcode::kBatchNormGrad: return LowerBatchNorm;
+    case Opcode::kBatchNormGrad:
+      return LowerBatchNorm;
     case Opcode::kAllGather:
     case Opcode::kAllGatherStart:
     case Opcode::kAllReduce:
     case Opcode::kAllReduceStart:
     case Opcode::kReduceScatter:
     case Opcode::kAllToAll:
-    case Opcode::kCollectiveBroadcast: return LowerCollective;
+    case Opcode::kCollectiveBroadcast:
+      return LowerCollective;
     case Opcode::kCollectivePermute:
-    case Opcode::kCollectivePermuteStart: return LowerPermute;
-    case Opcode::kRaggedAllToAll: return LowerRaggedAllToAll;
-    case Opcode::kCustomCall: return LowerCustomCall;
-    default: return nullptr;
+    case Opcode::kCollectivePermuteStart:
+      return LowerPermute;
+    case Opcode::kRaggedAllToAll:
+      return LowerRaggedAllToAll;
+    case Opcode::kCustomCall:
+      return LowerCustomCall;
+    default:
+      return nullptr;
   }
 }
 

@@ -63,14 +63,22 @@ void SwapBytes(std::string* data, int width) {
 
 std::string NpyArray::DtypeName() const {
   switch (kind) {
-    case 'b': return "bool";
-    case 'i': return absl::StrCat("int", item_bytes * 8);
-    case 'u': return absl::StrCat("uint", item_bytes * 8);
-    case 'f': return absl::StrCat("float", item_bytes * 8);
-    case 'c': return absl::StrCat("complex", item_bytes * 8);
-    case 'U': return "str";
-    case 'S': return "bytes";
-    default: return absl::StrCat("void", item_bytes * 8);
+    case 'b':
+      return "bool";
+    case 'i':
+      return absl::StrCat("int", item_bytes * 8);
+    case 'u':
+      return absl::StrCat("uint", item_bytes * 8);
+    case 'f':
+      return absl::StrCat("float", item_bytes * 8);
+    case 'c':
+      return absl::StrCat("complex", item_bytes * 8);
+    case 'U':
+      return "str";
+    case 'S':
+      return "bytes";
+    default:
+      return absl::StrCat("void", item_bytes * 8);
   }
 }
 
@@ -147,9 +155,9 @@ absl::StatusOr<NpyArray> ParseNpy(absl::string_view bytes, absl::string_view nam
 }
 
 std::string NpyHeader(char kind, int item_bytes, absl::Span<const int64_t> dims) {
-  std::string text = absl::StrCat(
-      "{'descr': '", kind == 'b' || item_bytes == 1 ? "|" : "<", std::string(1, kind),
-      kind == 'U' ? item_bytes / 4 : item_bytes, "', 'fortran_order': False, 'shape': (");
+  std::string text = absl::StrCat("{'descr': '", kind == 'b' || item_bytes == 1 ? "|" : "<",
+                                  std::string(1, kind), kind == 'U' ? item_bytes / 4 : item_bytes,
+                                  "', 'fortran_order': False, 'shape': (");
   for (size_t k = 0; k < dims.size(); ++k) {
     absl::StrAppend(&text, k == 0 ? "" : " ", dims[k], ",");
   }

@@ -14,8 +14,8 @@ namespace shardcall {
 
 // An array as numpy has it, in C order and host byte order.
 struct NpyArray {
-  char kind = 0;           // 'b', 'i', 'u', 'f', 'c', 'V', 'U', 'S'
-  int item_bytes = 0;      // of one element
+  char kind = 0;       // 'b', 'i', 'u', 'f', 'c', 'V', 'U', 'S'
+  int item_bytes = 0;  // of one element
   std::vector<int64_t> dims;
   std::string data;
 

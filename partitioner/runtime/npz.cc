@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/runtime/npz.h"
 
+#include <unistd.h>
 #include <zip.h>
 
 #include <algorithm>
@@ -10,16 +11,15 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <unistd.h>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "sharding/narrow_float.h"
 #include "partitioner/runtime/lane_kernel.h"
 #include "partitioner/runtime/npy.h"
+#include "sharding/narrow_float.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -94,8 +94,10 @@ absl::StatusOr<std::map<std::string, NpyArray>> ReadArrays(const std::string& pa
       const size_t had = bytes.size();
       bytes.resize(std::min<uint64_t>(stat.size, had + kChunk));
       const int64_t n = zip_fread(file.get(), &bytes[had], bytes.size() - had);
-      if (n <= 0) file = nullptr;
-      else bytes.resize(had + n);
+      if (n <= 0)
+        file = nullptr;
+      else
+        bytes.resize(had + n);
     }
     if (file == nullptr) {
       return ToStatus({.code = "E202", .message = "an array cannot be unpacked", .where = where});
@@ -128,9 +130,9 @@ std::vector<std::string> DtypeNames(const std::map<std::string, NpyArray>& array
 absl::StatusOr<Tensor> ToTensor(const NpyArray& array, const LeafShape& leaf,
                                 absl::string_view stated, const std::string& where) {
   const ElementType type = leaf.type;
-  const std::string wanted = HasNumpyType(type) ? StoredName(type)
-                                                : absl::StrCat(ElementTypeName(type), " as ",
-                                                               StoredName(type));
+  const std::string wanted = HasNumpyType(type)
+                                 ? StoredName(type)
+                                 : absl::StrCat(ElementTypeName(type), " as ", StoredName(type));
   if (!std::equal(array.dims.begin(), array.dims.end(), leaf.dims.begin(), leaf.dims.end())) {
     return ToStatus({.code = "E204",
                      .message = "the array has another shape than the parameter",
@@ -154,8 +156,8 @@ absl::StatusOr<Tensor> ToTensor(const NpyArray& array, const LeafShape& leaf,
     for (size_t i = 0; i < back.size(); ++i) {
       if (back[i] != x[i] && !(std::isnan(back[i]) && std::isnan(x[i]))) {
         return ToStatus({.code = "E206",
-                         .message = absl::StrCat("element ", i, " = ", x[i],
-                                                 " is not a value of ", ElementTypeName(type)),
+                         .message = absl::StrCat("element ", i, " = ", x[i], " is not a value of ",
+                                                 ElementTypeName(type)),
                          .where = where,
                          .fix = "Round the array to the narrow type first"});
       }
@@ -175,9 +177,8 @@ absl::StatusOr<Tensor> ToTensor(const NpyArray& array, const LeafShape& leaf,
 }
 
 absl::Status WriteError(const std::string& path, absl::string_view what) {
-  return ToStatus({.code = "E207",
-                   .message = absl::StrCat("cannot write the file: ", what),
-                   .where = path});
+  return ToStatus(
+      {.code = "E207", .message = absl::StrCat("cannot write the file: ", what), .where = path});
 }
 
 absl::Status AddArray(zip_t* zip, const std::string& path, const std::string& name,
@@ -191,7 +192,8 @@ absl::Status AddArray(zip_t* zip, const std::string& path, const std::string& na
     std::free(copy);
     return WriteError(path, zip_strerror(zip));
   }
-  const int64_t index = zip_file_add(zip, absl::StrCat(name, ".npy").c_str(), source, ZIP_FL_ENC_UTF_8);
+  const int64_t index =
+      zip_file_add(zip, absl::StrCat(name, ".npy").c_str(), source, ZIP_FL_ENC_UTF_8);
   if (index < 0) {
     zip_source_free(source);
     return WriteError(path, zip_strerror(zip));
@@ -241,13 +243,6 @@ absl::Status WriteTo(const std::string& path, absl::string_view prefix,
   return absl::OkStatus();
 }
 
-uint64_t Mix(uint64_t x) {  // SplitMix64's finaliser
-  x += 0x9E3779B97F4A7C15;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<Tensor>> ReadNpz(const std::string& path, absl::string_view prefix,
@@ -270,9 +265,9 @@ absl::StatusOr<std::vector<Tensor>> ReadNpz(const std::string& path, absl::strin
                        .expected = absl::StrCat(prefix, "0 to ", prefix, leaves.size() - 1),
                        .fix = "Store one array per parameter, in order, tuples flattened"});
     }
-    SHARDCALL_ASSIGN_OR_RETURN(
-        Tensor t, ToTensor(found->second, leaves[i], i < names.size() ? names[i] : "",
-                           absl::StrCat(path, ":", name)));
+    SHARDCALL_ASSIGN_OR_RETURN(Tensor t,
+                               ToTensor(found->second, leaves[i], i < names.size() ? names[i] : "",
+                                        absl::StrCat(path, ":", name)));
     tensors.push_back(std::move(t));
   }
   for (const auto& [name, array] : arrays) {
@@ -285,9 +280,9 @@ absl::StatusOr<std::vector<Tensor>> ReadNpz(const std::string& path, absl::strin
     return ToStatus({.code = "E203",
                      .message = absl::StrCat("there is no place for the array ", name),
                      .where = path,
-                     .expected = leaves.empty() ? "no arrays"
-                                                : absl::StrCat(prefix, "0 to ", prefix,
-                                                               leaves.size() - 1),
+                     .expected = leaves.empty()
+                                     ? "no arrays"
+                                     : absl::StrCat(prefix, "0 to ", prefix, leaves.size() - 1),
                      .found = name});
   }
   return tensors;
@@ -302,40 +297,6 @@ absl::Status WriteNpz(const std::string& path, absl::string_view prefix,
   }
   if (!status.ok()) std::remove(temporary.c_str());
   return status;
-}
-
-std::vector<Tensor> RandomInputs(absl::Span<const LeafShape> leaves, uint64_t seed) {
-  std::vector<Tensor> tensors;
-  for (size_t a = 0; a < leaves.size(); ++a) {
-    const ElementType type = leaves[a].type;
-    Tensor t(type, leaves[a].dims);
-    tensors.push_back(t);
-    if (!IsArrayType(type)) continue;
-    const uint64_t stream = Mix(seed * 0x632BE59BD9B4E019 + a);
-    const int64_t n = t.num_elements() * (IsComplex(type) ? 2 : 1);
-    t = Tensor();  // so that the vector's is the only owner
-    char* to = tensors.back().MutableData();
-    const bool real = IsFloat(type) || IsComplex(type);
-    const int bits = IsComplex(type) ? ElementTypeBits(type) / 2 : ElementTypeBits(type);
-    for (int64_t i = 0; i < n; ++i) {
-      const uint64_t r = Mix(stream + static_cast<uint64_t>(i));
-      if (!real) {
-        uint64_t value = type == ElementType::kPred ? r % 2 : r % 8;
-        if (bits < 4) value %= uint64_t{1} << (bits - (IsSignedInteger(type) ? 1 : 0));
-        std::memcpy(to + i * ElementTypeBytes(type), &value, ElementTypeBytes(type));
-        continue;
-      }
-      double value = static_cast<double>(r % 9) - 4;
-      if (type == ElementType::kF8E8M0FNU) value = static_cast<double>(uint64_t{1} << r % 3);
-      if (IsComplex(type)) {
-        if (bits == 32) reinterpret_cast<float*>(to)[i] = static_cast<float>(value);
-        else reinterpret_cast<double*>(to)[i] = value;
-      } else {
-        StoreFloats(type, &value, 1, to + i * ElementTypeBytes(type));
-      }
-    }
-  }
-  return tensors;
 }
 
 }  // namespace shardcall

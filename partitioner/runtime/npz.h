@@ -13,7 +13,6 @@
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_NPZ_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_NPZ_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "partitioner/runtime/program.h"
+#include "partitioner/runtime/random_inputs.h"  // IWYU pragma: export
 #include "partitioner/runtime/tensor.h"
 
 namespace shardcall {
@@ -34,10 +34,6 @@ absl::StatusOr<std::vector<Tensor>> ReadNpz(const std::string& path, absl::strin
 // bytes depend on the tensors only.
 absl::Status WriteNpz(const std::string& path, absl::string_view prefix,
                       absl::Span<const Tensor> tensors);
-
-// Small integers in every type, the same on every platform: -4 to 4 in floats
-// and complex parts, 0 to 7 in integers (what fits, if that is less).
-std::vector<Tensor> RandomInputs(absl::Span<const LeafShape> leaves, uint64_t seed);
 
 }  // namespace shardcall
 

@@ -60,9 +60,9 @@ absl::Status RunTraining(StepRun& run) {
 }
 
 absl::Status RunInference(StepRun& run) {
-  SetResult(run, 0, Normalize(run.data<BatchNormData>(), ToDoubles(run.in(0)),
-                              ToDoubles(run.in(1)), ToDoubles(run.in(2)), ToDoubles(run.in(3)),
-                              ToDoubles(run.in(4))));
+  SetResult(run, 0,
+            Normalize(run.data<BatchNormData>(), ToDoubles(run.in(0)), ToDoubles(run.in(1)),
+                      ToDoubles(run.in(2)), ToDoubles(run.in(3)), ToDoubles(run.in(4))));
   return absl::OkStatus();
 }
 
@@ -115,9 +115,14 @@ absl::Status LowerBatchNorm(const LowerContext& context, Step* step) {
     }
   }
   switch (context.instr.opcode) {
-    case Opcode::kBatchNormTraining: step->fn = RunTraining; break;
-    case Opcode::kBatchNormInference: step->fn = RunInference; break;
-    default: step->fn = RunGrad;
+    case Opcode::kBatchNormTraining:
+      step->fn = RunTraining;
+      break;
+    case Opcode::kBatchNormInference:
+      step->fn = RunInference;
+      break;
+    default:
+      step->fn = RunGrad;
   }
   step->data = std::move(data);
   return absl::OkStatus();

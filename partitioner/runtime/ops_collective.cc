@@ -2,6 +2,7 @@
 // Collectives whose blocks are equal: all-reduce, all-gather, reduce-scatter,
 // all-to-all and collective-broadcast. The Communicator exchanges whole buffers
 // in group order; what is said of a dimension becomes a strided copy here.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -70,8 +71,8 @@ absl::Status FoldAll(StepRun& run, const CollectiveData& data, absl::Span<const 
                      const Tensor& in, Tensor* out) {
   const int64_t bytes = in.byte_size();
   Tensor all(in.type(), WithGroup(static_cast<int64_t>(group.size()), in.dims()));
-  SHARDCALL_RETURN_IF_ERROR(run.device().comm->AllGather(group, in.data(), all.MutableData(),
-                                                         bytes, {run.step().name}));
+  SHARDCALL_RETURN_IF_ERROR(
+      run.device().comm->AllGather(group, in.data(), all.MutableData(), bytes, {run.step().name}));
   *out = Tensor::FromBytes(in.type(), in.dims(), all.data());
   constexpr int64_t kLanes = 1024;
   LaneRunner runner(data.program, kLanes);
@@ -92,9 +93,9 @@ absl::Status AllReduce(StepRun& run, const CollectiveData& data, absl::Span<cons
   if (group.size() > 1) {
     if (data.known_kind) {
       Tensor out = run.NewResult(k);
-      SHARDCALL_RETURN_IF_ERROR(
-          run.device().comm->AllReduce(group, data.kind, in.type(), in.data(), out.MutableData(),
-                                       in.num_elements(), {run.step().name}));
+      SHARDCALL_RETURN_IF_ERROR(run.device().comm->AllReduce(group, data.kind, in.type(), in.data(),
+                                                             out.MutableData(), in.num_elements(),
+                                                             {run.step().name}));
       in = std::move(out);
     } else {
       Tensor out;
@@ -111,8 +112,8 @@ absl::Status AllGather(StepRun& run, const CollectiveData& data, absl::Span<cons
   Tensor in = run.Take(k);
   if (group.size() > 1) {
     Tensor all(in.type(), WithGroup(static_cast<int64_t>(group.size()), in.dims()));
-    SHARDCALL_RETURN_IF_ERROR(run.device().comm->AllGather(
-        group, in.data(), all.MutableData(), in.byte_size(), {run.step().name}));
+    SHARDCALL_RETURN_IF_ERROR(run.device().comm->AllGather(group, in.data(), all.MutableData(),
+                                                           in.byte_size(), {run.step().name}));
     in = FromBlocks(all, data.dimension);
   }
   run.Set(k, std::move(in));
@@ -150,9 +151,8 @@ absl::Status AllToAll(StepRun& run, const CollectiveData& data, absl::Span<const
     if (g > 1) {
       const Tensor blocks = ToBlocks(in, data.dimension, g);
       Tensor received(blocks.type(), blocks.dims());
-      SHARDCALL_RETURN_IF_ERROR(
-          run.device().comm->AllToAll(group, blocks.data(), received.MutableData(),
-                                      blocks.byte_size() / g, {run.step().name}));
+      SHARDCALL_RETURN_IF_ERROR(run.device().comm->AllToAll(
+          group, blocks.data(), received.MutableData(), blocks.byte_size() / g, {run.step().name}));
       in = FromBlocks(received, data.dimension);
     }
     run.Set(0, std::move(in));
@@ -175,8 +175,8 @@ absl::Status AllToAll(StepRun& run, const CollectiveData& data, absl::Span<const
     received = send;
   }
   for (int k = 0; k < g; ++k) {
-    run.Set(k, Tensor::FromBytes(run.shape(k).type, run.shape(k).dims,
-                                 received.data() + k * bytes));
+    run.Set(k,
+            Tensor::FromBytes(run.shape(k).type, run.shape(k).dims, received.data() + k * bytes));
   }
   return absl::OkStatus();
 }
@@ -186,8 +186,8 @@ absl::Status Broadcast(StepRun& run, absl::Span<const int> group, bool found, in
   if (!found) {  // devices in no group get zeros
     t = Tensor::Zeros(t.type(), t.dims());
   } else if (group.size() > 1) {
-    SHARDCALL_RETURN_IF_ERROR(run.device().comm->Broadcast(group, 0, t.MutableData(),
-                                                           t.byte_size(), {run.step().name}));
+    SHARDCALL_RETURN_IF_ERROR(
+        run.device().comm->Broadcast(group, 0, t.MutableData(), t.byte_size(), {run.step().name}));
   }
   run.Set(k, std::move(t));
   return absl::OkStatus();
@@ -206,28 +206,24 @@ absl::Status RunCollective(StepRun& run) {
   if (opcode == Opcode::kAllToAll) return AllToAll(run, data, group);
   for (int k = 0; k < run.num_results(); ++k) {
     const int64_t g = static_cast<int64_t>(group.size());
-    int64_t expected = run.in(k).num_elements();
+    const int64_t in = run.in(k).num_elements(), out = run.shape(k).num_elements();
+    const bool gathers = opcode == Opcode::kAllGather || opcode == Opcode::kAllGatherStart;
+    const bool scatters = opcode == Opcode::kReduceScatter;
+    const bool fits = gathers    ? in * g == out
+                      : scatters ? in == out * g && run.in(k).dim(data.dimension) % g == 0
+                                 : in == out;
+    if (!fits) {
+      return run.Error("E312", "the result's size does not fit the operand's and the group's");
+    }
     absl::Status status;
-    switch (opcode) {
-      case Opcode::kAllReduce:
-      case Opcode::kAllReduceStart:
-        if (expected == run.shape(k).num_elements()) status = AllReduce(run, data, group, k);
-        else status = run.Error("E312", "the result's size does not fit the operand's");
-        break;
-      case Opcode::kAllGather:
-      case Opcode::kAllGatherStart:
-        if (expected * g == run.shape(k).num_elements()) status = AllGather(run, data, group, k);
-        else status = run.Error("E312", "the result's size does not fit the operand's and the group's");
-        break;
-      case Opcode::kReduceScatter:
-        if (expected == run.shape(k).num_elements() * g &&
-            run.in(k).dim(data.dimension) % g == 0) {
-          status = ReduceScatter(run, data, group, k);
-        } else {
-          status = run.Error("E312", "the result's size does not fit the operand's and the group's");
-        }
-        break;
-      default: status = Broadcast(run, group, found, k);
+    if (gathers) {
+      status = AllGather(run, data, group, k);
+    } else if (scatters) {
+      status = ReduceScatter(run, data, group, k);
+    } else if (opcode == Opcode::kCollectiveBroadcast) {
+      status = Broadcast(run, group, found, k);
+    } else {
+      status = AllReduce(run, data, group, k);
     }
     if (!status.ok()) return status;
   }
@@ -239,14 +235,29 @@ bool FindKind(Opcode monoid, ElementType type, ReduceKind* kind) {
   const bool pred = type == ElementType::kPred;
   if (!pred && ElementTypeBits(type) < 8) return false;
   switch (monoid) {
-    case Opcode::kAdd: *kind = pred ? ReduceKind::kOr : ReduceKind::kSum; return true;
-    case Opcode::kMultiply: *kind = pred ? ReduceKind::kAnd : ReduceKind::kProduct; return true;
-    case Opcode::kMaximum: *kind = pred ? ReduceKind::kOr : ReduceKind::kMax; return true;
-    case Opcode::kMinimum: *kind = pred ? ReduceKind::kAnd : ReduceKind::kMin; return true;
-    case Opcode::kAnd: *kind = ReduceKind::kAnd; return true;
-    case Opcode::kOr: *kind = ReduceKind::kOr; return true;
-    case Opcode::kXor: *kind = ReduceKind::kXor; return true;
-    default: return false;
+    case Opcode::kAdd:
+      *kind = pred ? ReduceKind::kOr : ReduceKind::kSum;
+      return true;
+    case Opcode::kMultiply:
+      *kind = pred ? ReduceKind::kAnd : ReduceKind::kProduct;
+      return true;
+    case Opcode::kMaximum:
+      *kind = pred ? ReduceKind::kOr : ReduceKind::kMax;
+      return true;
+    case Opcode::kMinimum:
+      *kind = pred ? ReduceKind::kAnd : ReduceKind::kMin;
+      return true;
+    case Opcode::kAnd:
+      *kind = ReduceKind::kAnd;
+      return true;
+    case Opcode::kOr:
+      *kind = ReduceKind::kOr;
+      return true;
+    case Opcode::kXor:
+      *kind = ReduceKind::kXor;
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -29,8 +29,8 @@ struct ConvolutionData : OpData {
 
 // Rows of windows of image `b` for features [f0, f0 + features): one row per
 // output position, [window.., features] long. Outside elements are zero.
-void Unfold(const ConvolutionData& data, const Tensor& lhs, int64_t b, int64_t f0,
-            int64_t features, const Dims& out_space, char* rows) {
+void Unfold(const ConvolutionData& data, const Tensor& lhs, int64_t b, int64_t f0, int64_t features,
+            const Dims& out_space, char* rows) {
   const int rank = data.window.rank();
   const int bytes = lhs.element_bytes();
   const Dims strides = RowMajorStrides(lhs.dims());
@@ -42,8 +42,8 @@ void Unfold(const ConvolutionData& data, const Tensor& lhs, int64_t b, int64_t f
       int64_t offset = b * strides[0] + f0;
       bool inside = true;
       for (int k = 0; k < rank && inside; ++k) {
-        const int64_t at = data.window.reversed[k] ? data.window.size[k] - 1 - w.index()[k]
-                                                   : w.index()[k];
+        const int64_t at =
+            data.window.reversed[k] ? data.window.size[k] - 1 - w.index()[k] : w.index()[k];
         const int64_t i = data.window.BaseIndex(k, o.index()[k], at, lhs.dim(k + 1));
         inside = i >= 0;
         offset += i * strides[k + 1];
@@ -92,8 +92,7 @@ absl::Status RunConvolution(StepRun& run) {
         const int64_t part[] = {positions, group_out};
         const int64_t src[] = {group_out, 1}, dst[] = {out_features, 1};
         CopyStrided(out_bytes, part, product.data(), src,
-                    out.MutableData() +
-                        (b * positions * out_features + g * group_out) * out_bytes,
+                    out.MutableData() + (b * positions * out_features + g * group_out) * out_bytes,
                     dst);
       }
     }
@@ -130,8 +129,8 @@ absl::Status LowerConvolution(const LowerContext& context, Step* step) {
   const size_t underscore = attrs.dim_labels.find('_'), arrow = attrs.dim_labels.find("->");
   if (underscore == attrs.dim_labels.npos || arrow == attrs.dim_labels.npos ||
       !ReadLabels(attrs.dim_labels.substr(0, underscore), "b" + space + "f", &data->lhs_perm) ||
-      !ReadLabels(attrs.dim_labels.substr(underscore + 1, arrow - underscore - 1),
-                  space + "io", &data->rhs_perm) ||
+      !ReadLabels(attrs.dim_labels.substr(underscore + 1, arrow - underscore - 1), space + "io",
+                  &data->rhs_perm) ||
       !ReadLabels(attrs.dim_labels.substr(arrow + 2), "b" + space + "f", &data->out_perm)) {
     return context.Unimplemented("these dim_labels");
   }

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "partitioner/runtime/lower_op.h"
 #include "partitioner/runtime/step_run.h"
 #include "partitioner/runtime/strided.h"
@@ -42,8 +42,9 @@ BufferView View(const Tensor& t, const Dims& dims, void* data) {
 absl::Status RunCustomCall(StepRun& run) {
   const auto& data = run.data<CustomCallData>();
   if (run.device().handlers == nullptr) {
-    return run.Error("E140", absl::StrCat("no handlers are registered, but \"", data.target,
-                                          "\" is called"), absl::StatusCode::kNotFound);
+    return run.Error(
+        "E140", absl::StrCat("no handlers are registered, but \"", data.target, "\" is called"),
+        absl::StatusCode::kNotFound);
   }
   SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* entry,
                              run.device().handlers->Find(data.target, "Host"));
@@ -100,8 +101,9 @@ absl::Status RunCustomCall(StepRun& run) {
   }
   if (!status.ok()) {
     if (!DiagnosticCode(status).empty()) return status;
-    return run.Error("E317", absl::StrCat("the handler of \"", data.target, "\" failed: ",
-                                          status.message()), status.code());
+    return run.Error(
+        "E317", absl::StrCat("the handler of \"", data.target, "\" failed: ", status.message()),
+        status.code());
   }
   for (int r = 0; r < run.num_results(); ++r) {
     if (!data.result_order[r].empty()) {

@@ -55,8 +55,8 @@ absl::Status LowerElementwise(const LowerContext& context, Step* step) {
       data->spread[k] = true;
     }
   }
-  data->kernel = FindLaneKernel(context.instr.opcode, context.instr.attrs, types,
-                                result.element_type());
+  data->kernel =
+      FindLaneKernel(context.instr.opcode, context.instr.attrs, types, result.element_type());
   if (!data->kernel.valid()) {
     return context.Unimplemented(
         absl::StrCat("this opcode on ", types.empty() ? "nothing" : ElementTypeName(types[0])));

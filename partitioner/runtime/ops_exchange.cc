@@ -42,8 +42,8 @@ absl::Status RunPermute(StepRun& run) {
       continue;
     }
     Tensor out = run.NewResult(k);
-    SHARDCALL_RETURN_IF_ERROR(run.device().comm->Permute(
-        data.pairs, in.data(), out.MutableData(), in.byte_size(), {run.step().name}));
+    SHARDCALL_RETURN_IF_ERROR(run.device().comm->Permute(data.pairs, in.data(), out.MutableData(),
+                                                         in.byte_size(), {run.step().name}));
     run.Set(k, std::move(out));
   }
   return absl::OkStatus();
@@ -74,10 +74,9 @@ absl::Status RunRagged(StepRun& run) {
   std::vector<int64_t> theirs(entries), mine(entries);
   for (int64_t i = 0; i < entries; ++i) theirs[i] = IntElement(run.in(4), i);
   if (g > 1) {
-    SHARDCALL_RETURN_IF_ERROR(
-        run.device().comm->AllToAll(group, theirs.data(), mine.data(),
-                                    updates * static_cast<int64_t>(sizeof(int64_t)),
-                                    {run.step().name}));
+    SHARDCALL_RETURN_IF_ERROR(run.device().comm->AllToAll(
+        group, theirs.data(), mine.data(), updates * static_cast<int64_t>(sizeof(int64_t)),
+        {run.step().name}));
   } else {
     mine = theirs;
   }
@@ -95,9 +94,9 @@ absl::Status RunRagged(StepRun& run) {
     const int64_t to = mine[i], expected = IntElement(run.in(5), i);
     if (size < 0 || expected < 0 || (size > 0 && (from < 0 || from + size > input_rows)) ||
         (expected > 0 && (to < 0 || to + expected > output_rows))) {
-      return run.Error("E316", absl::StrCat("entry ", i, ": rows ", from, " + ", size,
-                                            " of the input or ", to, " + ", expected,
-                                            " of the output are outside"));
+      return run.Error(
+          "E316", absl::StrCat("entry ", i, ": rows ", from, " + ", size, " of the input or ", to,
+                               " + ", expected, " of the output are outside"));
     }
     send_offsets[u].push_back(from * row);
     send_sizes[u].push_back(size * row);
@@ -108,9 +107,9 @@ absl::Status RunRagged(StepRun& run) {
   char* to = out.MutableData();
   for (int64_t u = 0; u < updates; ++u) {
     if (g > 1) {
-      SHARDCALL_RETURN_IF_ERROR(run.device().comm->AllToAllV(
-          group, input.data(), send_offsets[u], send_sizes[u], to, recv_offsets[u], recv_sizes[u],
-          {run.step().name}));
+      SHARDCALL_RETURN_IF_ERROR(run.device().comm->AllToAllV(group, input.data(), send_offsets[u],
+                                                             send_sizes[u], to, recv_offsets[u],
+                                                             recv_sizes[u], {run.step().name}));
     } else if (send_sizes[u][0] > 0) {
       std::memcpy(to + recv_offsets[u][0], input.data() + send_offsets[u][0],
                   std::min(send_sizes[u][0], recv_sizes[u][0]));

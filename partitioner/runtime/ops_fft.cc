@@ -146,7 +146,9 @@ absl::Status RunFft(StepRun& run) {
     return absl::OkStatus();
   }
   switch (data.type) {
-    case FftType::kFft: TransformDims(x, dims, first, rank, -1); break;
+    case FftType::kFft:
+      TransformDims(x, dims, first, rank, -1);
+      break;
     case FftType::kIfft:
       TransformDims(x, dims, first, rank, 1);
       scale = 1.0 / static_cast<double>(Product(absl::MakeConstSpan(dims).subspan(first)));

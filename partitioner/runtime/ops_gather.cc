@@ -117,19 +117,18 @@ absl::Status LowerGather(const LowerContext& context, Step* step) {
     }
   }
   auto data = std::make_unique<GatherData>();
-  SHARDCALL_RETURN_IF_ERROR(MakeIndexMap(
-      context,
-      {.operand = &operand,
-       .indices = context.operand_shape(1),
-       .array = context.instr.shape,
-       .window_dims_of_array = attrs.offset_dims,
-       .dropped = attrs.collapsed_slice_dims,
-       .index_to_operand = attrs.start_index_map,
-       .operand_batching = attrs.operand_batching_dims,
-       .indices_batching = attrs.start_indices_batching_dims,
-       .index_vector_dim = attrs.index_vector_dim,
-       .window = ToDims(attrs.slice_sizes)},
-      &data->map));
+  SHARDCALL_RETURN_IF_ERROR(MakeIndexMap(context,
+                                         {.operand = &operand,
+                                          .indices = context.operand_shape(1),
+                                          .array = context.instr.shape,
+                                          .window_dims_of_array = attrs.offset_dims,
+                                          .dropped = attrs.collapsed_slice_dims,
+                                          .index_to_operand = attrs.start_index_map,
+                                          .operand_batching = attrs.operand_batching_dims,
+                                          .indices_batching = attrs.start_indices_batching_dims,
+                                          .index_vector_dim = attrs.index_vector_dim,
+                                          .window = ToDims(attrs.slice_sizes)},
+                                         &data->map));
   step->fn = RunGather;
   step->data = std::move(data);
   return absl::OkStatus();
@@ -164,19 +163,18 @@ absl::Status LowerScatter(const LowerContext& context, Step* step) {
     }
     window[k] = updates.dim(static_cast<int>(attrs.update_window_dims[next++]));
   }
-  SHARDCALL_RETURN_IF_ERROR(MakeIndexMap(
-      context,
-      {.operand = &operand,
-       .indices = context.operand_shape(count),
-       .array = &updates,
-       .window_dims_of_array = attrs.update_window_dims,
-       .dropped = attrs.inserted_window_dims,
-       .index_to_operand = attrs.scatter_dims_to_operand_dims,
-       .operand_batching = attrs.input_batching_dims,
-       .indices_batching = attrs.scatter_indices_batching_dims,
-       .index_vector_dim = attrs.index_vector_dim,
-       .window = window},
-      &data->map));
+  SHARDCALL_RETURN_IF_ERROR(MakeIndexMap(context,
+                                         {.operand = &operand,
+                                          .indices = context.operand_shape(count),
+                                          .array = &updates,
+                                          .window_dims_of_array = attrs.update_window_dims,
+                                          .dropped = attrs.inserted_window_dims,
+                                          .index_to_operand = attrs.scatter_dims_to_operand_dims,
+                                          .operand_batching = attrs.input_batching_dims,
+                                          .indices_batching = attrs.scatter_indices_batching_dims,
+                                          .index_vector_dim = attrs.index_vector_dim,
+                                          .window = window},
+                                         &data->map));
   step->fn = RunScatter;
   step->data = std::move(data);
   return absl::OkStatus();

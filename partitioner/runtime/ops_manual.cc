@@ -21,8 +21,8 @@ namespace shardcall {
 namespace {
 
 struct ManualLeaf {
-  Dims shards;                         // per dimension
-  std::vector<Dims> coordinates;       // per device: its shard in each dimension
+  Dims shards;                           // per dimension
+  std::vector<Dims> coordinates;         // per device: its shard in each dimension
   std::vector<std::vector<int>> groups;  // per device: who holds all shards, row-major
   std::vector<std::vector<int>> sums;    // per device: over unreduced axes; may be empty
 };
@@ -86,10 +86,9 @@ absl::Status RunBoundary(StepRun& run) {
       continue;
     }
     if (run.device().num_devices != static_cast<int>(data.leaves[k].coordinates.size())) {
-      return run.Error("E312", absl::StrCat("the region is over ",
-                                            data.leaves[k].coordinates.size(),
-                                            " devices, but the run has ",
-                                            run.device().num_devices));
+      return run.Error("E312",
+                       absl::StrCat("the region is over ", data.leaves[k].coordinates.size(),
+                                    " devices, but the run has ", run.device().num_devices));
     }
     SHARDCALL_RETURN_IF_ERROR(data.enters ? Enter(run, data.leaves[k], k)
                                           : Leave(run, data.leaves[k], k));
@@ -98,8 +97,7 @@ absl::Status RunBoundary(StepRun& run) {
 }
 
 // Devices that differ from each device along `axes` only, in their order.
-std::vector<std::vector<int>> GroupsByDevice(const BaseMesh& mesh,
-                                             absl::Span<const AxisRef> axes) {
+std::vector<std::vector<int>> GroupsByDevice(const BaseMesh& mesh, absl::Span<const AxisRef> axes) {
   std::vector<std::vector<int>> by_device(mesh.num_devices());
   for (const std::vector<int64_t>& group : GroupsAsLists(mesh, axes)) {
     const std::vector<int> devices(group.begin(), group.end());
@@ -109,9 +107,8 @@ std::vector<std::vector<int>> GroupsByDevice(const BaseMesh& mesh,
 }
 
 absl::StatusOr<ManualLeaf> MakeLeaf(const LowerContext& context,
-                                    const ShardingConstraint& constraint,
-                                    const AxisList* manual, const Shape& global,
-                                    const Shape& local) {
+                                    const ShardingConstraint& constraint, const AxisList* manual,
+                                    const Shape& global, const Shape& local) {
   const BaseMesh& mesh = *constraint.mesh;
   ManualLeaf leaf;
   AxisList all;
@@ -130,15 +127,14 @@ absl::StatusOr<ManualLeaf> MakeLeaf(const LowerContext& context,
   if (!unreduced.empty() && constraint.unreduced_op != PartialOp::kSum) {
     return context.Unimplemented("an unreduced result that is no sum");
   }
-  bool fits = global.rank() == local.rank() &&
-              global.rank() == static_cast<int>(constraint.dims.size());
+  bool fits =
+      global.rank() == local.rank() && global.rank() == static_cast<int>(constraint.dims.size());
   for (int k = 0; fits && k < global.rank(); ++k) {
     fits = global.dim(k) == local.dim(k) * leaf.shards[k];
   }
   if (!fits) {
-    return context.Error("E311", absl::StrCat("the sharding does not take ",
-                                              global.ToString(false), " to ",
-                                              local.ToString(false)));
+    return context.Error("E311", absl::StrCat("the sharding does not take ", global.ToString(false),
+                                              " to ", local.ToString(false)));
   }
   leaf.coordinates.resize(mesh.num_devices());
   for (int64_t d = 0; d < mesh.num_devices(); ++d) {
@@ -191,8 +187,8 @@ absl::Status FromSdy(const LowerContext& context, bool enters, ManualData* data)
                                                     : meshes.FindMesh(shardings[k].mesh_name);
     if (mesh == nullptr) return context.Error("E311", "the sharding's mesh is missing");
     SHARDCALL_ASSIGN_OR_RETURN(const AxisList manual, meshes.AxesByName(*mesh, names));
-    SHARDCALL_ASSIGN_OR_RETURN(ManualLeaf leaf, MakeLeaf(context, constraint, &manual, global,
-                                                         enters ? out : in));
+    SHARDCALL_ASSIGN_OR_RETURN(ManualLeaf leaf,
+                               MakeLeaf(context, constraint, &manual, global, enters ? out : in));
     data->leaves.push_back(std::move(leaf));
   }
   return absl::OkStatus();
@@ -215,9 +211,8 @@ absl::Status FromGspmd(const LowerContext& context, bool enters, ManualData* dat
   const Shape& global = enters ? in : *context.instr.shape;
   SHARDCALL_ASSIGN_OR_RETURN(const ShardingConstraint constraint,
                              meshes.FromHlo(*carrier.sharding, global.rank()));
-  SHARDCALL_ASSIGN_OR_RETURN(ManualLeaf leaf,
-                             MakeLeaf(context, constraint, nullptr, global,
-                                      enters ? *context.instr.shape : in));
+  SHARDCALL_ASSIGN_OR_RETURN(ManualLeaf leaf, MakeLeaf(context, constraint, nullptr, global,
+                                                       enters ? *context.instr.shape : in));
   data->leaves.push_back(std::move(leaf));
   return absl::OkStatus();
 }

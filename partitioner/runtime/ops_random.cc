@@ -44,10 +44,9 @@ void Philox4x32(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]) {
                    static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32)};
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53} * c[0], p1 = uint64_t{0xCD9E8D57} * c[2];
-    const uint32_t next[4] = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0,
-                              static_cast<uint32_t>(p1),
-                              static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1,
-                              static_cast<uint32_t>(p0)};
+    const uint32_t next[4] = {
+        static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
+        static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
     std::copy(next, next + 4, c);
     k0 += 0x9E3779B9;
     k1 += 0xBB67AE85;
@@ -124,12 +123,18 @@ absl::Status RunRngBitGenerator(StepRun& run) {
   char* to = bits.MutableData();
   for (int64_t i = 0; i < n; ++i) {
     switch (bytes) {
-      case 1: reinterpret_cast<uint8_t*>(to)[i] = static_cast<uint8_t>(words[i]); break;
-      case 2: reinterpret_cast<uint16_t*>(to)[i] = static_cast<uint16_t>(words[i]); break;
-      case 4: reinterpret_cast<uint32_t*>(to)[i] = words[i]; break;
+      case 1:
+        reinterpret_cast<uint8_t*>(to)[i] = static_cast<uint8_t>(words[i]);
+        break;
+      case 2:
+        reinterpret_cast<uint16_t*>(to)[i] = static_cast<uint16_t>(words[i]);
+        break;
+      case 4:
+        reinterpret_cast<uint32_t*>(to)[i] = words[i];
+        break;
       default:
-        reinterpret_cast<uint64_t*>(to)[i] =
-            words[2 * i] | static_cast<uint64_t>(words[2 * i + 1]) << 32;
+        reinterpret_cast<uint64_t*>(to)[i] = words[2 * i] | static_cast<uint64_t>(words[2 * i + 1])
+                                                                << 32;
     }
   }
   NormalizeElements(bits.type(), to, n);

@@ -19,7 +19,7 @@ namespace {
 struct ReduceData : OpData {
   LaneProgram program;
   ReduceFn fast = nullptr;
-  Dims perm;                  // empty: the operand can be read as it lies
+  Dims perm;                                 // empty: the operand can be read as it lies
   int64_t outer = 1, extent = 1, inner = 1;  // of the (transposed) operand
 };
 
@@ -82,8 +82,8 @@ absl::Status RunMap(StepRun& run) {
     std::vector<void*> results(out.size());
     for (int64_t i = 0; i < total; i += lanes) {
       for (size_t k = 0; k < params.size(); ++k) {
-        params[k] = run.in(static_cast<int>(k)).data() +
-                    i * run.in(static_cast<int>(k)).element_bytes();
+        params[k] =
+            run.in(static_cast<int>(k)).data() + i * run.in(static_cast<int>(k)).element_bytes();
       }
       for (size_t k = 0; k < out.size(); ++k) {
         results[k] = out[k].MutableData() + i * out[k].element_bytes();
@@ -131,7 +131,8 @@ absl::Status LowerReduce(const LowerContext& context, Step* step) {
         data->program.registers[k] != step->shapes[k].type ||
         context.operand_shape(count + k)->element_type() != step->shapes[k].type ||
         data->program.registers[count + k] != context.operand_shape(k)->element_type()) {
-      return context.Unimplemented("a reduction whose computation has other types than its operands");
+      return context.Unimplemented(
+          "a reduction whose computation has other types than its operands");
     }
   }
   Dims kept, reduced;

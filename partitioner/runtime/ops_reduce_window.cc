@@ -20,19 +20,19 @@ namespace {
 struct ReduceWindowData : OpData {
   LaneProgram program;
   WindowDims window;
-  int lane_from = 0;      // dimensions from here on are untouched
+  int lane_from = 0;  // dimensions from here on are untouched
   // Scans: the one dimension with a window, and its direction; -1: no scan.
   int scan_dim = -1;
   bool scan_reverse = false;
-  bool widen = false;     // sums of floats are made in f64
+  bool widen = false;  // sums of floats are made in f64
 };
 
 Tensor ConvertTo(const Tensor& t, ElementType type) {
   const ElementType from[] = {t.type()};
   Tensor out(type, t.dims());
   const void* in[] = {t.data()};
-  FindLaneKernel(Opcode::kConvert, nullptr, from, type).Run(in, out.MutableData(),
-                                                            t.num_elements());
+  FindLaneKernel(Opcode::kConvert, nullptr, from, type)
+      .Run(in, out.MutableData(), t.num_elements());
   return out;
 }
 

@@ -37,8 +37,7 @@ absl::Status RunSelectAndScatter(StepRun& run) {
       int64_t offset = 0;
       bool inside = true;
       for (int k = 0; k < operand.rank() && inside; ++k) {
-        const int64_t i =
-            data.window.BaseIndex(k, o.index()[k], w.index()[k], operand.dim(k));
+        const int64_t i = data.window.BaseIndex(k, o.index()[k], w.index()[k], operand.dim(k));
         inside = i >= 0;
         offset += i * strides[k];
       }

@@ -74,8 +74,8 @@ struct IotaData : OpData {
 absl::Status RunIota(StepRun& run) {
   const auto& data = run.data<IotaData>();
   Tensor out = run.NewResult(0);
-  CopyStrided(out.element_bytes(), out.dims(), data.line.data(), data.strides,
-              out.MutableData(), RowMajorStrides(out.dims()));
+  CopyStrided(out.element_bytes(), out.dims(), data.line.data(), data.strides, out.MutableData(),
+              RowMajorStrides(out.dims()));
   run.Set(0, std::move(out));
   return absl::OkStatus();
 }
@@ -209,8 +209,8 @@ absl::Status LowerGetDimensionSize(const LowerContext& context, Step* step) {
     return context.Unimplemented("the size of a dynamic dimension");
   }
   auto data = std::make_unique<ScalarData>();
-  data->value = Tensor::IntScalar(step->shapes[0].type,
-                                  in.dim(static_cast<int>(attrs.dimensions[0])));
+  data->value =
+      Tensor::IntScalar(step->shapes[0].type, in.dim(static_cast<int>(attrs.dimensions[0])));
   step->fn = RunScalar;
   step->data = std::move(data);
   return absl::OkStatus();

@@ -97,8 +97,8 @@ absl::Status RunDynamicSlice(StepRun& run) {
 
 absl::Status RunDynamicUpdateSlice(StepRun& run) {
   const Tensor update = run.in(1);
-  const int64_t offset = ClampedOffset(run, 2, run.data<DynamicData>().vector_index,
-                                       run.shape(0).dims, update.dims());
+  const int64_t offset =
+      ClampedOffset(run, 2, run.data<DynamicData>().vector_index, run.shape(0).dims, update.dims());
   Tensor out = run.Take(0);
   if (update.num_elements() > 0) {
     char* to = out.MutableData() + offset * out.element_bytes();

@@ -21,7 +21,7 @@ namespace {
 struct SortData : OpData {
   LaneProgram comparator;
   int dimension = 0;
-  int key_operand = -1;      // comparator is p(2k) < p(2k+1) or >, by total order
+  int key_operand = -1;  // comparator is p(2k) < p(2k+1) or >, by total order
   bool descending = false;
 };
 
@@ -150,10 +150,10 @@ absl::Status LowerSort(const LowerContext& context, Step* step) {
       const auto& compare = i.as<CompareAttrs>();
       const int a = program.ops[0].in[0], b = program.ops[0].in[1];
       const ElementType type = program.ops[0].kernel.in_type[0];
-      const bool natural = IsFloat(type) ? compare.type == CompareType::kTotalOrder
-                                         : compare.type == (IsSignedInteger(type)
-                                                                ? CompareType::kSigned
-                                                                : CompareType::kUnsigned);
+      const bool natural = IsFloat(type)
+                               ? compare.type == CompareType::kTotalOrder
+                               : compare.type == (IsSignedInteger(type) ? CompareType::kSigned
+                                                                        : CompareType::kUnsigned);
       if (!natural || a / 2 != b / 2 || a == b) continue;
       if (compare.direction != Direction::kLt && compare.direction != Direction::kGt) continue;
       data->key_operand = a / 2;

@@ -63,16 +63,16 @@ struct Step {
   absl::InlinedVector<LeafShape, 1> shapes;     // of the results
   absl::InlinedVector<int32_t, 1> unread;       // results that no step reads
   std::unique_ptr<const OpData> data;
-  std::string name;                             // instruction's, for messages
+  std::string name;  // instruction's, for messages
 };
 
 struct ProgramComputation {
   std::string name;
   int num_slots = 0;
-  std::vector<int32_t> parameters;              // slots by flat leaf; -1 if never read
+  std::vector<int32_t> parameters;  // slots by flat leaf; -1 if never read
   std::vector<std::pair<int32_t, Tensor>> constants;
   std::vector<Step> steps;
-  std::vector<OperandRef> root;                 // `last`: may be moved out
+  std::vector<OperandRef> root;  // `last`: may be moved out
 };
 
 class DeviceProgram {
@@ -80,9 +80,9 @@ class DeviceProgram {
   std::string name;
   std::vector<ProgramComputation> computations;
   int entry = -1;
-  std::vector<LeafShape> parameters;            // entry's, by flat leaf
+  std::vector<LeafShape> parameters;  // entry's, by flat leaf
   std::vector<LeafShape> results;
-  int64_t num_partitions = 1;                   // as the module says
+  int64_t num_partitions = 1;  // as the module says
   // Custom-call targets that need a handler, each with an instruction.
   std::vector<std::pair<std::string, std::string>> targets;
 };

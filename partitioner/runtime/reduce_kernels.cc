@@ -6,38 +6,48 @@
 #include <limits>
 #include <type_traits>
 
-#include "sharding/narrow_float.h"
 #include "partitioner/runtime/lane_kernel.h"
 #include "partitioner/runtime/scalar_ops.h"
 #include "partitioner/runtime/tensor.h"
+#include "sharding/narrow_float.h"
 
 namespace shardcall {
 namespace {
 
-constexpr int64_t kParts = 8;     // partial results
-constexpr int64_t kColumns = 128; // columns, or rows of kParts, at a time
+constexpr int64_t kParts = 8;      // partial results
+constexpr int64_t kColumns = 128;  // columns, or rows of kParts, at a time
 
 struct Sum {
   template <typename A>
   static A Do(A a, A b) {
-    if constexpr (std::is_integral_v<A>) return scalar_ops::Add::Do(a, b);
-    else return a + b;
+    if constexpr (std::is_integral_v<A>)
+      return scalar_ops::Add::Do(a, b);
+    else
+      return a + b;
   }
   template <typename A>
   static A Identity() {
-    if constexpr (std::is_integral_v<A>) return A{0};
-    else return A(-0.0);  // 0 would turn -0 into 0
+    if constexpr (std::is_integral_v<A>)
+      return A{0};
+    else
+      return A(-0.0);  // 0 would turn -0 into 0
   }
 };
 struct Product {
   template <typename A>
-  static A Do(A a, A b) { return scalar_ops::Multiply::Do(a, b); }
+  static A Do(A a, A b) {
+    return scalar_ops::Multiply::Do(a, b);
+  }
   template <typename A>
-  static A Identity() { return A{1}; }
+  static A Identity() {
+    return A{1};
+  }
 };
 struct Max {
   template <typename A>
-  static A Do(A a, A b) { return scalar_ops::Maximum::Do(a, b); }
+  static A Do(A a, A b) {
+    return scalar_ops::Maximum::Do(a, b);
+  }
   template <typename A>
   static A Identity() {
     using L = std::numeric_limits<A>;
@@ -46,7 +56,9 @@ struct Max {
 };
 struct Min {
   template <typename A>
-  static A Do(A a, A b) { return scalar_ops::Minimum::Do(a, b); }
+  static A Do(A a, A b) {
+    return scalar_ops::Minimum::Do(a, b);
+  }
   template <typename A>
   static A Identity() {
     using L = std::numeric_limits<A>;
@@ -55,21 +67,33 @@ struct Min {
 };
 struct And {
   template <typename A>
-  static A Do(A a, A b) { return a & b; }
+  static A Do(A a, A b) {
+    return a & b;
+  }
   template <typename A>
-  static A Identity() { return static_cast<A>(~A{0}); }
+  static A Identity() {
+    return static_cast<A>(~A{0});
+  }
 };
 struct Or {
   template <typename A>
-  static A Do(A a, A b) { return a | b; }
+  static A Do(A a, A b) {
+    return a | b;
+  }
   template <typename A>
-  static A Identity() { return 0; }
+  static A Identity() {
+    return 0;
+  }
 };
 struct Xor {
   template <typename A>
-  static A Do(A a, A b) { return a ^ b; }
+  static A Do(A a, A b) {
+    return a ^ b;
+  }
   template <typename A>
-  static A Identity() { return 0; }
+  static A Identity() {
+    return 0;
+  }
 };
 
 // Elements as T, decoded where the array holds a narrow float.
@@ -88,8 +112,7 @@ template <typename T, typename A>
 void Store(ElementType type, const A* values, int64_t n, void* out, int64_t offset) {
   if constexpr (std::is_same_v<T, float> && std::is_same_v<A, double>) {
     if (type != ElementType::kF32) {
-      StoreFloats(type, values, n,
-                  static_cast<char*>(out) + offset * ElementTypeBytes(type));
+      StoreFloats(type, values, n, static_cast<char*>(out) + offset * ElementTypeBytes(type));
       return;
     }
   }
@@ -152,23 +175,35 @@ void Reduce(ElementType type, const void* in, const void* init, void* out, int64
 template <typename Op>
 ReduceFn FindByWidth(ElementType type) {
   switch (ElementTypeBytes(type)) {
-    case 1: return Reduce<Op, uint8_t, uint8_t>;
-    case 2: return Reduce<Op, uint16_t, uint16_t>;
-    case 4: return Reduce<Op, uint32_t, uint32_t>;
-    case 8: return Reduce<Op, uint64_t, uint64_t>;
-    default: return nullptr;
+    case 1:
+      return Reduce<Op, uint8_t, uint8_t>;
+    case 2:
+      return Reduce<Op, uint16_t, uint16_t>;
+    case 4:
+      return Reduce<Op, uint32_t, uint32_t>;
+    case 8:
+      return Reduce<Op, uint64_t, uint64_t>;
+    default:
+      return nullptr;
   }
 }
 template <typename Op>
 ReduceFn FindOrdered(ElementType type) {
   switch (type) {
-    case ElementType::kS8: return Reduce<Op, int8_t, int8_t>;
-    case ElementType::kS16: return Reduce<Op, int16_t, int16_t>;
-    case ElementType::kS32: return Reduce<Op, int32_t, int32_t>;
-    case ElementType::kS64: return Reduce<Op, int64_t, int64_t>;
-    case ElementType::kF32: return Reduce<Op, float, float>;
-    case ElementType::kF64: return Reduce<Op, double, double>;
-    default: return IsNarrow(type) ? Reduce<Op, float, double> : FindByWidth<Op>(type);
+    case ElementType::kS8:
+      return Reduce<Op, int8_t, int8_t>;
+    case ElementType::kS16:
+      return Reduce<Op, int16_t, int16_t>;
+    case ElementType::kS32:
+      return Reduce<Op, int32_t, int32_t>;
+    case ElementType::kS64:
+      return Reduce<Op, int64_t, int64_t>;
+    case ElementType::kF32:
+      return Reduce<Op, float, float>;
+    case ElementType::kF64:
+      return Reduce<Op, double, double>;
+    default:
+      return IsNarrow(type) ? Reduce<Op, float, double> : FindByWidth<Op>(type);
   }
 }
 
@@ -194,12 +229,18 @@ ReduceFn FindReduceFn(Opcode monoid, ElementType type) {
       if (!real) return FindByWidth<Product>(type);
       return type == ElementType::kF64 ? Reduce<Product, double, double>
                                        : Reduce<Product, float, double>;
-    case Opcode::kMaximum: return FindOrdered<Max>(type);
-    case Opcode::kMinimum: return FindOrdered<Min>(type);
-    case Opcode::kAnd: return real ? nullptr : FindByWidth<And>(type);
-    case Opcode::kOr: return real ? nullptr : FindByWidth<Or>(type);
-    case Opcode::kXor: return real ? nullptr : FindByWidth<Xor>(type);
-    default: return nullptr;
+    case Opcode::kMaximum:
+      return FindOrdered<Max>(type);
+    case Opcode::kMinimum:
+      return FindOrdered<Min>(type);
+    case Opcode::kAnd:
+      return real ? nullptr : FindByWidth<And>(type);
+    case Opcode::kOr:
+      return real ? nullptr : FindByWidth<Or>(type);
+    case Opcode::kXor:
+      return real ? nullptr : FindByWidth<Xor>(type);
+    default:
+      return nullptr;
   }
 }
 

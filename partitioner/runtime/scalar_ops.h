@@ -135,9 +135,10 @@ struct MulHigh {
   template <typename T>
   static T Do(T a, T b) {
     if constexpr (std::is_integral_v<T>) {
-      using W = std::conditional_t<
-          sizeof(T) == 8, std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>,
-          std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+      using W =
+          std::conditional_t<sizeof(T) == 8,
+                             std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>,
+                             std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
       return static_cast<T>((static_cast<W>(a) * static_cast<W>(b)) >> (8 * sizeof(T)));
     } else {
       return a * b;

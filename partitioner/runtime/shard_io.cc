@@ -10,9 +10,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "collectives/reduce.h"
-#include "sharding/narrow_float.h"
 #include "partitioner/ir/monoid.h"
 #include "partitioner/runtime/strided.h"
+#include "sharding/narrow_float.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -88,24 +88,38 @@ int64_t Offset(const Dims& begin, const Dims& strides) {
 
 Opcode MonoidOf(PartialOp op) {
   switch (op) {
-    case PartialOp::kSum: return Opcode::kAdd;
-    case PartialOp::kMax: return Opcode::kMaximum;
-    case PartialOp::kMin: return Opcode::kMinimum;
-    case PartialOp::kProduct: return Opcode::kMultiply;
-    case PartialOp::kAnd: return Opcode::kAnd;
-    case PartialOp::kOr: return Opcode::kOr;
-    default: return Opcode::kXor;
+    case PartialOp::kSum:
+      return Opcode::kAdd;
+    case PartialOp::kMax:
+      return Opcode::kMaximum;
+    case PartialOp::kMin:
+      return Opcode::kMinimum;
+    case PartialOp::kProduct:
+      return Opcode::kMultiply;
+    case PartialOp::kAnd:
+      return Opcode::kAnd;
+    case PartialOp::kOr:
+      return Opcode::kOr;
+    default:
+      return Opcode::kXor;
   }
 }
 ReduceKind KindOf(PartialOp op) {
   switch (op) {
-    case PartialOp::kSum: return ReduceKind::kSum;
-    case PartialOp::kMax: return ReduceKind::kMax;
-    case PartialOp::kMin: return ReduceKind::kMin;
-    case PartialOp::kProduct: return ReduceKind::kProduct;
-    case PartialOp::kAnd: return ReduceKind::kAnd;
-    case PartialOp::kOr: return ReduceKind::kOr;
-    default: return ReduceKind::kXor;
+    case PartialOp::kSum:
+      return ReduceKind::kSum;
+    case PartialOp::kMax:
+      return ReduceKind::kMax;
+    case PartialOp::kMin:
+      return ReduceKind::kMin;
+    case PartialOp::kProduct:
+      return ReduceKind::kProduct;
+    case PartialOp::kAnd:
+      return ReduceKind::kAnd;
+    case PartialOp::kOr:
+      return ReduceKind::kOr;
+    default:
+      return ReduceKind::kXor;
   }
 }
 
@@ -117,8 +131,8 @@ absl::Status NoIdentity(PartialOp op, ElementType type) {
 
 }  // namespace
 
-absl::StatusOr<Tensor> ShardForDevice(const Tensor& global, const LocalState& state,
-                                      int64_t device, PadFill fill) {
+absl::StatusOr<Tensor> ShardForDevice(const Tensor& global, const LocalState& state, int64_t device,
+                                      PadFill fill) {
   if (!IsArrayType(global.type())) return global;
   SHARDCALL_RETURN_IF_ERROR(CheckState(state, global.dims()));
   const Sharding& s = *state.sharding;
@@ -241,11 +255,11 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
     }
     if (!first) {
       if (BitwiseEqual(mine, valid)) continue;
-      return ToStatus({.code = "E321",
-                       .message = absl::StrCat("device ", d,
-                                               " differs from another that should hold the same"),
-                       .where = s.ToString()},
-                      absl::StatusCode::kInternal);
+      return ToStatus(
+          {.code = "E321",
+           .message = absl::StrCat("device ", d, " differs from another that should hold the same"),
+           .where = s.ToString()},
+          absl::StatusCode::kInternal);
     }
     mine = std::move(valid);
   }

@@ -24,8 +24,8 @@ enum class PadFill : uint8_t { kZero, kPoison };
 
 // The buffer of one device; that of a replicated tensor is shared. With partial
 // axes the device at coordinate 0 gets the value and the others the identity.
-absl::StatusOr<Tensor> ShardForDevice(const Tensor& global, const LocalState& state,
-                                      int64_t device, PadFill fill);
+absl::StatusOr<Tensor> ShardForDevice(const Tensor& global, const LocalState& state, int64_t device,
+                                      PadFill fill);
 
 // All devices' arguments: element [d][k] is device d's part of globals[k].
 // Devices that hold the same part share a buffer.

@@ -22,21 +22,26 @@ int64_t FloatKey(double x) {
 
 }  // namespace
 
-void OrderKeys(ElementType type, const void* elements, int64_t count,
-               std::vector<int64_t>* keys) {
+void OrderKeys(ElementType type, const void* elements, int64_t count, std::vector<int64_t>* keys) {
   keys->resize(count);
   int64_t* out = keys->data();
   switch (type) {
-    case ElementType::kS16: return IntegerKeys<int16_t>(elements, count, out);
-    case ElementType::kU16: return IntegerKeys<uint16_t>(elements, count, out);
-    case ElementType::kS32: return IntegerKeys<int32_t>(elements, count, out);
-    case ElementType::kU32: return IntegerKeys<uint32_t>(elements, count, out);
-    case ElementType::kS64: return IntegerKeys<int64_t>(elements, count, out);
+    case ElementType::kS16:
+      return IntegerKeys<int16_t>(elements, count, out);
+    case ElementType::kU16:
+      return IntegerKeys<uint16_t>(elements, count, out);
+    case ElementType::kS32:
+      return IntegerKeys<int32_t>(elements, count, out);
+    case ElementType::kU32:
+      return IntegerKeys<uint32_t>(elements, count, out);
+    case ElementType::kS64:
+      return IntegerKeys<int64_t>(elements, count, out);
     case ElementType::kU64:
       IntegerKeys<uint64_t>(elements, count, out);
       for (int64_t i = 0; i < count; ++i) out[i] ^= INT64_MIN;
       return;
-    default: break;
+    default:
+      break;
   }
   if (IsFloat(type)) {
     constexpr int64_t kBlock = 256;

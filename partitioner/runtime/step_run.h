@@ -20,10 +20,10 @@ namespace shardcall {
 
 // The device that executes a program.
 struct DeviceContext {
-  int device = 0;                            // partition id
+  int device = 0;  // partition id
   int num_devices = 1;
-  Communicator* comm = nullptr;              // null: one device, no collectives
-  const HandlerRegistry* handlers = nullptr; // null: no custom calls
+  Communicator* comm = nullptr;                  // null: one device, no collectives
+  const HandlerRegistry* handlers = nullptr;     // null: no custom calls
   const std::atomic<bool>* cancelled = nullptr;  // set when another device failed
 };
 

@@ -31,9 +31,10 @@ TEST(Dot, NarrowFloatsAreSummedWide) {
 }
 
 TEST(Dot, NothingToContractGivesZero) {
-  EXPECT_THAT(Eval("a = f32[2,0] constant({ {}, {} })\nb = f32[0,1] constant({ })\n"
-                   "ROOT r = f32[2,1] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
-              ElementsAre(0, 0));
+  EXPECT_THAT(
+      Eval("a = f32[2,0] constant({ {}, {} })\nb = f32[0,1] constant({ })\n"
+           "ROOT r = f32[2,1] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
+      ElementsAre(0, 0));
 }
 
 constexpr char kAddF[] =
@@ -42,23 +43,27 @@ constexpr char kAddF[] =
 TEST(Reduce, TheSameElementsGiveTheSameSumWhereverTheDimensionLies) {
   std::vector<float> x(37 * 5), y(37 * 5);
   for (int i = 0; i < 37; ++i) {
-    for (int j = 0; j < 5; ++j) x[i * 5 + j] = y[j * 37 + i] = 1.0f / static_cast<float>(1 + i * 7 + j);
+    for (int j = 0; j < 5; ++j)
+      x[i * 5 + j] = y[j * 37 + i] = 1.0f / static_cast<float>(1 + i * 7 + j);
   }
   const std::vector<double> columns =
-      Eval(absl::StrCat(kAddF, "ENTRY e {\n p = f32[37,5] parameter(0)\n z = f32[] constant(0)\n"
+      Eval(absl::StrCat(kAddF,
+                        "ENTRY e {\n p = f32[37,5] parameter(0)\n z = f32[] constant(0)\n"
                         " ROOT r = f32[5] reduce(p, z), dimensions={0}, to_apply=add\n}\n"),
            {F32({37, 5}, x)});
   const std::vector<double> rows =
-      Eval(absl::StrCat(kAddF, "ENTRY e {\n p = f32[5,37] parameter(0)\n z = f32[] constant(0)\n"
+      Eval(absl::StrCat(kAddF,
+                        "ENTRY e {\n p = f32[5,37] parameter(0)\n z = f32[] constant(0)\n"
                         " ROOT r = f32[5] reduce(p, z), dimensions={1}, to_apply=add\n}\n"),
            {F32({5, 37}, y)});
   EXPECT_EQ(columns, rows);
 }
 
 TEST(Reduce, OfNothingIsTheInitialValueWithItsSign) {
-  const auto r = RunText(absl::StrCat(
-      kAddF, "ENTRY e {\n p = f32[0,2] constant({ })\n z = f32[] constant(-0.0)\n"
-      " ROOT r = f32[2] reduce(p, z), dimensions={0}, to_apply=add\n}\n"));
+  const auto r =
+      RunText(absl::StrCat(kAddF,
+                           "ENTRY e {\n p = f32[0,2] constant({ })\n z = f32[] constant(-0.0)\n"
+                           " ROOT r = f32[2] reduce(p, z), dimensions={0}, to_apply=add\n}\n"));
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_TRUE(std::signbit((*r)[0].data<float>()[0]));
 }
@@ -78,8 +83,9 @@ TEST(Reduce, SeveralInputsWithAnyComputation) {
 }
 
 TEST(ReduceWindow, CumulativeSumsRunBothWays) {
-  const char* kText = "ENTRY e {\n p = f32[4] constant({1, 2, 3, 4})\n z = f32[] constant(0)\n"
-                      " ROOT r = f32[4] reduce-window(p, z), window={size=4 pad=%s}, to_apply=add\n}\n";
+  const char* kText =
+      "ENTRY e {\n p = f32[4] constant({1, 2, 3, 4})\n z = f32[] constant(0)\n"
+      " ROOT r = f32[4] reduce-window(p, z), window={size=4 pad=%s}, to_apply=add\n}\n";
   std::string forward = kText, backward = kText;
   forward.replace(forward.find("%s"), 2, "3_0");
   backward.replace(backward.find("%s"), 2, "0_3");
@@ -88,15 +94,18 @@ TEST(ReduceWindow, CumulativeSumsRunBothWays) {
 }
 
 TEST(ReduceWindow, DilationsAndNegativePadding) {
-  EXPECT_THAT(Eval(absl::StrCat(kAddF, "ENTRY e {\n p = f32[4] constant({1, 2, 3, 4})\n"
-                                " z = f32[] constant(0)\n ROOT r = f32[4] reduce-window(p, z), "
-                                "window={size=2 pad=-1_0 lhs_dilate=2 rhs_dilate=2}, to_apply=add\n}\n")),
-              ElementsAre(0, 5, 0, 7));
+  EXPECT_THAT(
+      Eval(absl::StrCat(kAddF,
+                        "ENTRY e {\n p = f32[4] constant({1, 2, 3, 4})\n"
+                        " z = f32[] constant(0)\n ROOT r = f32[4] reduce-window(p, z), "
+                        "window={size=2 pad=-1_0 lhs_dilate=2 rhs_dilate=2}, to_apply=add\n}\n")),
+      ElementsAre(0, 5, 0, 7));
 }
 
 TEST(SelectAndScatter, SendsEachSourceToTheChosenElement) {
   EXPECT_THAT(Eval(absl::StrCat("ge {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
-                                " ROOT r = pred[] compare(a, b), direction=GE\n}\n", kAddF,
+                                " ROOT r = pred[] compare(a, b), direction=GE\n}\n",
+                                kAddF,
                                 "ENTRY e {\n p = f32[4] constant({1, 3, 2, 0})\n"
                                 " s = f32[3] constant({10, 20, 30})\n z = f32[] constant(0)\n"
                                 " ROOT r = f32[4] select-and-scatter(p, s, z), window={size=2}, "
@@ -117,7 +126,8 @@ TEST(Sort, IsStableAndCarriesOtherOperands) {
 
 TEST(Sort, AComparatorThatIsNoOrderDoesNoHarm) {
   const auto r = RunText(
-      "always {\n a = s32[] parameter(0)\n b = s32[] parameter(1)\n ROOT r = pred[] constant(true)\n}\n"
+      "always {\n a = s32[] parameter(0)\n b = s32[] parameter(1)\n ROOT r = pred[] "
+      "constant(true)\n}\n"
       "ENTRY e {\n p = s32[100] iota(), iota_dimension=0\n"
       " ROOT r = s32[100] sort(p), dimensions={0}, to_apply=always\n}\n");
   ASSERT_TRUE(r.ok()) << r.status();
@@ -127,28 +137,32 @@ TEST(Sort, AComparatorThatIsNoOrderDoesNoHarm) {
 }
 
 TEST(TopK, LargestFirstTiesByIndexNanOnTop) {
-  const auto r = RunText("p = f32[1,5] constant({ {1, 3, nan, 3, -inf} })\n"
-                         "ROOT r = (f32[1,3], s32[1,3]) topk(p), k=3, largest=true");
+  const auto r = RunText(
+      "p = f32[1,5] constant({ {1, 3, nan, 3, -inf} })\n"
+      "ROOT r = (f32[1,3], s32[1,3]) topk(p), k=3, largest=true");
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_THAT(Numbers((*r)[1]), ElementsAre(2, 1, 3));
 }
 
 TEST(RngBitGenerator, GivesTheBitsAndStatesOfXla) {
   const char* kState = "s = u64[2] constant({1311768467463790320, 18446744073709551614})\n";
-  auto r = RunText(absl::StrCat(kState, "ROOT r = (u64[2], u32[6]) rng-bit-generator(s), "
+  auto r = RunText(absl::StrCat(kState,
+                                "ROOT r = (u64[2], u32[6]) rng-bit-generator(s), "
                                 "algorithm=rng_three_fry"));
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ((*r)[0].data<uint64_t>()[1], 1);
   EXPECT_THAT(Numbers((*r)[1]),
               ElementsAre(1010520186, 1888741164, 2754706343, 569486026, 1593802813, 1289978105));
-  r = RunText(absl::StrCat(kState, "ROOT r = (u64[2], u32[6]) rng-bit-generator(s), "
+  r = RunText(absl::StrCat(kState,
+                           "ROOT r = (u64[2], u32[6]) rng-bit-generator(s), "
                            "algorithm=rng_default"));
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ((*r)[0].data<uint64_t>()[1], 0);
   EXPECT_THAT(Numbers((*r)[1]),
               ElementsAre(3151517439, 3080049825, 2645875639, 2972309415, 1480449822, 3015399692));
-  r = RunText("s = u64[3] constant({1311768467463790320, 18446744073709551614, 7})\n"
-              "ROOT r = (u64[3], u8[7]) rng-bit-generator(s), algorithm=rng_philox");
+  r = RunText(
+      "s = u64[3] constant({1311768467463790320, 18446744073709551614, 7})\n"
+      "ROOT r = (u64[3], u8[7]) rng-bit-generator(s), algorithm=rng_philox");
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ((*r)[0].data<uint64_t>()[2], 8);  // the carry
   EXPECT_THAT(Numbers((*r)[1]), ElementsAre(208, 90, 208, 242, 227, 239, 178));
@@ -160,18 +174,19 @@ TEST(Convolution, DilatedPaddedAndGrouped) {
                    "ROOT r = f32[1,5,1] convolution(x, k), window={size=2 pad=0_1 lhs_dilate=2 "
                    "rhs_dilate=3}, dim_labels=b0f_0io->b0f"),
               ElementsAre(1, 30, 2, 40, 3));
-  EXPECT_THAT(Eval("x = f32[1,2,2] constant({ { {1, 2}, {3, 4} } })\n"
-                   "k = f32[1,1,2] constant({ { {10, 100} } })\n"
-                   "ROOT r = f32[1,2,2] convolution(x, k), window={size=1}, dim_labels=b0f_0io->b0f, "
-                   "feature_group_count=2"),
-              ElementsAre(10, 200, 30, 400));
+  EXPECT_THAT(
+      Eval("x = f32[1,2,2] constant({ { {1, 2}, {3, 4} } })\n"
+           "k = f32[1,1,2] constant({ { {10, 100} } })\n"
+           "ROOT r = f32[1,2,2] convolution(x, k), window={size=1}, dim_labels=b0f_0io->b0f, "
+           "feature_group_count=2"),
+      ElementsAre(10, 200, 30, 400));
 }
 
 TEST(Fft, AnyLengthAndBack) {
-  const std::vector<double> r =
-      Eval("x = f32[7] constant({1, 2, 3, 4, 5, 6, 7})\n"
-           "y = c64[4] fft(x), fft_type=RFFT, fft_length={7}\n"
-           "ROOT r = f32[7] fft(y), fft_type=IRFFT, fft_length={7}");
+  const std::vector<double> r = Eval(
+      "x = f32[7] constant({1, 2, 3, 4, 5, 6, 7})\n"
+      "y = c64[4] fft(x), fft_type=RFFT, fft_length={7}\n"
+      "ROOT r = f32[7] fft(y), fft_type=IRFFT, fft_length={7}");
   for (int i = 0; i < 7; ++i) EXPECT_NEAR(r[i], i + 1, 1e-6);
 }
 
@@ -179,10 +194,11 @@ TEST(LinearAlgebra, CholeskyFactorsAndSolves) {
   EXPECT_THAT(Eval("a = f32[2,2] constant({ {4, 99}, {2, 10} })\n"
                    "ROOT r = f32[2,2] cholesky(a), lower=true"),
               ElementsAre(2, 0, 1, 3));
-  EXPECT_THAT(Eval("a = f32[2,2] constant({ {2, 0}, {1, 3} })\nb = f32[2,1] constant({ {4}, {8} })\n"
-                   "ROOT r = f32[2,1] triangular-solve(a, b), left_side=true, lower=true, "
-                   "transpose_a=NO_TRANSPOSE"),
-              ElementsAre(2, 2));
+  EXPECT_THAT(
+      Eval("a = f32[2,2] constant({ {2, 0}, {1, 3} })\nb = f32[2,1] constant({ {4}, {8} })\n"
+           "ROOT r = f32[2,1] triangular-solve(a, b), left_side=true, lower=true, "
+           "transpose_a=NO_TRANSPOSE"),
+      ElementsAre(2, 2));
   EXPECT_THAT(Eval("a = f32[2,2] constant({ {2, 0}, {1, 3} })\nb = f32[1,2] constant({ {4, 6} })\n"
                    "ROOT r = f32[1,2] triangular-solve(a, b), left_side=false, lower=true, "
                    "transpose_a=NO_TRANSPOSE"),
@@ -190,15 +206,17 @@ TEST(LinearAlgebra, CholeskyFactorsAndSolves) {
 }
 
 TEST(LinearAlgebra, AMatrixThatIsNotPositiveDefiniteGivesNan) {
-  EXPECT_TRUE(std::isnan(Eval("a = f32[1,1] constant({ {-1} })\n"
-                              "ROOT r = f32[1,1] cholesky(a), lower=true")[0]));
+  EXPECT_TRUE(
+      std::isnan(Eval("a = f32[1,1] constant({ {-1} })\n"
+                      "ROOT r = f32[1,1] cholesky(a), lower=true")[0]));
 }
 
 TEST(BatchNorm, TrainingNormalisesByFeature) {
-  const auto r = RunText("x = f32[2,1] constant({ {1}, {3} })\ns = f32[1] constant({2})\n"
-                         "o = f32[1] constant({10})\n"
-                         "ROOT r = (f32[2,1], f32[1], f32[1]) batch-norm-training(x, s, o), "
-                         "epsilon=0, feature_index=1");
+  const auto r = RunText(
+      "x = f32[2,1] constant({ {1}, {3} })\ns = f32[1] constant({2})\n"
+      "o = f32[1] constant({10})\n"
+      "ROOT r = (f32[2,1], f32[1], f32[1]) batch-norm-training(x, s, o), "
+      "epsilon=0, feature_index=1");
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_THAT(Numbers((*r)[0]), ElementsAre(DoubleNear(8, 1e-6), DoubleNear(12, 1e-6)));
   EXPECT_THAT(Numbers((*r)[1]), ElementsAre(2));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that JAX dumped, run on one device (or, with a manual region, on
-// global arrays by all) against the numbers that JAX computed: bitwise where nothing in the program rounds, else closely. The
-// corpus is $SHARDCALL_CORPUS, or the small one in tests/data/hlo.
+// global arrays by all) against the numbers that JAX computed: bitwise where nothing in the program
+// rounds, else closely. The corpus is $SHARDCALL_CORPUS, or the small one in tests/data/hlo.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -81,7 +81,8 @@ bool IsInexact(const Module& m, const Instruction& i) {
       const absl::string_view target = i.as<CustomCallAttrs>().target;
       return target != "Sharding" && !absl::StartsWith(target, "xla.sdy.");
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -113,9 +114,8 @@ TEST_P(CorpusTest, GivesTheNumbersOfJax) {
   std::ifstream in(stem + ".hlo");
   std::stringstream text;
   text << in.rdbuf();
-  absl::StatusOr<Module> module =
-      ParseModule(std::make_shared<const std::string>(text.str()), std::make_shared<Context>(),
-                  GetParam());
+  absl::StatusOr<Module> module = ParseModule(std::make_shared<const std::string>(text.str()),
+                                              std::make_shared<Context>(), GetParam());
   ASSERT_TRUE(module.ok()) << module.status();
   // With a manual region: all devices on global arrays, meeting in its collectives.
   LowerOptions options;
@@ -137,9 +137,9 @@ TEST_P(CorpusTest, GivesTheNumbersOfJax) {
   ASSERT_TRUE(expected.ok()) << expected.status();
   absl::StatusOr<std::vector<Tensor>> results;
   if (options.global_mode) {
-    auto all = RunOnThreads(**program, {*arguments},
-                            static_cast<int>(module->header.num_partitions), &handlers,
-                            absl::Seconds(60));
+    auto all =
+        RunOnThreads(**program, {*arguments}, static_cast<int>(module->header.num_partitions),
+                     &handlers, absl::Seconds(60));
     ASSERT_TRUE(all.ok()) << all.status();
     for (const std::vector<Tensor>& device : *all) {
       for (size_t k = 0; k < device.size(); ++k) {
@@ -155,8 +155,8 @@ TEST_P(CorpusTest, GivesTheNumbersOfJax) {
   ASSERT_TRUE(results.ok()) << results.status();
   ASSERT_EQ(results->size(), expected->size());
   for (size_t k = 0; k < results->size(); ++k) {
-    EXPECT_EQ(Difference((*results)[k], (*expected)[k],
-                         Tolerance(*module, (*expected)[k].type())), "")
+    EXPECT_EQ(Difference((*results)[k], (*expected)[k], Tolerance(*module, (*expected)[k].type())),
+              "")
         << "result " << k;
   }
 }

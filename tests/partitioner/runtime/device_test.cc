@@ -40,9 +40,10 @@ std::vector<Tensor> Pairs(int n) {  // device d holds {d, 10 d}
 TEST(Devices, AllReduceByListsAndByIotaGroups) {
   for (const char* groups : {"{{0,2},{1,3}}", "[2,2]<=[2,2]T(1,0)"}) {
     const auto r = RunDevices(
-        absl::StrCat(kAdd, "ENTRY e {\n p = s32[2] parameter(0)\n ROOT r = s32[2] all-reduce(p), "
-                     "channel_id=1, replica_groups=", groups,
-                     ", use_global_device_ids=true, to_apply=add\n}\n"),
+        absl::StrCat(kAdd,
+                     "ENTRY e {\n p = s32[2] parameter(0)\n ROOT r = s32[2] all-reduce(p), "
+                     "channel_id=1, replica_groups=",
+                     groups, ", use_global_device_ids=true, to_apply=add\n}\n"),
         Pairs(4));
     ASSERT_TRUE(r.ok()) << r.status();
     EXPECT_THAT(*r, ElementsAre(ElementsAre(2, 20), ElementsAre(4, 40), ElementsAre(2, 20),
@@ -52,7 +53,8 @@ TEST(Devices, AllReduceByListsAndByIotaGroups) {
 
 TEST(Devices, WithoutAChannelGroupsNameReplicasSoEachDeviceIsAlone) {
   const auto r = RunDevices(
-      absl::StrCat(kAdd, "ENTRY e {\n p = s32[2] parameter(0)\n ROOT r = s32[2] all-reduce(p), "
+      absl::StrCat(kAdd,
+                   "ENTRY e {\n p = s32[2] parameter(0)\n ROOT r = s32[2] all-reduce(p), "
                    "replica_groups={}, to_apply=add\n}\n"),
       Pairs(2));
   ASSERT_TRUE(r.ok()) << r.status();
@@ -61,7 +63,8 @@ TEST(Devices, WithoutAChannelGroupsNameReplicasSoEachDeviceIsAlone) {
 
 TEST(Devices, WithAChannelButReplicaGroupsAllPartitionsTakePart) {
   const auto r = RunDevices(
-      absl::StrCat(kAdd, "ENTRY e {\n p = s32[2] parameter(0)\n ROOT r = s32[2] all-reduce(p), "
+      absl::StrCat(kAdd,
+                   "ENTRY e {\n p = s32[2] parameter(0)\n ROOT r = s32[2] all-reduce(p), "
                    "channel_id=3, replica_groups={{0}}, to_apply=add\n}\n"),
       Pairs(3));
   ASSERT_TRUE(r.ok()) << r.status();
@@ -79,13 +82,15 @@ TEST(Devices, AComputationThatIsNoKnownReductionIsFoldedInGroupOrder) {
 }
 
 TEST(Devices, AllGatherAndReduceScatterOfAnInnerDimension) {
-  const char* kGather = "p = s32[2] parameter(0)\nq = s32[2,1] reshape(p)\n"
-                        "ROOT r = s32[2,2] all-gather(q), channel_id=1, replica_groups={{1,0}}, "
-                        "dimensions={1}, use_global_device_ids=true";
+  const char* kGather =
+      "p = s32[2] parameter(0)\nq = s32[2,1] reshape(p)\n"
+      "ROOT r = s32[2,2] all-gather(q), channel_id=1, replica_groups={{1,0}}, "
+      "dimensions={1}, use_global_device_ids=true";
   auto r = RunDevices(kGather, Pairs(2));
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_THAT((*r)[0], ElementsAre(1, 0, 10, 0));  // group order: device 1 first
-  r = RunDevices(absl::StrCat(kAdd, "ENTRY e {\n p = s32[2] parameter(0)\n"
+  r = RunDevices(absl::StrCat(kAdd,
+                              "ENTRY e {\n p = s32[2] parameter(0)\n"
                               " q = s32[2,2] broadcast(p), dimensions={1}\n"
                               " ROOT r = s32[2,1] reduce-scatter(q), channel_id=1, "
                               "replica_groups={{0,1}}, dimensions={1}, use_global_device_ids=true, "
@@ -96,31 +101,35 @@ TEST(Devices, AllGatherAndReduceScatterOfAnInnerDimension) {
 }
 
 TEST(Devices, AllToAllAsArrayAndAsTuple) {
-  auto r = RunDevices("p = s32[2] parameter(0)\nROOT r = s32[2] all-to-all(p), channel_id=1, "
-                      "replica_groups={{0,1}}, dimensions={0}",
-                      Pairs(2));
+  auto r = RunDevices(
+      "p = s32[2] parameter(0)\nROOT r = s32[2] all-to-all(p), channel_id=1, "
+      "replica_groups={{0,1}}, dimensions={0}",
+      Pairs(2));
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_THAT(*r, ElementsAre(ElementsAre(0, 1), ElementsAre(0, 10)));
-  r = RunDevices("p = s32[2] parameter(0)\nn = s32[2] negate(p)\n"
-                 "t = (s32[2], s32[2]) all-to-all(p, n), channel_id=1, replica_groups={{0,1}}\n"
-                 "ROOT r = s32[2] get-tuple-element(t), index=1",
-                 Pairs(2));
+  r = RunDevices(
+      "p = s32[2] parameter(0)\nn = s32[2] negate(p)\n"
+      "t = (s32[2], s32[2]) all-to-all(p, n), channel_id=1, replica_groups={{0,1}}\n"
+      "ROOT r = s32[2] get-tuple-element(t), index=1",
+      Pairs(2));
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_THAT(*r, ElementsAre(ElementsAre(1, 10), ElementsAre(-1, -10)));
 }
 
 TEST(Devices, PermuteGivesZerosToThoseThatReceiveNothing) {
-  const auto r = RunDevices("p = s32[2] parameter(0)\nROOT r = s32[2] collective-permute(p), "
-                            "channel_id=1, source_target_pairs={{1,0},{2,1}}",
-                            Pairs(3));
+  const auto r = RunDevices(
+      "p = s32[2] parameter(0)\nROOT r = s32[2] collective-permute(p), "
+      "channel_id=1, source_target_pairs={{1,0},{2,1}}",
+      Pairs(3));
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_THAT(*r, ElementsAre(ElementsAre(1, 10), ElementsAre(2, 20), ElementsAre(0, 0)));
 }
 
 TEST(Devices, BroadcastTakesTheFirstOfTheGroup) {
-  const auto r = RunDevices("p = s32[2] parameter(0)\nROOT r = s32[2] collective-broadcast(p), "
-                            "channel_id=1, replica_groups={{2,0}}",
-                            Pairs(3));
+  const auto r = RunDevices(
+      "p = s32[2] parameter(0)\nROOT r = s32[2] collective-broadcast(p), "
+      "channel_id=1, replica_groups={{2,0}}",
+      Pairs(3));
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_THAT(*r, ElementsAre(ElementsAre(2, 20), ElementsAre(0, 0), ElementsAre(2, 20)));
 }
@@ -151,7 +160,8 @@ TEST(Devices, RaggedOffsetsOutsideTheArrayAreAnError) {
 
 TEST(Devices, GroupsThatNameAbsentDevicesAreAnError) {
   const auto r = RunDevices(
-      absl::StrCat(kAdd, "ENTRY e {\n p = s32[2] parameter(0)\n ROOT r = s32[2] all-reduce(p), "
+      absl::StrCat(kAdd,
+                   "ENTRY e {\n p = s32[2] parameter(0)\n ROOT r = s32[2] all-reduce(p), "
                    "channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, "
                    "to_apply=add\n}\n"),
       Pairs(2));
@@ -167,28 +177,35 @@ HandlerEntry Entry(absl::string_view target, HostHandler handler) {
 
 TEST(Devices, TheErrorOfTheDeviceThatFailedIsReportedAndTheOthersStop) {
   HandlerRegistry handlers;
-  ASSERT_TRUE(handlers.Register(Entry("fail_on_2", [](const HandlerContext& c,
-                                                      absl::Span<const BufferView>,
-                                                      absl::Span<const BufferView>) {
-    return c.device_ordinal == 2 ? absl::InternalError("no luck") : absl::OkStatus();
-  })).ok());
-  const auto r = RunDevices(
-      absl::StrCat(kAdd, "ENTRY e {\n p = s32[2] parameter(0)\n"
-                   " c = s32[2] custom-call(p), custom_call_target=\"fail_on_2\"\n"
-                   " ROOT r = s32[2] all-reduce(c), channel_id=1, replica_groups={}, "
-                   "use_global_device_ids=true, to_apply=add\n}\n"),
-      Pairs(4), &handlers);
+  ASSERT_TRUE(handlers
+                  .Register(Entry("fail_on_2",
+                                  [](const HandlerContext& c, absl::Span<const BufferView>,
+                                     absl::Span<const BufferView>) {
+                                    return c.device_ordinal == 2 ? absl::InternalError("no luck")
+                                                                 : absl::OkStatus();
+                                  }))
+                  .ok());
+  const auto r =
+      RunDevices(absl::StrCat(kAdd,
+                              "ENTRY e {\n p = s32[2] parameter(0)\n"
+                              " c = s32[2] custom-call(p), custom_call_target=\"fail_on_2\"\n"
+                              " ROOT r = s32[2] all-reduce(c), channel_id=1, replica_groups={}, "
+                              "use_global_device_ids=true, to_apply=add\n}\n"),
+                 Pairs(4), &handlers);
   EXPECT_EQ(DiagnosticCode(r.status()), "E317");
   EXPECT_THAT(std::string(r.status().message()), HasSubstr("no luck"));
 }
 
 TEST(Devices, ALoopStopsWhenAnotherDeviceFails) {
   HandlerRegistry handlers;
-  ASSERT_TRUE(handlers.Register(Entry("fail_on_1", [](const HandlerContext& c,
-                                                      absl::Span<const BufferView>,
-                                                      absl::Span<const BufferView>) {
-    return c.device_ordinal == 1 ? absl::InternalError("no luck") : absl::OkStatus();
-  })).ok());
+  ASSERT_TRUE(handlers
+                  .Register(Entry("fail_on_1",
+                                  [](const HandlerContext& c, absl::Span<const BufferView>,
+                                     absl::Span<const BufferView>) {
+                                    return c.device_ordinal == 1 ? absl::InternalError("no luck")
+                                                                 : absl::OkStatus();
+                                  }))
+                  .ok());
   const auto r = RunDevices(
       "forever {\n p = s32[2] parameter(0)\n ROOT t = pred[] constant(true)\n}\n"
       "same {\n p = s32[2] parameter(0)\n ROOT c = s32[2] custom-call(p), "
@@ -202,77 +219,93 @@ TEST(Devices, ALoopStopsWhenAnotherDeviceFails) {
 TEST(CustomCalls, OperandsAndResultsHaveTheStatedLayouts) {
   HandlerRegistry handlers;
   std::vector<int32_t> seen;
-  ASSERT_TRUE(handlers.Register(Entry("echo", [&](const HandlerContext&,
-                                                  absl::Span<const BufferView> in,
-                                                  absl::Span<const BufferView> out) {
-    const int32_t* x = static_cast<const int32_t*>(in[0].data);
-    seen.assign(x, x + 6);
-    EXPECT_THAT(in[0].dims, ElementsAre(2, 3));
-    std::memcpy(out[0].data, in[0].data, 24);
-    return absl::OkStatus();
-  })).ok());
+  ASSERT_TRUE(handlers
+                  .Register(Entry("echo",
+                                  [&](const HandlerContext&, absl::Span<const BufferView> in,
+                                      absl::Span<const BufferView> out) {
+                                    const int32_t* x = static_cast<const int32_t*>(in[0].data);
+                                    seen.assign(x, x + 6);
+                                    EXPECT_THAT(in[0].dims, ElementsAre(2, 3));
+                                    std::memcpy(out[0].data, in[0].data, 24);
+                                    return absl::OkStatus();
+                                  }))
+                  .ok());
   DeviceContext device;
   device.handlers = &handlers;
-  const auto r = RunText("p = s32[2,3]{1,0} parameter(0)\n"
-                         "ROOT r = s32[2,3]{1,0} custom-call(p), custom_call_target=\"echo\", "
-                         "operand_layout_constraints={s32[2,3]{0,1}}",
-                         {S32({2, 3}, {1, 2, 3, 4, 5, 6})}, device);
+  const auto r = RunText(
+      "p = s32[2,3]{1,0} parameter(0)\n"
+      "ROOT r = s32[2,3]{1,0} custom-call(p), custom_call_target=\"echo\", "
+      "operand_layout_constraints={s32[2,3]{0,1}}",
+      {S32({2, 3}, {1, 2, 3, 4, 5, 6})}, device);
   ASSERT_TRUE(r.ok()) << r.status();
-  EXPECT_THAT(seen, ElementsAre(1, 4, 2, 5, 3, 6));  // columns first
+  EXPECT_THAT(seen, ElementsAre(1, 4, 2, 5, 3, 6));              // columns first
   EXPECT_THAT(Numbers((*r)[0]), ElementsAre(1, 4, 2, 5, 3, 6));  // read row by row
 }
 
 TEST(CustomCalls, AliasedResultsStartAsTheirOperand) {
   HandlerRegistry handlers;
-  ASSERT_TRUE(handlers.Register(Entry("bump", [](const HandlerContext&,
-                                                 absl::Span<const BufferView> in,
-                                                 absl::Span<const BufferView> out) {
-    EXPECT_EQ(in[1].data, out[0].data);
-    static_cast<int32_t*>(out[0].data)[0] += static_cast<const int32_t*>(in[0].data)[0];
-    return absl::OkStatus();
-  })).ok());
+  ASSERT_TRUE(handlers
+                  .Register(Entry("bump",
+                                  [](const HandlerContext&, absl::Span<const BufferView> in,
+                                     absl::Span<const BufferView> out) {
+                                    EXPECT_EQ(in[1].data, out[0].data);
+                                    static_cast<int32_t*>(out[0].data)[0] +=
+                                        static_cast<const int32_t*>(in[0].data)[0];
+                                    return absl::OkStatus();
+                                  }))
+                  .ok());
   DeviceContext device;
   device.handlers = &handlers;
-  const auto r = RunText("p = s32[1] parameter(0)\nq = s32[2] parameter(1)\n"
-                         "c = s32[2] custom-call(p, q), custom_call_target=\"bump\", "
-                         "output_to_operand_aliasing={{}: (1, {})}\n"
-                         "ROOT r = s32[2] add(c, q)",
-                         {S32({1}, {100}), S32({2}, {1, 2})}, device);
+  const auto r = RunText(
+      "p = s32[1] parameter(0)\nq = s32[2] parameter(1)\n"
+      "c = s32[2] custom-call(p, q), custom_call_target=\"bump\", "
+      "output_to_operand_aliasing={{}: (1, {})}\n"
+      "ROOT r = s32[2] add(c, q)",
+      {S32({1}, {100}), S32({2}, {1, 2})}, device);
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_THAT(Numbers((*r)[0]), ElementsAre(102, 4));
 }
 
 TEST(CustomCalls, AttributesAreParsedOnceAndHandedOver) {
   HandlerRegistry handlers;
-  ASSERT_TRUE(handlers.Register(Entry("scale", [](const HandlerContext& c,
-                                                  absl::Span<const BufferView> in,
-                                                  absl::Span<const BufferView> out) {
-    SHARDCALL_ASSIGN_OR_RETURN(const int64_t by, c.attribute_map().GetInt("by", 1));
-    *static_cast<int32_t*>(out[0].data) =
-        static_cast<int32_t>(by) * *static_cast<const int32_t*>(in[0].data);
-    return absl::OkStatus();
-  })).ok());
+  ASSERT_TRUE(handlers
+                  .Register(Entry("scale",
+                                  [](const HandlerContext& c, absl::Span<const BufferView> in,
+                                     absl::Span<const BufferView> out) {
+                                    SHARDCALL_ASSIGN_OR_RETURN(const int64_t by,
+                                                               c.attribute_map().GetInt("by", 1));
+                                    *static_cast<int32_t*>(out[0].data) =
+                                        static_cast<int32_t>(by) *
+                                        *static_cast<const int32_t*>(in[0].data);
+                                    return absl::OkStatus();
+                                  }))
+                  .ok());
   DeviceContext device;
   device.handlers = &handlers;
-  const auto r = RunText("p = s32[] parameter(0)\nROOT r = s32[] custom-call(p), "
-                         "custom_call_target=\"scale\", api_version=API_VERSION_TYPED_FFI, "
-                         "backend_config={by = 7 : i64}",
-                         {S32({}, {6})}, device);
+  const auto r = RunText(
+      "p = s32[] parameter(0)\nROOT r = s32[] custom-call(p), "
+      "custom_call_target=\"scale\", api_version=API_VERSION_TYPED_FFI, "
+      "backend_config={by = 7 : i64}",
+      {S32({}, {6})}, device);
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_THAT(Numbers((*r)[0]), ElementsAre(42));
 }
 
 TEST(CustomCalls, AHandlerThatThrowsIsAnErrorThatNamesIt) {
   HandlerRegistry handlers;
-  ASSERT_TRUE(handlers.Register(Entry("thrower", [](const HandlerContext&,
-                                                    absl::Span<const BufferView>,
-                                                    absl::Span<const BufferView>) -> absl::Status {
-    throw std::runtime_error("boom");
-  })).ok());
+  ASSERT_TRUE(handlers
+                  .Register(Entry("thrower",
+                                  [](const HandlerContext&, absl::Span<const BufferView>,
+                                     absl::Span<const BufferView>) -> absl::Status {
+                                    throw std::runtime_error("boom");
+                                  }))
+                  .ok());
   DeviceContext device;
   device.handlers = &handlers;
-  const auto r = RunText("p = s32[] parameter(0)\nROOT bad = s32[] custom-call(p), "
-                         "custom_call_target=\"thrower\"", {S32({}, {6})}, device);
+  const auto r = RunText(
+      "p = s32[] parameter(0)\nROOT bad = s32[] custom-call(p), "
+      "custom_call_target=\"thrower\"",
+      {S32({}, {6})}, device);
   EXPECT_THAT(std::string(r.status().message()),
               testing::AllOf(HasSubstr("thrower"), HasSubstr("boom"), HasSubstr("%bad")));
 }
@@ -281,22 +314,25 @@ TEST(CustomCalls, AMissingTargetIsFoundBeforeAnythingRuns) {
   HandlerRegistry handlers;
   DeviceContext device;
   device.handlers = &handlers;
-  const auto r = RunText("p = s32[] parameter(0)\nROOT r = s32[] custom-call(p), "
-                         "custom_call_target=\"absent\"", {S32({}, {6})}, device);
+  const auto r = RunText(
+      "p = s32[] parameter(0)\nROOT r = s32[] custom-call(p), "
+      "custom_call_target=\"absent\"",
+      {S32({}, {6})}, device);
   EXPECT_EQ(DiagnosticCode(r.status()), "E140") << r.status();
 }
 
 TEST(CustomCalls, AnnotationsPassTheirOperandOn) {
-  EXPECT_THAT(Eval("p = s32[2] parameter(0)\n"
-                   "a = s32[2] custom-call(p), custom_call_target=\"Sharding\", sharding={replicated}\n"
-                   "b = s32[2] custom-call(a), custom_call_target=\"annotate_device_placement\", "
-                   "custom_call_has_side_effect=true\n"
-                   "g = () custom-call(b), custom_call_target=\"xla.sdy.ShardingGroup\", "
-                   "custom_call_has_side_effect=true\n"
-                   "ROOT r = s32[2] custom-call(b), custom_call_target=\"xla.sdy.FuncResultSharding\", "
-                   "custom_call_has_side_effect=true",
-                   {S32({2}, {3, 4})}),
-              ElementsAre(3, 4));
+  EXPECT_THAT(
+      Eval("p = s32[2] parameter(0)\n"
+           "a = s32[2] custom-call(p), custom_call_target=\"Sharding\", sharding={replicated}\n"
+           "b = s32[2] custom-call(a), custom_call_target=\"annotate_device_placement\", "
+           "custom_call_has_side_effect=true\n"
+           "g = () custom-call(b), custom_call_target=\"xla.sdy.ShardingGroup\", "
+           "custom_call_has_side_effect=true\n"
+           "ROOT r = s32[2] custom-call(b), custom_call_target=\"xla.sdy.FuncResultSharding\", "
+           "custom_call_has_side_effect=true",
+           {S32({2}, {3, 4})}),
+      ElementsAre(3, 4));
 }
 
 TEST(Execute, ArgumentsMustFitTheParameters) {
@@ -315,9 +351,10 @@ TEST(Execute, ArgumentsOfTheCallerAreNotChanged) {
 
 TEST(Execute, RunningOutOfMemoryIsAnError) {
   // More than an address space holds.
-  const auto r = RunText("z = c128[] constant((0, 0))\n"
-                         "b = c128[4000000,4000000] broadcast(z), dimensions={}\n"
-                         "ROOT r = c128[4000000,4000000] negate(b)");
+  const auto r = RunText(
+      "z = c128[] constant((0, 0))\n"
+      "b = c128[4000000,4000000] broadcast(z), dimensions={}\n"
+      "ROOT r = c128[4000000,4000000] negate(b)");
   EXPECT_EQ(r.status().code(), absl::StatusCode::kResourceExhausted) << r.status();
 }
 

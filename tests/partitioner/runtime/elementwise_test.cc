@@ -34,8 +34,9 @@ TEST(Elementwise, IntegersWrap) {
 }
 
 TEST(Elementwise, ShiftsPastTheWidthGiveZeroOrTheSign) {
-  const char* kOperands = "a = s8[4] constant({-8, -8, 64, -1})\n"
-                          "b = s8[4] constant({1, 8, 9, -1})\n";
+  const char* kOperands =
+      "a = s8[4] constant({-8, -8, 64, -1})\n"
+      "b = s8[4] constant({1, 8, 9, -1})\n";
   EXPECT_THAT(Eval(absl::StrCat(kOperands, "ROOT r = s8[4] shift-left(a, b)")),
               ElementsAre(-16, 0, 0, 0));
   EXPECT_THAT(Eval(absl::StrCat(kOperands, "ROOT r = s8[4] shift-right-logical(a, b)")),
@@ -51,8 +52,9 @@ TEST(Elementwise, BitCountsAreOfTheType) {
 }
 
 TEST(Elementwise, MaximumPassesNanAndOrdersZeros) {
-  const auto r = RunText("a = f32[3] constant({nan, -0.0, 1})\nb = f32[3] constant({1, 0.0, nan})\n"
-                         "ROOT r = f32[3] maximum(a, b)");
+  const auto r = RunText(
+      "a = f32[3] constant({nan, -0.0, 1})\nb = f32[3] constant({1, 0.0, nan})\n"
+      "ROOT r = f32[3] maximum(a, b)");
   ASSERT_TRUE(r.ok()) << r.status();
   const float* x = (*r)[0].data<float>();
   EXPECT_TRUE(std::isnan(x[0]));
@@ -61,22 +63,24 @@ TEST(Elementwise, MaximumPassesNanAndOrdersZeros) {
 }
 
 TEST(Elementwise, PredicatesAddAsOrAndMultiplyAsAnd) {
-  const char* kOperands = "a = pred[4] constant({0, 0, 1, 1})\nb = pred[4] constant({0, 1, 0, 1})\n";
+  const char* kOperands =
+      "a = pred[4] constant({0, 0, 1, 1})\nb = pred[4] constant({0, 1, 0, 1})\n";
   EXPECT_THAT(Eval(absl::StrCat(kOperands, "ROOT r = pred[4] add(a, b)")), ElementsAre(0, 1, 1, 1));
   EXPECT_THAT(Eval(absl::StrCat(kOperands, "ROOT r = pred[4] multiply(a, b)")),
               ElementsAre(0, 0, 0, 1));
 }
 
 TEST(Elementwise, ComparesPartiallyOrTotally) {
-  const char* kOperands = "a = f32[3] constant({nan, -0.0, 1})\nb = f32[3] constant({nan, 0.0, inf})\n";
+  const char* kOperands =
+      "a = f32[3] constant({nan, -0.0, 1})\nb = f32[3] constant({nan, 0.0, inf})\n";
   EXPECT_THAT(Eval(absl::StrCat(kOperands, "ROOT r = pred[3] compare(a, b), direction=EQ")),
               ElementsAre(0, 1, 0));
-  EXPECT_THAT(
-      Eval(absl::StrCat(kOperands, "ROOT r = pred[3] compare(a, b), direction=LE, type=TOTALORDER")),
-      ElementsAre(1, 1, 1));
-  EXPECT_THAT(
-      Eval(absl::StrCat(kOperands, "ROOT r = pred[3] compare(a, b), direction=EQ, type=TOTALORDER")),
-      ElementsAre(1, 0, 0));
+  EXPECT_THAT(Eval(absl::StrCat(kOperands,
+                                "ROOT r = pred[3] compare(a, b), direction=LE, type=TOTALORDER")),
+              ElementsAre(1, 1, 1));
+  EXPECT_THAT(Eval(absl::StrCat(kOperands,
+                                "ROOT r = pred[3] compare(a, b), direction=EQ, type=TOTALORDER")),
+              ElementsAre(1, 0, 0));
 }
 
 TEST(Elementwise, ConvertSaturatesFloatsAndWrapsIntegers) {
@@ -107,9 +111,9 @@ TEST(Elementwise, NarrowFloatsRoundEachOperation) {
 }
 
 TEST(Elementwise, ReducePrecisionRoundsToEvenAndKeepsNan) {
-  const std::vector<double> r =
-      Eval("a = f32[4] constant({1.00390625, 1e38, 1e-38, nan})\n"
-           "ROOT r = f32[4] reduce-precision(a), exponent_bits=5, mantissa_bits=7");
+  const std::vector<double> r = Eval(
+      "a = f32[4] constant({1.00390625, 1e38, 1e-38, nan})\n"
+      "ROOT r = f32[4] reduce-precision(a), exponent_bits=5, mantissa_bits=7");
   EXPECT_EQ(r[0], 1);
   EXPECT_EQ(r[1], INFINITY);
   EXPECT_EQ(r[2], 0);
@@ -117,9 +121,10 @@ TEST(Elementwise, ReducePrecisionRoundsToEvenAndKeepsNan) {
 }
 
 TEST(Elementwise, ClampTakesScalarBounds) {
-  EXPECT_THAT(Eval("l = f32[] constant(-1)\nx = f32[3] constant({-5, 0, 5})\nh = f32[] constant(2)\n"
-                   "ROOT r = f32[3] clamp(l, x, h)"),
-              ElementsAre(-1, 0, 2));
+  EXPECT_THAT(
+      Eval("l = f32[] constant(-1)\nx = f32[3] constant({-5, 0, 5})\nh = f32[] constant(2)\n"
+           "ROOT r = f32[3] clamp(l, x, h)"),
+      ElementsAre(-1, 0, 2));
 }
 
 TEST(Elementwise, RoundsHalvesAwayOrToEven) {
@@ -139,9 +144,10 @@ TEST(Elementwise, ComplexPartsAndProducts) {
 }
 
 TEST(Elementwise, IntegerPowers) {
-  EXPECT_THAT(Eval("a = s32[5] constant({3, 2, -1, 5, 0})\nb = s32[5] constant({4, 31, -3, -2, 0})\n"
-                   "ROOT r = s32[5] power(a, b)"),
-              ElementsAre(81, -2147483648.0, -1, 0, 1));
+  EXPECT_THAT(
+      Eval("a = s32[5] constant({3, 2, -1, 5, 0})\nb = s32[5] constant({4, 31, -3, -2, 0})\n"
+           "ROOT r = s32[5] power(a, b)"),
+      ElementsAre(81, -2147483648.0, -1, 0, 1));
 }
 
 TEST(Elementwise, AnOpcodeOnATypeThatItIsNotForIsRefusedWithItsName) {

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "partitioner/runtime/npy.h"
 #include "partitioner/runtime/npz.h"
+#include "partitioner/runtime/random_inputs.h"
 #include "partitioner/runtime/shard_io.h"
 #include "sharding/status.h"
 #include "tests/partitioner/runtime/run_text.h"
@@ -72,8 +73,9 @@ TEST_F(ShardIo, ReplicasThatDifferAreFound) {
   const Tensor global = S32({2}, {1, 2});
   const LocalState* state = State(b, global);
   const std::vector<Tensor> locals = {S32({1}, {1}), S32({1}, {9}), S32({1}, {2}), S32({1}, {2})};
-  EXPECT_EQ(DiagnosticCode(Unshard(locals, *state, global.dims(), {.check_replicas = true}).status()),
-            "E321");
+  EXPECT_EQ(
+      DiagnosticCode(Unshard(locals, *state, global.dims(), {.check_replicas = true}).status()),
+      "E321");
   EXPECT_THAT(Numbers(*Unshard(locals, *state, global.dims())), ElementsAre(1, 2));
 }
 
@@ -141,7 +143,8 @@ TEST_F(Npz, EqualTensorsGiveEqualBytes) {
   ASSERT_TRUE(WriteNpz(File("a.npz"), "out", tensors).ok());
   ASSERT_TRUE(WriteNpz(File("b.npz"), "out", tensors).ok());
   std::ifstream a(File("a.npz")), b(File("b.npz"));
-  const std::string x((std::istreambuf_iterator<char>(a)), {}), y((std::istreambuf_iterator<char>(b)), {});
+  const std::string x((std::istreambuf_iterator<char>(a)), {}),
+      y((std::istreambuf_iterator<char>(b)), {});
   EXPECT_EQ(x, y);
 }
 
@@ -151,8 +154,9 @@ TEST_F(Npz, Float32StandsForANarrowFloatIfEveryValueIsExact) {
   ASSERT_TRUE(ok.ok()) << ok.status();
   EXPECT_THAT(Numbers((*ok)[0]), ElementsAre(1, 256));
   ASSERT_TRUE(WriteNpz(File("b.npz"), "arg", {F32({2}, {1, 257})}).ok());
-  EXPECT_EQ(DiagnosticCode(ReadNpz(File("b.npz"), "arg", {{{ElementType::kBF16, {2}, {}}}}).status()),
-            "E206");
+  EXPECT_EQ(
+      DiagnosticCode(ReadNpz(File("b.npz"), "arg", {{{ElementType::kBF16, {2}, {}}}}).status()),
+      "E206");
 }
 
 TEST_F(Npz, WrongNamesShapesAndTypesAreTold) {
@@ -201,20 +205,21 @@ TEST(Npy, FortranOrderAndBigEndianAreBroughtToCOrder) {
 }
 
 TEST(Npy, BrokenHeadersAreErrors) {
-  for (const std::string& bytes : {
-           std::string(), std::string("\x93NUMPY\x01\x00\xff\xff", 10),
-           Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "123"),
-           Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", ""),
-           Npy("{'descr': '<f4', 'fortran_order': Maybe, 'shape': (0,), }", ""),
-           Npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (0,), }", ""),
-           Npy("{'descr': '|O', 'fortran_order': False, 'shape': (0,), }", ""),
-           Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999), }", "")}) {
+  for (const std::string& bytes :
+       {std::string(), std::string("\x93NUMPY\x01\x00\xff\xff", 10),
+        Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "123"),
+        Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", ""),
+        Npy("{'descr': '<f4', 'fortran_order': Maybe, 'shape': (0,), }", ""),
+        Npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (0,), }", ""),
+        Npy("{'descr': '|O', 'fortran_order': False, 'shape': (0,), }", ""),
+        Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999), }", "")}) {
     EXPECT_EQ(DiagnosticCode(ParseNpy(bytes, "a").status()), "E202");
   }
 }
 
 TEST(RandomInputs, AreSmallIntegersAndDependOnTheSeedOnly) {
-  const std::vector<LeafShape> shapes = {{ElementType::kF32, {50}, {}}, {ElementType::kS32, {50}, {}}};
+  const std::vector<LeafShape> shapes = {{ElementType::kF32, {50}, {}},
+                                         {ElementType::kS32, {50}, {}}};
   const std::vector<Tensor> a = RandomInputs(shapes, 1), b = RandomInputs(shapes, 1),
                             c = RandomInputs(shapes, 2);
   EXPECT_TRUE(BitwiseEqual(a[0], b[0]));

@@ -32,13 +32,16 @@ TEST(Movement, LargeTransposesAreTiledAndExact) {
 }
 
 TEST(Movement, ReverseSliceConcatenate) {
-  EXPECT_THAT(Eval("a = s32[5] constant({1, 2, 3, 4, 5})\nROOT r = s32[5] reverse(a), dimensions={0}"),
-              ElementsAre(5, 4, 3, 2, 1));
-  EXPECT_THAT(Eval("a = s32[5] constant({1, 2, 3, 4, 5})\nROOT r = s32[2] slice(a), slice={[1:5:3]}"),
-              ElementsAre(2, 5));
-  EXPECT_THAT(Eval("a = s32[2,1] constant({ {1}, {2} })\nb = s32[2,2] constant({ {3, 4}, {5, 6} })\n"
-                   "ROOT r = s32[2,3] concatenate(a, b), dimensions={1}"),
-              ElementsAre(1, 3, 4, 2, 5, 6));
+  EXPECT_THAT(
+      Eval("a = s32[5] constant({1, 2, 3, 4, 5})\nROOT r = s32[5] reverse(a), dimensions={0}"),
+      ElementsAre(5, 4, 3, 2, 1));
+  EXPECT_THAT(
+      Eval("a = s32[5] constant({1, 2, 3, 4, 5})\nROOT r = s32[2] slice(a), slice={[1:5:3]}"),
+      ElementsAre(2, 5));
+  EXPECT_THAT(
+      Eval("a = s32[2,1] constant({ {1}, {2} })\nb = s32[2,2] constant({ {3, 4}, {5, 6} })\n"
+           "ROOT r = s32[2,3] concatenate(a, b), dimensions={1}"),
+      ElementsAre(1, 3, 4, 2, 5, 6));
 }
 
 TEST(Movement, PadInsertsAndCutsOff) {
@@ -55,10 +58,12 @@ TEST(Movement, PadInsertsAndCutsOff) {
 
 TEST(Movement, DynamicSlicesAreClampedIntoTheArray) {
   const char* kOperand = "a = s32[5] constant({1, 2, 3, 4, 5})\n";
-  EXPECT_THAT(Eval(absl::StrCat(kOperand, "i = s32[] constant(9)\n"
+  EXPECT_THAT(Eval(absl::StrCat(kOperand,
+                                "i = s32[] constant(9)\n"
                                 "ROOT r = s32[2] dynamic-slice(a, i), dynamic_slice_sizes={2}")),
               ElementsAre(4, 5));
-  EXPECT_THAT(Eval(absl::StrCat(kOperand, "i = s32[] constant(-3)\nu = s32[2] constant({7, 8})\n"
+  EXPECT_THAT(Eval(absl::StrCat(kOperand,
+                                "i = s32[] constant(-3)\nu = s32[2] constant({7, 8})\n"
                                 "ROOT r = s32[5] dynamic-update-slice(a, u, i)")),
               ElementsAre(7, 8, 3, 4, 5));
 }
@@ -99,16 +104,15 @@ constexpr char kAdd[] =
     "add {\n a = s32[] parameter(0)\n b = s32[] parameter(1)\n ROOT r = s32[] add(a, b)\n}\n";
 
 TEST(Scatter, DropsWindowsThatDoNotFitAndAddsRepeatedOnes) {
-  EXPECT_THAT(
-      Eval(absl::StrCat(kAdd,
-                        "ENTRY e {\n"
-                        " a = s32[4] constant({1, 1, 1, 1})\n"
-                        " i = s32[4,1] constant({ {1}, {1}, {-1}, {3} })\n"
-                        " u = s32[4,2] constant({ {1, 2}, {10, 20}, {5, 5}, {7, 7} })\n"
-                        " ROOT r = s32[4] scatter(a, i, u), update_window_dims={1}, "
-                        "inserted_window_dims={}, scatter_dims_to_operand_dims={0}, "
-                        "index_vector_dim=1, to_apply=add\n}\n")),
-      ElementsAre(1, 12, 23, 1));
+  EXPECT_THAT(Eval(absl::StrCat(kAdd,
+                                "ENTRY e {\n"
+                                " a = s32[4] constant({1, 1, 1, 1})\n"
+                                " i = s32[4,1] constant({ {1}, {1}, {-1}, {3} })\n"
+                                " u = s32[4,2] constant({ {1, 2}, {10, 20}, {5, 5}, {7, 7} })\n"
+                                " ROOT r = s32[4] scatter(a, i, u), update_window_dims={1}, "
+                                "inserted_window_dims={}, scatter_dims_to_operand_dims={0}, "
+                                "index_vector_dim=1, to_apply=add\n}\n")),
+              ElementsAre(1, 12, 23, 1));
 }
 
 TEST(Scatter, LastUpdateWinsWhenItReplaces) {
@@ -130,11 +134,12 @@ constexpr char kLoop[] =
     " j = s32[] add(i, one)\n y = s32[2] add(x, x)\n ROOT r = (s32[], s32[2]) tuple(j, y)\n}\n";
 
 TEST(Control, WhileRunsUntilItsConditionFails) {
-  const auto r = RunText(absl::StrCat(kLoop,
-                                      "ENTRY e {\n z = s32[] constant(0)\n x = s32[2] parameter(0)\n"
-                                      " t = (s32[], s32[2]) tuple(z, x)\n"
-                                      " ROOT r = (s32[], s32[2]) while(t), condition=cond, body=body\n}\n"),
-                         {S32({2}, {1, 3})});
+  const auto r =
+      RunText(absl::StrCat(kLoop,
+                           "ENTRY e {\n z = s32[] constant(0)\n x = s32[2] parameter(0)\n"
+                           " t = (s32[], s32[2]) tuple(z, x)\n"
+                           " ROOT r = (s32[], s32[2]) while(t), condition=cond, body=body\n}\n"),
+              {S32({2}, {1, 3})});
   ASSERT_TRUE(r.ok()) << r.status();
   ASSERT_EQ(r->size(), 2);
   EXPECT_THAT(Numbers((*r)[0]), ElementsAre(5));
@@ -155,10 +160,12 @@ TEST(Control, ConditionalTakesTheLastBranchOutOfRange) {
 TEST(Control, DeepChainsOfCallsAreAnErrorAndNotACrash) {
   std::string text = "c0 {\n p = s32[] parameter(0)\n ROOT r = s32[] negate(p)\n}\n";
   for (int i = 1; i < 2000; ++i) {
-    absl::StrAppend(&text, "c", i, " {\n p = s32[] parameter(0)\n ROOT r = s32[] call(p), to_apply=c",
-                    i - 1, "\n}\n");
+    absl::StrAppend(&text, "c", i,
+                    " {\n p = s32[] parameter(0)\n ROOT r = s32[] call(p), to_apply=c", i - 1,
+                    "\n}\n");
   }
-  absl::StrAppend(&text, "ENTRY e {\n p = s32[] parameter(0)\n ROOT r = s32[] call(p), to_apply=c1999\n}\n");
+  absl::StrAppend(
+      &text, "ENTRY e {\n p = s32[] parameter(0)\n ROOT r = s32[] call(p), to_apply=c1999\n}\n");
   const auto r = RunText(text, {S32({}, {1})});
   EXPECT_EQ(DiagnosticCode(r.status()), "E311") << r.status();
 }
@@ -174,9 +181,10 @@ TEST(Control, AsynchronousPairsGiveTheirResults) {
 }
 
 TEST(Control, DeadInstructionsAreNotRun) {
-  EXPECT_THAT(Eval("a = s32[1] constant({1})\nd = s32[1] custom-call(a), custom_call_target=\"absent\"\n"
-                   "ROOT r = s32[1] add(a, a)"),
-              ElementsAre(2));
+  EXPECT_THAT(
+      Eval("a = s32[1] constant({1})\nd = s32[1] custom-call(a), custom_call_target=\"absent\"\n"
+           "ROOT r = s32[1] add(a, a)"),
+      ElementsAre(2));
 }
 
 TEST(Control, ElidedConstantsAreRefusedWithTheWayToDumpThem) {
@@ -186,9 +194,10 @@ TEST(Control, ElidedConstantsAreRefusedWithTheWayToDumpThem) {
 }
 
 TEST(Control, ManualRegionsNeedAllTheirDevices) {
-  const auto r = RunText("p = f32[4] parameter(0)\n"
-                         "ROOT r = f32[2] custom-call(p), custom_call_target=\"SPMDFullToShardShape\"",
-                         {F32({4}, {1, 2, 3, 4})});
+  const auto r = RunText(
+      "p = f32[4] parameter(0)\n"
+      "ROOT r = f32[2] custom-call(p), custom_call_target=\"SPMDFullToShardShape\"",
+      {F32({4}, {1, 2, 3, 4})});
   EXPECT_EQ(DiagnosticCode(r.status()), "E310");
 }
 

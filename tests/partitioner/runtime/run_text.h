@@ -25,14 +25,14 @@ namespace shardcall {
 // header may be given apart, "num_partitions=2".
 inline absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerText(
     absl::string_view text, absl::string_view header = "", const LowerOptions& options = {}) {
-  std::string whole = absl::StrContains(text, "ENTRY")
-                          ? absl::StrCat("HloModule m", header.empty() ? "" : ", ", header, "\n",
-                                         text)
-                          : absl::StrCat("HloModule m", header.empty() ? "" : ", ", header,
-                                         "\nENTRY e {\n", text, "\n}\n");
-  SHARDCALL_ASSIGN_OR_RETURN(
-      const Module module, ParseModule(std::make_shared<const std::string>(std::move(whole)),
-                                       std::make_shared<Context>(), "test"));
+  std::string whole =
+      absl::StrContains(text, "ENTRY")
+          ? absl::StrCat("HloModule m", header.empty() ? "" : ", ", header, "\n", text)
+          : absl::StrCat("HloModule m", header.empty() ? "" : ", ", header, "\nENTRY e {\n", text,
+                         "\n}\n");
+  SHARDCALL_ASSIGN_OR_RETURN(const Module module,
+                             ParseModule(std::make_shared<const std::string>(std::move(whole)),
+                                         std::make_shared<Context>(), "test"));
   return Lower(module, options);
 }
 

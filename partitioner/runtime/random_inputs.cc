@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/runtime/random_inputs.h"
+
+#include <cstring>
+
+#include "sharding/narrow_float.h"
+
+namespace shardcall {
+namespace {
+
+uint64_t Mix(uint64_t x) {  // SplitMix64's finaliser
+  x += 0x9E3779B97F4A7C15;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+std::vector<Tensor> RandomInputs(absl::Span<const LeafShape> leaves, uint64_t seed) {
+  std::vector<Tensor> tensors;
+  for (size_t a = 0; a < leaves.size(); ++a) {
+    const ElementType type = leaves[a].type;
+    Tensor t(type, leaves[a].dims);
+    tensors.push_back(t);
+    if (!IsArrayType(type)) continue;
+    const uint64_t stream = Mix(seed * 0x632BE59BD9B4E019 + a);
+    const int64_t n = t.num_elements() * (IsComplex(type) ? 2 : 1);
+    t = Tensor();  // so that the vector's is the only owner
+    char* to = tensors.back().MutableData();
+    const bool real = IsFloat(type) || IsComplex(type);
+    const int bits = IsComplex(type) ? ElementTypeBits(type) / 2 : ElementTypeBits(type);
+    for (int64_t i = 0; i < n; ++i) {
+      const uint64_t r = Mix(stream + static_cast<uint64_t>(i));
+      if (!real) {
+        uint64_t value = type == ElementType::kPred ? r % 2 : r % 8;
+        if (bits < 4) value %= uint64_t{1} << (bits - (IsSignedInteger(type) ? 1 : 0));
+        std::memcpy(to + i * ElementTypeBytes(type), &value, ElementTypeBytes(type));
+        continue;
+      }
+      double value = static_cast<double>(r % 9) - 4;
+      if (type == ElementType::kF8E8M0FNU) value = static_cast<double>(uint64_t{1} << r % 3);
+      if (IsComplex(type)) {
+        if (bits == 32)
+          reinterpret_cast<float*>(to)[i] = static_cast<float>(value);
+        else
+          reinterpret_cast<double*>(to)[i] = value;
+      } else {
+        StoreFloats(type, &value, 1, to + i * ElementTypeBytes(type));
+      }
+    }
+  }
+  return tensors;
+}
+
+}  // namespace shardcall

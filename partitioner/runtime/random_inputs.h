@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs for runs and checks that need none in particular, and whose sums are
+// exact.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_RANDOM_INPUTS_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_RANDOM_INPUTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "partitioner/runtime/program.h"
+#include "partitioner/runtime/tensor.h"
+
+namespace shardcall {
+
+// Small integers in every type, the same on every platform: -4 to 4 in floats
+// and complex parts, 0 to 7 in integers (what fits, if that is less).
+std::vector<Tensor> RandomInputs(absl::Span<const LeafShape> leaves, uint64_t seed);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_RANDOM_INPUTS_H_
