@@ -19,6 +19,7 @@ SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 # The GSPMD form of a custom_partitioning call holds only the address of a Python
 # object: without a manifest its rule is not known (E101).
 RULE_LOST = re.compile(r'(llama_block_fwd_ruled|fft_custom_partitioning).*\.gspmd\.hlo$')
+RULES = os.path.join(DATA, 'plugins', 'custom_partitioning.json')  # of those
 
 
 class Result:
