@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "collectives/narrow_float.h"
+#include "sharding/narrow_float.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -157,12 +157,12 @@ void FoldNarrow(const Job& job) {
     const auto source = [&](size_t s) {
       return static_cast<const char*>(job.sources[s]) + at * bytes;
     };
-    DecodeNarrowFloats(job.type, source(0), acc, count);
+    LoadFloats(job.type, source(0), count, acc);
     for (size_t s = 1; s < job.sources.size(); ++s) {
-      DecodeNarrowFloats(job.type, source(s), next, count);
+      LoadFloats(job.type, source(s), count, next);
       for (int64_t i = 0; i < count; ++i) acc[i] = Op::Do(acc[i], next[i]);
     }
-    EncodeNarrowFloats(job.type, acc, rounded, count);
+    StoreFloats(job.type, acc, count, rounded);
     Store(job, at, rounded, count, bytes);
   }
 }
@@ -284,7 +284,7 @@ FoldFunction FindFold(ReduceKind kind, ElementType type) {
     case ElementType::kC128:
       return ComplexFold<std::complex<double>>(kind);
     default:
-      return IsNarrowFloat(type) ? NarrowFloatFold(kind) : nullptr;
+      return IsNarrowFloat(type) && type != ElementType::kF8E8M0FNU ? NarrowFloatFold(kind) : nullptr;
   }
 }
 

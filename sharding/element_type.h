@@ -64,6 +64,10 @@ int ElementTypeBytes(ElementType type);
 
 bool IsFloat(ElementType type);           // all f*, bf16
 bool IsComplex(ElementType type);
+// Floats narrower than f32: bf16, f16, the f8 kinds, f6 and f4.
+inline bool IsNarrowFloat(ElementType type) {
+  return IsFloat(type) && type != ElementType::kF32 && type != ElementType::kF64;
+}
 bool IsSignedInteger(ElementType type);
 bool IsUnsignedInteger(ElementType type); // without pred
 inline bool IsInteger(ElementType t) { return IsSignedInteger(t) || IsUnsignedInteger(t); }

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/host/narrow_float.h"
+#include "sharding/narrow_float.h"
 #include "sharding/status.h"
 
 namespace shardcall {

@@ -6,7 +6,7 @@
 #include "kernels/host/attention.h"
 #include "kernels/host/blas.h"
 #include "kernels/host/kernels.h"
-#include "kernels/host/narrow_float.h"
+#include "sharding/narrow_float.h"
 #include "sharding/status.h"
 
 namespace shardcall {

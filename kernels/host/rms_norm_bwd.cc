@@ -3,7 +3,7 @@
 
 #include "kernels/host/arguments.h"
 #include "kernels/host/kernels.h"
-#include "kernels/host/narrow_float.h"
+#include "sharding/narrow_float.h"
 #include "kernels/host/norm.h"
 #include "kernels/host/row_sums.h"
 #include "sharding/status.h"

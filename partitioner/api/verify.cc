@@ -92,8 +92,6 @@ void Condition(std::vector<Tensor>* inputs) {
   }
 }
 
-bool IsNarrowFloat(ElementType t) { return IsFloat(t) && ElementTypeBits(t) < 32; }
-
 }  // namespace
 
 bool IsExactProgram(const Module& module) {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "partitioner/ir/attributes_intern.h"
-#include "partitioner/ir/narrow_float.h"
+#include "partitioner/ir/float_format.h"
 #include "sharding/intern_table.h"
 #include "sharding/status.h"
 

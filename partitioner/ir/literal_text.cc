@@ -6,7 +6,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/narrow_float.h"
+#include "partitioner/ir/float_format.h"
 
 namespace shardcall {
 namespace {
@@ -167,7 +167,7 @@ void AppendArray(const Literal& literal, std::string* out) {
 }  // namespace
 
 void AppendReal(ElementType type, uint64_t bits, std::string* out) {
-  const double value = DecodeFloat(type, bits);
+  const double value = FloatFromBits(type, bits);
   if (std::isnan(value)) return AppendNan(type, bits, out);
   if (std::isinf(value)) {
     out->append(value < 0 ? "-inf" : "inf");

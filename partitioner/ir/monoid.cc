@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/narrow_float.h"
+#include "partitioner/ir/float_format.h"
 #include "sharding/status.h"
 
 namespace shardcall {

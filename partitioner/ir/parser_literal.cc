@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/narrow_float.h"
+#include "partitioner/ir/float_format.h"
 #include "partitioner/ir/parser_internal.h"
 
 namespace shardcall::hlo_text {
@@ -31,10 +31,10 @@ bool InRange(ElementType type, double value, uint64_t bits) {
   const FloatFormat& f = GetFloatFormat(type);
   if (f.special == FloatFormat::Special::kFinite) {  // would be clamped silently
     const double largest =
-        DecodeFloat(type, (uint64_t{1} << (f.exponent_bits + f.mantissa_bits)) - 1);
+        FloatFromBits(type, (uint64_t{1} << (f.exponent_bits + f.mantissa_bits)) - 1);
     return std::fabs(value) <= std::ldexp(largest, -f.mantissa_bits - 2) + largest;
   }
-  return std::isfinite(DecodeFloat(type, bits));
+  return std::isfinite(FloatFromBits(type, bits));
 }
 
 }  // namespace

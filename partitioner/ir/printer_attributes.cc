@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/literal_text.h"
-#include "partitioner/ir/narrow_float.h"
+#include "partitioner/ir/float_format.h"
 #include "partitioner/ir/printer_internal.h"
 
 namespace shardcall::hlo_text {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "collectives/narrow_float.h"
+#include "sharding/narrow_float.h"
 #include "sharding/status.h"
 #include "tests/collectives/reference.h"
 
@@ -28,13 +28,13 @@ int NumCodes(E type) { return 1 << ElementTypeBits(type); }
 float DecodeCode(E type, int code) {
   const uint16_t wide = static_cast<uint16_t>(code);  // little endian
   float value;
-  DecodeNarrowFloats(type, &wide, &value, 1);
+  LoadFloats(type, &wide, 1, &value);
   return value;
 }
 
 int EncodeValue(E type, float value) {
   uint16_t code = 0;
-  EncodeNarrowFloats(type, &value, &code, 1);
+  StoreFloats(type, &value, 1, &code);
   return code;
 }
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "collectives/narrow_float.h"
+#include "sharding/narrow_float.h"
 #include "sharding/status.h"
 
 namespace shardcall::testing {
@@ -108,13 +108,13 @@ void ReduceNarrow(ReduceKind kind, ElementType type, const std::vector<Bytes>& i
                   Bytes& out, int64_t to) {
   const int width = ElementTypeBytes(type);
   float total;
-  DecodeNarrowFloats(type, inputs[0].data() + at * width, &total, 1);
+  LoadFloats(type, inputs[0].data() + at * width, 1, &total);
   for (size_t r = 1; r < inputs.size(); ++r) {
     float next;
-    DecodeNarrowFloats(type, inputs[r].data() + at * width, &next, 1);
+    LoadFloats(type, inputs[r].data() + at * width, 1, &next);
     total = FoldFloat(kind, total, next);
   }
-  EncodeNarrowFloats(type, &total, out.data() + to * width, 1);
+  StoreFloats(type, &total, 1, out.data() + to * width);
 }
 
 void ReduceInteger(ReduceKind kind, ElementType type, const std::vector<Bytes>& inputs, int64_t at,
@@ -203,7 +203,7 @@ Bytes Data(int rank, uint32_t seed, ElementType type, int64_t count) {
   } else if (IsNarrowFloat(type)) {
     std::vector<float> values(count);
     for (float& value : values) value = static_cast<float>(real());
-    EncodeNarrowFloats(type, values.data(), data.data(), count);
+    StoreFloats(type, values.data(), count, data.data());
   }
   return data;
 }

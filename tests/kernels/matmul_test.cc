@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/host/narrow_float.h"
+#include "sharding/narrow_float.h"
 #include "sharding/status.h"
 
 namespace shardcall {

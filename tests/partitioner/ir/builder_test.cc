@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "partitioner/ir/narrow_float.h"
+#include "partitioner/ir/float_format.h"
 
 namespace shardcall {
 namespace {
@@ -206,12 +206,12 @@ TEST_F(MonoidTest, FloatMaximumStartsAtTheLeastValueOfEveryFormat) {
     uint64_t low, high;
     ASSERT_TRUE(IdentityBits(Opcode::kMaximum, type, &low));
     ASSERT_TRUE(IdentityBits(Opcode::kMinimum, type, &high));
-    const double least = DecodeFloat(type, low), greatest = DecodeFloat(type, high);
+    const double least = FloatFromBits(type, low), greatest = FloatFromBits(type, high);
     EXPECT_FALSE(std::isnan(least)) << ElementTypeName(type);
     EXPECT_FALSE(std::isnan(greatest)) << ElementTypeName(type);
     if (ElementTypeBits(type) > 8) continue;
     for (uint64_t p = 0; p < uint64_t{1} << ElementTypeBits(type); ++p) {
-      const double v = DecodeFloat(type, p);
+      const double v = FloatFromBits(type, p);
       if (std::isnan(v)) continue;
       EXPECT_LE(least, v) << ElementTypeName(type) << " " << p;
       EXPECT_GE(greatest, v) << ElementTypeName(type) << " " << p;

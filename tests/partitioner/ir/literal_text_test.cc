@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "partitioner/ir/literal_text.h"
-#include "partitioner/ir/narrow_float.h"
+#include "partitioner/ir/float_format.h"
 #include "text_util.h"
 
 namespace shardcall {
@@ -98,7 +98,7 @@ TEST(NarrowFloat, EncodingInvertsDecoding) {
     const auto type = static_cast<ElementType>(t);
     if (!IsFloat(type) || ElementTypeBits(type) > 16) continue;
     for (uint64_t bits = 0; bits < uint64_t{1} << ElementTypeBits(type); ++bits) {
-      const double value = DecodeFloat(type, bits);
+      const double value = FloatFromBits(type, bits);
       if (std::isnan(value)) continue;
       EXPECT_EQ(EncodeFloat(type, value), bits) << ElementTypeName(type) << " " << value;
     }
@@ -107,12 +107,12 @@ TEST(NarrowFloat, EncodingInvertsDecoding) {
 
 TEST(NarrowFloat, RoundingIsToNearestEven) {
   // 1 + 2^-8 lies halfway between two bf16 values; the even one is 1.
-  EXPECT_EQ(DecodeFloat(ElementType::kBF16, EncodeFloat(ElementType::kBF16, 1.00390625)), 1.0);
-  EXPECT_EQ(DecodeFloat(ElementType::kBF16, EncodeFloat(ElementType::kBF16, 1.01171875)),
+  EXPECT_EQ(FloatFromBits(ElementType::kBF16, EncodeFloat(ElementType::kBF16, 1.00390625)), 1.0);
+  EXPECT_EQ(FloatFromBits(ElementType::kBF16, EncodeFloat(ElementType::kBF16, 1.01171875)),
             1.015625);
-  EXPECT_TRUE(std::isinf(DecodeFloat(ElementType::kF16, EncodeFloat(ElementType::kF16, 65520))));
+  EXPECT_TRUE(std::isinf(FloatFromBits(ElementType::kF16, EncodeFloat(ElementType::kF16, 65520))));
   EXPECT_TRUE(
-      std::isnan(DecodeFloat(ElementType::kF8E4M3FN, EncodeFloat(ElementType::kF8E4M3FN, 500))));
+      std::isnan(FloatFromBits(ElementType::kF8E4M3FN, EncodeFloat(ElementType::kF8E4M3FN, 500))));
 }
 
 TEST(MakeLiteral, ScalarsConvertToEveryType) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/host/narrow_float.h"
+#include "sharding/narrow_float.h"
 
 #include <bit>
 #include <cmath>
@@ -66,13 +66,13 @@ int CheckTable(std::istream& table) {
 }
 
 TEST(NarrowFloat, ConvertsAsInTheCheckedInTable) {
-  std::ifstream table(SHARDCALL_SOURCE_DIR "/tests/kernels/narrow_float_table.txt");
+  std::ifstream table(SHARDCALL_SOURCE_DIR "/tests/sharding/narrow_float_table.txt");
   EXPECT_GT(CheckTable(table), 500);
 }
 
 TEST(NarrowFloat, ConvertsAsMlDtypesDoesWherePythonHasIt) {
   const std::string command = std::string("python3 '") + SHARDCALL_SOURCE_DIR +
-                              "/tests/kernels/make_narrow_float_table.py' 2>/dev/null";
+                              "/tests/sharding/make_narrow_float_table.py' 2>/dev/null";
   FILE* pipe = popen(command.c_str(), "r");
   ASSERT_NE(pipe, nullptr);
   std::string text;

@@ -4,12 +4,13 @@
 // is to nearest even; what lies beyond the largest finite value becomes
 // infinity, or NaN in types without infinity, or the largest value in types
 // without either (f6, f4).
-#ifndef SHARDCALL_PARTITIONER_IR_NARROW_FLOAT_H_
-#define SHARDCALL_PARTITIONER_IR_NARROW_FLOAT_H_
+#ifndef SHARDCALL_PARTITIONER_IR_FLOAT_FORMAT_H_
+#define SHARDCALL_PARTITIONER_IR_FLOAT_FORMAT_H_
 
 #include <cstdint>
 
 #include "sharding/element_type.h"
+#include "sharding/narrow_float.h"
 
 namespace shardcall {
 
@@ -27,9 +28,13 @@ struct FloatFormat {
 // Requires IsFloat(type).
 const FloatFormat& GetFloatFormat(ElementType type);
 
-double DecodeFloat(ElementType type, uint64_t bits);
-uint64_t EncodeFloat(ElementType type, double value);
+// The bits of a literal: f16 and bf16 round through f32, as XLA's conversion
+// does.
+inline uint64_t EncodeFloat(ElementType type, double value) {
+  if (type == ElementType::kF16 || type == ElementType::kBF16) value = static_cast<float>(value);
+  return FloatToBits(type, value);
+}
 
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_IR_NARROW_FLOAT_H_
+#endif  // SHARDCALL_PARTITIONER_IR_FLOAT_FORMAT_H_

@@ -6,8 +6,8 @@
 // value. A NaN stays a NaN where there is one; in f4 and f6 it becomes a zero
 // of the opposite sign. f8e8m0fnu holds powers of two only: zero and what is
 // negative are NaN, and what is smaller than its least value becomes that.
-#ifndef SHARDCALL_KERNELS_HOST_NARROW_FLOAT_H_
-#define SHARDCALL_KERNELS_HOST_NARROW_FLOAT_H_
+#ifndef SHARDCALL_SHARDING_NARROW_FLOAT_H_
+#define SHARDCALL_SHARDING_NARROW_FLOAT_H_
 
 #include <bit>
 #include <cstdint>
@@ -47,4 +47,4 @@ void StoreFloats(ElementType type, const double* from, int64_t count, void* to);
 
 }  // namespace shardcall
 
-#endif  // SHARDCALL_KERNELS_HOST_NARROW_FLOAT_H_
+#endif  // SHARDCALL_SHARDING_NARROW_FLOAT_H_

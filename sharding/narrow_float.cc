@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/host/narrow_float.h"
+#include "sharding/narrow_float.h"
 
 #include <array>
 #include <cmath>
