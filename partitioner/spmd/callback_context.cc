@@ -64,7 +64,7 @@ class CallbackContext : public PartitionContext {
     }
     LocalOp op{id_, instr, decision_, {}, {}, {}};
     for (LocalValue v : operands) op.operands.push_back(v.id);
-    op.operand_shapes = view_.operands;
+    op.operand_shapes.assign(view_.operands.begin(), view_.operands.end());
     op.result_shapes.assign(results.begin(), results.end());
     std::vector<LocalValue> out;
     for (InstrId v : HandleCustomCall(l_, op)) out.push_back({v});

@@ -118,7 +118,7 @@ std::vector<const Sharding*> Localizer::RootStates(CompId comp) const {
     return {ReplicatedSharding(context_, program_.mesh, 0,
                                program_.manual_axes(global_.comp(comp).root))};
   }
-  return d.final;
+  return std::vector<const Sharding*>(d.final.begin(), d.final.end());
 }
 
 }  // namespace shardcall

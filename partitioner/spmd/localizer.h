@@ -25,8 +25,8 @@ struct LocalOp {
   const Instruction& instr;
   const Decision& decision;
   LocalIds operands;                           // flat leaves
-  std::vector<const Shape*> operand_shapes;    // global
-  std::vector<const Shape*> result_shapes;     // local, flat
+  absl::InlinedVector<const Shape*, 6> operand_shapes;  // global
+  absl::InlinedVector<const Shape*, 4> result_shapes;   // local, flat
 };
 
 class Localizer {

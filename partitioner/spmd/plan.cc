@@ -57,8 +57,8 @@ States Planner::OperandStates(InstrId id) const {
   return out;
 }
 
-std::vector<const Shape*> Planner::OperandShapes(InstrId id) const {
-  std::vector<const Shape*> out;
+Shapes Planner::OperandShapes(InstrId id) const {
+  Shapes out;
   for (InstrId o : module_.operands(id)) {
     const Shape* shape = module_.instr(o).shape;
     for (int k = 0; k < shape->num_leaves(); ++k) out.push_back(shape->leaf(k));
@@ -66,9 +66,16 @@ std::vector<const Shape*> Planner::OperandShapes(InstrId id) const {
   return out;
 }
 
-Decision* Planner::NewDecision() {
-  plan_.decisions.push_back(std::make_unique<Decision>());
-  return plan_.decisions.back().get();
+const Decision* Planner::Keep(const Decision& d) {
+  Arena& arena = context_.arena();
+  Decision* kept = arena.New<Decision>(d);
+  absl::InlinedVector<absl::Span<const AxisRef>, 8> axes;
+  for (absl::Span<const AxisRef> a : d.factor_axes) axes.push_back(arena.Copy(a));
+  kept->factor_axes = arena.Copy(absl::MakeConstSpan(axes));
+  kept->operands = arena.Copy(d.operands);
+  kept->produced = arena.Copy(d.produced);
+  kept->final = d.final == d.produced ? kept->produced : arena.Copy(d.final);
+  return kept;
 }
 
 void Planner::Finish(InstrId id, PlanKind kind, const Decision* decision) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "partitioner/propagation/op_rules.h"
 #include "partitioner/propagation/program.h"
 #include "partitioner/propagation/propagation.h"
@@ -36,13 +37,15 @@ enum class PlanKind : uint8_t {
   kCallbacks,    // custom call with a partition callback
 };
 
-// One way to do an op, shared by all ops alike (same rule, same states).
+// One way to do an op, shared by all ops alike (same rule, same states). Those
+// of a Plan live in the program's Context.
 struct Decision {
+  using States = absl::Span<const Sharding* const>;
   const ShardingRule* rule = nullptr;         // null but for kRule
-  std::vector<AxisList> factor_axes;          // by factor
-  std::vector<const Sharding*> operands;      // flat leaves; null for tokens
-  std::vector<const Sharding*> produced;      // flat leaves of the result
-  std::vector<const Sharding*> final;         // after reduction and reshard
+  absl::Span<const absl::Span<const AxisRef>> factor_axes;  // by factor
+  States operands;                            // flat leaves; null for tokens
+  States produced;                            // flat leaves of the result
+  States final;                               // after reduction and reshard
   double bytes = 0;                           // resharding of operands and results
   double seconds = 0;                         // by the cost model
 };
@@ -65,7 +68,6 @@ struct Plan {
   std::vector<const Sharding*> parameters, outputs;
   std::vector<Fallback> fallbacks;
   std::vector<double> trip_count;           // by computation: executions of it
-  std::vector<std::unique_ptr<Decision>> decisions;
   int64_t memo_hits = 0, memo_misses = 0;
 
   // The stage's dump, a line an instruction.

@@ -11,32 +11,35 @@
 namespace shardcall {
 void Planner::PlanReplicated(InstrId id) {
   const Instruction& instr = module_.instr(id);
-  Decision* d = NewDecision();
+  Decision d;
+  States need, produced, final;
   int collectives = 0;
   const States operands = OperandStates(id);
-  const std::vector<const Shape*> shapes = OperandShapes(id);
+  const Shapes shapes = OperandShapes(id);
   for (size_t k = 0; k < shapes.size(); ++k) {
-    const Sharding* need = shapes[k]->IsArray() ? Replicated(id, shapes[k]) : nullptr;
-    d->operands.push_back(need);
-    d->bytes += ReshardBytes(shapes[k], operands[k], need, &collectives);
+    need.push_back(shapes[k]->IsArray() ? Replicated(id, shapes[k]) : nullptr);
+    d.bytes += ReshardBytes(shapes[k], operands[k], need.back(), &collectives);
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
     const Shape* leaf = instr.shape->leaf(k);
-    d->produced.push_back(leaf->IsArray() ? Replicated(id, leaf) : nullptr);
-    d->final.push_back(Wanted(id, k));
+    produced.push_back(leaf->IsArray() ? Replicated(id, leaf) : nullptr);
+    final.push_back(Wanted(id, k));
   }
+  d.operands = need;
+  d.produced = produced;
+  d.final = final;
   if (collectives > 0) {
     plan_.fallbacks.push_back(
         {id, absl::StrCat(OpcodeText(instr.opcode), " runs on whole operands; they are gathered")});
   }
-  Finish(id, PlanKind::kRule, d);
+  Finish(id, PlanKind::kRule, Keep(d));
 }
 
 void Planner::PlanMissing(InstrId id) {
   const Instruction& instr = module_.instr(id);
   const auto& attrs = instr.as<CustomCallAttrs>();
   const States operands = OperandStates(id);
-  const std::vector<const Shape*> shapes = OperandShapes(id);
+  const Shapes shapes = OperandShapes(id);
   std::string sharded;
   double moved = 0;
   for (size_t k = 0; k < shapes.size(); ++k) {

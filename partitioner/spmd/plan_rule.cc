@@ -3,6 +3,7 @@
 // have, that the result wants, and their compatible unions; the cheapest by the
 // cost model wins, the first among equals.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -47,10 +48,10 @@ uint64_t Planner::AllowedFactors(const Instruction& instr, const ShardingRule& r
 }
 
 double Planner::LocalSeconds(const Instruction& instr,
-                             const std::vector<const Shape*>& operand_shapes,
+                             const Shapes& operand_shapes,
                              const Decision& d) const {
   double shards = 1;
-  for (const AxisList& a : d.factor_axes) shards *= static_cast<double>(AxesSize(a));
+  for (absl::Span<const AxisRef> a : d.factor_axes) shards *= static_cast<double>(AxesSize(a));
   if (instr.opcode == Opcode::kDot || instr.opcode == Opcode::kConvolution) {
     double flops = 2;
     for (const Factor& f : d.rule->factors) flops *= static_cast<double>(f.size);
@@ -72,44 +73,47 @@ double Planner::LocalSeconds(const Instruction& instr,
   return bytes / options_.cost.memory_rate;
 }
 
-Decision* Planner::Evaluate(InstrId id, const ShardingRule& rule,
-                            const FactorAssignment& assignment, const States& operands,
-                            const States& wanted) {
+bool Planner::Evaluate(InstrId id, const MemoEntry& entry, const FactorAssignment& assignment,
+                       const Shapes& shapes, double limit, Draft* out) {
   const Instruction& instr = module_.instr(id);
-  Decision* d = NewDecision();
-  d->rule = &rule;
-  d->factor_axes.assign(assignment.axes().begin(), assignment.axes().end());
-  const std::vector<const Shape*> shapes = OperandShapes(id);
+  *out = Draft();
+  Decision& d = out->d;
+  d.rule = entry.rule;
+  for (const AxisList& a : assignment.axes()) out->axes.push_back(a);
+  d.factor_axes = out->axes;
   int collectives = 0;
-  for (size_t k = 0; k < shapes.size(); ++k) {
+  auto seconds = [&] {
+    return d.bytes / options_.cost.bandwidth + collectives * options_.cost.latency;
+  };
+  const int num_operands = static_cast<int>(shapes.size());
+  for (int k = 0; k < num_operands; ++k) {
     const Sharding* need =
-        shapes[k]->IsArray() ? assignment.TensorSharding(context_, static_cast<int>(k)) : nullptr;
-    d->operands.push_back(need);
-    d->bytes += ReshardBytes(shapes[k], operands[k], need, &collectives);
+        shapes[k]->IsArray() ? assignment.TensorSharding(context_, k) : nullptr;
+    out->operands.push_back(need);
+    d.bytes += ReshardBytes(shapes[k], entry.operands[k], need, &collectives);
+    if (seconds() >= limit) return false;
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
     const Shape* leaf = instr.shape->leaf(k);
-    if (!leaf->IsArray()) {
-      d->produced.push_back(nullptr);
-      d->final.push_back(nullptr);
-      continue;
-    }
     const Sharding* made =
-        assignment.TensorSharding(context_, static_cast<int>(shapes.size()) + k);
-    d->produced.push_back(made);
-    d->final.push_back(wanted[k]);
-    d->bytes += ReshardBytes(leaf, made, wanted[k], &collectives);
+        leaf->IsArray() ? assignment.TensorSharding(context_, num_operands + k) : nullptr;
+    out->produced.push_back(made);
+    d.bytes += ReshardBytes(leaf, made, entry.wanted[k], &collectives);
+    if (seconds() >= limit) return false;
   }
-  d->bytes += HandlerBytes(module_, instr, *d);
-  d->seconds = d->bytes / options_.cost.bandwidth + collectives * options_.cost.latency +
-               LocalSeconds(instr, shapes, *d);
-  return d;
+  d.operands = out->operands;
+  d.produced = out->produced;
+  d.final = entry.wanted;
+  d.bytes += HandlerBytes(module_, instr, d);
+  d.seconds = seconds() + LocalSeconds(instr, shapes, d);
+  return d.seconds < limit;
 }
 
-Planner::MemoEntry Planner::Decide(InstrId id, const ShardingRule& rule, const States& operands,
-                                   const States& wanted) {
+void Planner::Decide(InstrId id, MemoEntry* entry) {
   const Instruction& instr = module_.instr(id);
-  const std::vector<const Shape*> shapes = OperandShapes(id);
+  const ShardingRule& rule = *entry->rule;
+  const absl::Span<const Sharding* const> operands = entry->operands, wanted = entry->wanted;
+  const Shapes shapes = OperandShapes(id);
   const int num_operands = static_cast<int>(shapes.size());
   const int num_tensors = rule.num_tensors();
   auto state = [&](int t) {
@@ -120,12 +124,14 @@ Planner::MemoEntry Planner::Decide(InstrId id, const ShardingRule& rule, const S
   // Operands by size, the largest first: the dearest to move leads.
   Order by_size(num_operands);
   std::iota(by_size.begin(), by_size.end(), 0);
-  std::stable_sort(by_size.begin(), by_size.end(),
-                   [&](int a, int b) { return Bytes(shapes[a]) > Bytes(shapes[b]); });
+  std::sort(by_size.begin(), by_size.end(), [&](int a, int b) {
+    const int64_t x = shapes[a]->byte_size(), y = shapes[b]->byte_size();
+    return x != y ? x > y : a < b;
+  });
   Order results;
   for (int t = num_operands; t < num_tensors; ++t) results.push_back(t);
 
-  absl::InlinedVector<Order, 8> orders;
+  absl::InlinedVector<Order, 12> orders;
   auto add = [&](const Order& a, const Order& b) {
     Order o = a;
     for (int t : b) {
@@ -143,8 +149,10 @@ Planner::MemoEntry Planner::Decide(InstrId id, const ShardingRule& rule, const S
   for (size_t k = 0; k < by_size.size() && k < 4; ++k) add({by_size[k]}, {});
   orders.push_back({});
 
-  absl::InlinedVector<FactorAssignment, 8> tried;
-  const Decision* best = nullptr;
+  absl::InlinedVector<FactorAssignment, 12> tried;
+  tried.reserve(orders.size());  // drafts point into them
+  Draft drafts[2];
+  Draft *best = nullptr, *next = &drafts[0];
   for (const Order& order : orders) {
     FactorAssignment a(rule, program_.mesh, program_.manual_axes(id), allowed);
     for (int t : order) {
@@ -152,54 +160,70 @@ Planner::MemoEntry Planner::Decide(InstrId id, const ShardingRule& rule, const S
     }
     a.Normalize();
     if (std::find(tried.begin(), tried.end(), a) != tried.end()) continue;
-    const Decision* d = Evaluate(id, rule, a, operands, wanted);
     tried.push_back(std::move(a));
-    if (best == nullptr || d->seconds < best->seconds) best = d;
+    const double limit =
+        best == nullptr ? std::numeric_limits<double>::infinity() : best->d.seconds;
+    if (!Evaluate(id, *entry, tried.back(), shapes, limit, next) && best != nullptr) continue;
+    best = next;
+    next = best == &drafts[0] ? &drafts[1] : &drafts[0];
   }
+  entry->decision = Keep(best->d);
 
-  MemoEntry entry{best, ""};
   // What was gathered because the op cannot run on shards of a factor. A custom
   // call's own need-replication is its author's word, not a fallback.
-  if (instr.opcode == Opcode::kCustomCall) return entry;
-  for (int t = 0; t < num_operands && entry.fallback.empty(); ++t) {
-    if (operands[t] == nullptr || best->operands[t] == operands[t]) continue;
+  if (instr.opcode == Opcode::kCustomCall) return;
+  for (int t = 0; t < num_operands && entry->fallback.empty(); ++t) {
+    if (operands[t] == nullptr || entry->decision->operands[t] == operands[t]) continue;
     const TensorFactors& tensor = rule.tensor(t);
     for (size_t d = 0; d < tensor.dims.size(); ++d) {
       if (!operands[t]->IsDimSharded(static_cast<int>(d)) ||
-          best->operands[t]->IsDimSharded(static_cast<int>(d))) {
+          entry->decision->operands[t]->IsDimSharded(static_cast<int>(d))) {
         continue;
       }
       for (int f : tensor.dims[d]) {
         if (f < 64 && (allowed >> f & 1)) continue;
         if (IsFreeToGather(instr)) continue;
-        entry.fallback = absl::StrCat(OpcodeText(instr.opcode), " does not run on shards of dim ",
-                                      d, " of operand ", t, "; it is gathered");
+        entry->fallback = context_.Intern(
+            absl::StrCat(OpcodeText(instr.opcode), " does not run on shards of dim ", d,
+                         " of operand ", t, "; it is gathered"));
       }
     }
   }
-  return entry;
 }
 
 void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
   const Instruction& instr = module_.instr(id);
-  MemoKey key{&rule, program_.region_of[id.value], instr.opcode, OperandStates(id)};
-  const States operands = key.states;
+  const int region = program_.region_of[id.value];
+  const States operands = OperandStates(id);
   States wanted;
-  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-    wanted.push_back(WantedOfOp(id, k));
-    key.states.push_back(wanted.back());
-  }
-  auto it = memo_.find(key);
-  if (it == memo_.end()) {
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) wanted.push_back(WantedOfOp(id, k));
+  uint64_t hash = MixHash(reinterpret_cast<uintptr_t>(&rule),
+                          static_cast<uint64_t>(region) << 16 | static_cast<uint64_t>(instr.opcode));
+  for (const Sharding* s : operands) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
+  for (const Sharding* s : wanted) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
+  hash = FinishHash(hash);
+  const MemoEntry* entry = memo_.Find(hash, [&](const MemoEntry& e) {
+    return e.rule == &rule && e.region == region && e.opcode == instr.opcode &&
+           e.operands == absl::MakeConstSpan(operands) && e.wanted == absl::MakeConstSpan(wanted);
+  });
+  if (entry == nullptr) {
     ++plan_.memo_misses;
-    MemoEntry entry = Decide(id, rule, operands, wanted);
-    it = memo_.emplace(std::move(key), std::move(entry)).first;
+    Arena& arena = context_.arena();
+    MemoEntry* made = arena.New<MemoEntry>();
+    made->rule = &rule;
+    made->region = region;
+    made->opcode = instr.opcode;
+    made->operands = arena.Copy(absl::MakeConstSpan(operands));
+    made->wanted = arena.Copy(absl::MakeConstSpan(wanted));
+    Decide(id, made);
+    memo_.Insert(hash, made);
+    entry = made;
   } else {
     ++plan_.memo_hits;
   }
-  if (!it->second.fallback.empty()) plan_.fallbacks.push_back({id, it->second.fallback});
-  if (instr.opcode == Opcode::kCustomCall) CheckUneven(id, *it->second.decision);
-  Finish(id, PlanKind::kRule, it->second.decision);
+  if (!entry->fallback.empty()) plan_.fallbacks.push_back({id, std::string(entry->fallback)});
+  if (instr.opcode == Opcode::kCustomCall) CheckUneven(id, *entry->decision);
+  Finish(id, PlanKind::kRule, entry->decision);
 }
 
 }  // namespace shardcall

@@ -7,14 +7,12 @@ namespace shardcall {
 
 void Planner::PlanPassedStates(InstrId id, PlanKind kind, const States& operands) {
   const Instruction& instr = module_.instr(id);
-  Decision* d = NewDecision();
-  d->operands.assign(operands.begin(), operands.end());
-  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-    const Sharding* s = Wanted(id, k);
-    d->produced.push_back(s);
-    d->final.push_back(s);
-  }
-  Finish(id, kind, d);
+  States produced;
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) produced.push_back(Wanted(id, k));
+  Decision d;
+  d.operands = operands;
+  d.produced = d.final = produced;
+  Finish(id, kind, Keep(d));
 }
 
 void Planner::PlanStructural(InstrId id) {
@@ -34,13 +32,14 @@ void Planner::PlanStructural(InstrId id) {
   switch (instr.opcode) {
     case Opcode::kParameter: PlanPassedStates(id, PlanKind::kParameter, {}); return;
     case Opcode::kConstant: {
-      Decision* d = NewDecision();
+      States produced;
       for (int k = 0; k < instr.shape->num_leaves(); ++k) {
         const Shape* leaf = instr.shape->leaf(k);
-        d->produced.push_back(leaf->IsArray() ? Replicated(id, leaf) : nullptr);
+        produced.push_back(leaf->IsArray() ? Replicated(id, leaf) : nullptr);
       }
-      d->final = d->produced;
-      Finish(id, PlanKind::kConstant, d);
+      Decision d;
+      d.produced = d.final = produced;
+      Finish(id, PlanKind::kConstant, Keep(d));
       return;
     }
     case Opcode::kTuple:
@@ -80,14 +79,14 @@ void Planner::PlanStructural(InstrId id) {
     case Opcode::kAfterAll:
     case Opcode::kOptBarrier: {
       // States pass; leaves that alias their operand already have theirs.
-      Decision* d = NewDecision();
-      d->operands.assign(operands.begin(), operands.end());
+      States produced;
       for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-        const Sharding* s = instr.shape->leaf(k)->IsArray() ? operands[k] : nullptr;
-        d->produced.push_back(s);
-        d->final.push_back(s);
+        produced.push_back(instr.shape->leaf(k)->IsArray() ? operands[k] : nullptr);
       }
-      Finish(id, PlanKind::kBarrier, d);
+      Decision d;
+      d.operands = operands;
+      d.produced = d.final = produced;
+      Finish(id, PlanKind::kBarrier, Keep(d));
       return;
     }
     default: PlanReplicated(id); return;
@@ -96,17 +95,17 @@ void Planner::PlanStructural(InstrId id) {
 
 void Planner::PlanBoundary(InstrId id, const ManualBoundary& boundary) {
   const Instruction& instr = module_.instr(id);
-  const std::vector<const Shape*> shapes = OperandShapes(id);
+  const Shapes shapes = OperandShapes(id);
   const States operands = OperandStates(id);
-  Decision* d = NewDecision();
+  States need, produced, final;
   for (size_t k = 0; k < shapes.size(); ++k) {
     const Shape* in = shapes[k];
     const Shape* out = instr.shape->leaf(static_cast<int>(k));
     const Sharding* wanted = Wanted(id, static_cast<int>(k));
     if (!in->IsArray()) {
-      d->operands.push_back(nullptr);
-      d->produced.push_back(nullptr);
-      d->final.push_back(nullptr);
+      need.push_back(nullptr);
+      produced.push_back(nullptr);
+      final.push_back(nullptr);
       continue;
     }
     // Free axes go below the manual ones where the pieces are equal; else that
@@ -128,11 +127,15 @@ void Planner::PlanBoundary(InstrId id, const ManualBoundary& boundary) {
     }
     const Sharding* inside = inner.Intern(context_);
     const Sharding* outside = outer.Intern(context_);
-    d->operands.push_back(boundary.entry ? outside : inside);
-    d->produced.push_back(boundary.entry ? inside : outside);
-    d->final.push_back(wanted);
+    need.push_back(boundary.entry ? outside : inside);
+    produced.push_back(boundary.entry ? inside : outside);
+    final.push_back(wanted);
   }
-  Finish(id, PlanKind::kBoundary, d);
+  Decision d;
+  d.operands = need;
+  d.produced = produced;
+  d.final = final;
+  Finish(id, PlanKind::kBoundary, Keep(d));
 }
 
 void Planner::PlanManual(InstrId id) {

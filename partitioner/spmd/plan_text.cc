@@ -25,7 +25,7 @@ absl::string_view KindName(PlanKind kind) {
   return "?";
 }
 
-void AppendStates(const char* title, const std::vector<const Sharding*>& states,
+void AppendStates(const char* title, absl::Span<const Sharding* const> states,
                   std::string* out) {
   if (states.empty()) return;
   absl::StrAppend(out, " ", title, " ");

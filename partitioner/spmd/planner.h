@@ -12,10 +12,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "partitioner/spmd/factor_assignment.h"
 #include "partitioner/spmd/plan.h"
+#include "sharding/intern_table.h"
 
 namespace shardcall {
 
 using States = absl::InlinedVector<const Sharding*, 6>;
+using Shapes = absl::InlinedVector<const Shape*, 6>;
 
 class Planner {
  public:
@@ -24,20 +26,20 @@ class Planner {
   absl::StatusOr<Plan> Run();
 
  private:
-  struct MemoKey {
+  // What was decided for ops alike; lives in the Context, spans too.
+  struct MemoEntry {
     const ShardingRule* rule;
     int region;
     Opcode opcode;
-    States states;  // operands, then wanted results
-    friend bool operator==(const MemoKey&, const MemoKey&) = default;
-    template <typename H>
-    friend H AbslHashValue(H h, const MemoKey& k) {
-      return H::combine(std::move(h), k.rule, k.region, static_cast<int>(k.opcode), k.states);
-    }
-  };
-  struct MemoEntry {
+    absl::Span<const Sharding* const> operands, wanted;
     const Decision* decision;
-    std::string fallback;  // empty: none
+    absl::string_view fallback;  // empty: none
+  };
+  // A decision in the making, on storage of its own.
+  struct Draft {
+    Decision d;
+    States operands, produced;
+    absl::InlinedVector<absl::Span<const AxisRef>, 8> axes;
   };
 
   // plan.cc
@@ -56,8 +58,9 @@ class Planner {
   }
   const Sharding* Replicated(InstrId id, const Shape* shape) const;
   States OperandStates(InstrId id) const;
-  std::vector<const Shape*> OperandShapes(InstrId id) const;
-  Decision* NewDecision();
+  Shapes OperandShapes(InstrId id) const;
+  // A copy of `d` that lives as long as the Context.
+  const Decision* Keep(const Decision& d);
   void Finish(InstrId id, PlanKind kind, const Decision* decision);
   double ReshardBytes(const Shape* shape, const Sharding* from, const Sharding* to,
                       int* collectives) const;
@@ -70,12 +73,13 @@ class Planner {
 
   // plan_rule.cc
   void PlanRule(InstrId id, const ShardingRule& rule);
-  MemoEntry Decide(InstrId id, const ShardingRule& rule, const States& operands,
-                   const States& wanted);
+  void Decide(InstrId id, MemoEntry* entry);
   uint64_t AllowedFactors(const Instruction& instr, const ShardingRule& rule) const;
-  Decision* Evaluate(InstrId id, const ShardingRule& rule, const FactorAssignment& assignment,
-                     const States& operands, const States& wanted);
-  double LocalSeconds(const Instruction& instr, const std::vector<const Shape*>& operand_shapes,
+  // False as soon as the decision is known to take `limit` seconds or more; then
+  // what stands in `out` is not whole.
+  bool Evaluate(InstrId id, const MemoEntry& entry, const FactorAssignment& assignment,
+                const Shapes& shapes, double limit, Draft* out);
+  double LocalSeconds(const Instruction& instr, const Shapes& operand_shapes,
                       const Decision& d) const;
 
   // plan_custom_call.cc
@@ -92,7 +96,7 @@ class Planner {
   const SpmdOptions& options_;
   Context& context_;
   Plan plan_;
-  absl::flat_hash_map<MemoKey, MemoEntry> memo_;
+  InternTable<MemoEntry> memo_;
   std::vector<uint32_t> num_uses_;      // by instruction
   std::vector<InstrId> last_user_;      // by instruction
   std::vector<std::string> errors_;     // E101, E150
