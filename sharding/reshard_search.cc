@@ -2,6 +2,7 @@
 #include "sharding/reshard_search.h"
 
 #include <algorithm>
+#include <limits>
 #include <queue>
 #include <string>
 #include <utility>
@@ -42,7 +43,7 @@ class Search {
     Move move;
     double cost;
   };
-  using Lists = std::vector<std::string>;  // [rank] dims, then partial
+  using Lists = absl::InlinedVector<std::string, 6>;  // [rank] dims, then partial
 
   void MakeAtoms();
   std::string Atoms(absl::Span<const AxisRef> axes) const;
@@ -89,14 +90,17 @@ class Search {
   const Sharding* from_;
   const Sharding* to_;
   const BaseMesh* mesh_;
-  std::vector<AxisRef> atoms_;
+  absl::InlinedVector<AxisRef, 8> atoms_;
   Lists target_;
+  State goal_;
+  // What the last move costs at the least, and the cheapest chain so far.
+  double goal_bytes_ = 0, goal_cost_ = std::numeric_limits<double>::infinity();
   std::priority_queue<Node> queue_;
   absl::flat_hash_map<State, Step> best_;
 };
 
 void Search::MakeAtoms() {
-  std::vector<std::vector<int64_t>> cuts(mesh_->num_axes());
+  absl::InlinedVector<absl::InlinedVector<int64_t, 6>, 4> cuts(mesh_->num_axes());
   for (const Sharding* s : {from_, to_}) {
     auto add = [&](absl::Span<const AxisRef> axes) {
       for (AxisRef a : axes) {
@@ -177,10 +181,16 @@ const Sharding* Search::ToSharding(const Lists& l) const {
 
 void Search::Try(const Node& node, Lists next, MoveKind kind, const std::string& atoms, int dim,
                  int dim2, double bytes) {
-  std::sort(next[rank()].begin(), next[rank()].end());
   // Local work and start-up break ties between chains of equal bytes.
   const double cost = node.cost + bytes + 1e-3 * LocalBytes(next) + 64;
+  if (cost >= goal_cost_) return;
+  std::sort(next[rank()].begin(), next[rank()].end());
   State state = Join(next);
+  if (state == goal_) {
+    goal_cost_ = std::min(goal_cost_, cost);
+  } else if (cost + goal_bytes_ + 64 >= goal_cost_) {
+    return;  // every chain through here ends in a move to the goal
+  }
   auto [it, fresh] = best_.try_emplace(state);
   if (!fresh && it->second.cost <= cost) return;
   it->second = Step{node.state, Move{kind, Axes(atoms), dim, dim2, nullptr, nullptr, bytes}, cost};
@@ -197,7 +207,9 @@ void Search::ExpandGathers(const Node& node, const Lists& l) {
       const double g = Size(minor);
       Lists next = l;
       next[d] = major;
-      Try(node, next, MoveKind::kAllGather, minor, d, -1, local * (g - 1));
+      if (node.cost + local * (g - 1) < goal_cost_) {
+        Try(node, next, MoveKind::kAllGather, minor, d, -1, local * (g - 1));
+      }
       for (int q = 0; q < rank(); ++q) {
         if (q == d || !Nests(q, l[q], minor)) continue;
         if (!std::all_of(minor.begin(), minor.end(), [&](char c) {
@@ -316,7 +328,8 @@ void Search::Run(std::vector<Move>* moves) {
   };
   const Lists start = lists(from_);
   target_ = lists(to_);
-  const State goal = Join(target_);
+  goal_ = Join(target_);
+  goal_bytes_ = 1e-3 * LocalBytes(target_);
   best_[Join(start)] = Step{};
   queue_.push({0, Join(start)});
   State reached;
@@ -324,16 +337,16 @@ void Search::Run(std::vector<Move>* moves) {
   while (!queue_.empty()) {
     const Node node = queue_.top();
     queue_.pop();
-    if (node.cost > best_[node.state].cost) continue;
-    if (node.state == goal) {
+    if (node.cost + goal_bytes_ + 64 >= goal_cost_ || node.state == goal_) {
       found = true;
       break;
     }
+    if (node.cost > best_.find(node.state)->second.cost) continue;
     Expand(node);
   }
   SHARDCALL_CHECK(found);  // gathering all, then cutting, always leads there
   std::vector<Move> back;
-  for (State s = goal; s != Join(start);) {
+  for (State s = goal_; s != Join(start);) {
     const Step& step = best_[s];
     Move m = step.move;
     m.before = ToSharding(Split(step.previous));
