@@ -72,7 +72,7 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view targ
                      ". Requested: ", platform);
   }
   if (!near.empty()) absl::StrAppend(&d.message, ". Near names: ", absl::StrJoin(near, ", "));
-  d.fix = "Load the library that has it with --plugin=PATH, or register a handler";
+  d.fix = "Register a handler for it in a HandlerRegistry";
   return ToStatus(d);
 }
 

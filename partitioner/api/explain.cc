@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "partitioner/api/report.h"
+#include "partitioner/ir/source_line.h"
 #include "sharding/human_bytes.h"
 #include "sharding/status.h"
 
@@ -31,14 +32,6 @@ LeafId MovedLeaf(const PartitionedProgram& p, const CollectiveRecord& r) {
   return LeafId();
 }
 
-std::string SourceOf(const Instruction& i) {
-  if (i.metadata == nullptr) return "";
-  if (i.metadata->source_line > 0) {
-    return absl::StrCat(std::string(i.metadata->source_file), ":", i.metadata->source_line);
-  }
-  return std::string(i.metadata->op_name);
-}
-
 std::string ExplainText(const PartitionedProgram& p) {
   const Program& program = p.global->program;
   std::string out =
@@ -51,7 +44,7 @@ std::string ExplainText(const PartitionedProgram& p) {
     if (r.trip_count != 1) absl::StrAppend(&out, ", ", r.trip_count, " times");
     absl::StrAppend(&out, "\n  for  ", CauseText(p, r), "\n");
     if (r.cause.consumer.valid()) {
-      const std::string source = SourceOf(program.module.instr(r.cause.consumer));
+      const std::string source = SourceLine(program.module, program.module.instr(r.cause.consumer));
       if (!source.empty()) absl::StrAppend(&out, "  at   ", source, "\n");
     }
     const LeafId leaf = MovedLeaf(p, r);

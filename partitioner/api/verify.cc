@@ -189,6 +189,17 @@ absl::StatusOr<VerifyResult> Verify(Module module, const RunOptions& options, ui
     if (absl::IsUnimplemented(reference.status())) return unsupported(reference.status());
     SHARDCALL_RETURN_IF_ERROR(reference.status());
   }
+  if (options.partition.num_partitions == 1) {
+    // The plain evaluator stands for one device: it is compared with itself.
+    if (manual) {
+      return unsupported(absl::UnimplementedError(
+          "a program with manual regions runs over its own devices only"));
+    }
+    result.num_partitions = 1;
+    for (const Tensor& t : *reference) result.outputs.push_back(Compare(t, t, true));
+    result.reason = "one device: nothing is partitioned";
+    return result;
+  }
   // The reference of a manual program needs the number of devices, which import
   // finds; so it is lowered first and run after.
   LowerOptions global;
