@@ -125,23 +125,44 @@ const Shape* Localizer::LocalShapeOf(const Shape* global,
 }
 
 CompId Localizer::CopyComputation(CompId global) {
-  CompId& mapped = computation_map_[global.value];
-  if (mapped.valid()) return mapped;
-  const Computation& from = global_.comp(global);
+  // Callees first, on a stack of our own: nesting may be deep.
+  std::vector<CompId> work{global};
+  while (!work.empty()) {
+    const CompId comp = work.back();
+    if (computation_map_[comp.value].valid()) {
+      work.pop_back();
+      continue;
+    }
+    const size_t before = work.size();
+    for (InstrId id : global_.comp(comp).instructions) {
+      for (CompId c : CalledComputations(global_, global_.instr(id))) {
+        if (!computation_map_[c.value].valid()) work.push_back(c);
+      }
+    }
+    if (work.size() > before) continue;
+    work.pop_back();
+    CopyOneComputation(comp);
+  }
+  return computation_map_[global.value];
+}
+
+void Localizer::CopyOneComputation(CompId comp) {
+  const Computation& from = global_.comp(comp);
   const CompId to = local().AddComputation(from.name);
-  mapped = to;
   absl::flat_hash_map<InstrId, InstrId> ids;
+  LocalIds operands;
   for (InstrId id : from.instructions) {
     Instruction copy = global_.instr(id);
     copy.sharding = nullptr;
-    copy.attrs = MapComputations(global_, copy, [&](CompId c) { return CopyComputation(c); });
-    LocalIds operands;
+    copy.extra = -1;
+    copy.attrs =
+        MapComputations(global_, copy, [&](CompId c) { return computation_map_[c.value]; });
+    operands.clear();
     for (InstrId o : global_.operands(id)) operands.push_back(ids.at(o));
     ids[id] = local().Add(to, copy, operands);
   }
   local().SetRoot(to, ids.at(from.root));
-  computation_map_[global.value] = to;
-  return to;
+  computation_map_[comp.value] = to;
 }
 
 const Attributes* Localizer::LocalAttributes(const LocalOp& op) {
@@ -245,6 +266,8 @@ absl::Status Localizer::LocalizeComputation(CompId comp) {
 }
 
 absl::StatusOr<LocalProgram> Localizer::Run() {
+  const size_t n = static_cast<size_t>(global_.num_instructions());
+  local().Reserve(n + n / 4, 2 * n + n / 2);
   for (int i = 0; i < global_.num_instructions(); ++i) {
     const Instruction& instr = global_.instr(InstrId(i));
     if (instr.attrs->kind == AttrKind::kCollective) {

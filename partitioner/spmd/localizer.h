@@ -76,6 +76,7 @@ class Localizer {
   absl::Status LocalizeComputation(CompId comp);
   absl::Status LocalizeInstruction(InstrId id);
   void FinishRoot(CompId comp);
+  void CopyOneComputation(CompId comp);  // its callees are copied already
   // localize_structural.cc
   void LocalizeParameter(InstrId id, const Decision& d);
   void LocalizeBarrier(InstrId id, const Decision& d);
