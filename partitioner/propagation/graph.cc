@@ -87,14 +87,14 @@ const Shape* PropagationGraph::LeafShape(LeafId l) const {
 void PropagationGraph::AddRuleNode(InstrId i, const ShardingRule* rule) {
   const StepRule*& step = by_rule_[rule];
   if (step == nullptr) {
-    std::vector<int64_t> bytes;
+    absl::InlinedVector<int64_t, 8> bytes;
     for (InstrId o : module_.operands(i)) {
       const Shape* s = module_.instr(o).shape;
       for (int k = 0; k < s->num_leaves(); ++k) bytes.push_back(s->leaf(k)->byte_size());
     }
     const Shape* s = module_.instr(i).shape;
     for (int k = 0; k < s->num_leaves(); ++k) bytes.push_back(s->leaf(k)->byte_size());
-    step = &step_rules_.emplace_back(rule, module_.instr(i).opcode, std::move(bytes));
+    step = &step_rules_.emplace_back(rule, module_.instr(i).opcode, bytes);
   }
   if (step->inert) return;
   Node node;

@@ -2,6 +2,7 @@
 #include "partitioner/propagation/step.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardcall {
 namespace {
@@ -29,6 +30,15 @@ bool MovesOrMaps(Opcode opcode) {
 }
 
 using Axes = absl::Span<const AxisRef>;
+
+// By insertion: for a handful of elements, without the buffer that the
+// standard one allocates.
+template <typename Iterator, typename Less>
+void StableSort(Iterator begin, Iterator end, const Less& less) {
+  for (Iterator i = begin; i != end; ++i) {
+    for (Iterator j = i; j != begin && less(*j, *(j - 1)); --j) std::swap(*j, *(j - 1));
+  }
+}
 
 // IsPrefix, with the usual cases first: empty, or the same parts.
 bool Leads(const BaseMesh& mesh, Axes prefix, Axes axes) {
@@ -124,10 +134,10 @@ class Stepper {
           sources_[at].from = t;
         }
       }
-      std::stable_sort(sources_.begin() + begin, sources_.end(),
-                       [&](const Source& a, const Source& b) {
-                         return rule_.bytes[a.from] > rule_.bytes[b.from];
-                       });
+      StableSort(sources_.begin() + begin, sources_.end(),
+                 [&](const Source& a, const Source& b) {
+                   return rule_.bytes[a.from] > rule_.bytes[b.from];
+                 });
     }
   }
 
@@ -180,13 +190,13 @@ class Stepper {
       i = end;
     }
     if (candidates.empty()) return;
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [&](const Candidate& a, const Candidate& b) {
-                       const int ka = Rank(r_.factors[a.factor].kind);
-                       const int kb = Rank(r_.factors[b.factor].kind);
-                       if (ka != kb) return ka < kb;
-                       return rule_.bytes[a.from] > rule_.bytes[b.from];
-                     });
+    StableSort(candidates.begin(), candidates.end(),
+               [&](const Candidate& a, const Candidate& b) {
+                 const int ka = Rank(r_.factors[a.factor].kind);
+                 const int kb = Rank(r_.factors[b.factor].kind);
+                 if (ka != kb) return ka < kb;
+                 return rule_.bytes[a.from] > rule_.bytes[b.from];
+               });
     AxisList taken(s.used().begin(), s.used().end());
     absl::InlinedVector<AxisList, 8> wanted;  // what each candidate adds
     for (const Candidate& c : candidates) {
@@ -287,13 +297,13 @@ class Stepper {
 
 }  // namespace
 
-StepRule::StepRule(const ShardingRule* rule, Opcode opcode, std::vector<int64_t> bytes)
+StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int64_t> bytes)
     : rule(rule), base_level(MovesOrMaps(opcode) ? 0 : 1),
-      broadcast(opcode == Opcode::kBroadcast), inert(true), bytes(std::move(bytes)) {
+      broadcast(opcode == Opcode::kBroadcast), inert(true), bytes(bytes.begin(), bytes.end()) {
   const int n = static_cast<int>(rule->factors.size());
   extents.assign(static_cast<size_t>(rule->num_tensors()) * n, -1);
-  std::vector<int> tensors_with(n, 0);
-  std::vector<bool> in_result(n, false);
+  absl::InlinedVector<int, 16> tensors_with(n, 0);
+  absl::InlinedVector<bool, 16> in_result(n, false);
   for (int t = 0; t < rule->num_tensors(); ++t) {
     for (const FactorList& dim : rule->tensor(t).dims) {
       for (int16_t f : dim) {

@@ -46,16 +46,16 @@ inline constexpr int kNumStages = 2 * kNumLevels;
 
 // A rule made ready for steps.
 struct StepRule {
-  StepRule(const ShardingRule* rule, Opcode opcode, std::vector<int64_t> bytes);
+  StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int64_t> bytes);
   const ShardingRule* rule;
   int base_level;
   bool broadcast;
   // No factor that could pass stands in two tensors.
   bool inert;
   uint32_t levels = 0;                // a bit per level at which some factor passes
-  std::vector<int64_t> bytes;         // by tensor
-  std::vector<int8_t> factor_level;   // -1: never
-  std::vector<int64_t> extents;       // by tensor x factor; -1: factor absent
+  absl::InlinedVector<int64_t, 4> bytes;        // by tensor
+  absl::InlinedVector<int8_t, 8> factor_level;  // -1: never
+  absl::InlinedVector<int64_t, 12> extents;     // by tensor x factor; -1: factor absent
   int64_t extent(int tensor, int factor) const {
     return extents[tensor * rule->factors.size() + factor];
   }

@@ -9,6 +9,8 @@
 namespace shardcall {
 namespace {
 
+using Dims = absl::InlinedVector<int64_t, 8>;
+
 int64_t Tile(const Shape* global, const Sharding* s, int dim) {
   return CeilDiv(global->dim(dim), s->num_shards(dim));
 }
@@ -54,9 +56,9 @@ InstrId Emitter::EmitSlice(InstrId x, const Shape* global, const Move& move) {
   const int64_t tile = Tile(global, move.after, d);
   x = PadDim(x, d, AxesSize(move.axes) * tile);
   const Shape* shape = b_.shape(x);
-  std::vector<int64_t> sizes(shape->dims().begin(), shape->dims().end());
+  Dims sizes(shape->dims().begin(), shape->dims().end());
   sizes[d] = tile;
-  std::vector<InstrId> starts(shape->rank(), b_.ConstantInt(ElementType::kS32, 0));
+  absl::InlinedVector<InstrId, 8> starts(shape->rank(), b_.ConstantInt(ElementType::kS32, 0));
   const bool numbered = b_.value_numbering();
   b_.set_value_numbering(true);
   starts[d] = b_.Binary(Opcode::kMultiply, Coordinate(mesh_, move.axes),
@@ -73,17 +75,17 @@ InstrId Emitter::EmitAllToAll(InstrId x, const Shape* global, const Move& move) 
   const int64_t tile_q = Tile(global, move.after, q);
   x = PadDim(x, q, m * tile_q);
   const Shape* shape = b_.shape(x);
-  std::vector<int64_t> split;
+  Dims split;
   for (int d = 0; d < shape->rank(); ++d) {
     if (d == q) split.push_back(m);
     split.push_back(d == q ? tile_q : shape->dim(d));
   }
   x = b_.Reshape(x, split);
-  const ReplicaGroups groups = Groups(move.axes);
+  const ReplicaGroups& groups = Groups(move.axes);
   x = b_.AllToAll(x, q, groups, shared_.next_channel++);
   Record(x, groups.group_size, groups.num_groups);
   // The block dimension goes right before p.
-  std::vector<int64_t> permutation;
+  Dims permutation;
   const int p_at = p < q ? p : p + 1;
   for (int d = 0; d <= shape->rank(); ++d) {
     if (d == q) continue;
@@ -91,7 +93,7 @@ InstrId Emitter::EmitAllToAll(InstrId x, const Shape* global, const Move& move) 
     permutation.push_back(d);
   }
   x = b_.Transpose(x, permutation);
-  std::vector<int64_t> merged;
+  Dims merged;
   for (int d = 0; d < shape->rank(); ++d) {
     merged.push_back(d == p ? m * shape->dim(d) : d == q ? tile_q : shape->dim(d));
   }
@@ -121,6 +123,8 @@ InstrId Emitter::EmitPermute(InstrId x, const Move& move) {
   std::vector<int64_t> device_with(n);
   for (int64_t p = 0; p < n; ++p) device_with[before.At(p)] = before.mesh->order().DeviceAt(p);
   std::vector<int64_t> sources, targets;
+  sources.reserve(n);
+  targets.reserve(n);
   bool any = false;
   for (int64_t p = 0; p < n; ++p) {
     sources.push_back(device_with[after.At(p)]);

@@ -37,9 +37,7 @@ class Numbered {
   bool before_;
 };
 
-std::vector<int64_t> Dims(const Shape* shape) {
-  return std::vector<int64_t>(shape->dims().begin(), shape->dims().end());
-}
+using Dims = absl::InlinedVector<int64_t, 8>;
 
 }  // namespace
 
@@ -60,7 +58,7 @@ InstrId Emitter::PositionCoordinate(InstrId position, const BaseMesh* mesh,
   struct Run {
     int64_t stride, size;
   };
-  std::vector<Run> runs;
+  absl::InlinedVector<Run, 4> runs;
   for (AxisRef a : axes) {
     const int64_t stride = mesh->Stride(a);
     if (!runs.empty() && runs.back().stride == stride * a.size) {
@@ -112,7 +110,7 @@ InstrId Emitter::TileStart(const Sharding& s, const Shape* global, int dim) {
 InstrId Emitter::PadDim(InstrId x, int dim, int64_t size) {
   const Shape* shape = b_.shape(x);
   if (shape->dim(dim) == size) return x;
-  std::vector<int64_t> low(shape->rank(), 0), high(shape->rank(), 0);
+  Dims low(shape->rank(), 0), high(shape->rank(), 0);
   high[dim] = size - shape->dim(dim);
   return b_.Pad(x, b_.Zero(shape->element_type()), low, high);
 }
@@ -120,7 +118,7 @@ InstrId Emitter::PadDim(InstrId x, int dim, int64_t size) {
 InstrId Emitter::TrimDim(InstrId x, int dim, int64_t size) {
   const Shape* shape = b_.shape(x);
   if (shape->dim(dim) == size) return x;
-  std::vector<int64_t> starts(shape->rank(), 0), limits = Dims(shape);
+  Dims starts(shape->rank(), 0), limits(shape->dims().begin(), shape->dims().end());
   limits[dim] = size;
   return b_.Slice(x, starts, limits);
 }
@@ -159,7 +157,16 @@ InstrId Emitter::OnFirst(InstrId value, absl::Span<const AxisRef> axes, PartialO
   return b_.Select(first, value, b_.BroadcastScalar(identity, shape));
 }
 
-ReplicaGroups Emitter::Groups(absl::Span<const AxisRef> axes) {
+const ReplicaGroups& Emitter::Groups(absl::Span<const AxisRef> axes) {
+  for (const auto& known : shared_.groups) {
+    if (known->mesh == mesh_ && absl::MakeConstSpan(known->axes) == axes) return known->groups;
+  }
+  shared_.groups.push_back(std::make_unique<Shared::KnownGroups>(Shared::KnownGroups{
+      mesh_, AxisList(axes.begin(), axes.end()), MakeGroups(axes)}));
+  return shared_.groups.back()->groups;
+}
+
+ReplicaGroups Emitter::MakeGroups(absl::Span<const AxisRef> axes) {
   ReplicaGroups groups;
   IotaGroups iota;
   Arena& arena = b_.context().arena();
@@ -183,21 +190,21 @@ ReplicaGroups Emitter::Groups(absl::Span<const AxisRef> axes) {
 }
 
 InstrId Emitter::AllReduce(InstrId x, absl::Span<const AxisRef> axes, PartialOp op) {
-  const ReplicaGroups groups = Groups(axes);
+  const ReplicaGroups& groups = Groups(axes);
   const InstrId r = b_.AllReduce(x, groups, shared_.next_channel++, MonoidOf(op));
   Record(r, groups.group_size, groups.num_groups);
   return r;
 }
 
 InstrId Emitter::AllGather(InstrId x, int dim, absl::Span<const AxisRef> axes) {
-  const ReplicaGroups groups = Groups(axes);
+  const ReplicaGroups& groups = Groups(axes);
   const InstrId r = b_.AllGather(x, dim, groups, shared_.next_channel++);
   Record(r, groups.group_size, groups.num_groups);
   return r;
 }
 
 InstrId Emitter::ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axes, PartialOp op) {
-  const ReplicaGroups groups = Groups(axes);
+  const ReplicaGroups& groups = Groups(axes);
   const InstrId r = b_.ReduceScatter(x, dim, groups, shared_.next_channel++, MonoidOf(op));
   Record(r, groups.group_size, groups.num_groups);
   return r;

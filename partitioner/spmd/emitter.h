@@ -6,6 +6,7 @@
 #define SHARDCALL_PARTITIONER_SPMD_EMITTER_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,13 @@ class Emitter {
     MonoidTable monoids;
     int64_t next_channel = 1;
     std::vector<CollectiveRecord> records;
+    // A handful: programs communicate over few sets of axes.
+    struct KnownGroups {
+      const BaseMesh* mesh;
+      AxisList axes;
+      ReplicaGroups groups;
+    };
+    std::vector<std::unique_ptr<KnownGroups>> groups;
   };
 
   Emitter(Module* module, CompId computation, const BaseMesh* mesh, Shared* shared);
@@ -81,7 +89,7 @@ class Emitter {
   InstrId PadDim(InstrId x, int dim, int64_t size);   // at the end, with zeros
   InstrId TrimDim(InstrId x, int dim, int64_t size);
 
-  ReplicaGroups Groups(absl::Span<const AxisRef> axes);
+  const ReplicaGroups& Groups(absl::Span<const AxisRef> axes);
   InstrId AllReduce(InstrId x, absl::Span<const AxisRef> axes, PartialOp op);
   InstrId AllGather(InstrId x, int dim, absl::Span<const AxisRef> axes);
   InstrId ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axes, PartialOp op);
@@ -89,6 +97,7 @@ class Emitter {
   void Record(InstrId id, int64_t group_size, int64_t num_groups);
 
  private:
+  ReplicaGroups MakeGroups(absl::Span<const AxisRef> axes);
   InstrId EmitMove(InstrId x, const Shape* global, const Move& move);
   InstrId EmitSlice(InstrId x, const Shape* global, const Move& move);
   InstrId EmitAllToAll(InstrId x, const Shape* global, const Move& move);
