@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reshard planner: chains that start and end right, never below the lower
+// bound, and the collective one would choose by hand.
+#include "sharding/reshard.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+
+namespace shardcall {
+namespace {
+
+class ReshardTest : public testing::Test {
+ protected:
+  // A mesh with axes a, b, .. of these sizes.
+  void UseMesh(std::vector<int64_t> sizes) {
+    int64_t n = 1;
+    for (int64_t s : sizes) n *= s;
+    mesh_ = InternBaseMesh(context_, sizes, DeviceOrder::Identity(n));
+    std::vector<BaseMesh::NamedAxis> names;
+    for (int k = 0; k < mesh_->num_axes(); ++k) {
+      names.push_back({std::string(1, static_cast<char>('a' + k)), {mesh_->FullAxis(k)}});
+    }
+    mesh_->SetNames("mesh", names);
+  }
+  AxisList Axes(const std::string& text) {
+    AxisList out;
+    for (char c : text) out.push_back(mesh_->FullAxis(c - 'a'));
+    return out;
+  }
+  // "ab," is dim 0 over {a, b}, dim 1 whole; "a,+b" is partial over b.
+  const Sharding* S(const std::string& text) {
+    const std::vector<std::string> parts = absl::StrSplit(text, '+');
+    const std::vector<std::string> dims = absl::StrSplit(parts[0], ',');
+    ShardingBuilder b(mesh_, static_cast<int>(dims.size()));
+    for (size_t d = 0; d < dims.size(); ++d) b.dims[d] = Axes(dims[d]);
+    if (parts.size() > 1) b.partial = Axes(parts[1]);
+    return b.Intern(context_);
+  }
+  const Shape* F32(std::vector<int64_t> dims) {
+    return context_.WithDefaultLayout(context_.MakeArray(ElementType::kF32, dims));
+  }
+  const ReshardPlan& Plan(std::vector<int64_t> dims, const std::string& from,
+                          const std::string& to) {
+    return PlanReshard(context_, F32(std::move(dims)), S(from), S(to));
+  }
+  std::string Describe(std::vector<int64_t> dims, const std::string& from, const std::string& to) {
+    // Without the quotes around axis names.
+    return absl::StrReplaceAll(DescribePlan(Plan(std::move(dims), from, to)), {{"\"", ""}});
+  }
+
+  Context context_;
+  BaseMesh* mesh_ = nullptr;
+};
+
+std::vector<std::string> DimPairs() {
+  return {",",   "a,",  "b,",  "ab,", "ba,", ",a",   ",b",
+          ",ab", ",ba", "a,b", "b,a"};
+}
+
+TEST_F(ReshardTest, EveryPlanIsAChainFromOneEndToTheOther) {
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2, 2}, {4, 2}, {3, 2}}) {
+    UseMesh(sizes);
+    std::vector<std::string> froms = DimPairs();
+    for (const char* partial : {",+a", ",+ab", "a,+b", ",a+b", "b,+a", ",b+a"}) froms.push_back(partial);
+    for (const std::string& from : froms) {
+      for (const std::string& to : DimPairs()) {
+        for (int64_t d0 : {8, 10, 7, 3, 1}) {
+          for (int64_t d1 : {8, 10, 7, 3, 1}) {
+            SCOPED_TRACE(testing::Message() << from << " -> " << to << " f32[" << d0 << "," << d1
+                                            << "] mesh " << sizes[0] << "x" << sizes[1]);
+            const ReshardPlan& plan = Plan({d0, d1}, from, to);
+            const Sharding* at = S(from);
+            double bytes = 0;
+            for (const Move& m : plan.moves) {
+              ASSERT_EQ(m.before, at);
+              ASSERT_NE(m.after, nullptr);
+              ASSERT_GE(m.bytes, 0);
+              bytes += m.bytes;
+              at = m.after;
+            }
+            ASSERT_EQ(at, S(to));
+            ASSERT_DOUBLE_EQ(bytes, plan.bytes);
+            ASSERT_GE(plan.bytes, plan.lower_bound);
+            ASSERT_EQ(plan.moves.empty(), from == to);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Up to here a value need not be gathered whole: the dearest sensible chain is
+// an all-reduce and an all-gather of everything.
+TEST_F(ReshardTest, NoPlanCostsMoreThanGatheringEverything) {
+  UseMesh({2, 2});
+  for (const std::string& from : DimPairs()) {
+    for (const std::string& to : DimPairs()) {
+      for (int64_t d : {8, 10, 7, 3, 1}) {
+        SCOPED_TRACE(testing::Message() << from << " -> " << to << " " << d);
+        const double whole = Plan({d, 8}, from, ",").bytes;
+        EXPECT_LE(Plan({d, 8}, from, to).bytes, whole);
+      }
+    }
+  }
+}
+
+TEST_F(ReshardTest, PlansAreKept) {
+  UseMesh({2, 2});
+  EXPECT_EQ(&Plan({8, 8}, "a,", ",a"), &Plan({8, 8}, "a,", ",a"));
+  EXPECT_NE(&Plan({8, 8}, "a,", ",a"), &Plan({8, 10}, "a,", ",a"));
+}
+
+TEST_F(ReshardTest, CuttingIsFree) {
+  UseMesh({4, 2});
+  EXPECT_EQ(Describe({8, 8}, ",", "a,b"), "slice dim 0 over {a}: 0 bytes\n"
+                                          "slice dim 1 over {b}: 0 bytes\n");
+  EXPECT_EQ(Plan({8, 8}, "a,", "ab,").bytes, 0);
+  EXPECT_EQ(Plan({8, 8}, "a,", "a,b").bytes, 0);
+}
+
+TEST_F(ReshardTest, GatheringTakesTheMinorAxesOnly) {
+  UseMesh({4, 2});
+  EXPECT_EQ(Describe({16, 8}, "ab,", "a,"), "all-gather dim 0 over {b}: 64 bytes\n");
+  EXPECT_EQ(Describe({16, 8}, "ab,", ","), "all-gather dim 0 over {a, b}: 448 bytes\n");
+  EXPECT_EQ(Describe({16, 8}, "a,b", "a,"), "all-gather dim 1 over {b}: 64 bytes\n");
+}
+
+TEST_F(ReshardTest, AnAxisThatChangesDimensionIsAnAllToAll) {
+  UseMesh({4, 2});
+  EXPECT_EQ(Describe({16, 16}, "a,", ",a"), "all-to-all dim 0 to dim 1 over {a}: 192 bytes\n");
+  EXPECT_EQ(Describe({16, 16}, "ab,", "a,b"), "all-to-all dim 0 to dim 1 over {b}: 64 bytes\n");
+  EXPECT_EQ(Describe({16, 16}, "ab,", ",ab"), "all-to-all dim 0 to dim 1 over {a, b}: 112 bytes\n");
+}
+
+TEST_F(ReshardTest, OtherPlacesOfTheSameShardsAreAPermute) {
+  UseMesh({2, 2});
+  EXPECT_EQ(Describe({8, 8}, "a,b", "b,a"), "collective-permute: 64 bytes\n");
+  EXPECT_EQ(Describe({8, 8}, "a,", "b,"), "collective-permute: 128 bytes\n");
+  EXPECT_EQ(Describe({8, 8}, "ab,", "ba,"), "collective-permute: 64 bytes\n");
+}
+
+TEST_F(ReshardTest, PartialSumsAreScatteredWhereTheTargetIsSharded) {
+  UseMesh({4, 2});
+  EXPECT_EQ(Describe({16, 16}, ",+a", "a,"), "reduce-scatter dim 0 over {a}: 768 bytes\n");
+  EXPECT_EQ(Describe({16, 16}, ",+a", ","), "all-reduce over {a}: 1536 bytes\n");
+  EXPECT_EQ(Describe({16, 16}, "b,+a", "b,a"), "reduce-scatter dim 1 over {a}: 384 bytes\n");
+  EXPECT_EQ(Describe({16, 16}, ",+ab", "ab,"), "reduce-scatter dim 0 over {a, b}: 896 bytes\n");
+}
+
+TEST_F(ReshardTest, PartialSumsStayPartialOnRequest) {
+  UseMesh({4, 2});
+  EXPECT_EQ(Describe({16, 16}, "a,+b", ",+b"), "all-gather dim 0 over {a}: 768 bytes\n");
+  EXPECT_EQ(Describe({16, 16}, ",", ",+a"), "drop-partial over {a}: 0 bytes\n");
+  EXPECT_EQ(Describe({16, 16}, ",+ab", ",+a"), "all-reduce over {b}: 1024 bytes\n");
+}
+
+// 10 over {a, b} are tiles of 2 (b = 4), over {a} tiles of 5: a device with
+// a=0 holds [0, 8) in pieces, so the minor axes cannot be gathered alone.
+TEST_F(ReshardTest, CeilTilesThatDoNotNestAreGatheredWhole) {
+  UseMesh({2, 4});
+  const ReshardPlan& plan = Plan({10, 1}, "ab,", "a,");
+  ASSERT_EQ(plan.moves.size(), 2);
+  EXPECT_EQ(plan.moves[0].kind, MoveKind::kAllGather);
+  EXPECT_EQ(plan.moves[0].axes.size(), 2);
+  EXPECT_EQ(plan.moves[1].kind, MoveKind::kSlice);
+  // 16 nests: tiles of 2 and of 8.
+  EXPECT_EQ(Plan({16, 1}, "ab,", "a,").moves.size(), 1);
+}
+
+TEST_F(ReshardTest, BetweenDeviceOrdersWithEqualCountsItIsOnePermute) {
+  UseMesh({2, 2});
+  BaseMesh* other = InternBaseMesh(context_, {4}, *DeviceOrder::List({0, 1, 3, 2}));
+  ShardingBuilder to(other, 2);
+  to.dims[0] = {other->FullAxis(0)};
+  const ReshardPlan& plan =
+      PlanReshard(context_, F32({8, 8}), S("ab,"), to.Intern(context_));
+  ASSERT_EQ(plan.moves.size(), 1);
+  EXPECT_EQ(plan.moves[0].kind, MoveKind::kPermute);
+}
+
+TEST_F(ReshardTest, PeakMemoryCountsBothSidesOfAMove) {
+  UseMesh({4, 2});
+  EXPECT_EQ(Plan({16, 16}, "a,", ",").peak_bytes, 256 + 1024);
+}
+
+}  // namespace
+}  // namespace shardcall

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// HLO text to a verdict: partition it, run it on in-process devices whose
+// padding is poisoned, and compare with the plain evaluator.
+#ifndef SHARDCALL_TESTS_SUPPORT_VERIFY_TEXT_H_
+#define SHARDCALL_TESTS_SUPPORT_VERIFY_TEXT_H_
+
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "absl/status/statusor.h"
+#include "partitioner/api/verify.h"
+
+namespace shardcall {
+
+absl::StatusOr<Module> ParseText(const std::string& text);
+
+struct TextOptions {
+  int64_t num_partitions = 0;              // 0: what the text says
+  bool propagate = true;
+  const TargetRegistry* targets = nullptr;    // null: the shipped ones
+  const HandlerRegistry* handlers = nullptr;  // null: the shipped ones
+  std::vector<std::string> allow_replicate = {};
+  SpmdOptions spmd = {};
+  uint64_t seed = 1;
+};
+
+RunOptions ToRunOptions(const TextOptions& options);
+absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionText(const std::string& text,
+                                                                  const TextOptions& options);
+absl::StatusOr<VerifyResult> VerifyText(const std::string& text, const TextOptions& options);
+// "" if the partitioned program does what the plain one does, else what is wrong.
+std::string WhyNotEqual(const std::string& text, const TextOptions& options);
+
+// The local module as text, without metadata.
+std::string LocalText(const PartitionedProgram& program);
+// Collectives of that opcode in the local module.
+int CountOpcode(const PartitionedProgram& program, Opcode opcode);
+
+inline absl::Status AsStatus(const absl::Status& s) { return s; }
+template <typename T>
+absl::Status AsStatus(const absl::StatusOr<T>& s) {
+  return s.status();
+}
+
+// EXPECT_THAT(status, Fails("E101", "no sharding rule"))
+MATCHER_P2(Fails, code, part,
+           std::string("is an error ") + code + " that says \"" + part + "\"") {
+  const absl::Status status = AsStatus(arg);
+  *result_listener << "which is " << std::string(status.ToString());
+  return !status.ok() && status.message().find(code) != absl::string_view::npos &&
+         status.message().find(part) != absl::string_view::npos;
+}
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_TESTS_SUPPORT_VERIFY_TEXT_H_
