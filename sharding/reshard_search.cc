@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <queue>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "sharding/status.h"
@@ -21,28 +21,37 @@ using State = std::string;
 constexpr char kSep = '|';
 constexpr char kAtomBase = '\x80' + 0;  // atoms are bytes above ASCII
 
+struct Node {
+  double cost;
+  State state;
+  bool operator<(const Node& o) const {  // smallest cost first, then by state
+    return cost != o.cost ? cost > o.cost : state > o.state;
+  }
+};
+struct Step {
+  State previous;
+  Move move;
+  double cost;
+};
+// Of one search after the other in a Context, for their storage.
+struct Scratch {
+  std::vector<Node> queue;  // a heap
+  absl::flat_hash_map<State, Step> best;
+};
+
 class Search {
  public:
   Search(Context& context, const Shape* global, const Sharding* from, const Sharding* to)
-      : context_(context), global_(global), from_(from), to_(to), mesh_(from->mesh()) {
+      : context_(context), global_(global), from_(from), to_(to), mesh_(from->mesh()),
+        queue_(context.Get<Scratch>().queue), best_(context.Get<Scratch>().best) {
+    queue_.clear();
+    best_.clear();
     MakeAtoms();
   }
 
   void Run(std::vector<Move>* moves);
 
  private:
-  struct Node {
-    double cost;
-    State state;
-    bool operator<(const Node& o) const {  // smallest cost first, then by state
-      return cost != o.cost ? cost > o.cost : state > o.state;
-    }
-  };
-  struct Step {
-    State previous;
-    Move move;
-    double cost;
-  };
   using Lists = absl::InlinedVector<std::string, 6>;  // [rank] dims, then partial
 
   void MakeAtoms();
@@ -77,6 +86,10 @@ class Search {
     return s.compare(0, prefix.size(), prefix) == 0;
   }
 
+  void Push(Node node) {
+    queue_.push_back(std::move(node));
+    std::push_heap(queue_.begin(), queue_.end());
+  }
   void Expand(const Node& node);
   void Try(const Node& node, Lists next, MoveKind kind, const std::string& atoms, int dim,
            int dim2, double bytes);
@@ -95,8 +108,8 @@ class Search {
   State goal_;
   // What the last move costs at the least, and the cheapest chain so far.
   double goal_bytes_ = 0, goal_cost_ = std::numeric_limits<double>::infinity();
-  std::priority_queue<Node> queue_;
-  absl::flat_hash_map<State, Step> best_;
+  std::vector<Node>& queue_;
+  absl::flat_hash_map<State, Step>& best_;
 };
 
 void Search::MakeAtoms() {
@@ -194,7 +207,7 @@ void Search::Try(const Node& node, Lists next, MoveKind kind, const std::string&
   auto [it, fresh] = best_.try_emplace(state);
   if (!fresh && it->second.cost <= cost) return;
   it->second = Step{node.state, Move{kind, Axes(atoms), dim, dim2, nullptr, nullptr, bytes}, cost};
-  queue_.push({cost, std::move(state)});
+  Push({cost, std::move(state)});
 }
 
 void Search::ExpandGathers(const Node& node, const Lists& l) {
@@ -331,12 +344,12 @@ void Search::Run(std::vector<Move>* moves) {
   goal_ = Join(target_);
   goal_bytes_ = 1e-3 * LocalBytes(target_);
   best_[Join(start)] = Step{};
-  queue_.push({0, Join(start)});
-  State reached;
+  Push({0, Join(start)});
   bool found = false;
   while (!queue_.empty()) {
-    const Node node = queue_.top();
-    queue_.pop();
+    std::pop_heap(queue_.begin(), queue_.end());
+    const Node node = std::move(queue_.back());
+    queue_.pop_back();
     if (node.cost + goal_bytes_ + 64 >= goal_cost_ || node.state == goal_) {
       found = true;
       break;
@@ -345,7 +358,7 @@ void Search::Run(std::vector<Move>* moves) {
     Expand(node);
   }
   SHARDCALL_CHECK(found);  // gathering all, then cutting, always leads there
-  std::vector<Move> back;
+  absl::InlinedVector<Move, 4> back;
   for (State s = goal_; s != Join(start);) {
     const Step& step = best_[s];
     Move m = step.move;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "partitioner/propagation/rule_builder.h"
@@ -105,7 +106,7 @@ struct RuleTable::Impl {
     Shapes shapes;  // operands, then the result, without layouts
     OpClass op_class;
     const TargetRule* target = nullptr;
-    std::unique_ptr<ShardingRule> rule;
+    std::optional<ShardingRule> rule;
   };
 
   Impl(const Program& program, RuleOptions options)
@@ -197,7 +198,7 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   const RuleArgs args{m, instr, operands, results};
   if (instr.opcode != Opcode::kCustomCall) {
     if (instr.opcode != Opcode::kPartitionId && instr.opcode != Opcode::kReplicaId) {
-      entry->rule = std::make_unique<ShardingRule>(BuiltinRule(args));
+      entry->rule = BuiltinRule(args);
     }
     return;
   }
@@ -221,7 +222,7 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
     }
     rule = NeedReplicationRule(args);
   }
-  entry->rule = std::make_unique<ShardingRule>(*std::move(rule));
+  entry->rule = *std::move(rule);
 }
 
 RuleTable::RuleTable(const Program& program, RuleOptions options)
@@ -238,7 +239,8 @@ OpClass RuleTable::op_class(InstrId i) {
 const ShardingRule* RuleTable::rule(InstrId i) {
   if (impl_->program.annotation[i.value] != AnnotationKind::kNone) return nullptr;
   if (ClassOf(impl_->program.module.instr(i).opcode) == OpClass::kStructural) return nullptr;
-  return impl_->Get(i)->rule.get();
+  const std::optional<ShardingRule>& rule = impl_->Get(i)->rule;
+  return rule.has_value() ? &*rule : nullptr;
 }
 
 const TargetRule* RuleTable::target(InstrId i) {

@@ -2,6 +2,7 @@
 #include "partitioner/propagation/rule_builder.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/monoid.h"
@@ -9,6 +10,7 @@
 namespace shardcall {
 
 RuleBuilder::RuleBuilder(const RuleArgs& args) : args_(args) {
+  rule_.factors.reserve(8);
   rule_.operands.resize(args.operands.size());
   rule_.results.resize(args.results.size());
   for (int t = 0; t < args.num_tensors(); ++t) Tensor(t).dims.resize(args.rank(t));
@@ -62,8 +64,8 @@ ShardingRule RuleBuilder::Build() {
       }
     }
   }
-  std::vector<int> number(rule_.factors.size(), -1);
-  std::vector<Factor> ordered;
+  absl::InlinedVector<int, 16> number(rule_.factors.size(), -1);
+  absl::InlinedVector<Factor, 8> ordered;
   for (int t = 0; t < args_.num_tensors(); ++t) {
     for (FactorList& dim : Tensor(t).dims) {
       for (int16_t& f : dim) {
@@ -76,7 +78,8 @@ ShardingRule RuleBuilder::Build() {
       }
     }
   }
-  rule_.factors = std::move(ordered);
+  rule_.factors.assign(std::make_move_iterator(ordered.begin()),
+                       std::make_move_iterator(ordered.end()));
   for (auto& [place, extent] : rule_.extents) place.second = number[place.second];
   std::sort(rule_.extents.begin(), rule_.extents.end());
   return std::move(rule_);

@@ -67,7 +67,7 @@ class Stepper {
     CollectSources();
   }
 
-  void Run(int level, bool aggressive, std::vector<Proposal>* out) {
+  void Run(int level, bool aggressive, Proposals* out) {
     for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
       if (!tensors_[t].limits->fixed) Propose(t, level, aggressive, out);
     }
@@ -171,7 +171,7 @@ class Stepper {
     return AxesSize(axes) > AxesSize(prefix) && Leads(mesh_, prefix, axes);
   }
 
-  void Propose(int t, int level, bool aggressive, std::vector<Proposal>* out) {
+  void Propose(int t, int level, bool aggressive, Proposals* out) {
     const Sharding& s = *tensors_[t].sharding;
     const Limits& limits = *tensors_[t].limits;
     // A value without any axis may move to another mesh.
@@ -257,7 +257,7 @@ class Stepper {
     return false;
   }
 
-  void Compose(int t, absl::Span<const Candidate> candidates, std::vector<Proposal>* out) {
+  void Compose(int t, absl::Span<const Candidate> candidates, Proposals* out) {
     const Sharding& s = *tensors_[t].sharding;
     const TensorFactors& tensor = r_.tensor(t);
     for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {
@@ -360,7 +360,7 @@ StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors) {
   Stepper stepper(rule, tensors, result.mesh);
   if (!stepper.has_sources()) return result;
   // Nothing in the last stage means nothing in any.
-  std::vector<Proposal> last;
+  Proposals last;
   stepper.Run(kNumLevels - 1, true, &last);
   if (last.empty()) return result;
   int last_stage = kNumStages - 1;

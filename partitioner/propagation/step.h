@@ -70,10 +70,12 @@ struct Proposal {
   AxisList axes;
 };
 
+using Proposals = absl::InlinedVector<Proposal, 4>;
+
 struct StepResult {
   const BaseMesh* mesh = nullptr;
   int stage = kNumStages;  // first stage with proposals; kNumStages: none at all
-  std::vector<Proposal> proposals;
+  Proposals proposals;
 };
 
 StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors);

@@ -29,25 +29,31 @@ AxisList FactorAssignment::FreePrefix(absl::Span<const AxisRef> axes, int factor
   return out;
 }
 
+void FactorAssignment::Take(int f, absl::Span<const AxisRef> axes) {
+  AxisList free = FreePrefix(axes, f);
+  if (free.empty()) return;
+  if (axes_[f].empty() || IsPrefix(*mesh_, axes_[f], free)) axes_[f] = std::move(free);
+}
+
 void FactorAssignment::Project(int t, const Sharding& s) {
   if (s.mesh() != mesh_ || s.is_maximal()) return;
   const TensorFactors& tensor = rule_.tensor(t);
   for (size_t d = 0; d < tensor.dims.size(); ++d) {
-    AxisList rest(s.dim(d).begin(), s.dim(d).end());
     const FactorList& factors = tensor.dims[d];
+    if (factors.empty() || s.dim(d).empty()) continue;
+    if (factors.size() == 1) {
+      const int f = factors[0];
+      if ((allowed_ >> f & 1) && absl::MakeConstSpan(axes_[f]) != s.dim(d)) Take(f, s.dim(d));
+      continue;
+    }
+    AxisList rest(s.dim(d).begin(), s.dim(d).end());
     for (size_t i = 0; i < factors.size() && !rest.empty(); ++i) {
       const int f = factors[i];
       const int64_t extent = rule_.Extent(t, f);
-      if (extent == 1 && factors.size() > 1) continue;
-      const AxisList take =
-          factors.size() == 1 ? rest : PrefixOfSize(*mesh_, rest, extent);
+      if (extent == 1) continue;
+      const AxisList take = PrefixOfSize(*mesh_, rest, extent);
       if (take.empty()) break;
-      if (allowed_ >> f & 1) {
-        const AxisList free = FreePrefix(take, f);
-        if (free.size() > 0 && (axes_[f].empty() || IsPrefix(*mesh_, axes_[f], free))) {
-          axes_[f] = free;
-        }
-      }
+      if (allowed_ >> f & 1) Take(f, take);
       if (AxesSize(take) != extent) break;  // a minor factor would not be contiguous
       rest = RemovePrefix(*mesh_, take, rest);
     }

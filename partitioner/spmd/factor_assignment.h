@@ -43,6 +43,8 @@ class FactorAssignment {
 
  private:
   bool Conflicts(AxisRef a, int except) const;
+  // Factor f goes on by what of `axes` is free, if that extends what it has.
+  void Take(int f, absl::Span<const AxisRef> axes);
   AxisList FreePrefix(absl::Span<const AxisRef> axes, int factor) const;
 
   const ShardingRule& rule_;

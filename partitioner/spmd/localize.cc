@@ -256,6 +256,8 @@ void Localizer::FinishRoot(CompId comp) {
 absl::Status Localizer::LocalizeComputation(CompId comp) {
   const CompId to = local().AddComputation(global_.comp(comp).name);
   computation_map_[comp.value] = to;
+  const size_t n = global_.comp(comp).instructions.size();
+  local().mutable_comp(to).instructions.reserve(n + n / 4);
   emitter_ = std::make_unique<Emitter>(&result_.module, to, program_.mesh, &shared_);
   copies_.clear();
   for (InstrId id : global_.comp(comp).instructions) {

@@ -277,14 +277,18 @@ int Main(int argc, char** argv) {
   TargetRegistry targets;
   if (!RegisterBuiltinTargets(targets).ok()) return 2;
   for (int r = 0; r < rounds; ++r) {
-    for (Program& p : programs) {
-      const absl::Status status = RunOnce(p, targets);
-      if (!status.ok()) {
-        std::fprintf(stderr, "%s: %s\n", p.name.c_str(), std::string(status.message()).c_str());
-        return 2;
+    for (size_t k = 0; k < programs.size();) {
+      const absl::Status status = RunOnce(programs[k], targets);
+      if (status.ok()) {
+        ++k;
+        continue;
       }
+      std::fprintf(stderr, "left out: %s: %s\n", programs[k].name.c_str(),
+                   std::string(status.message()).c_str());
+      programs.erase(programs.begin() + static_cast<std::ptrdiff_t>(k));
     }
   }
+  if (programs.empty()) return 2;
   PrintTables(programs);
   if (!json.empty()) {
     std::ofstream out(json);
