@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/api/manifest.h"
 
+#include <sys/stat.h>
+
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -184,8 +186,9 @@ absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets) {
     d.fix = "give the rules in a manifest";
     return ToStatus(d, absl::StatusCode::kUnimplemented);
   }
+  struct stat info;  // a stream over a directory opens
   std::ifstream in(path, std::ios::binary);
-  if (!in) {
+  if (!in || stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) {
     Diagnostic d;
     d.code = "E143";
     d.message = absl::StrCat("the plugin \"", path, "\" cannot be read");

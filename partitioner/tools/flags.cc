@@ -53,6 +53,14 @@ absl::StatusOr<Flags> Flags::Parse(absl::Span<const std::string> args,
       }
       value = args[++i];
     }
+    int64_t integer;
+    double number;
+    if (spec->kind == FlagSpec::Kind::kInteger && !absl::SimpleAtoi(value, &integer)) {
+      return Usage(absl::StrCat("--", name, "=", value, ": not an integer"));
+    }
+    if (spec->kind == FlagSpec::Kind::kNumber && !absl::SimpleAtod(value, &number)) {
+      return Usage(absl::StrCat("--", name, "=", value, ": not a number"));
+    }
     flags.values_[name].push_back(value);
   }
   return flags;

@@ -19,12 +19,13 @@ struct FlagSpec {
   absl::string_view name;   // "num-partitions"; "o" is written -o FILE or -o=FILE
   absl::string_view value;  // "N"; empty: a switch
   absl::string_view help;
+  enum class Kind { kText, kInteger, kNumber } kind = Kind::kText;
 };
 
 class Flags {
  public:
   // Errors (usage): a flag that is not in `specs`, a switch with a value, a flag
-  // without one; the message names the nearest flag.
+  // without one, a value that is not of the flag's kind.
   static absl::StatusOr<Flags> Parse(absl::Span<const std::string> args,
                                      absl::Span<const FlagSpec> specs);
 
@@ -33,7 +34,7 @@ class Flags {
   // The last value given, or `fallback`.
   std::string Get(absl::string_view name, absl::string_view fallback = "") const;
   const std::vector<std::string>& All(absl::string_view name) const;
-  // A usage error where the text is no number of that kind.
+  // For flags of that kind.
   absl::StatusOr<int64_t> Int(absl::string_view name, int64_t fallback) const;
   absl::StatusOr<double> Double(absl::string_view name, double fallback) const;
 

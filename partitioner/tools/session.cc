@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading, writing, options and exit codes that the verbs share.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -36,7 +37,6 @@ int Fail(const absl::Status& status) {
   std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
   switch (status.code()) {
     case absl::StatusCode::kUnavailable: return kExitEnvironment;
-    case absl::StatusCode::kFailedPrecondition: return kExitMismatch;
     default: return kExitInput;
   }
 }
@@ -49,6 +49,10 @@ int FailUsage(const absl::Status& status) {
 absl::StatusOr<std::string> ReadInput(const std::string& path) {
   if (path == "-") {
     return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  }
+  struct stat info;  // a stream over a directory opens, and throws when read
+  if (stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) {
+    return FileError("E060", path, "read");
   }
   std::ifstream in(path, std::ios::binary);
   if (!in) return FileError("E060", path, "read");

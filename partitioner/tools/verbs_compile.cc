@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "partitioner/api/report.h"
+#include "partitioner/api/run.h"
 #include "partitioner/ir/printer.h"
 #include "partitioner/propagation/export.h"
 #include "partitioner/tools/command.h"
@@ -28,7 +29,8 @@ void Warn(const std::vector<std::string>& warnings) {
   for (const std::string& w : warnings) std::fprintf(stderr, "%s\n", w.c_str());
 }
 
-absl::Status ParseBits(const Flags& flags, const char* name, std::vector<bool>* out) {
+// One bit for each of `leaves` flat values, or one for all.
+absl::Status ParseBits(const Flags& flags, const char* name, int leaves, std::vector<bool>* out) {
   if (!flags.Has(name)) return absl::OkStatus();
   out->clear();
   for (absl::string_view bit : absl::StrSplit(flags.Get(name), ',', absl::SkipWhitespace())) {
@@ -36,6 +38,10 @@ absl::Status ParseBits(const Flags& flags, const char* name, std::vector<bool>* 
       return absl::InvalidArgumentError(absl::StrCat("--", name, ": expected a list of 0 and 1"));
     }
     out->push_back(bit == "1");
+  }
+  if (out->size() != 1 && static_cast<int>(out->size()) != leaves) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name, ": expected 1 or ", leaves, " of them, found ", out->size()));
   }
   return absl::OkStatus();
 }
@@ -85,10 +91,12 @@ int RunPropagate(const Flags& flags) {
   if (!session.ok()) return Fail(session.status());
   absl::StatusOr<Module> module = LoadModule(flags.positional()[0]);
   if (!module.ok()) return Fail(module.status());
-  if (absl::Status s = ParseBits(flags, "allow-output", &module->header.propagate_to_output); !s.ok()) {
+  if (absl::Status s = ParseBits(flags, "allow-output", static_cast<int>(ResultLeaves(*module).size()),
+                                 &module->header.propagate_to_output); !s.ok()) {
     return FailUsage(s);
   }
-  if (absl::Status s = ParseBits(flags, "allow-parameters", &module->header.propagate_to_parameters);
+  if (absl::Status s = ParseBits(flags, "allow-parameters",
+                                 static_cast<int>(ParameterLeaves(*module).size()), &module->header.propagate_to_parameters);
       !s.ok()) {
     return FailUsage(s);
   }
@@ -177,7 +185,9 @@ int RunExplain(const Flags& flags) {
                                                       : ExplainFormat::kText);
   if (absl::Status s = WriteOutput(flags.Get("o"), text); !s.ok()) return Fail(s);
   const absl::Status contract = CheckContract(*terms, **p);
-  return contract.ok() ? kExitOk : Fail(contract);
+  if (contract.ok()) return kExitOk;
+  Fail(contract);
+  return kExitMismatch;
 }
 
 }  // namespace shardcall

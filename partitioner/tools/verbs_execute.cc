@@ -146,6 +146,12 @@ int WithSession(const Flags& flags, int (*run)(const Flags&, Session&)) {
     return FailUsage(absl::InvalidArgumentError(
         absl::StrCat("expected one input file, found ", flags.positional().size(), "; see --help")));
   }
+  if (flags.Has("inputs") && flags.Has("random-inputs")) {
+    return FailUsage(absl::InvalidArgumentError("give --inputs or --random-inputs, not both"));
+  }
+  if (auto backend = BackendFromName(flags.Get("backend", "inprocess")); !backend.ok()) {
+    return FailUsage(backend.status());
+  }
   absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
   if (!session.ok()) return Fail(session.status());
   return run(flags, **session);

@@ -1,0 +1,343 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command's contract: exit codes, files, diagnostics for bad input."""
+
+import json
+import os
+import re
+import stat
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../support'))
+import command  # noqa: E402
+
+OK, INPUT, USAGE, DIFFERENT, ENVIRONMENT = range(5)
+VERBS = ('print', 'propagate', 'partition', 'run', 'verify', 'explain', 'reshard', 'targets')
+MLP = os.path.join(command.DATA, 'hlo', 'mlp_fwd_d4m2.sdy.hlo')
+MLP_INPUTS = os.path.join(command.DATA, 'hlo', 'mlp_fwd_d4m2.inputs.npz')
+
+SMALL = """HloModule small, num_partitions=8
+
+ENTRY %main (x: f32[16,8], w: f32[8,8]) -> f32[16,8] {
+  %x = f32[16,8]{1,0} parameter(0), sharding={devices=[4,2]<=[8]}
+  %w = f32[8,8]{1,0} parameter(1), sharding={devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}
+  ROOT %dot = f32[16,8]{1,0} dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+class CommandTest(unittest.TestCase):
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+
+    def path(self, name, text=None):
+        path = os.path.join(self.directory, name)
+        if text is not None:
+            with open(path, 'w', encoding='utf-8') as f:
+                f.write(text)
+        return path
+
+    def check(self, code, *args, stdin='', **kwargs):
+        """The result of a run that must end with `code`."""
+        result = command.run(args, stdin=stdin.encode(), **kwargs)
+        self.assertEqual('', result.fault, (args, result.err[-800:]))
+        self.assertEqual(code, result.code, (args, result.err[-800:], str(result.out)[-200:]))
+        return result
+
+    def refused(self, diagnostic, *args, stdin='', has=()):
+        """Exit 1, this one diagnostic first, with a fix, and nothing on stdout."""
+        result = self.check(INPUT, *args, stdin=stdin)
+        self.assertEqual(diagnostic, result.diagnostic, result.err)
+        for text in has:
+            self.assertIn(text, result.err)
+        self.assertEqual('', result.out)
+        return result
+
+
+class Usage(CommandTest):
+
+    def test_help_of_every_verb_has_usage_and_an_example(self):
+        for verb in VERBS:
+            result = self.check(OK, verb, '--help')
+            self.assertIn(f'usage: shardcall {verb}', result.out)
+            self.assertIn('example:', result.out)
+            self.assertEqual('', result.err)
+        overview = self.check(OK, '--help').out
+        for verb in VERBS:
+            self.assertIn(f'  {verb} ', overview)
+
+    def test_wrong_usage_is_status_2_and_says_why(self):
+        for args, told in (
+                ((), 'usage:'), (('bake',), 'unknown verb "bake"'),
+                (('print',), 'one input file'), (('print', 'a', 'b'), 'one input file'),
+                (('print', MLP, '--colour'), 'unknown flag --colour'),
+                (('partition', MLP, '--num-partitions'), '--num-partitions=N'),
+                (('partition', MLP, '--num-partitions=eight'), 'not an integer'),
+                (('partition', MLP, '--no-propagate=1'), 'takes no value'),
+                (('run', MLP, '--deadline=soon'), 'not a number'),
+                (('run', MLP, '--backend=pigeons'), 'inprocess, mpi or nccl'),
+                (('run', MLP, '--inputs=' + MLP_INPUTS, '--random-inputs=1'), 'not both'),
+                (('explain', MLP, '--format=pdf'), 'text, json or html'),
+                (('explain', MLP, '--expect=all-gather'), 'E220'),
+                (('propagate', MLP, '--allow-output=yes'), '0 and 1'),
+                (('propagate', MLP, '--allow-output=1,0,1'), 'found 3'),
+                (('reshard', '--shape=f32[4]'), '--from is missing')):
+            result = self.check(USAGE, *args)
+            self.assertIn(told, result.err, args)
+            self.assertEqual('', result.out)
+
+
+class Files(CommandTest):
+
+    def test_a_dash_is_standard_input_and_output(self):
+        with open(MLP, encoding='utf-8') as f:
+            text = f.read()
+        for verb in ('print', 'propagate', 'partition', 'explain'):
+            from_file = self.check(OK, verb, MLP).out
+            self.assertEqual(from_file, self.check(OK, verb, '-', '-o', '-', stdin=text).out)
+
+    def test_printing_again_gives_the_same_bytes(self):
+        once = self.check(OK, 'print', '-', stdin=SMALL).out
+        self.assertEqual(once, self.check(OK, 'print', '-', stdin=once).out)
+
+    def test_an_output_file_is_what_stdout_would_be(self):
+        out = self.path('out.hlo')
+        result = self.check(OK, 'partition', MLP, '-o', out)
+        self.assertEqual('', result.out)
+        with open(out, encoding='utf-8') as f:
+            self.assertEqual(self.check(OK, 'partition', MLP).out, f.read())
+        self.assertEqual(['out.hlo'], os.listdir(self.directory))
+
+    def test_a_failed_run_leaves_the_output_as_it_was(self):
+        out, npz = self.path('out.hlo', 'before'), self.path('out.npz', 'before')
+        for verb in ('print', 'propagate', 'partition', 'explain'):
+            self.check(INPUT, verb, '-', '-o', out, stdin=SMALL[:-40])
+        self.check(INPUT, 'partition', MLP, '--num-partitions=6', '-o', out)
+        self.check(INPUT, 'run', '-', '--outputs=' + npz, stdin=SMALL[:-40])
+        self.check(INPUT, 'run', MLP, '--inputs=' + MLP, '--outputs=' + npz)
+        self.assertEqual(['out.hlo', 'out.npz'], sorted(os.listdir(self.directory)))
+        for path in (out, npz):
+            with open(path, encoding='utf-8') as f:
+                self.assertEqual('before', f.read())
+
+    def test_paths_that_cannot_be_read_or_written_are_refused(self):
+        absent = self.path('no/such/file')
+        self.refused('E060', 'print', absent, has=[absent])
+        self.refused('E060', 'print', self.directory)
+        self.refused('E061', 'print', MLP, '-o', absent, has=[absent])
+        self.refused('E061', 'print', MLP, '-o', self.directory)
+        self.refused('E143', 'partition', MLP, '--plugin=' + absent + '.json')
+        os.mkdir(self.path('folder.json'))
+        self.refused('E143', 'targets', '--plugin=' + self.path('folder.json'))
+        for path in (absent, self.directory):
+            self.check(INPUT, 'run', MLP, '--inputs=' + path)
+            self.check(INPUT, 'run', MLP, '--outputs=' + path)
+        self.check(INPUT, 'partition', MLP, '-o', self.path('x'), '--report=' + absent)
+        self.assertEqual(['folder.json', 'x'], sorted(os.listdir(self.directory)))
+
+    def test_an_unreadable_file_is_refused(self):
+        path = self.path('secret.hlo', SMALL)
+        os.chmod(path, 0)
+        if os.access(path, os.R_OK):
+            self.skipTest('this user reads everything')
+        self.refused('E060', 'print', path)
+        os.chmod(path, stat.S_IRUSR)
+
+    def test_a_binary_input_is_refused_with_the_way_out(self):
+        self.refused('E062', 'print', self.path('model.pb', 'x'), has=['as_text'])
+
+    def test_the_report_is_json_with_the_documented_keys(self):
+        report = self.path('report.json')
+        self.check(OK, 'partition', MLP, '-o', os.devnull, '--report=' + report)
+        with open(report, encoding='utf-8') as f:
+            found = json.load(f)
+        for key in ('num_partitions', 'instructions_in', 'instructions_out', 'time_us',
+                    'peak_bytes', 'collectives', 'totals', 'fallbacks'):
+            self.assertIn(key, found)
+        self.assertEqual(8, found['num_partitions'])
+        self.assertEqual({'parse', 'import', 'propagate', 'partition', 'cleanup', 'print'},
+                         set(found['time_us']))
+        self.assertEqual(['all-reduce'], [c['opcode'] for c in found['collectives']])
+        for key in ('name', 'opcode', 'group_size', 'groups', 'bytes_in', 'bytes_moved',
+                    'trip_count', 'cause'):
+            self.assertIn(key, found['collectives'][0])
+
+
+class BadText(CommandTest):
+
+    def test_text_that_is_no_hlo_shows_line_column_and_caret(self):
+        for text in ('', 'hello', 'HloModule', 'HloModule m\n\nENTRY %e {', '\x00\x01'):
+            result = self.check(INPUT, 'partition', '-', stdin=text)
+            self.assertRegex(result.err, r'^E0\d\d .*<stdin>:\d+:\d+')
+        result = self.refused('E001', 'print', '-', stdin=SMALL.replace('dot(%x, %w)', 'dot(%x %w)'))
+        self.assertRegex(result.err, r'<stdin>:6:\d+')
+        self.assertIn('ROOT %dot', result.err)
+        self.assertRegex(result.err, r'\n *\^')
+
+    def each_refused(self, *changes):
+        for old, new in changes:
+            self.assertIn(old, SMALL)
+            result = self.check(INPUT, 'partition', '-', stdin=SMALL.replace(old, new, 1))
+            self.assertRegex(result.err, r'^E\d{3} ', new)
+            self.assertRegex(result.err, r'<stdin>:\d+|%\w+|in instruction x', new)
+            self.assertRegex(result.err, r'expected|found|Fix: ', new)
+            self.assertEqual('', result.out)
+
+    def test_unknown_opcodes_attributes_and_names_are_refused(self):
+        self.each_refused((' dot(', ' dott('), ('lhs_contracting_dims', 'left_dims'),
+                          ('dot(%x, %w)', 'dot(%x, %y)'), ('f32[8,8]{1,0} param', 'f33[8,8] param'),
+                          ('%w = f32', '%x = f32'), ('parameter(1)', 'parameter(0)'),
+                          ('parameter(1)', 'parameter(7)'),
+                          ('lhs_contracting_dims={1}, ', 'lhs_contracting_dims={1}, '
+                           'lhs_contracting_dims={1}, '))
+
+    def test_shapes_that_contradict_the_op_are_refused(self):
+        self.each_refused(('ROOT %dot = f32[16,8]', 'ROOT %dot = f32[16,9]'),
+                          ('ROOT %dot = f32[16,8]', 'ROOT %dot = s32[16,8]'),
+                          ('rhs_contracting_dims={0}', 'rhs_contracting_dims={3}'),
+                          ('lhs_contracting_dims={1}', 'lhs_contracting_dims={0}'),
+                          ('dot(%x, %w)', 'dot(%x)'),
+                          ('f32[8,8]{1,0} param', 'f32[8,-8]{1,0} param'),
+                          ('f32[8,8]{1,0} param', 'f32[8,8]{1,1} param'),
+                          ('f32[8,8]{1,0} param', 'f32[99999999999,99999999999]{1,0} param'))
+
+    def test_impossible_meshes_are_refused(self):
+        self.each_refused(('devices=[4,2]<=[8]', 'devices=[4,3]<=[8]'),
+                          ('devices=[4,2]<=[8]', 'devices=[4,2]<=[2,2]'),
+                          ('devices=[4,2]<=[8]', 'devices=[4,2,1]<=[8]'),
+                          ('devices=[4,2]<=[8]', 'devices=[4,0]<=[8]'),
+                          ('devices=[4,2]<=[8]', 'devices=[4,2]<=[4,2]T(0,0)'),
+                          ('devices=[4,2]<=[8]', 'devices=[4,2]0,1,2,3,4,5,6,6'),
+                          ('devices=[4,2]<=[8]', 'devices=[4,2]0,1,2,3,4,5,6,9'),
+                          ('devices=[4,2]<=[8]', 'maximal device=8'),
+                          ('devices=[4,2]<=[8]', 'scattered'),
+                          ('{devices=[4,2]<=[8]}', "{mesh['a'=4,'b'=2], [{'a'}, {'c'}]}"),
+                          ('{devices=[4,2]<=[8]}', "{mesh['a'=4,'b'=2], [{'a'}, {'a'}]}"),
+                          ('{devices=[4,2]<=[8]}', "{mesh['a'=4,'b'=4], [{'a'}, {'b'}]}"))
+
+    def test_a_device_count_that_does_not_match_is_refused(self):
+        for count in ('4', '16', '0', '-8'):
+            self.refused('E051', 'partition', '-', '--num-partitions=' + count, stdin=SMALL,
+                         has=['found ' + ('4' if count == '4' else count)])
+
+    def test_one_device_is_the_plain_evaluator(self):
+        self.check(OK, 'run', '-', '--num-partitions=1', stdin=SMALL)
+
+
+class Targets(CommandTest):
+    CALLS = """HloModule calls, num_partitions=8, allow_spmd_sharding_propagation_to_output={true}
+
+ENTRY %main (x: f32[16,8]) -> (f32[16,8], f32[16,8]) {
+  %x = f32[16,8]{1,0} parameter(0), sharding={devices=[8,1]<=[8]}
+  %a = f32[16,8]{1,0} custom-call(%x), custom_call_target="one", api_version=API_VERSION_TYPED_FFI
+  %b = f32[16,8]{1,0} custom-call(%a), custom_call_target="two", api_version=API_VERSION_TYPED_FFI
+  %c = f32[16,8]{1,0} custom-call(%x), custom_call_target="one", api_version=API_VERSION_TYPED_FFI
+  ROOT %t = (f32[16,8]{1,0}, f32[16,8]{1,0}) tuple(%b, %c)
+}
+"""
+
+    def manifest(self, *targets):
+        return '--plugin=' + self.path('rules.json', json.dumps({'targets': targets}))
+
+    def test_all_missing_targets_are_told_at_once(self):
+        result = self.refused('E101', 'partition', '-', stdin=self.CALLS)
+        self.assertIn('target "one" (%a)', result.err)
+        self.assertIn('target "one" (%c)', result.err)
+        self.assertIn('--allow-replicate=one', result.err)
+
+    def test_replication_is_opted_into_by_target(self):
+        self.refused('E101', 'partition', '-', '--allow-replicate=two', stdin=self.CALLS)
+        for allowed in ('one,two', 'all'):
+            text = self.check(OK, 'partition', '-', '--allow-replicate=' + allowed,
+                              stdin=self.CALLS).out
+            self.assertIn('all-gather', text)
+            self.assertIn('f32[16,8]{1,0} custom-call', text)
+
+    def test_a_manifest_gives_rules_and_no_bytes_move(self):
+        rules = self.manifest({'name': 'one', 'batch_dims': 1}, {'name': 'two', 'rule': 'b d -> b d'})
+        text = self.check(OK, 'partition', '-', rules, stdin=self.CALLS).out
+        self.assertNotIn('all-gather', text)
+        self.assertEqual(3, text.count('f32[2,8]{1,0} custom-call'))
+        self.assertRegex(self.check(OK, 'targets', rules).out, r'(?m)^two .*rules\.json')
+
+    def test_shipped_targets_are_listed_with_rule_and_handler(self):
+        out = self.check(OK, 'targets').out
+        for name in ('rms_norm', 'rms_norm_bwd', 'flash_attention_fwd', 'flash_attention_bwd',
+                     'cublas_gemm', 'custom_relu'):
+            self.assertRegex(out, rf'(?m)^{name} +Host +4 ')
+
+    def test_bad_manifests_are_refused(self):
+        for text in ('', '[]', '{"targets": 1}', '{"targets": [{}]}', '{"rules": []}',
+                     '{"targets": [{"name": "t", "rule": "a b -> "}', '{"targets": [{"name": 3}]}',
+                     '{"targets": [{"name": "t", "rule": "a (b -> a"}]}',
+                     '{"targets": [{"name": "t", "batch_dims": -1}]}',
+                     '{"targets": [{"name": "t", "rule": "a -> a", "reduction": {"z": "add"}}]}'):
+            result = self.check(INPUT, 'targets', '--plugin=' + self.path('bad.json', text))
+            self.assertRegex(result.err, r'^E\d{3} ', text)
+
+    def test_a_call_without_handler_does_not_run(self):
+        result = self.check(INPUT, 'run', '-', self.manifest({'name': 'one', 'batch_dims': 1},
+                                                             {'name': 'two', 'batch_dims': 1}),
+                            stdin=self.CALLS)
+        self.assertEqual('E140', result.diagnostic, result.err)
+
+
+class Contracts(CommandTest):
+
+    def test_a_broken_contract_is_status_3_with_its_figure(self):
+        self.check(OK, 'explain', MLP, '--expect=all-reduce=1, all-gather=0, bytes<=1KiB')
+        result = self.check(DIFFERENT, 'explain', MLP, '--expect=all-reduce=0')
+        self.assertIn('E221', result.err)
+        self.assertIn('all-reduce', result.err)
+        self.check(DIFFERENT, 'explain', MLP, '--expect=bytes<1')
+
+    def test_a_reshard_beyond_its_limit_is_refused(self):
+        self.refused('E210', 'partition', os.path.join(command.DATA, 'hlo',
+                                                       'mlp_permuted_d8.gspmd.hlo'),
+                     '--max-reshard-bytes=1')
+
+    def test_verify_answers_in_json(self):
+        answer = json.loads(self.check(OK, 'verify', MLP).out)
+        self.assertEqual(('ok', 8), (answer['status'], answer['num_partitions']))
+        self.assertEqual([True], [x['bitwise'] for x in answer['outputs']])
+        self.assertEqual([0], [x['max_abs_diff'] for x in answer['outputs']])
+
+    def test_reshard_prints_a_plan_and_its_lower_bound(self):
+        out = self.check(OK, 'reshard', '--shape=f32[64,32]', '--from={devices=[8,1]<=[8]}',
+                         '--to={devices=[1,8]<=[8]}', '--num-partitions=8').out
+        self.assertIn('all-to-all', out)
+        self.assertRegex(out, r'lower bound')
+        for shape, sharding in (('f32[64', '{replicated}'), ('(f32[4])', '{replicated}'),
+                                ('f32[64,32]', '{devices=[8]<=[8]}'), ('f32[64,32]', 'x')):
+            result = self.check(INPUT, 'reshard', '--shape=' + shape, '--from=' + sharding,
+                                '--to={devices=[1,8]<=[8]}', '--num-partitions=8')
+            self.assertRegex(result.err, r'^E\d{3} ')
+
+
+class Backends(CommandTest):
+
+    def test_mpi_without_a_launcher_is_status_4(self):
+        clean = {k: '' for k in os.environ if re.match('OMPI_|PMI', k)}
+        for verb in ('run', 'verify'):
+            result = self.check(ENVIRONMENT, verb, MLP, '--backend=mpi', env=clean)
+            self.assertRegex(result.err, r'^E\d{3} .*(mpirun|MPI)')
+
+    def test_nccl_without_gpus_is_status_4(self):
+        for verb in ('run', 'verify'):
+            result = command.run([verb, MLP, '--backend=nccl'],
+                                 env={'CUDA_VISIBLE_DEVICES': ''})
+            self.assertEqual((ENVIRONMENT, ''), (result.code, result.fault), result.err)
+            self.assertRegex(result.err, r'^E\d{3} ')
+
+    def test_a_deadline_must_be_positive(self):
+        for seconds in ('0', '-1', 'nan'):
+            self.refused('E331', 'run', MLP, '--deadline=' + seconds)
+
+
+if __name__ == '__main__':
+    unittest.main()
