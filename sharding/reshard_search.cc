@@ -2,6 +2,7 @@
 #include "sharding/reshard_search.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <utility>
@@ -15,9 +16,9 @@ namespace {
 
 // Axis parts are cut at every boundary that occurs in either end; a state is
 // then, per dimension, a list of such atoms, and a set of partial ones. States
-// are strings: atoms of dimension 0, '|', atoms of dimension 1, '|', .., then
+// are byte strings: atoms of dimension 0, '|', atoms of dimension 1, '|', .., then
 // the partial atoms in increasing order.
-using State = std::string;
+using State = absl::InlinedVector<uint8_t, 40>;
 constexpr char kSep = '|';
 constexpr char kAtomBase = '\x80' + 0;  // atoms are bytes above ASCII
 
@@ -164,11 +165,11 @@ int64_t Search::Size(const std::string& atoms) const {
 
 Search::Lists Search::Split(const State& s) const {
   Lists out(1);
-  for (char c : s) {
+  for (uint8_t c : s) {
     if (c == kSep) {
       out.emplace_back();
     } else {
-      out.back().push_back(c);
+      out.back().push_back(static_cast<char>(c));
     }
   }
   return out;
@@ -178,7 +179,7 @@ State Search::Join(const Lists& l) const {
   State s;
   for (size_t i = 0; i < l.size(); ++i) {
     if (i) s.push_back(kSep);
-    s += l[i];
+    for (char c : l[i]) s.push_back(static_cast<uint8_t>(c));
   }
   return s;
 }

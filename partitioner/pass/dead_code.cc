@@ -21,6 +21,7 @@ class DeadCode : public Pass {
     FindLive(m);
     PassResult out((Module(m.shared_context())));
     out.moved_to.resize(m.num_instructions());
+    out.module.Reserve(m.num_instructions(), 2 * m.num_instructions());
     out.comp_moved_to.resize(m.num_computations());
     out.module.header = m.header;
     for (const auto& text : m.texts()) out.module.KeepText(text);
@@ -78,6 +79,7 @@ class DeadCode : public Pass {
   void CopyComputation(const Module& m, CompId c, PassResult* out) {
     const Computation& from = m.comp(c);
     const CompId to = out->comp_moved_to[c.value];
+    out->module.mutable_comp(to).instructions.reserve(from.instructions.size());
     absl::InlinedVector<InstrId, 8> operands;
     for (InstrId id : from.instructions) {
       if (!live_[id.value]) {

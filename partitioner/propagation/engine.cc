@@ -45,7 +45,8 @@ const StepResult& PropagationEngine::StepOf(const Node& node, absl::Span<const L
   if (found != nullptr) return found->result;
   absl::InlinedVector<StepTensor, 8> tensors;
   for (LeafId l : leaves) tensors.push_back({sharding_[l.value], limits_[l.value]});
-  Memo& memo = memos_.emplace_back();
+  if (num_memos_ % kMemoBlock == 0) memos_.push_back(std::make_unique<Memo[]>(kMemoBlock));
+  Memo& memo = memos_.back()[num_memos_++ % kMemoBlock];
   memo.rule = node.rule;
   memo.tensors = context_.arena().Copy(absl::MakeConstSpan(tensors));
   // Tokens and the like have no sharding; a step sees them as empty.

@@ -8,6 +8,7 @@
 #define SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_
 
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -84,7 +85,10 @@ class PropagationEngine {
 
   std::deque<Limits> limits_storage_;
   InternTable<Limits> limits_table_;
-  std::deque<Memo> memos_;
+  // In blocks; a Memo stays where it is made.
+  static constexpr int kMemoBlock = 32;
+  std::vector<std::unique_ptr<Memo[]>> memos_;
+  int num_memos_ = 0;
   InternTable<Memo> memo_table_;
 
   std::vector<uint32_t> queue_[kNumStages];

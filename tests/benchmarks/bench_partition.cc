@@ -41,7 +41,7 @@ enum Stage { kParse, kImport, kPropagate, kPlan, kLocalize, kCleanUp, kPrint, kN
 constexpr std::array<const char*, kNumStages> kStageNames = {
     "parse", "import", "propagate", "plan", "localize", "clean-up", "print"};
 // Interners, tables and caches grow to their working size whatever the program.
-constexpr double kFixedAllocations = 3000;
+constexpr double kFixedAllocations = 1500;
 
 double CpuMicroseconds() {
   timespec t;
