@@ -89,13 +89,18 @@ def in_families(path):
     return os.path.basename(path).startswith(FAMILIES)
 
 
+def header(path):
+    with open(path, encoding='utf-8', newline='') as f:
+        return f.readline()
+
+
 def device_flags(path):
     """Dumps of programs for other platforms lack num_partitions: as many devices
     as their first iota tiling has."""
+    if 'num_partitions' in header(path):
+        return []
     with open(path, encoding='utf-8', newline='') as f:
         text = f.read()
-    if 'num_partitions' in text.split('\n', 1)[0]:
-        return []
     found = re.search(r'<=\[([\d,]+)\]', text)
     devices = math.prod(int(n) for n in found.group(1).split(',')) if found else 1
     return [f'--num-partitions={devices}']

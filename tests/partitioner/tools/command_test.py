@@ -217,8 +217,10 @@ class BadText(CommandTest):
                           ('devices=[4,2]<=[8]', 'maximal device=8'),
                           ('devices=[4,2]<=[8]', 'scattered'),
                           ('{devices=[4,2]<=[8]}', "{mesh['a'=4,'b'=2], [{'a'}, {'c'}]}"),
-                          ('{devices=[4,2]<=[8]}', "{mesh['a'=4,'b'=2], [{'a'}, {'a'}]}"),
-                          ('{devices=[4,2]<=[8]}', "{mesh['a'=4,'b'=4], [{'a'}, {'b'}]}"))
+                          ('{devices=[4,2]<=[8]}', "{mesh['a'=4,'b'=2], [{'a'}, {'a'}]}"))
+        self.refused('E163', 'partition', '-', has=['expected 8 devices, found 16'],
+                     stdin=SMALL.replace('{devices=[4,2]<=[8]}',
+                                         "{mesh['a'=4,'b'=4], [{'a'}, {'b'}]}"))
 
     def test_a_device_count_that_does_not_match_is_refused(self):
         for count in ('4', '16', '0', '-8'):
