@@ -100,12 +100,11 @@ void Localizer::LocalizeBranches(InstrId id, const Decision& d) {
   Instruction copy = instr;
   copy.sharding = nullptr;
   copy.frontend = WithoutSdy(context_, instr.frontend);
-  copy.shape = LocalShapeOf(instr.shape, d.final);
+  copy.shape = LocalShapeOf(instr.shape, d.produced);
   copy.extra = -1;
   copy.attrs = MapComputations(global_, instr, [&](CompId c) { return LocalComputation(c); });
   const InstrId r = local().Add(builder().computation(), copy, operands);
-  const LocalIds out = Flatten(r);
-  for (size_t k = 0; k < out.size(); ++k) Store(id, static_cast<int>(k), out[k], d.final[k]);
+  StoreResults(id, d, Flatten(r));
 }
 
 std::vector<const Sharding*> Localizer::RootStates(CompId comp) const {
@@ -118,7 +117,7 @@ std::vector<const Sharding*> Localizer::RootStates(CompId comp) const {
     return {ReplicatedSharding(context_, program_.mesh, 0,
                                program_.manual_axes(global_.comp(comp).root))};
   }
-  return std::vector<const Sharding*>(d.final.begin(), d.final.end());
+  return std::vector<const Sharding*>(d.produced.begin(), d.produced.end());
 }
 
 }  // namespace shardcall

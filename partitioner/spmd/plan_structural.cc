@@ -66,12 +66,24 @@ void Planner::PlanStructural(InstrId id) {
         }
         PlanPassedStates(id, PlanKind::kConditional, need);
       } else {
-        for (InstrId p : module_.comp(callees[0]).parameters) {
+        // The callee may have other callers, so its own states count on both
+        // sides, and each call reshards.
+        const Computation& callee = module_.comp(callees[0]);
+        for (InstrId p : callee.parameters) {
           for (int k = 0; k < module_.instr(p).shape->num_leaves(); ++k) {
             need.push_back(Wanted(p, k));
           }
         }
-        PlanPassedStates(id, PlanKind::kCall, need);
+        States produced, final;
+        for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+          produced.push_back(Wanted(callee.root, k));
+          final.push_back(Wanted(id, k));
+        }
+        Decision d;
+        d.operands = need;
+        d.produced = produced;
+        d.final = final;
+        Finish(id, PlanKind::kCall, Keep(d));
       }
       return;
     }

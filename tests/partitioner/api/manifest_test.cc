@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Manifests: what they register, what they refuse, and the dumps of
+// custom_partitioning that only a manifest makes whole.
+#include "partitioner/api/manifest.h"
+
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/verify_text.h"
+
+namespace shardcall {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kData[] = SHARDCALL_SOURCE_DIR "/tests/data/";
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream in(path);
+  EXPECT_TRUE(in.good()) << path;
+  std::stringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+TEST(Manifest, RegistersRulesAndBatchDims) {
+  TargetRegistry targets;
+  ASSERT_TRUE(LoadManifest(R"({"targets": [
+      {"name": "norm", "rule": "... d, d -> ... d", "need_replication": ["d"]},
+      {"name": "sum", "rule": "b k -> b", "reduction": {"k": "add"}, "pad": {"k": 0}},
+      {"name": "solve", "batch_dims": 1, "backend_config": "x"}]})",
+                           "m.json", &targets)
+                  .ok());
+  ASSERT_NE(targets.Find("norm", ""), nullptr);
+  EXPECT_EQ(targets.Find("norm", "")->source, "manifest m.json");
+  EXPECT_EQ(targets.Find("solve", "y"), nullptr);
+  ASSERT_NE(targets.Find("solve", "x"), nullptr);
+  EXPECT_EQ(targets.Find("solve", "x")->batch_dims, 1);
+  EXPECT_EQ(targets.Find("sum", "any")->level, RuleLevel::kRule);
+}
+
+TEST(Manifest, AnEmptyListIsFine) {
+  TargetRegistry targets;
+  EXPECT_TRUE(LoadManifest(R"({"targets": []})", "m.json", &targets).ok());
+  EXPECT_TRUE(targets.List().empty());
+}
+
+TEST(Manifest, BadTextNamesThePlace) {
+  for (const auto& [text, code, part] :
+       std::vector<std::tuple<const char*, const char*, const char*>>{
+           {"", "E141", "m.json"},
+           {"[", "E141", "m.json"},
+           {"[]", "E141", "object"},
+           {"{}", "E141", "targets"},
+           {R"({"target": []})", "E141", "\"target\""},
+           {R"({"targets": {}})", "E141", "list"},
+           {R"({"targets": [3]})", "E141", "targets[0]"},
+           {R"({"targets": [{"rule": "i -> i"}]})", "E141", "\"name\""},
+           {R"({"targets": [{"name": "a"}]})", "E141", "neither"},
+           {R"({"targets": [{"name": "a", "rule": "i -> i", "batch_dims": 1}]})", "E141", "both"},
+           {R"({"targets": [{"name": "a", "batch_dims": -1}]})", "E141", "batch_dims"},
+           {R"({"targets": [{"name": "a", "batch_dims": 1e9}]})", "E141", "batch_dims"},
+           {R"({"targets": [{"name": "a", "rule": 3}]})", "E141", "rule"},
+           {R"({"targets": [{"name": "a", "rule": "i -> i", "colour": "red"}]})", "E141", "colour"},
+           {R"({"targets": [{"name": "a", "rule": "i -> i", "reduction": {"i": "mean"}}]})", "E141",
+            "reduction"},
+           {R"({"targets": [{"name": "a", "rule": "i -> i", "pad": {"i": "0"}}]})", "E141", "pad"},
+           {R"({"targets": [{"name": "a", "rule": "i -> -> i"}]})", "E110", ""},
+           {R"({"library": "x.so", "targets": []})", "E142", "library"},
+           {R"({"targets": [{"name": "a", "symbol": "f", "rule": "i -> i"}]})", "E142", "symbol"}}) {
+    TargetRegistry targets;
+    EXPECT_THAT(LoadManifest(text, "m.json", &targets), Fails(code, part)) << text;
+  }
+}
+
+TEST(Manifest, ContradictionsShowBothRules) {
+  TargetRegistry targets;
+  ASSERT_TRUE(LoadManifest(R"({"targets": [{"name": "a", "rule": "i -> i"}]})", "1.json", &targets).ok());
+  EXPECT_TRUE(LoadManifest(R"({"targets": [{"name": "a", "rule": "i -> i"}]})", "1.json", &targets).ok());
+  EXPECT_THAT(LoadManifest(R"({"targets": [{"name": "a", "batch_dims": 2}]})", "2.json", &targets),
+              Fails("E105", "1.json"));
+}
+
+TEST(Plugin, FilesThatCannotBeReadAreNamed) {
+  TargetRegistry targets;
+  EXPECT_THAT(LoadPlugin("no/such/file.json", &targets), Fails("E143", "no/such/file.json"));
+}
+
+class CustomPartitioning : public testing::TestWithParam<const char*> {};
+
+TEST_P(CustomPartitioning, NeedsTheManifestThatItsDumpLost) {
+  const std::string text = ReadFile(std::string(kData) + "hlo/" + GetParam() + ".gspmd.hlo");
+  TargetRegistry targets;
+  ASSERT_TRUE(RegisterBuiltinTargets(targets).ok());
+  TextOptions options;
+  options.targets = &targets;
+  const absl::Status without = PartitionText(text, options).status();
+  EXPECT_THAT(without, Fails("E101", "target \"CustomSPMDPartitioning\""));
+  EXPECT_THAT(without, Fails("E101", "--plugin=FILE.json"));
+  EXPECT_THAT(without, Fails("E101", "backend_config"));
+
+  const absl::Status loaded =
+      LoadPlugin(std::string(kData) + "plugins/custom_partitioning.json", &targets);
+  ASSERT_TRUE(loaded.ok()) << loaded;
+  const auto with = PartitionText(text, options);
+  ASSERT_TRUE(with.ok()) << with.status();
+  EXPECT_THAT(LocalText(**with), HasSubstr("CustomSPMDPartitioning"));
+  EXPECT_TRUE((*with)->plan.fallbacks.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Dumps, CustomPartitioning,
+                         testing::Values("llama_block_fwd_ruled_d4m2", "fft_custom_partitioning_d8",
+                                         "fft_custom_partitioning_last_d8"));
+
+}  // namespace
+}  // namespace shardcall

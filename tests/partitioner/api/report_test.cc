@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report's keys, the texts of explain, contracts over totals.
+#include "partitioner/api/report.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/verify_text.h"
+
+namespace shardcall {
+namespace {
+
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+// One all-reduce (a contraction), one all-gather in a loop of 5, one sort that
+// falls back.
+constexpr char kProgram[] = R"(HloModule m, num_partitions=4
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+body {
+  p = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  v = f32[8] get-tuple-element(p), index=1
+  k = s32[] constant(1)
+  n = s32[] add(i, k)
+  s = f32[8] custom-call(v), custom_call_target="Sharding", sharding={replicated}
+  t = f32[8] negate(s)
+  u = f32[8] custom-call(t), custom_call_target="Sharding", sharding={devices=[4]<=[4]}
+  ROOT r = (s32[], f32[8]) tuple(n, u)
+}
+cond {
+  p = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  k = s32[] constant(5)
+  ROOT r = pred[] compare(i, k), direction=LT
+}
+ENTRY main {
+  v = f32[8] parameter(0), sharding={devices=[4]<=[4]}
+  z = s32[] constant(0)
+  t = (s32[], f32[8]) tuple(z, v)
+  w = (s32[], f32[8]) while(t), condition=cond, body=body
+  y = f32[8] get-tuple-element(w), index=1
+  d = f32[] dot(y, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}, metadata={op_name="jit(f)/dot" source_file="f.py" source_line=12}
+  x = f32[8,8] parameter(1), sharding={devices=[1,4]<=[4]}
+  o = f32[8,8] sort(x), dimensions={1}, to_apply=less
+  ROOT r = (f32[], f32[8,8]) tuple(d, o)
+}
+)";
+
+const PartitionedProgram& Partitioned() {
+  static const PartitionedProgram* const kDone = [] {
+    auto p = PartitionText(kProgram, {});
+    if (!p.ok()) std::fprintf(stderr, "%s\n", std::string(p.status().message()).c_str());
+    return p.ok() ? p->release() : nullptr;
+  }();
+  return *kDone;
+}
+
+TEST(Report, HasTheDocumentedKeys) {
+  const Json j = Json::parse(ReportJson(Partitioned(), {}));
+  for (const char* key : {"num_partitions", "instructions_in", "instructions_out", "time_us",
+                          "peak_bytes", "collectives", "totals", "fallbacks", "cost_model"}) {
+    EXPECT_TRUE(j.contains(key)) << key;
+  }
+  for (const char* key : {"parse", "import", "propagate", "partition", "cleanup", "print"}) {
+    EXPECT_TRUE(j["time_us"].contains(key)) << key;
+  }
+  ASSERT_FALSE(j["collectives"].empty());
+  for (const Json& c : j["collectives"]) {
+    for (const char* key : {"name", "opcode", "group_size", "groups", "bytes_in", "bytes_moved",
+                            "trip_count", "cause"}) {
+      EXPECT_TRUE(c.contains(key)) << key;
+    }
+    EXPECT_FALSE(c["cause"].get<std::string>().empty());
+  }
+  EXPECT_EQ(j["num_partitions"], 4);
+  ASSERT_EQ(j["fallbacks"].size(), 1);
+  EXPECT_EQ(j["fallbacks"][0]["opcode"], "sort");
+  EXPECT_EQ(j["fallbacks"][0]["name"], "o");
+}
+
+TEST(Report, TotalsCountExecutions) {
+  const auto totals = TotalsByOpcode(Partitioned().local);
+  const CollectiveTotal& gather = totals.at("all-gather");
+  // f32[2] to f32[8] five times, and x once or by other means.
+  EXPECT_GE(gather.count_weighted, 5);
+  EXPECT_GE(gather.bytes_weighted, 5 * 24);
+  EXPECT_EQ(totals.at("all-reduce").count, 1);
+  EXPECT_EQ(totals.at("all-reduce").bytes, 2 * 4 * 0.75);
+  double sum = 0;
+  for (const auto& [opcode, t] : totals) sum += t.bytes_weighted;
+  EXPECT_DOUBLE_EQ(sum, TotalBytesMoved(Partitioned().local));
+}
+
+TEST(Explain, NamesACauseForEveryCollective) {
+  const PartitionedProgram& p = Partitioned();
+  const std::string text = Explain(p, {}, ExplainFormat::kText);
+  ASSERT_FALSE(p.local.collectives.empty());
+  for (const CollectiveRecord& r : p.local.collectives) {
+    EXPECT_THAT(text, HasSubstr("%" + std::string(p.local.module.instr(r.local).name)));
+    EXPECT_THAT(text, HasSubstr("for  " + CauseText(p, r)));
+    EXPECT_TRUE(r.cause.consumer.valid());
+  }
+  EXPECT_THAT(text, HasSubstr("f.py:12"));
+  EXPECT_THAT(text, HasSubstr("5 times"));
+  EXPECT_THAT(text, HasSubstr("W202 %o: sort does not run on shards"));
+  EXPECT_THAT(text, HasSubstr("total sent per device and run"));
+}
+
+TEST(Explain, EveryCollectiveOfTheModuleIsRecorded) {
+  const PartitionedProgram& p = Partitioned();
+  const Module& m = p.local.module;
+  int collectives = 0;
+  for (int i = 0; i < m.num_instructions(); ++i) {
+    collectives += HasTrait(m.instr(InstrId(i)).opcode, kCollectiveOp);
+  }
+  EXPECT_EQ(collectives, p.local.collectives.size());
+}
+
+TEST(Explain, OtherFormats) {
+  EXPECT_TRUE(Json::accept(Explain(Partitioned(), {}, ExplainFormat::kJson)));
+  const std::string html = Explain(Partitioned(), {}, ExplainFormat::kHtml);
+  EXPECT_THAT(html, HasSubstr("<table>"));
+  EXPECT_THAT(html, HasSubstr("all-gather"));
+}
+
+absl::Status Contract(const std::string& text) {
+  const auto terms = ParseContract(text);
+  return terms.ok() ? CheckContract(*terms, Partitioned()) : terms.status();
+}
+
+TEST(Contract, HoldsOrNamesEveryBrokenTerm) {
+  EXPECT_TRUE(Contract("all-reduce=1, bytes<=1GiB, fallbacks<2").ok());
+  EXPECT_TRUE(Contract("reduce-scatter==0,all-gather>0").ok());
+  EXPECT_TRUE(Contract("all-to-all!=3").ok());
+  const absl::Status broken = Contract("all-reduce=0, bytes<1, fallbacks=1");
+  EXPECT_THAT(broken, Fails("E221", "all-reduce is 1, not = 0"));
+  EXPECT_THAT(broken, Fails("E221", "bytes is "));
+  EXPECT_THAT(broken, testing::Not(Fails("E221", "fallbacks is")));
+  EXPECT_EQ(broken.code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(Contract, UnreadableTermsAreShown) {
+  for (const char* text : {"all-gather", "=3", "add=1", "bytes<=many", "bytes=<3", "bytes<=-1",
+                           "all-gather=1KiBs"}) {
+    EXPECT_THAT(Contract(text), Fails("E220", text));
+  }
+}
+
+TEST(Contract, UnitsScale) {
+  const auto terms = ParseContract("bytes<=2KiB, bytes<=3MB, bytes<=7B");
+  ASSERT_TRUE(terms.ok()) << terms.status();
+  EXPECT_EQ((*terms)[0].limit, 2048);
+  EXPECT_EQ((*terms)[1].limit, 3e6);
+  EXPECT_EQ((*terms)[2].limit, 7);
+}
+
+}  // namespace
+}  // namespace shardcall

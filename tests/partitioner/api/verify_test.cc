@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verify itself: that it finds wrong results, compares by type, and says what
+// it cannot run; and partition's hooks.
+#include "partitioner/api/verify.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "partitioner/ir/printer.h"
+#include "tests/support/test_targets.h"
+#include "tests/support/verify_text.h"
+
+namespace shardcall {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Tensor F32(const std::vector<float>& v) {
+  return Tensor::From(ElementType::kF32, {static_cast<int64_t>(v.size())}, v);
+}
+Tensor S32(const std::vector<int32_t>& v) {
+  return Tensor::From(ElementType::kS32, {static_cast<int64_t>(v.size())}, v);
+}
+
+TEST(Compare, FloatsBitwiseOrWithinATolerance) {
+  EXPECT_TRUE(Compare(F32({1, 2}), F32({1, 2}), true).ok);
+  EXPECT_TRUE(Compare(F32({1, 2}), F32({1, 2}), true).bitwise);
+  EXPECT_FALSE(Compare(F32({1, 2}), F32({1, 2.000001f}), true).ok);
+  EXPECT_TRUE(Compare(F32({1, 2}), F32({1, 2.000001f}), false).ok);
+  EXPECT_FALSE(Compare(F32({1, 2}), F32({1, 2.001f}), false).ok);
+  EXPECT_TRUE(Compare(F32({1000, 0}), F32({1000, 0.0005f}), false).ok)
+      << "held against the largest value";
+}
+
+TEST(Compare, NansAndInfinitiesMustAgree) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(Compare(F32({nan, inf}), F32({nan, inf}), false).ok);
+  EXPECT_FALSE(Compare(F32({nan, 1}), F32({1, 1}), false).ok);
+  EXPECT_FALSE(Compare(F32({1, 1}), F32({1, nan}), false).ok);
+  EXPECT_FALSE(Compare(F32({inf}), F32({-inf}), false).ok);
+  EXPECT_FALSE(Compare(F32({inf}), F32({3e38f}), false).ok);
+}
+
+TEST(Compare, IntegersAreExactAlways) {
+  EXPECT_TRUE(Compare(S32({1, 2}), S32({1, 2}), false).ok);
+  const OutputDifference d = Compare(S32({1, 1000000}), S32({1, 1000001}), false);
+  EXPECT_FALSE(d.ok);
+  EXPECT_EQ(d.max_abs_diff, 1);
+}
+
+TEST(Compare, OtherTypesOrShapesDiffer) {
+  EXPECT_FALSE(Compare(F32({1}), S32({1}), false).ok);
+  EXPECT_FALSE(Compare(F32({1}), F32({1, 1}), false).ok);
+}
+
+bool IsExact(const std::string& line) {
+  auto m = ParseText("HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  i = s32[4] parameter(1)\n  ROOT r = " +
+                     line + "\n}\n");
+  EXPECT_TRUE(m.ok()) << m.status();
+  return IsExactProgram(*m);
+}
+
+TEST(Exactness, FollowsFromTheOps) {
+  EXPECT_TRUE(IsExact("f32[4] add(x, x)"));
+  EXPECT_TRUE(IsExact("s32[4] divide(i, i)"));
+  EXPECT_FALSE(IsExact("f32[4] divide(x, x)"));
+  EXPECT_FALSE(IsExact("f32[4] exponential(x)"));
+  EXPECT_FALSE(IsExact("f32[4] custom-call(x), custom_call_target=\"anything\""));
+  EXPECT_TRUE(IsExact("f32[4] custom-call(x), custom_call_target=\"custom_relu\""));
+}
+
+// A target whose rule promises what its handler does not do.
+TEST(Verify, FindsARuleThatLies) {
+  TargetRegistry targets;
+  ASSERT_TRUE(targets.RegisterRule("test_row_scan", RuleText{"i j -> i j"}).ok());
+  TextOptions options;
+  options.targets = &targets;
+  options.handlers = &TestHandlers();
+  const auto r = VerifyText(R"(HloModule m, num_partitions=4
+ENTRY main {
+  x = s32[4,8] parameter(0), sharding={devices=[1,4]<=[4]}
+  ROOT r = s32[4,8] custom-call(x), custom_call_target="test_row_scan"
+}
+)",
+                            options);
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_EQ(r->status, VerifyResult::Status::kMismatch);
+  EXPECT_THAT(r->reason, HasSubstr("output 0 differs"));
+  EXPECT_THAT(VerifyJson(*r), HasSubstr("\"status\": \"mismatch\""));
+}
+
+// A rule that says "replicated over the devices" of what differs on them.
+TEST(Verify, FindsCopiesThatDiffer) {
+  TargetRegistry targets;
+  HandlerRegistry handlers;
+  ASSERT_TRUE(targets.RegisterBatchPartitionable("who", 1).ok());
+  HandlerEntry entry;
+  entry.target = "who";
+  entry.source = "test";
+  entry.host = [](const HandlerContext& c, absl::Span<const BufferView>,
+                  absl::Span<const BufferView> out) {
+    for (int64_t i = 0; i < out[0].num_elements(); ++i) {
+      static_cast<int32_t*>(out[0].data)[i] = c.device_ordinal;
+    }
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(handlers.Register(std::move(entry)).ok());
+  TextOptions options;
+  options.targets = &targets;
+  options.handlers = &handlers;
+  const auto r = VerifyText(R"(HloModule m, num_partitions=2
+ENTRY main {
+  x = s32[4] parameter(0), sharding={replicated}
+  ROOT r = s32[4] custom-call(x), custom_call_target="who", sharding={replicated}
+}
+)",
+                            options);
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_EQ(r->status, VerifyResult::Status::kMismatch);
+  EXPECT_THAT(r->reason, HasSubstr("E321"));
+}
+
+TEST(Verify, TargetsWithoutAHandlerAreAnErrorThatNamesThem) {
+  TargetRegistry targets;
+  HandlerRegistry handlers;
+  ASSERT_TRUE(targets.RegisterBatchPartitionable("nowhere", 1).ok());
+  TextOptions options;
+  options.targets = &targets;
+  options.handlers = &handlers;
+  EXPECT_THAT(WhyNotEqual(R"(HloModule m, num_partitions=2
+ENTRY main {
+  x = s32[4] parameter(0), sharding={devices=[2]<=[2]}
+  ROOT r = s32[4] custom-call(x), custom_call_target="nowhere"
+}
+)",
+                          options),
+              HasSubstr("nowhere"));
+}
+
+TEST(Verify, GivenInputsReplaceRandomOnes) {
+  auto m = ParseText(R"(HloModule m, num_partitions=2
+ENTRY main {
+  x = f32[4] parameter(0), sharding={devices=[2]<=[2]}
+  ROOT r = f32[4] negate(x)
+}
+)");
+  ASSERT_TRUE(m.ok());
+  const auto r = Verify(*std::move(m), ToRunOptions({}), 1, {F32({1, 2, 3, 400})}, nullptr);
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_EQ(r->status, VerifyResult::Status::kOk);
+  EXPECT_EQ(r->num_partitions, 2);
+  EXPECT_TRUE(r->exact);
+  ASSERT_EQ(r->outputs.size(), 1);
+  EXPECT_EQ(r->outputs[0].largest, 400);
+}
+
+TEST(Partition, DumpsEveryStageInOrder) {
+  auto m = ParseText(R"(HloModule m, num_partitions=2
+ENTRY main {
+  x = f32[4] parameter(0), sharding={devices=[2]<=[2]}
+  ROOT r = f32[4] negate(x)
+}
+)");
+  ASSERT_TRUE(m.ok());
+  PartitionOptions options = ToRunOptions({}).partition;
+  std::vector<std::string> stages;
+  options.dump = [&](absl::string_view stage, const std::string& text) {
+    stages.push_back(std::string(stage));
+    EXPECT_FALSE(text.empty()) << stage;
+  };
+  ASSERT_TRUE(Partition(*std::move(m), options).ok());
+  EXPECT_THAT(stages, testing::Contains("import"));
+  EXPECT_THAT(stages, testing::Contains("plan"));
+  EXPECT_THAT(stages, testing::Contains("localize"));
+}
+
+TEST(Partition, OneDeviceChangesNothingButAnnotations) {
+  EXPECT_EQ(WhyNotEqual(R"(HloModule m
+ENTRY main {
+  x = f32[4] parameter(0)
+  ROOT r = f32[4] negate(x)
+}
+)",
+                        {.num_partitions = 1}),
+            "");
+}
+
+TEST(Backend, UnknownNamesAreRefused) {
+  EXPECT_THAT(BackendFromName("gpu"), Fails("E330", "inprocess"));
+  EXPECT_TRUE(BackendFromName("mpi").ok());
+}
+
+}  // namespace
+}  // namespace shardcall

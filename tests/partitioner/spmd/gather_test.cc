@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gather with sharded indexed, batch and offset dimensions, indices out of
+// bounds, batching dimensions.
+#include <gtest/gtest.h>
+
+#include "tests/support/program_family.h"
+
+namespace shardcall {
+namespace {
+
+// Random s32 inputs are 0 to 7, so A = 8 stays in bounds and A = 5 does not.
+const std::vector<Sizes> kSizes = {{{'A', 8}, {'B', 4}, {'C', 6}},
+                                   {{'A', 10}, {'B', 3}, {'C', 5}},
+                                   {{'A', 5}, {'B', 7}, {'C', 4}},
+                                   {{'A', 1}, {'B', 2}, {'C', 3}}};
+
+TEST(Gather, RowsOfATable) {
+  VerifyFamily({.text = R"(
+  table = f32[@A,@B] parameter(0)<0:2>
+  ids = s32[@C] parameter(1)<1:1>
+  ROOT r = f32[@C,@B] gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,@B}<2:2>
+)",
+                .sizes = kSizes,
+                .max_cases = 800,
+                .no_fallback = true});
+}
+
+TEST(Gather, NegativeAndLargeIndicesAreClampedOnce) {
+  VerifyFamily({.text = R"(
+  table = s32[@A,@B] parameter(0)<0:2>
+  ids = s32[@C,1] parameter(1)<1:2>
+  k = s32[] constant(5)
+  ks = s32[@C,1] broadcast(k), dimensions={}
+  two = s32[] constant(3)
+  twos = s32[@C,1] broadcast(two), dimensions={}
+  low = s32[@C,1] subtract(ids, ks)
+  wide = s32[@C,1] multiply(low, twos)
+  ROOT r = s32[@C,@B] gather(table, wide), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,@B}<2:2>
+)",
+                .sizes = kSizes,
+                .max_cases = 400,
+                .no_fallback = true});
+}
+
+TEST(Gather, NarrowIndexTypesDoNotWrapInTheShift) {
+  for (const char* type : {"u8", "s8", "u32", "s64"}) {
+    SCOPED_TRACE(type);
+    VerifyFamily({.text = std::string(R"(
+  table = f32[@A,@B] parameter(0)<0:2>
+  ids = )") + type + R"([@C] parameter(1)<1:1>
+  ROOT r = f32[@C,@B] gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,@B}<2:2>
+)",
+                  .sizes = kSizes,
+                  .max_cases = 60,
+                  .no_fallback = true});
+  }
+}
+
+TEST(Gather, TwoIndexedDimensions) {
+  VerifyFamily({.text = R"(
+  table = f32[@A,@B] parameter(0)<0:2>
+  ids = s32[@C,2] parameter(1)<1:2>
+  ROOT r = f32[@C] gather(table, ids), offset_dims={}, collapsed_slice_dims={0,1}, start_index_map={1,0}, index_vector_dim=1, slice_sizes={1,1}<2:1>
+)",
+                .sizes = kSizes,
+                .max_cases = 500});
+}
+
+TEST(Gather, IndexVectorFirst) {
+  VerifyFamily({.text = R"(
+  table = f32[@A,@B,2] parameter(0)<0:3>
+  ids = s32[2,@C] parameter(1)<1:2>
+  ROOT r = f32[2,@C] gather(table, ids), offset_dims={0}, collapsed_slice_dims={0,1}, start_index_map={0,1}, index_vector_dim=0, slice_sizes={1,1,2}<2:2>
+)",
+                .sizes = kSizes,
+                .max_cases = 300});
+}
+
+TEST(Gather, SlicesLongerThanOne) {
+  VerifyFamily({.text = R"(
+  table = f32[@(A+2),@B] parameter(0)<0:2>
+  ids = s32[@C,1] parameter(1)<1:2>
+  ROOT r = f32[@C,2,@B] gather(table, ids), offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={0}, index_vector_dim=1, slice_sizes={2,@B}<2:3>
+)",
+                .sizes = kSizes,
+                .max_cases = 300});
+}
+
+TEST(Gather, BatchingDimensionsGoTogether) {
+  VerifyFamily({.text = R"(
+  table = f32[@C,@A,@B] parameter(0)<0:3>
+  ids = s32[@C,3,1] parameter(1)<1:3>
+  ROOT r = f32[@C,3,@B] gather(table, ids), offset_dims={2}, collapsed_slice_dims={1}, start_index_map={1}, operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,1,@B}<2:3>
+)",
+                .sizes = kSizes,
+                .max_cases = 400,
+                .no_fallback = true});
+}
+
+TEST(Gather, PartOfAnOffsetDimension) {
+  VerifyFamily({.text = R"(
+  table = f32[@A,@(B+1)] parameter(0)<0:2>
+  ids = s32[@C] parameter(1)<1:1>
+  ROOT r = f32[@C,@B] gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,@B}<2:2>
+)",
+                .sizes = kSizes,
+                .max_cases = 300});
+}
+
+}  // namespace
+}  // namespace shardcall
