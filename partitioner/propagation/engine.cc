@@ -45,8 +45,7 @@ const StepResult& PropagationEngine::StepOf(const Node& node, absl::Span<const L
   if (found != nullptr) return found->result;
   absl::InlinedVector<StepTensor, 8> tensors;
   for (LeafId l : leaves) tensors.push_back({sharding_[l.value], limits_[l.value]});
-  if (num_memos_ % kMemoBlock == 0) memos_.push_back(std::make_unique<Memo[]>(kMemoBlock));
-  Memo& memo = memos_.back()[num_memos_++ % kMemoBlock];
+  Memo& memo = memos_.emplace_back();
   memo.rule = node.rule;
   memo.tensors = context_.arena().Copy(absl::MakeConstSpan(tensors));
   // Tokens and the like have no sharding; a step sees them as empty.
@@ -178,11 +177,11 @@ absl::Status PropagationEngine::Apply(absl::Span<const Pending> group) {
 }
 
 absl::Status PropagationEngine::Round(int stage) {
-  std::vector<uint32_t> nodes;
-  nodes.swap(queue_[stage]);
+  round_.clear();
+  round_.swap(queue_[stage]);
   pending_.clear();
   own_proposals_.clear();
-  for (uint32_t n : nodes) {
+  for (uint32_t n : round_) {
     queued_[n] &= static_cast<uint8_t>(~(1u << stage));
     SHARDCALL_RETURN_IF_ERROR(Visit(n, stage));
   }

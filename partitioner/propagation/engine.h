@@ -8,10 +8,10 @@
 #define SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_
 
 #include <deque>
-#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "partitioner/propagation/block_list.h"
 #include "partitioner/propagation/graph.h"
 #include "partitioner/propagation/program.h"
 #include "partitioner/propagation/propagation.h"
@@ -85,13 +85,11 @@ class PropagationEngine {
 
   std::deque<Limits> limits_storage_;
   InternTable<Limits> limits_table_;
-  // In blocks; a Memo stays where it is made.
-  static constexpr int kMemoBlock = 32;
-  std::vector<std::unique_ptr<Memo[]>> memos_;
-  int num_memos_ = 0;
+  BlockList<Memo> memos_;
   InternTable<Memo> memo_table_;
 
   std::vector<uint32_t> queue_[kNumStages];
+  std::vector<uint32_t> round_;        // what a round takes off its queue
   std::vector<uint8_t> queued_;        // by node, a bit per stage
   std::vector<Pending> pending_;
   std::deque<Proposal> own_proposals_;  // of this round's boundaries and callbacks

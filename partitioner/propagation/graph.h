@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "partitioner/propagation/block_list.h"
 #include "partitioner/propagation/op_rules.h"
 #include "partitioner/propagation/program.h"
 #include "partitioner/propagation/step.h"
@@ -75,7 +76,7 @@ class PropagationGraph {
   std::vector<bool> cheap_;
   absl::flat_hash_map<LeafId, int> callbacks_;
   std::vector<std::vector<LeafId>> shard_as_;
-  std::deque<StepRule> step_rules_;
+  BlockList<StepRule> step_rules_;
   std::deque<ShardingRule> identity_rules_;
   absl::flat_hash_map<const ShardingRule*, const StepRule*> by_rule_;
   absl::flat_hash_map<const Shape*, const StepRule*> identities_;

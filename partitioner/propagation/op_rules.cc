@@ -2,10 +2,10 @@
 #include "partitioner/propagation/op_rules.h"
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "partitioner/propagation/block_list.h"
 #include "partitioner/propagation/rule_builder.h"
 #include "sharding/intern_table.h"
 #include "sharding/status.h"
@@ -124,7 +124,7 @@ struct RuleTable::Impl {
   const Program& program;
   RuleOptions options;
   std::vector<const Entry*> by_instr;
-  std::deque<Entry> entries;
+  BlockList<Entry> entries;
   InternTable<Entry> table;
   absl::Status status;
   int64_t hits = 0, misses = 0;

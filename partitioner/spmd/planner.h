@@ -16,8 +16,8 @@
 
 namespace shardcall {
 
-using States = absl::InlinedVector<const Sharding*, 6>;
-using Shapes = absl::InlinedVector<const Shape*, 6>;
+using States = absl::InlinedVector<const Sharding*, 12>;
+using Shapes = absl::InlinedVector<const Shape*, 12>;
 
 class Planner {
  public:
