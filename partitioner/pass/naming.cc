@@ -12,7 +12,7 @@ namespace {
 // Gives each thing in order its name, or its stem with the next free number.
 class Namer {
  public:
-  explicit Namer(Context& context) : context_(context) {}
+  Namer(Context& context, int count) : context_(context) { taken_.reserve(count); }
   absl::string_view Take(absl::string_view wanted) {
     if (taken_.insert(wanted).second) return wanted;
     absl::string_view stem = wanted;
@@ -25,7 +25,7 @@ class Namer {
     for (;;) {
       const std::string name = absl::StrCat(stem, ".", ++next);
       if (taken_.contains(name)) continue;
-      const absl::string_view kept = context_.Intern(name);
+      const absl::string_view kept = context_.arena().Copy(name);
       taken_.insert(kept);
       return kept;
     }
@@ -40,7 +40,8 @@ class Namer {
 }  // namespace
 
 void AssignNames(Module* module) {
-  Namer comps(module->context()), instrs(module->context());
+  Namer comps(module->context(), module->num_computations());
+  Namer instrs(module->context(), module->num_instructions());
   for (int c = 0; c < module->num_computations(); ++c) {
     Computation& comp = module->mutable_comp(CompId(c));
     comp.name = comps.Take(comp.name.empty() ? "computation" : comp.name);
