@@ -71,6 +71,11 @@ class Search {
     for (int d = 0; d < rank(); ++d) n *= Tile(d, l[d]);
     return n;
   }
+  // `bytes` of tiles over `from` in dimension d, when those are over `to`; empty
+  // arrays have no bytes to scale.
+  double Padded(double bytes, int d, const std::string& from, const std::string& to) const {
+    return bytes == 0 ? 0 : bytes / Tile(d, from) * Tile(d, to);
+  }
   int rank() const { return global_->rank(); }
   // May `minor` be gathered off, or cut into, a dimension that keeps `major`,
   // without a re-tile?
@@ -233,7 +238,7 @@ void Search::ExpandGathers(const Node& node, const Lists& l) {
         }
         Lists moved = next;
         moved[q] += minor;
-        const double padded = local / Tile(q, l[q]) * Tile(q, moved[q]) * g;
+        const double padded = Padded(local, q, l[q], moved[q]) * g;
         Try(node, moved, MoveKind::kAllToAll, minor, d, q, padded * (g - 1) / g);
       }
     }
@@ -286,7 +291,7 @@ void Search::ExpandPartial(const Node& node, const Lists& l) {
       next[d] += minor;
       for (char c : minor) next[rank()].erase(next[rank()].find(c), 1);
       const double g = Size(minor);
-      const double padded = local / Tile(d, l[d]) * Tile(d, next[d]) * g;
+      const double padded = Padded(local, d, l[d], next[d]) * g;
       Try(node, next, MoveKind::kReduceScatter, minor, d, -1, padded * (g - 1) / g);
     }
   }

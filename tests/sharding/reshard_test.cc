@@ -106,6 +106,16 @@ TEST_F(ReshardTest, NoPlanCostsMoreThanGatheringEverything) {
   }
 }
 
+TEST_F(ReshardTest, EmptyArraysMoveNothing) {
+  UseMesh({2, 2});
+  for (const std::string& from : DimPairs()) {
+    for (const std::string& to : DimPairs()) {
+      EXPECT_EQ(Plan({0, 8}, from, to).bytes, 0) << from << " -> " << to;
+      EXPECT_EQ(Plan({0, 0}, from, to).bytes, 0) << from << " -> " << to;
+    }
+  }
+}
+
 TEST_F(ReshardTest, PlansAreKept) {
   UseMesh({2, 2});
   EXPECT_EQ(&Plan({8, 8}, "a,", ",a"), &Plan({8, 8}, "a,", ",a"));
