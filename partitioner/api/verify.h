@@ -17,9 +17,10 @@ struct OutputDifference {
   bool bitwise = false;
   bool ok = false;
 };
-// Compares by type: integers and pred bitwise; floats bitwise if `exact`, else
-// within 1e-6 (1e-2 for bf16 and narrower) of the reference's largest value,
-// with equal NaNs and infinities.
+// Compares by type: integers and pred bitwise; floats bitwise if `exact` and the
+// reference has no number past which sums of whole numbers are rounded (2^24 in
+// f32), else within 1e-6 (1e-2 for bf16 and narrower) of the reference's largest
+// value; with equal NaNs and infinities.
 OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact);
 
 // Whether every sum of the program is exact on small integers: it has no op that
