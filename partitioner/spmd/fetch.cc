@@ -14,6 +14,7 @@ int64_t Start(const FetchSpec& s, int64_t i) { return s.step * i + s.offset; }
 
 FetchPlan PlanFetch(const FetchSpec& s) {
   FetchPlan plan;
+  if (s.tile == 0) return plan;  // empty on both sides
   int64_t pieces = 1;
   for (int64_t i = 0; i < s.num_shards; ++i) {
     pieces = std::max(pieces, FloorDiv(Start(s, i) + s.length - 1, s.tile) -
@@ -99,6 +100,7 @@ InstrId EmitPiece(Emitter& e, InstrId x, absl::Span<const AxisRef> axes, InstrId
 
 InstrId EmitFetch(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
                   const FetchSpec& s) {
+  if (s.tile == 0) return x;
   GraphBuilder& b = e.builder();
   const FetchPlan plan = PlanFetch(s);
   const InstrId coordinate = e.Coordinate(e.mesh(), axes);

@@ -27,6 +27,9 @@ bool HandlesPermutation(const Module& module, const Instruction& instr, const Sh
                         int f) {
   const int d = rule.operands.empty() ? -1 : DimOf(rule, f);
   if (d < 0) return false;
+  // There are no ranges of nothing to fetch.
+  if (module.instr(module.operands(instr)[0]).shape->dim(d) == 0) return false;
+  if (instr.shape->IsArray() && d < instr.shape->rank() && instr.shape->dim(d) == 0) return false;
   switch (instr.opcode) {
     case Opcode::kSlice:
     case Opcode::kReverse: return true;
