@@ -72,7 +72,9 @@ absl::StatusOr<std::map<std::string, NpyArray>> ReadArrays(const std::string& pa
     return ToStatus({.code = there ? "E202" : "E201",
                      .message = there ? absl::StrCat("not an .npz file: ", ZipMessage(code))
                                       : absl::StrCat("cannot open the file: ", ZipMessage(code)),
-                     .where = path});
+                     .where = path,
+                     .fix = there ? "Write it with numpy.savez"
+                                  : "Check the path and its permissions"});
   }
   std::map<std::string, NpyArray> arrays;
   const int64_t count = zip_get_num_entries(zip.get(), 0);
@@ -81,7 +83,8 @@ absl::StatusOr<std::map<std::string, NpyArray>> ReadArrays(const std::string& pa
     zip_stat_init(&stat);
     if (zip_stat_index(zip.get(), i, 0, &stat) != 0 || (stat.valid & ZIP_STAT_NAME) == 0 ||
         (stat.valid & ZIP_STAT_SIZE) == 0) {
-      return ToStatus({.code = "E202", .message = "an entry cannot be read", .where = path});
+      return ToStatus({.code = "E202", .message = "an entry cannot be read", .where = path,
+                       .fix = "The file is damaged; write it again"});
     }
     absl::string_view name = stat.name;
     absl::ConsumeSuffix(&name, ".npy");
@@ -100,7 +103,8 @@ absl::StatusOr<std::map<std::string, NpyArray>> ReadArrays(const std::string& pa
         bytes.resize(had + n);
     }
     if (file == nullptr) {
-      return ToStatus({.code = "E202", .message = "an array cannot be unpacked", .where = where});
+      return ToStatus({.code = "E202", .message = "an array cannot be unpacked", .where = where,
+                       .fix = "The file is damaged; write it again"});
     }
     SHARDCALL_ASSIGN_OR_RETURN(NpyArray array, ParseNpy(bytes, where));
     arrays[std::string(name)] = std::move(array);
@@ -138,7 +142,8 @@ absl::StatusOr<Tensor> ToTensor(const NpyArray& array, const LeafShape& leaf,
                      .message = "the array has another shape than the parameter",
                      .where = where,
                      .expected = TypeAndDims(type, leaf.dims),
-                     .found = TypeAndDims(type, array.dims)});
+                     .found = TypeAndDims(type, array.dims),
+                     .fix = "Give the global shape, not a device's"});
   }
   Tensor t(type, leaf.dims);
   const int bytes = ElementTypeBytes(type);
@@ -169,7 +174,8 @@ absl::StatusOr<Tensor> ToTensor(const NpyArray& array, const LeafShape& leaf,
                      .message = "the array has another type than the parameter",
                      .where = where,
                      .expected = wanted,
-                     .found = named_otherwise ? std::string(stated) : array.DtypeName()});
+                     .found = named_otherwise ? std::string(stated) : array.DtypeName(),
+                     .fix = "Convert the array with numpy's astype"});
   }
   if (t.byte_size() > 0) std::memcpy(t.MutableData(), array.data.data(), t.byte_size());
   NormalizeElements(type, t.MutableData(), t.num_elements());
@@ -178,7 +184,8 @@ absl::StatusOr<Tensor> ToTensor(const NpyArray& array, const LeafShape& leaf,
 
 absl::Status WriteError(const std::string& path, absl::string_view what) {
   return ToStatus(
-      {.code = "E207", .message = absl::StrCat("cannot write the file: ", what), .where = path});
+      {.code = "E207", .message = absl::StrCat("cannot write the file: ", what), .where = path,
+       .fix = "Check the path and its permissions"});
 }
 
 absl::Status AddArray(zip_t* zip, const std::string& path, const std::string& name,
@@ -283,7 +290,8 @@ absl::StatusOr<std::vector<Tensor>> ReadNpz(const std::string& path, absl::strin
                      .expected = leaves.empty()
                                      ? "no arrays"
                                      : absl::StrCat(prefix, "0 to ", prefix, leaves.size() - 1),
-                     .found = name});
+                     .found = name,
+                     .fix = "Remove it, or give the file of this program"});
   }
   return tensors;
 }

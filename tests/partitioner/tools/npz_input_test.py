@@ -50,7 +50,7 @@ class NpzInput(unittest.TestCase):
     def refused(self, given, *told):
         result = self.run_with(given)
         self.assertEqual((1, ''), (result.code, result.fault), result.err)
-        self.assertRegex(result.err, r'^E2\d\d ')
+        self.assertRegex(result.err, r'^E2\d\d .* Fix: ')
         for text in told:
             self.assertIn(text, result.err)
         self.assertFalse(os.path.exists(self.outputs))
