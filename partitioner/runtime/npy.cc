@@ -19,7 +19,8 @@ constexpr absl::string_view kMagic("\x93NUMPY", 6);
 absl::Status Bad(absl::string_view name, absl::string_view message) {
   return ToStatus({.code = "E202",
                    .message = absl::StrCat("not a readable .npy array: ", message),
-                   .where = std::string(name)});
+                   .where = std::string(name),
+                   .fix = "Write it with numpy.savez, as an array of numbers"});
 }
 
 // The text behind 'key': in a dictionary literal, up to its end at `,` or `}`
