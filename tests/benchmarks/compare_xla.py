@@ -7,8 +7,8 @@
 TOOL.py measures XLA: `python3 TOOL.py partition FILE -n N [--shardy] --repeat R`
 prints JSON that holds "time_us", the microseconds of XLA's sharding propagation
 and partitioning alone. --shardy is given for files named *.sdy.hlo. Ours is the
-CPU time from import to clean-up. Exit code 0 whatever the ratio: times depend on
-the machine.
+CPU time from import to clean-up, XLA's is wall-clock time, so the ratio means
+something on a quiet machine only. Exit code 0 whatever the ratio.
 """
 import argparse
 import json
