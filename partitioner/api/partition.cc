@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "partitioner/api/run.h"
 #include "partitioner/ir/printer.h"
 #include "partitioner/ir/verifier.h"
 #include "partitioner/pass/pass.h"
@@ -55,8 +56,37 @@ absl::Status CleanUp(LocalProgram* local, const PartitionOptions& options) {
 
 }  // namespace
 
+namespace {
+
+// One device: what the program says of shardings does not count.
+absl::Status RemoveShardings(Module* module) {
+  if (HasManualRegion(*module)) {
+    Diagnostic d;
+    d.code = "E052";
+    d.message = "a program with manual regions runs over its own devices only";
+    d.expected = absl::StrCat("--num-partitions=", module->header.num_partitions);
+    d.found = "--num-partitions=1";
+    d.fix = "leave --num-partitions out";
+    return ToStatus(d);
+  }
+  Context& context = module->context();
+  module->header.num_partitions = 1;
+  module->header.frontend = WithoutSdy(context, module->header.frontend);
+  for (int k = 0; k < module->num_instructions(); ++k) {
+    Instruction& i = module->mutable_instr(InstrId(k));
+    i.sharding = nullptr;
+    i.frontend = WithoutSdy(context, i.frontend);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
     Module module, const PartitionOptions& options) {
+  if (options.num_partitions == 1 && module.header.num_partitions != 1) {
+    SHARDCALL_RETURN_IF_ERROR(RemoveShardings(&module));
+  }
   StageTimes times;
   ImportOptions import_options;
   import_options.num_partitions = options.num_partitions;

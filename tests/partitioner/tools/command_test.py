@@ -230,6 +230,15 @@ class BadText(CommandTest):
     def test_one_device_is_the_plain_evaluator(self):
         self.check(OK, 'run', '-', '--num-partitions=1', stdin=SMALL)
 
+    def test_one_device_is_always_allowed_and_ignores_shardings(self):
+        local = self.check(OK, 'partition', MLP, '--num-partitions=1')
+        self.assertNotIn('all-reduce', local.out)
+        self.assertNotIn('Sharding', local.out)
+        self.assertIn('f32[16,32]{1,0}', local.out)
+        self.check(OK, 'verify', '-', '--num-partitions=1', stdin=SMALL)
+        manual = os.path.join(command.DATA, 'hlo', 'shard_map_grad_d4m2.sdy.hlo')
+        self.refused('E052', 'partition', manual, '--num-partitions=1')
+
 
 class Targets(CommandTest):
     CALLS = """HloModule calls, num_partitions=8, allow_spmd_sharding_propagation_to_output={true}
