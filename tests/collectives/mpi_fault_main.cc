@@ -53,6 +53,9 @@ int RunFault(const std::string& fault) {
   const absl::Status again = c.Barrier(all, {"%again"});
   std::fprintf(stderr, "rank %d later got %s\n", c.rank(),
                again == status ? "the same" : std::string(again.message()).c_str());
+  // The launcher kills the others as soon as one rank returns an error; on a
+  // busy machine they may not have printed theirs yet.
+  std::this_thread::sleep_for(std::chrono::seconds(2));
   return 1;
 }
 
