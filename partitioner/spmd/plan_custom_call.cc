@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "partitioner/ir/source_line.h"
 #include "partitioner/spmd/planner.h"
 #include "sharding/human_bytes.h"
 #include "sharding/status.h"
@@ -65,7 +66,7 @@ void Planner::PlanMissing(InstrId id) {
   e.message = absl::StrCat("target \"", attrs.target, "\" (%", instr.name,
                            ") has no sharding rule; ", sharded, ". Replicating it moves ",
                            HumanBytes(moved), " per device");
-  if (instr.metadata != nullptr) e.where = std::string(instr.metadata->op_name);
+  e.where = SourceLine(module_, instr);
   e.fix = absl::StrCat("Register a rule, declare batch_dims=1, or pass --allow-replicate=",
                        attrs.target);
   if (attrs.target == "CustomSPMDPartitioning") {
@@ -105,6 +106,7 @@ void Planner::CheckUneven(InstrId id, const Decision& d) {
                              parts, n > 8 ? ",.." : "", "; target \"",
                              instr.as<CustomCallAttrs>().target, "\" (%", instr.name,
                              ") reduces over it and does not accept uneven shards");
+    e.where = SourceLine(module_, instr);
     e.fix = absl::StrCat("Declare pad={\"", factor.name,
                          "\": 0} in its rule if zero padding leaves the sum as it is, or shard "
                          "another dimension");

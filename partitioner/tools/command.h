@@ -32,16 +32,20 @@ struct Verb {
 };
 const std::vector<Verb>& Verbs();
 
-// Prints the diagnostic to stderr; returns the exit code that fits.
+// The exit code that fits a failure.
+int ExitCode(const absl::Status& status);
+// Prints the diagnostic to stderr; returns its exit code.
 int Fail(const absl::Status& status);
 int FailUsage(const absl::Status& status);
 
 // What the verbs share.
-absl::StatusOr<std::string> ReadInput(const std::string& path);  // "-": stdin; E001
+absl::StatusOr<std::string> ReadInput(const std::string& path);  // "-": stdin; E060
 // "-" or "": stdout. Files appear whole or not at all.
 absl::Status WriteOutput(const std::string& path, absl::string_view text);
 // Reads and verifies; `parse_us` takes the time of parsing.
 absl::StatusOr<Module> LoadModule(const std::string& path, double* parse_us = nullptr);
+// The input of `flags`, with the mesh sizes of --remesh.
+absl::StatusOr<Module> LoadProgram(const Flags& flags, double* parse_us = nullptr);
 
 struct Session {
   TargetRegistry targets;

@@ -11,12 +11,14 @@
 #include <memory>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/builtin.h"
 #include "partitioner/api/manifest.h"
 #include "partitioner/ir/parser.h"
 #include "partitioner/ir/verifier.h"
+#include "partitioner/propagation/remesh.h"
 #include "partitioner/tools/command.h"
 #include "sharding/status.h"
 
@@ -33,12 +35,13 @@ absl::Status FileError(const char* code, const std::string& path, const char* wh
 
 }  // namespace
 
+int ExitCode(const absl::Status& status) {
+  return absl::IsUnavailable(status) ? kExitEnvironment : kExitInput;
+}
+
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable: return kExitEnvironment;
-    default: return kExitInput;
-  }
+  return ExitCode(status);
 }
 
 int FailUsage(const absl::Status& status) {
@@ -108,6 +111,28 @@ absl::StatusOr<Module> LoadModule(const std::string& path, double* parse_us) {
                     .count();
   }
   SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, path == "-" ? "<stdin>" : path));
+  return module;
+}
+
+absl::StatusOr<Module> LoadProgram(const Flags& flags, double* parse_us) {
+  SHARDCALL_ASSIGN_OR_RETURN(Module module, LoadModule(flags.positional()[0], parse_us));
+  if (!flags.Has("remesh")) return module;
+  std::vector<AxisSize> sizes;
+  for (absl::string_view entry : absl::StrSplit(flags.Get("remesh"), ',')) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(entry, absl::MaxSplits('=', 1));
+    AxisSize size{parts.first, 0};
+    if (size.axis.empty() || !absl::SimpleAtoi(parts.second, &size.size)) {
+      Diagnostic d;
+      d.code = "E053";
+      d.message = "--remesh cannot be read";
+      d.expected = "AXIS=SIZE,...";
+      d.found = flags.Get("remesh");
+      d.fix = "name a mesh axis and its new size, as in --remesh=data=2";
+      return ToStatus(d);
+    }
+    sizes.push_back(std::move(size));
+  }
+  SHARDCALL_RETURN_IF_ERROR(Remesh(sizes, &module));
   return module;
 }
 

@@ -8,6 +8,7 @@ const std::vector<FlagSpec>& PartitionFlags() {
   static const auto* const kFlags = new std::vector<FlagSpec>{
       {"num-partitions", "N", "devices; may be left out where the module says it",
        FlagSpec::Kind::kInteger},
+      {"remesh", "AXIS=SIZE,...", "other sizes for mesh axes; x0 is the first that has no name"},
       {"no-propagate", "", "what is unannotated is replicated"},
       {"allow-replicate", "TARGET,...", "custom-call targets that may be gathered, or all"},
       {"plugin", "FILE.json", "a manifest of rules; may be repeated"},

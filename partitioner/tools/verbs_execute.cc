@@ -49,6 +49,20 @@ absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& sessi
   return e;
 }
 
+// What fails before the program runs fails alike on every rank, or reaches the
+// first one as the reason of an abort: that one alone prints it. A failure of
+// the run differs by rank, so each says which it is.
+enum class Phase { kBefore, kRun };
+int FailRank(const Execution& e, const absl::Status& status, Phase phase) {
+  if (e.communicator == nullptr) return Fail(status);
+  e.communicator->Abort(status);
+  if (phase == Phase::kRun) {
+    std::fprintf(stderr, "rank %d: ", e.communicator->rank());
+    return Fail(status);
+  }
+  return e.first_rank ? Fail(status) : ExitCode(status);
+}
+
 // Devices that the launcher gives against those that the program wants.
 absl::Status CheckWorld(const Execution& e, int64_t devices) {
   if (e.communicator == nullptr || e.communicator->size() == devices) return absl::OkStatus();
@@ -71,11 +85,8 @@ absl::StatusOr<std::vector<Tensor>> Inputs(const Flags& flags, const Module& mod
 int Run(const Flags& flags, Session& session) {
   absl::StatusOr<Execution> e = MakeExecution(flags, session);
   if (!e.ok()) return Fail(e.status());
-  auto fail = [&](const absl::Status& s) {
-    if (e->communicator != nullptr) e->communicator->Abort(s);
-    return Fail(s);
-  };
-  absl::StatusOr<Module> module = LoadModule(flags.positional()[0]);
+  auto fail = [&](const absl::Status& s) { return FailRank(*e, s, Phase::kBefore); };
+  absl::StatusOr<Module> module = LoadProgram(flags);
   if (!module.ok()) return fail(module.status());
   absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, *module);
   if (!inputs.ok()) return fail(inputs.status());
@@ -92,7 +103,7 @@ int Run(const Flags& flags, Session& session) {
     if (absl::Status s = CheckWorld(*e, devices); !s.ok()) return fail(s);
     outputs = RunPartitioned(**program, *inputs, e->options, e->communicator.get());
   }
-  if (!outputs.ok()) return fail(outputs.status());
+  if (!outputs.ok()) return FailRank(*e, outputs.status(), Phase::kRun);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!e->first_rank) return kExitOk;
@@ -111,13 +122,10 @@ int Run(const Flags& flags, Session& session) {
 int DoVerify(const Flags& flags, Session& session) {
   absl::StatusOr<Execution> e = MakeExecution(flags, session);
   if (!e.ok()) return Fail(e.status());
-  auto fail = [&](const absl::Status& s) {
-    if (e->communicator != nullptr) e->communicator->Abort(s);
-    return Fail(s);
-  };
+  auto fail = [&](const absl::Status& s) { return FailRank(*e, s, Phase::kBefore); };
   absl::StatusOr<int64_t> seed = flags.Int("seed", 0);
   if (!seed.ok()) return FailUsage(seed.status());
-  absl::StatusOr<Module> module = LoadModule(flags.positional()[0]);
+  absl::StatusOr<Module> module = LoadProgram(flags);
   if (!module.ok()) return fail(module.status());
   std::vector<Tensor> given;
   if (flags.Has("inputs")) {
@@ -131,7 +139,7 @@ int DoVerify(const Flags& flags, Session& session) {
   absl::StatusOr<VerifyResult> result =
       Verify(*std::move(module), e->options, static_cast<uint64_t>(*seed), std::move(given),
              e->communicator.get());
-  if (!result.ok()) return fail(result.status());
+  if (!result.ok()) return FailRank(*e, result.status(), Phase::kRun);
   if (e->first_rank) std::printf("%s\n", VerifyJson(*result).c_str());
   switch (result->status) {
     case VerifyResult::Status::kOk: return kExitOk;

@@ -255,6 +255,15 @@ ENTRY %main (x: f32[16,8]) -> (f32[16,8], f32[16,8]) {
     def manifest(self, *targets):
         return '--plugin=' + self.path('rules.json', json.dumps({'targets': targets}))
 
+    def test_a_program_is_verified_over_other_mesh_sizes(self):
+        program = os.path.join(command.DATA, 'hlo', 'mlp_train_d4m2.sdy.hlo')
+        result = self.check(OK, 'verify', program, '--remesh=data=3,model=1')
+        self.assertEqual(json.loads(result.out)['num_partitions'], 3)
+        self.refused('E053', 'verify', program, '--remesh=rows=3')
+        for text in ('data', 'data=', '=3', 'data=x', ''):
+            self.refused('E053', 'partition', program, '--remesh=' + text)
+        self.refused('E051', 'partition', program, '--remesh=data=3', '--num-partitions=8')
+
     def test_all_missing_targets_are_told_at_once(self):
         result = self.refused('E101', 'partition', '-', stdin=self.CALLS)
         self.assertIn('target "one" (%a)', result.err)
