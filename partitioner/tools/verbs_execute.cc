@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "collectives/mpi.h"
 #include "partitioner/api/verify.h"
 #include "partitioner/runtime/npz.h"
@@ -50,17 +51,21 @@ absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& sessi
 }
 
 // What fails before the program runs fails alike on every rank, or reaches the
-// first one as the reason of an abort: that one alone prints it. A failure of
-// the run differs by rank, so each says which it is.
+// first one as the reason of an abort. So the first alone prints it; its end
+// ends the job, and another speaks only if that does not come. A failure of the
+// run differs by rank, so each says which it is.
 enum class Phase { kBefore, kRun };
 int FailRank(const Execution& e, const absl::Status& status, Phase phase) {
   if (e.communicator == nullptr) return Fail(status);
-  e.communicator->Abort(status);
-  if (phase == Phase::kRun) {
-    std::fprintf(stderr, "rank %d: ", e.communicator->rank());
-    return Fail(status);
+  if (phase == Phase::kBefore && e.first_rank) {
+    const int code = Fail(status);
+    e.communicator->Abort(status);
+    return code;
   }
-  return e.first_rank ? Fail(status) : ExitCode(status);
+  e.communicator->Abort(status);
+  if (phase == Phase::kBefore) absl::SleepFor(absl::Seconds(2));
+  std::fprintf(stderr, "rank %d: ", e.communicator->rank());
+  return Fail(status);
 }
 
 // Devices that the launcher gives against those that the program wants.
