@@ -1,6 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Functions that declare the rooms' libraries and their tests.
 
+if(SHARDCALL_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "SHARDCALL_FUZZ needs clang: -DCMAKE_CXX_COMPILER=clang++")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined
+                      -Wno-unknown-warning-option)
+endif()
+
 # shardcall_library(<room> SOURCES ... DEPS ...) makes target shardcall_<room>,
 # alias shardcall::<room>. DEPS are public, so the link graph is the dependency
 # direction of the rooms.

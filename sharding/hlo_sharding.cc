@@ -7,6 +7,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "sharding/text_cursor.h"
 #include "sharding/tile_runs.h"
 
 namespace shardcall {
@@ -115,7 +116,7 @@ void AppendNamed(const NamedSharding& s, absl::Span<const int64_t> list, std::st
   absl::StrAppend(out, "mesh[",
                   absl::StrJoin(mesh.axes, ",",
                                 [](std::string* o, const MeshAxis& a) {
-                                  absl::StrAppend(o, "'", a.name, "'=", a.size);
+                                  absl::StrAppend(o, QuotedText(a.name, '\''), "=", a.size);
                                 }),
                   "]");
   if (!mesh.order.is_identity()) {

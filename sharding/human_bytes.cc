@@ -9,7 +9,8 @@ std::string HumanBytes(double bytes) {
   const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int u = 0;
   for (; bytes >= 1024 && u < 4; ++u) bytes /= 1024;
-  return absl::StrFormat(u == 0 ? "%.0f %s" : "%.2f %s", bytes, units[u]);
+  return u == 0 ? absl::StrFormat("%.0f %s", bytes, units[u])
+                : absl::StrFormat("%.2f %s", bytes, units[u]);
 }
 
 }  // namespace shardcall

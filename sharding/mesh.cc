@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "sharding/axis_names.h"
 #include "sharding/status.h"
+#include "sharding/text_cursor.h"
 
 namespace shardcall {
 
@@ -159,9 +160,9 @@ std::vector<NamedAxisRef> NameAxes(const BaseMesh& mesh, absl::Span<const AxisRe
 }
 
 std::string AxisRefText(const NamedAxisRef& ref, char quote) {
-  const absl::string_view q(&quote, 1);
-  if (ref.size == 0) return absl::StrCat(q, ref.name, q);
-  return absl::StrCat(q, ref.name, q, ":(", ref.pre_size, ")", ref.size);
+  std::string name = QuotedText(ref.name, quote);
+  if (ref.size == 0) return name;
+  return absl::StrCat(name, ":(", ref.pre_size, ")", ref.size);
 }
 
 std::string AxisRefsText(absl::Span<const NamedAxisRef> refs, char quote) {

@@ -129,7 +129,7 @@ void AppendMeshBody(const Mesh& mesh, std::string* out) {
   absl::StrAppend(out, "<[",
                   absl::StrJoin(mesh.axes, ", ",
                                 [](std::string* o, const MeshAxis& a) {
-                                  absl::StrAppend(o, "\"", a.name, "\"=", a.size);
+                                  absl::StrAppend(o, QuotedText(a.name, '"'), "=", a.size);
                                 }),
                   "]");
   if (mesh.maximal_device >= 0) {
@@ -149,7 +149,7 @@ void AppendBody(const NamedSharding& s, std::string* out) {
     *out += "<mesh";
     AppendMeshBody(*s.mesh, out);
   } else {
-    absl::StrAppend(out, "<@", s.mesh_name);
+    absl::StrAppend(out, "<@", SymbolText(s.mesh_name));
   }
   *out += ", [";
   for (size_t i = 0; i < s.dims.size(); ++i) {
@@ -273,7 +273,7 @@ std::string SdyManualAxesText(absl::Span<const std::string> axes) {
   return absl::StrCat("#sdy<manual_axes{",
                       absl::StrJoin(axes, ", ",
                                     [](std::string* o, const std::string& a) {
-                                      absl::StrAppend(o, "\"", a, "\"");
+                                      o->append(QuotedText(a, '"'));
                                     }),
                       "}>");
 }
@@ -288,7 +288,8 @@ std::string SdyMeshesText(absl::Span<const Mesh> meshes) {
   return absl::StrCat("{",
                       absl::StrJoin(meshes, ", ",
                                     [](std::string* o, const Mesh& m) {
-                                      absl::StrAppend(o, m.name, " = ", SdyMeshText(m));
+                                      absl::StrAppend(o, SymbolText(m.name), " = ",
+                                                      SdyMeshText(m));
                                     }),
                       "}");
 }

@@ -168,4 +168,20 @@ absl::Status TextCursor::ErrorAt(size_t position, absl::string_view message,
                    .excerpt = absl::StrCat("  ", line, "\n  ", indent, "^")});
 }
 
+std::string QuotedText(absl::string_view name, char quote) {
+  std::string out(1, quote);
+  for (char c : name) {
+    if (c == quote || c == '\\') out.push_back('\\');
+    out.push_back(c);
+  }
+  out.push_back(quote);
+  return out;
+}
+
+std::string SymbolText(absl::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), IsWordChar)
+             ? std::string(name)
+             : QuotedText(name, '"');
+}
+
 }  // namespace shardcall

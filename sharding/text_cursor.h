@@ -51,6 +51,11 @@ class TextCursor {
   size_t pos_ = 0;
 };
 
+// `name` in quotes as Quoted() reads it: quotes of that kind and `\` escaped.
+std::string QuotedText(absl::string_view name, char quote);
+// A symbol such as a mesh's name: bare where Identifier() reads it, else quoted.
+std::string SymbolText(absl::string_view name);
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_TEXT_CURSOR_H_

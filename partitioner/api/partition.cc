@@ -87,6 +87,13 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   if (options.num_partitions == 1 && module.header.num_partitions != 1) {
     SHARDCALL_RETURN_IF_ERROR(RemoveShardings(&module));
   }
+  // Names that printing would make come first, so that the replayed text of a
+  // stage has the names of the program itself.
+  for (int k = 0; k < module.num_instructions(); ++k) {
+    if (!module.instr(InstrId(k)).name.empty()) continue;
+    AssignNames(&module);
+    break;
+  }
   StageTimes times;
   ImportOptions import_options;
   import_options.num_partitions = options.num_partitions;

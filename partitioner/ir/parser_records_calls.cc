@@ -101,7 +101,7 @@ bool Parser::BuildCollective(Scratch* s, Opcode opcode, const Attributes** out) 
   }
   const bool reduces = opcode == Opcode::kAllReduce || opcode == Opcode::kReduceScatter ||
                        opcode == Opcode::kAllReduceStart;
-  if (reduces && a.use_global_device_ids && !s->Has(A::kChannelId)) {
+  if (reduces && a.use_global_device_ids && a.channel_id < 0) {
     return lex_.Fail((*s)[A::kUseGlobalDeviceIds].at, "E006",
                      "use_global_device_ids=true needs a channel", "channel_id=", "",
                      "add channel_id=1");
