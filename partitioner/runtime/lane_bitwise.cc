@@ -100,6 +100,50 @@ struct Word128 {
   uint64_t low, high;
 };
 
+// On integers of params[0] < 8 bits, which lie extended to a byte. Results are
+// wrapped by the caller.
+struct SubByteShiftRightLogical {
+  static int Do(int a, int b, int bits) { return b < 0 || b >= bits ? 0 : Low(a, bits) >> b; }
+  static int Low(int a, int bits) { return a & ((1 << bits) - 1); }
+};
+struct SubByteShiftRightArithmetic {
+  static int Do(int a, int b, int bits) {
+    const int sign = 1 << (bits - 1);
+    const int extended = (SubByteShiftRightLogical::Low(a, bits) ^ sign) - sign;
+    return extended >> (b < 0 || b >= bits ? bits - 1 : b);
+  }
+};
+struct SubByteMulHigh {
+  static int Do(int a, int b, int bits) { return (a * b) >> bits; }
+};
+template <typename Op, typename T>
+void SubByteBinary(const void* const* in, void* out, int64_t n, const int64_t* params) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  T* o = static_cast<T*>(out);
+  const int bits = static_cast<int>(params[0]);
+  for (int64_t i = 0; i < n; ++i) o[i] = static_cast<T>(Op::Do(a[i], b[i], bits));
+}
+void SubBytePopCount(const void* const* in, void* out, int64_t n, const int64_t* params) {
+  const uint8_t* a = static_cast<const uint8_t*>(in[0]);
+  uint8_t* o = static_cast<uint8_t*>(out);
+  const uint32_t mask = (1u << params[0]) - 1;
+  for (int64_t i = 0; i < n; ++i) o[i] = static_cast<uint8_t>(std::popcount(a[i] & mask));
+}
+void SubByteLeadingZeros(const void* const* in, void* out, int64_t n, const int64_t* params) {
+  const uint8_t* a = static_cast<const uint8_t*>(in[0]);
+  uint8_t* o = static_cast<uint8_t*>(out);
+  const int bits = static_cast<int>(params[0]);
+  const uint32_t mask = (1u << bits) - 1;
+  for (int64_t i = 0; i < n; ++i) {
+    o[i] = static_cast<uint8_t>(std::countl_zero(a[i] & mask) - (32 - bits));
+  }
+}
+template <typename Op>
+LaneFn SubByte(ElementType type) {
+  return IsSignedInteger(type) ? SubByteBinary<Op, int8_t> : SubByteBinary<Op, uint8_t>;
+}
+
 }  // namespace
 
 #define SHARDCALL_BY_WIDTH(Form, Op) \
@@ -143,6 +187,23 @@ LaneFn FindBitwiseFn(Opcode opcode, ElementType type) {
       SHARDCALL_BY_WIDTH(Unary, PopCount)
     case Opcode::kCountLeadingZeros:
       SHARDCALL_BY_WIDTH(Unary, CountLeadingZeros)
+    default:
+      return nullptr;
+  }
+}
+
+LaneFn FindSubByteFn(Opcode opcode, ElementType type) {
+  switch (opcode) {
+    case Opcode::kShiftRightLogical:
+      return SubByte<SubByteShiftRightLogical>(type);
+    case Opcode::kShiftRightArithmetic:
+      return SubByte<SubByteShiftRightArithmetic>(type);
+    case Opcode::kMulhi:
+      return SubByte<SubByteMulHigh>(type);
+    case Opcode::kPopcnt:
+      return SubBytePopCount;
+    case Opcode::kCountLeadingZeros:
+      return SubByteLeadingZeros;
     default:
       return nullptr;
   }

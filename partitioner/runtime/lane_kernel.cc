@@ -160,6 +160,10 @@ LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
           opcode == Opcode::kImag) {
         k.fn = FindComplexFn(opcode, machine);
       }
+      if (IsInteger(type) && ElementTypeBits(type) < 8) {
+        k.fn = FindSubByteFn(opcode, type);
+        k.params[0] = ElementTypeBits(type);
+      }
       if (k.fn == nullptr) k.fn = FindArithmeticFn(opcode, machine);
       if (k.fn == nullptr) k.fn = FindBitwiseFn(opcode, machine);
       if (k.fn == nullptr) k.fn = FindFloatFn(opcode, machine);

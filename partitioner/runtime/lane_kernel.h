@@ -45,6 +45,8 @@ LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
 // Parts of the table, by family: the function on machine types, or null.
 LaneFn FindArithmeticFn(Opcode opcode, ElementType type);
 LaneFn FindBitwiseFn(Opcode opcode, ElementType type);
+// Where a byte's kernel and wrapping would be wrong: integers of params[0] < 8 bits.
+LaneFn FindSubByteFn(Opcode opcode, ElementType type);
 LaneFn FindFloatFn(Opcode opcode, ElementType type);    // f32 and f64, also for predicates
 LaneFn FindComplexFn(Opcode opcode, ElementType type);  // by the operand's type
 LaneFn FindCompareFn(const CompareAttrs& attrs, ElementType type);

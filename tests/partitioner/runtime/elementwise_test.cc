@@ -51,6 +51,21 @@ TEST(Elementwise, BitCountsAreOfTheType) {
   EXPECT_THAT(Eval("a = s8[2] constant({-1, 6})\nROOT r = s8[2] popcnt(a)"), ElementsAre(8, 2));
 }
 
+TEST(Elementwise, IntegersBelowAByteHaveTheirOwnWidth) {
+  const char* kSigned = "a = s4[4] constant({-8, -1, 7, 0})\nb = s4[4] constant({1, 6, 2, -1})\n";
+  EXPECT_THAT(Eval(absl::StrCat(kSigned, "ROOT r = s4[4] shift-right-logical(a, b)")),
+              ElementsAre(4, 0, 1, 0));
+  EXPECT_THAT(Eval(absl::StrCat(kSigned, "ROOT r = s4[4] mulhi(a, b)")), ElementsAre(-1, -1, 0, 0));
+  EXPECT_THAT(Eval(absl::StrCat(kSigned, "ROOT r = s4[4] popcnt(a)")), ElementsAre(1, 4, 3, 0));
+  const char* kUnsigned = "a = u2[4] constant({2, 3, 1, 0})\nb = u2[4] constant({1, 3, 1, 3})\n";
+  EXPECT_THAT(Eval(absl::StrCat(kUnsigned, "ROOT r = u2[4] shift-right-arithmetic(a, b)")),
+              ElementsAre(3, 3, 0, 0));
+  EXPECT_THAT(Eval(absl::StrCat(kUnsigned, "ROOT r = u2[4] count-leading-zeros(a)")),
+              ElementsAre(0, 0, 1, 2));
+  EXPECT_THAT(Eval(absl::StrCat(kUnsigned, "ROOT r = u2[4] mulhi(a, b)")),
+              ElementsAre(0, 2, 0, 0));
+}
+
 TEST(Elementwise, MaximumPassesNanAndOrdersZeros) {
   const auto r = RunText(
       "a = f32[3] constant({nan, -0.0, 1})\nb = f32[3] constant({1, 0.0, nan})\n"
