@@ -98,6 +98,8 @@ struct StackTables {  // by position, ids start at 1; parent as in the proto (0:
   bool empty() const { return files.empty() && functions.empty() && locations.empty() && frames.empty(); }
 };
 
+struct ProtoSource;  // proto/source.h
+
 struct ModuleHeader {
   std::string name;
   bool is_scheduled = false;
@@ -157,6 +159,10 @@ class Module {
   void KeepText(std::shared_ptr<const std::string> text) { texts_.push_back(std::move(text)); }
   const std::vector<std::shared_ptr<const std::string>>& texts() const { return texts_; }
 
+  // What the module keeps of the binary message it was read from; else null.
+  const std::shared_ptr<const ProtoSource>& proto_source() const { return proto_source_; }
+  void KeepProtoSource(std::shared_ptr<const ProtoSource> s) { proto_source_ = std::move(s); }
+
  private:
   std::shared_ptr<Context> context_;
   std::vector<Instruction> instructions_;
@@ -165,6 +171,7 @@ class Module {
   std::vector<RareAttributes> rare_;
   CompId entry_;
   std::vector<std::shared_ptr<const std::string>> texts_;
+  std::shared_ptr<const ProtoSource> proto_source_;
 };
 
 // Computations that `i` calls, in XLA's order (while: body, condition).
