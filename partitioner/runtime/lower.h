@@ -17,6 +17,9 @@ struct LowerOptions {
   // arrays, as the reference for programs with manual regions: entering such a
   // region takes this device's slices, leaving it gathers them.
   bool global_mode = false;
+  // Runs of elementwise ops become one step over blocks that stay in cache.
+  // Results have the same bits either way.
+  bool fuse = true;
 };
 
 // Errors: E310 an opcode (or a form of it) that is not executed, E311 a program
