@@ -2,6 +2,7 @@
 // Lane kernels of arithmetic on integers and reals (scalar_ops.h).
 #include <cstdint>
 
+#include "partitioner/runtime/isa.h"
 #include "partitioner/runtime/lane_kernel.h"
 #include "partitioner/runtime/scalar_ops.h"
 
@@ -14,6 +15,7 @@ template <typename Op, typename T>
 void Unary(const void* const* in, void* out, int64_t n, const int64_t*) {
   const T* a = static_cast<const T*>(in[0]);
   T* o = static_cast<T*>(out);
+  SHARDCALL_LANES
   for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i]);
 }
 template <typename Op, typename T>
@@ -21,6 +23,7 @@ void Binary(const void* const* in, void* out, int64_t n, const int64_t*) {
   const T* a = static_cast<const T*>(in[0]);
   const T* b = static_cast<const T*>(in[1]);
   T* o = static_cast<T*>(out);
+  SHARDCALL_LANES
   for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i], b[i]);
 }
 template <typename Op, typename T>
@@ -29,33 +32,34 @@ void Ternary(const void* const* in, void* out, int64_t n, const int64_t*) {
   const T* b = static_cast<const T*>(in[1]);
   const T* c = static_cast<const T*>(in[2]);
   T* o = static_cast<T*>(out);
+  SHARDCALL_LANES
   for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i], b[i], c[i]);
 }
 
-#define SHARDCALL_BY_TYPE(Form, Op) \
-  switch (type) {                   \
-    case ElementType::kS8:          \
-      return Form<Op, int8_t>;      \
-    case ElementType::kS16:         \
-      return Form<Op, int16_t>;     \
-    case ElementType::kS32:         \
-      return Form<Op, int32_t>;     \
-    case ElementType::kS64:         \
-      return Form<Op, int64_t>;     \
-    case ElementType::kU8:          \
-      return Form<Op, uint8_t>;     \
-    case ElementType::kU16:         \
-      return Form<Op, uint16_t>;    \
-    case ElementType::kU32:         \
-      return Form<Op, uint32_t>;    \
-    case ElementType::kU64:         \
-      return Form<Op, uint64_t>;    \
-    case ElementType::kF32:         \
-      return Form<Op, float>;       \
-    case ElementType::kF64:         \
-      return Form<Op, double>;      \
-    default:                        \
-      return nullptr;               \
+#define SHARDCALL_BY_TYPE(Form, Op)            \
+  switch (type) {                              \
+    case ElementType::kS8:                     \
+      return BestForCpu<Form<Op, int8_t>>();   \
+    case ElementType::kS16:                    \
+      return BestForCpu<Form<Op, int16_t>>();  \
+    case ElementType::kS32:                    \
+      return BestForCpu<Form<Op, int32_t>>();  \
+    case ElementType::kS64:                    \
+      return BestForCpu<Form<Op, int64_t>>();  \
+    case ElementType::kU8:                     \
+      return BestForCpu<Form<Op, uint8_t>>();  \
+    case ElementType::kU16:                    \
+      return BestForCpu<Form<Op, uint16_t>>(); \
+    case ElementType::kU32:                    \
+      return BestForCpu<Form<Op, uint32_t>>(); \
+    case ElementType::kU64:                    \
+      return BestForCpu<Form<Op, uint64_t>>(); \
+    case ElementType::kF32:                    \
+      return BestForCpu<Form<Op, float>>();    \
+    case ElementType::kF64:                    \
+      return BestForCpu<Form<Op, double>>();   \
+    default:                                   \
+      return nullptr;                          \
   }
 
 }  // namespace
@@ -67,12 +71,12 @@ LaneFn FindArithmeticFn(Opcode opcode, ElementType type) {
     switch (opcode) {
       case Opcode::kAdd:
       case Opcode::kMaximum:
-        return Binary<Maximum, uint8_t>;
+        return BestForCpu<Binary<Maximum, uint8_t>>();
       case Opcode::kMultiply:
       case Opcode::kMinimum:
-        return Binary<Minimum, uint8_t>;
+        return BestForCpu<Binary<Minimum, uint8_t>>();
       case Opcode::kClamp:
-        return Ternary<Clamp, uint8_t>;
+        return BestForCpu<Ternary<Clamp, uint8_t>>();
       default:
         return nullptr;
     }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "partitioner/runtime/isa.h"
 #include "partitioner/runtime/lane_kernel.h"
 
 namespace shardcall {
@@ -77,6 +78,7 @@ template <typename Op, typename T>
 void Unary(const void* const* in, void* out, int64_t n, const int64_t*) {
   const T* a = static_cast<const T*>(in[0]);
   T* o = static_cast<T*>(out);
+  SHARDCALL_LANES
   for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i]);
 }
 template <typename Op, typename T>
@@ -84,6 +86,7 @@ void Binary(const void* const* in, void* out, int64_t n, const int64_t*) {
   const T* a = static_cast<const T*>(in[0]);
   const T* b = static_cast<const T*>(in[1]);
   T* o = static_cast<T*>(out);
+  SHARDCALL_LANES
   for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i], b[i]);
 }
 
@@ -93,7 +96,11 @@ void Select(const void* const* in, void* out, int64_t n, const int64_t*) {
   const T* a = static_cast<const T*>(in[1]);
   const T* b = static_cast<const T*>(in[2]);
   T* o = static_cast<T*>(out);
-  for (int64_t i = 0; i < n; ++i) o[i] = p[i] != 0 ? a[i] : b[i];
+  SHARDCALL_LANES
+  for (int64_t i = 0; i < n; ++i) {
+    const T yes = a[i], no = b[i];  // both are there, so no branch is needed
+    o[i] = p[i] != 0 ? yes : no;
+  }
 }
 
 struct Word128 {
@@ -146,18 +153,18 @@ LaneFn SubByte(ElementType type) {
 
 }  // namespace
 
-#define SHARDCALL_BY_WIDTH(Form, Op) \
-  switch (ElementTypeBytes(type)) {  \
-    case 1:                          \
-      return Form<Op, uint8_t>;      \
-    case 2:                          \
-      return Form<Op, uint16_t>;     \
-    case 4:                          \
-      return Form<Op, uint32_t>;     \
-    case 8:                          \
-      return Form<Op, uint64_t>;     \
-    default:                         \
-      return nullptr;                \
+#define SHARDCALL_BY_WIDTH(Form, Op)           \
+  switch (ElementTypeBytes(type)) {            \
+    case 1:                                    \
+      return BestForCpu<Form<Op, uint8_t>>();  \
+    case 2:                                    \
+      return BestForCpu<Form<Op, uint16_t>>(); \
+    case 4:                                    \
+      return BestForCpu<Form<Op, uint32_t>>(); \
+    case 8:                                    \
+      return BestForCpu<Form<Op, uint64_t>>(); \
+    default:                                   \
+      return nullptr;                          \
   }
 
 LaneFn FindBitwiseFn(Opcode opcode, ElementType type) {
@@ -170,7 +177,7 @@ LaneFn FindBitwiseFn(Opcode opcode, ElementType type) {
     case Opcode::kXor:
       SHARDCALL_BY_WIDTH(Binary, Xor)
     case Opcode::kNot:
-      if (type == ElementType::kPred) return Unary<NotPred, uint8_t>;
+      if (type == ElementType::kPred) return BestForCpu<Unary<NotPred, uint8_t>>();
       SHARDCALL_BY_WIDTH(Unary, Not)
     default:
       break;
@@ -212,15 +219,15 @@ LaneFn FindSubByteFn(Opcode opcode, ElementType type) {
 LaneFn FindSelectFn(int element_bytes) {
   switch (element_bytes) {
     case 1:
-      return Select<uint8_t>;
+      return BestForCpu<Select<uint8_t>>();
     case 2:
-      return Select<uint16_t>;
+      return BestForCpu<Select<uint16_t>>();
     case 4:
-      return Select<uint32_t>;
+      return BestForCpu<Select<uint32_t>>();
     case 8:
-      return Select<uint64_t>;
+      return BestForCpu<Select<uint64_t>>();
     case 16:
-      return Select<Word128>;
+      return BestForCpu<Select<Word128>>();
     default:
       return nullptr;
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "partitioner/runtime/isa.h"
 #include "partitioner/runtime/lane_kernel.h"
 
 namespace shardcall {
@@ -53,6 +54,7 @@ void Compare(const void* const* in, void* out, int64_t n, const int64_t*) {
   const T* a = static_cast<const T*>(in[0]);
   const T* b = static_cast<const T*>(in[1]);
   uint8_t* o = static_cast<uint8_t*>(out);
+  SHARDCALL_LANES
   for (int64_t i = 0; i < n; ++i) o[i] = Op::Do(a[i], b[i]);
 }
 
@@ -69,6 +71,7 @@ void CompareTotal(const void* const* in, void* out, int64_t n, const int64_t*) {
   const T* a = static_cast<const T*>(in[0]);
   const T* b = static_cast<const T*>(in[1]);
   uint8_t* o = static_cast<uint8_t*>(out);
+  SHARDCALL_LANES
   for (int64_t i = 0; i < n; ++i) o[i] = Op::Do(TotalOrderKey(a[i]), TotalOrderKey(b[i]));
 }
 
@@ -77,31 +80,31 @@ LaneFn Find(ElementType type, bool total) {
   switch (type) {
     case ElementType::kPred:
     case ElementType::kU8:
-      return Compare<Op, uint8_t>;
+      return BestForCpu<Compare<Op, uint8_t>>();
     case ElementType::kS8:
-      return Compare<Op, int8_t>;
+      return BestForCpu<Compare<Op, int8_t>>();
     case ElementType::kS16:
-      return Compare<Op, int16_t>;
+      return BestForCpu<Compare<Op, int16_t>>();
     case ElementType::kS32:
-      return Compare<Op, int32_t>;
+      return BestForCpu<Compare<Op, int32_t>>();
     case ElementType::kS64:
-      return Compare<Op, int64_t>;
+      return BestForCpu<Compare<Op, int64_t>>();
     case ElementType::kU16:
-      return Compare<Op, uint16_t>;
+      return BestForCpu<Compare<Op, uint16_t>>();
     case ElementType::kU32:
-      return Compare<Op, uint32_t>;
+      return BestForCpu<Compare<Op, uint32_t>>();
     case ElementType::kU64:
-      return Compare<Op, uint64_t>;
+      return BestForCpu<Compare<Op, uint64_t>>();
     case ElementType::kF32:
-      return total ? CompareTotal<Op, float> : Compare<Op, float>;
+      return total ? BestForCpu<CompareTotal<Op, float>>() : BestForCpu<Compare<Op, float>>();
     case ElementType::kF64:
-      return total ? CompareTotal<Op, double> : Compare<Op, double>;
+      return total ? BestForCpu<CompareTotal<Op, double>>() : BestForCpu<Compare<Op, double>>();
     default:
       break;
   }
   if constexpr (std::is_same_v<Op, Eq> || std::is_same_v<Op, Ne>) {
-    if (type == ElementType::kC64) return Compare<Op, std::complex<float>>;
-    if (type == ElementType::kC128) return Compare<Op, std::complex<double>>;
+    if (type == ElementType::kC64) return BestForCpu<Compare<Op, std::complex<float>>>();
+    if (type == ElementType::kC128) return BestForCpu<Compare<Op, std::complex<double>>>();
   }
   return nullptr;
 }

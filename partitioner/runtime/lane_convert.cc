@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "partitioner/runtime/isa.h"
 #include "partitioner/runtime/lane_kernel.h"
 
 namespace shardcall {
@@ -37,6 +38,7 @@ template <typename From, typename To>
 void Convert(const void* const* in, void* out, int64_t n, const int64_t*) {
   const From* a = static_cast<const From*>(in[0]);
   auto* o = static_cast<decltype(ConvertOne<From, To>(From{}))*>(out);
+  SHARDCALL_LANES
   for (int64_t i = 0; i < n; ++i) o[i] = ConvertOne<From, To>(a[i]);
 }
 
@@ -45,6 +47,7 @@ template <typename From, int kMin, int kMax>
 void ConvertToFewBits(const void* const* in, void* out, int64_t n, const int64_t*) {
   const From* a = static_cast<const From*>(in[0]);
   int8_t* o = static_cast<int8_t*>(out);
+  SHARDCALL_LANES
   for (int64_t i = 0; i < n; ++i) {
     o[i] = ToInteger<From, int8_t>(a[i], From{kMin}, From{kMax + 1}, kMin, kMax);
   }
@@ -73,6 +76,7 @@ template <typename From, typename R>
 void ToComplex(const void* const* in, void* out, int64_t n, const int64_t*) {
   const From* a = static_cast<const From*>(in[0]);
   R* o = static_cast<R*>(out);
+  SHARDCALL_LANES
   for (int64_t i = 0; i < n; ++i) {
     const R real = static_cast<R>(a[i]);  // read first: s64 to c64 is done in place
     o[2 * i] = real;
@@ -90,27 +94,27 @@ template <typename From>
 LaneFn FindFrom(ElementType to) {
   switch (to) {
     case ElementType::kPred:
-      return Convert<From, Pred>;
+      return BestForCpu<Convert<From, Pred>>();
     case ElementType::kS8:
-      return Convert<From, int8_t>;
+      return BestForCpu<Convert<From, int8_t>>();
     case ElementType::kS16:
-      return Convert<From, int16_t>;
+      return BestForCpu<Convert<From, int16_t>>();
     case ElementType::kS32:
-      return Convert<From, int32_t>;
+      return BestForCpu<Convert<From, int32_t>>();
     case ElementType::kS64:
-      return Convert<From, int64_t>;
+      return BestForCpu<Convert<From, int64_t>>();
     case ElementType::kU8:
-      return Convert<From, uint8_t>;
+      return BestForCpu<Convert<From, uint8_t>>();
     case ElementType::kU16:
-      return Convert<From, uint16_t>;
+      return BestForCpu<Convert<From, uint16_t>>();
     case ElementType::kU32:
-      return Convert<From, uint32_t>;
+      return BestForCpu<Convert<From, uint32_t>>();
     case ElementType::kU64:
-      return Convert<From, uint64_t>;
+      return BestForCpu<Convert<From, uint64_t>>();
     case ElementType::kF32:
-      return Convert<From, float>;
+      return BestForCpu<Convert<From, float>>();
     case ElementType::kF64:
-      return Convert<From, double>;
+      return BestForCpu<Convert<From, double>>();
     case ElementType::kC64:
       return ToComplex<From, float>;
     case ElementType::kC128:

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lane kernels of real functions on f32 and f64.
+// Lane kernels of real functions on f32 and f64. The frequent ones on f32 are
+// vector_math.h's, the others libm's.
 #include <cmath>
 #include <cstdint>
 
+#include "partitioner/runtime/isa.h"
 #include "partitioner/runtime/lane_kernel.h"
+#include "partitioner/runtime/vector_math.h"
 
 namespace shardcall {
 namespace {
@@ -22,6 +25,7 @@ T Rsqrt(T x) {
   void Name(const void* const* in, void* out, int64_t n, const int64_t*) { \
     const T* a = static_cast<const T*>(in[0]);                             \
     T* o = static_cast<T*>(out);                                           \
+    SHARDCALL_LANES                                                        \
     for (int64_t i = 0; i < n; ++i) {                                      \
       const T x = a[i];                                                    \
       o[i] = (expr);                                                       \
@@ -68,61 +72,118 @@ void IsFiniteLanes(const void* const* in, void* out, int64_t n, const int64_t*) 
   for (int64_t i = 0; i < n; ++i) o[i] = std::isfinite(a[i]);
 }
 
+// f32 by vector_math.h.
+template <auto kFn>
+void VectorLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const float* a = static_cast<const float*>(in[0]);
+  float* o = static_cast<float*>(out);
+  SHARDCALL_LANES
+  for (int64_t i = 0; i < n; ++i) o[i] = kFn(a[i]);
+}
+
+// Arguments too large for kFn, and what is no number, take kSlow.
+template <auto kFn, auto kSlow>
+void TrigLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
+  constexpr int64_t kBlock = 256;
+  const float* a = static_cast<const float*>(in[0]);
+  float* o = static_cast<float*>(out);
+  float y[kBlock];
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t count = n - begin < kBlock ? n - begin : kBlock;
+    int far = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      y[i] = kFn(a[begin + i]);
+      far |= !(std::fabs(a[begin + i]) <= vector_math::kTrigLimit);
+    }
+    for (int64_t i = 0; far != 0 && i < count; ++i) {
+      if (!(std::fabs(a[begin + i]) <= vector_math::kTrigLimit)) y[i] = kSlow(a[begin + i]);
+    }
+    for (int64_t i = 0; i < count; ++i) o[begin + i] = y[i];
+  }
+}
+float SlowSin(float x) { return std::sin(x); }
+float SlowCos(float x) { return std::cos(x); }
+
+LaneFn FindVectorFn(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kCosine:
+      return BestWideForCpu<TrigLanes<vector_math::Cos, SlowCos>>();
+    case Opcode::kErf:
+      return BestWideForCpu<VectorLanes<vector_math::Erf>>();
+    case Opcode::kExponential:
+      return BestWideForCpu<VectorLanes<vector_math::Exp>>();
+    case Opcode::kExponentialMinusOne:
+      return BestWideForCpu<VectorLanes<vector_math::Expm1>>();
+    case Opcode::kLog:
+      return BestWideForCpu<VectorLanes<vector_math::Log>>();
+    case Opcode::kLogPlusOne:
+      return BestWideForCpu<VectorLanes<vector_math::Log1p>>();
+    case Opcode::kLogistic:
+      return BestWideForCpu<VectorLanes<vector_math::Logistic>>();
+    case Opcode::kSine:
+      return BestWideForCpu<TrigLanes<vector_math::Sin, SlowSin>>();
+    case Opcode::kTanh:
+      return BestWideForCpu<VectorLanes<vector_math::Tanh>>();
+    default:
+      return nullptr;
+  }
+}
+
 template <typename T>
 LaneFn Find(Opcode opcode) {
   switch (opcode) {
     case Opcode::kAcos:
-      return AcosLanes<T>;
+      return BestForCpu<AcosLanes<T>>();
     case Opcode::kAcosh:
-      return AcoshLanes<T>;
+      return BestForCpu<AcoshLanes<T>>();
     case Opcode::kAsin:
-      return AsinLanes<T>;
+      return BestForCpu<AsinLanes<T>>();
     case Opcode::kAsinh:
-      return AsinhLanes<T>;
+      return BestForCpu<AsinhLanes<T>>();
     case Opcode::kAtanh:
-      return AtanhLanes<T>;
+      return BestForCpu<AtanhLanes<T>>();
     case Opcode::kCbrt:
-      return CbrtLanes<T>;
+      return BestForCpu<CbrtLanes<T>>();
     case Opcode::kCosine:
-      return CosLanes<T>;
+      return BestForCpu<CosLanes<T>>();
     case Opcode::kCosh:
-      return CoshLanes<T>;
+      return BestForCpu<CoshLanes<T>>();
     case Opcode::kErf:
-      return ErfLanes<T>;
+      return BestForCpu<ErfLanes<T>>();
     case Opcode::kExponential:
-      return ExpLanes<T>;
+      return BestForCpu<ExpLanes<T>>();
     case Opcode::kExponentialMinusOne:
-      return Expm1Lanes<T>;
+      return BestForCpu<Expm1Lanes<T>>();
     case Opcode::kLog:
-      return LogLanes<T>;
+      return BestForCpu<LogLanes<T>>();
     case Opcode::kLogPlusOne:
-      return Log1pLanes<T>;
+      return BestForCpu<Log1pLanes<T>>();
     case Opcode::kLogistic:
-      return LogisticLanes<T>;
+      return BestForCpu<LogisticLanes<T>>();
     case Opcode::kRsqrt:
-      return RsqrtLanes<T>;
+      return BestForCpu<RsqrtLanes<T>>();
     case Opcode::kSine:
-      return SinLanes<T>;
+      return BestForCpu<SinLanes<T>>();
     case Opcode::kSinh:
-      return SinhLanes<T>;
+      return BestForCpu<SinhLanes<T>>();
     case Opcode::kSqrt:
-      return SqrtLanes<T>;
+      return BestForCpu<SqrtLanes<T>>();
     case Opcode::kTan:
-      return TanLanes<T>;
+      return BestForCpu<TanLanes<T>>();
     case Opcode::kTanh:
-      return TanhLanes<T>;
+      return BestForCpu<TanhLanes<T>>();
     case Opcode::kCeil:
-      return CeilLanes<T>;
+      return BestForCpu<CeilLanes<T>>();
     case Opcode::kFloor:
-      return FloorLanes<T>;
+      return BestForCpu<FloorLanes<T>>();
     case Opcode::kRoundNearestAfz:
-      return RoundAwayLanes<T>;
+      return BestForCpu<RoundAwayLanes<T>>();
     case Opcode::kRoundNearestEven:
-      return RoundEvenLanes<T>;
+      return BestForCpu<RoundEvenLanes<T>>();
     case Opcode::kAtan2:
-      return Atan2Lanes<T>;
+      return BestForCpu<Atan2Lanes<T>>();
     case Opcode::kIsFinite:
-      return IsFiniteLanes<T>;
+      return BestForCpu<IsFiniteLanes<T>>();
     default:
       return nullptr;
   }
@@ -131,7 +192,10 @@ LaneFn Find(Opcode opcode) {
 }  // namespace
 
 LaneFn FindFloatFn(Opcode opcode, ElementType type) {
-  if (type == ElementType::kF32) return Find<float>(opcode);
+  if (type == ElementType::kF32) {
+    const LaneFn vector = FindVectorFn(opcode);
+    return vector != nullptr ? vector : Find<float>(opcode);
+  }
   if (type == ElementType::kF64) return Find<double>(opcode);
   return nullptr;
 }

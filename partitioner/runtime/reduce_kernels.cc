@@ -6,7 +6,9 @@
 #include <limits>
 #include <type_traits>
 
+#include "partitioner/runtime/isa.h"
 #include "partitioner/runtime/lane_kernel.h"
+#include "partitioner/runtime/reduce_extreme.h"
 #include "partitioner/runtime/scalar_ops.h"
 #include "partitioner/runtime/tensor.h"
 #include "sharding/narrow_float.h"
@@ -176,13 +178,13 @@ template <typename Op>
 ReduceFn FindByWidth(ElementType type) {
   switch (ElementTypeBytes(type)) {
     case 1:
-      return Reduce<Op, uint8_t, uint8_t>;
+      return BestForCpu<Reduce<Op, uint8_t, uint8_t>>();
     case 2:
-      return Reduce<Op, uint16_t, uint16_t>;
+      return BestForCpu<Reduce<Op, uint16_t, uint16_t>>();
     case 4:
-      return Reduce<Op, uint32_t, uint32_t>;
+      return BestForCpu<Reduce<Op, uint32_t, uint32_t>>();
     case 8:
-      return Reduce<Op, uint64_t, uint64_t>;
+      return BestForCpu<Reduce<Op, uint64_t, uint64_t>>();
     default:
       return nullptr;
   }
@@ -191,19 +193,15 @@ template <typename Op>
 ReduceFn FindOrdered(ElementType type) {
   switch (type) {
     case ElementType::kS8:
-      return Reduce<Op, int8_t, int8_t>;
+      return BestForCpu<Reduce<Op, int8_t, int8_t>>();
     case ElementType::kS16:
-      return Reduce<Op, int16_t, int16_t>;
+      return BestForCpu<Reduce<Op, int16_t, int16_t>>();
     case ElementType::kS32:
-      return Reduce<Op, int32_t, int32_t>;
+      return BestForCpu<Reduce<Op, int32_t, int32_t>>();
     case ElementType::kS64:
-      return Reduce<Op, int64_t, int64_t>;
-    case ElementType::kF32:
-      return Reduce<Op, float, float>;
-    case ElementType::kF64:
-      return Reduce<Op, double, double>;
+      return BestForCpu<Reduce<Op, int64_t, int64_t>>();
     default:
-      return IsNarrow(type) ? Reduce<Op, float, double> : FindByWidth<Op>(type);
+      return FindByWidth<Op>(type);
   }
 }
 
@@ -214,8 +212,10 @@ ReduceFn FindReduceFn(Opcode monoid, ElementType type) {
   if (!IsArrayType(type) || (!IsFloat(type) && ElementTypeBits(type) < 8)) return nullptr;
   if (IsComplex(type)) {
     if (monoid != Opcode::kAdd) return nullptr;
-    if (type == ElementType::kC64) return Reduce<Sum, std::complex<float>, std::complex<double>>;
-    return Reduce<Sum, std::complex<double>, std::complex<double>>;
+    if (type == ElementType::kC64) {
+      return BestForCpu<Reduce<Sum, std::complex<float>, std::complex<double>>>();
+    }
+    return BestForCpu<Reduce<Sum, std::complex<double>, std::complex<double>>>();
   }
   const bool real = IsFloat(type);
   const bool pred = type == ElementType::kPred;
@@ -223,16 +223,17 @@ ReduceFn FindReduceFn(Opcode monoid, ElementType type) {
     case Opcode::kAdd:
       if (pred) return FindByWidth<Or>(type);
       if (!real) return FindByWidth<Sum>(type);
-      return type == ElementType::kF64 ? Reduce<Sum, double, double> : Reduce<Sum, float, double>;
+      return type == ElementType::kF64 ? BestForCpu<Reduce<Sum, double, double>>()
+                                       : BestForCpu<Reduce<Sum, float, double>>();
     case Opcode::kMultiply:
       if (pred) return FindByWidth<And>(type);
       if (!real) return FindByWidth<Product>(type);
-      return type == ElementType::kF64 ? Reduce<Product, double, double>
-                                       : Reduce<Product, float, double>;
+      return type == ElementType::kF64 ? BestForCpu<Reduce<Product, double, double>>()
+                                       : BestForCpu<Reduce<Product, float, double>>();
     case Opcode::kMaximum:
-      return FindOrdered<Max>(type);
+      return real ? FindFloatMaximum(type) : FindOrdered<Max>(type);
     case Opcode::kMinimum:
-      return FindOrdered<Min>(type);
+      return real ? FindFloatMinimum(type) : FindOrdered<Min>(type);
     case Opcode::kAnd:
       return real ? nullptr : FindByWidth<And>(type);
     case Opcode::kOr:

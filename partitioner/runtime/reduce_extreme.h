@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions of floats by maximum and minimum.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_REDUCE_EXTREME_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_REDUCE_EXTREME_H_
+
+#include "partitioner/runtime/reduce_kernels.h"
+
+namespace shardcall {
+
+// For float types. Any order gives the same value, so there are as many partial
+// results as suits the processor.
+ReduceFn FindFloatMaximum(ElementType type);
+ReduceFn FindFloatMinimum(ElementType type);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_REDUCE_EXTREME_H_
