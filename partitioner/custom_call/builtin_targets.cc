@@ -83,25 +83,35 @@ absl::Status AddRmsNorm(TargetRegistry& registry) {
 absl::Status AddFlashAttention(TargetRegistry& registry) {
   struct Layout {
     bool (*applies)(absl::string_view);
+    std::vector<std::string> examples;
     std::string q, out, k, v;
   };
-  const std::vector<std::string> whole = {"s", "r", "e", "t", "f"};
+  // Masks are between positions s and t. A part of v's features f gives a part
+  // of the output; the backward pass contracts over them.
+  const std::vector<std::string> whole = {"s", "r", "e", "t"};
   Alternatives fwd, bwd;
   for (const Layout& l :
-       {Layout{HeadsThird, "b s (g r) e", "b s (g r) f", "b t g e", "b t g f"},
-        Layout{HeadsFirst, "b (g r) s e", "b (g r) s f", "b g t e", "b g t f"}}) {
+       {Layout{HeadsThird, {"{causal = true}", "{causal = false}"}, "b s (g r) e", "b s (g r) f",
+               "b t g e", "b t g f"},
+        Layout{HeadsFirst,
+               {"{causal = true, layout = \"bhsd\"}", "{causal = false, layout = \"bhsd\"}"},
+               "b (g r) s e", "b (g r) s f", "b g t e", "b g t f"}}) {
     const std::string qkv = absl::StrCat(l.q, ", ", l.k, ", ", l.v);
     for (const char* lse : {", b (g r) s", ""}) {
       fwd.push_back({.text = {.rule = absl::StrCat(qkv, " -> ", l.out, lse),
                               .need_replication = whole},
                      .inferred = {"r"},
-                     .applies = l.applies});
+                     .applies = l.applies,
+                     .example_configs = l.examples});
     }
     bwd.push_back({.text = {.rule = absl::StrCat(l.out, ", ", qkv, ", ", l.out,
                                                  ", b (g r) s -> ", qkv),
-                            .need_replication = whole},
+                            .need_replication = whole,
+                            .reduction = {{"f", PartialOp::kSum}},
+                            .pad = {{"f", 0}}},
                    .inferred = {"r"},
-                   .applies = l.applies});
+                   .applies = l.applies,
+                   .example_configs = l.examples});
   }
   SHARDCALL_RETURN_IF_ERROR(
       registry.RegisterRules("flash_attention_fwd", std::move(fwd), "", "built in"));
@@ -112,20 +122,24 @@ absl::Status AddGemm(TargetRegistry& registry) {
   struct Ops {
     bool (*applies)(absl::string_view);
     const char *a, *b;
+    std::vector<std::string> examples = {};
   };
   Alternatives gemm;
-  for (const Ops& o : {Ops{GemmOps<false, false>, "... m k", "... k n"},
-                       Ops{GemmOps<false, true>, "... m k", "... n k"},
-                       Ops{GemmOps<true, false>, "... k m", "... k n"},
-                       Ops{GemmOps<true, true>, "... k m", "... n k"}}) {
+  for (const Ops& o :
+       {Ops{GemmOps<false, false>, "... m k", "... k n"},
+        Ops{GemmOps<false, true>, "... m k", "... n k", {"{transb = \"T\"}"}},
+        Ops{GemmOps<true, false>, "... k m", "... k n", {"{transa = \"T\"}"}},
+        Ops{GemmOps<true, true>, "... k m", "... n k", {"{transa = \"T\", transb = \"C\"}"}}}) {
     gemm.push_back({.text = {.rule = absl::StrCat(o.a, ", ", o.b, " -> ... m n"),
                              .reduction = {{"k", PartialOp::kSum}},
                              .pad = {{"k", 0}}},
-                    .applies = o.applies});
+                    .applies = o.applies,
+                    .example_configs = o.examples});
     // Every shard of k would add c.
     gemm.push_back({.text = {.rule = absl::StrCat(o.a, ", ", o.b, ", ... m n -> ... m n"),
                              .need_replication = {"k"}},
-                    .applies = o.applies});
+                    .applies = o.applies,
+                    .example_configs = o.examples});
   }
   return registry.RegisterRules("cublas_gemm", std::move(gemm), "", "built in");
 }

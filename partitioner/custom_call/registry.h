@@ -58,6 +58,8 @@ struct RuleAlternative {
   std::vector<std::string> inferred = {};
   // Whether calls with this backend_config have this signature; null: all.
   bool (*applies)(absl::string_view backend_config) = nullptr;
+  // Configs that a check of the rule calls the target with; none: one call without.
+  std::vector<std::string> example_configs = {};
   std::shared_ptr<const RuleTemplate> rule = nullptr;  // filled on registration
   // The dimensions of each operand, then of each result, as factor names.
   struct Value {

@@ -63,6 +63,7 @@ int RunPropagate(const Flags& flags);
 int RunPartition(const Flags& flags);
 int RunRun(const Flags& flags);
 int RunVerify(const Flags& flags);
+int RunCheckRule(const Flags& flags);
 int RunExplain(const Flags& flags);
 int RunReshard(const Flags& flags);
 int RunTargets(const Flags& flags);

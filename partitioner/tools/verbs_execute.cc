@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// run and verify: what executes.
+// run, verify and check-rule: what executes.
 #include <chrono>
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "collectives/mpi.h"
+#include "partitioner/api/check_rule.h"
 #include "partitioner/api/verify.h"
 #include "partitioner/runtime/npz.h"
 #include "partitioner/tools/command.h"
@@ -154,6 +155,28 @@ int DoVerify(const Flags& flags, Session& session) {
   return kExitInput;
 }
 
+int DoCheckRule(const Flags& flags, Session& session) {
+  const std::string target = flags.Get("target");
+  TrialOptions options;
+  options.targets = &session.targets;
+  options.handlers = &session.handlers;
+  const auto check = [&]() -> absl::StatusOr<RuleCheck> {
+    SHARDCALL_ASSIGN_OR_RETURN(const int64_t seed, flags.Int("seed", 0));
+    SHARDCALL_RETURN_IF_ERROR(session.handlers.Find(target, "Host").status());
+    std::vector<CheckedCall> calls;
+    if (flags.positional().empty()) {
+      SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfTarget(target, session.targets, session.handlers));
+    } else {
+      SHARDCALL_ASSIGN_OR_RETURN(const Module module, LoadModule(flags.positional()[0]));
+      SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfModule(target, session.targets, module));
+    }
+    return CheckRule(calls, static_cast<uint64_t>(seed), options);
+  }();
+  if (!check.ok()) return Fail(check.status());
+  std::printf("%s\n", RuleCheckJson(*check).c_str());
+  return check->verdict == RuleVerdict::kHolds ? kExitOk : kExitMismatch;
+}
+
 int WithSession(const Flags& flags, int (*run)(const Flags&, Session&)) {
   if (flags.positional().size() != 1) {
     return FailUsage(absl::InvalidArgumentError(
@@ -174,5 +197,14 @@ int WithSession(const Flags& flags, int (*run)(const Flags&, Session&)) {
 
 int RunRun(const Flags& flags) { return WithSession(flags, Run); }
 int RunVerify(const Flags& flags) { return WithSession(flags, DoVerify); }
+
+int RunCheckRule(const Flags& flags) {
+  if (flags.Get("target").empty() || flags.positional().size() > 1) {
+    return FailUsage(absl::InvalidArgumentError(
+        flags.positional().size() > 1 ? "expected at most one program" : "--target is missing"));
+  }
+  absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
+  return session.ok() ? DoCheckRule(flags, **session) : Fail(session.status());
+}
 
 }  // namespace shardcall

@@ -14,7 +14,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../
 import command  # noqa: E402
 
 OK, INPUT, USAGE, DIFFERENT, ENVIRONMENT = range(5)
-VERBS = ('print', 'propagate', 'partition', 'run', 'verify', 'explain', 'reshard', 'targets')
+VERBS = ('print', 'propagate', 'partition', 'run', 'verify', 'check-rule', 'explain', 'reshard',
+         'targets')
 MLP = os.path.join(command.DATA, 'hlo', 'mlp_fwd_d4m2.sdy.hlo')
 MLP_INPUTS = os.path.join(command.DATA, 'hlo', 'mlp_fwd_d4m2.inputs.npz')
 
@@ -326,6 +327,25 @@ class Contracts(CommandTest):
         self.assertEqual(('ok', 8), (answer['status'], answer['num_partitions']))
         self.assertEqual([True], [x['bitwise'] for x in answer['outputs']])
         self.assertEqual([0], [x['max_abs_diff'] for x in answer['outputs']])
+
+    def test_check_rule_proves_a_rule_and_says_what_it_lacks(self):
+        out = json.loads(self.check(OK, 'check-rule', '--target=rms_norm', '--seed=3').out)
+        self.assertEqual(out['verdict'], 'holds')
+        self.assertGreater(out['trials'], 100)
+        self.refused('E140', 'check-rule', '--target=nothing')
+        self.check(USAGE, 'check-rule')
+        call = """HloModule m
+
+ENTRY e {
+  x = f32[8,6]{1,0} parameter(0)
+  ROOT c = f32[8,6]{1,0} custom-call(x), custom_call_target="custom_relu", api_version=API_VERSION_TYPED_FFI, frontend_attributes={xla.sdy.sharding_rule="#sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=6} need_replication={j}, custom>"}
+}
+"""
+        result = self.check(DIFFERENT, 'check-rule', '-', '--target=custom_relu', stdin=call)
+        out = json.loads(result.out)
+        self.assertEqual((out['verdict'], out['factor']), ('missing', 'j'))
+        self.assertEqual(out['suggestion'], 'i j -> i j')
+        self.refused('E191', 'check-rule', '-', '--target=rms_norm', stdin=call)
 
     def test_reshard_prints_a_plan_and_its_lower_bound(self):
         out = self.check(OK, 'reshard', '--shape=f32[64,32]', '--from={devices=[8,1]<=[8]}',

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A custom call whose factors can be given any sizes: what the rule checker
+// makes programs of.
+#ifndef SHARDCALL_PARTITIONER_API_CHECKED_CALL_H_
+#define SHARDCALL_PARTITIONER_API_CHECKED_CALL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/ffi/handler.h"
+#include "partitioner/custom_call/registry.h"
+#include "partitioner/ir/module.h"
+#include "sharding/rule.h"
+
+namespace shardcall {
+
+struct CheckedCall {
+  std::string target;
+  int64_t api_version = 4;     // 1 to 4, as in HLO
+  std::string backend_config;  // as HLO has it; empty: none
+  bool tuple_result = false;
+  std::vector<ElementType> types;  // operands, then results
+  int num_operands = 0;
+  // The dimensions of every tensor as factors, and what the factors are. Sizes
+  // are those of the call that it was made of, or 0.
+  ShardingRule rule;
+  bool callbacks = false;  // the target decides by itself; all factors need replication
+
+  int num_tensors() const { return static_cast<int>(types.size()); }
+  std::vector<int64_t> Dims(int tensor, absl::Span<const int64_t> sizes) const;
+  std::string ShapeText(int tensor, absl::Span<const int64_t> sizes) const;  // "f32[4,8]"
+  // "(f32[4,8], f32[8]) -> f32[4,8]"
+  std::string SignatureText(absl::Span<const int64_t> sizes) const;
+  // The rule as a user writes it, with sizes for factors that stand in
+  // compounds alone.
+  RuleText Text(absl::Span<const int64_t> sizes) const;
+
+  // By tensor and dimension the number of shards; empty: all whole.
+  struct Mesh {
+    std::vector<std::pair<std::string, int64_t>> axes;
+    std::vector<std::vector<std::string>> dims;  // tensor -> axis name by dim, "" for none
+  };
+  // A module whose entry calls the target once.
+  std::string Hlo(absl::Span<const int64_t> sizes, const Mesh& mesh) const;
+};
+
+// One call per registered signature that says its dimensions: those of a rule
+// without a program. Errors E101 for an unknown target, E191 where the
+// registration says too little (batch dims, callbacks) and a program is needed.
+absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target,
+                                                       const TargetRegistry& targets,
+                                                       const HandlerRegistry& handlers);
+// The distinct calls of the target in a program. E191 if there is none.
+absl::StatusOr<std::vector<CheckedCall>> CallsOfModule(const std::string& target,
+                                                       const TargetRegistry& targets,
+                                                       const Module& module);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_CHECKED_CALL_H_

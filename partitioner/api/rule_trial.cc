@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/rule_trial.h"
+
+#include <cmath>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/api/run.h"
+#include "partitioner/api/verify.h"
+#include "partitioner/ir/parser.h"
+#include "partitioner/runtime/float_arrays.h"
+#include "partitioner/runtime/random_inputs.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+absl::StatusOr<Module> Parsed(const std::string& text) {
+  return ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(),
+                     "check-rule");
+}
+
+// Small integers from even seeds; from odd ones eighths above zero, which no
+// root or logarithm turns into a NaN that would hide what is wrong.
+std::vector<Tensor> Inputs(const Module& module, uint64_t seed) {
+  std::vector<Tensor> inputs = RandomInputs(ParameterLeaves(module), seed / 2);
+  if (seed % 2 == 0) return inputs;
+  for (Tensor& t : inputs) {
+    if (!IsFloat(t.type())) continue;
+    std::vector<double> x = ToDoubles(t);
+    for (double& v : x) v = (std::abs(v) + 1) / 8;
+    t = FromDoubles(t.type(), t.dims(), x);
+  }
+  return inputs;
+}
+
+CheckedCall::Mesh MeshOf(const RuleTrial& trial) {
+  const CheckedCall& call = *trial.call;
+  CheckedCall::Mesh mesh;
+  for (int t = 0; t < call.num_tensors(); ++t) {
+    mesh.dims.emplace_back(call.rule.tensor(t).dims.size());
+  }
+  auto axis = [&](int64_t size) {
+    mesh.axes.emplace_back(absl::StrCat("x", mesh.axes.size()), size);
+    return mesh.axes.back().first;
+  };
+  for (const auto& [factor, n] : trial.shards) {
+    const std::string name = axis(n);
+    for (int t = 0; t < call.num_tensors(); ++t) {
+      const auto& dims = call.rule.tensor(t).dims;
+      for (size_t d = 0; d < dims.size(); ++d) {
+        if (!dims[d].empty() && dims[d][0] == factor) mesh.dims[t][d] = name;
+      }
+    }
+  }
+  for (const auto& [where, n] : trial.dims) mesh.dims[where.first][where.second] = axis(n);
+  return mesh;
+}
+
+int64_t ShardsOf(const PartitionedProgram& program) {
+  const Module& m = program.global->program.module;
+  for (int k = 0; k < m.num_instructions(); ++k) {
+    const Decision* d = program.plan.ops[k].decision;
+    if (m.instr(InstrId(k)).opcode != Opcode::kCustomCall || d == nullptr) continue;
+    int64_t shards = 1;
+    for (const auto& axes : d->factor_axes) shards *= AxesSize(axes);
+    return shards;
+  }
+  return 1;
+}
+
+// "output 0, element [2,1]: 3, not 5"
+std::string Difference(int output, const Tensor& want, const Tensor& got) {
+  std::string where;
+  if (IsFloat(want.type()) && want.dims() == got.dims()) {
+    const std::vector<double> a = ToDoubles(want), b = ToDoubles(got);
+    size_t worst = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      const double now = std::abs(a[i] - b[i]), before = std::abs(a[worst] - b[worst]);
+      if (now > before || (std::isnan(now) && !std::isnan(before))) worst = i;
+    }
+    std::string index;
+    int64_t rest = static_cast<int64_t>(worst);
+    for (int d = want.rank() - 1; d >= 0; --d) {
+      index = absl::StrCat(rest % want.dim(d), index.empty() ? "" : ",", index);
+      rest /= want.dim(d);
+    }
+    where = absl::StrCat(" at [", index, "]: ", b[worst], " in place of ", a[worst]);
+  }
+  return absl::StrCat("result ", output, " differs", where);
+}
+
+}  // namespace
+
+bool HandlerTakes(const CheckedCall& call, const std::vector<int64_t>& sizes,
+                  const TrialOptions& options, std::string* message) {
+  auto run = [&]() -> absl::Status {
+    SHARDCALL_ASSIGN_OR_RETURN(const Module module, Parsed(call.Hlo(sizes, {})));
+    return Evaluate(module, Inputs(module, 1), options.handlers).status();
+  };
+  const absl::Status status = run();
+  if (!status.ok() && message != nullptr) *message = std::string(status.message());
+  return status.ok();
+}
+
+TrialResult RunTrial(const RuleTrial& trial, const TrialOptions& options) {
+  const CheckedCall& call = *trial.call;
+  auto failed = [](TrialOutcome outcome, const absl::Status& status) {
+    return TrialResult{outcome, std::string(status.message())};
+  };
+  TargetRegistry own;
+  RunOptions run;
+  run.handlers = options.handlers;
+  run.deadline = options.deadline;
+  run.check_replicas = true;
+  run.partition.targets = &own;
+  if (call.callbacks) {
+    run.partition.targets = options.targets;
+  } else if (absl::Status s = own.RegisterRule(call.target, call.Text(trial.sizes)); !s.ok()) {
+    return failed(TrialOutcome::kNotSharded, s);
+  }
+  // A rule is tested where it is used, so sharded work must be worth anything.
+  run.partition.spmd.cost.memory_rate = 1;
+
+  absl::StatusOr<Module> whole = Parsed(call.Hlo(trial.sizes, {}));
+  if (!whole.ok()) return failed(TrialOutcome::kNoReference, whole.status());
+  const std::vector<Tensor> inputs = Inputs(*whole, trial.seed);
+  const absl::StatusOr<std::vector<Tensor>> want = Evaluate(*whole, inputs, options.handlers);
+  if (!want.ok()) return failed(TrialOutcome::kNoReference, want.status());
+
+  absl::StatusOr<Module> sharded = Parsed(call.Hlo(trial.sizes, MeshOf(trial)));
+  if (!sharded.ok()) return failed(TrialOutcome::kNotSharded, sharded.status());
+  absl::StatusOr<std::unique_ptr<PartitionedProgram>> program =
+      Partition(*std::move(sharded), run.partition);
+  if (!program.ok()) {
+    // A rule may refuse sizes (E150); callbacks have no such word.
+    return failed(call.callbacks ? TrialOutcome::kRefused : TrialOutcome::kNotSharded,
+                  program.status());
+  }
+  if (!call.callbacks && ShardsOf(**program) != (*program)->global->program.num_partitions) {
+    return {TrialOutcome::kNotSharded, "the operands are gathered"};
+  }
+  const absl::StatusOr<std::vector<Tensor>> got = RunPartitioned(**program, inputs, run, nullptr);
+  if (!got.ok()) {
+    const bool copies_differ = DiagnosticCode(got.status()) == "E321";
+    return failed(copies_differ ? TrialOutcome::kWrong : TrialOutcome::kRefused, got.status());
+  }
+  for (size_t k = 0; k < want->size(); ++k) {
+    if (!Compare((*want)[k], (*got)[k], /*exact=*/false).ok) {
+      return {TrialOutcome::kWrong, Difference(static_cast<int>(k), (*want)[k], (*got)[k])};
+    }
+  }
+  return {};
+}
+
+}  // namespace shardcall

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// One trial of a rule: a call with some of its factors sharded, partitioned by
+// the rule and run, against the same call on one device.
+#ifndef SHARDCALL_PARTITIONER_API_RULE_TRIAL_H_
+#define SHARDCALL_PARTITIONER_API_RULE_TRIAL_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "partitioner/api/checked_call.h"
+
+namespace shardcall {
+
+struct RuleTrial {
+  const CheckedCall* call = nullptr;
+  std::vector<int64_t> sizes;                   // by factor
+  std::vector<std::pair<int, int64_t>> shards;  // factor, devices along it
+  // In place of `shards`, for callbacks: tensor, dimension, devices.
+  std::vector<std::pair<std::pair<int, int>, int64_t>> dims;
+  uint64_t seed = 0;
+};
+
+struct TrialResult {
+  enum class Outcome {
+    kHolds,
+    kWrong,       // another result, or copies of a result that differ
+    kRefused,     // the handler takes the whole call and refuses a shard
+    kNotSharded,  // the partitioner did not shard as asked: nothing was tested
+    kNoReference  // the handler refuses the whole call
+  } outcome = Outcome::kHolds;
+  std::string message;
+};
+using TrialOutcome = TrialResult::Outcome;
+
+struct TrialOptions {
+  const TargetRegistry* targets = nullptr;    // for callbacks
+  const HandlerRegistry* handlers = nullptr;
+  absl::Duration deadline = absl::Seconds(20);
+};
+
+// Whether the handler takes the call on one device.
+bool HandlerTakes(const CheckedCall& call, const std::vector<int64_t>& sizes,
+                  const TrialOptions& options, std::string* message);
+TrialResult RunTrial(const RuleTrial& trial, const TrialOptions& options);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_RULE_TRIAL_H_
