@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "partitioner/runtime/fuse.h"
 #include "partitioner/runtime/lower_table.h"
 #include "sharding/status.h"
 
@@ -295,6 +296,7 @@ absl::Status ComputationLowering::Run() {
     slots(id) = std::move(result);
   }
   for (int32_t slot : slots(comp_.root)) out_->root.push_back({slot, false});
+  if (options_.fuse) FuseSteps(out_);
   FindLastUses();
   return absl::OkStatus();
 }

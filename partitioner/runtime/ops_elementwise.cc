@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "partitioner/runtime/fusible.h"
 #include "partitioner/runtime/lane_kernel.h"
 #include "partitioner/runtime/lower_op.h"
 #include "partitioner/runtime/step_run.h"
@@ -11,11 +12,6 @@
 
 namespace shardcall {
 namespace {
-
-struct ElementwiseData : OpData {
-  LaneKernel kernel;
-  bool spread[3] = {false, false, false};  // a scalar beside arrays
-};
 
 absl::Status RunElementwise(StepRun& run) {
   const auto& data = run.data<ElementwiseData>();
@@ -61,6 +57,12 @@ absl::Status LowerElementwise(const LowerContext& context, Step* step) {
     return context.Unimplemented(
         absl::StrCat("this opcode on ", types.empty() ? "nothing" : ElementTypeName(types[0])));
   }
+  for (ElementType& type : types) {
+    if (type == ElementType::kBF16) type = ElementType::kF32;
+  }
+  data->wide = FindLaneKernel(
+      context.instr.opcode, context.instr.attrs, types,
+      result.element_type() == ElementType::kBF16 ? ElementType::kF32 : result.element_type());
   step->fn = RunElementwise;
   step->data = std::move(data);
   return absl::OkStatus();

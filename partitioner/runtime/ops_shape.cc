@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 
+#include "partitioner/runtime/fusible.h"
 #include "partitioner/runtime/lane_kernel.h"
 #include "partitioner/runtime/lower_op.h"
 #include "partitioner/runtime/step_run.h"
@@ -12,12 +13,6 @@
 
 namespace shardcall {
 namespace {
-
-// One strided read of the operand.
-struct ViewData : OpData {
-  int64_t src_offset = 0;
-  Dims src_strides;  // by result dimension
-};
 
 absl::Status RunView(StepRun& run) {
   const auto& data = run.data<ViewData>();
@@ -67,10 +62,6 @@ absl::Status RunBitcast(StepRun& run) {
   return absl::OkStatus();
 }
 
-struct IotaData : OpData {
-  Tensor line;   // the values along the iota dimension
-  Dims strides;  // of the line, by result dimension
-};
 absl::Status RunIota(StepRun& run) {
   const auto& data = run.data<IotaData>();
   Tensor out = run.NewResult(0);
@@ -155,6 +146,7 @@ absl::Status LowerReshape(const LowerContext& context, Step* step) {
     return context.Unimplemented("a bitcast between layouts that are not descending");
   }
   step->fn = RunReshape;
+  step->data = std::make_unique<SameBytesData>();
   return absl::OkStatus();
 }
 
@@ -171,6 +163,8 @@ absl::Status LowerBitcastConvert(const LowerContext& context, Step* step) {
     data->from_bits = from;
     data->to_bits = to;
     step->data = std::move(data);
+  } else if (from == to && out.element_type() != ElementType::kPred) {
+    step->data = std::make_unique<SameBytesData>();
   }
   return absl::OkStatus();
 }

@@ -152,9 +152,9 @@ int Main(int argc, char** argv) {
     std::printf("%12.3f %10.1f %7d  %s\n", m->seconds * 1e3,
                 static_cast<double>(m->peak_bytes) * 1e-6, m->rounds, path.c_str());
     std::fflush(stdout);
-    absl::StrAppend(&rows, rows.empty() ? "" : ",\n",
-                    absl::StrFormat("  {\"seconds\": %.9f, \"peak_bytes\": %d}", m->seconds,
-                                    m->peak_bytes));
+    absl::StrAppend(
+        &rows, rows.empty() ? "" : ",\n",
+        absl::StrFormat("  {\"seconds\": %.9f, \"peak_bytes\": %d}", m->seconds, m->peak_bytes));
   }
   if (!json.empty()) std::ofstream(json) << "[\n" << rows << "\n]\n";
   return 0;

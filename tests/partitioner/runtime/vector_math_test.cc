@@ -76,16 +76,15 @@ TEST_P(VectorMathTest, ValueDoesNotDependOnThePlace) {
 
 INSTANTIATE_TEST_SUITE_P(
     Functions, VectorMathTest,
-    testing::Values(
-        Function{Opcode::kExponential, [](double x) { return std::exp(x); }},
-        Function{Opcode::kExponentialMinusOne, [](double x) { return std::expm1(x); }},
-        Function{Opcode::kLog, [](double x) { return std::log(x); }},
-        Function{Opcode::kLogPlusOne, [](double x) { return std::log1p(x); }},
-        Function{Opcode::kLogistic, [](double x) { return 1 / (1 + std::exp(-x)); }},
-        Function{Opcode::kTanh, [](double x) { return std::tanh(x); }},
-        Function{Opcode::kErf, [](double x) { return std::erf(x); }},
-        Function{Opcode::kSine, [](double x) { return std::sin(x); }},
-        Function{Opcode::kCosine, [](double x) { return std::cos(x); }}),
+    testing::Values(Function{Opcode::kExponential, [](double x) { return std::exp(x); }},
+                    Function{Opcode::kExponentialMinusOne, [](double x) { return std::expm1(x); }},
+                    Function{Opcode::kLog, [](double x) { return std::log(x); }},
+                    Function{Opcode::kLogPlusOne, [](double x) { return std::log1p(x); }},
+                    Function{Opcode::kLogistic, [](double x) { return 1 / (1 + std::exp(-x)); }},
+                    Function{Opcode::kTanh, [](double x) { return std::tanh(x); }},
+                    Function{Opcode::kErf, [](double x) { return std::erf(x); }},
+                    Function{Opcode::kSine, [](double x) { return std::sin(x); }},
+                    Function{Opcode::kCosine, [](double x) { return std::cos(x); }}),
     [](const auto& info) {
       std::string name(OpcodeText(info.param.opcode));
       name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
@@ -104,7 +103,8 @@ TEST(ReduceExtreme, KeepsNansAndSignsOfZerosWhereverTheyStand) {
         // Zeros everywhere but for what stands at one place of each column.
         for (const float special : {0.0f, -0.0f, nan, 7.0f, -7.0f}) {
           std::vector<float> x(extent * inner, max ? -0.0f : 0.0f);
-          for (int64_t b = 0; b < inner && extent > 0; ++b) x[(b * 31 % extent) * inner + b] = special;
+          for (int64_t b = 0; b < inner && extent > 0; ++b)
+            x[(b * 31 % extent) * inner + b] = special;
           std::vector<float> y(inner);
           reduce(ElementType::kF32, x.data(), &init, y.data(), 1, extent, inner);
           for (int64_t b = 0; b < inner; ++b) {
@@ -115,7 +115,8 @@ TEST(ReduceExtreme, KeepsNansAndSignsOfZerosWhereverTheyStand) {
                                     : special < 0 || (special == 0 && std::signbit(special));
               want = wins || std::isnan(special) || extent == 1 ? special : rest;
             }
-            ASSERT_EQ(std::isnan(y[b]), std::isnan(want)) << extent << " " << inner << " " << special;
+            ASSERT_EQ(std::isnan(y[b]), std::isnan(want))
+                << extent << " " << inner << " " << special;
             if (std::isnan(want)) continue;
             ASSERT_EQ(y[b], want) << extent << " " << inner << " " << special;
             ASSERT_EQ(std::signbit(y[b]), std::signbit(want)) << extent << " " << inner;

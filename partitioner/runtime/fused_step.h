@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fused step: elementwise ops that run together over blocks of the flat index
+// space, so that what they hand to each other stays in cache. Values are
+// registers of one block: an operand or a result in place, or scratch memory.
+// bf16 values are held as f32 and rounded after each op, as unfused ops do.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_FUSED_STEP_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_FUSED_STEP_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "partitioner/runtime/lane_kernel.h"
+#include "partitioner/runtime/program.h"
+
+namespace shardcall {
+
+// A register's memory.
+struct FusedRegister {
+  enum Place : uint8_t { kOperand, kResult, kScratch };
+  Place place = kScratch;
+  int index = 0;  // operand, result or scratch slot
+  int bytes = 4;  // of an element
+};
+
+// Elements of an operand by flat index: loops outermost first, strides in
+// elements; the product of the sizes is the step's number of elements.
+struct FusedView {
+  struct Loop {
+    int64_t size, stride;
+  };
+  absl::InlinedVector<Loop, 4> loops;
+  int64_t offset = 0;
+  bool scalar() const { return loops.empty(); }
+};
+
+struct FusedInstr {
+  enum Kind : uint8_t { kCompute, kLoadView, kDecode, kEncode };
+  Kind kind = kCompute;
+  bool round = false;  // kCompute: the result to bf16, in f32
+  LaneKernel kernel;   // kCompute
+  int in[3] = {-1, -1, -1};
+  int out = -1;
+  int operand = -1;  // kLoadView: which, with `view`; decoded if bf16
+  FusedView view;
+};
+
+struct FusedData : OpData {
+  int64_t elements = 0, block = 0;
+  std::vector<FusedRegister> registers;
+  std::vector<FusedInstr> once;  // scalars, filled before the first block
+  std::vector<FusedInstr> instrs;
+  int scratch_slots = 0;
+  int64_t scratch_slot_bytes = 0;
+  bool views_of_bf16 = false;  // one more slot, for what is decoded
+  // By result: operands whose buffer it may take if they die here.
+  std::vector<absl::InlinedVector<int, 2>> reuse;
+};
+
+absl::Status RunFused(StepRun& run);
+
+// Kernels of its own: bf16 to f32 and back (without rounding), and the rounding.
+void DecodeBf16(const uint16_t* in, float* out, int64_t n);
+void EncodeBf16(const float* in, uint16_t* out, int64_t n);
+void RoundToBf16(float* values, int64_t n);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_FUSED_STEP_H_
