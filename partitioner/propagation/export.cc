@@ -160,6 +160,11 @@ class Exporter {
     absl::StatusOr<HloSharding> made =
         options_.named || !sum ? ToHloShardingV3(*s) : ToHloSharding(*s);
     if (!made.ok()) return made.status();
+    // A list of devices is sorted within its subgroups, so that the base mesh it
+    // comes from is not found again; the named form keeps it.
+    if (made->is_list() && !made->subgroups.empty()) {
+      SHARDCALL_ASSIGN_OR_RETURN(made, ToHloShardingV3(*s));
+    }
     return known = InternHloSharding(context_, *std::move(made));
   }
 

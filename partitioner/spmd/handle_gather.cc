@@ -4,6 +4,7 @@
 // is then partial (zero elsewhere), a scatter skips the others.
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "partitioner/ir/monoid.h"
 #include "partitioner/spmd/localizer.h"
 #include "sharding/status.h"
@@ -55,6 +56,23 @@ InstrId Splat(GraphBuilder& b, InstrId scalar, InstrId like) {
 }
 InstrId SplatInt(GraphBuilder& b, int64_t value, InstrId like) {
   return b.BroadcastScalar(b.ConstantInt(b.type(like), value), b.shape(like));
+}
+
+// Whether updates are one row of the indexed dimension `d` of several: the
+// dimension is inserted, or its window has size 1. (A window over the whole
+// dimension is sharded with it, and starts at 0.)
+bool OneRow(const ScatterAttrs& attrs, const Shape& input, const Shape& update, int d) {
+  size_t window = 0;
+  for (int k = 0;; ++k) {
+    if (absl::c_linear_search(attrs.inserted_window_dims, k)) {
+      if (k == d) return true;
+      continue;
+    }
+    if (absl::c_linear_search(attrs.input_batching_dims, k)) continue;
+    if (k == d) break;
+    ++window;
+  }
+  return input.dim(d) > 1 && update.dim(static_cast<int>(attrs.update_window_dims[window])) == 1;
 }
 
 }  // namespace
@@ -118,9 +136,7 @@ LocalIds HandleScatter(Localizer& l, const LocalOp& op) {
   bool indexed = false;
   for (size_t c = 0; c < attrs.scatter_dims_to_operand_dims.size(); ++c) {
     const int d = static_cast<int>(attrs.scatter_dims_to_operand_dims[c]);
-    bool inserted = false;
-    for (int64_t i : attrs.inserted_window_dims) inserted = inserted || i == d;
-    if (!input->IsDimSharded(d) || !inserted) continue;
+    if (!input->IsDimSharded(d) || !OneRow(attrs, *global, *op.operand_shapes[k + 1], d)) continue;
     if (!indexed) indices = WideIndices(b, indices);
     indexed = true;
     // Out of the tile is out of bounds, which a scatter skips.

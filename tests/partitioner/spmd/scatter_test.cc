@@ -48,6 +48,26 @@ TEST(Scatter, OtherMonoids) {
   }
 }
 
+// Windows of one row that stay in the updates, in place of inserted dimensions.
+TEST(Scatter, AddsWindowsOfOneRow) {
+  VerifyFamily({.text = R"(
+f {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = s32[] add(a, b)
+}
+
+ENTRY main {
+  x = s32[@A,@B] parameter(0)<0:2>
+  ids = s32[@C,1] parameter(1)<1:2>
+  u = s32[@C,1,@B] parameter(2)
+  ROOT r = s32[@A,@B] scatter(x, ids, u), update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=f<2:2>
+}
+)",
+                .sizes = kSizes,
+                .max_cases = 200});
+}
+
 // The last write counts; which one that is must not depend on the shards.
 TEST(Scatter, OverwritingKeepsTheOrderOfUpdates) {
   VerifyFamily({.text = RowScatter("f32", "ROOT r = f32[] copy(b)"),

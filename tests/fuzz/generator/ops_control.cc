@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+
+#include "tests/fuzz/generator/ops.h"
+
+namespace shardcall::generator {
+namespace {
+
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+CompId Generator::Body(const std::vector<const Shape*>& parameters, const std::vector<Value>& known,
+                       const std::vector<Wanted>& wanted, bool as_tuple, bool counter, int depth) {
+  const CompId comp = module_.AddComputation("");
+  Scope s(&module_, comp, &monoids_, depth);
+  std::vector<InstrId> ids;
+  if (as_tuple) {
+    const InstrId tuple = s.b.Parameter(0, context_->MakeTuple(parameters));
+    for (size_t k = 0; k < parameters.size(); ++k) {
+      TupleIndexAttrs index;
+      index.index = static_cast<int64_t>(k);
+      ids.push_back(Emit(s, Opcode::kGetTupleElement, {tuple}, Intern(index)));
+    }
+  } else {
+    for (size_t k = 0; k < parameters.size(); ++k) {
+      ids.push_back(s.b.Parameter(static_cast<int64_t>(k), parameters[k]));
+    }
+  }
+  for (size_t k = 0; k < ids.size(); ++k) {
+    Value v = known[k];
+    v.id = ids[k];
+    if (counter && k == 0) v.bound = 8;
+    s.values.push_back(v);
+  }
+  const InstrId count = counter ? ids[0] : InstrId();
+  Steps(s, static_cast<int>(random_.Int(1, 4)));
+  std::vector<InstrId> results;
+  if (counter) {
+    results.push_back(s.b.Binary(Opcode::kAdd, count, Scalar(s, ElementType::kS32, 1)));
+  }
+  for (const Wanted& w : wanted) {
+    // The latest value that fits comes first, so that what was made is used.
+    Value v = Like(s, w.type, w.dims);
+    for (size_t k = s.values.size(); k-- > ids.size() && random_.Chance(70);) {
+      const Value& made = s.values[k];
+      if (made.whole && !IsComplex(TypeOf(s, made))) {
+        v = Fit(s, ToType(s, made, w.type), w.dims);
+        break;
+      }
+    }
+    if (!IsInteger(w.type)) v = Bounded(s, v, w.bound);
+    results.push_back(v.id);
+  }
+  s.b.SetRoot(results.size() == 1 && !counter ? results[0] : s.b.Tuple(results));
+  return comp;
+}
+
+bool Generator::WhileOp(Scope& s) {
+  std::vector<const Shape*> shapes = {context_->MakeScalar(ElementType::kS32)};
+  std::vector<InstrId> init = {Scalar(s, ElementType::kS32, 0)};
+  std::vector<Value> known = {{InstrId(), 8, true}};
+  std::vector<Wanted> wanted;
+  for (int64_t k = random_.Int(1, 3); k > 0; --k) {
+    Value v;
+    if (!Find(s, [&](Value x) { return x.whole && !IsComplex(TypeOf(s, x)); }, &v)) continue;
+    const ElementType type = TypeOf(s, v);
+    const double bound = IsInteger(type) ? kUnbounded : std::max(v.bound, 4.0);
+    // What a body makes is clamped to this, in whole numbers.
+    if (!IsInteger(type) && bound > 900) v = Bounded(s, v, 900);
+    const double carried = IsInteger(type) ? kUnbounded : std::min(bound, 900.0);
+    shapes.push_back(s.b.shape(v.id));
+    init.push_back(v.id);
+    known.push_back({InstrId(), carried, true});
+    wanted.push_back({type, DimsOf(s, v), carried});
+  }
+  if (wanted.empty()) return false;
+  WhileAttrs attrs;
+  attrs.body = Body(shapes, known, wanted, true, true, s.depth + 1);
+  attrs.condition = module_.AddComputation("");
+  GraphBuilder b(&module_, attrs.condition, &monoids_);
+  TupleIndexAttrs first;
+  const InstrId tuple = b.Parameter(0, context_->MakeTuple(shapes));
+  const InstrId count = b.Add(Opcode::kGetTupleElement, {tuple}, Intern(first));
+  b.SetRoot(b.Compare(Direction::kLt, count,
+                      b.ConstantInt(ElementType::kS32, random_.Int(0, 4))));
+  const InstrId loop = Emit(s, Opcode::kWhile, {s.b.Tuple(init)}, Intern(attrs));
+  if (!loop.valid()) return false;
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    Push(s, s.b.GetTupleElement(loop, static_cast<int64_t>(k) + 1), wanted[k].bound);
+  }
+  return true;
+}
+
+bool Generator::ConditionalOp(Scope& s) {
+  ConditionalAttrs attrs;
+  attrs.is_pred = random_.Chance(50);
+  const int branches = attrs.is_pred ? 2 : static_cast<int>(random_.Int(1, 3));
+  std::vector<InstrId> operands = {attrs.is_pred ? Like(s, ElementType::kPred, {}).id
+                                                 : Index(s).id};
+  std::vector<Wanted> wanted;
+  for (int64_t k = random_.Int(1, 2); k > 0; --k) {
+    ElementType type = RandomType();
+    if (IsComplex(type)) type = ElementType::kF32;
+    wanted.push_back({type, RandomDims(0, 3), IsInteger(type) ? kUnbounded : 8});
+  }
+  std::vector<CompId> comps;
+  for (int k = 0; k < branches; ++k) {
+    const Value v = Any(s), w = Any(s);
+    const bool tuple = random_.Chance(40);
+    operands.push_back(tuple ? s.b.Tuple({v.id, w.id}) : v.id);
+    std::vector<const Shape*> shapes = {s.b.shape(v.id)};
+    if (tuple) shapes.push_back(s.b.shape(w.id));
+    comps.push_back(Body(shapes, {v, w}, wanted, tuple, false, s.depth + 1));
+  }
+  attrs.branches = comps;
+  const InstrId id = Emit(s, Opcode::kConditional, operands, Intern(attrs));
+  if (!id.valid()) return false;
+  if (wanted.size() == 1) return Push(s, id, wanted[0].bound);
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    Push(s, s.b.GetTupleElement(id, static_cast<int64_t>(k)), wanted[k].bound);
+  }
+  return true;
+}
+
+bool Generator::CallOp(Scope& s) {
+  std::vector<Value> known;
+  std::vector<InstrId> operands;
+  std::vector<const Shape*> shapes;
+  for (int64_t k = random_.Int(1, 3); k > 0; --k) {
+    known.push_back(Any(s));
+    operands.push_back(known.back().id);
+    shapes.push_back(s.b.shape(operands.back()));
+  }
+  ElementType type = RandomType();
+  if (IsComplex(type)) type = ElementType::kF32;
+  const Wanted wanted = {type, RandomDims(0, 4), IsInteger(type) ? kUnbounded : 8};
+  CallAttrs attrs;
+  attrs.to_apply = Body(shapes, known, {wanted}, false, false, s.depth + 1);
+  const InstrId id = Emit(s, Opcode::kCall, operands, Intern(attrs));
+  if (random_.Chance(30)) {  // the same callee again
+    Push(s, Emit(s, Opcode::kCall, operands, Intern(attrs)), wanted.bound);
+  }
+  return Push(s, id, wanted.bound);
+}
+
+bool Generator::CustomCallOp(Scope& s) {
+  struct Target {
+    const char* name;
+    int rank;      // of the operand; 0: any of at least 1
+    bool whole;    // sums: whole numbers only
+  };
+  static const auto* const kTargets = new std::vector<Target>{
+      {"test_negate", 2, false}, {"test_row_scan", 2, true}, {"test_sum", 2, true},
+      {"test_scale", 2, true},   {"test_twice", 0, true},    {"test_total", 2, true}};
+  const Target target = random_.Pick(*kTargets);
+  Value v;
+  if (!Find(s, [&](Value x) {
+        const Shape* shape = s.b.shape(x.id);
+        const ElementType t = shape->element_type();
+        return (t == ElementType::kF32 || t == ElementType::kS32) && shape->rank() >= 1 &&
+               shape->num_elements() > 0 && (x.whole || !target.whole);
+      }, &v)) {
+    return false;
+  }
+  const Dims have = DimsOf(s, v);
+  if (target.rank == 2 && have.size() != 2) {
+    int64_t columns = have.back();
+    v = {s.b.Reshape(v.id, {s.b.shape(v.id)->num_elements() / columns, columns}), v.bound, v.whole};
+  }
+  if (v.whole) v = Bounded(s, v, 64);
+  const Dims dims = DimsOf(s, v);
+  const std::string name = target.name;
+  std::vector<InstrId> operands = {v.id};
+  const Shape* result = Array(TypeOf(s, v), dims);
+  double bound = v.bound;
+  if (name == "test_row_scan") bound *= static_cast<double>(dims[1]);
+  if (name == "test_twice") bound *= 2;
+  if (name == "test_sum") {
+    result = Array(TypeOf(s, v), {dims[0]});
+    bound *= static_cast<double>(dims[1]);
+  } else if (name == "test_total") {
+    result = Array(TypeOf(s, v), {dims[1]});
+    bound *= static_cast<double>(dims[0]);
+  } else if (name == "test_scale") {
+    const Value w = Bounded(s, Like(s, TypeOf(s, v), {dims[1]}), 64);
+    operands.push_back(w.id);
+    bound *= w.bound;
+  }
+  CustomCallAttrs attrs;
+  attrs.target = name;
+  return Push(s, s.b.CustomCall(attrs, operands, result), bound, v.whole);
+}
+
+}  // namespace shardcall::generator

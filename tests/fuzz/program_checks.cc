@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fuzz/program_checks.h"
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/api/run.h"
+#include "partitioner/api/verify.h"
+#include "partitioner/ir/parser.h"
+#include "partitioner/ir/printer.h"
+#include "partitioner/ir/verifier.h"
+#include "partitioner/propagation/export.h"
+#include "partitioner/runtime/random_inputs.h"
+#include "sharding/status.h"
+#include "tests/support/test_targets.h"
+
+namespace shardcall {
+namespace {
+
+absl::StatusOr<Module> ReadValid(const std::string& text) {
+  SHARDCALL_ASSIGN_OR_RETURN(Module module,
+                             ParseModule(std::make_shared<const std::string>(text),
+                                         std::make_shared<Context>(), "program.hlo"));
+  SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, "program.hlo"));
+  return module;
+}
+
+std::string Message(absl::string_view what, const absl::Status& status) {
+  return absl::StrCat(what, ": ", std::string(status.ToString()));
+}
+
+std::string FirstDifference(const std::string& a, const std::string& b) {
+  size_t at = 0;
+  while (at < a.size() && at < b.size() && a[at] == b[at]) ++at;
+  const size_t line = a.rfind('\n', at) == std::string::npos ? 0 : a.rfind('\n', at) + 1;
+  return absl::StrCat("\n  ", a.substr(line, 240), "\n--- against\n  ",
+                      b.substr(std::min(line, b.size()), 240));
+}
+
+std::string CompareAll(absl::string_view what, const std::vector<Tensor>& reference,
+                       const std::vector<Tensor>& got, bool bitwise) {
+  if (reference.size() != got.size()) return absl::StrCat(what, ": another number of results");
+  for (size_t k = 0; k < reference.size(); ++k) {
+    const OutputDifference d = Compare(reference[k], got[k], /*exact=*/true);
+    if (bitwise ? d.bitwise : d.ok) continue;
+    // Fractions: functions may round otherwise in another place of a vector.
+    // Whole numbers, which are below 2^22, differ by whole numbers.
+    const bool fractions = d.max_abs_diff != std::floor(d.max_abs_diff) || d.largest > 0x1p22;
+    if (!bitwise && fractions && d.max_abs_diff <= 1e-6 * d.largest) continue;
+    return absl::StrCat(what, ": result ", k, " (", TypeAndDims(reference[k]), ") differs by ",
+                        d.max_abs_diff, ", its largest value is ", d.largest);
+  }
+  return "";
+}
+
+struct Reference {
+  std::vector<Tensor> inputs, outputs;
+  RunOptions options;
+};
+
+// One way of partitioning, against the reference; `local` gets the text.
+std::string CheckPartitioned(const std::string& text, absl::string_view what, const Reference& program,
+                             std::string* local, CheckCounts* counts) {
+  absl::StatusOr<Module> module = ReadValid(text);
+  if (!module.ok()) return Message(what, module.status());
+  const auto partitioned = Partition(*std::move(module), program.options.partition);
+  if (absl::IsUnimplemented(partitioned.status())) {
+    ++counts->unsupported;
+    return "";
+  }
+  if (!partitioned.ok()) return Message(absl::StrCat(what, ", partitioning"), partitioned.status());
+  *local = PrintModule((*partitioned)->local.module);
+  ++counts->partitioned;
+  const auto outputs = RunPartitioned(**partitioned, program.inputs, program.options, nullptr);
+  if (!outputs.ok()) return Message(absl::StrCat(what, ", running"), outputs.status());
+  return CompareAll(what, program.outputs, *outputs, /*bitwise=*/false);
+}
+
+std::string CheckReplay(const std::string& text, const std::string& local, Reference program) {
+  const auto propagated = PropagateShardings(*ReadValid(text), program.options.partition);
+  if (!propagated.ok()) return Message("propagation", propagated.status());
+  const auto shown = ExportShardings((*propagated)->program, (*propagated)->shardings.sharding);
+  if (absl::IsUnimplemented(shown.status())) return "";
+  if (!shown.ok()) return Message("export of shardings", shown.status());
+  const std::string shown_text = PrintModule(*shown);
+  absl::StatusOr<Module> module = ReadValid(shown_text);
+  if (!module.ok()) return Message("propagated text", module.status());
+  program.options.partition.propagate = false;
+  const auto again = Partition(*std::move(module), program.options.partition);
+  if (!again.ok()) return Message("propagated text, partitioning", again.status());
+  const std::string replayed = PrintModule((*again)->local.module);
+  if (replayed == local) return "";
+  return "partitioning the propagated text gives another module: " +
+         FirstDifference(local, replayed);
+}
+
+}  // namespace
+
+std::string CheckProgram(const std::string& text, uint64_t seed, CheckCounts* counts) {
+  const absl::StatusOr<Module> module = ReadValid(text);
+  if (!module.ok()) return Message("reading", module.status());
+  ++counts->programs;
+  counts->instructions += module->num_instructions();
+  const std::string printed = PrintModule(*module);
+  const absl::StatusOr<Module> again = ReadValid(printed);
+  if (!again.ok()) return Message("reading printed text", again.status());
+  if (PrintModule(*again) != printed) {
+    return "printing is no fixed point: " + FirstDifference(printed, PrintModule(*again));
+  }
+
+  Reference program;
+  RunOptions& options = program.options;
+  options.partition.targets = &TestTargets();
+  options.handlers = &TestHandlers();
+  options.deadline = absl::Seconds(60);
+  options.check_replicas = true;
+  program.inputs = RandomInputs(ParameterLeaves(*module), seed);
+  absl::StatusOr<std::vector<Tensor>> outputs =
+      Evaluate(*module, program.inputs, options.handlers);
+  if (absl::IsUnimplemented(outputs.status())) {
+    ++counts->unsupported;
+    return "";
+  }
+  if (!outputs.ok()) return Message("evaluating", outputs.status());
+  program.outputs = *std::move(outputs);
+  for (const Module* m : {&*module, &*again}) {
+    const auto repeated = Evaluate(*m, program.inputs, options.handlers);
+    if (!repeated.ok()) return Message("evaluating again", repeated.status());
+    const std::string why = CompareAll("evaluating again", program.outputs, *repeated, true);
+    if (!why.empty()) return why;
+  }
+
+  std::string local, plain_local;
+  std::string why = CheckPartitioned(text, "partitioned", program, &local, counts);
+  if (why.empty() && !local.empty()) why = CheckReplay(text, local, program);
+  options.partition.propagate = false;
+  if (why.empty()) {
+    why = CheckPartitioned(text, "partitioned without propagation", program, &plain_local, counts);
+  }
+  return why;
+}
+
+}  // namespace shardcall
