@@ -8,6 +8,7 @@
 
 #include "partitioner/runtime/isa.h"
 #include "partitioner/runtime/lane_kernel.h"
+#include "partitioner/runtime/sort_keys.h"
 
 namespace shardcall {
 namespace {
@@ -75,8 +76,24 @@ void CompareTotal(const void* const* in, void* out, int64_t n, const int64_t*) {
   for (int64_t i = 0; i < n; ++i) o[i] = Op::Do(TotalOrderKey(a[i]), TotalOrderKey(b[i]));
 }
 
+// Narrow floats of type params[0] by their bits.
+template <typename Op, typename T>
+void CompareNarrowTotal(const void* const* in, void* out, int64_t n, const int64_t* params) {
+  const auto type = static_cast<ElementType>(params[0]);
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  uint8_t* o = static_cast<uint8_t*>(out);
+  for (int64_t i = 0; i < n; ++i) {
+    o[i] = Op::Do(NarrowOrderKey(type, a[i]), NarrowOrderKey(type, b[i]));
+  }
+}
+
 template <typename Op>
 LaneFn Find(ElementType type, bool total) {
+  if (IsNarrow(type)) {
+    return ElementTypeBytes(type) == 1 ? CompareNarrowTotal<Op, uint8_t>
+                                       : CompareNarrowTotal<Op, uint16_t>;
+  }
   switch (type) {
     case ElementType::kPred:
     case ElementType::kU8:

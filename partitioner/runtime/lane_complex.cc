@@ -1,67 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lane kernels of complex numbers: c64 and c128 operands, and the making and
-// taking apart of them.
+// taking apart of them. Functions are computed in the next wider type, where what
+// cancels or overflows in between does no harm, with C99's results at infinities.
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 
 #include "partitioner/runtime/lane_kernel.h"
 
 namespace shardcall {
 namespace {
 
+template <typename R>
+using Wide = std::complex<std::conditional_t<sizeof(R) == 4, double, long double>>;
+
 template <typename C>
 C Sign(C x) {
-  using R = typename C::value_type;
-  const R norm = std::abs(x);
-  return norm == R{0} ? C{} : x / norm;
+  const auto norm = std::abs(x);
+  return norm == 0 ? x : x / norm;
+}
+template <typename C>
+C Expm1(C x) {
+  const auto a = x.real(), b = x.imag();
+  if (!std::isfinite(a) || !std::isfinite(b)) return std::exp(x) - C(1);
+  // exp(a) cos(b) - 1 without its cancellation near zero.
+  const auto half = std::sin(b / 2);
+  return C(std::expm1(a) * std::cos(b) - 2 * half * half,
+           b == 0 ? b : std::exp(a) * std::sin(b));
+}
+template <typename C>
+C Log1p(C x) {
+  const auto a = x.real(), b = x.imag();
+  if (!(std::abs(a) < 1 && std::abs(b) < 1)) return std::log(C(1 + a, b));
+  return C(std::log1p(a * (2 + a) + b * b) / 2, std::atan2(b, 1 + a));
+}
+template <typename C>
+C Logistic(C x) {
+  if (std::isinf(x.real())) return x.real() < 0 ? C(0) : C(1);
+  return C(1) / (C(1) + std::exp(-x));
+}
+// By parts: no detour over infinities, as in HLO.
+template <typename C>
+C Product(C x, C y) {
+  return C(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real());
+}
+template <typename C>
+C Power(C x, C y) {
+  constexpr auto kNan = std::numeric_limits<typename C::value_type>::quiet_NaN();
+  if (y == C(0)) return C(1);
+  if (x == C(0)) return y.real() > 0 ? C(0) : C(kNan, kNan);
+  return std::exp(Product(y, std::log(x)));
+}
+// The angle of y over x: -i log((x + iy) / sqrt(x^2 + y^2)).
+template <typename C>
+C Atan2(C y, C x) {
+  const C i(0, 1);
+  return -i * std::log((x + i * y) / std::sqrt(x * x + y * y));
 }
 
 #define SHARDCALL_UNARY(Name, expr)                                        \
   template <typename R>                                                    \
   void Name(const void* const* in, void* out, int64_t n, const int64_t*) { \
-    using C = std::complex<R>;                                             \
-    const C* a = static_cast<const C*>(in[0]);                             \
-    C* o = static_cast<C*>(out);                                           \
+    using C = Wide<R>;                                                     \
+    const auto* a = static_cast<const std::complex<R>*>(in[0]);            \
+    auto* o = static_cast<std::complex<R>*>(out);                          \
     for (int64_t i = 0; i < n; ++i) {                                      \
-      const C x = a[i];                                                    \
-      o[i] = (expr);                                                       \
+      const C x(a[i]);                                                     \
+      o[i] = std::complex<R>(expr);                                        \
     }                                                                      \
   }
 SHARDCALL_UNARY(NegLanes, -x)
 SHARDCALL_UNARY(SignLanes, Sign(x))
+SHARDCALL_UNARY(AcosLanes, std::acos(x))
+SHARDCALL_UNARY(AcoshLanes, std::acosh(x))
+SHARDCALL_UNARY(AsinLanes, std::asin(x))
+SHARDCALL_UNARY(AsinhLanes, std::asinh(x))
+SHARDCALL_UNARY(AtanhLanes, std::atanh(x))
 SHARDCALL_UNARY(CosLanes, std::cos(x))
+SHARDCALL_UNARY(CoshLanes, std::cosh(x))
 SHARDCALL_UNARY(ExpLanes, std::exp(x))
-SHARDCALL_UNARY(Expm1Lanes, std::exp(x) - R{1})
+SHARDCALL_UNARY(Expm1Lanes, Expm1(x))
 SHARDCALL_UNARY(LogLanes, std::log(x))
-SHARDCALL_UNARY(Log1pLanes, std::log(x + R{1}))
-SHARDCALL_UNARY(LogisticLanes, R{1} / (R{1} + std::exp(-x)))
-SHARDCALL_UNARY(RsqrtLanes, R{1} / std::sqrt(x))
+SHARDCALL_UNARY(Log1pLanes, Log1p(x))
+SHARDCALL_UNARY(LogisticLanes, Logistic(x))
+SHARDCALL_UNARY(RsqrtLanes, C(1) / std::sqrt(x))
 SHARDCALL_UNARY(SinLanes, std::sin(x))
+SHARDCALL_UNARY(SinhLanes, std::sinh(x))
 SHARDCALL_UNARY(SqrtLanes, std::sqrt(x))
 SHARDCALL_UNARY(TanLanes, std::tan(x))
 SHARDCALL_UNARY(TanhLanes, std::tanh(x))
 #undef SHARDCALL_UNARY
 
-#define SHARDCALL_BINARY(Name, expr)                                       \
+#define SHARDCALL_BINARY(Name, Type, expr)                                 \
   template <typename R>                                                    \
   void Name(const void* const* in, void* out, int64_t n, const int64_t*) { \
-    using C = std::complex<R>;                                             \
-    const C* a = static_cast<const C*>(in[0]);                             \
-    const C* b = static_cast<const C*>(in[1]);                             \
-    C* o = static_cast<C*>(out);                                           \
+    using C = Type;                                                        \
+    const auto* a = static_cast<const std::complex<R>*>(in[0]);            \
+    const auto* b = static_cast<const std::complex<R>*>(in[1]);            \
+    auto* o = static_cast<std::complex<R>*>(out);                          \
     for (int64_t i = 0; i < n; ++i) {                                      \
-      const C x = a[i], y = b[i];                                          \
-      o[i] = (expr);                                                       \
+      const C x(a[i]), y(b[i]);                                            \
+      o[i] = std::complex<R>(expr);                                        \
     }                                                                      \
   }
-SHARDCALL_BINARY(AddLanes, x + y)
-SHARDCALL_BINARY(SubLanes, x - y)
-// By parts: no detour over infinities, as in HLO.
-SHARDCALL_BINARY(MulLanes, C(x.real() * y.real() - x.imag() * y.imag(),
-                             x.real() * y.imag() + x.imag() * y.real()))
-SHARDCALL_BINARY(DivLanes, x / y)
-SHARDCALL_BINARY(PowLanes, x == C{} && y == C{} ? C{1} : std::pow(x, y))
+SHARDCALL_BINARY(AddLanes, std::complex<R>, x + y)
+SHARDCALL_BINARY(SubLanes, std::complex<R>, x - y)
+SHARDCALL_BINARY(MulLanes, std::complex<R>, Product(x, y))
+SHARDCALL_BINARY(DivLanes, std::complex<R>, x / y)
+SHARDCALL_BINARY(PowLanes, std::complex<long double>, Power(x, y))
+SHARDCALL_BINARY(Atan2Lanes, Wide<R>, Atan2(x, y))
 #undef SHARDCALL_BINARY
 
 template <typename R>
@@ -111,8 +160,22 @@ LaneFn Find(Opcode opcode) {
       return PartLanes<R, 0>;
     case Opcode::kImag:
       return PartLanes<R, 1>;
+    case Opcode::kAcos:
+      return AcosLanes<R>;
+    case Opcode::kAcosh:
+      return AcoshLanes<R>;
+    case Opcode::kAsin:
+      return AsinLanes<R>;
+    case Opcode::kAsinh:
+      return AsinhLanes<R>;
+    case Opcode::kAtanh:
+      return AtanhLanes<R>;
+    case Opcode::kAtan2:
+      return Atan2Lanes<R>;
     case Opcode::kCosine:
       return CosLanes<R>;
+    case Opcode::kCosh:
+      return CoshLanes<R>;
     case Opcode::kExponential:
       return ExpLanes<R>;
     case Opcode::kExponentialMinusOne:
@@ -127,6 +190,8 @@ LaneFn Find(Opcode opcode) {
       return RsqrtLanes<R>;
     case Opcode::kSine:
       return SinLanes<R>;
+    case Opcode::kSinh:
+      return SinhLanes<R>;
     case Opcode::kSqrt:
       return SqrtLanes<R>;
     case Opcode::kTan:

@@ -32,20 +32,19 @@ LaneFn FindCopyFn(int bytes) {
   }
 }
 
-// Rounds f32 or f64 to a float with params[0] exponent and params[1] mantissa
-// bits, ties to even; too large becomes infinity, too small zero.
-template <typename F, typename U, int kMantissa, int kExponent>
+// Rounds floats to ones with params[0] exponent and params[1] mantissa bits, ties to even; too large becomes infinity, too small zero.
+template <typename U, int kMantissa, int kExponent>
 void ReducePrecision(const void* const* in, void* out, int64_t n, const int64_t* params) {
   const U* a = static_cast<const U*>(in[0]);
   U* o = static_cast<U*>(out);
-  const U sign_mask = U{1} << (kMantissa + kExponent);
-  const U inf = ((U{1} << kExponent) - 1) << kMantissa;
+  const U sign_mask = static_cast<U>(U{1} << (kMantissa + kExponent));
+  const U inf = static_cast<U>(((U{1} << kExponent) - 1) << kMantissa);
   const int64_t dropped = kMantissa - std::min<int64_t>(params[1], kMantissa);
   const int64_t exponent_bits = std::min<int64_t>(params[0], kExponent);
   const int64_t bias = (int64_t{1} << (kExponent - 1)) - 1;
   const int64_t small_bias = (int64_t{1} << (exponent_bits - 1)) - 1;
-  const U max_exponent = static_cast<U>(bias + small_bias) << kMantissa;
-  const U min_exponent = static_cast<U>(bias - small_bias + 1) << kMantissa;
+  const U max_exponent = static_cast<U>((bias + small_bias) << kMantissa);
+  const U min_exponent = static_cast<U>((bias - small_bias + 1) << kMantissa);
   for (int64_t i = 0; i < n; ++i) {
     const U sign = a[i] & sign_mask;
     U x = a[i] & ~sign_mask;
@@ -55,14 +54,14 @@ void ReducePrecision(const void* const* in, void* out, int64_t n, const int64_t*
     }
     if (dropped > 0) {
       const U last = (x >> dropped) & 1;
-      x += (U{1} << (dropped - 1)) - 1 + last;
-      x &= ~((U{1} << dropped) - 1);
+      x = static_cast<U>(x + (U{1} << (dropped - 1)) - 1 + last);
+      x = static_cast<U>(x >> dropped << dropped);
     }
     if (exponent_bits < kExponent) {
       if ((x & inf) > max_exponent) x = inf;
       if ((x & inf) < min_exponent) x = 0;
     }
-    o[i] = sign | x;
+    o[i] = static_cast<U>(sign | x);
   }
 }
 
@@ -146,13 +145,27 @@ LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
       if (a.exponent_bits < 1 || a.mantissa_bits < 0) return k;
       k.params[0] = a.exponent_bits;
       k.params[1] = a.mantissa_bits;
-      if (machine == ElementType::kF32) k.fn = ReducePrecision<float, uint32_t, 23, 8>;
-      if (machine == ElementType::kF64) k.fn = ReducePrecision<double, uint64_t, 52, 11>;
-      break;
+      if (type == ElementType::kF64) k.fn = ReducePrecision<uint64_t, 52, 11>;
+      if (machine == ElementType::kF32) k.fn = ReducePrecision<uint32_t, 23, 8>;
+      if (type == ElementType::kF8E5M2) {
+        k.fn = ReducePrecision<uint8_t, 2, 5>;
+        return k;
+      }
+      if (type != ElementType::kBF16 && type != ElementType::kF16) break;
+      // By their own bits: their exponents are not those of f32.
+      k.fn = type == ElementType::kF16 ? ReducePrecision<uint16_t, 10, 5>
+                                       : ReducePrecision<uint16_t, 7, 8>;
+      return k;
     }
     case Opcode::kCompare: {
       if (attrs == nullptr || attrs->kind != AttrKind::kCompare) return k;
-      k.fn = FindCompareFn(*static_cast<const CompareAttrs*>(attrs), machine);
+      const auto& compare = *static_cast<const CompareAttrs*>(attrs);
+      if (IsNarrow(type) && compare.type == CompareType::kTotalOrder) {
+        k.fn = FindCompareFn(compare, type);  // on the bits: NaN keep their order
+        k.params[0] = static_cast<int64_t>(type);
+        return k;
+      }
+      k.fn = FindCompareFn(compare, machine);
       break;
     }
     default:

@@ -49,6 +49,7 @@ LaneFn FindBitwiseFn(Opcode opcode, ElementType type);
 LaneFn FindSubByteFn(Opcode opcode, ElementType type);
 LaneFn FindFloatFn(Opcode opcode, ElementType type);    // f32 and f64, also for predicates
 LaneFn FindComplexFn(Opcode opcode, ElementType type);  // by the operand's type
+// Machine types; narrow floats too for total order, then params[0] is the type.
 LaneFn FindCompareFn(const CompareAttrs& attrs, ElementType type);
 LaneFn FindSelectFn(int element_bytes);
 LaneFn FindConvertFn(ElementType from, ElementType to);  // machine types

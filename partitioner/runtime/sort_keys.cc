@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/runtime/sort_keys.h"
 
-#include <algorithm>
-#include <bit>
-
-#include "sharding/narrow_float.h"
-
 namespace shardcall {
 namespace {
 
@@ -15,9 +10,16 @@ void IntegerKeys(const void* elements, int64_t count, int64_t* keys) {
   for (int64_t i = 0; i < count; ++i) keys[i] = static_cast<int64_t>(x[i]);
 }
 
-int64_t FloatKey(double x) {
-  const int64_t bits = std::bit_cast<int64_t>(x);
-  return bits < 0 ? bits ^ INT64_MAX : bits;
+// Of f32 and f64 by their bits.
+template <typename T, T kMagnitude>
+void FloatKeys(const void* elements, int64_t count, int64_t* keys) {
+  const T* x = static_cast<const T*>(elements);
+  for (int64_t i = 0; i < count; ++i) keys[i] = x[i] < 0 ? x[i] ^ kMagnitude : x[i];
+}
+template <typename T>
+void NarrowKeys(ElementType type, const void* elements, int64_t count, int64_t* keys) {
+  const T* x = static_cast<const T*>(elements);
+  for (int64_t i = 0; i < count; ++i) keys[i] = NarrowOrderKey(type, x[i]);
 }
 
 }  // namespace
@@ -40,18 +42,16 @@ void OrderKeys(ElementType type, const void* elements, int64_t count, std::vecto
       IntegerKeys<uint64_t>(elements, count, out);
       for (int64_t i = 0; i < count; ++i) out[i] ^= INT64_MIN;
       return;
+    case ElementType::kF32:
+      return FloatKeys<int32_t, INT32_MAX>(elements, count, out);
+    case ElementType::kF64:
+      return FloatKeys<int64_t, INT64_MAX>(elements, count, out);
     default:
       break;
   }
   if (IsFloat(type)) {
-    constexpr int64_t kBlock = 256;
-    double block[kBlock];
-    for (int64_t begin = 0; begin < count; begin += kBlock) {
-      const int64_t n = std::min(kBlock, count - begin);
-      LoadFloats(type, static_cast<const char*>(elements) + begin * ElementTypeBytes(type), n,
-                 block);
-      for (int64_t i = 0; i < n; ++i) out[begin + i] = FloatKey(block[i]);
-    }
+    if (ElementTypeBits(type) == 16) return NarrowKeys<uint16_t>(type, elements, count, out);
+    NarrowKeys<uint8_t>(type, elements, count, out);
   } else if (IsSignedInteger(type)) {
     IntegerKeys<int8_t>(elements, count, out);
   } else {

@@ -11,17 +11,17 @@ SIX_BITS = 'XLA looks at the low six bits of the exponent only'
 NAN_SIGN = 'NaN becomes a zero whose sign is that of the NaN, which XLA and we choose differently'
 
 
-def binary(op, name, a, b, agreement, result=None, attributes='', **more):
+def binary(op, name, a, b, agreement, result=None, attributes='', row=None, **more):
     n = a.size
-    return Case(op, name, f'''
+    return Case(row or op, name, f'''
   a = {name}[{n}] parameter(0)
   b = {name}[{n}] parameter(1)
   ROOT r = {result or name}[{n}] {op}(a, b){attributes}''', [a, b], agreement, **more)
 
 
-def unary(op, name, a, agreement, result=None, attributes='', **more):
+def unary(op, name, a, agreement, result=None, attributes='', row=None, **more):
     n = a.size
-    return Case(op, name, f'''
+    return Case(row or op, name, f'''
   a = {name}[{n}] parameter(0)
   ROOT r = {result or name}[{n}] {op}(a){attributes}''', [a], agreement, **more)
 

@@ -54,7 +54,9 @@ def part(name):
 
 def raw(array):
     """The elements' bits as unsigned integers (complex: one more dimension of two)."""
-    array = np.ascontiguousarray(array)
+    array = np.asarray(array)
+    if array.ndim:
+        array = np.ascontiguousarray(array)
     if array.dtype.kind == 'c':
         return array.view(np.float32 if array.itemsize == 8 else np.float64).reshape(
             *array.shape, 2).view(np.uint32 if array.itemsize == 8 else np.uint64)
@@ -195,6 +197,8 @@ def is_nan(array):
 def same_bits(a, b, payload=False):
     """Elementwise: equal bit by bit; any two NaN are equal unless `payload`."""
     if a.dtype.kind == 'c':
+        if a.ndim == 0:
+            return same_bits(a.reshape(1), b.reshape(1), payload).reshape(())
         x, y = a.view(DTYPES[part(NAMES[a.dtype])]), b.view(DTYPES[part(NAMES[b.dtype])])
         return same_bits(x, y, payload).reshape(*a.shape, 2).all(-1)
     equal = raw(a) == raw(b)
@@ -206,7 +210,8 @@ def ulps(a, b):
     infinity with anything else is huge (the largest value is one from infinity)."""
     x, y = _ordered(a), _ordered(b)
     with np.errstate(over='ignore'):
-        distance = np.abs(x.astype(np.float64) - y.astype(np.float64))
+        distance = np.where((x < 0) == (y < 0), np.abs(x - y).astype(np.float64),
+                            np.abs(x.astype(np.float64) - y.astype(np.float64)))
     nan_a, nan_b = is_nan(a), is_nan(b)
     return np.where(nan_a & nan_b, 0, np.where(nan_a != nan_b, np.inf, distance))
 

@@ -60,6 +60,8 @@ def judge(case, ours, xla, np, T, suite):
     out = Outcome(case)
     if isinstance(xla, Exception):
         out.xla = str(xla)
+    elif [x.shape for x in xla] != [dims for _, dims in case.result_types()]:
+        out.xla = 'results of other shapes'  # it took another type for ours
     if isinstance(ours, Exception):
         out.refused = str(ours)
         return out

@@ -85,6 +85,39 @@ TEST(Elementwise, PredicatesAddAsOrAndMultiplyAsAnd) {
               ElementsAre(0, 0, 0, 1));
 }
 
+TEST(Elementwise, TotalOrderTellsNanOfNarrowTypesApart) {
+  // f8e4m3 0x79 and 0x7c are NaN; so is f8e5m2fnuz 0x80, as a negative one.
+  EXPECT_THAT(Eval("i = u8[2] constant({121, 124})\na = f8e4m3[2] bitcast-convert(i)\n"
+                   "j = u8[2] constant({124, 121})\nb = f8e4m3[2] bitcast-convert(j)\n"
+                   "ROOT r = pred[2] compare(a, b), direction=LT, type=TOTALORDER"),
+              ElementsAre(1, 0));
+  EXPECT_THAT(Eval("i = u8[2] constant({128, 0})\na = f8e5m2fnuz[2] bitcast-convert(i)\n"
+                   "b = f8e5m2fnuz[2] constant({-57344, nan})\n"
+                   "ROOT r = pred[2] compare(a, b), direction=LT, type=TOTALORDER"),
+              ElementsAre(1, 0));
+}
+
+TEST(Elementwise, ReducedPrecisionOfF16HasItsOwnExponents) {
+  // 2^-15 is subnormal in f16: kept as long as no exponent bit goes.
+  const char* kOperand = "a = f16[2] constant({3.0517578125e-05, 1.0009765625})\n";
+  EXPECT_THAT(Eval(absl::StrCat(kOperand, "ROOT r = f16[2] reduce-precision(a), exponent_bits=5, "
+                                          "mantissa_bits=9")),
+              ElementsAre(3.0517578125e-05, 1));
+  EXPECT_THAT(Eval(absl::StrCat(kOperand, "ROOT r = f16[2] reduce-precision(a), exponent_bits=4, "
+                                          "mantissa_bits=10")),
+              ElementsAre(0, 1.0009765625));
+}
+
+TEST(Elementwise, ComplexFunctionsDoNotCancelNearZero) {
+  const auto r = RunText(
+      "a = c64[1] constant({(1e-4, 0)})\nb = c64[1] exponential-minus-one(a)\n"
+      "c = c64[1] log-plus-one(a)\nd = c64[1] sinh(a)\n"
+      "ROOT r = (c64[1], c64[1], c64[1]) tuple(b, c, d)");
+  ASSERT_TRUE(r.ok()) << r.status();
+  const float want[] = {1.00005e-4f, 9.9995e-5f, 1e-4f};
+  for (int k = 0; k < 3; ++k) EXPECT_FLOAT_EQ((*r)[k].data<float>()[0], want[k]) << k;
+}
+
 TEST(Elementwise, ComparesPartiallyOrTotally) {
   const char* kOperands =
       "a = f32[3] constant({nan, -0.0, 1})\nb = f32[3] constant({nan, 0.0, inf})\n";
