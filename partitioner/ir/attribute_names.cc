@@ -97,8 +97,8 @@ OpcodeAttrs DotAttrsOf(Opcode opcode) {
 
 OpcodeAttrs Make(Opcode opcode) {
   switch (GetOpcodeInfo(opcode).attrs) {
+    case AttrKind::kResultAccuracy: return MakeAttrs({{}, {A::kResultAccuracy}});
     case AttrKind::kNone:
-    case AttrKind::kResultAccuracy:
     case AttrKind::kParameter:
     case AttrKind::kConstant: return MakeAttrs({});
     case AttrKind::kCompare: return MakeAttrs({{A::kDirection}, {A::kType}});
@@ -171,10 +171,10 @@ OpcodeAttrs Make(Opcode opcode) {
     case AttrKind::kPermute:
       return MakeAttrs({{A::kSourceTargetPairs}, {A::kChannelId, A::kSliceSizes}});
     case AttrKind::kAsync: {
-      OpcodeAttrs out = MakeAttrs(
-          {{}, {A::kAsyncExecutionThread, A::kCalls, A::kOutputToOperandAliasing}});
-      if (opcode == Opcode::kAsyncStart) out.required.Add(A::kCalls);
-      return out;
+      if (opcode == Opcode::kAsyncStart) {
+        return MakeAttrs({{A::kCalls}, {A::kAsyncExecutionThread, A::kOutputToOperandAliasing}});
+      }
+      return MakeAttrs({{}, {A::kAsyncExecutionThread, A::kCalls}});
     }
   }
   return {};

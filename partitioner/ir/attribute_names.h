@@ -25,8 +25,8 @@ inline constexpr int kNumAttrs = 0
 enum class AttrForm : uint8_t {
   kInt, kBool, kFloat, kWord, kString, kInts, kIntsOrLists, kBools, kSliceRanges, kPadding,
   kWindow, kDimLabels, kPrecision, kComputation, kComputations, kAliasing, kShape, kShapes,
-  kLiteral, kReplicaGroups, kRawText, kSharding, kFrontend, kInstructions, kMetadata,
-  kBackendConfig,
+  kLiteral, kReplicaGroups, kStatistics, kAccuracy, kSparsity, kDomain, kOrigin, kSharding,
+  kFrontend, kInstructions, kMetadata, kBackendConfig,
 };
 
 absl::string_view AttrText(Attr attr);

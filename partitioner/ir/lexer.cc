@@ -8,6 +8,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "sharding/element_type.h"
 #include "sharding/status.h"
 
 namespace shardcall::hlo_text {
@@ -27,6 +28,46 @@ bool Lexer::SkipComment() {
     return false;
   }
   p_ += 2 + close + 2;
+  return true;
+}
+
+bool Lexer::CheckEncoding() {
+  const char* p = begin_;
+  while (true) {
+    for (uint64_t word; end_ - p >= 8; p += 8) {  // eight ASCII characters at once
+      std::memcpy(&word, p, 8);
+      if (word & 0x8080808080808080u) break;
+    }
+    while (p < end_ && static_cast<unsigned char>(*p) < 0x80) ++p;
+    if (p == end_) return true;
+    // The lead byte says how many follow, and the smallest number that they may
+    // encode; surrogates and what is above U+10FFFF are no characters.
+    const auto lead = static_cast<unsigned char>(*p);
+    const int more = lead >= 0xf0 && lead < 0xf5 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc2 ? 1 : 0;
+    uint32_t code = lead & (0x3f >> more);
+    bool ok = more > 0 && lead < 0xf5 && end_ - p > more;
+    for (int k = 1; ok && k <= more; ++k) {
+      const auto c = static_cast<unsigned char>(p[k]);
+      ok = (c & 0xc0) == 0x80;
+      code = code << 6 | (c & 0x3f);
+    }
+    ok = ok && !(more == 2 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) &&
+         !(more == 3 && (code < 0x10000 || code > 0x10ffff));
+    if (!ok) {
+      return Fail(p, "E001", "The text is not UTF-8", "HLO text", TokenAt(p),
+                  "write other bytes in strings as octal escapes like \\377");
+    }
+    p += more + 1;
+  }
+}
+
+bool Lexer::BareName(absl::string_view what, absl::string_view name) {
+  if (IsReserved(name)) {
+    const std::string found = TokenAt(name.data());
+    return Fail(name.data(), "E001", "A reserved word stands where a name is expected", what,
+                found, absl::StrCat("write %", name, " or another name"));
+  }
+  if (*p_ == ':') ++p_;
   return true;
 }
 
@@ -278,6 +319,19 @@ bool Lexer::FailExpected(absl::string_view expected) {
                 "give HLO text, not a binary file");
   }
   return Fail(p_, "E001", "Syntax error", expected, TokenAt(p_));
+}
+
+bool IsReserved(absl::string_view word) {
+  static constexpr absl::string_view kWords[] = {
+      "true", "false", "inf", "nan", "HloModule", "ENTRY", "ROOT", "FileNames", "FunctionNames",
+      "FileLocations", "StackFrames", "maximal", "replicated", "manual", "unknown", "unreduced",
+      "last_tile_dim_replicate", "shard_as", "shard_like"};
+  // Most names hold a dot and a number, which no reserved word does.
+  if (word.size() > 23 || word.find('.') != absl::string_view::npos) return false;
+  if (std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords)) return true;
+  const ElementType type = ElementTypeFromName(word);
+  return type != ElementType::kInvalid && type != ElementType::kTuple &&
+         type != ElementType::kBuffer;
 }
 
 bool LexesAsRawDictionary(absl::string_view value) {

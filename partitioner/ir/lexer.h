@@ -16,8 +16,9 @@
 
 namespace shardcall::hlo_text {
 
-// Nested tuples, operands and inline computations beyond this are refused.
-inline constexpr int kMaxNesting = 256;
+// Tuples, operands, literals and inline computations that nest deeper are
+// refused, as XLA does. Nothing here or behind recurses over this depth.
+inline constexpr int kMaxNesting = 8192;
 
 enum CharClass : uint8_t { kIdentStart = 1, kIdent = 2, kDigit = 4, kBlank = 8 };
 struct CharTable {
@@ -86,18 +87,23 @@ class Lexer {
     *out = TryIdentifier();
     return !out->empty() || FailExpected(what);
   }
-  // With or without `%`; a colon directly after it is not consumed.
+  // With `%`; or without, then no reserved word, and a colon directly after it
+  // belongs to it.
   bool Name(absl::string_view what, absl::string_view* out) {
     Skip();
     const char* start = p_;
-    if (*p_ == '%') ++p_;
+    const bool percent = *p_ == '%';
+    p_ += percent;
     if (!Is(*p_, kIdentStart)) {
       p_ = start;
       return FailExpected(what);
     }
     *out = TryIdentifier();
-    return true;
+    return percent || BareName(what, *out);
   }
+
+  // False, with a diagnostic, if the text is not UTF-8.
+  bool CheckEncoding();
 
   // Up to 2^64-1 as two's complement, down to -2^63.
   bool Integer(int64_t* out);
@@ -133,6 +139,7 @@ class Lexer {
  private:
   bool SkipComment();
   bool SkipQuoted();
+  bool BareName(absl::string_view what, absl::string_view name);
   std::string Excerpt(const char* at) const;
 
   const char* begin_;
@@ -141,6 +148,9 @@ class Lexer {
   std::string file_;
   absl::Status status_;
 };
+
+// Types, `nan`, `ENTRY`, `replicated` and so on, which are names only after `%`.
+bool IsReserved(absl::string_view word);
 
 // True if the whole of `value` reads as one raw dictionary; then it is printed
 // bare, else quoted.

@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
@@ -171,6 +173,8 @@ void AppendReal(ElementType type, uint64_t bits, std::string* out) {
   if (std::isnan(value)) return AppendNan(type, bits, out);
   if (std::isinf(value)) {
     out->append(value < 0 ? "-inf" : "inf");
+  } else if (value == 0 && std::signbit(value)) {
+    out->append("-0.0");
   } else if (type == ElementType::kF32) {
     AppendShortest(static_cast<float>(value), 6, 9, out);
   } else if (type == ElementType::kF64) {
@@ -180,19 +184,29 @@ void AppendReal(ElementType type, uint64_t bits, std::string* out) {
   }
 }
 
-void AppendLiteral(const Literal& literal, std::string* out) {
-  if (literal.elided) {
-    out->append("{...}");
-  } else if (literal.shape->IsTuple()) {
-    // Nested as deep as its shape, which the parser bounds.
-    out->append("( ");
-    for (size_t i = 0; i < literal.elements.size(); ++i) {
-      if (i > 0) out->append(", ");
-      AppendLiteral(*literal.elements[i], out);
+void AppendLiteral(const Literal& literal, std::string* out, const LiteralPrefix& prefix) {
+  // Tuples nest as deep as text may: a stack of (tuple, next element).
+  std::vector<std::pair<const Literal*, size_t>> open;
+  const Literal* next = &literal;
+  while (true) {
+    if (next->shape->IsTuple() && !next->elided) {
+      out->append("( ");
+      open.emplace_back(next, 0);
+    } else {
+      if (prefix) prefix(*next);
+      if (next->elided) {
+        out->append("{...}");
+      } else {
+        AppendArray(*next, out);
+      }
     }
-    out->append(" )");
-  } else {
-    AppendArray(literal, out);
+    while (!open.empty() && open.back().second == open.back().first->elements.size()) {
+      out->append(" )");
+      open.pop_back();
+    }
+    if (open.empty()) return;
+    if (open.back().second > 0) out->append(", ");
+    next = open.back().first->elements[open.back().second++];
   }
 }
 

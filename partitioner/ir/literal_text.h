@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as HLO text prints them, digit for digit what XLA prints.
+// Values as HLO text prints them, digit for digit what XLA prints; but for
+// negative zero, `-0.0` here: XLA prints `-0`, and reads that back as +0.
 #ifndef SHARDCALL_PARTITIONER_IR_LITERAL_TEXT_H_
 #define SHARDCALL_PARTITIONER_IR_LITERAL_TEXT_H_
 
 #include <charconv>
+#include <functional>
 #include <string>
 
 #include "partitioner/ir/literal.h"
@@ -12,7 +14,9 @@ namespace shardcall {
 
 // The value of a constant, without its shape: `2.5`, `{1, 2}`,
 // `{ { 1, 2 }, { 3, 4 } }`, `( 1, {2, 3} )`, `{...}`. Never elides by itself.
-void AppendLiteral(const Literal& literal, std::string* out);
+// `prefix` is called before each array.
+using LiteralPrefix = std::function<void(const Literal& array)>;
+void AppendLiteral(const Literal& literal, std::string* out, const LiteralPrefix& prefix = {});
 
 // One real number, with the digits that its type gets: f32 6, or 9 where 6 do
 // not read back equal.

@@ -23,6 +23,8 @@ void Scratch::Reset() {
   outfeed_shape = nullptr;
   literal = nullptr;
   parameter_number = 0;
+  wrapped = kNumOpcodes;
+  is_root = false;
 }
 
 absl::string_view Nearest(absl::string_view word,
@@ -58,12 +60,19 @@ std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_vie
   return nearest.empty() ? std::string() : absl::StrCat("did you mean '", nearest, "'?");
 }
 
-size_t Parser::CountLines() const { return std::count(lex_.at(), lex_.end(), '\n'); }
+// An instruction takes a line, and rarely less than this many characters: what
+// is empty lines reserves nothing to speak of.
+size_t Parser::GuessInstructions() const {
+  constexpr size_t kShortLine = 48;
+  const size_t lines = std::count(lex_.at(), lex_.end(), '\n');
+  return 1 + std::min<size_t>(lines, (lex_.end() - lex_.at()) / kShortLine);
+}
 
 bool Parser::Run() {
-  const size_t lines = CountLines();
-  module_.Reserve(lines + 1, 2 * lines);
-  names_.Reserve(lines + 1);
+  if (!lex_.CheckEncoding()) return false;
+  const size_t instructions = GuessInstructions();
+  module_.Reserve(instructions, 2 * instructions);
+  names_.Reserve(instructions);
   lex_.Skip();
   if (lex_.TryWord("HloModule")) {
     if (!ParseHeader()) return false;
@@ -112,7 +121,7 @@ bool Parser::ParseComputation() {
   const char* signature_at = lex_.at();
   if (*signature_at == '(' && !ParseSignature(&result)) return false;
   const CompId id = module_.AddComputation(name);
-  if (!ParseComputationBody(id)) return false;
+  if (!ParseInstructions(id, /*braces=*/true)) return false;
   const Shape* root = module_.instr(module_.comp(id).root).shape;
   if (result != nullptr && result->bare() != root->bare()) {
     return lex_.Fail(signature_at, "E018", "The signature's result is not the root's shape",
@@ -151,17 +160,49 @@ bool Parser::ParseSignature(const Shape** result) {
   return lex_.ExpectText("->") && ParseShape(result);
 }
 
-bool Parser::ParseComputationBody(CompId comp) {
+bool Parser::BeginBody() {
   if (!lex_.Expect('{')) return false;
-  if (lex_.Peek() == '}') return lex_.FailExpected("an instruction");
-  while (lex_.Peek() != '}') {
-    if (!ParseInstruction(comp)) return false;
-  }
+  return lex_.Peek() != '}' || lex_.FailExpected("an instruction");
+}
+
+bool Parser::EndBody(CompId comp) {
   const char* at = lex_.at();
-  lex_.TryChar('}');
+  if (!lex_.Expect('}')) return false;
   Computation& c = module_.mutable_comp(comp);
   if (!c.root.valid()) c.root = c.instructions.back();
   return CheckParameters(comp, at);
+}
+
+bool Parser::ParseInstructions(CompId comp, bool braces) {
+  if (braces && !BeginBody()) return false;
+  while (true) {
+    Progress progress = BeginInstruction(comp, scratch_.get())
+                            ? ParseAttributes(comp, scratch_.get())
+                            : Progress::kError;
+    // Goes on with the instruction until it is complete or opens a computation.
+    while (progress == Progress::kDone) {
+      if (!EndInstruction(comp, scratch_.get())) return false;
+      if (!braces && waiting_.empty()) return true;
+      if (lex_.Peek() != '}') break;
+      if (!EndBody(comp)) return false;
+      if (waiting_.empty()) return true;
+      const CompId value = comp;
+      comp = waiting_.back().first;
+      scratch_ = std::move(waiting_.back().second);
+      waiting_.pop_back();
+      progress = ResumeAttributes(comp, scratch_.get(), value);
+    }
+    if (progress == Progress::kError) return false;
+    if (progress == Progress::kDone) continue;
+    if (waiting_.size() >= kMaxNesting) {
+      return lex_.Fail(lex_.at(), "E014", "Computations are nested too deeply",
+                       absl::StrCat("at most ", kMaxNesting, " levels"));
+    }
+    waiting_.emplace_back(comp, std::move(scratch_));
+    scratch_ = std::make_unique<Scratch>();
+    comp = module_.AddComputation("");
+    if (!BeginBody()) return false;
+  }
 }
 
 bool Parser::CheckParameters(CompId comp, const char* at) {
@@ -179,7 +220,7 @@ bool Parser::ParseSingleInstruction() {
   const CompId comp = module_.AddComputation("_");
   module_.header.name = "_";
   module_.header.is_scheduled = true;
-  if (!ParseInstruction(comp)) return false;
+  if (!ParseInstructions(comp, /*braces=*/false)) return false;
   if (!lex_.AtEnd()) return lex_.FailExpected("the end of the text");
   if (lex_.failed()) return false;
   Computation& c = module_.mutable_comp(comp);

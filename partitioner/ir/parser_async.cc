@@ -7,9 +7,10 @@
 
 namespace shardcall::hlo_text {
 
-bool Parser::BuildAsync(Scratch* s, Opcode form, int wrapped, const Attributes** out) {
+bool Parser::BuildAsync(Scratch* s, const Attributes** out) {
+  const Opcode form = s->opcode;
   AsyncAttrs a;
-  a.sugar = wrapped < kNumOpcodes;
+  a.sugar = s->wrapped < kNumOpcodes;
   absl::string_view thread;
   if (s->Has(Attr::kAsyncExecutionThread)) thread = (*s)[Attr::kAsyncExecutionThread].text;
   if (thread == "main") thread = {};
@@ -19,10 +20,15 @@ bool Parser::BuildAsync(Scratch* s, Opcode form, int wrapped, const Attributes**
   if (form == Opcode::kAsyncStart) {
     a.execution_thread = thread;
     a.calls = calls;
-    if (s->Has(Attr::kOutputToOperandAliasing)) {
+    // In the short form it belongs to the op, if the op has such an attribute.
+    const bool of_op = a.sugar && AttrsOf(static_cast<Opcode>(s->wrapped))
+                                      .allowed.Has(Attr::kOutputToOperandAliasing);
+    if (s->Has(Attr::kOutputToOperandAliasing) && !of_op) {
       a.aliasing = (*s)[Attr::kOutputToOperandAliasing].text;
     }
-    if (a.sugar && !WrapAsync(s, static_cast<Opcode>(wrapped), thread, &a.calls)) return false;
+    // The computation runs on the thread that the start names.
+    if (!a.sugar) module_.mutable_comp(calls).execution_thread = std::string(thread);
+    if (a.sugar && !WrapAsync(s, thread, &a.calls)) return false;
     *out = InternAttributes(context_, a);
     return true;
   }
@@ -45,16 +51,13 @@ bool Parser::BuildAsync(Scratch* s, Opcode form, int wrapped, const Attributes**
                      "the computation and thread of the start");
   }
   const Opcode root = module_.instr(module_.comp(start.calls).root).opcode;
-  if (a.sugar && static_cast<int>(root) != wrapped) {
+  if (a.sugar && static_cast<int>(root) != s->wrapped) {
     return lex_.Fail(s->opcode_at, "E020", "Async ops of one chain disagree",
                      absl::StrCat("'", OpcodeText(root), "' as at the start"),
                      lex_.TokenAt(s->opcode_at));
   }
   a.calls = start.calls;
   a.execution_thread = start.execution_thread;
-  if (form == Opcode::kAsyncUpdate && s->Has(Attr::kOutputToOperandAliasing)) {
-    a.aliasing = (*s)[Attr::kOutputToOperandAliasing].text;
-  }
   if (s->proto.shape == nullptr) {
     const Shape* shape = previous.shape;
     const bool ok = shape->IsTuple() && shape->tuple().size() >= 2;
@@ -66,7 +69,8 @@ bool Parser::BuildAsync(Scratch* s, Opcode form, int wrapped, const Attributes**
 }
 
 // The computation that the short form stands for.
-bool Parser::WrapAsync(Scratch* s, Opcode wrapped, absl::string_view thread, CompId* out) {
+bool Parser::WrapAsync(Scratch* s, absl::string_view thread, CompId* out) {
+  const auto wrapped = static_cast<Opcode>(s->wrapped);
   const Shape* shape = s->proto.shape;
   if (shape == nullptr) {
     return lex_.Fail(s->opcode_at, "E015", "An async start needs its shape",

@@ -14,43 +14,117 @@ std::vector<absl::string_view> NamesOf(const AttrSet& set) {
   return out;
 }
 
+// An async start in its short form has the attributes of the wrapped op.
+Opcode OwnerOfAttributes(const Scratch& s) {
+  const bool sugar = s.opcode == Opcode::kAsyncStart && s.wrapped < kNumOpcodes;
+  return sugar ? static_cast<Opcode>(s.wrapped) : s.opcode;
+}
+
 }  // namespace
 
-bool Parser::ParseAttributes(CompId comp, Scratch* s, const OpcodeAttrs& attrs, Opcode opcode) {
+Parser::Progress Parser::ParseAttributes(CompId comp, Scratch* s) {
+  const Opcode opcode = OwnerOfAttributes(*s);
+  OpcodeAttrs of_sugar;
+  const OpcodeAttrs* attrs = &AttrsOf(opcode);
+  if (opcode != s->opcode) {
+    of_sugar = *attrs;
+    of_sugar.allowed.Add(Attr::kAsyncExecutionThread);
+    of_sugar.allowed.Add(Attr::kOutputToOperandAliasing);
+    attrs = &of_sugar;
+  }
   while (lex_.TryChar(',')) {
     absl::string_view name;
     lex_.Skip();
     const char* at = lex_.at();
-    if (!lex_.Identifier("an attribute", &name)) return false;
+    if (!lex_.Identifier("an attribute", &name)) return Progress::kError;
     Attr attr;
-    if (!AttrFromText(name, &attr) || !attrs.allowed.Has(attr)) {
-      return lex_.Fail(at, "E005", "Unknown attribute",
-                       absl::StrCat("an attribute of ", OpcodeText(opcode)), lex_.TokenAt(at),
-                       DidYouMean(name, NamesOf(attrs.allowed)));
+    if (!AttrFromText(name, &attr) || !attrs->allowed.Has(attr)) {
+      lex_.Fail(at, "E005", "Unknown attribute",
+                absl::StrCat("an attribute of ", OpcodeText(opcode)), lex_.TokenAt(at),
+                DidYouMean(name, NamesOf(attrs->allowed)));
+      return Progress::kError;
     }
     if (s->Has(attr)) {
-      return lex_.Fail(at, "E007", "An attribute stands twice", "", lex_.TokenAt(at),
-                       "remove one of the two");
+      lex_.Fail(at, "E007", "An attribute stands twice", "", lex_.TokenAt(at),
+                "remove one of the two");
+      return Progress::kError;
     }
-    if (!lex_.Expect('=')) return false;
+    if (!lex_.Expect('=')) return Progress::kError;
     s->seen.Add(attr);
-    if (!ParseValue(comp, s, attr)) return false;
+    const Progress progress = ParseValue(comp, s, attr);
+    if (progress != Progress::kDone) return progress;
   }
-  // Both words at once; the names only on error.
-  const uint64_t missing0 = attrs.required.words[0] & ~s->seen.words[0];
-  const uint64_t missing1 = attrs.required.words[1] & ~s->seen.words[1];
-  if ((missing0 | missing1) == 0) return true;
-  AttrSet missing;
-  missing.words[0] = missing0;
-  missing.words[1] = missing1;
-  return lex_.Fail(s->opcode_at, "E006", "An attribute is missing",
-                   absl::StrCat(NamesOf(missing).front(), "= on ", OpcodeText(opcode)));
+  return CheckRequired(s, *attrs) ? Progress::kDone : Progress::kError;
 }
 
-bool Parser::ParseValue(CompId comp, Scratch* s, Attr attr) {
+bool Parser::CheckRequired(Scratch* s, const OpcodeAttrs& attrs) {
+  // Both words at once; the names only on error.
+  AttrSet missing;
+  missing.words[0] = attrs.required.words[0] & ~s->seen.words[0];
+  missing.words[1] = attrs.required.words[1] & ~s->seen.words[1];
+  if ((missing.words[0] | missing.words[1]) == 0) return true;
+  return lex_.Fail(s->opcode_at, "E006", "An attribute is missing",
+                   absl::StrCat(NamesOf(missing).front(), "= on ",
+                                OpcodeText(OwnerOfAttributes(*s))));
+}
+
+// A computation's name, or its instructions in braces; for kComputations a list
+// of these. In a list the cursor stands before an item.
+Parser::Progress Parser::ParseComputationValue(Scratch* s, Attr attr) {
+  const bool list = FormOf(attr) == AttrForm::kComputations;
+  do {
+    lex_.Skip();
+    const char* at = lex_.at();
+    if (*at == '{') {
+      s->pending = attr;
+      return Progress::kInline;
+    }
+    absl::string_view name;
+    CompId id;
+    if (!lex_.Name("a computation's name", &name) || !LookUpComputation(name, at, &id)) {
+      return Progress::kError;
+    }
+    if (!list) {
+      (*s)[attr].value = id.value;
+      return Progress::kDone;
+    }
+    s->comps.push_back(id);
+  } while (lex_.TryChar(','));
+  return lex_.Expect('}') ? Progress::kDone : Progress::kError;
+}
+
+Parser::Progress Parser::ResumeAttributes(CompId comp, Scratch* s, CompId value) {
+  const Attr attr = s->pending;
+  if (FormOf(attr) == AttrForm::kComputation) {
+    (*s)[attr].value = value.value;
+  } else {
+    s->comps.push_back(value);
+    if (lex_.TryChar(',')) {
+      const Progress progress = ParseComputationValue(s, attr);
+      if (progress != Progress::kDone) return progress;
+    } else if (!lex_.Expect('}')) {
+      return Progress::kError;
+    }
+  }
+  return ParseAttributes(comp, s);
+}
+
+Parser::Progress Parser::ParseValue(CompId comp, Scratch* s, Attr attr) {
   Slot& slot = (*s)[attr];
   lex_.Skip();
   slot.at = lex_.at();
+  const AttrForm form = FormOf(attr);
+  if (form == AttrForm::kComputation) return ParseComputationValue(s, attr);
+  if (form == AttrForm::kComputations) {
+    s->comps.clear();
+    if (!lex_.Expect('{')) return Progress::kError;
+    return lex_.TryChar('}') ? Progress::kDone : ParseComputationValue(s, attr);
+  }
+  return ParsePlainValue(comp, s, attr) ? Progress::kDone : Progress::kError;
+}
+
+bool Parser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
+  Slot& slot = (*s)[attr];
   switch (FormOf(attr)) {
     case AttrForm::kInt: return lex_.Integer(&slot.value);
     case AttrForm::kBool: {
@@ -84,23 +158,8 @@ bool Parser::ParseValue(CompId comp, Scratch* s, Attr attr) {
     case AttrForm::kWindow: return ParseWindow(s, &slot);
     case AttrForm::kDimLabels: return ParseDimLabels(&slot);
     case AttrForm::kPrecision: return ParsePrecision(&slot);
-    case AttrForm::kComputation: {
-      CompId id;
-      if (!ParseComputationRef(&id)) return false;
-      slot.value = id.value;
-      return true;
-    }
-    case AttrForm::kComputations: {
-      s->comps.clear();
-      if (!lex_.Expect('{')) return false;
-      if (lex_.TryChar('}')) return true;
-      do {
-        CompId id;
-        if (!ParseComputationRef(&id)) return false;
-        s->comps.push_back(id);
-      } while (lex_.TryChar(','));
-      return lex_.Expect('}');
-    }
+    case AttrForm::kComputation:
+    case AttrForm::kComputations: return false;  // in ParseValue
     case AttrForm::kAliasing: return ParseAliasing(&slot);
     case AttrForm::kShape: return ParseShape(&s->outfeed_shape);
     case AttrForm::kShapes: {
@@ -116,7 +175,11 @@ bool Parser::ParseValue(CompId comp, Scratch* s, Attr attr) {
     }
     case AttrForm::kLiteral: return ParseLiteralWithShape(&s->literal);
     case AttrForm::kReplicaGroups: return ParseReplicaGroups(s, &slot);
-    case AttrForm::kRawText: return lex_.Balanced(&slot.text);
+    case AttrForm::kStatistics: return ParseStatistics(&slot);
+    case AttrForm::kAccuracy: return ParseResultAccuracy(&slot);
+    case AttrForm::kSparsity: return ParseSparsity(&slot);
+    case AttrForm::kDomain: return ParseDomain(&slot);
+    case AttrForm::kOrigin: return ParseOrigin(&slot);
     case AttrForm::kSharding: return ParseSharding(&s->proto.sharding);
     case AttrForm::kFrontend: return ParseFrontend(&s->proto.frontend);
     case AttrForm::kMetadata: return ParseMetadata(&s->proto.metadata);
@@ -178,27 +241,6 @@ bool Parser::ParseIntsOrLists(Scratch* s, Slot* slot) {
   }
   slot->count = static_cast<uint32_t>(s->ints.size()) - slot->begin;
   return lex_.Expect('}');
-}
-
-// A computation's name, or its instructions in braces.
-bool Parser::ParseComputationRef(CompId* out) {
-  lex_.Skip();
-  const char* at = lex_.at();
-  if (*at != '{') {
-    absl::string_view name;
-    return lex_.Name("a computation's name", &name) && LookUpComputation(name, at, out);
-  }
-  if (++nesting_ > kMaxNesting) {
-    return lex_.Fail(at, "E014", "Computations are nested too deeply",
-                     absl::StrCat("at most ", kMaxNesting, " levels"));
-  }
-  std::unique_ptr<Scratch> outer = std::move(scratch_);
-  scratch_ = std::make_unique<Scratch>();
-  *out = module_.AddComputation("");
-  const bool ok = ParseComputationBody(*out);
-  scratch_ = std::move(outer);
-  --nesting_;
-  return ok;
 }
 
 }  // namespace shardcall::hlo_text

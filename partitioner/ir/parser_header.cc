@@ -54,11 +54,11 @@ bool Parser::ParseHeaderAttribute(absl::string_view name, const char* at) {
     return true;
   }
   if (name == "frontend_attributes") return ParseFrontend(&h.frontend);
-  if (name == "origin_recovery_table" || name == "debug_attributes") {
+  if (name == "origin_recovery_table") return ParseRecoveryTable();
+  if (name == "debug_attributes") {
     absl::string_view text;
     if (!lex_.Balanced(&text)) return false;
-    (name == "debug_attributes" ? h.debug_attributes : h.origin_recovery_table) =
-        std::string(text);
+    h.debug_attributes = std::string(text);
     return true;
   }
   static constexpr absl::string_view kNames[] = {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parser's state, shared by its source files: parser.cc (computations),
-// parser_header.cc (module header and tables), parser_instruction.cc,
-// parser_async.cc, parser_shape.cc, parser_literal.cc, parser_attributes.cc and
-// parser_values.cc (values of op attributes), parser_common.cc (metadata,
-// frontend attributes, shardings), and parser_records.cc with its _calls (values
-// to records).
+// parser_header.cc (module header and tables), parser_instruction.cc and
+// parser_operands.cc, parser_async.cc, parser_shape.cc, parser_literal.cc,
+// parser_attributes.cc, parser_values.cc and parser_structured.cc (values of op
+// attributes), parser_common.cc (metadata, frontend attributes, shardings), and
+// parser_records.cc with its _calls (values to records). What nests is read with
+// stacks of its own, without recursion.
 //
 // Attributes come in any order, so each value is read into a slot of Scratch;
 // when the instruction ends, its record is built from the slots and interned.
@@ -53,6 +54,10 @@ struct Scratch {
   const Literal* literal = nullptr;
   int64_t parameter_number = 0;
   ReplicaGroups groups;  // without its lists, which are in `lists`
+  Opcode opcode;
+  int wrapped = kNumOpcodes;  // of `<wrapped>-start` and the like
+  bool is_root = false;
+  Attr pending;  // whose value is a computation in braces that is being read
 
   void Reset();
   bool Has(Attr a) const { return seen.Has(a); }
@@ -90,35 +95,46 @@ class Parser {
 
   // parser.cc
   bool ParseComputation();
-  // From `{` to `}`; the cursor stands before `{`.
-  bool ParseComputationBody(CompId comp);
+  // From `{` to `}`, with the computations in braces that its attributes hold;
+  // without braces one instruction. The cursor stands before `{`.
+  bool ParseInstructions(CompId comp, bool braces);
+  bool BeginBody();
+  bool EndBody(CompId comp);
   bool ParseSignature(const Shape** result);
   bool ParseSingleInstruction();
   bool CheckParameters(CompId comp, const char* at);
   bool LookUpComputation(absl::string_view name, const char* at, CompId* out);
-  size_t CountLines() const;
+  size_t GuessInstructions() const;
 
   // parser_instruction.cc
-  bool ParseInstruction(CompId comp);
+  // Up to the attributes, then what stands after them.
+  bool BeginInstruction(CompId comp, Scratch* s);
+  bool EndInstruction(CompId comp, Scratch* s);
   bool ParseNameAndShape(CompId comp, Scratch* s);
-  // kNumOpcodes in *wrapped unless it is `<wrapped>-start` and the like.
-  bool ParseOpcode(Scratch* s, Opcode* opcode, int* wrapped);
-  // What stands in the parentheses: operands, a number or a literal.
-  bool ParseParenthesized(CompId comp, Scratch* s, Opcode opcode);
-  bool ParseOperand(CompId comp, Scratch* s);
-  bool ParseNestedOp(CompId comp, const Shape* shape, InstrId* out);
+  bool ParseOpcode(Scratch* s);
+  // What stands in the parentheses, the closing one included: operands, a number
+  // or a literal.
+  bool ParseParenthesized(CompId comp, Scratch* s);
   bool ParseParameterNumber(CompId comp, Scratch* s);
+  void KeepRareAttributes(Scratch* s, InstrId id);
   // Builds the record if `attrs` is null, infers the shape if there is none,
   // and appends the instruction.
-  bool FinishInstruction(CompId comp, Scratch* s, Opcode opcode, const Attributes* attrs,
-                         InstrId* out);
-  void KeepRareAttributes(Scratch* s, Opcode opcode, InstrId id);
-  bool InferMissingShape(Scratch* s, Opcode opcode);
+  bool FinishInstruction(CompId comp, Scratch* s, const Attributes* attrs, InstrId* out);
+  bool InferMissingShape(Scratch* s);
+
+  // parser_operands.cc: what stands between parentheses, ops in them included
+  bool ParseOperands(CompId comp, Scratch* s);
+  // One operand; nothing in *out if it opens a nested op, whose '(' is consumed.
+  bool ParseOperand(CompId comp, Scratch* s, InstrId* out);
+  bool BeginNestedOp(CompId comp, const Shape* shape, size_t operands, InstrId* out);
+  bool EndNestedOp(CompId comp, Scratch* s, InstrId* out);
+  bool AddOperandParameter(CompId comp, const Shape* shape, absl::string_view name, InstrId* out);
+  bool ParseTupleIndices(CompId comp, const char* at, InstrId* id);
   bool LookUp(CompId comp, absl::string_view name, const char* at, InstrId* out);
 
   // parser_async.cc: async-start, -update, -done and `all-to-all-start` etc.
-  bool BuildAsync(Scratch* s, Opcode form, int wrapped, const Attributes** out);
-  bool WrapAsync(Scratch* s, Opcode wrapped, absl::string_view thread, CompId* out);
+  bool BuildAsync(Scratch* s, const Attributes** out);
+  bool WrapAsync(Scratch* s, absl::string_view thread, CompId* out);
 
   // parser_shape.cc
   bool ParseShape(const Shape** out);
@@ -132,13 +148,22 @@ class Parser {
   bool ParseLiteral(const Shape* shape, const Literal** out);
   bool ParseLiteralWithShape(const Literal** out);
   bool ParseArrayLiteral(const Shape* shape, const Literal** out);
-  bool ParseElements(ElementType type, int64_t count, char* out);
+  bool TryElided(const Shape* shape, const Literal** out);
+  char* GrowLiteral(int64_t bytes);
+  bool ParseElements(ElementType type, int64_t count);
   bool ParseElement(ElementType type, char* out);
   bool ParseReal(ElementType type, char* out);
 
   // parser_attributes.cc
-  bool ParseAttributes(CompId comp, Scratch* s, const OpcodeAttrs& allowed, Opcode opcode);
-  bool ParseValue(CompId comp, Scratch* s, Attr attr);
+  enum class Progress : uint8_t { kError, kDone, kInline };
+  // kInline: the value of s->pending is a computation in braces, which is to be
+  // read; the cursor stands before it, and ResumeAttributes goes on from there.
+  Progress ParseAttributes(CompId comp, Scratch* s);
+  Progress ResumeAttributes(CompId comp, Scratch* s, CompId value);
+  Progress ParseValue(CompId comp, Scratch* s, Attr attr);
+  Progress ParseComputationValue(Scratch* s, Attr attr);
+  bool ParsePlainValue(CompId comp, Scratch* s, Attr attr);
+  bool CheckRequired(Scratch* s, const OpcodeAttrs& attrs);
   bool ParseIntsOrLists(Scratch* s, Slot* slot);
   bool ParseSliceRanges(Scratch* s, Slot* slot);
   bool ParsePadding(Scratch* s, Slot* slot);
@@ -146,11 +171,21 @@ class Parser {
   bool ParseWindowField(Scratch* s, absl::string_view field, int64_t rank, size_t begin);
   bool ParseReplicaGroups(Scratch* s, Slot* slot);
   bool ParseIotaGroups(Scratch* s);
-  bool ParseComputationRef(CompId* out);
   bool ParseAliasing(Slot* slot);
   bool ParsePrecision(Slot* slot);
   bool ParseDimLabels(Slot* slot);
   bool KeepString(Slot* slot);
+
+  // parser_structured.cc: values kept as canonical text
+  bool ParseStatistics(Slot* slot);
+  bool ParseResultAccuracy(Slot* slot);
+  bool ParseSparsity(Slot* slot);
+  bool ParseDomain(Slot* slot);
+  bool ParseOrigin(Slot* slot);
+  bool ParseOriginTree(std::string* out);
+  bool ParseOriginLeaf(std::string* out);
+  bool ParseRecoveryTable();
+  bool ParseMeshGroups(Scratch* s);
 
   // parser_common.cc
   bool ParseSharding(const HloSharding** out);
@@ -181,10 +216,20 @@ class Parser {
   absl::flat_hash_map<absl::string_view, const HloSharding*> sharding_memo_;
   absl::flat_hash_map<absl::string_view, const FrontendAttributes*> frontend_memo_;
   std::unique_ptr<Scratch> scratch_ = std::make_unique<Scratch>();
+  // Instructions that wait for the end of a computation in braces.
+  std::vector<std::pair<CompId, std::unique_ptr<Scratch>>> waiting_;
+  // Ops that stand in an operand and are not closed yet.
+  struct NestedOp {
+    Opcode opcode;
+    const char* opcode_at;
+    const Shape* shape;
+    size_t first_operand;
+  };
+  std::vector<NestedOp> nested_ops_;
+  std::unique_ptr<Scratch> nested_scratch_;
   std::vector<int64_t> dims_, layout_;
   std::vector<char> literal_bytes_;
   std::string string_storage_, suffix_;
-  int nesting_ = 0;
   bool has_entry_ = false;
   bool single_ = false;  // the text is one instruction: operands become parameters
 };

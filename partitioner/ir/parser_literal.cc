@@ -126,54 +126,63 @@ bool Parser::ParseElement(ElementType type, char* out) {
   return true;
 }
 
-bool Parser::ParseElements(ElementType type, int64_t count, char* out) {
+// Room for the next bytes of the literal that is being read. It grows with what
+// was read: a shape alone allocates nothing.
+char* Parser::GrowLiteral(int64_t bytes) {
+  const size_t size = literal_bytes_.size();
+  literal_bytes_.resize(size + bytes);
+  return literal_bytes_.data() + size;
+}
+
+bool Parser::ParseElements(ElementType type, int64_t count) {
   const int bytes = ElementTypeBytes(type);
-  for (int64_t i = 0; i < count; ++i, out += bytes) {
+  for (int64_t i = 0; i < count; ++i) {
     if (i > 0) lex_.TryChar(',');
     if (lex_.Peek() == '}') {
       return lex_.Fail(lex_.at(), "E011", "A literal has too few elements",
                        absl::StrCat(count, " here"), absl::StrCat(i));
     }
-    if (!ParseElement(type, out)) return false;
+    if (!ParseElement(type, GrowLiteral(bytes))) return false;
   }
   return true;
+}
+
+// `{...}`: whatever the text left out.
+bool Parser::TryElided(const Shape* shape, const Literal** out) {
+  lex_.Skip();
+  const char* start = lex_.at();
+  if (lex_.TryChar('{') && lex_.TryText("...") && lex_.TryChar('}')) {
+    *out = MakeElidedLiteral(context_, shape);
+    return true;
+  }
+  lex_.set_at(start);
+  return false;
 }
 
 bool Parser::ParseArrayLiteral(const Shape* shape, const Literal** out) {
   const ElementType type = shape->element_type();
   const int rank = shape->rank();
-  const int bytes = ElementTypeBytes(type);
+  if (rank > 0 && TryElided(shape, out)) return true;
   lex_.Skip();
   const char* start = lex_.at();
-  if (rank > 0 && lex_.TryChar('{')) {
-    if (lex_.TryText("...")) {
-      if (!lex_.Expect('}')) return false;
-      *out = MakeElidedLiteral(context_, shape);
-      return true;
-    }
-    lex_.set_at(start);
-  }
   const int64_t total = shape->num_elements();
-  if (total > lex_.end() - start || shape->IsDynamic()) {
-    // Every element takes a character, so this also bounds the memory.
-    if (shape->IsDynamic()) {
-      return lex_.Fail(start, "E011", "A literal has a dynamic shape", "a static shape",
-                       shape->ToString());
-    }
+  if (shape->IsDynamic()) {
+    return lex_.Fail(start, "E011", "A literal has a dynamic shape", "a static shape",
+                     shape->ToString());
+  }
+  if (total > lex_.end() - start) {  // an element takes a character at least
     return lex_.Fail(start, "E011", "A literal has too few elements", absl::StrCat(total));
   }
-  literal_bytes_.assign(total * bytes, 0);
-  char* data = literal_bytes_.data();
+  literal_bytes_.clear();
   if (rank == 0) {
-    if (!ParseElement(type, data)) return false;
+    if (!ParseElement(type, GrowLiteral(ElementTypeBytes(type)))) return false;
   } else {
     absl::InlinedVector<int64_t, 8> done(rank, 0);
     if (!lex_.Expect('{')) return false;
     int d = 0;
     while (d >= 0) {
       if (d == rank - 1 && done[d] < shape->dim(d)) {
-        if (!ParseElements(type, shape->dim(d), data)) return false;
-        data += shape->dim(d) * bytes;
+        if (!ParseElements(type, shape->dim(d))) return false;
         done[d] = shape->dim(d);
       }
       if (done[d] == shape->dim(d)) {
@@ -200,49 +209,75 @@ bool Parser::ParseArrayLiteral(const Shape* shape, const Literal** out) {
   return true;
 }
 
-// Recursion is bounded by kMaxNesting, the depth of shapes that were read.
+// Tuples nest as deep as their shape.
 bool Parser::ParseLiteral(const Shape* shape, const Literal** out) {
-  if (shape->IsArray()) return ParseArrayLiteral(shape, out);
-  if (!shape->IsTuple()) {
-    return lex_.Fail(lex_.at(), "E011", "A literal of this type does not exist",
-                     "an array or a tuple of arrays", shape->ToString());
+  struct Tuple {
+    const Shape* shape;
+    std::vector<const Literal*> elements;
+  };
+  std::vector<Tuple> open;
+  while (true) {
+    const Literal* done = nullptr;
+    if (shape->IsArray()) {
+      if (!ParseArrayLiteral(shape, &done)) return false;
+    } else if (!shape->IsTuple()) {
+      return lex_.Fail(lex_.at(), "E011", "A literal of this type does not exist",
+                       "an array or a tuple of arrays", shape->ToString());
+    } else if (!TryElided(shape, &done)) {
+      if (!lex_.Expect('(')) return false;
+      open.push_back({shape, {}});
+    }
+    // Closes what is complete.
+    while (true) {
+      if (done != nullptr) {
+        if (open.empty()) return *out = done, true;
+        open.back().elements.push_back(done);
+      }
+      Tuple& tuple = open.back();
+      if (tuple.elements.size() < tuple.shape->tuple().size()) break;
+      if (!lex_.Expect(')')) return false;
+      done = MakeTupleLiteral(context_, tuple.shape, tuple.elements);
+      open.pop_back();
+    }
+    const Tuple& tuple = open.back();
+    if (!tuple.elements.empty() && !lex_.Expect(',')) return false;
+    shape = tuple.shape->tuple()[tuple.elements.size()];
   }
-  std::vector<const Literal*> elements;
-  if (!lex_.Expect('(')) return false;
-  for (const Shape* element : shape->tuple()) {
-    if (!elements.empty() && !lex_.Expect(',')) return false;
-    const Literal* literal;
-    if (!ParseLiteral(element, &literal)) return false;
-    elements.push_back(literal);
-  }
-  if (!lex_.Expect(')')) return false;
-  *out = MakeTupleLiteral(context_, shape, elements);
-  return true;
 }
 
 // `f32[2]{0} {1, 2}`, or a tuple of such in parentheses.
 bool Parser::ParseLiteralWithShape(const Literal** out) {
-  const Shape* shape;
-  if (lex_.Peek() != '(') return ParseShape(&shape) && ParseLiteral(shape, out);
-  if (++nesting_ > kMaxNesting) {
-    return lex_.Fail(lex_.at(), "E014", "A literal is nested too deeply",
-                     absl::StrCat("at most ", kMaxNesting, " levels"));
-  }
+  std::vector<size_t> open;  // where the elements of each open tuple begin
   std::vector<const Literal*> elements;
-  std::vector<const Shape*> shapes;
-  if (!lex_.Expect('(')) return false;
-  if (lex_.Peek() != ')') {
-    do {
-      const Literal* element;
-      if (!ParseLiteralWithShape(&element)) return false;
-      elements.push_back(element);
-      shapes.push_back(element->shape);
-    } while (lex_.TryChar(','));
+  while (true) {
+    const Literal* done = nullptr;
+    if (lex_.Peek() == '(') {
+      if (open.size() >= kMaxNesting) {
+        return lex_.Fail(lex_.at(), "E014", "A literal is nested too deeply",
+                         absl::StrCat("at most ", kMaxNesting, " levels"));
+      }
+      lex_.TryChar('(');
+      open.push_back(elements.size());
+      if (lex_.Peek() != ')') continue;
+    } else {
+      const Shape* shape;
+      if (!ParseShape(&shape) || !ParseLiteral(shape, &done)) return false;
+    }
+    while (true) {
+      if (done != nullptr) {
+        if (open.empty()) return *out = done, true;
+        elements.push_back(done);
+        if (lex_.TryChar(',')) break;
+      }
+      if (!lex_.Expect(')')) return false;
+      const auto own = absl::MakeConstSpan(elements).subspan(open.back());
+      std::vector<const Shape*> shapes;
+      for (const Literal* e : own) shapes.push_back(e->shape);
+      done = MakeTupleLiteral(context_, context_.MakeTuple(shapes), own);
+      elements.resize(open.back());
+      open.pop_back();
+    }
   }
-  if (!lex_.Expect(')')) return false;
-  --nesting_;
-  *out = MakeTupleLiteral(context_, context_.MakeTuple(shapes), elements);
-  return true;
 }
 
 }  // namespace shardcall::hlo_text

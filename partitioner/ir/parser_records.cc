@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the slots of an instruction's attributes to its interned record; those of
 // calls and collectives are in parser_records_calls.cc.
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "partitioner/ir/parser_slots.h"
 
 namespace shardcall::hlo_text {
 namespace {
-
-std::string WithoutBlanks(Text text) {
-  std::string out;
-  for (char c : text) {
-    if (!absl::ascii_isspace(c)) out.push_back(c);
-  }
-  return out;
-}
 
 constexpr absl::string_view kDotAlgorithms[] = {
     "unset", "dot_any_f8_any_f8_f32", "dot_any_f8_any_f8_f32_fast_accum", "dot_f16_f16_f16",
@@ -135,9 +126,7 @@ bool Parser::BuildAttributes(Scratch* scratch, Opcode opcode, const Attributes**
     case AttrKind::kNone: *out = NoAttributes(); return true;
     case AttrKind::kResultAccuracy: {
       ResultAccuracyAttrs a;
-      std::string text;
-      if (s.Has(A::kResultAccuracy)) text = WithoutBlanks(s[A::kResultAccuracy].text);
-      if (text != "{mode=default}") a.result_accuracy = text;
+      a.result_accuracy = TextOf(s, A::kResultAccuracy);
       return intern(a);
     }
     case AttrKind::kCompare: return BuildCompare(&s, out);

@@ -17,6 +17,15 @@ bool Parser::BuildConditional(Scratch* s, const Attributes** out) {
     return lex_.Fail(s->opcode_at, "E006", "A conditional needs its branches",
                      "either branch_computations=, or true_computation= and false_computation=");
   }
+  // An index takes a list, a truth value the other form.
+  const bool pred = !s->operands.empty() &&
+                    module_.instr(s->operands[0]).shape->element_type() == ElementType::kPred;
+  if (!s->operands.empty() && pred == list) {
+    return lex_.Fail((*s)[list ? A::kBranchComputations : A::kTrueComputation].at, "E019",
+                     "The form of the branches does not fit the first operand",
+                     pred ? "true_computation= and false_computation= for a pred"
+                          : "branch_computations={..} for an index");
+  }
   if (!list) {
     a.is_pred = true;
     branches = {Comp(*s, A::kTrueComputation), Comp(*s, A::kFalseComputation)};

@@ -250,21 +250,7 @@ bool Parser::ParseReplicaGroups(Scratch* s, Slot* slot) {
     return true;
   }
   if (c == '[') return ParseIotaGroups(s);
-  const char* start = lex_.at();
-  if (!lex_.TryText("mesh")) {
-    return lex_.FailExpected("replica groups like {{0,1}}, [2,4]<=[8] or mesh['a'=2] {'a'}");
-  }
-  absl::string_view part;
-  if (!lex_.Balanced(&part)) return false;
-  if (lex_.TryChar(',')) {
-    if (!lex_.TryWord("device_ids") || !lex_.Expect('=') || !lex_.Balanced(&part)) {
-      return lex_.FailExpected("device_ids=(...)");
-    }
-  }
-  if (lex_.Peek() != '{' || !lex_.Balanced(&part)) return lex_.FailExpected("mesh axes in {}");
-  g.form = ReplicaGroups::Form::kMesh;
-  g.mesh_text = absl::string_view(start, lex_.at() - start);
-  return true;
+  return ParseMeshGroups(s);
 }
 
 // `[groups,size]<=[dims]T(perm)`, simplified: dims of size 1 dropped, dims that

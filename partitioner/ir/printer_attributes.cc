@@ -166,18 +166,10 @@ void Printer::ScatterText(const ScatterAttrs& a) {
 }
 
 void Printer::LiteralWithShape(const Literal& literal) {
-  if (!literal.shape->IsTuple()) {
-    ShapeText(literal.shape, true);
+  AppendLiteral(literal, &out_, [this](const Literal& array) {
+    ShapeText(array.shape, true);
     out_.push_back(' ');
-    AppendLiteral(literal, &out_);
-    return;
-  }
-  out_ += "( ";
-  for (size_t k = 0; k < literal.elements.size(); ++k) {
-    if (k > 0) out_ += ", ";
-    LiteralWithShape(*literal.elements[k]);
-  }
-  out_ += " )";
+  });
 }
 
 void Printer::CustomCallText(const CustomCallAttrs& a) {
@@ -281,15 +273,15 @@ void Printer::PermuteText(const PermuteAttrs& a) {
 
 void Printer::AsyncText(const Instruction& i) {
   const AsyncAttrs& a = i.as<AsyncAttrs>();
-  if (i.opcode == Opcode::kAsyncStart) {
-    if (!a.execution_thread.empty()) StringText("async_execution_thread", a.execution_thread);
-    if (const Instruction* op = Sugar(i)) {
-      Attributes_(*op);
-    } else {
-      CompText("calls", a.calls);
-    }
+  if (i.opcode != Opcode::kAsyncStart) return;
+  if (!a.execution_thread.empty()) StringText("async_execution_thread", a.execution_thread);
+  if (const Instruction* op = Sugar(i)) {
+    Attributes_(*op);
+    Word("output_to_operand_aliasing", a.aliasing);
+  } else {
+    Word("output_to_operand_aliasing", a.aliasing);
+    CompText("calls", a.calls);
   }
-  Word("output_to_operand_aliasing", a.aliasing);
 }
 
 void Printer::Attributes_(const Instruction& i) {

@@ -72,10 +72,7 @@ void Printer::FrontendText(const FrontendAttributes& f) {
 }
 
 void Printer::MetadataText(const Metadata& m) {
-  if (m.op_type.empty() && m.op_name.empty() && m.source_file.empty() &&
-      m.scheduling_name.empty() && m.stack_frame_id == 0 && m.metadata_payload.empty()) {
-    return;
-  }
+  const size_t begin = out_.size();
   out_ += ", metadata={";
   bool first = true;
   const auto field = [&](absl::string_view name) {
@@ -108,7 +105,11 @@ void Printer::MetadataText(const Metadata& m) {
   text("scheduling_name=", m.scheduling_name);
   number("stack_frame_id=", m.stack_frame_id);
   text("metadata_payload=", m.metadata_payload);
-  out_.push_back('}');
+  if (first) {  // nothing is set
+    out_.resize(begin);
+  } else {
+    out_.push_back('}');
+  }
 }
 
 void Printer::CommonAttributes(const Instruction& i) {

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares our reading and printing of HLO text with XLA's.
 
-For every *.hlo file: jaxlib reads the file and what `hlo_roundtrip` makes of it
-into HloModuleProtos, which must be equal field by field but for ids, names of
-instructions and computations, and the order of the stack-frame tables. The same
-is done with the file as XLA prints it in other forms (short, with operand
-shapes), which our parser must read too.
+For every *.hlo file, and every text of accepted.txt: jaxlib reads it and what
+`hlo_roundtrip` makes of it into HloModuleProtos, which must be equal field by
+field but for ids, names of instructions and computations, and the order of
+computations and of the stack-frame tables. The same is done with the file in
+each other form that XLA prints and reads itself (short, canonical, with operand
+shapes, ...), which our parser must read too. What stands in refused.txt must be
+refused by both.
 
   hlo_text_diff.py --tool=build/bin/hlo_roundtrip DIR...
 
@@ -16,16 +18,18 @@ SHARDCALL_CORPUS adds one more folder. Exit code 77: jaxlib is not there.
 import argparse
 import glob
 import os
+import re
 import subprocess
 import sys
 import tempfile
 
 MODULE = {'name': 1, 'entry_name': 2, 'computations': 3, 'program_shape': 4, 'id': 5,
-          'entry_id': 6, 'schedule': 7, 'stack_frames': 17, 'frontend': 19}
+          'entry_id': 6, 'schedule': 7, 'stack_frames': 17, 'frontend': 19, 'recovery': 20}
 COMPUTATION = {'name': 1, 'instructions': 2, 'program_shape': 4, 'id': 5, 'root': 6}
 INSTRUCTION = {'name': 1, 'metadata': 7, 'id': 35, 'operands': 36, 'controls': 37, 'called': 38,
                'frontend': 68}
 PARAMETER_NAMES = 3  # of ProgramShapeProto
+RECOVERY_MODULE = 3  # of a row of the origin recovery table
 STACK_FRAME_ID = 15  # of OpMetadata
 
 
@@ -107,11 +111,32 @@ def frame_meanings(module):
     return meanings
 
 
+def in_calling_order(computations, entry):
+    """From the entry on, each computation where it is first called; then what
+    hangs on computations that nobody calls, these by name."""
+    by_id = {number(c, COMPUTATION['id']): c for c in computations}
+    called = {at: [x for i in c[COMPUTATION['instructions']]
+                   for x in numbers(decode(i).get(INSTRUCTION['called'], []))]
+              for at, c in by_id.items()}
+    uncalled = set(by_id) - {x for calls in called.values() for x in calls} - {entry}
+    roots = [entry] + sorted(uncalled, key=lambda at: by_id[at][COMPUTATION['name']][0])
+    order, seen, stack = [], set(), list(reversed(roots))
+    while stack:
+        at = stack.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        order.append(by_id[at])
+        stack += reversed(called[at])
+    return order
+
+
 def normalise(serialized):
     """The module with ids replaced by positions and names removed."""
     module = decode(serialized)
     meanings = frame_meanings(module)
-    computations = [decode(c) for c in module[MODULE['computations']]]
+    computations = in_calling_order([decode(c) for c in module[MODULE['computations']]],
+                                    number(module, MODULE['entry_id']))
     positions = {number(c, COMPUTATION['id']): k for k, c in enumerate(computations)}
     out_computations = []
     sequences = {}
@@ -159,6 +184,11 @@ def normalise(serialized):
             schedule[position] = [sequences[position][x] for x in numbers(sequence.get(1, []))]
         module[MODULE['schedule']] = schedule
     sorted_map(module, MODULE['frontend'])
+    for k, table in enumerate(module.get(MODULE['recovery'], [])):
+        rows = [decode(row) for row in decode(table).get(1, [])]
+        for row in rows:
+            row[RECOVERY_MODULE] = [normalise(m) for m in row.get(RECOVERY_MODULE, []) if m]
+        module[MODULE['recovery']][k] = rows
     return module
 
 
@@ -184,17 +214,61 @@ def first_difference(a, b, path='module'):
     return None if a == b else f'{path}: {a!r:.200} against {b!r:.200}'
 
 
+def print_forms(hlo):
+    """(name, options) of XLA's ways to print; not all can be read again."""
+
+    def options(**fields):
+        out = hlo.HloPrintOptions()
+        out.print_large_constants = True
+        for name, value in fields.items():
+            setattr(out, name, value)
+        return out
+
+    canonical = hlo.HloPrintOptions.canonical()
+    canonical.print_large_constants = True
+    return [
+        ('short', hlo.HloPrintOptions.short_parsable()),
+        ('canonical', canonical),
+        ('fingerprint', hlo.HloPrintOptions.fingerprint()),
+        ('operand_shapes', options(print_operand_shape=True, print_percent=False)),
+        ('compact_operands', options(compact_operands=True)),
+        ('no_layouts', options(include_layout_in_shapes=False)),
+        ('bare', options(print_program_shape=False, print_metadata=False,
+                         print_backend_config=False, print_control_dependencies=False)),
+        ('no_ids', options(print_ids=False)),
+        ('no_result_shapes', options(print_result_shape=False)),
+        ('canonical_names', options(canonicalize_instruction_names=True)),
+        ('inline_computations', options(canonicalize_computations=True, indent_amount=3)),
+    ]
+
+
 def forms(hlo, text):
-    """The file's text, and what XLA makes of it in other printing forms."""
+    """The file's text, and what XLA makes of it in forms that it reads itself."""
     yield 'file', text
     module = hlo.hlo_module_from_text(text)
-    short = hlo.HloPrintOptions.short_parsable()
-    shapes = hlo.HloPrintOptions()
-    shapes.print_operand_shape = True
-    shapes.print_large_constants = True
-    shapes.print_percent = False
-    yield 'short', module.to_string(short)
-    yield 'operand_shapes', module.to_string(shapes)
+    for name, options in print_forms(hlo):
+        printed = module.to_string(options)
+        try:
+            hlo.hlo_module_from_text(printed)
+        except Exception:  # pylint: disable=broad-except
+            continue
+        yield name, printed
+
+
+def cases(path):
+    """(title, text) of each text in a file; see tests/data/hlo_text/README.md."""
+    with open(path, encoding='utf-8', newline='') as f:
+        parts = re.split(r'(?m)^### (.*)\n', f.read())
+    for title, text in zip(parts[1::2], parts[2::2]):
+        if text.startswith('body\n'):
+            text = 'HloModule m\n\nENTRY %e {\n' + text[len('body\n'):] + '}\n'
+        yield title, text
+
+
+def for_xla(text):
+    """XLA prints -0.0 as `-0`, and reads that as the integer 0."""
+    return re.sub(r'(?m)^(.* constant\(.*)$',
+                  lambda line: re.sub(r'(?<=[ ({])-0(?=[ ,)}])', '-0.0', line[1]), text)
 
 
 def main():
@@ -222,24 +296,49 @@ def main():
         inputs, outputs = os.path.join(temp, 'in'), os.path.join(temp, 'out')
         os.mkdir(inputs)
         os.mkdir(outputs)
-        names = []
+        names, refused = [], []
+
+        def add(name, text):
+            names.append(name)
+            with open(os.path.join(inputs, name), 'w', encoding='utf-8', newline='') as f:
+                f.write(text)
+
         for file in files:
             with open(file, encoding='utf-8', newline='') as f:
-                text = f.read()
+                text = for_xla(f.read())
             for form, printed in forms(hlo, text):
-                name = f'{os.path.basename(file)}.{form}'
-                names.append(name)
-                with open(os.path.join(inputs, name), 'w', encoding='utf-8', newline='') as f:
-                    f.write(printed)
+                add(f'{os.path.basename(file)}.{form}', for_xla(printed))
+        for folder in dirs:
+            for path in glob.glob(os.path.join(folder, 'accepted.txt')):
+                for title, text in cases(path):
+                    add(f'accepted.txt, {title.replace("/", " ")}', text)
+            for path in glob.glob(os.path.join(folder, 'refused.txt')):
+                for title, text in cases(path):
+                    add(f'refused.txt, {title.replace("/", " ")}', text)
+                    refused.append(names.pop())
         run = subprocess.run([args.tool, f'--out={outputs}'] +
-                             [os.path.join(inputs, n) for n in names],
+                             [os.path.join(inputs, n) for n in names + refused],
                              capture_output=True, text=True, check=False)
-        if run.stderr:
-            print(run.stderr)
+        if run.returncode not in (0, 1):
+            print('hlo_roundtrip ended with', run.returncode, run.stderr[-2000:])
+            return 1
+        for name in refused:
+            with open(os.path.join(inputs, name), encoding='utf-8', newline='') as f:
+                text = f.read()
+            try:
+                hlo.hlo_module_from_text(text)
+                print(f'{name}: XLA reads it')
+                failures += 1
+            except Exception:  # pylint: disable=broad-except
+                pass
+            if os.path.exists(os.path.join(outputs, name)):
+                print(f'{name}: was read')
+                failures += 1
         for name in names:
             out = os.path.join(outputs, name)
             if not os.path.exists(out):
-                print(f'{name}: not read')
+                found = run.stderr.find(os.path.join(inputs, name))
+                print(f'{name}: not read\n{run.stderr[max(found - 200, 0):found + 400]}')
                 failures += 1
                 continue
             protos = []
@@ -252,7 +351,8 @@ def main():
             if difference:
                 print(f'{name}: {difference}')
                 failures += 1
-    print(f'{len(files)} files, {compared} texts compared, {failures} differ')
+    print(f'{len(files)} files, {compared} texts compared, {len(refused)} refused, '
+          f'{failures} differ')
     return 1 if failures else 0
 
 

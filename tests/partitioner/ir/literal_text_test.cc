@@ -33,13 +33,17 @@ TEST(LiteralText, FloatsPrintWithSixDigitsOrNineWhereSixDoNotReadBack) {
   EXPECT_EQ(Again("f16[]", "0.1"), "0.099976");
 }
 
-TEST(LiteralText, NegativeZeroIsKeptThoughXlaReadsItAsZero) {
+// XLA prints -0 and reads that as the integer 0, so we write what it reads right.
+TEST(LiteralText, NegativeZeroIsKeptAndWrittenSoThatXlaKeepsIt) {
   const auto m = Parse(InEntry("  ROOT %c = f32[] constant(-0)"));
   ASSERT_TRUE(m.ok());
   float value;
   std::memcpy(&value, LiteralOf(*m)->data.data(), 4);
   EXPECT_TRUE(std::signbit(value));
-  EXPECT_EQ(Again("f32[]", "-0.0"), "-0");
+  EXPECT_EQ(Again("f32[]", "-0.0"), "-0.0");
+  EXPECT_EQ(Again("f8e5m2[2]", "{-0, 1}"), "{-0.0, 1}");
+  EXPECT_EQ(Again("c64[]", "(-0, 1)"), "(-0.0, 1)");
+  EXPECT_EQ(Again("s32[]", "-0"), "0");
 }
 
 TEST(LiteralText, NanPayloadsAreKept) {

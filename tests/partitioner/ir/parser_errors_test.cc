@@ -113,6 +113,38 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"  %a = f32[8] parameter(0)\n  %g = f32[8] negate(f32[4] %a)",
              "E010 An operand's shape is not that of its instruction"}));
 
+// Each with the place, the source line and a caret under what is wrong.
+TEST(ParserErrors, TextsThatXlaRefusesAreDiagnosedWithTheirPlace) {
+  const auto cases = TextCases("refused.txt");
+  EXPECT_GT(cases.size(), 80u);
+  for (const auto& [title, text] : cases) {
+    const std::string error = ErrorOf(text);
+    EXPECT_THAT(error, StartsWith(title.substr(0, 4))) << title;
+    EXPECT_THAT(error, testing::ContainsRegex(" at t\\.hlo:[0-9]+:[0-9]+")) << title;
+    EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 2) << title << "\n" << error;
+    EXPECT_EQ(error.back(), '^') << title;
+  }
+}
+
+// XLA aborts on these, or takes them for something else.
+TEST(ParserErrors, TextsThatXlaMishandles) {
+  const auto entry = [](const char* lines) { return ErrorOf(InEntry(lines)); };
+  EXPECT_THAT(entry("  %a = f32[] parameter(1)"), StartsWith("E013"));
+  EXPECT_THAT(entry("  %a = f32[] constant(true)"), StartsWith("E001"));
+  EXPECT_THAT(entry("  %a = f32[2] parameter(0)\n  %b = f32[2] add(%a,,%a)"), StartsWith("E001"));
+  EXPECT_THAT(entry("  %a = f32[3] constant({1,,2,3})"), StartsWith("E001"));
+  EXPECT_THAT(entry("  %a = f32[3] constant(1)"), StartsWith("E001"));
+  EXPECT_THAT(entry("  %a = f32[8] parameter(0)\n  %b = f32[8] all-to-all(%a), dimensions={0}, "
+                    "replica_groups=[2,4]<=[2,4]T(0,0)"),
+              StartsWith("E019"));
+  EXPECT_THAT(entry("  %a = f32[8] parameter(0)\n  %b = f32[8] all-to-all(%a), channel_id=1, "
+                    "dimensions={0}, replica_groups=mesh['a'=2,'b'=4] {'c'}"),
+              StartsWith("E019"));
+  EXPECT_THAT(entry("  %a = f32[8] parameter(0)\n"
+                    "  %s = ((f32[8]), f32[8]) all-gather-done-start(%a)"),
+              StartsWith("E004"));
+}
+
 TEST(ParserErrors, HeaderAndEntry) {
   EXPECT_THAT(ErrorOf(""), StartsWith("E002 The text ends too early at t.hlo:1:1"));
   EXPECT_THAT(ErrorOf("HloModule"), StartsWith("E002 The text ends too early"));

@@ -1,9 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts that XLA accepts beside the one form that it prints.
+#include "absl/strings/str_replace.h"
 #include "text_util.h"
 
 namespace shardcall {
 namespace {
+
+TEST(ParserForms, TextsThatXlaReadsAreReadAndPrintTheSameAgain) {
+  const auto cases = TextCases("accepted.txt");
+  EXPECT_GT(cases.size(), 100u);
+  for (const auto& [title, text] : cases) {
+    const auto module = Parse(text);
+    ASSERT_TRUE(module.ok()) << title << "\n" << module.status().message();
+    const std::string printed = PrintModule(*module);
+    const auto again = Parse(printed);
+    ASSERT_TRUE(again.ok()) << title << "\n" << again.status().message();
+    EXPECT_EQ(PrintModule(*again), printed) << title;
+  }
+}
+
+TEST(ParserForms, LineEndsMayBeThoseOfDos) {
+  for (const auto& [title, text] : TextCases("accepted.txt")) {
+    std::string dos;
+    for (char c : text) dos += c == '\n' ? "\r\n" : std::string(1, c);
+    const auto module = Parse(dos);
+    ASSERT_TRUE(module.ok()) << title << "\n" << module.status().message();
+    // Strings that span lines keep what they hold, escaped or not.
+    const std::string printed =
+        absl::StrReplaceAll(PrintModule(*module), {{"\\r\\n", "\\n"}, {"\r\n", "\n"}});
+    EXPECT_EQ(printed, PrintModule(*Parse(text))) << title;
+  }
+}
 
 TEST(ParserForms, ModuleWithoutHeaderIsNamedAfterItsEntry) {
   const auto m = Parse("f { p = f32[] parameter(0)  ROOT n = f32[] negate(p) }");

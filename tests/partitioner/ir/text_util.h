@@ -9,6 +9,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -54,6 +55,25 @@ inline std::string ReadFile(const std::filesystem::path& path) {
   std::stringstream buffer;
   buffer << in.rdbuf();
   return buffer.str();
+}
+
+// The texts of tests/data/hlo_text/FILE, each after a line `### TITLE`; `body`
+// in a line of its own stands for the head of an entry computation.
+inline std::vector<std::pair<std::string, std::string>> TextCases(const std::string& file) {
+  std::istringstream in(ReadFile(std::filesystem::path(SHARDCALL_SOURCE_DIR) /
+                                 "tests/data/hlo_text" / file));
+  std::vector<std::pair<std::string, std::string>> out;
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("### ", 0) == 0) {
+      out.push_back({line.substr(4), ""});
+    } else if (!out.empty()) {
+      out.back().second += line + "\n";
+    }
+  }
+  for (auto& [title, text] : out) {
+    if (text.rfind("body\n", 0) == 0) text = InEntry(text.substr(5));
+  }
+  return out;
 }
 
 inline std::vector<std::filesystem::path> HloFiles(const std::filesystem::path& folder) {
