@@ -1,75 +1,142 @@
 // SPDX-License-Identifier: Apache-2.0
-// Throughput of reading and printing HLO text, over the files given, each
-// repeated until about half a second has passed; the median run counts.
-//   bench_ir_text FILE...
+// Speed and memory of reading, verifying and printing HLO text, over the files
+// given, each repeated until about half a second has passed. Times are CPU
+// times, the smallest of the runs; memory is the heap's peak over reading and
+// verifying, the text included, as a multiple of the text.
+//   bench_ir_text [--json=OUT] [--once] FILE...
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/strip.h"
 #include "partitioner/ir/parser.h"
 #include "partitioner/ir/printer.h"
+#include "partitioner/ir/verifier.h"
+#include "tests/benchmarks/heap_counter.h"
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+double CpuSeconds() {
+  timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 template <typename F>
-double MedianSeconds(F run) {
-  std::vector<double> times;
+double BestSeconds(bool once, F run) {
+  using Clock = std::chrono::steady_clock;
+  double best = std::numeric_limits<double>::infinity();
   const auto begin = Clock::now();
+  int runs = 0;
   do {
-    const auto t0 = Clock::now();
+    const double t0 = CpuSeconds();
     run();
-    times.push_back(std::chrono::duration<double>(Clock::now() - t0).count());
-  } while (times.size() < 5 ||
-           std::chrono::duration<double>(Clock::now() - begin).count() < 0.5);
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  return times[times.size() / 2];
+    best = std::min(best, CpuSeconds() - t0);
+  } while (!once && (++runs < 5 ||
+                     std::chrono::duration<double>(Clock::now() - begin).count() < 0.5));
+  return best;
+}
+
+struct Row {
+  std::string file;
+  double bytes = 0, parse = 0, verify = 0, print = 0, memory = 0;
+  int instructions = 0;
+};
+
+bool Measure(const std::string& file, bool once, Row* row) {
+  const int64_t before = shardcall::bench::HeapBytesLive();
+  std::string content;
+  {
+    std::ifstream in(file, std::ios::binary | std::ios::ate);
+    if (!in) return false;
+    content.resize(in.tellg());
+    in.seekg(0);
+    in.read(content.data(), static_cast<std::streamsize>(content.size()));
+    if (!in) return false;
+  }
+  const auto text = std::make_shared<const std::string>(std::move(content));
+  const auto parse = [&] {
+    return shardcall::ParseModule(text, std::make_shared<shardcall::Context>(), file);
+  };
+  shardcall::bench::ResetHeapBytesPeak();
+  const auto module = parse();
+  if (!module.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(module.status().message()).c_str());
+    return false;
+  }
+  const absl::Status verified = shardcall::VerifyModule(*module, file);
+  if (!verified.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(verified.message()).c_str());
+    return false;
+  }
+  row->file = file;
+  row->bytes = static_cast<double>(text->size());
+  row->memory = static_cast<double>(shardcall::bench::HeapBytesPeak() - before) / row->bytes;
+  row->instructions = module->num_instructions();
+  row->parse = BestSeconds(once, [&] { (void)parse(); });
+  row->verify = BestSeconds(once, [&] { (void)shardcall::VerifyModule(*module, file); });
+  size_t printed = 0;
+  row->print = BestSeconds(once, [&] { printed += shardcall::PrintModule(*module).size(); });
+  return printed > 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  double bytes = 0, parse_seconds = 0, print_seconds = 0;
-  std::printf("%10s %8s %12s %12s  file\n", "bytes", "instrs", "parse MB/s", "print MB/s");
+  std::vector<Row> rows;
+  std::string json;
+  bool once = false;
+  std::printf("%10s %8s %11s %12s %11s %8s  file\n", "bytes", "instrs", "parse MB/s",
+              "verify MB/s", "print MB/s", "memory");
+  const auto show = [](const Row& r) {
+    std::printf("%10.0f %8d %11.1f %12.1f %11.1f %7.1fx  %s\n", r.bytes, r.instructions,
+                r.bytes / r.parse / 1e6, r.bytes / r.verify / 1e6, r.bytes / r.print / 1e6,
+                r.memory, r.file.c_str());
+  };
   for (int k = 1; k < argc; ++k) {
-    std::ifstream in(argv[k], std::ios::binary);
-    std::stringstream buffer;
-    buffer << in.rdbuf();
-    const auto text = std::make_shared<const std::string>(buffer.str());
-    int instructions = 0;
-    bool ok = true;
-    const double parse = MedianSeconds([&] {
-      auto module =
-          shardcall::ParseModule(text, std::make_shared<shardcall::Context>(), argv[k]);
-      ok = module.ok();
-      if (ok) instructions = module->num_instructions();
-    });
-    if (!in || !ok) {
-      std::fprintf(stderr, "cannot read %s\n", argv[k]);
+    absl::string_view arg = argv[k];
+    if (absl::ConsumePrefix(&arg, "--json=")) {
+      json = std::string(arg);
+    } else if (arg == "--once") {
+      once = true;
+    } else if (Row row; Measure(argv[k], once, &row)) {
+      show(row);
+      rows.push_back(row);
+    } else {
+      std::fprintf(stderr, "cannot measure %s\n", argv[k]);
       return 1;
     }
-    const auto module =
-        shardcall::ParseModule(text, std::make_shared<shardcall::Context>(), argv[k]);
-    size_t printed = 0;
-    const double print =
-        MedianSeconds([&] { printed += shardcall::PrintModule(*module).size(); });
-    if (printed == 0) return 1;
-    const double size = static_cast<double>(text->size());
-    std::printf("%10.0f %8d %12.1f %12.1f  %s\n", size, instructions, size / parse / 1e6,
-                size / print / 1e6, argv[k]);
-    bytes += size;
-    parse_seconds += parse;
-    print_seconds += print;
   }
-  if (argc > 2) {
-    std::printf("%10.0f %8s %12.1f %12.1f  all\n", bytes, "", bytes / parse_seconds / 1e6,
-                bytes / print_seconds / 1e6);
+  if (rows.size() > 1) {
+    Row all;
+    all.file = "all";
+    for (const Row& r : rows) {
+      all.bytes += r.bytes;
+      all.instructions += r.instructions;
+      all.parse += r.parse;
+      all.verify += r.verify;
+      all.print += r.print;
+      all.memory = std::max(all.memory, r.memory);
+    }
+    show(all);
   }
-  return 0;
+  if (json.empty()) return 0;
+  std::ofstream out(json);
+  out << "[";
+  for (size_t k = 0; k < rows.size(); ++k) {
+    const Row& r = rows[k];
+    out << (k > 0 ? ",\n" : "\n") << " {\"file\": \"" << r.file << "\", \"bytes\": " << r.bytes
+        << ", \"instructions\": " << r.instructions << ", \"parse_s\": " << r.parse
+        << ", \"verify_s\": " << r.verify << ", \"print_s\": " << r.print
+        << ", \"memory\": " << r.memory << "}";
+  }
+  out << "\n]\n";
+  return out.good() ? 0 : 1;
 }
