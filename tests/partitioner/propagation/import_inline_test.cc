@@ -64,13 +64,13 @@ TEST(ImportInline, CallsStayWhereInliningIsNotWanted) {
 }
 
 TEST(ImportInline, ExponentialCallsEndAtTheLimitAndStayCalls) {
-  std::string text = "HloModule test\n\nf0 {\n  a = f32[] parameter(0)\n";
+  std::string text = "HloModule test\n\ng0 {\n  a = f32[] parameter(0)\n";
   text += "  ROOT r = f32[] add(a, a)\n}\n\n";
   for (int k = 1; k <= 40; ++k) {
-    absl::StrAppend(&text, "f", k, " {\n  a = f32[] parameter(0)\n  b = f32[] call(a), to_apply=f",
-                    k - 1, "\n  ROOT c = f32[] call(b), to_apply=f", k - 1, "\n}\n\n");
+    absl::StrAppend(&text, "g", k, " {\n  a = f32[] parameter(0)\n  b = f32[] call(a), to_apply=g",
+                    k - 1, "\n  ROOT c = f32[] call(b), to_apply=g", k - 1, "\n}\n\n");
   }
-  text += "ENTRY main {\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=f40\n}\n";
+  text += "ENTRY main {\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=g40\n}\n";
   const Program p = Import(text);
   EXPECT_LT(p.module.num_instructions(), 4 * 200 + 10000);
   EXPECT_GT(CountOpcode(p, Opcode::kCall), 0);

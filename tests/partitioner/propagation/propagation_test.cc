@@ -393,7 +393,7 @@ TEST(Propagation, MembersOfAGroupAreShardedAlike) {
 
 // A region that is manual over "a"; "b" stays free and passes through it.
 TEST(Propagation, FreeAxesPassThroughManualRegions) {
-  const std::string text = R"(HloModule manual, HEADER, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=4, "b"=2]>}}
+  const std::string text = R"(HloModule manual_region, HEADER, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=4, "b"=2]>}}
 
 xla.sdy.manual_computation_body.1 {
   l = f32[2,16] parameter(0)

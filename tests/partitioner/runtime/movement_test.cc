@@ -158,14 +158,14 @@ TEST(Control, ConditionalTakesTheLastBranchOutOfRange) {
 }
 
 TEST(Control, DeepChainsOfCallsAreAnErrorAndNotACrash) {
-  std::string text = "c0 {\n p = s32[] parameter(0)\n ROOT r = s32[] negate(p)\n}\n";
+  std::string text = "g0 {\n p = s32[] parameter(0)\n ROOT r = s32[] negate(p)\n}\n";
   for (int i = 1; i < 2000; ++i) {
-    absl::StrAppend(&text, "c", i,
-                    " {\n p = s32[] parameter(0)\n ROOT r = s32[] call(p), to_apply=c", i - 1,
+    absl::StrAppend(&text, "g", i,
+                    " {\n p = s32[] parameter(0)\n ROOT r = s32[] call(p), to_apply=g", i - 1,
                     "\n}\n");
   }
   absl::StrAppend(
-      &text, "ENTRY e {\n p = s32[] parameter(0)\n ROOT r = s32[] call(p), to_apply=c1999\n}\n");
+      &text, "ENTRY e {\n p = s32[] parameter(0)\n ROOT r = s32[] call(p), to_apply=g1999\n}\n");
   const auto r = RunText(text, {S32({}, {1})});
   EXPECT_EQ(DiagnosticCode(r.status()), "E311") << r.status();
 }
