@@ -9,7 +9,7 @@ SHARDCALL_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 SHARDCALL_BUILD=${SHARDCALL_BUILD:-$SHARDCALL_ROOT/build}
 # zipcmp, zipmerge and ziptool: Debian's CMake files of libzip name their programs.
 SHARDCALL_PACKAGES="g++ cmake ninja-build libabsl-dev libgtest-dev libgmock-dev
-  libopenblas-dev nlohmann-json3-dev libzip-dev zipcmp zipmerge ziptool
+  libopenblas-dev nlohmann-json3-dev protobuf-compiler libprotobuf-dev libzip-dev zipcmp zipmerge ziptool
   openmpi-bin libopenmpi-dev python3 python3-pip"
 
 # Several ranks a core, as root in a container: what Open MPI needs for that.

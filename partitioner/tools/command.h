@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/ffi/handler.h"
 #include "partitioner/api/partition.h"
+#include "partitioner/ir/proto/hlo_proto.h"
 #include "partitioner/tools/flags.h"
 
 namespace shardcall {
@@ -42,8 +43,12 @@ int FailUsage(const absl::Status& status);
 absl::StatusOr<std::string> ReadInput(const std::string& path);  // "-": stdin; E060
 // "-" or "": stdout. Files appear whole or not at all.
 absl::Status WriteOutput(const std::string& path, absl::string_view text);
-// Reads and verifies; `parse_us` takes the time of parsing.
+// Reads text or a binary form (`.pb`, or by content) and verifies; `parse_us`
+// takes the time of parsing.
 absl::StatusOr<Module> LoadModule(const std::string& path, double* parse_us = nullptr);
+// Text; HloProto if the name ends in .hlo.pb; else if in .pb, the form of the
+// input.
+absl::Status WriteModule(const std::string& path, const Module& module, ProtoForm input);
 // The input of `flags`, with the mesh sizes of --remesh.
 absl::StatusOr<Module> LoadProgram(const Flags& flags, double* parse_us = nullptr);
 

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -16,8 +15,6 @@
 #include "absl/strings/str_split.h"
 #include "kernels/builtin.h"
 #include "partitioner/api/manifest.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/verifier.h"
 #include "partitioner/propagation/remesh.h"
 #include "partitioner/tools/command.h"
 #include "sharding/status.h"
@@ -90,28 +87,6 @@ absl::Status WriteOutput(const std::string& path, absl::string_view text) {
     return FileError("E061", path, "written");
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<Module> LoadModule(const std::string& path, double* parse_us) {
-  if (absl::EndsWith(path, ".pb")) {
-    Diagnostic d;
-    d.code = "E062";
-    d.message = absl::StrCat("\"", path, "\" is a binary HLO file, which this version does not read");
-    d.expected = "HLO text (.hlo, .txt)";
-    d.fix = "dump with --xla_dump_hlo_as_text";
-    return ToStatus(d, absl::StatusCode::kUnimplemented);
-  }
-  SHARDCALL_ASSIGN_OR_RETURN(std::string text, ReadInput(path));
-  const auto start = std::chrono::steady_clock::now();
-  SHARDCALL_ASSIGN_OR_RETURN(
-      Module module, ParseModule(std::make_shared<const std::string>(std::move(text)),
-                                 std::make_shared<Context>(), path == "-" ? "<stdin>" : path));
-  if (parse_us != nullptr) {
-    *parse_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-                    .count();
-  }
-  SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, path == "-" ? "<stdin>" : path));
-  return module;
 }
 
 absl::StatusOr<Module> LoadProgram(const Flags& flags, double* parse_us) {

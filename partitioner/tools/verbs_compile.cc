@@ -10,7 +10,6 @@
 #include "absl/strings/str_split.h"
 #include "partitioner/api/report.h"
 #include "partitioner/api/run.h"
-#include "partitioner/ir/printer.h"
 #include "partitioner/propagation/export.h"
 #include "partitioner/tools/command.h"
 #include "sharding/status.h"
@@ -81,7 +80,7 @@ int RunPrint(const Flags& flags) {
   if (absl::Status s = OneInput(flags); !s.ok()) return FailUsage(s);
   absl::StatusOr<Module> module = LoadModule(flags.positional()[0]);
   if (!module.ok()) return Fail(module.status());
-  const absl::Status written = WriteOutput(flags.Get("o"), PrintModule(*module));
+  const absl::Status written = WriteModule(flags.Get("o"), *module, ProtoFormOf(*module));
   return written.ok() ? kExitOk : Fail(written);
 }
 
@@ -100,23 +99,23 @@ int RunPropagate(const Flags& flags) {
       !s.ok()) {
     return FailUsage(s);
   }
+  const ProtoForm form = ProtoFormOf(*module);
   absl::StatusOr<std::unique_ptr<PropagatedProgram>> p =
       PropagateShardings(*std::move(module), (*session)->options);
   if (!p.ok()) return Fail(p.status());
   Warn((*p)->program.warnings);
-  std::string text;
+  absl::Status written;
   if (flags.Has("trace")) {
-    text = TraceText(**p);
+    written = WriteOutput(flags.Get("o"), TraceText(**p));
   } else if (flags.Has("rules")) {
-    text = RulesText(**p);
+    written = WriteOutput(flags.Get("o"), RulesText(**p));
   } else {
     ExportOptions options;
     options.named = flags.Has("named");
     absl::StatusOr<Module> out = ExportShardings((*p)->program, (*p)->shardings.sharding, options);
     if (!out.ok()) return Fail(out.status());
-    text = PrintModule(*out);
+    written = WriteModule(flags.Get("o"), *out, form);
   }
-  const absl::Status written = WriteOutput(flags.Get("o"), text);
   return written.ok() ? kExitOk : Fail(written);
 }
 
@@ -139,6 +138,7 @@ int RunPartition(const Flags& flags) {
       if (dumped.ok()) dumped = s;
     };
   }
+  const ProtoForm form = ProtoFormOf(*module);
   absl::StatusOr<std::unique_ptr<PartitionedProgram>> p =
       Partition(*std::move(module), options);
   if (!p.ok()) return Fail(p.status());
@@ -152,10 +152,10 @@ int RunPartition(const Flags& flags) {
   }
   (*p)->times.parse = parse_us;
   const auto start = std::chrono::steady_clock::now();
-  const std::string text = PrintModule((*p)->local.module);
+  const absl::Status written = WriteModule(flags.Get("o"), (*p)->local.module, form);
   (*p)->times.print =
       std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
-  if (absl::Status s = WriteOutput(flags.Get("o"), text); !s.ok()) return Fail(s);
+  if (!written.ok()) return Fail(written);
   if (flags.Has("report")) {
     const absl::Status s =
         WriteOutput(flags.Get("report"), ReportJson(**p, options.spmd) + "\n");

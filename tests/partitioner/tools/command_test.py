@@ -149,8 +149,42 @@ class Files(CommandTest):
         self.refused('E060', 'print', path)
         os.chmod(path, stat.S_IRUSR)
 
-    def test_a_binary_input_is_refused_with_the_way_out(self):
-        self.refused('E062', 'print', self.path('model.pb', 'x'), has=['as_text'])
+    def test_binary_files_hold_the_same_program(self):
+        text = self.check(OK, 'print', MLP).out
+        for name in ('model.pb', 'model.hlo.pb'):
+            binary = self.path(name)
+            self.check(OK, 'print', MLP, '-o', binary)
+            self.assertEqual(text, self.check(OK, 'print', binary).out)
+            again = self.path('again.pb')
+            self.check(OK, 'print', binary, '-o', again)
+            with open(binary, 'rb') as a, open(again, 'rb') as b:
+                self.assertEqual(a.read(), b.read())
+            local = self.check(OK, 'partition', MLP).out
+            self.assertEqual(local, self.check(OK, 'partition', binary).out)
+            out = self.path('local.pb')
+            for verb in ('partition', 'propagate'):
+                expected = self.check(OK, verb, MLP).out
+                self.check(OK, verb, binary, '-o', out)
+                self.assertEqual(expected, self.check(OK, 'print', out).out)
+
+    def test_binary_standard_input_is_told_by_its_content(self):
+        binary = self.path('model.pb')
+        self.check(OK, 'print', MLP, '-o', binary)
+        with open(binary, 'rb') as f:
+            found = command.run(('print', '-'), stdin=f.read())
+        self.assertEqual(OK, found.code, found.err)
+        self.assertEqual(self.check(OK, 'print', MLP).out, found.out)
+
+    def test_a_damaged_binary_file_is_refused(self):
+        self.refused('E030', 'print', self.path('model.pb', 'HloModule x'), has=['.hlo'])
+        self.refused('E030', 'print', self.path('empty.pb', ''))
+        binary = self.path('model.pb')
+        self.check(OK, 'print', MLP, '-o', binary)
+        with open(binary, 'rb') as f:
+            data = f.read()
+        with open(binary, 'wb') as f:
+            f.write(data[:len(data) // 2])
+        self.refused('E030', 'run', binary, has=[binary])
 
     def test_the_report_is_json_with_the_documented_keys(self):
         report = self.path('report.json')

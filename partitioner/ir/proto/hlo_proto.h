@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules as protobuf: HloModuleProto, HloProto (what XLA dumps as .hlo.pb) and
+// HloSnapshot. Reading does not verify (verifier.h).
+//
+// What text says, the messages say too, and the other way round; a module that
+// was read is written back with the same ids, order and fields. Fields that
+// nothing here knows, and known ones that a Module has no place for, are kept
+// with the module, its computations and its instructions, and written again as
+// long as what was read with them is unchanged. A module that a pass has made
+// anew has no such fields. Four things that only text says have fields of their
+// own (hlo.proto, numbers 61001): the counts of replicas and partitions, what
+// propagation may change, elided constants, defaults that were spelled out.
+//
+// Errors name the place, as in `x.pb: computations[2].instructions[7] (%add.1)`:
+//   E030 bytes that are no such message       E004 unknown opcode
+//   E031 ids missing, unknown or standing twice   E010 shape or layout
+//   E032 computations or operands in a cycle  E011 literal
+//   E033 text that is not UTF-8               E012 operand count
+//   E034 a module that has no binary form     E013 parameter numbers
+//   E014 nesting too deep                     E016 sharding
+//                                             E017 module header
+//                                             E019 attribute value
+#ifndef SHARDCALL_PARTITIONER_IR_PROTO_HLO_PROTO_H_
+#define SHARDCALL_PARTITIONER_IR_PROTO_HLO_PROTO_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "partitioner/ir/module.h"
+
+namespace shardcall {
+
+enum class ProtoForm : uint8_t {
+  kModule,    // HloModuleProto
+  kHlo,       // HloProto
+  kSnapshot,  // HloSnapshot
+};
+
+// True for bytes that HLO text cannot begin with.
+bool LooksLikeProto(absl::string_view bytes);
+
+// The form is told by the content. `file_name` stands in error messages only.
+// The module does not refer to `bytes` afterwards.
+absl::StatusOr<Module> ReadModuleProto(absl::string_view bytes, std::shared_ptr<Context> context,
+                                       absl::string_view file_name);
+
+// The form that the module was read from; kModule if it was not.
+ProtoForm ProtoFormOf(const Module& module);
+
+// Serialised. A module that was read from HloProto or HloSnapshot keeps what
+// stood beside it (buffer assignment, arguments) for these forms.
+absl::StatusOr<std::string> WriteModuleProto(const Module& module,
+                                             ProtoForm form = ProtoForm::kModule);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_PROTO_HLO_PROTO_H_

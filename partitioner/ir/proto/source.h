@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a module keeps of the message that it was read from: ids, order, and the
+// fields that it has no place for. Indexed by the module's own ids; what is
+// added to the module later has no entry.
+#ifndef SHARDCALL_PARTITIONER_IR_PROTO_SOURCE_H_
+#define SHARDCALL_PARTITIONER_IR_PROTO_SOURCE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "partitioner/ir/ids.h"
+#include "partitioner/ir/proto/hlo_proto.h"
+#include "partitioner/ir/proto/wire.h"
+
+namespace shardcall {
+
+struct ProtoSource {
+  ProtoForm form = ProtoForm::kModule;
+  std::vector<int64_t> computation_ids, instruction_ids;
+  std::vector<CompId> computation_order;  // as in the message
+  // As in the message, where it differs from the computation's own order.
+  absl::flat_hash_map<uint32_t, std::vector<InstrId>> instruction_order;
+  std::vector<std::string> payloads;
+  hlo_proto::Residue module;
+  absl::flat_hash_map<uint32_t, hlo_proto::Residue> computations, instructions;
+  std::string hlo_rest, snapshot_rest;  // other fields of the enclosing messages
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_PROTO_SOURCE_H_

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of protobuf messages: a scanner over the fields of one message,
+// used to read large modules part by part; the place of the first fault, for
+// diagnostics; and what a message said that its reading did not keep.
+#ifndef SHARDCALL_PARTITIONER_IR_PROTO_WIRE_H_
+#define SHARDCALL_PARTITIONER_IR_PROTO_WIRE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace google::protobuf {
+class Descriptor;
+class MessageLite;
+}  // namespace google::protobuf
+
+namespace shardcall::hlo_proto {
+
+enum class Wire : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+struct WireField {
+  uint32_t number = 0;
+  Wire wire = Wire::kVarint;
+  uint64_t value = 0;         // of numbers
+  absl::string_view payload;  // of kBytes
+  absl::string_view record;   // tag and all
+};
+
+// Goes over the fields of one message, as they come.
+class WireScanner {
+ public:
+  explicit WireScanner(absl::string_view bytes) : begin_(bytes.data()), rest_(bytes) {}
+  // False at the end, and at the first fault: then `fault` is not empty.
+  bool Next(WireField* field);
+  // What is wrong at offset(), as in "a length of 9 bytes where 4 are left".
+  const std::string& fault() const { return fault_; }
+  size_t offset() const { return rest_.data() - begin_; }
+
+ private:
+  bool Fail(std::string what);
+  const char* begin_;
+  absl::string_view rest_;
+  std::string fault_;
+};
+
+bool ReadVarint(absl::string_view* bytes, uint64_t* out);
+void AppendVarint(uint64_t value, std::string* out);
+// A field of length-delimited bytes.
+void AppendBytesField(uint32_t number, absl::string_view payload, std::string* out);
+// The integers of a repeated field, packed or one at a time; false on a fault.
+bool AppendIntegers(const WireField& field, std::vector<int64_t>* out);
+
+// Messages deeper than this are refused: every level takes some stack.
+inline constexpr int kMaxMessageDepth = 2048;
+
+// Parses `bytes`; false if they are malformed or too deep.
+bool ParseMessage(absl::string_view bytes, google::protobuf::MessageLite* message);
+
+struct WireFault {
+  std::string path;  // "shape.layout"; empty: the message itself
+  size_t offset = 0;
+  std::string what;
+  bool too_deep = false;
+};
+// The first fault in `bytes` as a message of that type. `what` is empty if there
+// is none.
+WireFault FindWireFault(const google::protobuf::Descriptor* type, absl::string_view bytes);
+
+// The difference between a message as it was read and as it is written back:
+// whole fields. Applied to a later writing, it restores those fields whose
+// writing is still the same, so that nothing is lost that nobody changed.
+class Residue {
+ public:
+  // Both canonical: as the protobuf library serialises them.
+  static Residue Between(absl::string_view read, absl::string_view written);
+  bool empty() const { return fields_.empty(); }
+  std::string Apply(absl::string_view written) const;
+  // Numbers of the fields that differ.
+  std::vector<uint32_t> Fields() const;
+
+ private:
+  struct Field {
+    uint32_t number;
+    std::string read;          // all its records, as read
+    uint64_t written_hash;     // of all its records, as written
+  };
+  std::vector<Field> fields_;
+};
+
+}  // namespace shardcall::hlo_proto
+
+#endif  // SHARDCALL_PARTITIONER_IR_PROTO_WIRE_H_

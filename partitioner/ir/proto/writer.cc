@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/ir/proto/writer.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "partitioner/ir/parser.h"
+#include "partitioner/ir/proto/text_values.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace hlo_proto {
+
+bool Writer::Fail(absl::string_view message, absl::string_view found, absl::string_view fix) {
+  if (!status_.ok()) return false;
+  Diagnostic d;
+  d.code = "E034";
+  d.message = std::string(message);
+  if (at_.valid()) d.where = absl::StrCat("%", NameOf(at_));
+  d.found = std::string(found);
+  d.fix = std::string(fix);
+  status_ = ToStatus(d);
+  return false;
+}
+
+absl::string_view Writer::NameOf(InstrId id) const {
+  const absl::string_view name = module_.instr(id).name;
+  if (!name.empty()) return name;
+  const auto found = made_names_.find(id.value);
+  return found == made_names_.end() ? absl::string_view() : found->second;
+}
+
+// As printing does: by opcode, unique in the module.
+void Writer::MakeNames() {
+  absl::flat_hash_set<std::string> taken;
+  std::vector<uint32_t> missing;
+  for (int k = 0; k < module_.num_instructions(); ++k) {
+    if (module_.instr(InstrId(k)).name.empty()) missing.push_back(k);
+  }
+  if (!missing.empty()) {
+    for (int k = 0; k < module_.num_instructions(); ++k) {
+      taken.insert(std::string(module_.instr(InstrId(k)).name));
+    }
+  }
+  std::vector<int> next(kNumOpcodes, 0);
+  for (uint32_t k : missing) {
+    const Opcode opcode = module_.instr(InstrId(k)).opcode;
+    int& number = next[static_cast<int>(opcode)];
+    std::string name;
+    do {
+      name = number == 0 ? std::string(OpcodeText(opcode))
+                         : absl::StrCat(OpcodeText(opcode), ".", number);
+      ++number;
+    } while (!taken.insert(name).second);
+    made_names_[k] = std::move(name);
+  }
+  // Those of computations that text does not show may stand twice.
+  taken.clear();
+  absl::flat_hash_map<std::string, int64_t> numbers;
+  for (int c = 0; c < module_.num_computations(); ++c) {
+    const std::string name(module_.comp(CompId(c)).name);
+    if (!name.empty() && taken.insert(name).second) continue;
+    const std::string stem = name.empty() ? "computation" : name;
+    int64_t& number = numbers.try_emplace(stem, name.empty() ? 0 : 1).first->second;
+    std::string made;
+    do {
+      made = number == 0 ? stem : absl::StrCat(stem, ".", number);
+      ++number;
+    } while (!taken.insert(made).second);
+    made_computation_names_[c] = std::move(made);
+  }
+}
+
+// Starting points are the instructions without users, in order; from each,
+// control predecessors before operands, the last predecessor first.
+std::vector<InstrId> Writer::PostOrder(const Computation& c) const {
+  absl::flat_hash_set<uint32_t> used;
+  for (InstrId id : c.instructions) {
+    for (InstrId operand : module_.operands(id)) used.insert(operand.value);
+  }
+  std::vector<InstrId> order, stack;
+  absl::flat_hash_map<uint32_t, bool> state;  // there: seen; true: listed
+  for (InstrId start : c.instructions) {
+    if (used.contains(start.value)) continue;
+    stack.push_back(start);
+    while (!stack.empty()) {
+      const InstrId id = stack.back();
+      const auto [entry, is_new] = state.try_emplace(id.value, false);
+      if (!is_new) {
+        stack.pop_back();
+        if (!entry->second) order.push_back(id);
+        entry->second = true;
+        continue;
+      }
+      const absl::Span<const InstrId> operands = module_.operands(id);
+      for (size_t k = operands.size(); k-- > 0;) {
+        if (!state.contains(operands[k].value)) stack.push_back(operands[k]);
+      }
+      if (const RareAttributes* rare = module_.rare(module_.instr(id))) {
+        for (InstrId control : rare->control_predecessors) {
+          if (!state.contains(control.value)) stack.push_back(control);
+        }
+      }
+    }
+  }
+  return order;
+}
+
+bool Writer::Prepare() {
+  const int n = module_.num_computations();
+  if (source_ != nullptr) {
+    order_ = source_->computation_order;
+    payloads_ = source_->payloads;
+    for (size_t k = 0; k < payloads_.size(); ++k) {
+      payload_index_.try_emplace(payloads_[k], static_cast<int64_t>(k));
+    }
+  }
+  std::vector<bool> listed(n, false);
+  for (CompId c : order_) listed[c.value] = true;
+  for (CompId c : ComputationPostOrder(module_)) {
+    if (!listed[c.value]) order_.push_back(c);
+  }
+  MakeNames();
+  // Ids: those that were read, then the next ones. A computation's number is its
+  // position, and stands in the upper half of its instructions' ids.
+  computation_ids_.assign(n, 0);
+  instruction_ids_.assign(module_.num_instructions(), 0);
+  instructions_.resize(n);
+  is_fusion_.assign(n, false);
+  const size_t known_comps = source_ == nullptr ? 0 : source_->computation_ids.size();
+  const size_t known = source_ == nullptr ? 0 : source_->instruction_ids.size();
+  int64_t next = 0;
+  for (size_t c = 0; c < known_comps; ++c) {
+    computation_ids_[c] = source_->computation_ids[c];
+    next = std::max(next, computation_ids_[c] < INT32_MAX ? computation_ids_[c] + 1 : 0);
+  }
+  for (CompId c : order_) {
+    if (c.value >= known_comps) computation_ids_[c.value] = next++;
+    const Computation& comp = module_.comp(c);
+    std::vector<InstrId>& list = instructions_[c.value];
+    const auto kept = source_ == nullptr ? nullptr : &source_->instruction_order;
+    if (kept != nullptr && kept->contains(c.value)) {
+      list = kept->at(c.value);
+      for (InstrId id : comp.instructions) {
+        if (id.value >= known) list.push_back(id);
+      }
+    } else if (module_.header.is_scheduled && source_ == nullptr) {
+      list = PostOrder(comp);
+    }
+    // Also where the order above left instructions out.
+    if (list.size() != comp.instructions.size()) list = comp.instructions;
+    int64_t local = 0;
+    for (InstrId id : list) {
+      if (id.value >= known) continue;
+      instruction_ids_[id.value] = source_->instruction_ids[id.value];
+      local = std::max(local, (instruction_ids_[id.value] & INT32_MAX) + 1);
+    }
+    for (InstrId id : list) {
+      if (id.value >= known) instruction_ids_[id.value] = computation_ids_[c.value] << 32 | local++;
+      const Instruction& i = module_.instr(id);
+      if (i.opcode == Opcode::kFusion && i.as<FusionAttrs>().calls.valid()) {
+        is_fusion_[i.as<FusionAttrs>().calls.value] = true;
+      }
+    }
+  }
+  return true;
+}
+
+bool Writer::WriteInstruction(InstrId id, hlo_pb::HloInstructionProto* p) {
+  at_ = id;
+  const Instruction& i = module_.instr(id);
+  const absl::string_view name = NameOf(id);
+  p->mutable_name()->assign(name.data(), name.size());
+  const absl::string_view opcode = OpcodeText(i.opcode);
+  p->mutable_opcode()->assign(opcode.data(), opcode.size());
+  *p->mutable_shape() = ShapeOf(i.shape);
+  p->set_id(instruction_ids_[id.value]);
+  for (InstrId operand : module_.operands(i)) {
+    p->add_operand_ids(instruction_ids_[operand.value]);
+  }
+  hlo_pb::OpMetadata* metadata = p->mutable_metadata();
+  if (i.metadata != nullptr && !WriteMetadata(*i.metadata, metadata)) return false;
+  hlo_pb::FrontendAttributes* frontend = p->mutable_frontend_attributes();
+  if (i.frontend != nullptr && !WriteFrontend(*i.frontend, frontend)) return false;
+  p->mutable_backend_config()->assign(i.backend_config.data(), i.backend_config.size());
+  if (i.sharding != nullptr) {
+    hlo_pb::OpSharding* sharding = p->mutable_sharding();
+    if (!i.shape->IsTuple() || i.sharding->kind == HloSharding::Kind::kTuple) {
+      if (!WriteSharding(*i.sharding, sharding)) return false;
+    } else {
+      // One sharding on a tuple stands for each leaf; the empty tuple has one.
+      sharding->set_type(2);
+      hlo_pb::OpSharding* first = sharding->add_tuple_shardings();
+      if (!WriteSharding(*i.sharding, first)) return false;
+      const hlo_pb::OpSharding one = *first;
+      for (int leaf = 1; leaf < i.shape->num_leaves(); ++leaf) {
+        *sharding->add_tuple_shardings() = one;
+      }
+    }
+  }
+  for (CompId c : CalledComputations(module_, i)) {
+    if (i.opcode == Opcode::kAsyncUpdate || i.opcode == Opcode::kAsyncDone) break;
+    p->add_called_computation_ids(computation_ids_[c.value]);
+  }
+  p->mutable_statistics_viz();
+  return WriteAttributes(i, p) && WriteRare(i, p);
+}
+
+bool Writer::WriteRare(const Instruction& i, hlo_pb::HloInstructionProto* p) {
+  absl::string_view accuracy;
+  if (i.attrs->kind == AttrKind::kResultAccuracy) {
+    accuracy = i.as<ResultAccuracyAttrs>().result_accuracy;
+  }
+  const RareAttributes* rare = module_.rare(i);
+  if (rare != nullptr) {
+    for (InstrId control : rare->control_predecessors) {
+      p->add_control_predecessor_ids(instruction_ids_[control.value]);
+    }
+    if (!rare->statistics.empty() &&
+        !ParseStatistics(rare->statistics, p->mutable_statistics_viz())) {
+      return Fail("The statistics have no binary form", rare->statistics,
+                  "write {visualizing_index=0,name=1.5}");
+    }
+    if (!rare->origin.empty() && !ParseOrigin(rare->origin, p->mutable_original_value())) {
+      return Fail("The origin has no binary form", rare->origin,
+                  "write {tree} of {\"name\" {index}}");
+    }
+    if (!rare->result_accuracy.empty()) accuracy = rare->result_accuracy;
+  }
+  if (!accuracy.empty() && !ParseAccuracy(accuracy, p->mutable_result_accuracy())) {
+    return Fail("The accuracy has no binary form", accuracy,
+                "write {mode=highest} or {tolerance={atol=0.1,rtol=0.1,ulps=2}}");
+  }
+  return true;
+}
+
+bool Writer::WriteComputationHeader(CompId id, hlo_pb::HloComputationProto* p) {
+  const Computation& c = module_.comp(id);
+  at_ = InstrId();
+  const auto made = made_computation_names_.find(id.value);
+  if (!Utf8(made == made_computation_names_.end() ? c.name : absl::string_view(made->second),
+            "a computation's name", p->mutable_name()) ||
+      !Utf8(c.execution_thread, "an execution thread", p->mutable_execution_thread())) {
+    return false;
+  }
+  p->set_id(computation_ids_[id.value]);
+  p->set_root_id(instruction_ids_[c.root.value]);
+  p->set_is_fusion_computation(is_fusion_[id.value]);
+  hlo_pb::ProgramShapeProto* shape = p->mutable_program_shape();
+  for (InstrId parameter : c.parameters) {
+    *shape->add_parameters() = ShapeOf(module_.instr(parameter).shape);
+    shape->add_parameter_names(std::string(NameOf(parameter)));
+  }
+  *shape->mutable_result() = ShapeOf(module_.instr(c.root).shape);
+  return true;
+}
+
+bool Writer::WriteSchedule(hlo_pb::HloScheduleProto* p) {
+  std::vector<CompId> computations = order_;
+  std::sort(computations.begin(), computations.end(), [&](CompId a, CompId b) {
+    return computation_ids_[a.value] < computation_ids_[b.value];
+  });
+  for (CompId c : computations) {
+    if (is_fusion_[c.value]) continue;
+    hlo_pb::SequenceEntry* e = p->add_sequences();
+    if (computation_ids_[c.value] != 0) e->set_key(computation_ids_[c.value]);
+    for (InstrId id : module_.comp(c).instructions) {
+      e->mutable_value()->add_instruction_ids(instruction_ids_[id.value]);
+    }
+  }
+  return true;
+}
+
+bool Writer::WriteRecoveryTable(hlo_pb::OriginalValueRecoveryTableProto* p) {
+  const std::string& text = module_.header.origin_recovery_table;
+  const auto read = [&](const std::string& module, hlo_pb::HloModuleProto* out) {
+    absl::StatusOr<Module> parsed = ParseModule(std::make_shared<const std::string>(module),
+                                                module_.shared_context(), "origin_recovery_table");
+    if (!parsed.ok()) {
+      status_ = parsed.status();
+      return false;
+    }
+    Writer writer(*parsed, nullptr);
+    std::string bytes;
+    if (!writer.WriteModule(&bytes)) {
+      status_ = writer.status();
+      return false;
+    }
+    return ParseMessage(bytes, out);
+  };
+  return ParseRecoveryTable(text, p, read) ||
+         Fail("The origin_recovery_table has no binary form", text.substr(0, 80),
+              "write { {\"a\"} : {\"b\"}, .. }");
+}
+
+bool Writer::WriteHeader(hlo_pb::HloModuleProto* p) {
+  const ModuleHeader& h = module_.header;
+  at_ = InstrId();
+  if (!Utf8(h.name, "the module's name", p->mutable_name())) return false;
+  const CompId entry = module_.entry();
+  const auto made = made_computation_names_.find(entry.value);
+  p->set_entry_computation_name(made == made_computation_names_.end()
+                                    ? std::string(module_.comp(entry).name)
+                                    : made->second);
+  p->set_entry_computation_id(computation_ids_[entry.value]);
+  hlo_pb::ProgramShapeProto* shape = p->mutable_host_program_shape();
+  const Computation& c = module_.comp(entry);
+  const bool written = h.entry_result_layout != nullptr;
+  const size_t count = written ? h.entry_parameter_layouts.size() : c.parameters.size();
+  for (size_t k = 0; k < count; ++k) {
+    *shape->add_parameters() = ShapeOf(written ? h.entry_parameter_layouts[k]
+                                               : module_.instr(c.parameters[k]).shape);
+    shape->add_parameter_names(absl::StrCat("p", k));
+  }
+  *shape->mutable_result() =
+      ShapeOf(written ? h.entry_result_layout : module_.instr(c.root).shape);
+  if (h.is_scheduled && !WriteSchedule(p->mutable_schedule())) return false;
+  hlo_pb::HloInputOutputAliasProto* aliases = p->mutable_input_output_alias();
+  for (const AliasEntry& a : h.aliases) {
+    auto* e = aliases->add_entries();
+    e->mutable_output_shape_index()->Add(a.output_index.begin(), a.output_index.end());
+    e->set_parameter_number(a.parameter);
+    e->mutable_parameter_shape_index()->Add(a.parameter_index.begin(), a.parameter_index.end());
+    e->set_kind(a.must_alias ? 2 : 1);
+  }
+  hlo_pb::HloBufferDonorProto* donors = p->mutable_buffer_donor();
+  for (const DonorEntry& d : h.donors) {
+    auto* e = donors->add_entries();
+    e->set_parameter_number(d.parameter);
+    e->mutable_parameter_shape_index()->Add(d.parameter_index.begin(), d.parameter_index.end());
+  }
+  hlo_pb::FrontendAttributes* frontend = p->mutable_frontend_attributes();
+  if (h.frontend != nullptr && !WriteFrontend(*h.frontend, frontend)) return false;
+  if (!h.stack.empty()) {
+    hlo_pb::StackFrameIndexProto* t = p->mutable_stack_frame_index();
+    for (absl::string_view text : h.stack.files) {
+      if (!Utf8(text, "a file's name", t->add_file_names())) return false;
+    }
+    for (absl::string_view text : h.stack.functions) {
+      if (!Utf8(text, "a function's name", t->add_function_names())) return false;
+    }
+    for (const StackTables::Location& l : h.stack.locations) {
+      auto* e = t->add_file_locations();
+      e->set_file_name_id(l.file);
+      e->set_function_name_id(l.function);
+      e->set_line(l.line);
+      e->set_end_line(l.end_line);
+      e->set_column(l.column);
+      e->set_end_column(l.end_column);
+    }
+    for (const StackTables::Frame& f : h.stack.frames) {
+      auto* e = t->add_stack_frames();
+      e->set_file_location_id(f.location);
+      e->set_parent_frame_id(f.parent);
+    }
+  }
+  if (!h.origin_recovery_table.empty() &&
+      !WriteRecoveryTable(p->mutable_original_value_recovery_table())) {
+    return false;
+  }
+  for (const std::string& payload : payloads_) p->add_payloads(payload);
+  const std::vector<bool> none = {false};
+  if (h.replica_count != 1 || h.num_partitions != 1 || h.has_num_partitions ||
+      h.alias_passthrough_params ||
+      h.propagate_to_parameters != none || h.propagate_to_output != none ||
+      !h.debug_attributes.empty()) {
+    hlo_pb::ShardcallHeader* own = p->mutable_shardcall_header();
+    if (h.replica_count != 1) own->set_replica_count(h.replica_count);
+    if (h.has_num_partitions || h.num_partitions != 1) own->set_num_partitions(h.num_partitions);
+    own->set_alias_passthrough_params(h.alias_passthrough_params);
+    for (bool b : h.propagate_to_parameters) own->add_propagate_to_parameters(b);
+    for (bool b : h.propagate_to_output) own->add_propagate_to_output(b);
+    own->set_debug_attributes(h.debug_attributes);
+  }
+  return true;
+}
+
+namespace {
+
+// `header` with the parts put where field `number` belongs.
+void Join(absl::string_view header, uint32_t number, absl::string_view parts, std::string* out) {
+  WireScanner scanner(header);
+  WireField field;
+  bool put = false;
+  while (scanner.Next(&field)) {
+    if (!put && field.number > number) {
+      out->append(parts.data(), parts.size());
+      put = true;
+    }
+    out->append(field.record.data(), field.record.size());
+  }
+  if (!put) out->append(parts.data(), parts.size());
+}
+
+}  // namespace
+
+bool Writer::WriteComputation(CompId id, std::string* out) {
+  std::string parts, bytes;
+  hlo_pb::HloInstructionProto p;
+  for (InstrId i : instructions_[id.value]) {
+    p.Clear();
+    if (!WriteInstruction(i, &p)) return false;
+    p.SerializeToString(&bytes);
+    if (source_ != nullptr) {
+      const auto residue = source_->instructions.find(i.value);
+      if (residue != source_->instructions.end()) bytes = residue->second.Apply(bytes);
+    }
+    AppendBytesField(2, bytes, &parts);
+  }
+  hlo_pb::HloComputationProto header;
+  if (!WriteComputationHeader(id, &header)) return false;
+  header.SerializeToString(&bytes);
+  if (source_ != nullptr) {
+    const auto residue = source_->computations.find(id.value);
+    if (residue != source_->computations.end()) bytes = residue->second.Apply(bytes);
+  }
+  Join(bytes, 2, parts, out);
+  return true;
+}
+
+bool Writer::WriteModule(std::string* out) {
+  if (!Prepare()) return false;
+  std::string parts, bytes;
+  for (CompId c : order_) {
+    bytes.clear();
+    if (!WriteComputation(c, &bytes)) return false;
+    AppendBytesField(3, bytes, &parts);
+    if (parts.size() > INT32_MAX) {
+      return Fail("The module is too large for a protobuf message", "more than 2 GiB",
+                  "write it as text");
+    }
+  }
+  hlo_pb::HloModuleProto header;
+  if (!WriteHeader(&header)) return false;
+  header.SerializeToString(&bytes);
+  if (source_ != nullptr) bytes = source_->module.Apply(bytes);
+  Join(bytes, 3, parts, out);
+  return true;
+}
+
+}  // namespace hlo_proto
+
+ProtoForm ProtoFormOf(const Module& module) {
+  return module.proto_source() == nullptr ? ProtoForm::kModule : module.proto_source()->form;
+}
+
+absl::StatusOr<std::string> WriteModuleProto(const Module& module, ProtoForm form) {
+  const ProtoSource* source = module.proto_source().get();
+  hlo_proto::Writer writer(module, source);
+  std::string bytes;
+  if (!writer.WriteModule(&bytes)) return writer.status();
+  const auto enclose = [&](const std::string* rest) {
+    std::string outer;
+    hlo_proto::AppendBytesField(1, bytes, &outer);
+    if (rest != nullptr) outer += *rest;
+    bytes = std::move(outer);
+  };
+  if (form != ProtoForm::kModule) enclose(source == nullptr ? nullptr : &source->hlo_rest);
+  if (form == ProtoForm::kSnapshot) {
+    enclose(source == nullptr ? nullptr : &source->snapshot_rest);
+  }
+  return bytes;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a Module to messages: writer.cc (the whole, order, ids, names),
+// writer_attributes.cc, writer_values.cc. Whether a field is there at all
+// follows what XLA writes, so that the messages of one program are equal field
+// by field.
+#ifndef SHARDCALL_PARTITIONER_IR_PROTO_WRITER_H_
+#define SHARDCALL_PARTITIONER_IR_PROTO_WRITER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "partitioner/ir/module.h"
+#include "partitioner/ir/proto/hlo.pb.h"
+#include "partitioner/ir/proto/source.h"
+#include "partitioner/ir/proto/words.h"
+
+namespace shardcall::hlo_proto {
+
+class Writer {
+ public:
+  // `source`: that of the module, or null.
+  Writer(const Module& module, const ProtoSource* source)
+      : module_(module), source_(source) {}
+  // First of all: order, ids and names.
+  bool Prepare();
+  bool WriteInstruction(InstrId id, hlo_pb::HloInstructionProto* p);
+  // Without the instructions.
+  bool WriteComputationHeader(CompId id, hlo_pb::HloComputationProto* p);
+  // Without the computations; after all instructions, whose payloads it lists.
+  bool WriteHeader(hlo_pb::HloModuleProto* p);
+  // Everything, serialised.
+  bool WriteModule(std::string* out);
+  const absl::Status& status() const { return status_; }
+
+ private:
+  bool Fail(absl::string_view message, absl::string_view found, absl::string_view fix);
+  void MakeNames();
+  bool WriteComputation(CompId id, std::string* out);
+  // The order in which XLA lists the instructions of a computation.
+  std::vector<InstrId> PostOrder(const Computation& c) const;
+  bool WriteSchedule(hlo_pb::HloScheduleProto* p);
+  bool WriteRecoveryTable(hlo_pb::OriginalValueRecoveryTableProto* p);
+  absl::string_view NameOf(InstrId id) const;
+
+  // writer_attributes.cc
+  bool WriteAttributes(const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool WriteDot(const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool WriteConvolution(const ConvolutionAttrs& a, hlo_pb::HloInstructionProto* p);
+  void WriteGather(const GatherAttrs& a, hlo_pb::HloInstructionProto* p);
+  void WriteScatter(const ScatterAttrs& a, hlo_pb::HloInstructionProto* p);
+  bool WriteCustomCall(const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool WriteCollective(const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool WriteGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p);
+  void WritePermute(const PermuteAttrs& a, hlo_pb::HloInstructionProto* p);
+  bool WriteDomain(const DomainAttrs& a, hlo_pb::HloInstructionProto* p);
+  bool WriteRare(const Instruction& i, hlo_pb::HloInstructionProto* p);
+
+  // writer_values.cc
+  const hlo_pb::ShapeProto& ShapeOf(const Shape* shape);
+  void WriteShape(const Shape& shape, hlo_pb::ShapeProto* p);
+  void WriteLayout(const Shape& shape, hlo_pb::LayoutProto* p);
+  void WriteWindow(const Window& w, hlo_pb::Window* p);
+  bool WriteDimLabels(Text labels, hlo_pb::ConvolutionDimensionNumbers* p);
+  bool WritePrecision(Text precision, Text algorithm, int operands, hlo_pb::PrecisionConfig* p);
+  bool WriteLiteral(const Literal& literal, hlo_pb::LiteralProto* p);
+  bool WriteMetadata(const Metadata& m, hlo_pb::OpMetadata* p);
+  bool WriteFrontend(const FrontendAttributes& f, hlo_pb::FrontendAttributes* p);
+  bool WriteSharding(const HloSharding& s, hlo_pb::OpSharding* p);
+  void WriteNamed(const HloSharding& s, hlo_pb::NamedShardingProto* p);
+  void WriteMesh(const Mesh& mesh, absl::Span<const int64_t> list, hlo_pb::MeshProto* p);
+  void WriteAxes(const Mesh& mesh, absl::Span<const NamedAxisRef> refs,
+                 google::protobuf::RepeatedPtrField<hlo_pb::AxisRefProto>* p);
+  // Text that must be UTF-8.
+  bool Utf8(absl::string_view text, absl::string_view what, std::string* out);
+
+  const Module& module_;
+  const ProtoSource* source_;
+  absl::Status status_;
+  std::vector<CompId> order_;
+  std::vector<std::vector<InstrId>> instructions_;  // by computation, as written
+  std::vector<int64_t> computation_ids_, instruction_ids_;
+  std::vector<bool> is_fusion_;
+  absl::flat_hash_map<uint32_t, std::string> made_names_, made_computation_names_;
+  std::vector<std::string> payloads_;
+  absl::flat_hash_map<std::string, int64_t> payload_index_;
+  absl::flat_hash_map<const Shape*, std::unique_ptr<hlo_pb::ShapeProto>> shapes_;
+  InstrId at_;  // for diagnostics
+};
+
+}  // namespace shardcall::hlo_proto
+
+#endif  // SHARDCALL_PARTITIONER_IR_PROTO_WRITER_H_

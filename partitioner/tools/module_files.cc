@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs in files: text, or binary where the name ends in .pb or the content
+// says so.
+#include <chrono>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "partitioner/ir/parser.h"
+#include "partitioner/ir/printer.h"
+#include "partitioner/ir/verifier.h"
+#include "partitioner/tools/command.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+
+absl::StatusOr<Module> LoadModule(const std::string& path, double* parse_us) {
+  const std::string name = path == "-" ? "<stdin>" : path;
+  SHARDCALL_ASSIGN_OR_RETURN(std::string text, ReadInput(path));
+  const bool named_text = absl::EndsWith(path, ".hlo") || absl::EndsWith(path, ".txt");
+  const bool binary = absl::EndsWith(path, ".pb") || (!named_text && LooksLikeProto(text));
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<Module> module =
+      binary ? ReadModuleProto(text, std::make_shared<Context>(), name)
+             : ParseModule(std::make_shared<const std::string>(std::move(text)),
+                           std::make_shared<Context>(), name);
+  if (!module.ok()) return module.status();
+  if (parse_us != nullptr) {
+    *parse_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+                    .count();
+  }
+  SHARDCALL_RETURN_IF_ERROR(VerifyModule(*module, name));
+  return module;
+}
+
+absl::Status WriteModule(const std::string& path, const Module& module, ProtoForm input) {
+  if (!absl::EndsWith(path, ".pb")) return WriteOutput(path, PrintModule(module));
+  ProtoForm form = absl::EndsWith(path, ".hlo.pb") ? ProtoForm::kHlo : input;
+  // The arguments of a snapshot are those of the program that was read.
+  if (form == ProtoForm::kSnapshot && ProtoFormOf(module) != form) form = ProtoForm::kHlo;
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string bytes, WriteModuleProto(module, form));
+  return WriteOutput(path, bytes);
+}
+
+}  // namespace shardcall

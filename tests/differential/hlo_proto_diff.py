@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares our binary form of HLO with XLA's.
+
+For every *.hlo file, with jaxlib as the other side:
+  read      XLA's HloModuleProto of the file, read by us and printed as text, is
+            the same program to XLA's parser
+  kept      XLA's proto, read by us and written again, is equal field by field,
+            ids and names included
+  written   our proto of the file equals XLA's field by field, but for ids, names
+            of instructions and computations, and the order of the stack-frame
+            tables
+  accepted  XLA reads our proto, and prints what it prints for its own
+The one field of our own (what XLA's messages have no place for) is left out of
+the comparison.
+
+  hlo_proto_diff.py --tool=build/bin/hlo_proto_convert DIR...
+
+SHARDCALL_CORPUS adds one more folder. Exit code 77: jaxlib is not there.
+"""
+
+import argparse
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from hlo_text_diff import decode, first_difference, normalise, sorted_map
+
+OWN_HEADER = 61001  # of HloModuleProto
+
+
+def read(path):
+    with open(path, 'rb') as f:
+        return f.read()
+
+
+def for_xla(text):
+    """XLA's parser takes -0 in a constant for the integer, and loses the sign."""
+    return '\n'.join(re.sub(r'(?<=[ {(,])-0(?=[,)} ])', '-0.0', line)
+                     if ' constant(' in line else line for line in text.split('\n'))
+
+
+def convert(args, to, source, target, names):
+    run = subprocess.run([args.tool, f'--to={to}', f'--out={target}'] +
+                         [os.path.join(source, n) for n in names],
+                         capture_output=True, text=True, check=False)
+    if run.stderr:
+        print(run.stderr)
+
+
+def fields(serialized):
+    """The whole message as it stands, but for the order of maps."""
+    module = decode(serialized)
+    sorted_map(module, 19)
+    computations = []
+    for c in module[3]:
+        c = decode(c)
+        instructions = [decode(i) for i in c[2]]
+        for i in instructions:
+            sorted_map(i, 68)
+        c[2] = instructions
+        computations.append(c)
+    module[3] = computations
+    return module
+
+
+def without_own(module):
+    module.pop(OWN_HEADER, None)
+    return module
+
+
+def accepted(hlo, own, theirs):
+    """None, or why XLA does not take our proto for its own."""
+    try:
+        expected = hlo.HloModule.from_serialized_hlo_module_proto(theirs).to_string()
+    except Exception:  # pylint: disable=broad-except
+        return None  # XLA refuses its own: nothing to compare
+    try:
+        found = hlo.HloModule.from_serialized_hlo_module_proto(own).to_string()
+    except Exception as e:  # pylint: disable=broad-except
+        return f'XLA refuses our proto: {str(e)[:300]}'
+    for a, b in zip(expected.split('\n'), found.split('\n')):
+        if a != b:
+            return f'{a[:300]!r} against {b[:300]!r}'
+    return None if expected == found else 'one text is longer'
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--tool', required=True)
+    parser.add_argument('dirs', nargs='+')
+    args = parser.parse_args()
+    try:
+        from jaxlib import _hlo as hlo
+        hlo.hlo_module_from_text
+    except (ImportError, AttributeError) as e:
+        print(f'SKIPPED: jaxlib with an HLO parser cannot be imported ({e}); '
+              'pip install jaxlib==0.10.2')
+        return 77
+    dirs = list(args.dirs)
+    if os.environ.get('SHARDCALL_CORPUS'):
+        dirs.append(os.environ['SHARDCALL_CORPUS'])
+    files = sorted({os.path.basename(f): f for d in dirs
+                    for f in glob.glob(os.path.join(d, '*.hlo'))}.values())
+    if not files:
+        print('no *.hlo files in', dirs)
+        return 1
+    failures = compared = 0
+    with tempfile.TemporaryDirectory() as temp:
+        at = {}
+        for name in ('text', 'theirs', 'own', 'read', 'kept'):
+            at[name] = os.path.join(temp, name)
+            os.mkdir(at[name])
+        stems = []
+        for file in files:
+            stem = os.path.basename(file)[:-len('.hlo')]
+            text = read(file)
+            with open(os.path.join(at['text'], stem + '.hlo'), 'wb') as f:
+                f.write(text)
+            module = hlo.hlo_module_from_text(for_xla(text.decode()))
+            with open(os.path.join(at['theirs'], stem + '.pb'), 'wb') as f:
+                f.write(module.as_serialized_hlo_module_proto())
+            stems.append(stem)
+        hlo_names, pb_names = [s + '.hlo' for s in stems], [s + '.pb' for s in stems]
+        convert(args, 'pb', at['text'], at['own'], hlo_names)
+        convert(args, 'text', at['theirs'], at['read'], pb_names)
+        convert(args, 'pb', at['theirs'], at['kept'], pb_names)
+        for stem in stems:
+            paths = {k: os.path.join(v, stem + ('.pb' if k in ('theirs', 'own', 'kept') else
+                                                '.hlo')) for k, v in at.items()}
+            missing = [k for k, p in paths.items() if not os.path.exists(p)]
+            if missing:
+                print(f'{stem}: nothing made of it: {missing}')
+                failures += 1
+                continue
+            compared += 1
+            theirs, own = read(paths['theirs']), read(paths['own'])
+            again = hlo.hlo_module_from_text(for_xla(read(paths['read']).decode()))
+            results = {
+                'read': first_difference(normalise(theirs),
+                                         normalise(again.as_serialized_hlo_module_proto())),
+                'kept': first_difference(fields(theirs), fields(read(paths['kept']))),
+                'written': first_difference(without_own(normalise(theirs)),
+                                            without_own(normalise(own))),
+                'accepted': accepted(hlo, own, theirs),
+            }
+            for what, difference in results.items():
+                if difference:
+                    print(f'{stem}: {what}: {difference}')
+                    failures += 1
+    print(f'{len(files)} files, {compared} compared, {failures} differences')
+    return 1 if failures else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
