@@ -56,6 +56,9 @@ class MeshSet {
 class MeshCollector {
  public:
   void AddNamed(const Mesh& mesh);
+  // A base mesh of an earlier import, before anything else is added: what lies on
+  // it cuts its axes no further.
+  void AddBase(const Mesh& mesh);
   // Of any kind, tuples too; only tiles and inline meshes count. E160 for a
   // device list that is no permutation.
   absl::Status AddTiling(const HloSharding& sharding);
@@ -67,7 +70,8 @@ class MeshCollector {
   absl::StatusOr<MeshSet> Finish(Context& context, int64_t num_devices = 0);
 
  private:
-  std::vector<Mesh> meshes_;
+  std::vector<Mesh> meshes_;  // the first of them are base meshes
+  size_t num_bases_ = 0;
   std::vector<TileRuns> tilings_;
 };
 

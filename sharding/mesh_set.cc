@@ -82,6 +82,23 @@ bool AppendRuns(const BaseMesh& base, absl::Span<const Run> runs, AxisList* out)
   return true;
 }
 
+std::vector<int64_t> SizesOf(const Group& group) {
+  std::vector<int64_t> sizes;
+  for (size_t i = group.cuts.size(); i-- > 1;) {
+    if (group.cuts[i] != group.cuts[i - 1]) sizes.push_back(group.cuts[i] / group.cuts[i - 1]);
+  }
+  return sizes;
+}
+
+bool Fits(const BaseMesh& base, const TileRuns& tiles) {
+  AxisList scratch;
+  return base.order() == tiles.order &&
+         std::all_of(tiles.dims.begin(), tiles.dims.end(), [&](const std::vector<Run>& dim) {
+           scratch.clear();
+           return AppendRuns(base, dim, &scratch);
+         });
+}
+
 absl::Status RankError(int rank, int found) {
   return ToStatus({.code = "E163",
                    .message = "a sharding does not fit the rank of its tensor",
@@ -103,6 +120,12 @@ absl::Status DeviceCountError(absl::string_view what, int64_t expected, int64_t 
 
 void MeshCollector::AddNamed(const Mesh& mesh) {
   if (mesh.maximal_device < 0 || !mesh.name.empty()) meshes_.push_back(mesh);
+}
+
+void MeshCollector::AddBase(const Mesh& mesh) {
+  SHARDCALL_CHECK(meshes_.size() == num_bases_);
+  AddNamed(mesh);
+  num_bases_ = meshes_.size();
 }
 
 absl::Status MeshCollector::AddTiling(const HloSharding& s) {
@@ -138,14 +161,22 @@ absl::StatusOr<MeshSet> MeshCollector::Finish(Context& context, int64_t num_devi
     for (const TileRuns& t : tilings_) n = std::max(n, t.order.num_devices());
   }
   std::vector<Group> groups;
+  std::vector<BaseMesh> fixed;  // declared base meshes
   auto add = [&](const TileRuns& tiles) {
+    for (const BaseMesh& base : fixed) {
+      if (Fits(base, tiles)) return;
+    }
     for (Group& g : groups) {
       if (g.order == tiles.order && AddCuts(tiles, &g)) return;
     }
     groups.push_back({tiles.order, {1, n}});
     SHARDCALL_CHECK(AddCuts(tiles, &groups.back()));
   };
-  for (const Mesh& m : meshes_) {
+  for (size_t k = 0; k < meshes_.size(); ++k) {
+    const Mesh& m = meshes_[k];
+    if (k == num_bases_) {
+      for (const Group& g : groups) fixed.emplace_back(SizesOf(g), g.order);
+    }
     if (m.maximal_device >= n) {
       return ToStatus({.code = "E163",
                        .message = absl::StrCat("mesh \"", m.name, "\" names a device that the "
@@ -160,6 +191,9 @@ absl::StatusOr<MeshSet> MeshCollector::Finish(Context& context, int64_t num_devi
     }
     add(RunsOfTiles(m.order, AxisSizes(m)));
   }
+  if (fixed.empty() && num_bases_ > 0) {
+    for (const Group& g : groups) fixed.emplace_back(SizesOf(g), g.order);
+  }
   for (const TileRuns& t : tilings_) {
     if (t.order.num_devices() != n) {
       return DeviceCountError("a tiling", n, t.order.num_devices());
@@ -171,11 +205,7 @@ absl::StatusOr<MeshSet> MeshCollector::Finish(Context& context, int64_t num_devi
   out.meshes_ = meshes_;
   std::vector<BaseMesh*> bases;
   for (const Group& g : groups) {
-    std::vector<int64_t> sizes;
-    for (size_t i = g.cuts.size(); i-- > 1;) {
-      if (g.cuts[i] != g.cuts[i - 1]) sizes.push_back(g.cuts[i] / g.cuts[i - 1]);
-    }
-    bases.push_back(InternBaseMesh(context, std::move(sizes), g.order));
+    bases.push_back(InternBaseMesh(context, SizesOf(g), g.order));
     bases.back()->SetNames("", {});
     out.bases_.push_back(bases.back());
   }
@@ -207,15 +237,8 @@ absl::StatusOr<MeshSet::Placed> MeshSet::Place(const Mesh& mesh) const {
   Placed out;
   if (mesh.num_devices() == num_devices()) {
     TileRuns runs = RunsOfTiles(mesh.order, AxisSizes(mesh));
-    AxisList scratch;
     for (const BaseMesh* base : bases_) {
-      if (!(base->order() == runs.order)) continue;
-      bool fits = true;
-      for (const auto& dim : runs.dims) {
-        scratch.clear();
-        fits = fits && AppendRuns(*base, dim, &scratch);
-      }
-      if (!fits) continue;
+      if (!Fits(*base, runs)) continue;
       out.base = base;
       out.axes = std::move(runs.dims);
       return out;

@@ -56,7 +56,28 @@ bool SameCounts(const Sharding* a, const Sharding* b) {
   return true;
 }
 
-// Between base meshes: one permute where the shard counts agree, else through
+// Whether the parts of axes that both use are cut at places that divide each
+// other; "a":(1)2 and "a":(1)3 of an axis of 6 are not.
+bool CutsNest(const Sharding* a, const Sharding* b) {
+  absl::InlinedVector<AxisRef, 8> all;
+  for (const Sharding* s : {a, b}) {
+    for (int d = 0; d < s->rank(); ++d) all.insert(all.end(), s->dim(d).begin(), s->dim(d).end());
+    all.insert(all.end(), s->partial().begin(), s->partial().end());
+  }
+  for (const AxisRef& x : all) {
+    for (const AxisRef& y : all) {
+      if (x.axis != y.axis) continue;
+      for (int64_t p : {int64_t{x.pre_size}, int64_t{x.pre_size} * x.size}) {
+        for (int64_t q : {int64_t{y.pre_size}, int64_t{y.pre_size} * y.size}) {
+          if (p % q != 0 && q % p != 0) return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// Between base meshes, or cuts that do not nest: one permute where the shard counts agree, else through
 // full replication.
 void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* from,
                       const Sharding* to, ReshardPlan* plan) {
@@ -109,7 +130,7 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
   SHARDCALL_CHECK(from->rank() == global->rank() && to->rank() == global->rank());
   auto plan = std::make_unique<ReshardPlan>();
   if (from != to) {
-    if (from->mesh() == to->mesh()) {
+    if (from->mesh() == to->mesh() && CutsNest(from, to)) {
       SearchReshard(context, global, from, to, &plan->moves);
     } else {
       PlanAcrossMeshes(context, global, from, to, plan.get());

@@ -37,7 +37,8 @@ class PartitionContext {
   virtual ~PartitionContext() = default;
 
   virtual const CustomCallView& call() const = 0;
-  // Shardings as propagation decided them.
+  // Shardings as propagation decided them, on call().mesh; what lies on another
+  // mesh of the program shows as replicated.
   virtual const Sharding* operand_sharding(int i) const = 0;
   virtual const Sharding* result_sharding(int i) const = 0;
 

@@ -157,12 +157,16 @@ class Exporter {
     const HloSharding*& known = texts_[s];
     if (known != nullptr) return known;
     const bool sum = s->partial().empty() || s->partial_op() == PartialOp::kSum;
-    absl::StatusOr<HloSharding> made =
-        options_.named || !sum ? ToHloShardingV3(*s) : ToHloSharding(*s);
+    // Tiles alone are read onto the first base mesh that they fit, which need not
+    // be theirs; names keep it.
+    const bool other_mesh = p_.meshes.size() > 1 && s->mesh() != p_.mesh;
+    absl::StatusOr<HloSharding> made = options_.named || !sum || other_mesh ? ToHloShardingV3(*s)
+                                                                             : ToHloSharding(*s);
     if (!made.ok()) return made.status();
-    // A list of devices is sorted within its subgroups, so that the base mesh it
-    // comes from is not found again; the named form keeps it.
-    if (made->is_list() && !made->subgroups.empty()) {
+    // So they do where a list of devices is not that of the mesh: in another order
+    // of its axes, or sorted within subgroups.
+    const DeviceOrder& order = s->mesh()->order();
+    if (made->is_list() && (order.is_iota() || order.list() != made->list)) {
       SHARDCALL_ASSIGN_OR_RETURN(made, ToHloShardingV3(*s));
     }
     return known = InternHloSharding(context_, *std::move(made));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -99,6 +100,33 @@ absl::Status Annotations::ReadConstraints() {
 
 }  // namespace import_internal
 
+namespace {
+
+// Shards of a dimension without a bound have no size.
+absl::Status RefuseUnbounded(const Module& module) {
+  for (int n = 0; n < module.num_instructions(); ++n) {
+    const Instruction& i = module.instr(InstrId(n));
+    for (int k = 0; k < i.shape->num_leaves(); ++k) {
+      const Shape* leaf = i.shape->leaf(k);
+      if (!leaf->IsArray() || !leaf->IsDynamic() ||
+          std::find(leaf->dims().begin(), leaf->dims().end(), kUnboundedDim) ==
+              leaf->dims().end()) {
+        continue;
+      }
+      return ToStatus({.code = "E054",
+                       .message = "values with dimensions of unknown size are not partitioned",
+                       .where = std::string(i.name),
+                       .expected = "sizes, or bounds as in f32[<=8]",
+                       .found = leaf->ToString(false),
+                       .fix = "give the dimension a bound"},
+                      absl::StatusCode::kUnimplemented);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options) {
   using import_internal::Annotations;
   using import_internal::InlinedModule;
@@ -114,6 +142,7 @@ absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options
   if (!module.entry().valid() || !module.comp(module.entry()).root.valid()) {
     return ToStatus({.code = "E165", .message = "the module has no entry computation"});
   }
+  SHARDCALL_RETURN_IF_ERROR(RefuseUnbounded(module));
   InlinedModule inlined = import_internal::InlineCalls(module, options.inline_calls);
   // What import must add to the module changes ids, so it starts again; a second
   // reading asks for nothing more.

@@ -66,7 +66,7 @@ absl::Status Annotations::ReadMeshes(const ImportOptions& options) {
       header.frontend == nullptr ? absl::string_view() : header.frontend->Find(kBaseMeshes);
   if (!base.empty()) {
     SHARDCALL_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, ParseSdyMeshes(base));
-    for (const Mesh& m : meshes) collector.AddNamed(m);
+    for (const Mesh& m : meshes) collector.AddBase(m);
   }
   const absl::string_view dictionary =
       header.frontend == nullptr ? absl::string_view() : header.frontend->Find(kSdyMeshes);

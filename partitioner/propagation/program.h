@@ -91,8 +91,8 @@ struct ImportOptions {
   bool inline_calls = true;
 };
 // Errors E16x (shardings and meshes), E170.. (manual regions), E050
-// (replica_count > 1), E051 (device counts that differ). `module` must have
-// passed VerifyModule.
+// (replica_count > 1), E051 (device counts that differ), E054 (dimensions without
+// a bound). `module` must have passed VerifyModule.
 absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options);
 
 }  // namespace shardcall

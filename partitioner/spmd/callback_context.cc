@@ -36,8 +36,8 @@ class CallbackContext : public PartitionContext {
   }
 
   const CustomCallView& call() const override { return view_; }
-  const Sharding* operand_sharding(int i) const override { return decision_.operands[i]; }
-  const Sharding* result_sharding(int i) const override { return decision_.final[i]; }
+  const Sharding* operand_sharding(int i) const override { return OnMesh(decision_.operands[i]); }
+  const Sharding* result_sharding(int i) const override { return OnMesh(decision_.final[i]); }
 
   absl::StatusOr<LocalValue> Operand(int i, const Sharding* sharding) override {
     if (i < 0 || i >= static_cast<int>(sources_.size())) {
@@ -126,6 +126,13 @@ class CallbackContext : public PartitionContext {
   const std::vector<const Sharding*>& states() const { return states_; }
 
  private:
+  // A callback's axes are those of the call's mesh; what lies on another base
+  // mesh shows as whole.
+  const Sharding* OnMesh(const Sharding* s) const {
+    if (s == nullptr || s->mesh() == view_.mesh) return s;
+    return ReplicatedSharding(*view_.context, view_.mesh, s->rank(), view_.manual_axes);
+  }
+
   absl::Status Error(const char* code, std::string message, std::string expected,
                      std::string found) const {
     Diagnostic d;
