@@ -7,26 +7,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "partitioner/runtime/buffer_pool.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 
 BufferRef BufferRef::Allocate(int64_t bytes) {
-  const size_t size = (static_cast<size_t>(bytes) + 63) / 64 * 64;
+  size_t size = static_cast<size_t>(bytes) + kHeaderBytes;
+  void* memory = BufferPool::Get().Allocate(&size);
+  if (memory == nullptr) throw std::bad_alloc();  // caught where execution starts
   BufferRef ref;
-  ref.block_ = new Block;
-  ref.block_->data = static_cast<char*>(std::aligned_alloc(64, size == 0 ? 64 : size));
-  if (ref.block_->data == nullptr) {
-    delete std::exchange(ref.block_, nullptr);
-    throw std::bad_alloc();  // caught where execution starts
-  }
+  ref.block_ = new (memory) Block;
+  ref.block_->size = size;
   return ref;
 }
 
-void BufferRef::Free() {
-  std::free(block_->data);
-  delete block_;
-}
+void BufferRef::Free() { BufferPool::Get().Free(block_, block_->size); }
 
 Tensor::Tensor(ElementType type, absl::Span<const int64_t> dims)
     : type_(type), dims_(dims.begin(), dims.end()), num_elements_(1) {

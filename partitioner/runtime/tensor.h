@@ -43,12 +43,15 @@ class BufferRef {
   bool unique() const {
     return block_ != nullptr && block_->owners.load(std::memory_order_acquire) == 1;
   }
-  char* data() const { return block_ == nullptr ? nullptr : block_->data; }
+  char* data() const {
+    return block_ == nullptr ? nullptr : reinterpret_cast<char*>(block_) + kHeaderBytes;
+  }
 
  private:
+  static constexpr size_t kHeaderBytes = 64;  // the data lies behind
   struct Block {
     std::atomic<int64_t> owners{1};
-    char* data = nullptr;
+    size_t size = 0;  // with the header
   };
   void Free();
   Block* block_ = nullptr;

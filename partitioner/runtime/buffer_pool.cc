@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/runtime/buffer_pool.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+
+// A sanitizer is to see every block come and go.
+#if defined(__SANITIZE_ADDRESS__)
+#define SHARDCALL_POOL 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SHARDCALL_POOL 0
+#endif
+#endif
+#ifndef SHARDCALL_POOL
+#define SHARDCALL_POOL 1
+#endif
+
+namespace shardcall {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+constexpr size_t kHugeBytes = size_t{4} << 20;
+
+size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+// Pages of the system's, so that what is given back is gone, and what is kept is
+// no part of a heap that cannot shrink.
+void* NewPages(size_t bytes) {
+  void* block =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block == MAP_FAILED) return nullptr;
+#ifdef MADV_HUGEPAGE
+  if (bytes >= kHugeBytes) madvise(block, bytes, MADV_HUGEPAGE);  // a hint only
+#endif
+  return block;
+}
+
+}  // namespace
+
+BufferPool& BufferPool::Get() {
+  static BufferPool& pool = *new BufferPool;  // tensors may outlive static objects
+  return pool;
+}
+
+void* BufferPool::Allocate(size_t* bytes) {
+  if (*bytes > SIZE_MAX - kPage) return nullptr;
+  if (!SHARDCALL_POOL || *bytes < kLeastPooledBytes) {
+    *bytes = std::max<size_t>(RoundUp(*bytes, 64), 64);
+    return std::aligned_alloc(64, *bytes);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  *bytes = RoundUp(*bytes, kPage);
+  const auto it = idle_.lower_bound(*bytes);
+  void* block = nullptr;
+  if (it != idle_.end() && it->first <= *bytes + *bytes / 8) {
+    block = it->second;
+    *bytes = it->first;
+    stats_.idle -= it->first;
+    idle_.erase(it);
+  } else {
+    const size_t live = stats_.live + *bytes;
+    Trim(std::max(stats_.peak, live) - live);
+    block = NewPages(*bytes);
+    if (block == nullptr) {
+      Trim(0);
+      block = NewPages(*bytes);
+    }
+    if (block == nullptr) return nullptr;
+  }
+  stats_.live += *bytes;
+  stats_.peak = std::max(stats_.peak, stats_.live);
+  return block;
+}
+
+void BufferPool::Free(void* block, size_t bytes) {
+  if (!SHARDCALL_POOL || bytes < kLeastPooledBytes) return std::free(block);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stats_.live -= bytes;
+  stats_.idle += bytes;
+  idle_.emplace(bytes, block);
+  Trim(std::max(kMostIdleBytes, stats_.live));
+}
+
+void BufferPool::Trim(size_t bytes) {
+  while (stats_.idle > bytes) {
+    const auto last = std::prev(idle_.end());
+    munmap(last->second, last->first);
+    stats_.idle -= last->first;
+    idle_.erase(last);
+  }
+}
+
+BufferPool::Stats BufferPool::stats() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stats_;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of tensors' buffers. Large blocks that are freed are kept for the next
+// tensor of about their size: fresh pages from the system cost more than most
+// ops that fill them. What is kept never raises the process above the largest
+// sum of live blocks there was, and is at most what is live, or kMostIdleBytes.
+// Small blocks are the C library's.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_BUFFER_POOL_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_BUFFER_POOL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace shardcall {
+
+class BufferPool {
+ public:
+  static constexpr size_t kLeastPooledBytes = size_t{64} << 10;
+  static constexpr size_t kMostIdleBytes = size_t{256} << 20;
+
+  // Of the process; tensors live in several threads.
+  static BufferPool& Get();
+
+  // At least *bytes, aligned to 64 bytes, not initialised; *bytes becomes what
+  // the block holds. Null where there is no memory.
+  void* Allocate(size_t* bytes);
+  // `bytes` as Allocate left it.
+  void Free(void* block, size_t bytes);
+
+  struct Stats {
+    size_t live = 0, peak = 0, idle = 0;  // bytes of pooled blocks
+  };
+  Stats stats();
+
+ private:
+  using Idle = std::multimap<size_t, void*>;
+  // Gives back idle blocks, the largest first, until at most `bytes` are left.
+  void Trim(size_t bytes);
+
+  std::mutex mutex_;
+  Idle idle_;  // by size
+  Stats stats_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_BUFFER_POOL_H_
