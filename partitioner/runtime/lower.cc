@@ -88,10 +88,11 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> Lower(const Module& module,
   program->entry = static_cast<int>(module.entry().value);
   program->computations.resize(module.num_computations());
   std::vector<uint32_t> position(module.num_instructions());
+  int64_t inline_budget = 4 * static_cast<int64_t>(module.num_instructions()) + 10000;
   for (int c = 0; c < module.num_computations(); ++c) {
     if (!needed[c]) continue;
     SHARDCALL_RETURN_IF_ERROR(LowerComputation(module, options, CompId(c), effects, &position,
-                                               program.get(), &program->computations[c]));
+                                               &inline_budget, program.get(), &program->computations[c]));
   }
   const Computation& entry = module.comp(module.entry());
   for (InstrId id : entry.parameters) {

@@ -13,18 +13,24 @@ namespace shardcall {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 44;
+// Callees of at most so many instructions are lowered in place, so deep.
+constexpr size_t kMaxInlined = 64;
+constexpr int kMaxInlineDepth = 16;
 
 class ComputationLowering {
  public:
   ComputationLowering(const Module& module, const LowerOptions& options, const Computation& comp,
                       const std::vector<bool>& effects, std::vector<uint32_t>* position,
-                      DeviceProgram* program, ProgramComputation* out)
+                      int64_t* inline_budget, DeviceProgram* program, ProgramComputation* out,
+                      int depth)
       : m_(module),
         options_(options),
         comp_(comp),
         effects_(effects),
+        inline_budget_(inline_budget),
         program_(program),
         out_(out),
+        depth_(depth),
         slots_(comp.instructions.size()),
         position_(*position) {}
 
@@ -32,6 +38,12 @@ class ComputationLowering {
 
  private:
   using Slots = absl::InlinedVector<int32_t, 2>;
+
+  absl::Status Survey();
+  // Steps for all live instructions but parameters, whose slots are known.
+  absl::Status LowerInstructions();
+  // The callee's steps in place of a call; false if it is to be called.
+  absl::StatusOr<bool> Inline(const LowerContext& context, Slots* result);
 
   Slots& slots(InstrId id) { return slots_[position_[id.value]]; }
   Slots OperandSlots(const Instruction& i) {
@@ -62,8 +74,10 @@ class ComputationLowering {
   const LowerOptions& options_;
   const Computation& comp_;
   const std::vector<bool>& effects_;
+  int64_t* inline_budget_;
   DeviceProgram* program_;
   ProgramComputation* out_;
+  const int depth_;  // of calls that were inlined to get here
   std::vector<Slots> slots_;         // by position in the computation
   std::vector<uint32_t>& position_;  // by id
   std::vector<bool> live_;           // by position
@@ -263,8 +277,35 @@ void ComputationLowering::FindLastUses() {
   }
 }
 
-absl::Status ComputationLowering::Run() {
-  out_->name = std::string(comp_.name);
+absl::StatusOr<bool> ComputationLowering::Inline(const LowerContext& context, Slots* result) {
+  const Instruction& i = context.instr;
+  const auto callees = CalledComputations(m_, i);
+  if (!options_.fuse || callees.size() != 1 || !callees[0].valid() || depth_ >= kMaxInlineDepth) {
+    return false;
+  }
+  const Computation& callee = m_.comp(callees[0]);
+  const int64_t size = static_cast<int64_t>(callee.instructions.size());
+  if (callee.instructions.size() > kMaxInlined || size > *inline_budget_) return false;
+  Step call;  // for its checks
+  call.opcode = i.opcode;
+  SHARDCALL_RETURN_IF_ERROR(LowerCall(context, &call));
+  *inline_budget_ -= size;
+  ComputationLowering body(m_, options_, callee, effects_, &position_, inline_budget_, program_,
+                           out_, depth_ + 1);
+  SHARDCALL_RETURN_IF_ERROR(body.Survey());
+  const Slots operands = OperandSlots(i);
+  size_t next = 0;
+  for (InstrId id : callee.parameters) {
+    for (int k = 0; k < m_.instr(id).shape->num_leaves(); ++k) {
+      body.slots(id).push_back(operands[next++]);
+    }
+  }
+  SHARDCALL_RETURN_IF_ERROR(body.LowerInstructions());
+  *result = body.slots(callee.root);
+  return true;
+}
+
+absl::Status ComputationLowering::Survey() {
   if (comp_.instructions.empty() || !comp_.root.valid()) {
     return ToStatus(
         {.code = "E311", .message = "a computation has no root", .where = std::string(comp_.name)});
@@ -273,20 +314,21 @@ absl::Status ComputationLowering::Run() {
     position_[comp_.instructions[k].value] = static_cast<uint32_t>(k);
   }
   MarkLive();
-  for (InstrId id : comp_.parameters) {
-    for (int k = 0; k < m_.instr(id).shape->num_leaves(); ++k) {
-      slots(id).push_back(NewSlot());
-      out_->parameters.push_back(slots(id).back());
-    }
-  }
+  return absl::OkStatus();
+}
+
+absl::Status ComputationLowering::LowerInstructions() {
   for (size_t k = 0; k < comp_.instructions.size(); ++k) {
     const InstrId id = comp_.instructions[k];
     const Instruction& i = m_.instr(id);
     if (!live_[k] || i.opcode == Opcode::kParameter) continue;
     const LowerContext context(m_, options_, id);
     Slots result;
-    SHARDCALL_ASSIGN_OR_RETURN(const bool aliased, Alias(context, &result));
-    if (!aliased) {
+    SHARDCALL_ASSIGN_OR_RETURN(bool done, Alias(context, &result));
+    if (!done && (i.opcode == Opcode::kCall || i.opcode == Opcode::kFusion)) {
+      SHARDCALL_ASSIGN_OR_RETURN(done, Inline(context, &result));
+    }
+    if (!done) {
       const bool starts = i.opcode == Opcode::kAsyncStart || i.opcode == Opcode::kAllGatherStart ||
                           i.opcode == Opcode::kAllReduceStart ||
                           i.opcode == Opcode::kCollectivePermuteStart;
@@ -295,6 +337,19 @@ absl::Status ComputationLowering::Run() {
     }
     slots(id) = std::move(result);
   }
+  return absl::OkStatus();
+}
+
+absl::Status ComputationLowering::Run() {
+  out_->name = std::string(comp_.name);
+  SHARDCALL_RETURN_IF_ERROR(Survey());
+  for (InstrId id : comp_.parameters) {
+    for (int k = 0; k < m_.instr(id).shape->num_leaves(); ++k) {
+      slots(id).push_back(NewSlot());
+      out_->parameters.push_back(slots(id).back());
+    }
+  }
+  SHARDCALL_RETURN_IF_ERROR(LowerInstructions());
   for (int32_t slot : slots(comp_.root)) out_->root.push_back({slot, false});
   if (options_.fuse) FuseSteps(out_);
   FindLastUses();
@@ -312,8 +367,10 @@ bool HasSideEffect(const Instruction& instr) {
 
 absl::Status LowerComputation(const Module& module, const LowerOptions& options, CompId comp,
                               const std::vector<bool>& effects, std::vector<uint32_t>* position,
-                              DeviceProgram* program, ProgramComputation* out) {
-  return ComputationLowering(module, options, module.comp(comp), effects, position, program, out)
+                              int64_t* inline_budget, DeviceProgram* program,
+                              ProgramComputation* out) {
+  return ComputationLowering(module, options, module.comp(comp), effects, position, inline_budget,
+                             program, out, 0)
       .Run();
 }
 

@@ -15,10 +15,12 @@ namespace shardcall {
 bool HasSideEffect(const Instruction& instr);
 
 // `effects`: by computation, whether running it can have an effect. `position`
-// is scratch of module.num_instructions() entries.
+// is scratch of module.num_instructions() entries. Small callees of `call` are
+// lowered in place while *inline_budget, in instructions, lasts.
 absl::Status LowerComputation(const Module& module, const LowerOptions& options, CompId comp,
                               const std::vector<bool>& effects, std::vector<uint32_t>* position,
-                              DeviceProgram* program, ProgramComputation* out);
+                              int64_t* inline_budget, DeviceProgram* program,
+                              ProgramComputation* out);
 
 }  // namespace shardcall
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/runtime/strided.h"
 
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
 #include <algorithm>
 #include <cstring>
 
@@ -27,19 +31,53 @@ void CopyRun(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64
   }
 }
 
+// out[i * out_stride + j] = in[j * kTile + i]
+template <typename T, int64_t kTile>
+void TransposeTile(const T* in, T* out, int64_t out_stride) {
+#if defined(__SSE2__)
+  if constexpr (sizeof(T) == 4) {
+    for (int64_t i = 0; i < kTile; i += 4) {
+      for (int64_t j = 0; j < kTile; j += 4) {
+        __m128 row[4];
+        for (int k = 0; k < 4; ++k) {
+          row[k] = _mm_loadu_ps(reinterpret_cast<const float*>(in + (j + k) * kTile + i));
+        }
+        _MM_TRANSPOSE4_PS(row[0], row[1], row[2], row[3]);
+        for (int k = 0; k < 4; ++k) {
+          _mm_storeu_ps(reinterpret_cast<float*>(out + (i + k) * out_stride + j), row[k]);
+        }
+      }
+    }
+    return;
+  }
+#endif
+  for (int64_t i = 0; i < kTile; ++i) {
+    for (int64_t j = 0; j < kTile; ++j) out[i * out_stride + j] = in[j * kTile + i];
+  }
+}
+
 // Two loops that disagree on which is contiguous: by tiles, so that both sides
-// stay in cache.
+// stay in cache. A tile is first copied together: rows that are a large power of
+// two apart fall into the same few lines of a cache, so each line is read once.
 template <typename T>
 void CopyTiled(const T* src, T* dst, const Loop& a, const Loop& b) {
-  constexpr int64_t kTile = 32;
+  constexpr int64_t kTile = std::max<int64_t>(64 / sizeof(T), 8);
+  alignas(64) T tile[kTile * kTile];
   for (int64_t i0 = 0; i0 < a.size; i0 += kTile) {
-    const int64_t i1 = std::min(i0 + kTile, a.size);
+    const int64_t ni = std::min(kTile, a.size - i0);
     for (int64_t j0 = 0; j0 < b.size; j0 += kTile) {
-      const int64_t j1 = std::min(j0 + kTile, b.size);
-      for (int64_t i = i0; i < i1; ++i) {
-        const T* s = src + i * a.src;
-        T* d = dst + i * a.dst;
-        for (int64_t j = j0; j < j1; ++j) d[j * b.dst] = s[j * b.src];
+      const int64_t nj = std::min(kTile, b.size - j0);
+      const T* s = src + i0 * a.src + j0 * b.src;
+      T* d = dst + i0 * a.dst + j0 * b.dst;
+      if (a.src == 1 && b.dst == 1 && ni == kTile && nj == kTile) {
+        for (int64_t j = 0; j < kTile; ++j) {
+          std::memcpy(tile + j * kTile, s + j * b.src, kTile * sizeof(T));
+        }
+        TransposeTile<T, kTile>(tile, d, a.dst);
+        continue;
+      }
+      for (int64_t i = 0; i < ni; ++i) {
+        for (int64_t j = 0; j < nj; ++j) d[i * a.dst + j * b.dst] = s[i * a.src + j * b.src];
       }
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Broadcast, transpose, slices and their kin; gather and scatter; control flow.
+#include "partitioner/runtime/strided.h"
 #include "tests/partitioner/runtime/run_text.h"
 
 namespace shardcall {
@@ -18,6 +19,25 @@ TEST(Movement, TransposeIgnoresLayouts) {
   EXPECT_THAT(Eval("a = s32[2,3]{0,1} constant({ {1, 2, 3}, {4, 5, 6} })\n"
                    "ROOT r = s32[3,2]{0,1} transpose(a), dimensions={1,0}"),
               ElementsAre(1, 4, 2, 5, 3, 6));
+}
+
+TEST(Movement, TransposesOfEveryWidthMoveEachElement) {
+  for (const ElementType type : {ElementType::kU8, ElementType::kU16, ElementType::kF32,
+                                 ElementType::kF64, ElementType::kC128}) {
+    const int64_t rows = 150, cols = 131, bytes = ElementTypeBytes(type);
+    Tensor t(type, {rows, cols});
+    for (int64_t i = 0; i < t.byte_size(); ++i)
+      t.MutableData()[i] = static_cast<char>(i * 7 + i / 256);
+    const Tensor turned = Transpose(t, {1, 0});
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < cols; ++j) {
+        ASSERT_EQ(std::memcmp(turned.data() + (j * rows + i) * bytes,
+                              t.data() + (i * cols + j) * bytes, bytes),
+                  0)
+            << ElementTypeName(type) << " " << i << " " << j;
+      }
+    }
+  }
 }
 
 TEST(Movement, LargeTransposesAreTiledAndExact) {
