@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Broadcast, transpose, slices and their kin; gather and scatter; control flow.
+#include <cstring>
+
 #include "partitioner/runtime/strided.h"
 #include "tests/partitioner/runtime/run_text.h"
 
