@@ -133,6 +133,8 @@ class Lexer {
   std::string TokenAt(const char* p) const;
   // "file:line:column"
   std::string Where(const char* at) const;
+  // Its line and a caret below the place.
+  std::string Excerpt(const char* at) const;
 
   static std::string Quoted(char c) { return std::string("'") + c + "'"; }
 
@@ -140,7 +142,6 @@ class Lexer {
   bool SkipComment();
   bool SkipQuoted();
   bool BareName(absl::string_view what, absl::string_view name);
-  std::string Excerpt(const char* at) const;
 
   const char* begin_;
   const char* end_;

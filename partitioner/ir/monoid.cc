@@ -102,6 +102,7 @@ bool RecognizeMonoid(const Module& module, CompId computation, Opcode* op) {
   const Instruction& root = module.instr(c.root);
   if (!IsMonoid(root.opcode)) return false;
   const absl::Span<const InstrId> x = module.operands(root);
+  if (x.size() != 2) return false;
   const Shape* a = module.instr(c.parameters[0]).shape;
   const Shape* b = module.instr(c.parameters[1]).shape;
   if (!a->IsArray() || a->rank() != 0 || a->bare() != b->bare()) return false;

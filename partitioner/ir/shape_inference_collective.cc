@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "partitioner/ir/monoid.h"
 #include "partitioner/ir/shape_inference_internal.h"
 
 namespace shardcall {
@@ -96,7 +97,26 @@ bool GroupSize(const Query& q, const CollectiveAttrs& a, int64_t* size) {
   return false;
 }
 
+// A reduction over operands of several types goes by its op alone.
+bool ReducesAnyType(const Query& q, const CollectiveAttrs& a) {
+  Opcode op;
+  if (q.num_operands() < 2 ||
+      a.to_apply.value >= static_cast<uint32_t>(q.module.num_computations()) ||
+      !RecognizeMonoid(q.module, a.to_apply, &op)) {
+    return false;
+  }
+  const bool bits = op == Opcode::kAnd || op == Opcode::kOr || op == Opcode::kXor;
+  const bool order = op == Opcode::kMaximum || op == Opcode::kMinimum;
+  for (const Shape* x : q.operands) {
+    const ElementType t = x->element_type();
+    if (bits && !IsInteger(t) && t != ElementType::kPred) return false;
+    if (order && IsComplex(t)) return false;
+  }
+  return true;
+}
+
 bool WantReduction(const Query& q, const CollectiveAttrs& a) {
+  if (ReducesAnyType(q, a)) return true;
   absl::InlinedVector<ElementType, 2> type;
   for (int i = 0; i < q.num_operands(); ++i) {
     type.assign(1, q.x(i)->element_type());
@@ -151,7 +171,8 @@ const Shape* InferReduceScatter(const Query& q, const CollectiveAttrs& a) {
       n = std::max<int64_t>(1, x->dim(a.dimension) / d->dim(a.dimension));
     }
     if (x->dim(a.dimension) % n != 0) {
-      return Fail(q, "E025", absl::StrCat("dimension ", a.dimension, " is not a multiple of the group"),
+      return Fail(q, "E025",
+                  absl::StrCat("dimension ", a.dimension, " is not a multiple of the group"),
                   absl::StrCat("a multiple of ", n), absl::StrCat(x->dim(a.dimension)));
     }
     Dims dims(x->dims().begin(), x->dims().end());
@@ -161,13 +182,22 @@ const Shape* InferReduceScatter(const Query& q, const CollectiveAttrs& a) {
   return OneOrTuple(q, results);
 }
 
+bool WantSameDynamic(const Query& q, int a, int b) {
+  if (q.x(a)->bare() == q.x(b)->bare()) return true;
+  Fail(q, "E021", absl::StrCat("operands ", a, " and ", b, " differ in dynamic dimensions"),
+       Text(q.x(a)), Text(q.x(b)));
+  return false;
+}
+
 const Shape* InferAllToAll(const Query& q, const CollectiveAttrs& a) {
   int64_t size;
   if (!GroupSize(q, a, &size)) return nullptr;
   const bool unknown = size == 1 && !q.module.header.has_num_partitions;
   if (a.dimension < 0) {  // one operand per device of the group
     for (int i = 1; i < q.num_operands(); ++i) {
-      if (!WantSameDims(q, 0, i) || !WantSameType(q, 0, i)) return nullptr;
+      if (!WantSameDims(q, 0, i) || !WantSameType(q, 0, i) || !WantSameDynamic(q, 0, i)) {
+        return nullptr;
+      }
     }
     if (!unknown && !WantOperands(q, static_cast<int>(std::min<int64_t>(size, INT32_MAX)))) {
       return nullptr;
@@ -176,8 +206,13 @@ const Shape* InferAllToAll(const Query& q, const CollectiveAttrs& a) {
     return q.context.MakeTuple(q.operands);
   }
   if (!WantOperands(q, 1) || !WantDim(q, "dimensions", a.dimension, q.x(0)->rank())) return nullptr;
+  if (q.x(0)->IsDynamic()) {
+    return Fail(q, "E021", "the operand has a dynamic dimension", "static dimensions",
+                Text(q.x(0)));
+  }
   if (q.x(0)->dim(a.dimension) % size != 0) {
-    return Fail(q, "E025", absl::StrCat("dimension ", a.dimension, " is not a multiple of the group"),
+    return Fail(q, "E025",
+                absl::StrCat("dimension ", a.dimension, " is not a multiple of the group"),
                 absl::StrCat("a multiple of ", size), absl::StrCat(q.x(0)->dim(a.dimension)));
   }
   return q.x(0);
@@ -196,7 +231,9 @@ const Shape* InferRaggedAllToAll(const Query& q) {
       return Fail(q, "E021", absl::StrCat("operand ", i, " must hold offsets or sizes"), "s32[n]",
                   Text(q.x(i)));
     }
-    if (!WantSameDims(q, 2, i) || !WantSameType(q, 2, i)) return nullptr;
+    if (!WantSameDims(q, 2, i) || !WantSameType(q, 2, i) || !WantSameDynamic(q, 2, i)) {
+      return nullptr;
+    }
   }
   return q.x(1);
 }
@@ -206,9 +243,7 @@ const Shape* InferRaggedAllToAll(const Query& q) {
 const Shape* InferCollective(const Query& q) {
   const auto& a = q.as<CollectiveAttrs>();
   if (!WantAtLeast(q, 1) || !WantArrays(q)) return nullptr;
-  if (a.use_global_device_ids && a.channel_id < 0 &&
-      (q.opcode == Opcode::kAllReduce || q.opcode == Opcode::kReduceScatter ||
-       q.opcode == Opcode::kAllReduceStart)) {
+  if (a.use_global_device_ids && a.channel_id < 0) {
     return Fail(q, "E025", "use_global_device_ids=true needs a channel", "channel_id=N", "none",
                 "add channel_id=1");
   }
@@ -234,12 +269,59 @@ const Shape* InferCollective(const Query& q) {
   }
 }
 
+namespace {
+
+// Offsets into a buffer: one scalar per dimension in a tuple, or several such
+// tuples.
+bool WantOffsets(const Query& q, int operand, const Shape* buffer, const Shape* offsets) {
+  bool ok = offsets->IsTuple() && !offsets->tuple().empty() && buffer->IsArray();
+  if (ok && offsets->tuple()[0]->IsTuple()) {
+    for (const Shape* copy : offsets->tuple()) {
+      ok = ok && copy->IsTuple() && copy->tuple().size() == buffer->rank();
+    }
+  } else if (ok) {
+    ok = offsets->tuple().size() == buffer->rank();
+    for (const Shape* offset : offsets->tuple()) ok = ok && offset->IsArray();
+  }
+  if (ok) return true;
+  Fail(q, "E021", absl::StrCat("operand ", operand, " must hold one offset per dimension"),
+       absl::StrCat("a tuple of ", buffer->IsArray() ? buffer->rank() : 1,
+                    " scalars, or a tuple of such"),
+       Text(offsets));
+  return false;
+}
+
+// (input, output, input offsets, output offsets), each perhaps a tuple of as
+// many parts.
+bool WantSlices(const Query& q) {
+  if (!WantOperands(q, 4)) return false;
+  if (q.x(0)->IsArray() && q.x(1)->IsArray()) {
+    return WantOffsets(q, 2, q.x(0), q.x(2)) && WantOffsets(q, 3, q.x(1), q.x(3));
+  }
+  const size_t parts = q.x(0)->tuple().size();
+  for (int i = 0; i < 4; ++i) {
+    if (q.x(i)->IsTuple() && q.x(i)->tuple().size() == parts) continue;
+    Fail(q, "E021", absl::StrCat("operands 0 and ", i, " do not have as many parts"), Text(q.x(0)),
+         Text(q.x(i)));
+    return false;
+  }
+  for (size_t k = 0; k < parts; ++k) {
+    if (!WantOffsets(q, 2, q.x(0)->tuple()[k], q.x(2)->tuple()[k]) ||
+        !WantOffsets(q, 3, q.x(1)->tuple()[k], q.x(3)->tuple()[k])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 const Shape* InferPermute(const Query& q) {
   const auto& a = q.as<PermuteAttrs>();
   if (!WantAtLeast(q, 1)) return nullptr;
   const Shape* result;
-  if (!a.slice_sizes.empty()) {  // (input, output, input offsets, output offsets)
-    if (!WantOperands(q, 4)) return nullptr;
+  if (!a.slice_sizes.empty()) {
+    if (!WantSlices(q)) return nullptr;
     result = q.x(1);
   } else {
     if (!WantArrays(q)) return nullptr;
@@ -249,7 +331,8 @@ const Shape* InferPermute(const Query& q) {
   const Shape* d = q.declared;  // (x, y, extra..)
   const Shape* from = a.slice_sizes.empty() ? result : q.x(0);
   if (d == nullptr) return q.context.MakeTuple({from, result});
-  if (!d->IsTuple() || d->tuple().size() < 2 || !CompatibleShapes(d->tuple()[1], result)) {
+  if (!d->IsTuple() || d->tuple().size() < 2 || !CompatibleShapes(d->tuple()[0], from) ||
+      !CompatibleShapes(d->tuple()[1], result)) {
     return Fail(q, "E021", "the result must be (operand, result, ..)",
                 absl::StrCat("(", Text(from), ", ", Text(result), ", ..)"), Text(d));
   }

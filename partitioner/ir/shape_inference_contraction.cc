@@ -3,6 +3,7 @@
 // fft, cholesky, triangular-solve.
 #include <algorithm>
 
+#include "absl/strings/str_join.h"
 #include "partitioner/ir/shape_inference_internal.h"
 
 namespace shardcall::shape_inference {
@@ -12,25 +13,21 @@ bool Contains(absl::Span<const int64_t> dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
-// The element type of a contraction: the written one if it can hold the
-// product, else the operands', the wider if they differ in precision.
+// The element type of a contraction: the written one, to which the operands are
+// converted, else the operands', the wider if they differ in precision.
 bool ContractionType(const Query& q, ElementType* type) {
   const ElementType a = q.x(0)->element_type(), b = q.x(1)->element_type();
+  if (q.declared != nullptr && q.declared->IsArray()) {
+    *type = q.declared->element_type();
+    if (IsComplex(*type) || (!IsComplex(a) && !IsComplex(b))) return true;
+    Fail(q, "E021", "the result's element type cannot hold the product",
+         std::string(ElementTypeName(IsComplex(a) ? a : b)), Text(q.declared));
+    return false;
+  }
   if (a != b && !(IsFloat(a) && IsFloat(b)) && !(IsInteger(a) && IsInteger(b))) {
     return WantSameType(q, 0, 1);
   }
   const int bits = std::max(ElementTypeBits(a), ElementTypeBits(b));
-  if (q.declared != nullptr && q.declared->IsArray()) {
-    const ElementType t = q.declared->element_type();
-    const bool narrow = IsInteger(a) && IsInteger(t) && ElementTypeBits(t) < bits;
-    if (IsComplex(a) != IsComplex(t) || narrow) {
-      Fail(q, "E021", "the result's element type cannot hold the product",
-           std::string(ElementTypeName(a)), Text(q.declared));
-      return false;
-    }
-    *type = t;
-    return true;
-  }
   if (a != b && ElementTypeBits(a) == ElementTypeBits(b)) return WantDeclaredArray(q);
   *type = ElementTypeBits(a) == bits ? a : b;
   return true;
@@ -76,16 +73,50 @@ bool DotDims(const Query& q, const DotAttrs& a, Ints rhs_skip, Dims* out) {
   return true;
 }
 
-// A scale is a scalar or has the operand's rank, each dimension dividing it.
+// A scale has the operand's rank, each dimension dividing it. A bf16 scalar
+// says that a bf16 operand has none.
 bool WantScale(const Query& q, int operand, const Shape* of) {
   const Shape* s = q.x(operand);
-  bool ok = s->rank() == 0 || s->rank() == of->rank();
+  const bool none = s->rank() == 0 && s->element_type() == ElementType::kBF16 &&
+                    of->element_type() == ElementType::kBF16;
+  bool ok = none || s->rank() == of->rank();
   for (int i = 0; ok && i < s->rank(); ++i) ok = s->dim(i) > 0 && of->dim(i) % s->dim(i) == 0;
   if (!ok) {
     Fail(q, "E021", absl::StrCat("operand ", operand, " does not scale blocks of what it scales"),
          absl::StrCat("dimensions that divide ", Text(of)), Text(s));
   }
   return ok;
+}
+
+// Sizes of groups: one list for all, or a list for each index into the lhs
+// dimensions of the ragged one's kind (batch, free, contracting) before it, and
+// into the batch dimensions.
+bool WantGroupSizes(const Query& q, const DotAttrs& a) {
+  const Shape* groups = q.x(2);
+  if (groups->rank() == 1) return true;
+  const int64_t ragged = a.lhs_ragged[0];
+  Dims want;
+  const auto before = [&](Ints dims) {
+    for (size_t i = 0; i < dims.size() && dims[i] != ragged; ++i) {
+      want.push_back(q.x(0)->dim(dims[i]));
+    }
+  };
+  before(a.lhs_batch);
+  if (Contains(a.lhs_contracting, ragged)) {
+    before(a.lhs_contracting);
+  } else if (!Contains(a.lhs_batch, ragged)) {
+    for (int64_t d = 0; d < ragged; ++d) {
+      if (!Contains(a.lhs_batch, d) && !Contains(a.lhs_contracting, d)) {
+        want.push_back(q.x(0)->dim(d));
+      }
+    }
+  }
+  want.push_back(groups->dim(groups->rank() - 1));
+  if (groups->dims() == absl::MakeConstSpan(want)) return true;
+  Fail(q, "E021", "operand 2 must hold the sizes of the groups, once or for each row",
+       absl::StrCat(ElementTypeName(groups->element_type()), "[", absl::StrJoin(want, ","), "]"),
+       Text(groups));
+  return false;
 }
 
 const Shape* InferRaggedDot(const Query& q, const DotAttrs& a, ElementType type) {
@@ -104,7 +135,7 @@ const Shape* InferRaggedDot(const Query& q, const DotAttrs& a, ElementType type)
   const bool free = !contracting && !Contains(a.lhs_batch, ragged);
   if (!WantLength(q, "rhs_group_dims", a.rhs_group.size(), free ? 1 : 0)) return nullptr;
   Dims dims;
-  if (!DotDims(q, a, a.rhs_group, &dims)) return nullptr;
+  if (!DotDims(q, a, a.rhs_group, &dims) || !WantGroupSizes(q, a)) return nullptr;
   if (free && q.x(1)->dim(a.rhs_group[0]) != num_groups) {
     return Fail(q, "E021", "the rhs does not have one slice per group", absl::StrCat(num_groups),
                 absl::StrCat(q.x(1)->dim(a.rhs_group[0])));
@@ -116,11 +147,13 @@ const Shape* InferRaggedDot(const Query& q, const DotAttrs& a, ElementType type)
 // What the labels of one side say: the dimension of each role.
 struct Side {
   int batch = -1, feature = -1;  // kernel: i, o
+  int rank = 0;
   Dims spatial;
   bool has_unknown = false;
 };
 
 bool ParseSide(absl::string_view labels, char batch, char feature, Side* side) {
+  side->rank = static_cast<int>(labels.size());
   side->spatial.assign(labels.size(), -1);
   size_t spatial = 0;
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -189,20 +222,26 @@ const Shape* InferConvolution(const Query& q) {
   if (!ContractionType(q, &type)) return nullptr;
   Side lhs, rhs, out;
   if (!ParseLabels(a.dim_labels, &lhs, &rhs, &out)) {
-    return Fail(q, "E022", "dim_labels do not give each role one dimension", "as in b01f_01io->b01f",
-                std::string(a.dim_labels));
+    return Fail(q, "E022", "dim_labels do not give each role one dimension",
+                "as in b01f_01io->b01f", std::string(a.dim_labels));
   }
-  // Sparse operands and dimensions without a role leave the sizes open.
-  if (lhs.has_unknown || rhs.has_unknown || out.has_unknown || !a.sparsity_config.empty() ||
-      q.num_operands() > 2) {
-    return WantDeclaredArray(q) ? q.declared : nullptr;
-  }
+  if (q.num_operands() > 2 && a.sparsity_config.empty() && !WantOperands(q, 2)) return nullptr;
   const size_t n = lhs.spatial.size();
   const Shape* x = q.x(0);
   const Shape* k = q.x(1);
-  if (x->rank() != n + 2 || k->rank() != n + 2) {
-    return Fail(q, "E021", "dim_labels and operands differ in rank", absl::StrCat("rank ", n + 2),
+  if (x->rank() != lhs.rank || k->rank() != rhs.rank) {
+    return Fail(q, "E021", "dim_labels and operands differ in rank",
+                absl::StrCat("ranks ", lhs.rank, " and ", rhs.rank),
                 absl::StrCat(Text(x), " and ", Text(k)));
+  }
+  if (k->IsDynamicDim(rhs.feature)) {
+    return Fail(q, "E021", "the kernel's output features have no fixed number",
+                "a static dimension", Text(k));
+  }
+  // Sparse operands and dimensions without a role leave the sizes open.
+  if (lhs.has_unknown || rhs.has_unknown || out.has_unknown || !a.sparsity_config.empty()) {
+    return WantLength(q, "window", a.window.size.size(), n) && WantDeclaredArray(q) ? q.declared
+                                                                                   : nullptr;
   }
   if (a.feature_group_count < 1 || a.batch_group_count < 1 ||
       (a.feature_group_count > 1 && a.batch_group_count > 1)) {

@@ -176,6 +176,11 @@ const Shape* InferConvert(const Query& q) {
                   absl::StrCat("u", ElementTypeBits(from)), Text(q.x(1)));
     }
     if (!WantSameDims(q, 0, 1)) return nullptr;
+    for (int i = 0; i < x->rank(); ++i) {
+      if (x->IsDynamicDim(i) == q.x(1)->IsDynamicDim(i)) continue;
+      return Fail(q, "E021", absl::StrCat("dimension ", i, " is dynamic in one operand only"),
+                  Text(x), Text(q.x(1)));
+    }
   }
   if (q.opcode != Opcode::kBitcastConvert) {
     if (IsComplex(from) && !IsComplex(to)) {

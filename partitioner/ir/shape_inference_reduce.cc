@@ -259,7 +259,9 @@ const Shape* InferBatchNorm(const Query& q) {
   for (int i = 1; i < q.num_operands(); ++i) {
     if (grad && i == 4) {  // the gradient of the output
       if (!WantSameDims(q, 0, i)) return nullptr;
-      continue;
+      if (IsFloat(q.x(i)->element_type())) continue;
+      return Fail(q, "E021", "operand 4 must be floating-point", "a floating-point type",
+                  Text(q.x(i)));
     }
     if (q.x(i)->rank() != 1 || q.x(i)->dim(0) != features || !IsFloat(q.x(i)->element_type())) {
       return Fail(q, "E021", absl::StrCat("operand ", i, " must have one value per feature"),

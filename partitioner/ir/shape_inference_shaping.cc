@@ -246,7 +246,10 @@ const Shape* InferDimensionSize(const Query& q) {
     return Fail(q, "E021", "operand 1 must be a size", "s32[]", Text(q.x(1)));
   }
   // A constant full size makes the dimension static: then the text says so.
-  if (q.declared != nullptr && q.declared->IsArray() && SameDims(q.declared, x)) return q.declared;
+  if (q.declared != nullptr && q.declared->element_type() == x->element_type() &&
+      SameDims(q.declared, x)) {
+    return q.declared;
+  }
   absl::InlinedVector<bool, 6> dynamic(x->rank());
   for (int i = 0; i < x->rank(); ++i) dynamic[i] = x->IsDynamicDim(i) || i == attr[0];
   if (!x->has_layout()) return q.context.MakeDynamicArray(x->element_type(), x->dims(), dynamic);
@@ -283,13 +286,20 @@ const Shape* InferSource(const Query& q) {
                  ? q.declared
                  : nullptr;
     case Opcode::kRngGetAndUpdateState:
-      return WantDeclaredArray(q) ? q.declared : nullptr;
-    case Opcode::kRng:
+      return MakeResult(q, ElementType::kU64, {2});
+    case Opcode::kRng: {
       if (!WantDeclaredArray(q) || !WantOperands(q, 2) || !WantScalar(q, 0) || !WantScalar(q, 1) ||
           !WantSameType(q, 0, 1) || !WantDeclaredType(q, q.x(0)->element_type())) {
         return nullptr;
       }
+      const ElementType t = q.x(0)->element_type();
+      const bool normal = q.as<RngAttrs>().distribution == "rng_normal";
+      if (IsComplex(t) || (normal && !IsFloat(t))) {
+        return Fail(q, "E021", "the distribution does not exist for the element type",
+                    normal ? "a floating-point type" : "a type that is not complex", Text(q.x(0)));
+      }
       return q.declared;
+    }
     default: {  // rng-bit-generator: (state, bits), or the bits alone
       if (!WantDeclared(q) || !WantArray(q, 0)) return nullptr;
       const Shape* bits = q.declared;

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/ir/verifier.h"
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "partitioner/ir/lexer.h"
 #include "partitioner/ir/shape_inference.h"
 #include "partitioner/ir/verifier_internal.h"
 
 namespace shardcall {
+
+using verifier::Fault;
+
 namespace {
 
 using verifier::Fail;
@@ -19,17 +26,17 @@ using verifier::Fail;
 // once each.
 class Verifier {
  public:
-  Verifier(const Module& m, Diagnostic* error) : m_(m), error_(error) {}
+  Verifier(const Module& m, Fault* error) : m_(m), error_(error) {}
 
   bool CheckInstruction(InstrId id) {
     const Instruction& i = m_.instr(id);
     if (!Once(i.shape, [&] { return CheckShape(i.shape); })) return false;
     if ((i.attrs->kind == AttrKind::kCollective || i.attrs->kind == AttrKind::kPermute) &&
-        !Once(i.attrs, [&] { return verifier::CheckGroups(m_, i, error_); })) {
+        seen_groups_.insert({i.attrs, i.opcode}).second && !verifier::CheckGroups(m_, i, error_)) {
       return false;
     }
-    if (i.sharding != nullptr &&
-        !Once(i.sharding, [&] { return verifier::CheckSharding(m_, *i.sharding, error_); })) {
+    if (i.sharding != nullptr && seen_shardings_.insert({i.sharding, i.shape}).second &&
+        !verifier::CheckSharding(m_, *i.sharding, i.shape, error_)) {
       return false;
     }
     shapes_.clear();
@@ -41,7 +48,8 @@ class Verifier {
       return Fail(error_, "E023",
                   absl::StrCat(OpcodeText(i.opcode),
                                ": the written shape does not follow from the operands"),
-                  "", Text(shape), Text(i.shape), "write the expected shape");
+                  "", verifier::ShapeText(shape), verifier::ShapeText(i.shape),
+                  "write the expected shape");
     }
     return CheckOwn(i);
   }
@@ -50,11 +58,6 @@ class Verifier {
   template <typename F>
   bool Once(const void* value, const F& check) {
     return !seen_.insert(value).second || check();
-  }
-
-  static std::string Text(const Shape* s) {
-    return s->num_leaves() > 32 ? absl::StrCat("a tuple of ", s->num_leaves(), " leaves")
-                                : s->ToString(/*with_layout=*/false);
   }
 
   bool CheckShape(const Shape* root) {
@@ -88,21 +91,38 @@ class Verifier {
 
   // What inference does not look at.
   bool CheckOwn(const Instruction& i) {
+    switch (i.attrs->kind) {
+      case AttrKind::kFusion:
+        return verifier::CheckAliasing(m_, i, i.as<FusionAttrs>().aliasing, error_);
+      case AttrKind::kCustomCall:
+        return verifier::CheckAliasing(m_, i, i.as<CustomCallAttrs>().output_to_operand_aliasing,
+                                       error_);
+      default:
+        break;
+    }
     if (i.opcode == Opcode::kParameter) {
       const size_t n = i.as<ParameterAttrs>().replication.size();
       if (n == 0 || n == i.shape->num_leaves()) return true;
-      return Fail(error_, "E022", "parameter: parameter_replication has the wrong number of entries",
-                  "", absl::StrCat(i.shape->num_leaves()), absl::StrCat(n));
+      return Fail(error_, "E022",
+                  "parameter: parameter_replication has the wrong number of entries", "",
+                  absl::StrCat(i.shape->num_leaves()), absl::StrCat(n));
     }
     const Opcode start = StartOf(i.opcode);
     if (start == i.opcode) return true;
+    if (i.opcode == Opcode::kAsyncUpdate &&
+        i.shape->bare() != m_.instr(m_.operands(i)[0]).shape->bare()) {
+      return Fail(error_, "E023", "async-update: the shape is not the operand's", "",
+                  verifier::ShapeText(m_.instr(m_.operands(i)[0]).shape),
+                  verifier::ShapeText(i.shape), "write the expected shape");
+    }
     const Opcode found = m_.instr(m_.operands(i)[0]).opcode;
     if (found == start || (start == Opcode::kAsyncStart && found == Opcode::kAsyncUpdate)) {
       return true;
     }
     return Fail(error_, "E028",
                 absl::StrCat(OpcodeText(i.opcode), ": the operand is not the matching start"), "",
-                std::string(OpcodeText(start)), std::string(OpcodeText(found)));
+                std::string(OpcodeText(start)), std::string(OpcodeText(found)),
+                "give it the start's result itself");
   }
 
   static Opcode StartOf(Opcode done) {
@@ -118,35 +138,67 @@ class Verifier {
   }
 
   const Module& m_;
-  Diagnostic* error_;
+  Fault* error_;
   absl::flat_hash_set<const void*> seen_;
+  // Opcodes share records of attributes, but do not read them alike.
+  absl::flat_hash_set<std::pair<const Attributes*, Opcode>> seen_groups_;
+  absl::flat_hash_set<std::pair<const HloSharding*, const Shape*>> seen_shardings_;
   absl::InlinedVector<const Shape*, 16> shapes_;
 };
 
-bool CheckInstructions(const Module& m, Diagnostic* error) {
+bool CheckInstructions(const Module& m, Fault* error) {
   Verifier verifier(m, error);
   for (int c = 0; c < m.num_computations(); ++c) {
     for (InstrId id : m.comp(CompId(c)).instructions) {
       if (verifier.CheckInstruction(id)) continue;
-      if (error->where.empty()) error->where = verifier::Where(m, id);
+      error->at = id;
+      error->where = verifier::Where(m, id);
       return false;
     }
   }
   return true;
 }
 
+// For messages that have no fix of their own.
+const char* UsualFix(absl::string_view code) {
+  if (code == "E021") return "give operands and a shape that fit the op";
+  if (code == "E022") return "correct the attribute";
+  if (code == "E023") return "write the expected shape";
+  if (code == "E024") return "call a computation of this signature";
+  if (code == "E025") return "correct the devices, or the counts in the header";
+  if (code == "E026") return "correct the header";
+  if (code == "E027") return "remove one of the calls";
+  return "put the instructions in order";
+}
+
 }  // namespace
 
 absl::Status VerifyModule(const Module& module, absl::string_view file_name) {
-  Diagnostic error;
+  Fault error;
   if (verifier::CheckStructure(module, &error) && verifier::CheckHeader(module, &error) &&
-      CheckInstructions(module, &error)) {
+      CheckInstructions(module, &error) && verifier::CheckUses(module, &error)) {
     return absl::OkStatus();
   }
+  if (error.fix.empty()) error.fix = UsualFix(error.code);
+  std::string file(file_name);
+  // Names are views into the text that the module was read from.
+  if (error.at.valid() && !module.instr(error.at).name.empty()) {
+    const char* name = module.instr(error.at).name.data();
+    for (const std::shared_ptr<const std::string>& text : module.texts()) {
+      if (std::less<>()(name, text->data()) ||
+          !std::less<>()(name, text->data() + text->size())) {
+        continue;
+      }
+      const hlo_text::Lexer lexer(*text, file_name);
+      file = lexer.Where(name);
+      error.excerpt = lexer.Excerpt(name);
+      break;
+    }
+  }
   if (error.where.empty()) {
-    error.where = std::string(file_name);
-  } else if (!file_name.empty()) {
-    error.where = absl::StrCat(file_name, ", ", error.where);
+    error.where = std::move(file);
+  } else if (!file.empty()) {
+    error.where = absl::StrCat(file, ", ", error.where);
   }
   return ToStatus(error);
 }

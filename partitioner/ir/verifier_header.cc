@@ -15,25 +15,9 @@ std::string Index(absl::Span<const int64_t> index) {
   return absl::StrCat("{", absl::StrJoin(index, ","), "}");
 }
 
-std::string Text(const Shape* s) {
-  return s->num_leaves() > 32 ? absl::StrCat("a tuple of ", s->num_leaves(), " leaves")
-                              : s->ToString(/*with_layout=*/false);
-}
-
-// The part of `shape` at a tuple index; null if there is none.
-const Shape* At(const Shape* shape, absl::Span<const int64_t> index) {
-  for (int64_t k : index) {
-    if (!shape->IsTuple() || k < 0 || k >= static_cast<int64_t>(shape->tuple().size())) {
-      return nullptr;
-    }
-    shape = shape->tuple()[k];
-  }
-  return shape;
-}
-
 // What (parameter, index) names; null after filling the error.
 const Shape* ParameterPart(const Module& m, const char* attribute, int64_t parameter,
-                           absl::Span<const int64_t> index, Diagnostic* error) {
+                           absl::Span<const int64_t> index, Fault* error) {
   const Computation& entry = m.comp(m.entry());
   const int64_t count = static_cast<int64_t>(entry.parameters.size());
   if (parameter < 0 || parameter >= count) {
@@ -42,17 +26,17 @@ const Shape* ParameterPart(const Module& m, const char* attribute, int64_t param
     return nullptr;
   }
   const Shape* shape = m.instr(entry.parameters[parameter]).shape;
-  const Shape* part = At(shape, index);
+  const Shape* part = PartAt(shape, index);
   if (part == nullptr) {
     Fail(error, "E026",
          absl::StrCat(attribute, " names a part of parameter ", parameter,
                       " that does not exist"),
-         "", absl::StrCat("an index into ", Text(shape)), Index(index));
+         "", absl::StrCat("an index into ", ShapeText(shape)), Index(index));
   }
   return part;
 }
 
-bool CheckLayout(const Module& m, Diagnostic* error) {
+bool CheckLayout(const Module& m, Fault* error) {
   const ModuleHeader& h = m.header;
   const Computation& entry = m.comp(m.entry());
   if (h.entry_result_layout == nullptr && h.entry_parameter_layouts.empty()) return true;
@@ -70,25 +54,25 @@ bool CheckLayout(const Module& m, Diagnostic* error) {
     }
     return Fail(error, "E026",
                 absl::StrCat("entry_computation_layout has the wrong shape for parameter ", k), "",
-                Text(want), Text(h.entry_parameter_layouts[k]), fix);
+                ShapeText(want), ShapeText(h.entry_parameter_layouts[k]), fix);
   }
   const Shape* result = m.instr(entry.root).shape;
   if (h.entry_result_layout != nullptr && !CompatibleShapes(result, h.entry_result_layout)) {
-    return Fail(error, "E026", "entry_computation_layout has the wrong result", "", Text(result),
-                Text(h.entry_result_layout), fix);
+    return Fail(error, "E026", "entry_computation_layout has the wrong result", "",
+                ShapeText(result), ShapeText(h.entry_result_layout), fix);
   }
   return true;
 }
 
-bool CheckAliases(const Module& m, Diagnostic* error) {
+bool CheckAliases(const Module& m, Fault* error) {
   const Shape* result = m.instr(m.comp(m.entry()).root).shape;
   std::vector<std::vector<int64_t>> outputs;
   std::vector<std::pair<int64_t, std::vector<int64_t>>> inputs;
   for (const AliasEntry& a : m.header.aliases) {
-    const Shape* output = At(result, a.output_index);
+    const Shape* output = PartAt(result, a.output_index);
     if (output == nullptr) {
       return Fail(error, "E026", "input_output_alias names an output that does not exist", "",
-                  absl::StrCat("an index into ", Text(result)), Index(a.output_index));
+                  absl::StrCat("an index into ", ShapeText(result)), Index(a.output_index));
     }
     const Shape* input =
         ParameterPart(m, "input_output_alias", a.parameter, a.parameter_index, error);
@@ -97,7 +81,7 @@ bool CheckAliases(const Module& m, Diagnostic* error) {
       return Fail(error, "E026",
                   absl::StrCat("input_output_alias joins output ", Index(a.output_index),
                                " and parameter ", a.parameter, " of different sizes"),
-                  "", Text(output), Text(input));
+                  "", ShapeText(output), ShapeText(input));
     }
     outputs.push_back(a.output_index);
     inputs.emplace_back(a.parameter, a.parameter_index);
@@ -118,13 +102,20 @@ bool CheckAliases(const Module& m, Diagnostic* error) {
     if (ParameterPart(m, "buffer_donor", d.parameter, d.parameter_index, error) == nullptr) {
       return false;
     }
+    const std::pair<int64_t, std::vector<int64_t>> donor(d.parameter, d.parameter_index);
+    if (std::binary_search(inputs.begin(), inputs.end(), donor)) {
+      return Fail(error, "E026", "buffer_donor names what input_output_alias has already", "",
+                  "each part of a parameter in one of them",
+                  absl::StrCat(d.parameter, " ", Index(d.parameter_index)),
+                  "leave it out of buffer_donor");
+    }
   }
   return true;
 }
 
 }  // namespace
 
-bool CheckHeader(const Module& m, Diagnostic* error) {
+bool CheckHeader(const Module& m, Fault* error) {
   const ModuleHeader& h = m.header;
   if (h.num_partitions < 1 || h.replica_count < 1) {
     return Fail(error, "E026", "num_partitions and replica_count must be positive", "",

@@ -11,24 +11,45 @@
 
 namespace shardcall::verifier {
 
+// An error, and the instruction whose place in the text it shows.
+struct Fault : Diagnostic {
+  InstrId at;
+};
+
 // "%add.5 in %main", or the opcode and number of an unnamed instruction.
 std::string Where(const Module& m, InstrId id);
 // Fills the error; returns false.
-bool Fail(Diagnostic* error, absl::string_view code, std::string message, std::string where,
+bool Fail(Fault* error, absl::string_view code, std::string message, std::string where,
           std::string expected = "", std::string found = "", std::string fix = "");
+
+// Without layout; large tuples as the number of their leaves.
+std::string ShapeText(const Shape* shape);
+// The part of `shape` at a tuple index; null if there is none.
+const Shape* PartAt(const Shape* shape, absl::Span<const int64_t> index);
 
 // Ids, order, roots, parameters, control predecessors, called computations,
 // cycles. The other parts rely on it.
-bool CheckStructure(const Module& m, Diagnostic* error);
+bool CheckStructure(const Module& m, Fault* error);
 // Counts, entry layout, aliases, donors.
-bool CheckHeader(const Module& m, Diagnostic* error);
+bool CheckHeader(const Module& m, Fault* error);
 
 // Devices of the module; 0 if the header leaves the number open.
 int64_t KnownDevices(const Module& m);
+// Every id in [0, devices), or 0 or more if `devices` is 0; none twice.
+bool CheckIds(const char* attribute, absl::Span<const Ints> lists, int64_t devices,
+              Fault* error);
 // Groups of a collective, pairs of a permute.
-bool CheckGroups(const Module& m, const Instruction& i, Diagnostic* error);
-// Device ids in the instruction's sharding.
-bool CheckSharding(const Module& m, const HloSharding& sharding, Diagnostic* error);
+bool CheckGroups(const Module& m, const Instruction& i, Fault* error);
+// Parts, devices and dimensions of an instruction's sharding.
+bool CheckSharding(const Module& m, const HloSharding& sharding, const Shape* shape,
+                   Fault* error);
+// output_to_operand_aliasing: `{{0}: (1, {}), ..}`, parts of equal shape.
+bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text,
+                   Fault* error);
+
+// What depends on who uses what: starts and their dones, sends and receives,
+// fused and asynchronous computations, shardings of loops and branches.
+bool CheckUses(const Module& m, Fault* error);
 
 }  // namespace shardcall::verifier
 

@@ -108,7 +108,7 @@ TEST(ImportGspmd, DimensionsAreClosedUnlessUnspecified) {
 TEST(ImportGspmd, TupleShardingsAreListsAndOneEntryIsSpread) {
   const Program p = Import(EntryModule(R"(
   x = (f32[16]{0}, (f32[8]{0}, token[])) parameter(0), sharding={{devices=[8]<=[8]}, {replicated}, {replicated}}
-  y = (f32[16]{0}, f32[8]{0}) custom-call(x), custom_call_target="f", sharding={{replicated}}
+  y = (f32[16]{0}, f32[8]{0}) custom-call(x), custom_call_target="f", sharding={replicated}
   n = () custom-call(x), custom_call_target="g", custom_call_has_side_effect=true, sharding={{maximal device=0}}
   ROOT z = (f32[16]{0}, f32[8]{0}) opt-barrier(y)
 )", "num_partitions=8, allow_spmd_sharding_propagation_to_output={true}"));

@@ -179,12 +179,14 @@ TEST(Conditional, BranchesMeetInOneSharding) {
   VerifyFamily({.text = R"(
 yes {
   x = f32[@A,@B] parameter(0)
-  ROOT r = f32[@A,@B] negate(x)<1:2>
+  n = f32[@A,@B] negate(x)<1:2>
+  ROOT r = f32[@A,@B] copy(n)
 }
 
 no {
   x = f32[@A,@B] parameter(0)
-  ROOT r = f32[@A,@B] add(x, x)<2:2>
+  s = f32[@A,@B] add(x, x)<2:2>
+  ROOT r = f32[@A,@B] copy(s)
 }
 
 ENTRY main {

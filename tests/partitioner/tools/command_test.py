@@ -253,7 +253,7 @@ class BadText(CommandTest):
                           ('devices=[4,2]<=[8]', 'scattered'),
                           ('{devices=[4,2]<=[8]}', "{mesh['a'=4,'b'=2], [{'a'}, {'c'}]}"),
                           ('{devices=[4,2]<=[8]}', "{mesh['a'=4,'b'=2], [{'a'}, {'a'}]}"))
-        self.refused('E163', 'partition', '-', has=['expected 8 devices, found 16'],
+        self.refused('E025', 'partition', '-', has=['expected 8, found 16'],
                      stdin=SMALL.replace('{devices=[4,2]<=[8]}',
                                          "{mesh['a'=4,'b'=4], [{'a'}, {'b'}]}"))
 
