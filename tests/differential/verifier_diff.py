@@ -37,7 +37,7 @@ EXPLAINED = [
     (r'E019 This op has exactly one dimension', 'XLA takes the first of several dimensions'),
     (r'E022 map: dimensions', "XLA's parser drops the dimensions of a map"),
     (r'E010 A layout does not fit|E011 A literal has a dynamic shape|E001 Syntax error'
-     r'|E003 An integer is out of range|E019 A dimension is negative',
+     r'|E003 An integer is out of range|E019 A dimension is negative|E016 Invalid sharding',
      'no value is described by these'),
     (r'E019 Invalid iota replica groups', 'not a permutation'),
     (r'E020 The shape does not fit an async start',
