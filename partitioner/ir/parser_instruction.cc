@@ -6,10 +6,8 @@
 #include "partitioner/ir/shape_inference.h"
 
 namespace shardcall::hlo_text {
-namespace {
 
-// Names that XLA would change, and refuses: types, and `__x` but for `__xla_x`.
-bool IsSanitized(absl::string_view name) {
+bool IsReservedName(absl::string_view name) {
   if (name.size() >= 2 && name[0] == '_' && name[1] == '_') {
     return !absl::StartsWith(name, "__xla_");
   }
@@ -18,8 +16,6 @@ bool IsSanitized(absl::string_view name) {
   return type != ElementType::kInvalid && type != ElementType::kTuple &&
          type != ElementType::kBuffer;
 }
-
-}  // namespace
 
 // [ROOT] name = [shape] opcode(operands)
 bool Parser::BeginInstruction(CompId comp, Scratch* s) {
@@ -67,7 +63,7 @@ bool Parser::ParseNameAndShape(CompId comp, Scratch* s) {
     return lex_.Fail(s->start, "E009", "An instruction is defined twice", "",
                      lex_.TokenAt(s->start), "give each instruction a name of its own");
   }
-  if (IsSanitized(name)) {
+  if (IsReservedName(name)) {
     return lex_.Fail(s->start, "E009", "An instruction has a reserved name",
                      "a name that is no type and does not start with '__'",
                      lex_.TokenAt(s->start), "rename the instruction");

@@ -234,6 +234,14 @@ class Parser {
   bool single_ = false;  // the text is one instruction: operands become parameters
 };
 
+// Names of instructions that XLA would change, and refuses: types, and `__x` but
+// for `__xla_x`.
+bool IsReservedName(absl::string_view name);
+
+// `mesh['a'=2,'b'=4] {'b'}`: device groups along the axes of the sharding's one
+// dimension.
+std::string MeshGroupsText(const HloSharding& sharding);
+
 // The candidate closest to `word`, or empty if none is close.
 absl::string_view Nearest(absl::string_view word, absl::Span<const absl::string_view> candidates);
 std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_view> candidates);

@@ -29,6 +29,18 @@ std::string Quoted(absl::string_view text) { return absl::StrCat("\"", absl::CEs
 
 }  // namespace
 
+std::string MeshGroupsText(const HloSharding& sharding) {
+  std::string text;
+  for (const NamedAxisRef& r : sharding.named.dims[0].axes) {
+    absl::StrAppend(&text, text.empty() ? "'" : ",'", r.name, "'");
+    if (r.size > 0) absl::StrAppend(&text, ":(", r.pre_size, ")", r.size);
+  }
+  // The mesh as a sharding prints it, up to its dimensions.
+  const std::string printed = sharding.Print();
+  const absl::string_view before = absl::string_view(printed).substr(0, printed.rfind(", [{"));
+  return absl::StrCat(before.substr(1), " {", text, "}");
+}
+
 // `{visualizing_index=0,count=1.5}`; empty if there is no statistic.
 bool Parser::ParseStatistics(Slot* slot) {
   std::string text = "{";
@@ -300,16 +312,8 @@ bool Parser::ParseMeshGroups(Scratch* s) {
     return lex_.Fail(start, "E019", "Invalid mesh groups", "at least one axis", lex_.TokenAt(start),
                      "give the groups as {{0},{1}} or leave the collective out");
   }
-  std::string text;
-  for (const NamedAxisRef& r : refs) {
-    absl::StrAppend(&text, text.empty() ? "'" : ",'", r.name, "'");
-    if (r.size > 0) absl::StrAppend(&text, ":(", r.pre_size, ")", r.size);
-  }
-  // The mesh as a sharding prints it, up to its dimensions.
-  const std::string printed = sharding->Print();
-  const absl::string_view before = absl::string_view(printed).substr(0, printed.rfind(", [{"));
   s->groups.form = ReplicaGroups::Form::kMesh;
-  s->groups.mesh_text = context_.Intern(absl::StrCat(before.substr(1), " {", text, "}"));
+  s->groups.mesh_text = context_.Intern(MeshGroupsText(*sharding));
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "partitioner/ir/parser_internal.h"
 #include "partitioner/ir/proto/reader.h"
 
 namespace shardcall::hlo_proto {
@@ -16,6 +17,7 @@ bool Reader::ReadConditional(const Attributes** out) {
   a.branches = called_;
   a.is_pred = !operands_.empty() &&
               module_.instr(operands_[0]).shape->element_type() == ElementType::kPred;
+  if (a.is_pred && !Calls(2)) return false;
   *out = InternAttributes(context_, a);
   return true;
 }
@@ -98,12 +100,19 @@ bool Reader::ReadGroups(ReplicaGroups* out) {
   }
   if (p_.has_mesh_axes_replica_group_list()) {
     const auto& list = p_.mesh_axes_replica_group_list();
-    std::string text;
+    std::string text = "{";
     if (!MeshText(list.mesh(), "mesh_axes_replica_group_list.mesh", &text)) return false;
-    text += " {";
+    text += ", [{";
     if (!AxesText(list.mesh(), list.axes(), &text)) return false;
+    const absl::StatusOr<HloSharding> sharding = ParseHloSharding(text + "}]}");
+    if (!sharding.ok() || sharding->named.dims[0].axes.empty()) {
+      const absl::string_view why = sharding.ok() ? "no axis" : sharding.status().message();
+      return Fail("E019",
+                  absl::StrCat("Invalid mesh groups (", why.substr(0, why.find('\n')), ")"),
+                  "mesh_axes_replica_group_list", "a mesh and at least one of its axes");
+    }
     out->form = ReplicaGroups::Form::kMesh;
-    out->mesh_text = Keep(text + "}");
+    out->mesh_text = Keep(hlo_text::MeshGroupsText(*sharding));
     return true;
   }
   // Older writers leave the groups out of the device list.
@@ -176,7 +185,7 @@ bool Reader::ReadPermute(const Attributes** out) {
 bool Reader::ReadAsync(Opcode opcode, const Attributes** out) {
   AsyncAttrs a;
   absl::string_view thread;
-  if (!Aliasing(&a.aliasing) ||
+  if ((opcode == Opcode::kAsyncStart && !Aliasing(&a.aliasing)) ||
       !Utf8(p_.async_execution_thread(), "async_execution_thread", &thread)) {
     return false;
   }
@@ -206,7 +215,6 @@ bool Reader::ReadAsync(Opcode opcode, const Attributes** out) {
   }
   a.calls = start.calls;
   a.execution_thread = start.execution_thread;
-  if (opcode == Opcode::kAsyncDone) a.aliasing = {};
   *out = InternAttributes(context_, a);
   return true;
 }

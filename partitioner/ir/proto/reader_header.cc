@@ -5,7 +5,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "partitioner/ir/printer.h"
 #include "partitioner/ir/proto/reader.h"
@@ -102,19 +101,15 @@ bool Reader::ReadRecoveryTable(const hlo_pb::OriginalValueRecoveryTableProto& p,
         status_ = inner.status();
         return false;
       }
-      std::string text = PrintModule(inner.TakeModule());
-      while (!text.empty() && text.back() == '\n') text.pop_back();
-      *out += ",\n  \"\n";
-      for (absl::string_view line : absl::StrSplit(text, '\n')) {
-        // It stands between quotes.
-        absl::StrAppend(out, line.empty() ? "" : "    ",
-                        absl::StrReplaceAll(line, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\n");
+      std::string text = "\n";  // indented as XLA does
+      for (absl::string_view line : absl::StrSplit(PrintModule(inner.TakeModule()), '\n')) {
+        absl::StrAppend(&text, line.empty() ? "" : "    ", line, "\n");
       }
-      *out += "  \"";
+      absl::StrAppend(out, ", \"", absl::CEscape(text), "  \"");
     }
     out->push_back('\n');
   }
-  out->push_back('}');
+  *out += "}\n";
   return true;
 }
 

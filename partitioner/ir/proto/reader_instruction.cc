@@ -17,7 +17,7 @@ bool IsName(absl::string_view name) {
 
 // Names that text could not hold, or that stand twice, are mended: the message
 // itself refers to instructions by their ids.
-bool Reader::ReadName(absl::string_view name, CompId, absl::string_view* out) {
+bool Reader::ReadName(absl::string_view name, CompId comp, absl::string_view* out) {
   if (!IsUtf8(name)) return Utf8(name, "name", out);
   std::string mended;
   if (!name.empty() && !IsName(name)) {
@@ -29,6 +29,10 @@ bool Reader::ReadName(absl::string_view name, CompId, absl::string_view* out) {
     name = mended;
   }
   if (name.empty()) return *out = {}, true;  // made at printing
+  if (comp.valid() && hlo_text::IsReservedName(name)) {
+    mended = name[0] == '_' ? absl::StrCat("a", name.substr(1)) : absl::StrCat(name, "_");
+    name = mended;
+  }
   if (names_.contains(name)) {
     const std::string stem(name);
     int64_t& number = next_number_[stem];

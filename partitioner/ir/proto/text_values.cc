@@ -196,6 +196,7 @@ std::string OriginalArrayText(const hlo_pb::OriginalArrayProto& p) {
 std::string OriginText(const hlo_pb::OriginalValueProto& p, const Shape& shape) {
   if (p.is_synthetic_call()) return "{[synthetic_call]}";
   std::vector<int64_t> at;
+  if (p.elements_size() == 0) return "{()}";
   std::string out = "{";
   // Elements come in the order of the leaves; a few out of order cost a search.
   int next = 0;

@@ -46,20 +46,20 @@ ENTRY %e (a: f32[8], b: f32[<=8,4], c: b(f32[4]), d: f32[8]) -> (f32[8], f32[8])
   %a = f32[8]{0:T(8,128)(2,1)L(4)E(4)S(1)SC(0:4,6)} parameter(0), parameter_replication={true}, origin={{"x" {0}}}, metadata={op_type="t" op_name="n" source_file="a.py" source_line=1 source_end_line=2 source_column=3 source_end_column=4 profile_type={1,3} deduplicated_name="q" scheduling_name="s" stack_frame_id=2 metadata_payload="p1"}
   %b = f32[<=8,4]{1,0} parameter(1), sharding={replicated metadata={op_name="q"}}
   %c = b(f32[4]{0}) parameter(2)
-  %s1 = s1[3]{0} constant({-1, 0, -1})
-  %u1 = u1[2]{0} constant({1, 0})
-  %s2 = s2[4]{0} constant({-2, -1, 0, 1})
-  %u2 = u2[5]{0} constant({1, 2, 3, 0, 1})
-  %s4 = s4[3]{0} constant({-8, 2, 7})
-  %u4 = u4[2]{0} constant({15, 1})
+  %ks1 = s1[3]{0} constant({-1, 0, -1})
+  %ku1 = u1[2]{0} constant({1, 0})
+  %ks2 = s2[4]{0} constant({-2, -1, 0, 1})
+  %ku2 = u2[5]{0} constant({1, 2, 3, 0, 1})
+  %ks4 = s4[3]{0} constant({-8, 2, 7})
+  %ku4 = u4[2]{0} constant({15, 1})
   %f4 = f4e2m1fn[3]{0} constant({1, -6, 0.5})
   %f8 = (f8e3m4[1]{0}, f8e4m3[1]{0}, f8e4m3b11fnuz[1]{0}, f8e4m3fn[2]{0}, f8e4m3fnuz[1]{0}, /*index=5*/f8e5m2[2]{0}, f8e5m2fnuz[1]{0}, f8e8m0fnu[1]{0}) constant(( {1.5}, {-2}, {0.5}, {1, nan}, {3}, {inf, -nan(0x1)}, {4}, {0.25} ))
   %nested = (u8[2]{0}, (s64[1]{0}, pred[2]{0}), f32[0,2]{1,0}) constant(( {1, 2}, ( {-5}, {1, 0} ), {  } ))
   %z = c64[2]{0} constant({(1, -2), (nan, 0)})
   %zz = c128[1]{0} constant({(1e+300, -inf)})
-  %n = f32[3]{0} constant({nan(0x12), -nan, -0})
+  %n = f32[3]{0} constant({nan(0x12), -nan, -0.0})
   %half = (f16[1]{0}, bf16[1]{0}, u16[1]{0}, s16[1]{0}) constant(( {1.5}, {-2}, {65535}, {-3} ))
-  %s8 = s8[2]{0} constant({-128, 127})
+  %ks8 = s8[2]{0} constant({-128, 127})
   %big = u64[1]{0} constant({18446744073709551615})
   %left = f32[1000]{0} constant({...})
   %g0 = f32[8]{0} custom-call(%a), custom_call_target="t", sharding={mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)), [{'a', 'b':(2)2, ?}], unreduced={'b':(1)2}}, origin={[synthetic_call]}
@@ -282,9 +282,11 @@ TEST(ProtoRoundTrip, NamesThatTextCannotHoldAreMendedInTheTextOnly) {
   c->mutable_instructions(1)->set_name("a b/c");
   c->mutable_instructions(2)->set_name("a");  // twice
   c->mutable_instructions(3)->set_name("");
+  c->mutable_instructions(4)->set_name("s32");
   const std::string bytes = p.SerializeAsString();
   const std::string text = TextOfBytes(bytes);
   EXPECT_NE(text.find("%a_b_c = f32[] constant(0)"), std::string::npos) << text;
+  EXPECT_NE(text.find("%s32_ = "), std::string::npos) << text;
   EXPECT_NE(text.find("%a.1 = f32[] reduce(%a, %a_b_c)"), std::string::npos) << text;
   EXPECT_EQ(ErrorOf(text), "ok");
   EXPECT_TRUE(Again(bytes) == bytes);
@@ -308,17 +310,10 @@ TEST(ProtoRoundTrip, ModulesMadeHereHaveNamesAndIdsInTheMessage) {
 
 TEST(ProtoRoundTrip, RecoveryTablesAreMessagesOfTheirOwn) {
   const std::string text = R"(HloModule m, entry_computation_layout={(f32[8]{0})->f32[8]{0}}, origin_recovery_table={
-  {"x" {0}} : {"y" {1}},
-  "
-    HloModule r, entry_computation_layout={(f32[8]{0})->f32[8]{0}}
-
-    ENTRY %e (p: f32[8]) -> f32[8] {
-      %p = f32[8]{0} parameter(0)
-      ROOT %n = f32[8]{0} negate(%p)
-    }
-  "
+  {"x" {0}} : {"y" {1}}, "\n    HloModule r, entry_computation_layout={(f32[8]{0})->f32[8]{0}}\n\n    ENTRY %e (p: f32[8]) -> f32[8] {\n      %p = f32[8]{0} parameter(0)\n      ROOT %n = f32[8]{0} negate(%p)\n    }\n\n\n  "
   {"z"} : {"w"}
 }
+
 
 ENTRY %e (p: f32[8]) -> f32[8] {
   ROOT %p = f32[8]{0} parameter(0)
