@@ -2,6 +2,7 @@
 #include "kernels/builtin.h"
 
 #include "kernels/host/kernels.h"
+#include "kernels/host/lapack/targets.h"
 
 namespace shardcall {
 
@@ -20,6 +21,7 @@ absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry) {
   add("flash_attention_fwd", FlashAttentionFwd);
   add("rms_norm", RmsNorm);
   add("rms_norm_bwd", RmsNormBwd);
+  for (auto& [target, handler] : LapackTargets()) add(target, std::move(handler));
   return status;
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "partitioner/custom_call/lapack_targets.h"
 #include "partitioner/custom_call/registry.h"
 #include "sharding/status.h"
 
@@ -150,6 +151,7 @@ absl::Status RegisterBuiltinTargets(TargetRegistry& registry) {
   SHARDCALL_RETURN_IF_ERROR(AddRmsNorm(registry));
   SHARDCALL_RETURN_IF_ERROR(AddFlashAttention(registry));
   SHARDCALL_RETURN_IF_ERROR(AddGemm(registry));
+  SHARDCALL_RETURN_IF_ERROR(RegisterLapackTargets(registry));
   return registry.RegisterRule("custom_relu", {.rule = "... -> ..."}, "", "built in");
 }
 
