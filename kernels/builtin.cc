@@ -17,6 +17,7 @@ absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry) {
   };
   add("cublas_gemm", CublasGemm);
   add("custom_relu", CustomRelu);
+  add("fft", Fft);
   add("flash_attention_bwd", FlashAttentionBwd);
   add("flash_attention_fwd", FlashAttentionFwd);
   add("rms_norm", RmsNorm);

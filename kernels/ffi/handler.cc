@@ -33,7 +33,7 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
          .found = absl::StrCat("platform \"", entry.platform, "\", API version ", entry.api_version,
                                entry.host ? "" : ", no function")});
   }
-  auto key = std::make_pair(entry.target, entry.platform);
+  auto key = std::make_tuple(entry.target, entry.platform, entry.backend_config);
   auto [it, inserted] = entries_.emplace(std::move(key), std::move(entry));
   if (!inserted) {
     return ToStatus(
@@ -47,18 +47,26 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
 }
 
 absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view target,
-                                                          absl::string_view platform) const {
-  auto it = entries_.find(std::make_pair(std::string(target), std::string(platform)));
-  if (it != entries_.end()) return &it->second;
+                                                          absl::string_view platform,
+                                                          absl::string_view backend_config) const {
+  for (absl::string_view config : {backend_config, absl::string_view()}) {
+    auto it = entries_.find(
+        std::make_tuple(std::string(target), std::string(platform), std::string(config)));
+    if (it != entries_.end()) return &it->second;
+  }
 
   std::vector<std::string> elsewhere;
   std::vector<absl::string_view> names;
   for (const auto& [key, entry] : entries_) {
-    if (key.first == target) {
-      elsewhere.push_back(
-          absl::StrCat(key.second, " (api ", entry.api_version, ", ", entry.source, ")"));
-    } else if (names.empty() || names.back() != key.first) {
-      names.push_back(key.first);
+    if (entry.target == target) {
+      elsewhere.push_back(absl::StrCat(
+          entry.platform, " (api ", entry.api_version, ", ", entry.source,
+          entry.backend_config.empty()
+              ? ""
+              : absl::StrCat(", for backend_config \"", entry.backend_config.substr(0, 60), "\""),
+          ")"));
+    } else if (names.empty() || names.back() != entry.target) {
+      names.push_back(entry.target);
     }
   }
   const std::vector<std::string> near = NearNames(target, names);

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "absl/container/btree_map.h"
@@ -65,23 +65,27 @@ struct HandlerEntry {
   int api_version = 4;  // as in HLO, 1 to 4
   std::vector<std::string> traits;
   std::string source;  // "built in" or a library's path
+  std::string backend_config = {};  // calls with this text alone; empty: any
   HostHandler host;
 };
 
 class HandlerRegistry {
  public:
-  // kAlreadyExists (E141) if the target stands there for that platform;
+  // kAlreadyExists (E141) if the target stands there for that platform and that
+  // backend_config;
   // kInvalidArgument (E141) for an entry without name, platform or handler.
   absl::Status Register(HandlerEntry entry);
-  // E140 if there is none: it says for which platforms the target is
-  // registered, and what names are near. The pointer stays valid as long as the
-  // registry lives where it is.
-  absl::StatusOr<const HandlerEntry*> Find(absl::string_view target,
-                                           absl::string_view platform) const;
+  // The entry for calls with this backend_config, else that for any. E140 if
+  // there is none: it says for which platforms the target is registered, and what
+  // names are near. The pointer stays valid as long as the registry lives where
+  // it is.
+  absl::StatusOr<const HandlerEntry*> Find(absl::string_view target, absl::string_view platform,
+                                           absl::string_view backend_config = "") const;
   std::vector<const HandlerEntry*> List() const;  // by target, then platform
 
  private:
-  absl::btree_map<std::pair<std::string, std::string>, HandlerEntry> entries_;
+  // By target, platform, backend_config.
+  absl::btree_map<std::tuple<std::string, std::string, std::string>, HandlerEntry> entries_;
 };
 
 }  // namespace shardcall

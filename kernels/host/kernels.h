@@ -56,6 +56,13 @@ absl::Status FlashAttentionBwd(const HandlerContext& context, absl::Span<const B
 absl::Status CublasGemm(const HandlerContext& context, absl::Span<const BufferView> operands,
                         absl::Span<const BufferView> results);
 
+// fft(x [.., n..]) -> y [.., m..]: the discrete Fourier transform over the
+// trailing dimensions, as the HLO op. Attributes: fft_type (string, "FFT", also
+// "IFFT", "RFFT", "IRFFT"), fft_length (ints, the last dimension alone). Complex
+// types c64, c128, real ones f32, f64; leading dimensions are independent.
+absl::Status Fft(const HandlerContext& context, absl::Span<const BufferView> operands,
+                 absl::Span<const BufferView> results);
+
 // custom_relu(x T[..]) -> y T[..]: max(x, 0); NaN stays NaN. T is also s8 to s64.
 absl::Status CustomRelu(const HandlerContext& context, absl::Span<const BufferView> operands,
                         absl::Span<const BufferView> results);

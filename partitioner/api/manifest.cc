@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <memory>
 #include <set>
 #include <sstream>
 
@@ -20,8 +21,8 @@ using Json = nlohmann::ordered_json;
 
 class ManifestReader {
  public:
-  ManifestReader(absl::string_view file_name, TargetRegistry* targets)
-      : file_(file_name), targets_(*targets) {}
+  ManifestReader(absl::string_view file_name, TargetRegistry* targets, HandlerRegistry* handlers)
+      : file_(file_name), targets_(*targets), handlers_(handlers) {}
 
   absl::Status Read(const Json& j) {
     if (!j.is_object()) return Bad("", "a JSON object", TypeOf(j));
@@ -85,7 +86,8 @@ class ManifestReader {
     SHARDCALL_RETURN_IF_ERROR(CheckKeys(
         j, where,
         {"name", "symbol", "platform", "api_version", "traits", "rule", "need_replication",
-         "reduction", "permutation", "blocked", "pad", "sizes", "batch_dims", "backend_config"}));
+         "reduction", "permutation", "blocked", "pad", "sizes", "batch_dims", "backend_config",
+         "kernel", "attributes"}));
     if (j.contains("symbol")) return NeedsLoader("symbol");
     if (!j.contains("name") || !j["name"].is_string()) {
       return Bad(where, "a string \"name\"", j.contains("name") ? TypeOf(j["name"]) : "none");
@@ -99,6 +101,10 @@ class ManifestReader {
       config = j["backend_config"].get<std::string>();
     }
     const std::string source = absl::StrCat("manifest ", file_);
+    SHARDCALL_RETURN_IF_ERROR(ReadKernel(j, where, name, config, source));
+    if (j.contains("kernel") && !j.contains("batch_dims") && !j.contains("rule")) {
+      return absl::OkStatus();
+    }
     if (j.contains("batch_dims") == j.contains("rule")) {
       return Bad(where, "either \"rule\" or \"batch_dims\"",
                  j.contains("rule") ? "both" : "neither");
@@ -133,6 +139,46 @@ class ManifestReader {
     return targets_.RegisterRule(name, std::move(text), config, source);
   }
 
+  // The target's calls go to the handler of another one.
+  absl::Status ReadKernel(const Json& j, const std::string& where, const std::string& target,
+                          const std::string& config, const std::string& source) const {
+    for (const char* key : {"kernel", "attributes"}) {
+      if (j.contains(key) && !j[key].is_string()) {
+        return Bad(absl::StrCat(where, ".", key), "a string", TypeOf(j[key]));
+      }
+    }
+    if (!j.contains("kernel")) {
+      return j.contains("attributes")
+                 ? Bad(where + ".attributes", "a \"kernel\" that takes them", "none")
+                 : absl::OkStatus();
+    }
+    struct Bound {
+      std::string text;
+      AttributeMapView attributes;
+    };
+    auto bound = std::make_shared<Bound>();
+    if (j.contains("attributes")) bound->text = j["attributes"].get<std::string>();
+    SHARDCALL_ASSIGN_OR_RETURN(bound->attributes, AttributeMapView::Parse(bound->text));
+    if (handlers_ == nullptr) return absl::OkStatus();
+    const std::string kernel = j["kernel"].get<std::string>();
+    SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* shipped, handlers_->Find(kernel, "Host"));
+    HandlerEntry entry;
+    entry.target = target;
+    entry.backend_config = config;
+    entry.source = absl::StrCat(source, ", kernel ", kernel, bound->text);
+    entry.host = [bound, host = shipped->host](const HandlerContext& context,
+                                               absl::Span<const BufferView> operands,
+                                               absl::Span<const BufferView> results) {
+      HandlerContext own = context;
+      own.attributes = &bound->attributes;
+      own.backend_config = bound->text;
+      return host(own, operands, results);
+    };
+    const auto before = handlers_->Find(target, "Host", config);
+    if (before.ok() && (*before)->source == entry.source) return absl::OkStatus();
+    return handlers_->Register(std::move(entry));
+  }
+
   absl::Status ReadReduction(const Json& j, const std::string& where, RuleText* text) const {
     if (!j.contains("reduction")) return absl::OkStatus();
     const Json& r = j["reduction"];
@@ -158,12 +204,13 @@ class ManifestReader {
 
   std::string file_;
   TargetRegistry& targets_;
+  HandlerRegistry* handlers_;
 };
 
 }  // namespace
 
 absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
-                          TargetRegistry* targets) {
+                          TargetRegistry* targets, HandlerRegistry* handlers) {
   const Json j = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
   if (j.is_discarded()) {
     Diagnostic d;
@@ -174,10 +221,11 @@ absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
     d.fix = "check it with a JSON tool, e.g. python3 -m json.tool";
     return ToStatus(d);
   }
-  return ManifestReader(file_name, targets).Read(j);
+  return ManifestReader(file_name, targets, handlers).Read(j);
 }
 
-absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets) {
+absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
+                        HandlerRegistry* handlers) {
   if (!absl::EndsWith(path, ".json")) {
     Diagnostic d;
     d.code = "E142";
@@ -197,7 +245,7 @@ absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets) {
   }
   std::stringstream text;
   text << in.rdbuf();
-  return LoadManifest(text.str(), path, targets);
+  return LoadManifest(text.str(), path, targets, handlers);
 }
 
 }  // namespace shardcall

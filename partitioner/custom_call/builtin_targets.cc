@@ -2,6 +2,8 @@
 // Rules of the shipped targets; what the operands mean stands with their
 // kernels. A kernel with optional operands or results, or with an attribute
 // that changes the order of dimensions, has one rule per signature.
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -145,12 +147,34 @@ absl::Status AddGemm(TargetRegistry& registry) {
   return registry.RegisterRules("cublas_gemm", std::move(gemm), "", "built in");
 }
 
+// The dimensions in `fft_length`, of which there is one if it is absent.
+template <int N>
+bool TransformsDims(absl::string_view config) {
+  const absl::string_view lengths = AttributeText(config, "fft_length");
+  const absl::string_view list = lengths.substr(0, lengths.find('>'));
+  return std::count(list.begin(), list.end(), ',') + 1 == N;
+}
+
+// What is transformed is whole.
+absl::Status AddFft(TargetRegistry& registry) {
+  Alternatives fft;
+  fft.push_back({.text = {.rule = "... a -> ... d", .need_replication = {"a", "d"}},
+                 .applies = TransformsDims<1>});
+  fft.push_back({.text = {.rule = "... b a -> ... b d", .need_replication = {"a", "b", "d"}},
+                 .applies = TransformsDims<2>});
+  fft.push_back({.text = {.rule = "... c b a -> ... c b d",
+                          .need_replication = {"a", "b", "c", "d"}},
+                 .applies = TransformsDims<3>});
+  return registry.RegisterRules("fft", std::move(fft), "", "built in");
+}
+
 }  // namespace
 
 absl::Status RegisterBuiltinTargets(TargetRegistry& registry) {
   SHARDCALL_RETURN_IF_ERROR(AddRmsNorm(registry));
   SHARDCALL_RETURN_IF_ERROR(AddFlashAttention(registry));
   SHARDCALL_RETURN_IF_ERROR(AddGemm(registry));
+  SHARDCALL_RETURN_IF_ERROR(AddFft(registry));
   SHARDCALL_RETURN_IF_ERROR(RegisterLapackTargets(registry));
   return registry.RegisterRule("custom_relu", {.rule = "... -> ..."}, "", "built in");
 }

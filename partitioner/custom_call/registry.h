@@ -112,7 +112,7 @@ class TargetRegistry {
 };
 
 // rms_norm, rms_norm_bwd, flash_attention_fwd, flash_attention_bwd,
-// cublas_gemm, custom_relu, and the LAPACK targets.
+// cublas_gemm, custom_relu, fft, and the LAPACK targets.
 absl::Status RegisterBuiltinTargets(TargetRegistry& registry);
 
 }  // namespace shardcall

@@ -98,7 +98,7 @@ absl::Status CheckArguments(const DeviceProgram& program, absl::Span<const Tenso
                        .found = TypeAndDims(arguments[k])});
     }
   }
-  for (const auto& [target, instruction] : program.targets) {
+  for (const auto& [target, instruction, config] : program.targets) {
     if (device.handlers == nullptr) {
       return ToStatus(
           {.code = "E140",
@@ -107,7 +107,7 @@ absl::Status CheckArguments(const DeviceProgram& program, absl::Span<const Tenso
            .fix = "Pass a registry, or a plugin, that has the target"},
           absl::StatusCode::kNotFound);
     }
-    absl::Status found = device.handlers->Find(target, "Host").status();
+    absl::Status found = device.handlers->Find(target, "Host", config).status();
     if (!found.ok()) return found;
   }
   return absl::OkStatus();
@@ -144,8 +144,11 @@ absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
                                             std::vector<Tensor>&& arguments,
                                             const DeviceContext& device) {
   SHARDCALL_RETURN_IF_ERROR(CheckArguments(program, arguments, device));
+  RngState rng;
+  DeviceContext own = device;
+  own.rng = &rng;
   try {
-    return RunComputation(program, device, program.entry, std::move(arguments));
+    return RunComputation(program, own, program.entry, std::move(arguments));
   } catch (const std::bad_alloc&) {
     return ToStatus({.code = "E314",
                      .message = "out of memory",

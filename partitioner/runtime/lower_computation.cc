@@ -226,8 +226,8 @@ absl::Status ComputationLowering::Emit(const LowerContext& context, int first, i
   SHARDCALL_RETURN_IF_ERROR(LowerByOpcode(context, &step));
   if (context.instr.opcode == Opcode::kCustomCall &&
       !IsManualBoundaryTarget(context.instr.as<CustomCallAttrs>().target)) {
-    program_->targets.emplace_back(std::string(context.instr.as<CustomCallAttrs>().target),
-                                   step.name);
+    program_->targets.push_back({std::string(context.instr.as<CustomCallAttrs>().target), step.name,
+                                 std::string(context.instr.backend_config)});
   }
   out_->steps.push_back(std::move(step));
   return absl::OkStatus();

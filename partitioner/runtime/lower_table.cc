@@ -67,6 +67,18 @@ LowerFn FindLowerFn(Opcode opcode) {
     case Opcode::kFusion:
     case Opcode::kAsyncStart:
       return LowerCall;
+    case Opcode::kScan:
+      return LowerScan;
+    case Opcode::kRaggedDot:
+      return LowerRaggedDot;
+    case Opcode::kSetDimensionSize:
+      return LowerSetDimensionSize;
+    case Opcode::kDynamicReshape:
+      return LowerDynamicReshape;
+    case Opcode::kRng:
+      return LowerRng;
+    case Opcode::kRngGetAndUpdateState:
+      return LowerRngGetAndUpdateState;
     case Opcode::kRngBitGenerator:
       return LowerRngBitGenerator;
     case Opcode::kConvolution:
@@ -101,11 +113,27 @@ LowerFn FindLowerFn(Opcode opcode) {
   }
 }
 
+// Why an op is read and partitioned, but has no meaning here.
+absl::string_view WhyNot(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kSend:
+    case Opcode::kSendDone:
+    case Opcode::kRecv:
+    case Opcode::kRecvDone:
+      return "a transfer to another program or to the host, which has no other side here,";
+    case Opcode::kInfeed:
+    case Opcode::kOutfeed:
+      return "a feed from or to the host, which has no queue here,";
+    default:
+      return "this opcode";
+  }
+}
+
 }  // namespace
 
 absl::Status LowerByOpcode(const LowerContext& context, Step* step) {
   const LowerFn fn = FindLowerFn(context.instr.opcode);
-  if (fn == nullptr) return context.Unimplemented("this opcode");
+  if (fn == nullptr) return context.Unimplemented(WhyNot(context.instr.opcode));
   SHARDCALL_RETURN_IF_ERROR(fn(context, step));
   SHARDCALL_CHECK(step->fn != nullptr);
   return absl::OkStatus();

@@ -47,7 +47,7 @@ absl::Status RunCustomCall(StepRun& run) {
         absl::StatusCode::kNotFound);
   }
   SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* entry,
-                             run.device().handlers->Find(data.target, "Host"));
+                             run.device().handlers->Find(data.target, "Host", data.backend_config));
   std::vector<Tensor> in, out;
   std::vector<BufferView> operands, results;
   std::vector<Dims> in_dims;

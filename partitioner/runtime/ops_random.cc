@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "partitioner/runtime/lower_op.h"
+#include "partitioner/runtime/philox.h"
 #include "partitioner/runtime/step_run.h"
 #include "partitioner/runtime/strided.h"
 
@@ -38,6 +39,8 @@ Pair32 ThreeFry2x32(uint64_t key, uint64_t counter) {
   return {x, y};
 }
 
+}  // namespace
+
 void Philox4x32(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   uint32_t c[4] = {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32),
@@ -53,6 +56,8 @@ void Philox4x32(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]) {
   }
   std::copy(c, c + 4, out);
 }
+
+namespace {
 
 // n 32-bit words for an array of `dims`: the two words of a counter are
 // neighbours along the first even dimension, else along the longest, one.

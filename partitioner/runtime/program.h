@@ -84,7 +84,10 @@ class DeviceProgram {
   std::vector<LeafShape> results;
   int64_t num_partitions = 1;  // as the module says
   // Custom-call targets that need a handler, each with an instruction.
-  std::vector<std::pair<std::string, std::string>> targets;
+  struct TargetUse {
+    std::string target, instruction, backend_config;
+  };
+  std::vector<TargetUse> targets;
 };
 
 }  // namespace shardcall

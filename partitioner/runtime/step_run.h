@@ -18,6 +18,12 @@
 
 namespace shardcall {
 
+// What `rng` and `rng-get-and-update-state` draw from, on one device.
+struct RngState {
+  uint64_t calls = 0;
+  unsigned __int128 state = 0x7012395;
+};
+
 // The device that executes a program.
 struct DeviceContext {
   int device = 0;  // partition id
@@ -25,6 +31,7 @@ struct DeviceContext {
   Communicator* comm = nullptr;                  // null: one device, no collectives
   const HandlerRegistry* handlers = nullptr;     // null: no custom calls
   const std::atomic<bool>* cancelled = nullptr;  // set when another device failed
+  RngState* rng = nullptr;                       // of one execution; Execute makes it
 };
 
 class StepRun {

@@ -116,7 +116,7 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinTargets(session->targets));
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinHandlers(session->handlers));
   for (const std::string& path : flags.All("plugin")) {
-    SHARDCALL_RETURN_IF_ERROR(LoadPlugin(path, &session->targets));
+    SHARDCALL_RETURN_IF_ERROR(LoadPlugin(path, &session->targets, &session->handlers));
   }
   PartitionOptions& o = session->options;
   o.targets = &session->targets;

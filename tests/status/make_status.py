@@ -45,6 +45,8 @@ has {seconds} seconds. `yes`, or why not: a diagnostic's code, or what differs. 
 - Empty: the corpus has no numbers for the file, or the form does not exist.
 - `E101; with its rule`: the file names a custom call's rule only by the address of a Python object;
   the second answer is with `--plugin=tests/data/plugins/custom_partitioning.json`.
+- Of `custom_partitioning` calls no dump holds the function: `fft_custom_partitioning_*` are run and verified with
+  the kernel that the same manifest names.
 - E101 is the right answer where a custom call has neither a rule in the file nor one registered.
 
 """
@@ -86,8 +88,9 @@ def verified(result):
 
 def executed(path, text, flags, directory):
     out = os.path.join(directory, os.path.basename(path) + '.' + '_'.join(flags) + '.npz')
-    result = command.run(['run', path, *flags, '--inputs=' + command.numerics(path, 'inputs'),
-                          '--outputs=' + out], timeout=SECONDS_A_STEP)
+    result = command.run(['run', path, *flags, *command.plugin_flags(path),
+                          '--inputs=' + command.numerics(path, 'inputs'), '--outputs=' + out],
+                         timeout=SECONDS_A_STEP)
     if result.code != 0:
         return outcome(result)
     return numerics.difference(numerics.read(command.numerics(path, 'outputs')), numerics.read(out),
@@ -121,10 +124,12 @@ def examine(path):
             with open(report, encoding='utf-8') as f:
                 row['fallbacks'] = str(len(json.load(f)['fallbacks']))
         if command.numerics(path, 'inputs') and row['parsed'] == 'yes':
-            row['verified'] = '-' if row['partitioned'] != 'yes' else verified(
-                command.run(['verify', path, *flags], timeout=SECONDS_A_STEP))
+            partitioned = row['partitioned'].endswith('yes')
+            row['verified'] = '-' if not partitioned else verified(
+                command.run(['verify', path, *flags, *command.plugin_flags(path)],
+                            timeout=SECONDS_A_STEP))
             if command.numerics(path, 'outputs'):
-                row['N devices'] = '-' if row['partitioned'] != 'yes' else executed(
+                row['N devices'] = '-' if not partitioned else executed(
                     path, text, flags, directory)
                 if not numerics.has_manual_region(text):
                     row['1 device'] = executed(path, text, ['--num-partitions=1'], directory)

@@ -20,6 +20,8 @@ SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 # object: without a manifest its rule is not known (E101).
 RULE_LOST = re.compile(r'(llama_block_fwd_ruled|fft_custom_partitioning).*\.gspmd\.hlo$')
 RULES = os.path.join(DATA, 'plugins', 'custom_partitioning.json')  # of those
+# No form of such a call holds its function: the manifest names the kernels.
+KERNEL_LOST = re.compile(r'fft_custom_partitioning')
 
 
 class Result:
@@ -104,6 +106,11 @@ def device_flags(path):
     found = re.search(r'<=\[([\d,]+)\]', text)
     devices = math.prod(int(n) for n in found.group(1).split(',')) if found else 1
     return [f'--num-partitions={devices}']
+
+
+def plugin_flags(path):
+    """What running the program needs beside it."""
+    return ['--plugin=' + RULES] if KERNEL_LOST.search(os.path.basename(path)) else []
 
 
 def numerics(path, kind):

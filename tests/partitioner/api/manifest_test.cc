@@ -3,11 +3,13 @@
 // custom_partitioning that only a manifest makes whole.
 #include "partitioner/api/manifest.h"
 
+#include <complex>
 #include <fstream>
 #include <sstream>
 
 #include <gtest/gtest.h>
 
+#include "kernels/builtin.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {
@@ -68,6 +70,10 @@ TEST(Manifest, BadTextNamesThePlace) {
             "reduction"},
            {R"({"targets": [{"name": "a", "rule": "i -> i", "pad": {"i": "0"}}]})", "E141", "pad"},
            {R"({"targets": [{"name": "a", "rule": "i -> -> i"}]})", "E110", ""},
+           {R"({"targets": [{"name": "a", "kernel": 3}]})", "E141", "kernel"},
+           {R"({"targets": [{"name": "a", "rule": "i -> i", "attributes": "{}"}]})", "E141",
+            "kernel"},
+           {R"({"targets": [{"name": "a", "kernel": "fft", "attributes": "{x = }"}]})", "E131", ""},
            {R"({"library": "x.so", "targets": []})", "E142", "library"},
            {R"({"targets": [{"name": "a", "symbol": "f", "rule": "i -> i"}]})", "E142", "symbol"}}) {
     TargetRegistry targets;
@@ -81,6 +87,38 @@ TEST(Manifest, ContradictionsShowBothRules) {
   EXPECT_TRUE(LoadManifest(R"({"targets": [{"name": "a", "rule": "i -> i"}]})", "1.json", &targets).ok());
   EXPECT_THAT(LoadManifest(R"({"targets": [{"name": "a", "batch_dims": 2}]})", "2.json", &targets),
               Fails("E105", "1.json"));
+}
+
+absl::Status Transform(const HandlerRegistry& handlers, absl::string_view config,
+                       std::vector<std::complex<float>>* x) {
+  const auto entry = handlers.Find("signal", "Host", config);
+  if (!entry.ok()) return entry.status();
+  const BufferView view{ElementType::kC64, {static_cast<int64_t>(x->size())}, x->data()};
+  HandlerContext context;
+  context.target = "signal";
+  return (*entry)->host(context, {view}, {view});
+}
+
+TEST(Manifest, AKernelComputesTheCallsOfItsBackendConfig) {
+  TargetRegistry targets;
+  HandlerRegistry handlers;
+  ASSERT_TRUE(RegisterBuiltinHandlers(handlers).ok());
+  const char* text = R"({"targets": [
+      {"name": "signal", "backend_config": "1", "kernel": "fft"},
+      {"name": "signal", "backend_config": "2", "kernel": "fft",
+       "attributes": "{fft_type = \"IFFT\"}"}]})";
+  ASSERT_TRUE(LoadManifest(text, "m.json", &targets, &handlers).ok());
+  EXPECT_TRUE(LoadManifest(text, "m.json", &targets, &handlers).ok());
+  EXPECT_THAT(targets.List(), testing::IsEmpty());
+  std::vector<std::complex<float>> x = {1, 2, 3, 4};
+  ASSERT_TRUE(Transform(handlers, "1", &x).ok());
+  EXPECT_EQ(x[0], std::complex<float>(10));
+  ASSERT_TRUE(Transform(handlers, "2", &x).ok());
+  EXPECT_EQ(x[3], std::complex<float>(4));
+  EXPECT_THAT(Transform(handlers, "3", &x), Fails("E140", "for backend_config \"1\""));
+  EXPECT_THAT(LoadManifest(R"({"targets": [{"name": "b", "kernel": "ftf"}]})", "n.json", &targets,
+                           &handlers),
+              Fails("E140", "fft"));
 }
 
 TEST(Plugin, FilesThatCannotBeReadAreNamed) {

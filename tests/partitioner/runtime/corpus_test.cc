@@ -125,8 +125,8 @@ TEST_P(CorpusTest, GivesTheNumbersOfJax) {
 
   HandlerRegistry handlers;
   ASSERT_TRUE(RegisterBuiltinHandlers(handlers).ok());
-  for (const auto& [target, instruction] : (*program)->targets) {
-    if (!handlers.Find(target, "Host").ok()) {
+  for (const auto& [target, instruction, config] : (*program)->targets) {
+    if (!handlers.Find(target, "Host", config).ok()) {
       GTEST_SKIP() << "no handler is shipped for " << target;
     }
   }
