@@ -22,6 +22,7 @@ absl::InlinedVector<CompId, 2> FrameCallees(const Module& m, const Instruction& 
     case Opcode::kConditional:
     case Opcode::kCall:
     case Opcode::kFusion:
+    case Opcode::kScan:
     case Opcode::kAsyncStart:
       return CalledComputations(m, i);
     default:

@@ -196,11 +196,13 @@ absl::Status LowerDeviceId(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
+// A dynamic dimension has the size of its bound: arrays here have no other.
 absl::Status LowerGetDimensionSize(const LowerContext& context, Step* step) {
   const auto& attrs = context.attrs<DimensionsAttrs>();
   const Shape& in = *context.operand_shape(0);
-  if (attrs.dimensions.size() != 1 || attrs.dimensions[0] >= in.rank() || in.IsDynamic()) {
-    return context.Unimplemented("the size of a dynamic dimension");
+  if (attrs.dimensions.size() != 1 || attrs.dimensions[0] < 0 ||
+      attrs.dimensions[0] >= in.rank()) {
+    return context.Error("E311", "the operand has no such dimension");
   }
   auto data = std::make_unique<ScalarData>();
   data->value =

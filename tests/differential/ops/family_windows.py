@@ -43,7 +43,7 @@ def convolution(name, result, k, space):
     return Case('convolution', name if name == result else f'{name}->{result}', f'''
   x = {shape(name, x.shape)} parameter(0)
   w = {shape(name, w.shape)} parameter(1)
-  ROOT r = {shape(result, dims_out)} convolution(x, w), {window.text(True)}, dim_labels={lhs}_{rhs}->{out}{extra}''',
+  ROOT r = {shape(result, dims_out)} convolution(x, w), {window.text(True)}dim_labels={lhs}_{rhs}->{out}{extra}''',
                 [x, w], bitwise(), label=f'{space}d {k}')
 
 
@@ -68,7 +68,7 @@ def reduce_window(name, op, k, plain=False):
     return Case('reduce-window', name, f'''
   x = {shape(name, dims)} parameter(0)
   i = {name}[] constant({init_value(op, name)})
-  ROOT r = {shape(name, window.result)} reduce-window(x, i), {window.text()}, to_apply=f''',
+  ROOT r = {shape(name, window.result)} reduce-window(x, i), {window.text()}to_apply=f''',
                 [x], bitwise(), helpers=reducer(op, name), label=f'{op} {k}')
 
 
@@ -95,13 +95,13 @@ f {
   y = {shape("s32", dims)} parameter(1)
   i = f32[] constant(-inf)
   j = s32[] constant(-1)
-  ROOT r = {out} reduce-window(x, y, i, j), {window.text()}, to_apply=f''',
+  ROOT r = {out} reduce-window(x, y, i, j), {window.text()}to_apply=f''',
                 [x, at], bitwise(), helpers=helpers, label=f'two operands {k}')
 
 
 def select_and_scatter(name, direction, k):
     rng = T.rng('select-and-scatter', name, k)
-    dims = [int(rng.integers(3, 7)) for _ in range(int(rng.integers(1, 4)))]
+    dims = [int(rng.integers(3, 6)) for _ in range(int(rng.integers(1, 4)))]
     window = Window(rng, dims, dilated=False, negative=False)
     # Windows must lie over at least one element.
     window.low = [min(a, s - 1) for a, s in zip(window.low, window.size)]
@@ -109,7 +109,9 @@ def select_and_scatter(name, direction, k):
     window.result = [window.places(d) for d in range(len(dims))]
     if min(window.result) < 1:
         return None
-    x, y = small(name, dims, 'x', k), small(name, window.result, 'y', k)
+    # Which of equal elements is chosen is free: there are none.
+    x = rng.permutation(int(np.prod(dims))).reshape(dims).astype(T.DTYPES[name])
+    y = small(name, window.result, 'y', k)
     helpers = reducer('add', name) + f'''
 s {{
   s_x = {name}[] parameter(0)

@@ -199,7 +199,7 @@ def same_bits(a, b, payload=False):
     if a.dtype.kind == 'c':
         if a.ndim == 0:
             return same_bits(a.reshape(1), b.reshape(1), payload).reshape(())
-        x, y = a.view(DTYPES[part(NAMES[a.dtype])]), b.view(DTYPES[part(NAMES[b.dtype])])
+        x, y = (np.ascontiguousarray(v).view(DTYPES[part(NAMES[v.dtype])]) for v in (a, b))
         return same_bits(x, y, payload).reshape(*a.shape, 2).all(-1)
     equal = raw(a) == raw(b)
     return equal if payload else equal | (is_nan(a) & is_nan(b))

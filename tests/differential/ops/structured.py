@@ -74,8 +74,10 @@ class Window:
         return 0 if padded < reach else (padded - reach) // self.stride[k] + 1
 
     def text(self, reversal=False):
+        if not self.dims:
+            return ''  # an empty window has no text
         pads = 'x'.join(f'{a}_{b}' for a, b in zip(self.low, self.high))
         out = (f'window={{size={joined(self.size, "x")} stride={joined(self.stride, "x")} '
                f'pad={pads} lhs_dilate={joined(self.base, "x")} '
                f'rhs_dilate={joined(self.window, "x")}')
-        return out + (f' rhs_reversal={joined(self.reverse, "x")}}}' if reversal else '}')
+        return out + (f' rhs_reversal={joined(self.reverse, "x")}}}, ' if reversal else '}, ')

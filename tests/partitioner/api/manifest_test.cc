@@ -116,7 +116,7 @@ TEST(Manifest, AKernelComputesTheCallsOfItsBackendConfig) {
   ASSERT_TRUE(Transform(handlers, "2", &x).ok());
   EXPECT_EQ(x[3], std::complex<float>(4));
   EXPECT_THAT(Transform(handlers, "3", &x), Fails("E140", "for backend_config \"1\""));
-  EXPECT_THAT(LoadManifest(R"({"targets": [{"name": "b", "kernel": "ftf"}]})", "n.json", &targets,
+  EXPECT_THAT(LoadManifest(R"({"targets": [{"name": "b", "kernel": "ffts"}]})", "n.json", &targets,
                            &handlers),
               Fails("E140", "fft"));
 }
