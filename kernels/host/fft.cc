@@ -124,10 +124,9 @@ void RunFft(const FftShape& shape, const void* in, void* out) {
     return;
   }
   const bool in_complex = IsComplex(shape.in_type);
-  std::vector<FftNumber> x =
-      ElementTypeBits(shape.in_type) == (in_complex ? 128 : 64)
-          ? Read(static_cast<const double*>(in), count, in_complex)
-          : Read(static_cast<const float*>(in), count, in_complex);
+  std::vector<FftNumber> x = ElementTypeBits(shape.in_type) == (in_complex ? 128 : 64)
+                                 ? Read(static_cast<const double*>(in), count, in_complex)
+                                 : Read(static_cast<const float*>(in), count, in_complex);
   std::vector<int64_t> dims(shape.in_dims.begin(), shape.in_dims.end());
   double scale = 1;
   switch (shape.kind) {
@@ -177,8 +176,7 @@ absl::Status Fft(const HandlerContext& context, absl::Span<const BufferView> ope
   SHARDCALL_RETURN_IF_ERROR(args.CheckLeastRank(Result(0), 1));
   const AttributeMapView& attributes = context.attribute_map();
   SHARDCALL_RETURN_IF_ERROR(args.Located(attributes.OnlyKnown({"fft_type", "fft_length"})));
-  SHARDCALL_ASSIGN_ATTRIBUTE(const std::string type, args,
-                             attributes.GetString("fft_type", "FFT"));
+  SHARDCALL_ASSIGN_ATTRIBUTE(const std::string type, args, attributes.GetString("fft_type", "FFT"));
   static constexpr absl::string_view kNames[] = {"FFT", "IFFT", "RFFT", "IRFFT"};
   const auto* name = std::find(std::begin(kNames), std::end(kNames), type);
   if (name == std::end(kNames)) {

@@ -148,7 +148,8 @@ void FftPlan::MixedRadix(FftNumber* x, bool inverse) {
   int64_t left = n_, s = 1;
   for (int64_t p : radices_) {
     left /= p;
-    inverse ? Stage<true>(p, left, s, roots_, from, to) : Stage<false>(p, left, s, roots_, from, to);
+    inverse ? Stage<true>(p, left, s, roots_, from, to)
+            : Stage<false>(p, left, s, roots_, from, to);
     s *= p;
     std::swap(from, to);
   }

@@ -30,8 +30,8 @@ class FftPlan {
   void Chirp(FftNumber* x, bool inverse);
 
   int64_t n_;
-  std::vector<int64_t> radices_;     // empty: Bluestein
-  std::vector<FftNumber> roots_;     // exp(-2 pi i k / n)
+  std::vector<int64_t> radices_;  // empty: Bluestein
+  std::vector<FftNumber> roots_;  // exp(-2 pi i k / n)
   std::vector<FftNumber> scratch_;
   // Bluestein: a convolution of a length that is a power of two.
   std::unique_ptr<FftPlan> convolution_;

@@ -45,8 +45,8 @@ std::vector<Run> RunsOf(const RaggedDotData& data, const Tensor& sizes, int64_t 
     const int64_t list = data.shared_sizes ? 0 : first_list + p;
     int64_t at = 0;
     for (int64_t g = 0; g < data.groups && at < data.extent; ++g) {
-      const int64_t size = std::clamp<int64_t>(IntElement(sizes, list * data.groups + g), 0,
-                                               data.extent - at);
+      const int64_t size =
+          std::clamp<int64_t>(IntElement(sizes, list * data.groups + g), 0, data.extent - at);
       const int64_t base = p * data.extent;
       if (size > 0) {
         runs.push_back({g, (base + at) * data.inner, (base + at + size) * data.inner});
@@ -203,8 +203,9 @@ absl::Status LowerRaggedDot(const LowerContext& context, Step* step) {
     int64_t given = 1;
     for (int d = 0; d + 1 < sizes.rank(); ++d) given *= sizes.dim(d);
     if (!data->shared_sizes && given != lists) {
-      return context.Error("E311", "there must be one list of group sizes, or one for each batch "
-                                   "element and place before the ragged dimension");
+      return context.Error("E311",
+                           "there must be one list of group sizes, or one for each batch "
+                           "element and place before the ragged dimension");
     }
   }
   step->fn = RunRaggedDot;

@@ -137,7 +137,8 @@ def run(text, arguments, flags, directory):
     if result.code != 0:
         return None, result.fault or result.err.strip()
     with np.load(outputs) as archive:
-        return [archive[f'out{k}'] for k in range(sum(n.startswith('out') for n in archive.files))], ''
+        count = sum(n.startswith('out') for n in archive.files)
+        return [archive[f'out{k}'] for k in range(count)], ''
 
 
 def collectives(text, flags):
@@ -162,7 +163,8 @@ def main():
                     continue
                 want = [np.asarray(x) for x in jax.tree.leaves(jax.jit(function)(*arguments))]
                 whole = jax.jit(function).lower(*arguments)
-                shared = jax.jit(function, in_shardings=sharding, out_shardings=sharding).lower(*arguments)
+                shared = jax.jit(function, in_shardings=sharding,
+                                 out_shardings=sharding).lower(*arguments)
                 for label, lowered, flags in (('1 device', whole, ['--num-partitions=1']),
                                               ('batch', shared, [f'--num-partitions={BATCH}'])):
                     count += 1

@@ -32,7 +32,8 @@ struct Matrices {
 struct Integers {
   std::vector<int32_t> values;
   int64_t n;  // per matrix; 0: one, without a dimension
-  explicit Integers(int64_t count = 0) : values(kBatch * std::max<int64_t>(1, count), 77), n(count) {}
+  explicit Integers(int64_t count = 0)
+      : values(kBatch * std::max<int64_t>(1, count), 77), n(count) {}
   BufferView view() {
     std::vector<int64_t> dims = {kBatch};
     if (n > 0) dims.push_back(n);
@@ -41,7 +42,7 @@ struct Integers {
 };
 
 absl::Status CallTarget(absl::string_view target, std::vector<BufferView> operands,
-                 std::vector<BufferView> results, absl::string_view attributes = "{}") {
+                        std::vector<BufferView> results, absl::string_view attributes = "{}") {
   HandlerRegistry registry;
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinHandlers(registry));
   SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* entry, registry.Find(target, "Host"));
@@ -104,7 +105,9 @@ TYPED_TEST(Lapack, LowerTimesUpperIsTheMatrixWithItsRowsExchanged) {
   using T = TypeParam;
   Matrices<T> a = this->Random(4, 3), lu(4, 3);
   Integers pivots(3), info;
-  ASSERT_TRUE(CallTarget(this->Name("getrf"), {a.matrix()}, {lu.matrix(), pivots.view(), info.view()}).ok());
+  ASSERT_TRUE(
+      CallTarget(this->Name("getrf"), {a.matrix()}, {lu.matrix(), pivots.view(), info.view()})
+          .ok());
   for (int64_t b = 0; b < kBatch; ++b) {
     EXPECT_EQ(info.values[b], 0);
     for (int64_t k = 0; k < 3; ++k) {
@@ -129,7 +132,8 @@ TYPED_TEST(Lapack, ASingularMatrixIsReportedInItsOwnStatus) {
   for (int64_t j = 0; j < 3; ++j) a.at(1, 0, j) = a.at(1, 1, j) = a.at(1, 2, j) = 0;
   Integers pivots(3), info;
   // In place: the result is the operand's buffer.
-  ASSERT_TRUE(CallTarget(this->Name("getrf"), {a.matrix()}, {a.matrix(), pivots.view(), info.view()}).ok());
+  ASSERT_TRUE(
+      CallTarget(this->Name("getrf"), {a.matrix()}, {a.matrix(), pivots.view(), info.view()}).ok());
   EXPECT_THAT(info.values, ::testing::ElementsAre(0, 1, 0));
 }
 
@@ -147,8 +151,9 @@ TYPED_TEST(Lapack, OrthogonalTimesUpperIsTheMatrix) {
     }
   }
   ASSERT_TRUE(CallTarget(this->Name("ormqr", "unmqr"),
-                  {qr.matrix(), tau.vector(), product.matrix()}, {product.matrix()},
-                  "{left = true, transpose = false}").ok());
+                         {qr.matrix(), tau.vector(), product.matrix()}, {product.matrix()},
+                         "{left = true, transpose = false}")
+                  .ok());
   for (int64_t b = 0; b < kBatch; ++b) {
     for (int64_t i = 0; i < 5; ++i) {
       for (int64_t j = 0; j < 3; ++j) {
@@ -166,7 +171,9 @@ TYPED_TEST(Lapack, ACholeskyFactorTimesItsAdjointIsTheMatrix) {
   Matrices<T> a = this->Positive(4), f(4, 4);
   a.at(2, 3, 3) = -1;
   Integers info;
-  ASSERT_TRUE(CallTarget(this->Name("potrf"), {a.matrix()}, {f.matrix(), info.view()}, "{uplo = 76 : ui8}").ok());
+  ASSERT_TRUE(
+      CallTarget(this->Name("potrf"), {a.matrix()}, {f.matrix(), info.view()}, "{uplo = 76 : ui8}")
+          .ok());
   EXPECT_THAT(info.values, ::testing::ElementsAre(0, 0, 4));
   for (int64_t b = 0; b < 2; ++b) {
     for (int64_t i = 0; i < 4; ++i) {
@@ -184,8 +191,10 @@ TYPED_TEST(Lapack, EigenvectorsAreStretchedByTheirValues) {
   Matrices<T> a = this->Positive(4), v(4, 4);
   Matrices<Real<T>> w(4, 1);
   Integers info;
-  ASSERT_TRUE(CallTarget(this->Name("syevd", "heevd"), {a.matrix()}, {v.matrix(), w.vector(), info.view()},
-                  "{mode = 86 : ui8, uplo = 85 : ui8}").ok());
+  ASSERT_TRUE(CallTarget(this->Name("syevd", "heevd"), {a.matrix()},
+                         {v.matrix(), w.vector(), info.view()},
+                         "{mode = 86 : ui8, uplo = 85 : ui8}")
+                  .ok());
   for (int64_t b = 0; b < kBatch; ++b) {
     EXPECT_EQ(info.values[b], 0);
     for (int64_t i = 0; i < 4; ++i) {
@@ -208,7 +217,8 @@ TYPED_TEST(Lapack, GeneralEigenvectorsAreComplexColumnsOfTheirValues) {
   std::vector<BufferView> results = {wr.vector(), vl.matrix(), vr.matrix(), info.view()};
   if (!kIsComplex<T>) results.insert(results.begin() + 1, wi.vector());
   ASSERT_TRUE(CallTarget(this->Name("geev"), {a.matrix()}, results,
-                  "{compute_left = 78 : ui8, compute_right = 86 : ui8}").ok());
+                         "{compute_left = 78 : ui8, compute_right = 86 : ui8}")
+                  .ok());
   EXPECT_THAT(info.values, ::testing::ElementsAre(0, -4, 0));
   EXPECT_TRUE(std::isnan(std::real(vr.at(1, 2, 2))));
   for (int64_t b : {0, 2}) {
@@ -233,8 +243,9 @@ TYPED_TEST(Lapack, SingularVectorsAndValuesMultiplyToTheMatrix) {
         Matrices<Real<T>> s(3, 1);
         Integers info;
         ASSERT_TRUE(CallTarget(this->Name(routine), {a.matrix()},
-                        {scratch.matrix(), s.vector(), u.matrix(), vt.matrix(), info.view()},
-                        absl::StrCat("{mode = ", full ? 65 : 83, " : ui8}")).ok());
+                               {scratch.matrix(), s.vector(), u.matrix(), vt.matrix(), info.view()},
+                               absl::StrCat("{mode = ", full ? 65 : 83, " : ui8}"))
+                        .ok());
         for (int64_t b = 0; b < kBatch; ++b) {
           for (int64_t i = 0; i < m; ++i) {
             for (int64_t j = 0; j < n; ++j) {
@@ -253,7 +264,8 @@ TYPED_TEST(Lapack, TriangularAndTridiagonalSystemsAreSolved) {
   using T = TypeParam;
   Matrices<T> a = this->Positive(4), b = this->Random(4, 2, 5), x(4, 2);
   ASSERT_TRUE(CallTarget(this->Name("trsm"), {a.matrix(), b.matrix()}, {x.matrix()},
-                  "{side = 76 : ui8, uplo = 76 : ui8, trans_x = 67 : ui8, diag = 78 : ui8}").ok());
+                         "{side = 76 : ui8, uplo = 76 : ui8, trans_x = 67 : ui8, diag = 78 : ui8}")
+                  .ok());
   for (int64_t t = 0; t < kBatch; ++t) {
     for (int64_t i = 0; i < 4; ++i) {
       for (int64_t j = 0; j < 2; ++j) {
@@ -268,7 +280,8 @@ TYPED_TEST(Lapack, TriangularAndTridiagonalSystemsAreSolved) {
   for (T& v : d.values) v += T(6);
   Integers info;
   ASSERT_TRUE(CallTarget(this->Name("gtsv"), {l.vector(), d.vector(), u.vector(), b.matrix()},
-                  {l2.vector(), d2.vector(), u2.vector(), x.matrix(), info.view()}).ok());
+                         {l2.vector(), d2.vector(), u2.vector(), x.matrix(), info.view()})
+                  .ok());
   for (int64_t t = 0; t < kBatch; ++t) {
     for (int64_t i = 0; i < 4; ++i) {
       T sum = d.at(t, i, 0) * x.at(t, i, 1);
@@ -282,29 +295,35 @@ TYPED_TEST(Lapack, TriangularAndTridiagonalSystemsAreSolved) {
 TEST(LapackErrors, NameTheOperandAndTheAttribute) {
   Matrices<float> a(4, 3), square(3, 3);
   Integers info;
-  ExpectError(CallTarget("lapack_spotrf_ffi", {a.matrix()}, {a.matrix(), info.view()}, "{uplo = 76 : ui8}"),
-              "E133", {"operand 0 (a)", "square matrices", "f32[3,4,3]"});
+  ExpectError(
+      CallTarget("lapack_spotrf_ffi", {a.matrix()}, {a.matrix(), info.view()}, "{uplo = 76 : ui8}"),
+      "E133", {"operand 0 (a)", "square matrices", "f32[3,4,3]"});
   ExpectError(CallTarget("lapack_spotrf_ffi", {square.matrix()}, {square.matrix(), info.view()},
-                  "{uplo = 80 : ui8}"),
+                         "{uplo = 80 : ui8}"),
               "E131", {"\"uplo\"", "L (76) or U (85)", "80"});
-  ExpectError(CallTarget("lapack_spotrf_ffi", {square.matrix()}, {square.matrix(), info.view()}), "E131",
-              {"\"uplo\"", "none"});
+  ExpectError(CallTarget("lapack_spotrf_ffi", {square.matrix()}, {square.matrix(), info.view()}),
+              "E131", {"\"uplo\"", "none"});
   ExpectError(CallTarget("lapack_dpotrf_ffi", {square.matrix()}, {square.matrix(), info.view()},
-                  "{uplo = 76 : ui8}"),
+                         "{uplo = 76 : ui8}"),
               "E134", {"operand 0 (a)", "f64"});
-  ExpectError(CallTarget("lapack_spotrf_ffi", {square.matrix()}, {square.matrix()}, "{uplo = 76 : ui8}"),
-              "E132", {"result"});
-  ExpectError(CallTarget("lapack_sgtsv_ffi", {a.vector()}, {a.vector()}), "E132", {"4 (dl, d, du, b)"});
+  ExpectError(
+      CallTarget("lapack_spotrf_ffi", {square.matrix()}, {square.matrix()}, "{uplo = 76 : ui8}"),
+      "E132", {"result"});
+  ExpectError(CallTarget("lapack_sgtsv_ffi", {a.vector()}, {a.vector()}), "E132",
+              {"4 (dl, d, du, b)"});
 }
 
 TEST(LapackErrors, EmptyBatchesAndMatricesAreNoError) {
   std::vector<int32_t> none;
   BufferView a{ElementType::kF64, {0, 3, 3}, nullptr}, w{ElementType::kF64, {0, 3}, nullptr};
   BufferView info{ElementType::kS32, {0}, none.data()};
-  EXPECT_TRUE(CallTarget("lapack_dsyevd_ffi", {a}, {a, w, info}, "{mode = 86 : ui8, uplo = 76 : ui8}").ok());
+  EXPECT_TRUE(
+      CallTarget("lapack_dsyevd_ffi", {a}, {a, w, info}, "{mode = 86 : ui8, uplo = 76 : ui8}")
+          .ok());
   Integers status;
   BufferView empty{ElementType::kF64, {kBatch, 0, 0}, nullptr};
-  EXPECT_TRUE(CallTarget("lapack_dpotrf_ffi", {empty}, {empty, status.view()}, "{uplo = 76 : ui8}").ok());
+  EXPECT_TRUE(
+      CallTarget("lapack_dpotrf_ffi", {empty}, {empty, status.view()}, "{uplo = 76 : ui8}").ok());
   EXPECT_THAT(status.values, ::testing::Each(0));
 }
 

@@ -81,7 +81,8 @@ absl::StatusOr<int> Call::Int(absl::string_view name, int64_t fallback) const {
 }
 
 absl::StatusOr<bool> Call::Bool(absl::string_view name) const {
-  SHARDCALL_ASSIGN_ATTRIBUTE(const bool value, args_, context_.attribute_map().GetBool(name, false));
+  SHARDCALL_ASSIGN_ATTRIBUTE(const bool value, args_,
+                             context_.attribute_map().GetBool(name, false));
   return value;
 }
 

@@ -53,13 +53,12 @@ class Call {
   absl::Status Begin(ElementType type, Names attributes);
 
   int64_t batch() const { return batch_; }
-  int rows() const { return rows_; }        // of operand 0
+  int rows() const { return rows_; }  // of operand 0
   int columns() const { return columns_; }
   int least() const { return rows_ < columns_ ? rows_ : columns_; }
   absl::Status CheckSquare() const;
   // The dims of `place` are the batch's, then these.
-  absl::Status Check(ArgumentPlace place, ElementType type,
-                     absl::Span<const int64_t> inner) const;
+  absl::Status Check(ArgumentPlace place, ElementType type, absl::Span<const int64_t> inner) const;
   // A code such as 'L' that stands as a number (76 : ui8), among `allowed`.
   absl::StatusOr<char> Letter(absl::string_view name, absl::string_view allowed) const;
   absl::StatusOr<int> Int(absl::string_view name, int64_t fallback) const;

@@ -71,8 +71,8 @@ absl::Status Geqp3(const HandlerContext& context, Views operands, Views results)
   run(nullptr, nullptr, nullptr, &answer, -1);
   std::vector<T> work(WorkSize(answer));
   for (int64_t b = 0; b < call.batch(); ++b) {
-    run(call.At<T>(Result(0), b), call.At<int>(Result(1), b), call.At<T>(Result(2), b),
-        work.data(), static_cast<int>(work.size()));
+    run(call.At<T>(Result(0), b), call.At<int>(Result(1), b), call.At<T>(Result(2), b), work.data(),
+        static_cast<int>(work.size()));
   }
   return absl::OkStatus();
 }
@@ -83,9 +83,8 @@ absl::Status Orgqr(const HandlerContext& context, Views operands, Views results)
   SHARDCALL_RETURN_IF_ERROR(call.Begin(TypeOf<T>(), {}));
   const int m = call.rows(), n = call.columns(), lda = AtLeastOne(m);
   if (n > m) return call.args().ShapeError(Operand(0), "no more columns than rows");
-  const int64_t reflectors = call.args().operand(1).dims.empty()
-                                 ? -1
-                                 : call.args().operand(1).dims.back();
+  const int64_t reflectors =
+      call.args().operand(1).dims.empty() ? -1 : call.args().operand(1).dims.back();
   if (reflectors < 0 || reflectors > n) {
     return call.args().ShapeError(Operand(1), "at most one reflector per column of a");
   }
@@ -117,7 +116,8 @@ absl::Status Ormqr(const HandlerContext& context, Views operands, Views results)
   const int64_t rows = c[c.size() - 2], columns = c.back();
   const int order = call.rows(), k = call.columns();
   if (k > order || (left ? rows : columns) != order) {
-    return args.ShapeError(Operand(2), left ? "as many rows as a" : "as many columns as a has rows");
+    return args.ShapeError(Operand(2),
+                           left ? "as many rows as a" : "as many columns as a has rows");
   }
   SHARDCALL_RETURN_IF_ERROR(call.Check(Operand(1), TypeOf<T>(), {k}));
   SHARDCALL_RETURN_IF_ERROR(call.Check(Operand(2), TypeOf<T>(), {rows, columns}));
@@ -155,12 +155,12 @@ absl::Status Potrf(const HandlerContext& context, Views operands, Views results)
   return absl::OkStatus();
 }
 
-#define SHARDCALL_INSTANTIATE(l, T, R)                                              \
-  template absl::Status Getrf<T>(const HandlerContext& context, Views, Views);      \
-  template absl::Status Geqrf<T>(const HandlerContext& context, Views, Views);      \
-  template absl::Status Geqp3<T>(const HandlerContext& context, Views, Views);      \
-  template absl::Status Orgqr<T>(const HandlerContext& context, Views, Views);      \
-  template absl::Status Ormqr<T>(const HandlerContext& context, Views, Views);      \
+#define SHARDCALL_INSTANTIATE(l, T, R)                                         \
+  template absl::Status Getrf<T>(const HandlerContext& context, Views, Views); \
+  template absl::Status Geqrf<T>(const HandlerContext& context, Views, Views); \
+  template absl::Status Geqp3<T>(const HandlerContext& context, Views, Views); \
+  template absl::Status Orgqr<T>(const HandlerContext& context, Views, Views); \
+  template absl::Status Ormqr<T>(const HandlerContext& context, Views, Views); \
   template absl::Status Potrf<T>(const HandlerContext& context, Views, Views);
 SHARDCALL_LAPACK_TYPES(SHARDCALL_INSTANTIATE)
 #undef SHARDCALL_INSTANTIATE

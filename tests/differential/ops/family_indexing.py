@@ -15,7 +15,7 @@ class Indexing:
     """Random dimension numbers that gather and scatter share: windows of an operand
     and the array that they lie in."""
 
-    def __init__(self, rng, batching):
+    def __init__(self, rng, batching, fewest=0):
         rank = int(rng.integers(1, 5))
         self.operand = [int(rng.integers(1, 5)) for _ in range(rank)]
         roles = [str(rng.choice(['window', 'dropped', 'batching' if batching else 'dropped']))
@@ -26,7 +26,7 @@ class Indexing:
         free = [d for d in range(rank) if d not in self.batching]
         self.window = [1 if roles[d] != 'window' else int(rng.integers(1, self.operand[d] + 1))
                        for d in range(rank)]
-        count = int(rng.integers(0, len(free) + 1))
+        count = int(rng.integers(min(fewest, len(free)), len(free) + 1))
         self.map = [int(d) for d in rng.permutation(free)[:count]]
         # Indices: the batch, with the vector of components somewhere.
         batch = [self.operand[d] for d in self.batching]
@@ -70,7 +70,9 @@ def gather(name, index, k):
 
 def scatter(name, index, op, k):
     rng = T.rng('scatter', name, index, op, k)
-    g = Indexing(rng, k % 2 == 1)
+    g = Indexing(rng, k % 2 == 1, 1)
+    if not g.map:
+        return None  # XLA applies one update alone where there are no components
     x, at = small(name, g.operand, 'x', k), g.start(rng, index)
     y = small(name, g.array, 'y', k)
     extra = '' if not g.batching else (
@@ -91,7 +93,9 @@ f {{
 
 def scatter_two(k):
     rng = T.rng('scatter two', k)
-    g = Indexing(rng, False)
+    g = Indexing(rng, False, 1)
+    while not g.map:
+        g = Indexing(rng, False, 1)
     x, y = small('f32', g.operand, 'x', k), small('s32', g.operand, 'y', k)
     u, v = small('f32', g.array, 'u', k), small('s32', g.array, 'v', k)
     at = g.start(rng, 's32')
@@ -207,8 +211,10 @@ def register(add, full):
                 ('maximum',) if name not in ('pred', 'c64', 'c128') else ()):
             for k in range(few):
                 if op == 'set' and k % 2:
-                    continue  # which of equal indices is last is free: see unique below
-                add(scatter(name, INDEX_TYPES[(k + n) % len(INDEX_TYPES)], op, k))
+                    continue  # which of equal indices comes last is free
+                case = scatter(name, INDEX_TYPES[(k + n) % len(INDEX_TYPES)], op, k)
+                if case is not None:
+                    add(case)
     for k in range(few):
         add(scatter_two(k))
     for n, name in enumerate(PLAIN):
