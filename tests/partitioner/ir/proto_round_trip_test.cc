@@ -97,7 +97,9 @@ std::string OddText() {
 std::vector<std::filesystem::path> SampleFiles() {
   const std::filesystem::path data = std::filesystem::path(SHARDCALL_SOURCE_DIR) / "tests/data";
   std::vector<std::filesystem::path> files = HloFiles(data / "hlo");
-  for (const auto& file : HloFiles(data / "hlo_text")) files.push_back(file);
+  for (const char* folder : {"hlo_text", "hlo_proto"}) {
+    for (const auto& file : HloFiles(data / folder)) files.push_back(file);
+  }
   return files;
 }
 
