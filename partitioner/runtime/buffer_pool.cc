@@ -64,7 +64,7 @@ void* BufferPool::Allocate(size_t* bytes) {
     idle_.erase(it);
   } else {
     const size_t live = stats_.live + *bytes;
-    Trim(std::max(stats_.peak, live) - live);
+    Trim(std::max(stats_.peak + stats_.peak / 4, live) - live);
     block = NewPages(*bytes);
     if (block == nullptr) {
       Trim(0);

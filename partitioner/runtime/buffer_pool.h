@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of tensors' buffers. Large blocks that are freed are kept for the next
 // tensor of about their size: fresh pages from the system cost more than most
-// ops that fill them. What is kept never raises the process above the largest
-// sum of live blocks there was, and is at most what is live, or kMostIdleBytes.
+// ops that fill them. What is kept never raises the process above 5/4 of the
+// largest sum of live blocks there was, and is at most what is live, or
+// kMostIdleBytes.
 // Small blocks are the C library's.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_BUFFER_POOL_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_BUFFER_POOL_H_

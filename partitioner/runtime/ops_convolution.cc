@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/host/matmul.h"
+#include "partitioner/runtime/convolution.h"
 #include "partitioner/runtime/lower_op.h"
 #include "partitioner/runtime/step_run.h"
 #include "partitioner/runtime/strided.h"
@@ -18,14 +19,6 @@
 
 namespace shardcall {
 namespace {
-
-struct ConvolutionData : OpData {
-  WindowDims window;
-  Dims lhs_perm;  // to batch, space.., feature
-  Dims rhs_perm;  // to space.., in, out
-  Dims out_perm;  // from batch, space.., feature
-  int64_t feature_groups = 1, batch_groups = 1;
-};
 
 // Rows of windows of image `b` for features [f0, f0 + features): one row per
 // output position, [window.., features] long. Outside elements are zero.
@@ -150,7 +143,9 @@ absl::Status LowerConvolution(const LowerContext& context, Step* step) {
   if (!MatmulSupports(lhs.element_type(), rhs.element_type(), step->shapes[0].type)) {
     return context.Unimplemented("a product of these element types");
   }
-  step->fn = RunConvolution;
+  const bool fast = IsFastConvolution(*data, lhs.element_type(), rhs.element_type(),
+                                      step->shapes[0], in_features, out_features);
+  step->fn = fast ? RunFastConvolution : RunConvolution;
   step->data = std::move(data);
   return absl::OkStatus();
 }

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "kernels/host/blas.h"
+#include "partitioner/runtime/convolution.h"
+#include "partitioner/runtime/strided.h"
+#include "sharding/narrow_float.h"
+
+namespace shardcall {
+namespace {
+
+// Of windows that are laid out at a time: where they fit, and where rows are long.
+constexpr int64_t kRowsBytes = 256 << 10, kMostRowsBytes = 4 << 20;
+constexpr int64_t kMostIndices = 1 << 22;  // in the tables of one convolution
+
+bool IsIdentity(absl::Span<const int64_t> perm) {
+  for (size_t k = 0; k < perm.size(); ++k) {
+    if (perm[k] != static_cast<int64_t>(k)) return false;
+  }
+  return true;
+}
+
+// `t` as elements of `type` (f32 or f64), its dimensions permuted.
+Tensor Prepare(const Tensor& t, absl::Span<const int64_t> perm, ElementType type) {
+  Tensor turned = IsIdentity(perm) ? t : Transpose(t, perm);
+  if (turned.type() == type) return turned;
+  Tensor wide(type, turned.dims());
+  if (type == ElementType::kF32) {
+    LoadFloats(t.type(), turned.data(), t.num_elements(), wide.MutableData<float>());
+  } else {
+    LoadFloats(t.type(), turned.data(), t.num_elements(), wide.MutableData<double>());
+  }
+  return wide;
+}
+
+// By dimension: the input index under window element w of output o, or -1.
+class InputIndices {
+ public:
+  InputIndices(const WindowDims& window, absl::Span<const int64_t> out,
+               absl::Span<const int64_t> in)
+      : table_(window.rank()), width_(window.size.begin(), window.size.end()) {
+    for (int k = 0; k < window.rank(); ++k) {
+      table_[k].resize(out[k] * width_[k]);
+      for (int64_t o = 0; o < out[k]; ++o) {
+        for (int64_t w = 0; w < width_[k]; ++w) {
+          const int64_t at = window.reversed[k] ? width_[k] - 1 - w : w;
+          table_[k][o * width_[k] + w] = window.BaseIndex(k, o, at, in[k]);
+        }
+      }
+    }
+  }
+  int64_t at(int k, int64_t o, int64_t w) const { return table_[k][o * width_[k] + w]; }
+
+ private:
+  std::vector<std::vector<int64_t>> table_;
+  Dims width_;
+};
+
+// Copies runs of input elements that lie together as one, and zeros likewise.
+template <typename T>
+class RunCopier {
+ public:
+  explicit RunCopier(T* to) : to_(to) {}
+  // The next `count` elements come from `from`; null: they are zero.
+  void Add(const T* from, int64_t count) {
+    if (from != nullptr ? from_ != nullptr && from == from_ + count_ : from_ == nullptr) {
+      count_ += count;
+      return;
+    }
+    Flush();
+    from_ = from;
+    count_ = count;
+  }
+  void Flush() {
+    if (from_ == nullptr) {
+      std::fill_n(to_, count_, T(0));
+    } else {
+      std::memcpy(to_, from_, count_ * sizeof(T));
+    }
+    to_ += count_;
+    from_ = nullptr;
+    count_ = 0;
+  }
+
+ private:
+  T* to_;
+  const T* from_ = nullptr;
+  int64_t count_ = 0;
+};
+
+// The next index below `dims`, row-major; the first after the last.
+void Next(Dims* index, absl::Span<const int64_t> dims) {
+  for (size_t k = dims.size(); k-- > 0;) {
+    if (++(*index)[k] < dims[k]) return;
+    (*index)[k] = 0;
+  }
+}
+
+// Shared by the two ways to go: what is read and written, in f32 or f64.
+template <typename T>
+struct Operands {
+  const WindowDims& window;
+  Dims in, out;  // space
+  Dims strides;  // of the input's space, in elements
+  const InputIndices& indices;
+  const T* lhs;
+  const T* rhs;
+  T* result;
+
+  // Adds the input's elements (`width` of them lie together) under all (o, w)
+  // with one of the two given and the other running over `over`.
+  void AddLine(const Dims& given, bool given_is_output, const Dims& over, const T* from,
+               int64_t width, RunCopier<T>* copier) const {
+    const int last = static_cast<int>(over.size()) - 1;
+    Dims other(over.size(), 0);
+    const int64_t lines = Product(over) / over[last];
+    for (int64_t line = 0; line < lines; ++line) {
+      int64_t offset = 0;
+      for (int k = 0; k < last && offset >= 0; ++k) {
+        const int64_t i =
+            given_is_output ? indices.at(k, given[k], other[k]) : indices.at(k, other[k], given[k]);
+        offset = i < 0 ? -1 : offset + i * strides[k];
+      }
+      for (int64_t x = 0; x < over[last] && offset >= 0; ++x) {
+        const int64_t i =
+            given_is_output ? indices.at(last, given[last], x) : indices.at(last, x, given[last]);
+        copier->Add(i < 0 ? nullptr : from + offset + i * strides[last], width);
+      }
+      if (offset < 0) copier->Add(nullptr, over[last] * width);
+      for (int k = last - 1; k >= 0; --k) {
+        if (++other[k] < over[k]) break;
+        other[k] = 0;
+      }
+    }
+  }
+};
+
+// Rows are output positions of one image, columns window elements and features:
+// result[position, f] = rows rhs. lhs is [batch, space.., feature], rhs [space..,
+// in, out].
+template <typename T>
+void ByPositions(const Operands<T>& p, int64_t images, int64_t groups, int64_t in_features,
+                 int64_t out_features) {
+  const int64_t positions = Product(p.out), window = Product(p.window.size);
+  const int64_t k = window * in_features, n = out_features / groups;
+  const int64_t all_features = in_features * groups, image = Product(p.in) * all_features;
+  const int64_t row_bytes = k * static_cast<int64_t>(sizeof(T));
+  const int64_t least = std::clamp<int64_t>(kMostRowsBytes / row_bytes, 1, 64);
+  const int64_t chunk = std::min(std::max(kRowsBytes / row_bytes, least), positions);
+  Tensor rows(ElementType::kU8, {chunk * k * static_cast<int64_t>(sizeof(T))});
+  T* row = reinterpret_cast<T*>(rows.MutableData());
+  for (int64_t b = 0; b < images; ++b) {
+    for (int64_t g = 0; g < groups; ++g) {
+      const T* from = p.lhs + b * image + g * in_features;
+      Dims o(p.out.size(), 0);
+      for (int64_t begin = 0; begin < positions; begin += chunk) {
+        const int64_t m = std::min(chunk, positions - begin);
+        RunCopier<T> copier(row);
+        for (int64_t r = 0; r < m; ++r, Next(&o, p.out)) {
+          p.AddLine(o, true, p.window.size, from, in_features, &copier);
+        }
+        copier.Flush();
+        BlasGemm(BlasOp::kNone, BlasOp::kNone, m, n, k, T(1), row, k, p.rhs + g * n, out_features,
+                 T(0), p.result + (b * positions + begin) * out_features + g * n, out_features);
+      }
+    }
+  }
+}
+
+// Where windows are larger than the result, as in gradients of kernels: rows are
+// window elements of one feature, columns output positions and images:
+// result[position, image, f] = rows^T rhs, summed over rows. lhs is [feature,
+// space.., batch], rhs [in, space.., out].
+template <typename T>
+void ByWindowElements(const Operands<T>& p, int64_t images, int64_t in_features,
+                      int64_t out_features) {
+  const int64_t positions = Product(p.out), window = Product(p.window.size);
+  const int64_t m = positions * images, feature = Product(p.in) * images;
+  const int64_t row_bytes = m * static_cast<int64_t>(sizeof(T));
+  const int64_t least = std::clamp<int64_t>(kMostRowsBytes / row_bytes, 1, 64);
+  const int64_t chunk = std::min(std::max(kRowsBytes / row_bytes, least), window);
+  Tensor rows(ElementType::kU8, {chunk * m * static_cast<int64_t>(sizeof(T))});
+  T* row = reinterpret_cast<T*>(rows.MutableData());
+  T beta = 0;
+  for (int64_t f = 0; f < in_features; ++f) {
+    const T* from = p.lhs + f * feature;
+    Dims w(p.window.size.size(), 0);
+    for (int64_t begin = 0; begin < window; begin += chunk, beta = 1) {
+      const int64_t k = std::min(chunk, window - begin);
+      RunCopier<T> copier(row);
+      for (int64_t r = 0; r < k; ++r, Next(&w, p.window.size)) {
+        p.AddLine(w, false, p.out, from, images, &copier);
+      }
+      copier.Flush();
+      BlasGemm(BlasOp::kTranspose, BlasOp::kNone, m, out_features, k, T(1), row, m,
+               p.rhs + (f * window + begin) * out_features, out_features, beta, p.result,
+               out_features);
+    }
+  }
+}
+
+// Moves element `from` of a permutation to place `to`.
+Dims Moved(Dims perm, size_t from, size_t to) {
+  const int64_t d = perm[from];
+  perm.erase(perm.begin() + from);
+  perm.insert(perm.begin() + to, d);
+  return perm;
+}
+
+template <typename T>
+absl::Status Run(StepRun& run, const ConvolutionData& data, ElementType type) {
+  const int rank = data.window.rank();
+  const LeafShape& shape = run.shape(0);
+  Dims out_space, in_space;
+  for (int k = 0; k < rank; ++k) {
+    out_space.push_back(shape.dims[data.out_perm[k + 1]]);
+    in_space.push_back(run.in(0).dim(static_cast<int>(data.lhs_perm[k + 1])));
+  }
+  const int64_t images = shape.dims[data.out_perm[0]];
+  const int64_t out_features = shape.dims[data.out_perm.back()];
+  const int64_t in_features = run.in(1).dim(static_cast<int>(data.rhs_perm[rank]));
+  const bool by_window = data.feature_groups == 1 && Product(out_space) < Product(data.window.size);
+  // Positions of dimensions as this way of computing wants them.
+  Dims lhs_perm = data.lhs_perm, rhs_perm = data.rhs_perm, out_perm = data.out_perm;
+  if (by_window) {
+    std::swap(lhs_perm.front(), lhs_perm.back());  // feature, space.., batch
+    rhs_perm = Moved(rhs_perm, rank, 0);           // in, space.., out
+    out_perm = Moved(out_perm, 0, rank);           // space.., batch, feature
+  }
+  const Tensor lhs = Prepare(run.in(0), lhs_perm, type);
+  const Tensor rhs = Prepare(run.in(1), rhs_perm, type);
+  Dims out_dims;
+  for (int64_t d : out_perm) out_dims.push_back(shape.dims[d]);
+  Tensor out(type, out_dims);
+  if (out.num_elements() > 0) {
+    const InputIndices indices(data.window, out_space, in_space);
+    Operands<T> p{data.window, in_space,      out_space,     RowMajorStrides(in_space),
+                  indices,     lhs.data<T>(), rhs.data<T>(), out.MutableData<T>()};
+    const int64_t together = by_window ? images : in_features * data.feature_groups;
+    for (int64_t& stride : p.strides) stride *= together;
+    if (by_window) {
+      ByWindowElements(p, images, in_features, out_features);
+    } else {
+      ByPositions(p, images, data.feature_groups, in_features, out_features);
+    }
+  }
+  if (type != shape.type) {
+    Tensor narrow(shape.type, out_dims);
+    StoreFloats(shape.type, out.data<T>(), out.num_elements(), narrow.MutableData());
+    out = std::move(narrow);
+  }
+  Dims inverse(out_perm.size());
+  for (size_t k = 0; k < out_perm.size(); ++k) inverse[out_perm[k]] = static_cast<int64_t>(k);
+  run.Set(0, IsIdentity(inverse) ? std::move(out) : Transpose(out, inverse));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsFastConvolution(const ConvolutionData& data, ElementType lhs, ElementType rhs,
+                       const LeafShape& result, int64_t in_features, int64_t out_features) {
+  constexpr int64_t kSmallPanel = 64, kMostElements = kMostBlasExtent;
+  if (!IsFloat(lhs) || !IsFloat(rhs) || !IsFloat(result.type) || data.batch_groups != 1) {
+    return false;
+  }
+  const int64_t window = Product(data.window.size);
+  const int64_t n = out_features / data.feature_groups;
+  int64_t indices = 0;
+  for (int k = 0; k < data.window.rank(); ++k) {
+    const int64_t out = result.dims[data.out_perm[k + 1]];
+    if (data.window.size[k] > kMostIndices / std::max<int64_t>(out, 1)) return false;
+    indices += out * data.window.size[k];
+  }
+  return data.window.rank() > 0 && indices <= kMostIndices && window > 0 && in_features > 0 &&
+         n > 0 && window <= kMostElements / in_features && window * in_features > kSmallPanel / n &&
+         result.num_elements() <= kMostElements;
+}
+
+absl::Status RunFastConvolution(StepRun& run) {
+  const auto& data = run.data<ConvolutionData>();
+  const bool wide = run.in(0).type() == ElementType::kF64 ||
+                    run.in(1).type() == ElementType::kF64 || run.shape(0).type == ElementType::kF64;
+  return wide ? Run<double>(run, data, ElementType::kF64)
+              : Run<float>(run, data, ElementType::kF32);
+}
+
+}  // namespace shardcall
