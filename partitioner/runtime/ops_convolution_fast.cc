@@ -59,6 +59,34 @@ class InputIndices {
   Dims width_;
 };
 
+// Neighbours in the last dimension under one fixed index: input indices `first`,
+// first + 1, .., or -1 for all.
+struct Segment {
+  int64_t first, count;
+};
+using Segments = std::vector<absl::InlinedVector<Segment, 3>>;  // by the fixed index
+
+// With the output's index fixed, or the window's. `join`: neighbours lie together.
+Segments LastSegments(const InputIndices& indices, int last, bool fixed_is_output, int64_t fixed,
+                      int64_t over, bool join) {
+  Segments all(fixed);
+  for (int64_t a = 0; a < fixed; ++a) {
+    for (int64_t b = 0; b < over; ++b) {
+      const int64_t i = fixed_is_output ? indices.at(last, a, b) : indices.at(last, b, a);
+      const bool joins =
+          join && !all[a].empty() &&
+          (i < 0 ? all[a].back().first < 0
+                 : all[a].back().first >= 0 && i == all[a].back().first + all[a].back().count);
+      if (joins) {
+        ++all[a].back().count;
+      } else {
+        all[a].push_back({i, 1});
+      }
+    }
+  }
+  return all;
+}
+
 // Copies runs of input elements that lie together as one, and zeros likewise.
 template <typename T>
 class RunCopier {
@@ -106,6 +134,7 @@ struct Operands {
   Dims in, out;  // space
   Dims strides;  // of the input's space, in elements
   const InputIndices& indices;
+  const Segments& segments;
   const T* lhs;
   const T* rhs;
   T* result;
@@ -124,10 +153,11 @@ struct Operands {
             given_is_output ? indices.at(k, given[k], other[k]) : indices.at(k, other[k], given[k]);
         offset = i < 0 ? -1 : offset + i * strides[k];
       }
-      for (int64_t x = 0; x < over[last] && offset >= 0; ++x) {
-        const int64_t i =
-            given_is_output ? indices.at(last, given[last], x) : indices.at(last, x, given[last]);
-        copier->Add(i < 0 ? nullptr : from + offset + i * strides[last], width);
+      if (offset >= 0) {
+        for (const Segment& part : segments[given[last]]) {
+          copier->Add(part.first < 0 ? nullptr : from + offset + part.first * strides[last],
+                      part.count * width);
+        }
       }
       if (offset < 0) copier->Add(nullptr, over[last] * width);
       for (int k = last - 1; k >= 0; --k) {
@@ -237,8 +267,12 @@ absl::Status Run(StepRun& run, const ConvolutionData& data, ElementType type) {
   Tensor out(type, out_dims);
   if (out.num_elements() > 0) {
     const InputIndices indices(data.window, out_space, in_space);
-    Operands<T> p{data.window, in_space,      out_space,     RowMajorStrides(in_space),
-                  indices,     lhs.data<T>(), rhs.data<T>(), out.MutableData<T>()};
+    const int64_t last_out = out_space.back(), last_window = data.window.size.back();
+    const Segments segments =
+        LastSegments(indices, rank - 1, !by_window, by_window ? last_window : last_out,
+                     by_window ? last_out : last_window, data.feature_groups == 1);
+    Operands<T> p{data.window, in_space,      out_space,     RowMajorStrides(in_space), indices,
+                  segments,    lhs.data<T>(), rhs.data<T>(), out.MutableData<T>()};
     const int64_t together = by_window ? images : in_features * data.feature_groups;
     for (int64_t& stride : p.strides) stride *= together;
     if (by_window) {

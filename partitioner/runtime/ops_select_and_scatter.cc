@@ -6,6 +6,7 @@
 
 #include "partitioner/runtime/lane_program.h"
 #include "partitioner/runtime/lower_op.h"
+#include "partitioner/runtime/select_and_scatter.h"
 #include "partitioner/runtime/step_run.h"
 #include "partitioner/runtime/strided.h"
 #include "partitioner/runtime/window.h"
@@ -13,11 +14,6 @@
 
 namespace shardcall {
 namespace {
-
-struct SelectAndScatterData : OpData {
-  LaneProgram select, scatter;
-  WindowDims window;
-};
 
 absl::Status RunSelectAndScatter(StepRun& run) {
   const auto& data = run.data<SelectAndScatterData>();
@@ -76,7 +72,8 @@ absl::Status LowerSelectAndScatter(const LowerContext& context, Step* step) {
       data->window.rank() != context.operand_shape(0)->rank()) {
     return context.Error("E311", "the computations do not fit the operands");
   }
-  step->fn = RunSelectAndScatter;
+  const bool rows = IsRowSelectAndScatter(*data, step->shapes[0], context.operand_shape(1)->dims());
+  step->fn = rows ? RunRowSelectAndScatter : RunSelectAndScatter;
   step->data = std::move(data);
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 // algebra.
 #include <cmath>
 
+#include "partitioner/runtime/random_inputs.h"
 #include "tests/partitioner/runtime/run_text.h"
 
 namespace shardcall {
@@ -221,6 +222,29 @@ TEST(BatchNorm, TrainingNormalisesByFeature) {
   EXPECT_THAT(Numbers((*r)[0]), ElementsAre(DoubleNear(8, 1e-6), DoubleNear(12, 1e-6)));
   EXPECT_THAT(Numbers((*r)[1]), ElementsAre(2));
   EXPECT_THAT(Numbers((*r)[2]), ElementsAre(1));
+}
+
+// f32 goes by the last dimension at once, f64 element by element.
+TEST(Contraction, SelectAndScatterByRowsIsThatByElements) {
+  const auto text = [](const std::string& type, const std::string& scatter) {
+    const std::string two =
+        absl::StrCat("p = ", type, "[] parameter(0)\nq = ", type, "[] parameter(1)\n");
+    return absl::StrCat(
+        "ge { ", two, "ROOT c = pred[] compare(p, q), direction=GE }\n", "sc { ", two,
+        "ROOT s = ", type, "[] ", scatter, "(p, q) }\nENTRY e {\nx = ", type,
+        "[2,9,8,5] parameter(0)\ns = ", type, "[2,5,4,5] parameter(1)\nz = ", type,
+        "[] constant(1)\nROOT r = ", type,
+        "[2,9,8,5] select-and-scatter(x, s, z), window={size=1x3x3x1 stride=1x2x2x1 "
+        "pad=0_0x1_1x0_1x0_0}, select=ge, scatter=sc\n}");
+  };
+  for (const std::string scatter : {"add", "multiply", "maximum"}) {
+    const auto rows = LowerText(text("f32", scatter)), elements = LowerText(text("f64", scatter));
+    ASSERT_TRUE(rows.ok() && elements.ok()) << rows.status() << elements.status();
+    const auto a = Execute(**rows, RandomInputs((*rows)->parameters, 4), {});
+    const auto b = Execute(**elements, RandomInputs((*elements)->parameters, 4), {});
+    ASSERT_TRUE(a.ok() && b.ok());
+    EXPECT_EQ(Numbers((*a)[0]), Numbers((*b)[0])) << scatter;
+  }
 }
 
 }  // namespace
