@@ -28,8 +28,9 @@ inline Ints IntsOf(const Repeated& field) { return Ints(field.data(), field.size
 
 class Reader {
  public:
-  Reader(absl::string_view file, std::shared_ptr<Context> context)
-      : file_(file), module_(std::move(context)), context_(module_.context()),
+  // `level`: how many messages this module stands within.
+  Reader(absl::string_view file, std::shared_ptr<Context> context, int level = 0)
+      : file_(file), level_(level), module_(std::move(context)), context_(module_.context()),
         source_(std::make_shared<ProtoSource>()) {}
   bool Run(absl::string_view bytes);
   const absl::Status& status() const { return status_; }
@@ -132,6 +133,7 @@ class Reader {
   bool NamedText(const hlo_pb::NamedShardingProto& p, std::string* out);
 
   std::string file_;
+  const int level_;
   bool looks_like_text_ = false;
   absl::Status status_;
   Module module_;

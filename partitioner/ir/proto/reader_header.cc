@@ -86,6 +86,12 @@ bool Reader::ReadStackTables(const hlo_pb::StackFrameIndexProto& p) {
 
 bool Reader::ReadRecoveryTable(const hlo_pb::OriginalValueRecoveryTableProto& p,
                                std::string* out) {
+  // Text quotes these modules, and so doubles the quotes of what is within them.
+  constexpr int kMostLevels = 4;
+  if (level_ >= kMostLevels) {
+    return Fail("E014", "Recovery modules are nested too deeply", "original_value_recovery_table",
+                absl::StrCat("at most ", kMostLevels, " levels"));
+  }
   *out = "{\n";
   for (const auto& e : p.entries()) {
     if (!IsUtf8(e.old_original_array().instruction_name()) ||
@@ -96,7 +102,7 @@ bool Reader::ReadRecoveryTable(const hlo_pb::OriginalValueRecoveryTableProto& p,
                     OriginalArrayText(e.new_original_array()));
     if (e.has_recovery_module()) {
       Reader inner(absl::StrCat(file_, ": original_value_recovery_table"),
-                   module_.shared_context());
+                   module_.shared_context(), level_ + 1);
       if (!inner.Run(e.recovery_module().SerializeAsString())) {
         status_ = inner.status();
         return false;

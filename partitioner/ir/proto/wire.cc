@@ -170,14 +170,14 @@ WireFault FindWireFault(const pb::Descriptor* type, absl::string_view bytes) {
     const pb::FieldDescriptor* f =
         level.type->FindFieldByNumber(static_cast<int>(field.number));
     if (f == nullptr) continue;
-    std::string name = f->name();
+    std::string name(f->name());
     if (f->is_repeated()) absl::StrAppend(&name, "[", level.counts[field.number]++, "]");
     const Wire natural = NaturalWire(f);
     if (field.wire != natural) {
       // Numbers may be packed; other mismatches the library keeps as unknown.
       if (f->is_packable() && field.wire == Wire::kBytes) {
         std::string what = PackedFault(f, field.payload);
-        if (!what.empty()) return finish(std::move(what), f->name());
+        if (!what.empty()) return finish(std::move(what), name);
       }
       continue;
     }

@@ -204,7 +204,8 @@ bool Writer::WriteInstruction(InstrId id, hlo_pb::HloInstructionProto* p) {
     p->add_called_computation_ids(computation_ids_[c.value]);
   }
   p->mutable_statistics_viz();
-  return WriteAttributes(i, p) && WriteRare(i, p);
+  // Shapes fail without saying so.
+  return WriteAttributes(i, p) && WriteRare(i, p) && status_.ok();
 }
 
 bool Writer::WriteRare(const Instruction& i, hlo_pb::HloInstructionProto* p) {
@@ -253,7 +254,7 @@ bool Writer::WriteComputationHeader(CompId id, hlo_pb::HloComputationProto* p) {
     shape->add_parameter_names(std::string(NameOf(parameter)));
   }
   *shape->mutable_result() = ShapeOf(module_.instr(c.root).shape);
-  return true;
+  return status_.ok();
 }
 
 bool Writer::WriteSchedule(hlo_pb::HloScheduleProto* p) {
@@ -373,7 +374,7 @@ bool Writer::WriteHeader(hlo_pb::HloModuleProto* p) {
     for (bool b : h.propagate_to_output) own->add_propagate_to_output(b);
     own->set_debug_attributes(h.debug_attributes);
   }
-  return true;
+  return status_.ok();
 }
 
 namespace {

@@ -60,7 +60,7 @@ class Writer {
 
   // writer_values.cc
   const hlo_pb::ShapeProto& ShapeOf(const Shape* shape);
-  void WriteShape(const Shape& shape, hlo_pb::ShapeProto* p);
+  void WriteShape(const Shape& shape, int depth, hlo_pb::ShapeProto* p);
   void WriteLayout(const Shape& shape, hlo_pb::LayoutProto* p);
   void WriteWindow(const Window& w, hlo_pb::Window* p);
   bool WriteDimLabels(Text labels, hlo_pb::ConvolutionDimensionNumbers* p);

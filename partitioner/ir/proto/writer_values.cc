@@ -23,14 +23,22 @@ const hlo_pb::ShapeProto& Writer::ShapeOf(const Shape* shape) {
   std::unique_ptr<hlo_pb::ShapeProto>& p = shapes_[shape];
   if (p == nullptr) {
     p = std::make_unique<hlo_pb::ShapeProto>();
-    WriteShape(*module_.context().WithDefaultLayout(shape), p.get());
+    WriteShape(*module_.context().WithDefaultLayout(shape), 0, p.get());
   }
   return *p;
 }
 
-void Writer::WriteShape(const Shape& shape, hlo_pb::ShapeProto* p) {
+void Writer::WriteShape(const Shape& shape, int depth, hlo_pb::ShapeProto* p) {
+  // Readers refuse deeper messages; some levels stand around the shape.
+  if (depth > kMaxMessageDepth - 16) {
+    Fail("A shape is nested too deeply for a message",
+         absl::StrCat("more than ", kMaxMessageDepth - 16, " levels"), "write the module as text");
+    return;
+  }
   p->set_element_type(static_cast<int32_t>(shape.element_type()));
-  for (const Shape* element : shape.tuple()) WriteShape(*element, p->add_tuple_shapes());
+  for (const Shape* element : shape.tuple()) {
+    WriteShape(*element, depth + 1, p->add_tuple_shapes());
+  }
   if (!shape.IsArray()) return;
   p->mutable_dimensions()->Add(shape.dims().begin(), shape.dims().end());
   for (int d = 0; d < shape.rank(); ++d) p->add_is_dynamic_dimension(shape.IsDynamicDim(d));

@@ -232,6 +232,33 @@ TEST(ProtoBadInput, TextMustBeUtf8) {
               StartsWith("E033"));
 }
 
+TEST(ProtoBadInput, RecoveryModulesNestUpToALimit) {
+  hlo_pb::HloModuleProto p = MessageOf(kSmall);
+  const hlo_pb::HloModuleProto plain = p;
+  const auto wrap = [&] {
+    hlo_pb::HloModuleProto outer = plain;
+    auto* e = outer.mutable_original_value_recovery_table()->add_entries();
+    e->mutable_old_original_array()->set_instruction_name("a");
+    e->mutable_new_original_array()->set_instruction_name("b");
+    *e->mutable_recovery_module() = p;
+    p = outer;
+  };
+  for (int k = 0; k < 3; ++k) wrap();
+  EXPECT_TRUE(ReadBytes(p.SerializeAsString()).ok());
+  for (int k = 0; k < 60; ++k) wrap();
+  EXPECT_THAT(std::string(ReadBytes(p.SerializeAsString()).status().message()),
+              StartsWith("E014 Recovery modules"));
+}
+
+TEST(ProtoBadInput, ShapesTooDeepForAMessageAreRefusedInWriting) {
+  std::string text = "HloModule m\nENTRY e {\n  ROOT a = ";
+  text += std::string(3000, '(') + "f32[8]" + std::string(3000, ')') + " parameter(0)\n}\n";
+  const auto module = Parse(text);
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  EXPECT_THAT(std::string(WriteModuleProto(*module).status().message()),
+              StartsWith("E034 A shape is nested too deeply"));
+}
+
 TEST(ProtoBadInput, DeepShapesAreReadUpToALimit) {
   const auto nested = [](int levels) {
     hlo_pb::HloModuleProto p = MessageOf(InEntry("ROOT %a = (f32[8]{0}) parameter(0)"));
