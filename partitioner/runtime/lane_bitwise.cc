@@ -90,6 +90,20 @@ void Binary(const void* const* in, void* out, int64_t n, const int64_t*) {
   for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i], b[i]);
 }
 
+// The highest bit is a float's sign.
+struct FlipSign {
+  template <typename T>
+  static T Do(T a) {
+    return a ^ static_cast<T>(T{1} << (8 * sizeof(T) - 1));
+  }
+};
+struct ClearSign {
+  template <typename T>
+  static T Do(T a) {
+    return a & static_cast<T>(~(T{1} << (8 * sizeof(T) - 1)));
+  }
+};
+
 template <typename T>
 void Select(const void* const* in, void* out, int64_t n, const int64_t*) {
   const uint8_t* p = static_cast<const uint8_t*>(in[0]);
@@ -211,6 +225,19 @@ LaneFn FindSubByteFn(Opcode opcode, ElementType type) {
       return SubBytePopCount;
     case Opcode::kCountLeadingZeros:
       return SubByteLeadingZeros;
+    default:
+      return nullptr;
+  }
+}
+
+LaneFn FindSignFn(Opcode opcode, ElementType type) {
+  if (opcode != Opcode::kNegate && opcode != Opcode::kAbs) return nullptr;
+  const bool flip = opcode == Opcode::kNegate;
+  switch (type) {
+    case ElementType::kF16:
+      return flip ? Unary<FlipSign, uint16_t> : Unary<ClearSign, uint16_t>;
+    case ElementType::kF8E5M2:
+      return flip ? Unary<FlipSign, uint8_t> : Unary<ClearSign, uint8_t>;
     default:
       return nullptr;
   }

@@ -109,6 +109,9 @@ SHARDCALL_BINARY(AddLanes, std::complex<R>, x + y)
 SHARDCALL_BINARY(SubLanes, std::complex<R>, x - y)
 SHARDCALL_BINARY(MulLanes, std::complex<R>, Product(x, y))
 SHARDCALL_BINARY(DivLanes, std::complex<R>, x / y)
+// By the real part, the first of equal ones; HLO has no other order of them.
+SHARDCALL_BINARY(MaxLanes, std::complex<R>, x.real() >= y.real() ? x : y)
+SHARDCALL_BINARY(MinLanes, std::complex<R>, x.real() <= y.real() ? x : y)
 SHARDCALL_BINARY(PowLanes, std::complex<long double>, Power(x, y))
 SHARDCALL_BINARY(Atan2Lanes, Wide<R>, Atan2(x, y))
 #undef SHARDCALL_BINARY
@@ -206,6 +209,10 @@ LaneFn Find(Opcode opcode) {
       return MulLanes<R>;
     case Opcode::kDivide:
       return DivLanes<R>;
+    case Opcode::kMaximum:
+      return MaxLanes<R>;
+    case Opcode::kMinimum:
+      return MinLanes<R>;
     case Opcode::kPower:
       return PowLanes<R>;
     default:

@@ -139,6 +139,12 @@ LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
       k.encode = IsNarrow(result);
       k.wrap = IsInteger(result) && ElementTypeBits(result) < 8;
       return k;
+    case Opcode::kStochasticConvert:
+      if (k.arity != 2) return k;
+      k.fn = FindStochasticConvertFn(type, operands[1], result);
+      k.params[0] = ElementTypeBits(operands[1]);
+      k.params[1] = ElementTypeBits(result);
+      break;
     case Opcode::kReducePrecision: {
       if (attrs == nullptr || attrs->kind != AttrKind::kReducePrecision) return k;
       const auto& a = *static_cast<const ReducePrecisionAttrs*>(attrs);
@@ -169,6 +175,8 @@ LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
       break;
     }
     default:
+      k.fn = FindSignFn(opcode, type);
+      if (k.fn != nullptr) return k;
       if (IsComplex(type) || opcode == Opcode::kComplex || opcode == Opcode::kReal ||
           opcode == Opcode::kImag) {
         k.fn = FindComplexFn(opcode, machine);

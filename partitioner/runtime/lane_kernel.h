@@ -52,7 +52,12 @@ LaneFn FindComplexFn(Opcode opcode, ElementType type);  // by the operand's type
 // Machine types; narrow floats too for total order, then params[0] is the type.
 LaneFn FindCompareFn(const CompareAttrs& attrs, ElementType type);
 LaneFn FindSelectFn(int element_bytes);
+// negate and abs of f16 and f8e5m2 by the sign bit: NaN keep their payloads.
+LaneFn FindSignFn(Opcode opcode, ElementType type);
 LaneFn FindConvertFn(ElementType from, ElementType to);  // machine types
+
+// Floats are decoded; the caller sets params to the bits of `random` and of `to`.
+LaneFn FindStochasticConvertFn(ElementType from, ElementType random, ElementType to);
 
 // Machine types: pred, 8 to 64 bit integers, f32, f64, c64, c128.
 bool IsMachineType(ElementType type);

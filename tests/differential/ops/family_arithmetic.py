@@ -118,8 +118,26 @@ def register(add, full):
         for op in ('negate', 'abs', 'sign', 'ceil', 'floor', 'round-nearest-afz',
                    'round-nearest-even'):
             add(unary(op, name, x, bitwise(), reference=float_unary(op, name), freedom=DENORMALS))
+        nans = T.every_value(name) if T.bits(name) <= 16 else T.from_raw(name, nan_bits(name))
+        nans = nans[T.is_nan(nans)]
+        if nans.size:
+            for op, do in (('negate', lambda v, sign: v ^ sign), ('abs', lambda v, sign: v & ~sign),
+                           ('copy', lambda v, sign: v)):
+                if name == 'f8e8m0fnu' or name.endswith('fnuz'):
+                    do = (lambda v, sign: v)  # one NaN
+                add(unary(op, name, nans, bitwise(payload=True), row=op + ' of NaN with payload',
+                          reference=lambda v, do=do, name=name: T.from_raw(
+                              name, do(T.raw(v), T.raw(v).dtype.type(1 << T.bits(name) - 1)))))
         add(unary('is-finite', name, x, bitwise(), result='pred',
                   reference=lambda v: np.isfinite(v.astype(np.float64))))
+
+
+def nan_bits(name):
+    """NaN with payloads, quiet and not, of both signs."""
+    b, m = T.bits(name), {'f32': 23, 'f64': 52}[name]
+    inf = ((1 << b - 1 - m) - 1) << m
+    payloads = [1 << m - 1, 1 << m - 1 | 5, 5, 1, (1 << m) - 1]
+    return np.array([inf | p | s for p in payloads for s in (0, 1 << b - 1)], dtype=object)
 
 
 def wide(x):

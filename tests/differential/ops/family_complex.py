@@ -64,6 +64,15 @@ UNARY = {'negate': np.negative, 'sign': sign, 'exponential': np.exp,
          'sinh': np.sinh, 'cosh': np.cosh, 'asin': np.arcsin, 'acos': np.arccos,
          'asinh': np.arcsinh, 'acosh': np.arccosh, 'atanh': np.arctanh}
 EXACT = ('negate',)
+PLAIN = ('add', 'subtract', 'maximum', 'minimum')  # exact
+
+
+def larger(z, w):
+    return np.where(z.real >= w.real, z, w)
+
+
+def smaller(z, w):
+    return np.where(z.real <= w.real, z, w)
 
 
 def register(add, full):
@@ -87,11 +96,12 @@ def register(add, full):
         b = np.concatenate([np.tile(s[::2], s[::2].size)])
         p, q = plain, T.rng('complex', name).permutation(plain)
         for op, f in (('add', np.add), ('subtract', np.subtract), ('multiply', np.multiply),
-                      ('divide', np.divide), ('power', power), ('atan2', atan2)):
-            how = bitwise() if op in ('add', 'subtract') else ulp(4)
+                      ('divide', np.divide), ('maximum', larger), ('minimum', smaller),
+                      ('power', power), ('atan2', atan2)):
+            how = bitwise() if op in PLAIN else ulp(4)
             for x, y, label in ((p, q, 'plain'), (a, b, 'special')):
                 if (op, label) == ('atan2', 'special'):
                     continue  # a formula of differences of infinities; nothing defines it
-                reference = f if op in ('add', 'subtract') else (
+                reference = f if op in PLAIN else (
                     lambda z, w, f=f: f(wide(z), wide(w)))
                 add(binary(op, name, x, y, how, reference=reference, freedom=FREEDOM, label=label))

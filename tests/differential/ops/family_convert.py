@@ -10,6 +10,7 @@ from family_arithmetic import DENORMALS, binary, unary, wrapped
 from suite import Case, bitwise
 
 NAN_SIGN = 'NaN becomes a zero whose sign is chosen differently'
+SCALE = 'XLA scales in the narrow type, where the factor overflows'
 LARGEST = "XLA takes f4's largest value for infinity"
 
 
@@ -151,7 +152,44 @@ def reduced(exponent, mantissa):
     return compute
 
 
+def stochastic(to):
+    low, high = T.integer_range(to)
+
+    def compute(x, random):
+        width = T.bits(T.NAMES[random.dtype])
+        out = []
+        for v, r in zip(x.astype(np.float64).tolist(), random.astype(np.uint64).tolist()):
+            if v != v:
+                out.append(0)
+            elif v <= low or v >= high:
+                out.append(low if v < 0 else high)
+            else:
+                whole = int(abs(v))
+                whole += r < int((abs(v) - whole) * 2.0**width)
+                out.append(-whole if v < 0 else whole)
+        return np.array(out, dtype=object).astype(np.int64).astype(T.DTYPES[to])
+    return compute
+
+
+def register_stochastic(add, full):
+    count = 2000 if full else 100
+    for name in T.FLOATS:
+        random = 'u' + str(T.bits(name))
+        x = np.concatenate([T.specials(name), T.randoms(name, count, 'x', scale=3),
+                            T.randoms(name, count, 'large')])
+        r = T.randoms(random, x.size, 'stochastic', name)
+        n = x.size
+        for to in T.SIGNED:
+            row = 'stochastic-convert, from' if to != 's1' else 'stochastic-convert to s1, from'
+            add(Case(row, name, f'''
+  a = {name}[{n}] parameter(0)
+  b = {random}[{n}] parameter(1)
+  ROOT r = {to}[{n}] stochastic-convert(a, b)''', [x, r], bitwise(), reference=stochastic(to),
+                     freedom=SCALE if T.bits(name) <= 8 else DENORMALS, label='to ' + to))
+
+
 def register(add, full):
+    register_stochastic(add, full)
     register_convert(add, full)
     register_bitcast(add, full)
     count = 3000 if full else 128

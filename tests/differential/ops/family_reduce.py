@@ -173,8 +173,8 @@ argmax {{
   x = f32[{dims_text(shape)}] parameter(0)
   y = s32[{dims_text(shape)}] parameter(1)
   z = pred[{dims_text(shape)}] parameter(2)
-  i = f32[] constant(-0)
-  j = s32[] constant(1)
+  i = f32[] constant(-0.0)
+  j = s32[] constant(0)
   k = pred[] constant(true)
   ROOT r = (f32[{kept}], s32[{kept}], pred[{kept}]) reduce(x, y, z, i, j, k), dimensions={{{dims_text(dims)}}}, to_apply=three
 ''', [x, y, z], bitwise(), helpers='''

@@ -108,6 +108,16 @@ TEST(Elementwise, ReducedPrecisionOfF16HasItsOwnExponents) {
               ElementsAre(0, 1.0009765625));
 }
 
+TEST(Elementwise, StochasticConvertRoundsUpWhereTheFractionIsLargerThanTheRandomNumber) {
+  EXPECT_THAT(Eval("a = f32[6] constant({1.5, 1.5, -1.5, 300, -128, nan})\n"
+                   "b = u32[6] constant({2147483647, 2147483648, 0, 0, 0, 0})\n"
+                   "ROOT r = s8[6] stochastic-convert(a, b)"),
+              ElementsAre(2, 1, -2, 127, -128, 0));
+  EXPECT_THAT(Eval("a = bf16[2] constant({7, -0.25})\nb = u16[2] constant({0, 16384})\n"
+                   "ROOT r = s4[2] stochastic-convert(a, b)"),
+              ElementsAre(7, 0));
+}
+
 TEST(Elementwise, ComplexFunctionsDoNotCancelNearZero) {
   const auto r = RunText(
       "a = c64[1] constant({(1e-4, 0)})\nb = c64[1] exponential-minus-one(a)\n"
