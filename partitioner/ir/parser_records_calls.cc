@@ -108,6 +108,10 @@ bool Parser::BuildCollective(Scratch* s, Opcode opcode, const Attributes** out) 
       !OneDimension(*s, &a.dimension)) {
     return false;
   }
+  static constexpr absl::string_view kModes[] = {"cross_replica", "cross_partition",
+                                                 "cross_replica_and_partition", "flattened_id"};
+  int mode;  // follows from the other attributes, so it is not kept
+  if (s->Has(A::kMode) && !WordIndex(*s, A::kMode, kModes, &mode)) return false;
   const bool reduces = opcode == Opcode::kAllReduce || opcode == Opcode::kReduceScatter ||
                        opcode == Opcode::kAllReduceStart;
   if (reduces && a.use_global_device_ids && a.channel_id < 0) {

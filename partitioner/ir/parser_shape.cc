@@ -216,14 +216,16 @@ bool Parser::ParseLayoutSuffix(std::string* suffix) {
     return lex_.Expect(')');
   };
   if (lex_.TryText("D(")) {  // dimension level types are read and dropped
-    while (lex_.Peek() != ')') {
+    do {
       const char c = lex_.Peek();
-      if (absl::string_view("DCSH+~,").find(c) == absl::string_view::npos || c == '\0') {
+      if (c != 'D' && c != 'C' && c != 'S' && c != 'H') {
         return lex_.FailExpected("a dimension level type");
       }
       lex_.TryChar(c);
-    }
-    lex_.TryChar(')');
+      lex_.TryChar('+');
+      lex_.TryChar('~');
+    } while (lex_.TryChar(','));
+    if (!lex_.Expect(')')) return false;
   }
   if (lex_.TryChar('T') && !ParseTiles(suffix)) return false;
   if (lex_.TryChar('L') && !number("L", 1)) return false;

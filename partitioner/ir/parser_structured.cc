@@ -195,7 +195,7 @@ bool Parser::ParseOrigin(Slot* slot) {
     return lex_.Expect(']') && lex_.Expect('}');
   }
   if (lex_.Peek() == '}') {
-    text = "()";
+    text.append("()");
   } else if (!ParseOriginTree(&text)) {
     return false;
   }

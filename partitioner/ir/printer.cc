@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "partitioner/ir/lexer.h"
 #include "partitioner/ir/literal_text.h"
 #include "partitioner/ir/printer_internal.h"
 
@@ -17,6 +18,11 @@ absl::string_view Printer::NameOf(InstrId id) const {
 }
 absl::string_view Printer::NameOf(CompId id) const {
   return comp_names_.empty() ? module_.comp(id).name : comp_names_[id.value];
+}
+
+void Printer::Name(absl::string_view name) {
+  if (!short_ || IsReserved(name)) out_.push_back('%');
+  out_.append(name.data(), name.size());
 }
 
 bool Printer::OnlyParametersAndOneOp(CompId id) const {
@@ -162,7 +168,7 @@ void Printer::Header() {
   Word("origin_recovery_table", h.origin_recovery_table);
   Word("debug_attributes", h.debug_attributes);
   out_.push_back('\n');
-  if (options_.metadata && !h.stack.empty()) StackTables_();
+  if (metadata_ && !h.stack.empty()) StackTables_();
   out_.push_back('\n');
 }
 
@@ -213,16 +219,21 @@ void Printer::StackTables_() {
   out_.push_back('\n');
 }
 
-void Printer::PrintComputation(CompId id) {
-  const Computation& c = module_.comp(id);
-  if (id == module_.entry()) out_ += "ENTRY ";
-  absl::StrAppend(&out_, "%", NameOf(id), " (");
+void Printer::Signature(const Computation& c) {
+  out_ += " (";
   for (size_t k = 0; k < c.parameters.size(); ++k) {
     absl::StrAppend(&out_, k > 0 ? ", " : "", NameOf(c.parameters[k]), ": ");
     ShapeText(module_.instr(c.parameters[k]).shape, false);
   }
   out_ += ") -> ";
   ShapeText(module_.instr(c.root).shape, false);
+}
+
+void Printer::PrintComputation(CompId id) {
+  const Computation& c = module_.comp(id);
+  if (id == module_.entry()) out_ += "ENTRY ";
+  Name(NameOf(id));
+  if (!short_) Signature(c);
   out_ += " {\n";
   for (InstrId i : c.instructions) {
     out_ += "  ";
@@ -238,19 +249,15 @@ void Printer::Operands(const Instruction& i) {
   const absl::Span<const InstrId> operands = module_.operands(i);
   for (size_t k = 0; k < operands.size(); ++k) {
     if (k > 0) out_ += ", ";
-    if (k > 0 && k % 5 == 0) absl::StrAppend(&out_, "/*index=", k, "*/");
-    const absl::string_view name = NameOf(operands[k]);
-    out_.push_back('%');
-    out_.append(name.data(), name.size());
+    if (k > 0 && k % 5 == 0 && !short_) absl::StrAppend(&out_, "/*index=", k, "*/");
+    Name(NameOf(operands[k]));
   }
 }
 
 void Printer::PrintInstruction(InstrId id, bool is_root) {
   const Instruction& i = module_.instr(id);
-  const absl::string_view name = NameOf(id);
   if (is_root) out_ += "ROOT ";
-  out_.push_back('%');
-  out_.append(name.data(), name.size());
+  Name(NameOf(id));
   out_ += " = ";
   ShapeText(i.shape, true);
   out_.push_back(' ');

@@ -16,6 +16,10 @@ namespace shardcall {
 
 struct PrintOptions {
   bool metadata = true;  // metadata={...} and the location tables
+  // As XLA's short form: no metadata, no `%` before names, no signatures, no
+  // comments between operands. Control predecessors, which XLA leaves out there,
+  // stay: the text means the same program.
+  bool short_form = false;
 };
 
 std::string PrintModule(const Module& module, const PrintOptions& options = {});

@@ -48,13 +48,16 @@ void Printer::StringText(absl::string_view name, absl::string_view value) {
 }
 
 void Printer::CompText(absl::string_view name, CompId id) {
-  if (id.valid()) absl::StrAppend(&out_, ", ", name, "=%", NameOf(id));
+  if (!id.valid()) return;
+  absl::StrAppend(&out_, ", ", name, "=");
+  Name(NameOf(id));
 }
 
 void Printer::CompsText(absl::string_view name, absl::Span<const CompId> ids) {
   absl::StrAppend(&out_, ", ", name, "={");
   for (size_t k = 0; k < ids.size(); ++k) {
-    absl::StrAppend(&out_, k > 0 ? ", %" : "%", NameOf(ids[k]));
+    if (k > 0) out_ += ", ";
+    Name(NameOf(ids[k]));
   }
   out_.push_back('}');
 }

@@ -123,8 +123,8 @@ void Printer::CommonAttributes(const Instruction& i) {
     if (!rare->control_predecessors.empty()) {
       out_ += ", control-predecessors={";
       for (size_t k = 0; k < rare->control_predecessors.size(); ++k) {
-        const absl::string_view name = NameOf(rare->control_predecessors[k]);
-        absl::StrAppend(&out_, k > 0 ? ", %" : "%", name);
+        if (k > 0) out_ += ", ";
+        Name(NameOf(rare->control_predecessors[k]));
       }
       out_.push_back('}');
     }
@@ -136,7 +136,7 @@ void Printer::CommonAttributes(const Instruction& i) {
     Word("result_accuracy", rare->result_accuracy);
   }
   if (rare != nullptr) Word("origin", rare->origin);
-  if (i.metadata != nullptr && options_.metadata) MetadataText(*i.metadata);
+  if (i.metadata != nullptr && metadata_) MetadataText(*i.metadata);
   if (!i.backend_config.empty()) {
     out_ += ", backend_config=";
     RawOrQuoted(i.backend_config);

@@ -22,7 +22,9 @@ namespace shardcall::hlo_text {
 class Printer {
  public:
   Printer(const Module& module, const PrintOptions& options)
-      : module_(module), options_(options) {}
+      : module_(module),
+        metadata_(options.metadata && !options.short_form),
+        short_(options.short_form) {}
   std::string Module_();
   std::string OneInstruction(InstrId id);
 
@@ -32,10 +34,13 @@ class Printer {
   void Header();
   void StackTables_();
   void PrintComputation(CompId id);
+  void Signature(const Computation& c);
   void PrintInstruction(InstrId id, bool is_root);
   void Operands(const Instruction& i);
   absl::string_view NameOf(InstrId id) const;
   absl::string_view NameOf(CompId id) const;
+  // With `%` but in the short form, where reserved words alone need it.
+  void Name(absl::string_view name);
   // The op inside, if the async chain of `i` is printed in its short form.
   const Instruction* Sugar(const Instruction& i) const;
   bool OnlyParametersAndOneOp(CompId id) const;
@@ -94,7 +99,7 @@ class Printer {
   }
 
   const Module& module_;
-  const PrintOptions options_;
+  const bool metadata_, short_;
   std::string out_;
   absl::flat_hash_map<const void*, std::pair<size_t, size_t>> shapes_, bare_shapes_, shardings_,
       frontends_;

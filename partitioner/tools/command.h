@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/ffi/handler.h"
 #include "partitioner/api/partition.h"
+#include "partitioner/ir/printer.h"
 #include "partitioner/ir/proto/hlo_proto.h"
 #include "partitioner/tools/flags.h"
 
@@ -48,7 +49,8 @@ absl::Status WriteOutput(const std::string& path, absl::string_view text);
 absl::StatusOr<Module> LoadModule(const std::string& path, double* parse_us = nullptr);
 // Text; HloProto if the name ends in .hlo.pb; else if in .pb, the form of the
 // input.
-absl::Status WriteModule(const std::string& path, const Module& module, ProtoForm input);
+absl::Status WriteModule(const std::string& path, const Module& module, ProtoForm input,
+                         const PrintOptions& text = {});
 // The input of `flags`, with the mesh sizes of --remesh.
 absl::StatusOr<Module> LoadProgram(const Flags& flags, double* parse_us = nullptr);
 

@@ -33,8 +33,9 @@ absl::StatusOr<Module> LoadModule(const std::string& path, double* parse_us) {
   return module;
 }
 
-absl::Status WriteModule(const std::string& path, const Module& module, ProtoForm input) {
-  if (!absl::EndsWith(path, ".pb")) return WriteOutput(path, PrintModule(module));
+absl::Status WriteModule(const std::string& path, const Module& module, ProtoForm input,
+                         const PrintOptions& text) {
+  if (!absl::EndsWith(path, ".pb")) return WriteOutput(path, PrintModule(module, text));
   ProtoForm form = absl::EndsWith(path, ".hlo.pb") ? ProtoForm::kHlo : input;
   // The arguments of a snapshot are those of the program that was read.
   if (form == ProtoForm::kSnapshot && ProtoFormOf(module) != form) form = ProtoForm::kHlo;

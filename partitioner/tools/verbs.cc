@@ -27,7 +27,9 @@ const std::vector<Verb>& Verbs() {
   static const auto* const kVerbs = new std::vector<Verb>{
       {"print", "IN [-o OUT]", "parse, verify, print canonical text",
        "shardcall print model.hlo -o canonical.hlo",
-       {{"o", "OUT", "where to write, binary if it ends in .pb; default stdout"}}, RunPrint},
+       {{"o", "OUT", "where to write, binary if it ends in .pb; default stdout"},
+        {"short", "", "without % before names, signatures and metadata"},
+        {"no-metadata", "", "without metadata and the tables of source lines"}}, RunPrint},
       {"propagate", "IN [--num-partitions=N] [-o OUT]",
        "the same program with the decided sharding on every instruction",
        "shardcall propagate model.hlo --num-partitions=8 --trace",

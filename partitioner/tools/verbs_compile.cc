@@ -80,7 +80,9 @@ int RunPrint(const Flags& flags) {
   if (absl::Status s = OneInput(flags); !s.ok()) return FailUsage(s);
   absl::StatusOr<Module> module = LoadModule(flags.positional()[0]);
   if (!module.ok()) return Fail(module.status());
-  const absl::Status written = WriteModule(flags.Get("o"), *module, ProtoFormOf(*module));
+  const PrintOptions text = {.metadata = !flags.Has("no-metadata"),
+                             .short_form = flags.Has("short")};
+  const absl::Status written = WriteModule(flags.Get("o"), *module, ProtoFormOf(*module), text);
   return written.ok() ? kExitOk : Fail(written);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads HLO files and prints them back: to stdout, or with --out=DIR each to a
 // file of the same name there. Serves the differential test against XLA.
-//   hlo_roundtrip [--out=DIR] FILE...
+//   hlo_roundtrip [--out=DIR] [--short] FILE...
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -16,11 +16,14 @@
 
 int main(int argc, char** argv) {
   absl::string_view out_dir;
+  shardcall::PrintOptions options;
   std::vector<std::string> files;
   for (int k = 1; k < argc; ++k) {
     absl::string_view arg = argv[k];
     if (absl::ConsumePrefix(&arg, "--out=")) {
       out_dir = arg;
+    } else if (arg == "--short") {
+      options.short_form = true;
     } else {
       files.push_back(argv[k]);
     }
@@ -42,7 +45,7 @@ int main(int argc, char** argv) {
       ++failures;
       continue;
     }
-    const std::string text = shardcall::PrintModule(*module);
+    const std::string text = shardcall::PrintModule(*module, options);
     if (out_dir.empty()) {
       std::cout << text;
     } else {

@@ -52,6 +52,37 @@ TEST(Printer, ComputationsStandBeforeTheirCallersWhateverTheirIds) {
   EXPECT_TRUE(Parse(text).ok());
 }
 
+// The long text of the module that the short text says, without metadata.
+TEST(Printer, TheShortFormMeansTheSameProgram) {
+  const auto data = std::filesystem::path(SHARDCALL_SOURCE_DIR) / "tests/data";
+  std::vector<std::string> texts = {ReadFile(data / "hlo_text/every_opcode.hlo"),
+                                    ReadFile(data / "hlo/mlp_train_d4m2.sdy.hlo")};
+  for (auto& [title, text] : TextCases("accepted.txt")) texts.push_back(std::move(text));
+  for (const std::string& text : texts) {
+    const auto m = Parse(text);
+    ASSERT_TRUE(m.ok()) << m.status().message();
+    const std::string printed = PrintModule(*m, {.short_form = true});
+    const auto again = Parse(printed);
+    ASSERT_TRUE(again.ok()) << again.status().message();
+    EXPECT_EQ(PrintModule(*again), PrintModule(*m, {.metadata = false}));
+    EXPECT_EQ(PrintModule(*again, {.short_form = true}), printed);
+  }
+}
+
+TEST(Printer, TheShortFormKeepsPercentSignsWhereANameIsAReservedWord) {
+  const auto m = Parse(InEntry("  %nan = f32[] parameter(0), metadata={op_name=\"x\"}\n"
+                               "  %b = f32[] abs(%nan)\n"
+                               "  ROOT %c = f32[] negate(%b), control-predecessors={%nan}"));
+  ASSERT_TRUE(m.ok()) << m.status().message();
+  EXPECT_EQ(PrintModule(*m, {.short_form = true}),
+            "HloModule m, entry_computation_layout={(f32[])->f32[]}\n\n"
+            "ENTRY e {\n"
+            "  %nan = f32[] parameter(0)\n"
+            "  b = f32[] abs(%nan)\n"
+            "  ROOT c = f32[] negate(b), control-predecessors={%nan}\n"
+            "}\n\n");
+}
+
 TEST(Printer, MetadataCanBeLeftOut) {
   const auto m = Parse("HloModule m\n\nFileNames\n1 \"a.py\"\n\nFunctionNames\n1 \"f\"\n\n"
                        "FileLocations\n1 {file_name_id=1 function_name_id=1 line=1 end_line=1 "

@@ -105,6 +105,12 @@ class Files(CommandTest):
     def test_printing_again_gives_the_same_bytes(self):
         once = self.check(OK, 'print', '-', stdin=SMALL).out
         self.assertEqual(once, self.check(OK, 'print', '-', stdin=once).out)
+        bare = self.check(OK, 'print', '-', '--no-metadata', stdin=SMALL).out
+        self.assertNotIn('metadata=', bare)
+        short = self.check(OK, 'print', '-', '--short', stdin=SMALL).out
+        self.assertNotIn('%', short)
+        self.assertEqual(bare, self.check(OK, 'print', '-', stdin=short).out)
+        self.assertEqual(short, self.check(OK, 'print', '-', '--short', stdin=short).out)
 
     def test_an_output_file_is_what_stdout_would_be(self):
         out = self.path('out.hlo')
