@@ -13,7 +13,7 @@
 namespace shardcall {
 namespace {
 
-constexpr int64_t kBlockBytes = 48 << 10;  // of all that a block touches
+constexpr int64_t kBlockBytes = 24 << 10;  // of all that a block touches
 constexpr int64_t kLeastBlock = 512, kMostBlock = 4096;
 
 class FusedBuilder {
