@@ -15,7 +15,7 @@ endif()
 function(shardcall_library room)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   if(ARG_SOURCES)
-    add_library(shardcall_${room} STATIC ${ARG_SOURCES})
+    add_library(shardcall_${room} ${ARG_SOURCES})
     set(scope PUBLIC)
     target_compile_options(shardcall_${room} PRIVATE -Wall -Wextra -Wno-sign-compare
                          -Wno-maybe-uninitialized)
@@ -27,13 +27,17 @@ function(shardcall_library room)
     set(scope INTERFACE)
   endif()
   add_library(shardcall::${room} ALIAS shardcall_${room})
-  target_include_directories(shardcall_${room} ${scope} ${PROJECT_SOURCE_DIR})
+  target_include_directories(shardcall_${room} ${scope}
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/shardcall>)
   target_compile_features(shardcall_${room} ${scope} cxx_std_20)
   target_link_libraries(shardcall_${room} ${scope} ${ARG_DEPS})
   if(SHARDCALL_SANITIZE)
     target_compile_options(shardcall_${room} ${scope} -fsanitize=${SHARDCALL_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(shardcall_${room} ${scope} -fsanitize=${SHARDCALL_SANITIZE})
   endif()
+  set_target_properties(shardcall_${room} PROPERTIES EXPORT_NAME ${room})
+  install(TARGETS shardcall_${room} EXPORT shardcallTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
 # shardcall_test(<name> SOURCES ... DEPS ...) makes a GoogleTest binary that
