@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/builtin.h"
+#include "partitioner/api/rule_matchers.h"
 #include "partitioner/ir/parser.h"
 #include "sharding/status.h"
 #include "tests/support/test_targets.h"
@@ -349,19 +350,26 @@ TEST(CheckRule, SaysThatNoCallIsTaken) {
               testing::AllOf(HasSubstr("E190"), HasSubstr("only on Sundays")));
 }
 
-TEST(CheckRule, ShippedTargetsHold) {
+TEST(RuleHolds, IsWhatShippedTargetsDo) {
   TargetRegistry targets;
   HandlerRegistry handlers;
   ASSERT_TRUE(RegisterBuiltinTargets(targets).ok());
   ASSERT_TRUE(RegisterBuiltinHandlers(handlers).ok());
   for (const char* target : {"rms_norm", "rms_norm_bwd", "flash_attention_fwd",
                              "flash_attention_bwd", "cublas_gemm", "custom_relu"}) {
-    const auto calls = CallsOfTarget(target, targets, handlers);
-    ASSERT_TRUE(calls.ok()) << calls.status();
-    const auto check = CheckRule(*calls, 1, {.targets = &targets, .handlers = &handlers});
-    ASSERT_TRUE(check.ok()) << check.status();
-    EXPECT_EQ(check->verdict, kHolds) << RuleCheckJson(*check);
+    EXPECT_THAT(target, RuleHolds(targets, handlers, 1));
   }
+}
+
+TEST(RuleHolds, SaysWhatDoesNot) {
+  TargetRegistry targets;
+  HandlerRegistry handlers;
+  ASSERT_TRUE(targets.RegisterRule("k", {.rule = "i j -> i j"}).ok());
+  ASSERT_TRUE(handlers.Register({.target = "k", .host = Handler(ByRow(RunningSum))}).ok());
+  testing::StringMatchResultListener listener;
+  EXPECT_FALSE(testing::ExplainMatchResult(RuleHolds(targets, handlers), "k", &listener));
+  EXPECT_THAT(listener.str(), HasSubstr("incorrect"));
+  EXPECT_THAT("absent", testing::Not(RuleHolds(targets, handlers)));
 }
 
 }  // namespace
