@@ -18,7 +18,7 @@ namespace shardcall {
 inline std::set<std::string> CorpusTexts(const std::string& key) {
   std::set<std::string> out;
   const char* corpus = std::getenv("SHARDCALL_CORPUS");
-  if (corpus == nullptr) return out;
+  if (corpus == nullptr || *corpus == '\0') return out;
   for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
     if (entry.path().extension() != ".hlo") continue;
     std::ifstream file(entry.path());

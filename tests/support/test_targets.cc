@@ -16,7 +16,8 @@ HostHandler ForNumbers(Fn fn) {
               absl::Span<const BufferView> out) -> absl::Status {
     switch (in[0].type) {
       case ElementType::kF32: fn(float{}, in, out); return absl::OkStatus();
-      case ElementType::kS32: fn(int32_t{}, in, out); return absl::OkStatus();
+      // Unsigned: padding may hold anything, so sums wrap.
+      case ElementType::kS32: fn(uint32_t{}, in, out); return absl::OkStatus();
       default: return absl::InvalidArgumentError("f32 or s32 only");
     }
   };

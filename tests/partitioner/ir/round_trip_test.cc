@@ -63,7 +63,7 @@ TEST(RoundTrip, JaxProgramsOfTheTree) {
 
 TEST(RoundTrip, JaxProgramsOfTheCorpus) {
   const char* corpus = std::getenv("SHARDCALL_CORPUS");
-  if (corpus == nullptr) GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
+  if (corpus == nullptr || *corpus == '\0') GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
   for (const auto& file : HloFiles(corpus)) ExpectRoundTrip(file);
 }
 

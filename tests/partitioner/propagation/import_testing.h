@@ -138,7 +138,7 @@ inline std::vector<std::filesystem::path> CorpusFiles(absl::string_view prefix =
                                                       absl::string_view suffix = ".hlo") {
   std::vector<std::filesystem::path> out;
   const char* dir = std::getenv("SHARDCALL_CORPUS");
-  if (dir == nullptr) return out;
+  if (dir == nullptr || *dir == '\0') return out;
   for (const auto& entry : std::filesystem::directory_iterator(dir)) {
     const std::string name = entry.path().filename().string();
     if (name.rfind(std::string(prefix), 0) == 0 && name.size() >= suffix.size() &&

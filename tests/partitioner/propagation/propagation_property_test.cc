@@ -175,7 +175,7 @@ TEST(PropagationProperty, RandomProgramsKeepTheInvariantsInEveryTextOrder) {
 
 TEST(PropagationProperty, EveryProgramOfTheCorpusPropagates) {
   const char* corpus = std::getenv("SHARDCALL_CORPUS");
-  if (corpus == nullptr) GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
+  if (corpus == nullptr || *corpus == '\0') GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
   TargetRegistry targets;
   ASSERT_TRUE(RegisterBuiltinTargets(targets).ok());
   int files = 0;

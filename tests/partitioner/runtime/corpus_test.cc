@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 std::string CorpusFolder() {
   const char* folder = std::getenv("SHARDCALL_CORPUS");
-  return folder != nullptr ? folder : absl::StrCat(SHARDCALL_SOURCE_DIR, "/tests/data/hlo");
+  return folder != nullptr && *folder != '\0' ? folder : absl::StrCat(SHARDCALL_SOURCE_DIR, "/tests/data/hlo");
 }
 
 // Stems of programs, "mlp_fwd_d4m2.sdy", that have inputs and outputs.
