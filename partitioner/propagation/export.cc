@@ -60,6 +60,7 @@ class Exporter {
     for (int c = 0; c < old_.num_computations(); ++c) {
       out_.SetRoot(CompId(c), old_.comp(CompId(c)).root);
     }
+    for (int k = 0; k < old_.num_instructions(); ++k) AgreeOnRoots(InstrId(k));
     return std::move(out_);
   }
 
@@ -104,6 +105,39 @@ class Exporter {
         }
         for (CompId callee : CalledComputations(old_, i)) sharded_[callee.value] = true;
       }
+    }
+  }
+
+  // What a body or branch ends with may be held otherwise than what the caller
+  // makes of it; HLO wants one word of the two. A tuple says nothing then, its
+  // elements do; another value gets an annotation behind it.
+  void AgreeOnRoots(InstrId id) {
+    const Opcode opcode = out_.instr(id).opcode;
+    if (opcode != Opcode::kWhile && opcode != Opcode::kConditional) return;
+    const auto callees = CalledComputations(out_, out_.instr(id));
+    for (CompId callee : callees) {
+      const Instruction& caller = out_.instr(id);
+      const InstrId root = out_.comp(callee).root;
+      if (out_.instr(root).sharding == caller.sharding || caller.sharding == nullptr) continue;
+      if (out_.instr(root).shape->IsTuple()) {
+        out_.mutable_instr(root).sharding = nullptr;
+        continue;
+      }
+      // Of conditions only the value counts.
+      if (out_.instr(root).shape != caller.shape) continue;
+      CustomCallAttrs attrs;
+      attrs.target = kSharding;
+      Instruction annotation;
+      annotation.opcode = Opcode::kCustomCall;
+      annotation.shape = caller.shape;
+      annotation.attrs = InternAttributes(context_, attrs);
+      annotation.sharding = caller.sharding;
+      annotation.metadata = caller.metadata;
+      if (const absl::string_view sdy = Attribute(caller, kSdySharding); !sdy.empty()) {
+        const Entry entry(kSdySharding, sdy);
+        annotation.frontend = WithAttributes(context_, nullptr, absl::MakeConstSpan(&entry, 1));
+      }
+      out_.SetRoot(callee, out_.Add(callee, annotation, absl::MakeConstSpan(&root, 1)));
     }
   }
 
