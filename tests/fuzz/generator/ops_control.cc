@@ -53,7 +53,13 @@ CompId Generator::Body(const std::vector<const Shape*>& parameters, const std::v
     if (!IsInteger(w.type)) v = Bounded(s, v, w.bound);
     results.push_back(v.id);
   }
-  s.b.SetRoot(results.size() == 1 && !counter ? results[0] : s.b.Tuple(results));
+  if (results.size() == 1 && !counter) {
+    // The caller's sharding is that of the root too.
+    module_.mutable_instr(results[0]).sharding = nullptr;
+    s.b.SetRoot(results[0]);
+  } else {
+    s.b.SetRoot(s.b.Tuple(results));
+  }
   return comp;
 }
 
