@@ -40,7 +40,8 @@ c {{
   ROOT r = ({t}, s32[]) while(s), condition=c, body=b''', [x], bitwise(), helpers=step))
     add(Case('call', name, p + f'  ROOT r = {t} call(x), to_apply=d', [x], bitwise(),
              helpers=double))
-    for kind in ('kLoop', 'kInput', 'kOutput'):
+    refused = name == 's32'  # by XLA on CPU: one type is enough to look at ours
+    for kind in ('kLoop', 'kInput', 'kOutput') if refused else ('kLoop',):
         add(Case('fusion', name, p + f'  ROOT r = {t} fusion(x), kind={kind}, calls=d', [x],
                  bitwise(), helpers=double, label=kind, reference=lambda x: x + x))
     branches = double + ''.join(f'''
@@ -71,11 +72,13 @@ m {{
   ROOT r = ({t}, {t}) opt-barrier(s)''', [x], bitwise()))
     add(Case('after-all', name, p + f'''  t = token[] after-all()
   ROOT r = {t} add-dependency(x, t)''', [x], bitwise(), reference=lambda x: x))
-    add(Case('copy-start', name, p + f'''  s = ({t}, {t}, u32[]) copy-start(x)
+    if refused:
+        add(Case('copy-start', name, p + f'''  s = ({t}, {t}, u32[]) copy-start(x)
   ROOT r = {t} copy-done(s)''', [x], bitwise(), reference=lambda x: x))
-    add(Case('async-start', name, p + f'''  s = (({t}), {t}, s32[]) async-start(x), calls=d
+        add(Case('async-start', name, p + f'''  s = (({t}), {t}, s32[]) async-start(x), calls=d
   u = (({t}), {t}, s32[]) async-update(s)
-  ROOT r = {t} async-done(u)''', [x], bitwise(), helpers=double, reference=lambda x: x + x))
+  ROOT r = {t} async-done(u)''', [x], bitwise(), helpers=double,
+                 reference=lambda x: x + x))
     add(Case('get-dimension-size', name, p + '''  ROOT r = s32[] get-dimension-size(x), dimensions={0}''',
              [x], bitwise()))
     add(Case('set-dimension-size', name, p + f'''  n = s32[] constant(4)
@@ -192,7 +195,6 @@ def register(add, full):
                                      ('rng_default', 2), ('rng_default', 3)):
                 k += 1
                 add(generator(algorithm, name, dims, words, k))
-    for delta in (1, 7):
-        add(Case('rng-get-and-update-state', 'u64', f'''
-  a = u64[2] rng-get-and-update-state(), delta={delta}
-  ROOT r = u64[2] copy(a)''', [], bitwise(), label=str(delta)))
+    add(Case('rng-get-and-update-state', 'u64', '''
+  a = u64[2] rng-get-and-update-state(), delta=7
+  ROOT r = u64[2] copy(a)''', [], bitwise()))
