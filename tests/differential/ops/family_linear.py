@@ -77,8 +77,8 @@ def ragged(name, mode, k):
         if mode == 'batch':
             return x @ y
         if mode == 'contracting':
-            return np.stack([(x * (group == i)) @ y for i in range(g)])
-        return sum(((x * (group == i)[:, None]) @ y[i]) for i in range(g))
+            return np.stack([(x * (group == i)) @ y for i in range(g)]) + 0  # no -0
+        return sum(((x * (group == i)[:, None]) @ y[i]) for i in range(g)) + 0
     first = [0] if batch else []
     numbers = (f'lhs_batch_dims={braces(first)}, lhs_contracting_dims={{{c + 1}}}, '
                f'rhs_batch_dims={braces([v + (mode == "free") for v in first])}, '
