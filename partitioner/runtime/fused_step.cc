@@ -116,7 +116,7 @@ class FusedBuilder {
       return;
     }
     compute.kernel = wide ? data.wide : kernel;
-    compute.round = bf16 && step.opcode != Opcode::kSelect && step.opcode != Opcode::kCopy;
+    compute.round = bf16 && kernel.encode;  // not what moves or works on bits
     const int bytes = bf16 ? 4 : ElementTypeBytes(kernel.out_type);
     const bool direct = needed_[slot] && !bf16;
     const int result = static_cast<int>(step_.results.size());

@@ -93,7 +93,8 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> Lower(const Module& module,
   for (int c = 0; c < module.num_computations(); ++c) {
     if (!needed[c]) continue;
     SHARDCALL_RETURN_IF_ERROR(LowerComputation(module, options, CompId(c), effects, &position,
-                                               &inline_budget, program.get(), &program->computations[c]));
+                                               &inline_budget, program.get(),
+                                               &program->computations[c]));
   }
   const Computation& entry = module.comp(module.entry());
   for (InstrId id : entry.parameters) {
