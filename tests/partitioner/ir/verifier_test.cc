@@ -44,6 +44,14 @@ add { a = f32[] parameter(0)
   ROOT s = f32[] add(a, b) }
 )";
 
+TEST(VerifierTest, AcceptsNamedShardingsThatNameNoDimensions) {
+  for (const char* word : {"manual", "replicated", "unreduced"}) {
+    EXPECT_EQ(Verify(Entry(absl::StrCat("ROOT a = f32[8] parameter(0), sharding={mesh['a'=8], ",
+                                        word, "}"))),
+              "ok");
+  }
+}
+
 TEST(VerifierTest, AcceptsEveryFileOfTheCorpus) {
   const char* dir = std::getenv("SHARDCALL_CORPUS");
   if (dir == nullptr || *dir == '\0') GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
