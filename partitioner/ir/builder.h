@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GraphBuilder: appends instructions to one computation of a module, inferring
-// their shapes. For code of the engine: what does not fit together is a bug and
-// stops the program; TryAdd is for operands that come from outside.
-//
-// Results have descending layouts but for elementwise ops and their like, which
-// keep their operand's (shape_inference.h). New instructions inherit the
-// current metadata. Constants are value-numbered always; other instructions
-// only while value numbering is on, against those that this builder made while
-// it was on.
+// GraphBuilder: CheckedBuilder for code of the engine, where what does not fit
+// together is a bug and stops the program. See there for what the functions do.
 //
 //   GraphBuilder b(&module, computation, &monoids);
 //   InstrId sum = b.Reduce(x, b.Zero(type), {1}, Opcode::kAdd);
@@ -15,129 +8,140 @@
 #define SHARDCALL_PARTITIONER_IR_BUILDER_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "partitioner/ir/module.h"
-#include "partitioner/ir/monoid.h"
-#include "sharding/status.h"
+#include "partitioner/ir/checked_builder.h"
 
 namespace shardcall {
 
 class GraphBuilder {
  public:
   using Ids = absl::Span<const InstrId>;
-  using Shapes = absl::Span<const Shape* const>;
+  using Ints = absl::Span<const int64_t>;
 
   // `monoids` belongs to the same module and outlives the builder.
   GraphBuilder(Module* module, CompId computation, MonoidTable* monoids)
-      : module_(*module), context_(module->context()), comp_(computation), monoids_(*monoids) {}
-  GraphBuilder(const GraphBuilder&) = delete;
-  GraphBuilder& operator=(const GraphBuilder&) = delete;
+      : b_(module, computation, monoids) {}
 
-  Module& module() const { return module_; }
-  Context& context() const { return context_; }
-  CompId computation() const { return comp_; }
-  const Shape* shape(InstrId id) const { return module_.instr(id).shape; }
-  ElementType type(InstrId id) const { return shape(id)->element_type(); }
+  Module& module() const { return b_.module(); }
+  Context& context() const { return b_.context(); }
+  CompId computation() const { return b_.computation(); }
+  const Shape* shape(InstrId id) const { return b_.shape(id); }
+  ElementType type(InstrId id) const { return b_.type(id); }
 
-  const Metadata* metadata() const { return metadata_; }
-  void set_metadata(const Metadata* metadata) { metadata_ = metadata; }
-  bool value_numbering() const { return value_numbering_; }
-  void set_value_numbering(bool on) { value_numbering_ = on; }
+  const Metadata* metadata() const { return b_.metadata(); }
+  void set_metadata(const Metadata* metadata) { b_.set_metadata(metadata); }
+  bool value_numbering() const { return b_.value_numbering(); }
+  void set_value_numbering(bool on) { b_.set_value_numbering(on); }
 
-  // Any op. `declared` is the written shape for ops that need one; where it is
-  // given the instruction has it, layout and all.
   InstrId Add(Opcode op, Ids operands, const Attributes* attrs = nullptr,
-              const Shape* declared = nullptr);
+              const Shape* declared = nullptr) {
+    return Must(b_.Add(op, operands, attrs, declared));
+  }
+  // For operands that come from outside.
   absl::StatusOr<InstrId> TryAdd(Opcode op, Ids operands, const Attributes* attrs = nullptr,
-                                 const Shape* declared = nullptr);
-  // Without inference: the shape is the caller's responsibility.
-  InstrId AddWithShape(Opcode op, const Shape* shape, Ids operands,
-                       const Attributes* attrs = nullptr);
-  void SetRoot(InstrId id) { module_.SetRoot(comp_, id); }
+                                 const Shape* declared = nullptr) {
+    return b_.Add(op, operands, attrs, declared);
+  }
+  void SetRoot(InstrId id) { module().SetRoot(computation(), id); }
 
-  InstrId Parameter(int64_t number, const Shape* shape);
-  InstrId Unary(Opcode op, InstrId x);
-  InstrId Binary(Opcode op, InstrId a, InstrId b);
-  // With the comparison that is natural for the type.
-  InstrId Compare(Direction direction, InstrId a, InstrId b);
-  InstrId Select(InstrId predicate, InstrId on_true, InstrId on_false);
-  InstrId Clamp(InstrId low, InstrId x, InstrId high);
-  InstrId Convert(InstrId x, ElementType type);  // x itself if it has the type
-  InstrId BitcastConvert(InstrId x, ElementType type);
-  InstrId Copy(InstrId x);
-  InstrId OptBarrier(InstrId x);
+  InstrId Parameter(int64_t number, const Shape* s) { return Must(b_.Parameter(number, s)); }
+  InstrId Unary(Opcode op, InstrId x) { return Add(op, {x}); }
+  InstrId Binary(Opcode op, InstrId x, InstrId y) { return Add(op, {x, y}); }
+  InstrId Compare(Direction d, InstrId x, InstrId y) { return Must(b_.Compare(d, x, y)); }
+  InstrId Select(InstrId p, InstrId x, InstrId y) { return Add(Opcode::kSelect, {p, x, y}); }
+  InstrId Clamp(InstrId low, InstrId x, InstrId high) {
+    return Add(Opcode::kClamp, {low, x, high});
+  }
+  InstrId Convert(InstrId x, ElementType to) { return Must(b_.Convert(x, to)); }
+  InstrId BitcastConvert(InstrId x, ElementType to) { return Must(b_.BitcastConvert(x, to)); }
+  InstrId Copy(InstrId x) { return Add(Opcode::kCopy, {x}); }
+  InstrId OptBarrier(InstrId x) { return Add(Opcode::kOptBarrier, {x}); }
 
-  // Result dimension dimensions[i] is operand dimension i.
-  InstrId Broadcast(InstrId x, absl::Span<const int64_t> dims, absl::Span<const int64_t> dimensions);
-  InstrId BroadcastScalar(InstrId scalar, const Shape* like);
-  InstrId Reshape(InstrId x, absl::Span<const int64_t> dims);  // x itself if it has the dims
-  InstrId Transpose(InstrId x, absl::Span<const int64_t> permutation);
-  InstrId Reverse(InstrId x, absl::Span<const int64_t> dimensions);
-  InstrId Slice(InstrId x, absl::Span<const int64_t> starts, absl::Span<const int64_t> limits,
-                absl::Span<const int64_t> strides = {});  // strides empty: 1
-  InstrId Pad(InstrId x, InstrId value, absl::Span<const int64_t> low,
-              absl::Span<const int64_t> high, absl::Span<const int64_t> interior = {});
-  InstrId Concatenate(Ids operands, int64_t dimension);  // one operand: itself
-  InstrId DynamicSlice(InstrId x, Ids starts, absl::Span<const int64_t> sizes);
-  InstrId DynamicUpdateSlice(InstrId x, InstrId update, Ids starts);
+  InstrId Broadcast(InstrId x, Ints dims, Ints dimensions) {
+    return Must(b_.Broadcast(x, dims, dimensions));
+  }
+  InstrId BroadcastScalar(InstrId x, const Shape* like) {
+    return Must(b_.BroadcastScalar(x, like));
+  }
+  InstrId Reshape(InstrId x, Ints dims) { return Must(b_.Reshape(x, dims)); }
+  InstrId Transpose(InstrId x, Ints permutation) { return Must(b_.Transpose(x, permutation)); }
+  InstrId Reverse(InstrId x, Ints dimensions) { return Must(b_.Reverse(x, dimensions)); }
+  InstrId Slice(InstrId x, Ints starts, Ints limits, Ints strides = {}) {
+    return Must(b_.Slice(x, starts, limits, strides));
+  }
+  InstrId Pad(InstrId x, InstrId value, Ints low, Ints high, Ints interior = {}) {
+    return Must(b_.Pad(x, value, low, high, interior));
+  }
+  InstrId Concatenate(Ids operands, int64_t dimension) {
+    return Must(b_.Concatenate(operands, dimension));
+  }
+  InstrId DynamicSlice(InstrId x, Ids starts, Ints sizes) {
+    return Must(b_.DynamicSlice(x, starts, sizes));
+  }
+  InstrId DynamicUpdateSlice(InstrId x, InstrId update, Ids starts) {
+    return Must(b_.DynamicUpdateSlice(x, update, starts));
+  }
 
-  InstrId Iota(ElementType type, absl::Span<const int64_t> dims, int64_t dimension);
-  InstrId Constant(const Literal* literal);
-  InstrId ConstantInt(ElementType type, int64_t value);
-  InstrId ConstantDouble(ElementType type, double value);
-  InstrId ConstantBits(ElementType type, uint64_t bits);  // as in a host buffer; types up to 8 bytes
+  InstrId Iota(ElementType type, Ints dims, int64_t dimension) {
+    return Must(b_.Iota(type, dims, dimension));
+  }
+  InstrId Constant(const Literal* literal) { return Must(b_.Constant(literal)); }
+  InstrId ConstantInt(ElementType type, int64_t v) { return Must(b_.ConstantInt(type, v)); }
+  InstrId ConstantDouble(ElementType type, double v) { return Must(b_.ConstantDouble(type, v)); }
+  InstrId ConstantBits(ElementType type, uint64_t v) { return Must(b_.ConstantBits(type, v)); }
   InstrId Zero(ElementType type) { return ConstantInt(type, 0); }
   InstrId One(ElementType type) { return ConstantInt(type, 1); }
-  // Requires that the monoid has an identity for the type.
-  InstrId Identity(Opcode monoid, ElementType type, ZeroSign zero = ZeroSign::kPositive);
+  InstrId Identity(Opcode monoid, ElementType type, ZeroSign zero = ZeroSign::kPositive) {
+    return Must(b_.Identity(monoid, type, zero));
+  }
 
-  InstrId Tuple(Ids operands);
-  // An element of a Tuple instruction is that operand, without a new op.
-  InstrId GetTupleElement(InstrId tuple, int64_t index);
-  InstrId Reduce(InstrId x, InstrId init, absl::Span<const int64_t> dimensions, Opcode monoid);
-  // `type` kInvalid: that of the operands.
+  InstrId Tuple(Ids operands) { return Add(Opcode::kTuple, operands); }
+  InstrId GetTupleElement(InstrId tuple, int64_t index) {
+    return Must(b_.GetTupleElement(tuple, index));
+  }
+  InstrId Reduce(InstrId x, InstrId init, Ints dimensions, Opcode monoid) {
+    return Must(b_.Reduce(x, init, dimensions, monoid));
+  }
   InstrId Dot(InstrId lhs, InstrId rhs, const DotAttrs& attrs,
-              ElementType type = ElementType::kInvalid);
-  InstrId Call(CompId callee, Ids operands);
-  InstrId While(CompId condition, CompId body, InstrId init);
-  InstrId CustomCall(const CustomCallAttrs& attrs, Ids operands, const Shape* shape);
+              ElementType type = ElementType::kInvalid) {
+    return Must(b_.Dot(lhs, rhs, attrs, type));
+  }
+  InstrId Call(CompId callee, Ids operands) { return Must(b_.Call(callee, operands)); }
+  InstrId While(CompId condition, CompId body, InstrId init) {
+    return Must(b_.While(condition, body, init));
+  }
+  InstrId CustomCall(const CustomCallAttrs& attrs, Ids operands, const Shape* shape) {
+    return Must(b_.CustomCall(attrs, operands, shape));
+  }
 
-  InstrId PartitionId();
-  // Collectives over global device ids; the channel is given by the caller.
-  InstrId AllReduce(InstrId x, const ReplicaGroups& groups, int64_t channel, Opcode monoid);
-  InstrId AllGather(InstrId x, int64_t dimension, const ReplicaGroups& groups, int64_t channel);
+  InstrId PartitionId() { return Add(Opcode::kPartitionId, {}); }
+  InstrId AllReduce(InstrId x, const ReplicaGroups& groups, int64_t channel, Opcode monoid) {
+    return Must(b_.AllReduce(x, groups, channel, monoid));
+  }
+  InstrId AllGather(InstrId x, int64_t dimension, const ReplicaGroups& groups, int64_t channel) {
+    return Must(b_.AllGather(x, dimension, groups, channel));
+  }
   InstrId ReduceScatter(InstrId x, int64_t dimension, const ReplicaGroups& groups,
-                        int64_t channel, Opcode monoid);
-  // The array form: dimension `split` of size group * n is exchanged in n-slices.
-  InstrId AllToAll(InstrId x, int64_t split, const ReplicaGroups& groups, int64_t channel);
-  InstrId CollectivePermute(InstrId x, absl::Span<const int64_t> sources,
-                            absl::Span<const int64_t> targets, int64_t channel);
+                        int64_t channel, Opcode monoid) {
+    return Must(b_.ReduceScatter(x, dimension, groups, channel, monoid));
+  }
+  InstrId AllToAll(InstrId x, int64_t split, const ReplicaGroups& groups, int64_t channel) {
+    return Must(b_.AllToAll(x, split, groups, channel));
+  }
+  InstrId CollectivePermute(InstrId x, Ints sources, Ints targets, int64_t channel) {
+    return Must(b_.CollectivePermute(x, sources, targets, channel));
+  }
 
  private:
-  struct Slot {
-    uint64_t hash = 0;
-    InstrId id;
-  };
-  const Shape* Infer(Opcode op, Ids operands, const Attributes* attrs, const Shape* declared);
-  InstrId Append(Opcode op, const Shape* shape, Ids operands, const Attributes* attrs,
-                 bool number);
-  void Grow();
-  const Shape* Array(ElementType type, absl::Span<const int64_t> dims);
-  template <typename T>
-  const Attributes* Intern(const T& value);
+  static InstrId Must(const absl::StatusOr<InstrId>& id) {
+    if (!id.ok()) Stop(id.status());
+    return *id;
+  }
+  [[noreturn]] static void Stop(const absl::Status& status);
 
-  Module& module_;
-  Context& context_;
-  CompId comp_;
-  MonoidTable& monoids_;
-  const Metadata* metadata_ = nullptr;
-  bool value_numbering_ = false;
-  std::vector<Slot> slots_;  // open addressing; empty where id is not valid
-  size_t used_ = 0;
-  Diagnostic error_;         // kept, so that inference makes no strings when it succeeds
+  CheckedBuilder b_;
 };
 
 }  // namespace shardcall

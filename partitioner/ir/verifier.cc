@@ -78,7 +78,11 @@ class Verifier {
         seen[d] = true;
       }
       for (int64_t d : s->dims()) {
-        if (d >= 0 || d == kUnboundedDim) continue;
+        if (d >= 0) continue;
+        if (d == kUnboundedDim) {
+          return Fail(error_, "E021", "a dimension has no bound", "", "a size, or <= a size",
+                      s->ToString(/*with_layout=*/false), "give the dimension a bound");
+        }
         return Fail(error_, "E021", "a dimension is negative", "", "0 or more", absl::StrCat(d));
       }
       if (s->byte_size() == INT64_MAX && !s->IsDynamic()) {
@@ -119,6 +123,11 @@ class Verifier {
     if (found == start || (start == Opcode::kAsyncStart && found == Opcode::kAsyncUpdate)) {
       return true;
     }
+    // A transfer that goes on in a loop comes out of a tuple.
+    if (found == Opcode::kGetTupleElement &&
+        (start == Opcode::kSend || start == Opcode::kRecv)) {
+      return true;
+    }
     return Fail(error_, "E028",
                 absl::StrCat(OpcodeText(i.opcode), ": the operand is not the matching start"), "",
                 std::string(OpcodeText(start)), std::string(OpcodeText(found)),
@@ -131,6 +140,8 @@ class Verifier {
       case Opcode::kAllReduceDone: return Opcode::kAllReduceStart;
       case Opcode::kCollectivePermuteDone: return Opcode::kCollectivePermuteStart;
       case Opcode::kCopyDone: return Opcode::kCopyStart;
+      case Opcode::kSendDone: return Opcode::kSend;
+      case Opcode::kRecvDone: return Opcode::kRecv;
       case Opcode::kAsyncUpdate:
       case Opcode::kAsyncDone: return Opcode::kAsyncStart;
       default: return done;

@@ -48,7 +48,7 @@ bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text
                    Fault* error);
 
 // What depends on who uses what: starts and their dones, sends and receives,
-// fused and asynchronous computations, shardings of loops and branches.
+// fused and asynchronous computations.
 bool CheckUses(const Module& m, Fault* error);
 
 }  // namespace shardcall::verifier

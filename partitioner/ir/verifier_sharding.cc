@@ -39,12 +39,11 @@ bool CheckLeaf(const HloSharding& s, const Shape* shape, int64_t devices, Fault*
                 "correct it or num_partitions");
   }
   if (!s.list.empty() && !CheckIds("the sharding", {Ints(s.list)}, count, error)) return false;
-  const int64_t rank = shape->IsArray() ? shape->rank() : 0;
   // `mesh[..], manual` and its like name no dimensions.
   const bool whole = s.kind == HloSharding::Kind::kNamed && dims == 0;
-  if (dims == rank || whole) return true;
+  if (!shape->IsArray() || dims == shape->rank() || whole) return true;
   return Fail(error, "E025", "the sharding has the wrong number of dimensions", "",
-              absl::StrCat(rank, " for ", shape->ToString(/*with_layout=*/false)),
+              absl::StrCat(shape->rank(), " for ", shape->ToString(/*with_layout=*/false)),
               absl::StrCat(dims, " in ", s.Print()));
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What no instruction shows by itself: that each asynchronous start ends once,
 // that sends and receives agree with their ends, that fused and asynchronous
-// computations are what they should be, that loops and branches keep their
-// shardings.
+// computations are what they should be.
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,8 +34,7 @@ class Uses {
     for (int k = 0; k < m_.num_instructions(); ++k) {
       const Opcode op = m_.instr(InstrId(k)).opcode;
       if (HasTrait(op, kAsyncForm) || op == Opcode::kSend || op == Opcode::kRecv ||
-          op == Opcode::kFusion || op == Opcode::kWhile || op == Opcode::kConditional ||
-          op == Opcode::kAllReduce) {
+          op == Opcode::kFusion || op == Opcode::kAllReduce) {
         return true;
       }
     }
@@ -81,10 +79,6 @@ class Uses {
         return CheckTransfer(id, Opcode::kRecvDone);
       case Opcode::kFusion:
         return CheckFusion(id);
-      case Opcode::kWhile:
-        return CheckLoop(i);
-      case Opcode::kConditional:
-        return CheckBranches(i);
       default:
         return true;
     }
@@ -186,46 +180,6 @@ class Uses {
                   x == c.root ? "" : "remove it");
     }
     return true;
-  }
-
-  // The same value goes round: where its shardings are written they agree.
-  bool CheckLoop(const Instruction& i) {
-    const auto& a = i.as<WhileAttrs>();
-    const Computation& body = m_.comp(a.body);
-    const HloSharding* common = i.sharding;
-    return Agree(body.root, &common) && Agree(body.parameters[0], &common) &&
-           Agree(m_.comp(a.condition).parameters[0], &common);
-  }
-
-  bool CheckBranches(const Instruction& i) {
-    const HloSharding* common = i.sharding;
-    for (CompId branch : i.as<ConditionalAttrs>().branches) {
-      if (!Agree(m_.comp(branch).root, &common)) return false;
-    }
-    return true;
-  }
-
-  bool Agree(InstrId id, const HloSharding** common) {
-    const HloSharding* s = m_.instr(id).sharding;
-    if (s == nullptr) return true;
-    if (*common == nullptr) *common = s;
-    if (s == *common || Same(*s, **common)) return true;
-    return Fail(error_, "E025",
-                absl::StrCat("the sharding of ", Where(m_, id),
-                             " is another one than the caller's"),
-                "", (*common)->Print(), s->Print(), "write the same sharding, or none");
-  }
-
-  // True too where one is written as a list or by axes and the other is not:
-  // they may well mean the same.
-  static bool Same(const HloSharding& a, const HloSharding& b) {
-    if (a.tuple.size() != b.tuple.size()) return false;
-    for (size_t k = 0; k < a.tuple.size(); ++k) {
-      if (!Same(a.tuple[k], b.tuple[k])) return false;
-    }
-    const auto named = [](const HloSharding& s) { return s.kind == HloSharding::Kind::kNamed; };
-    return a.kind == HloSharding::Kind::kTuple || a.is_list() != b.is_list() ||
-           named(a) != named(b) || a == b;
   }
 
   struct User {

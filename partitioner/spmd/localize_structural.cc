@@ -26,8 +26,7 @@ void Localizer::LocalizeBarrier(InstrId id, const Decision& d) {
     // A token orders; the value is the operand's.
     const auto [value, state] = Stored(global_.operand(id, 0), 0);
     const auto [token, none] = Stored(global_.operand(id, 1), 0);
-    const InstrId r = builder().AddWithShape(Opcode::kAddDependency, builder().shape(value),
-                                             {value, token});
+    const InstrId r = builder().Add(Opcode::kAddDependency, {value, token});
     Store(id, 0, r, state);
     return;
   }
@@ -38,7 +37,7 @@ void Localizer::LocalizeBarrier(InstrId id, const Decision& d) {
     }
   }
   if (instr.opcode == Opcode::kAfterAll) {
-    Store(id, 0, builder().AddWithShape(Opcode::kAfterAll, instr.shape, leaves), nullptr);
+    Store(id, 0, builder().Add(Opcode::kAfterAll, leaves), nullptr);
     return;
   }
   const InstrId barrier = builder().OptBarrier(Assemble(instr.shape, leaves));

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of several instructions, and whole modules, for verifier_cases.py."""
 
+import os
+
 PROGRAMS = [
     # Asynchronous forms.
     '''x = f32[2] parameter(0)
@@ -347,3 +349,10 @@ MODULES += [
     for pairs in ('{}', '{{0,1}}', '{{0,1},{1,0}}', '{{0,1},{0,0}}', '{{0,1},{1,1}}', '{{0,0}}',
                   '{{0,2}}', '{{2,0}}', '{{-1,0}}', '{{0,1,2}}', '{{0}}')
 ]
+
+# Ends without a start, computations with several callers, nested fusions, transfers in asynchronous
+# computations, shardings in several forms, dimensions without a bound.
+TEXTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../data/verifier/modules.txt')
+with open(TEXTS) as texts:
+    texts.readline()
+    MODULES += [text for text in texts.read().split('//==\n') if text]

@@ -179,14 +179,12 @@ TEST(Conditional, BranchesMeetInOneSharding) {
   VerifyFamily({.text = R"(
 yes {
   x = f32[@A,@B] parameter(0)
-  n = f32[@A,@B] negate(x)<1:2>
-  ROOT r = f32[@A,@B] copy(n)
+  ROOT r = f32[@A,@B] negate(x)<1:2>
 }
 
 no {
   x = f32[@A,@B] parameter(0)
-  s = f32[@A,@B] add(x, x)<2:2>
-  ROOT r = f32[@A,@B] copy(s)
+  ROOT r = f32[@A,@B] add(x, x)<2:2>
 }
 
 ENTRY main {

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/ir/checked_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "partitioner/ir/printer.h"
+#include "partitioner/ir/verifier.h"
+
+namespace shardcall {
+namespace {
+
+class CheckedBuilderTest : public testing::Test {
+ protected:
+  CheckedBuilderTest()
+      : module_(std::make_shared<Context>()),
+        monoids_(&module_),
+        comp_(module_.AddComputation("main")),
+        b_(&module_, comp_, &monoids_) {
+    module_.header.num_partitions = 8;
+    module_.header.has_num_partitions = true;
+    module_.set_entry(comp_);
+  }
+  const Shape* S(ElementType type, absl::Span<const int64_t> dims) {
+    Context& c = module_.context();
+    return c.WithDefaultLayout(c.MakeArray(type, dims));
+  }
+  InstrId Param(ElementType type, absl::Span<const int64_t> dims) {
+    return *b_.Parameter(static_cast<int64_t>(module_.comp(comp_).parameters.size()),
+                         S(type, dims));
+  }
+  // The error; the computation must be as it was.
+  std::string Error(const absl::StatusOr<InstrId>& id) {
+    EXPECT_EQ(module_.comp(comp_).instructions.size(), before_);
+    return id.ok() ? "ok" : std::string(id.status().message());
+  }
+  void Remember() { before_ = module_.comp(comp_).instructions.size(); }
+
+  Module module_;
+  MonoidTable monoids_;
+  CompId comp_;
+  CheckedBuilder b_;
+  size_t before_ = 0;
+};
+
+TEST_F(CheckedBuilderTest, WhatItBuildsVerifies) {
+  const InstrId x = Param(ElementType::kF32, {4, 6});
+  const InstrId zero = *b_.ConstantInt(ElementType::kF32, 0);
+  const InstrId sum = *b_.Reduce(x, zero, {1}, Opcode::kAdd);
+  const InstrId wide = *b_.Broadcast(sum, {4, 6}, {0});
+  const InstrId less = *b_.Compare(Direction::kLt, x, wide);
+  ASSERT_TRUE(b_.SetRoot(*b_.Add(Opcode::kSelect, {less, x, wide})).ok());
+  EXPECT_TRUE(VerifyModule(module_, "").ok());
+}
+
+TEST_F(CheckedBuilderTest, OperandsMustBelongToTheComputation) {
+  const InstrId x = Param(ElementType::kF32, {4});
+  const CompId other = module_.AddComputation("other");
+  CheckedBuilder o(&module_, other, &monoids_);
+  Remember();
+  const char* kWhose =
+      "E021 operand 0 is not a value of this computation: expected an instruction of the "
+      "computation that is built, found another one's. Fix: pass it in as an operand of the call";
+  EXPECT_EQ(Error(o.Add(Opcode::kNegate, {x})), kWhose);
+  EXPECT_EQ(Error(o.Reshape(x, {2, 2})), kWhose);
+  EXPECT_EQ(Error(o.Compare(Direction::kEq, x, x)), kWhose);
+  EXPECT_EQ(Error(b_.Convert(InstrId(), ElementType::kF64)),
+            "E021 operand 0 is not a value of this computation: expected an instruction of the "
+            "computation that is built, found none. Fix: pass it in as an operand of the call");
+  EXPECT_FALSE(o.SetRoot(x).ok());
+  EXPECT_FALSE(b_.Add(Opcode::kNegate, {InstrId(1000)}).ok());
+}
+
+TEST_F(CheckedBuilderTest, MisuseIsAnErrorAndLeavesTheComputationAlone) {
+  const InstrId x = Param(ElementType::kF32, {4, 6}), s = Param(ElementType::kS32, {});
+  const InstrId t = *b_.Add(Opcode::kTuple, {x, s});
+  Remember();
+  EXPECT_EQ(Error(b_.Add(Opcode::kAdd, {x, s})),
+            "E021 add: operands 0 and 1 have different dimensions: expected f32[4,6], found s32[]. "
+            "Fix: insert a broadcast");
+  EXPECT_EQ(Error(b_.Add(Opcode::kNegate, {x}, nullptr, S(ElementType::kF32, {4}))),
+            "E023 negate: the shape does not fit: expected f32[4,6], found f32[4]. Fix: give the "
+            "expected shape");
+  EXPECT_EQ(Error(b_.Reshape(x, {5, 5})),
+            "E021 reshape: operand and result differ in number of elements: expected 24 as in "
+            "f32[4,6], found 25 as in f32[5,5]");
+  EXPECT_EQ(Error(b_.Broadcast(x, {-1, 6}, {0, 1})),
+            "E021 there is no array of this type and these dimensions: expected an array type and "
+            "at most 255 dimensions of 0 or more, found 2 dimensions of f32. Fix: correct the "
+            "dimensions");
+  EXPECT_NE(Error(b_.Transpose(x, {0, 0})), "ok");
+  EXPECT_NE(Error(b_.Slice(x, {0}, {1})), "ok");
+  EXPECT_NE(Error(b_.Slice(x, {0, 0}, {5, 1})), "ok");
+  EXPECT_NE(Error(b_.Pad(x, s, {0, 0}, {0, 0})), "ok");
+  EXPECT_NE(Error(b_.Concatenate({}, 0)), "ok");
+  EXPECT_NE(Error(b_.Concatenate({x, x}, 2)), "ok");
+  EXPECT_NE(Error(b_.DynamicSlice(x, {s}, {1, 1})), "ok");
+  EXPECT_NE(Error(b_.DynamicUpdateSlice(x, s, {s, s})), "ok");
+  EXPECT_NE(Error(b_.Reverse(x, {2})), "ok");
+  EXPECT_NE(Error(b_.Iota(ElementType::kF32, {4}, 1)), "ok");
+  EXPECT_NE(Error(b_.Iota(ElementType::kToken, {4}, 0)), "ok");
+  EXPECT_NE(Error(b_.Convert(t, ElementType::kF64)), "ok");
+  EXPECT_NE(Error(b_.Convert(x, ElementType::kToken)), "ok");
+  EXPECT_NE(Error(b_.BitcastConvert(s, ElementType::kS64)), "ok");
+  EXPECT_NE(Error(b_.BitcastConvert(t, ElementType::kS64)), "ok");
+  EXPECT_NE(Error(b_.BroadcastScalar(x, b_.shape(s))), "ok");
+  EXPECT_NE(Error(b_.BroadcastScalar(s, b_.shape(t))), "ok");
+  EXPECT_NE(Error(b_.Compare(Direction::kLt, x, s)), "ok");
+  EXPECT_NE(Error(b_.GetTupleElement(t, 2)), "ok");
+  EXPECT_NE(Error(b_.GetTupleElement(t, -1)), "ok");
+  EXPECT_NE(Error(b_.GetTupleElement(x, 0)), "ok");
+  EXPECT_NE(Error(b_.Reduce(x, s, {0}, Opcode::kTanh)), "ok");
+  EXPECT_NE(Error(b_.Reduce(t, s, {0}, Opcode::kAdd)), "ok");
+  EXPECT_NE(Error(b_.Parameter(0, b_.shape(x))), "ok");
+  EXPECT_NE(Error(b_.Parameter(-1, b_.shape(x))), "ok");
+  EXPECT_NE(Error(b_.Parameter(int64_t{1} << 40, b_.shape(x))), "ok");
+  EXPECT_NE(Error(b_.Parameter(2, nullptr)), "ok");
+  EXPECT_NE(Error(b_.Constant(nullptr)), "ok");
+  EXPECT_NE(Error(b_.ConstantInt(ElementType::kToken, 1)), "ok");
+  EXPECT_NE(Error(b_.ConstantDouble(ElementType::kTuple, 1)), "ok");
+  EXPECT_NE(Error(b_.ConstantBits(ElementType::kC128, 1)), "ok");
+  EXPECT_NE(Error(b_.Identity(Opcode::kMaximum, ElementType::kC64)), "ok");
+  EXPECT_NE(Error(b_.Identity(Opcode::kTanh, ElementType::kF32)), "ok");
+  EXPECT_NE(Error(b_.Call(CompId(7), {x})), "ok");
+  EXPECT_NE(Error(b_.While(comp_, comp_, x)), "ok");
+  DotAttrs dot;
+  const int64_t five[] = {5};
+  dot.lhs_contracting = dot.rhs_contracting = five;
+  EXPECT_NE(Error(b_.Dot(x, x, dot)), "ok");
+  EXPECT_NE(Error(b_.Dot(x, x, DotAttrs{}, ElementType::kTuple)), "ok");
+}
+
+TEST_F(CheckedBuilderTest, CustomCallsNeedAShape) {
+  const InstrId x = Param(ElementType::kF32, {4});
+  Remember();
+  CustomCallAttrs attrs;
+  attrs.target = "t";
+  EXPECT_EQ(Error(b_.CustomCall(attrs, {x}, nullptr)),
+            "E021 custom-call: the result's shape does not follow from the operands: expected a "
+            "written shape, found none. Fix: write the shape before the opcode");
+  EXPECT_TRUE(b_.CustomCall(attrs, {x}, b_.shape(x)).ok());
+}
+
+TEST_F(CheckedBuilderTest, CollectivesCheckTheirGroupsAndDimensions) {
+  const InstrId x = Param(ElementType::kF32, {4, 6});
+  ReplicaGroups groups;
+  groups.form = ReplicaGroups::Form::kIota;
+  groups.num_groups = 2;
+  groups.group_size = 4;
+  const int64_t reshape[] = {8};
+  groups.reshape = reshape;
+  Remember();
+  EXPECT_NE(Error(b_.AllGather(x, 2, groups, 1)), "ok");
+  EXPECT_NE(Error(b_.AllReduce(x, groups, 1, Opcode::kTanh)), "ok");
+  EXPECT_NE(Error(b_.AllReduce(x, groups, -1, Opcode::kAdd)), "ok");
+  EXPECT_NE(Error(b_.ReduceScatter(x, 1, groups, 1, Opcode::kAdd)), "ok");
+  EXPECT_NE(Error(b_.AllToAll(x, -1, groups, 1)), "ok");
+  EXPECT_NE(Error(b_.AllToAll(x, 1, groups, 1)), "ok");
+  EXPECT_NE(Error(b_.CollectivePermute(x, {0, 1}, {1}, 1)), "ok");
+  EXPECT_EQ(b_.shape(*b_.AllGather(x, 1, groups, 1))->ToString(false), "f32[4,24]");
+}
+
+}  // namespace
+}  // namespace shardcall
