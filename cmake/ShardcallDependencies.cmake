@@ -37,3 +37,22 @@ if(SHARDCALL_CUDA)
   endif()
 endif()
 message(STATUS "shardcall: CUDA and NCCL ${SHARDCALL_HAVE_CUDA}")
+
+# XLA's own FFI headers, as an installed jaxlib has them. Tests alone use them:
+# the product has declarations of its own, which the tests compare with these.
+set(SHARDCALL_HAVE_XLA_FFI OFF)
+if(SHARDCALL_BUILD_TESTS)
+  if(NOT SHARDCALL_XLA_FFI_INCLUDE)
+    find_program(SHARDCALL_PYTHON NAMES python3)
+    if(SHARDCALL_PYTHON)
+      execute_process(
+        COMMAND ${SHARDCALL_PYTHON} -c "import importlib.util as u, os; s = u.find_spec('jaxlib'); print(os.path.join(os.path.dirname(s.origin), 'include') if s else '')"
+        OUTPUT_VARIABLE jaxlib_include OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    endif()
+    find_path(SHARDCALL_XLA_FFI_INCLUDE xla/ffi/api/c_api.h HINTS "${jaxlib_include}")
+  endif()
+  if(SHARDCALL_XLA_FFI_INCLUDE)
+    set(SHARDCALL_HAVE_XLA_FFI ON)
+  endif()
+  message(STATUS "shardcall: tests against XLA's FFI headers ${SHARDCALL_HAVE_XLA_FFI}")
+endif()

@@ -23,23 +23,41 @@ const AttributeMapView& HandlerContext::attribute_map() const {
   return attributes != nullptr ? *attributes : *empty;
 }
 
+absl::StatusOr<std::shared_ptr<void>> CallSite::GetOrMake(const void* owner, Maker make) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [known, kept] : kept_) {
+    if (known == owner) return kept;
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<void> made, make());
+  kept_.emplace_back(owner, made);
+  return made;
+}
+
 absl::Status HandlerRegistry::Register(HandlerEntry entry) {
-  if (entry.target.empty() || entry.platform.empty() || !entry.host || entry.api_version < 1 ||
+  if (entry.target.empty() || entry.platform.empty() || !entry.host || entry.api_version < 0 ||
       entry.api_version > 4) {
     return ToStatus(
         {.code = "E141",
          .message = absl::StrCat("a handler cannot be registered as target \"", entry.target, "\""),
-         .expected = "a name, a platform, an API version from 1 to 4 and a function",
+         .expected = "a name, a platform, an API version from 0 to 4 and a function",
          .found = absl::StrCat("platform \"", entry.platform, "\", API version ", entry.api_version,
                                entry.host ? "" : ", no function")});
   }
   auto key = std::make_tuple(entry.target, entry.platform, entry.backend_config);
+  const std::string source = entry.source;
+  auto known = entries_.find(key);
+  if (known != entries_.end() && !entry.functions.empty() &&
+      known->second.functions == entry.functions &&
+      known->second.api_version == entry.api_version) {
+    return absl::OkStatus();
+  }
   auto [it, inserted] = entries_.emplace(std::move(key), std::move(entry));
   if (!inserted) {
     return ToStatus(
         {.code = "E141",
          .message = absl::StrCat("target \"", it->second.target, "\" has a handler for ",
-                                 it->second.platform, " already, from ", it->second.source),
+                                 it->second.platform, " already, from ", it->second.source,
+                                 source.empty() ? "" : "; another one comes from ", source),
          .fix = "Give the new one another name, or leave one of the two out"},
         absl::StatusCode::kAlreadyExists);
   }

@@ -13,14 +13,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "collectives/communicator.h"
 #include "kernels/ffi/attributes.h"
@@ -41,6 +45,20 @@ struct BufferView {
   std::string ToString() const;  // "f32[4,8]"
 };
 
+// What handlers keep for one call of one program, such as the state of an FFI
+// `instantiate` stage: made by the device that comes first, shared by all.
+class CallSite {
+ public:
+  using Maker = absl::FunctionRef<absl::StatusOr<std::shared_ptr<void>>()>;
+  // What `owner` made here before, else what `make` makes. It must keep the
+  // owner alive, lest another one stands at its address. Failures are not kept.
+  absl::StatusOr<std::shared_ptr<void>> GetOrMake(const void* owner, Maker make);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<const void*, std::shared_ptr<void>>> kept_;
+};
+
 // What a handler sees of its device.
 struct HandlerContext {
   absl::string_view target;
@@ -50,6 +68,14 @@ struct HandlerContext {
   int device_ordinal = 0;                        // partition id
   int num_devices = 1;
   Communicator* communicator = nullptr;  // null when run on one device
+  int api_version = 4;                   // of the call, 1 to 4
+  bool tuple_result = false;             // of the call, even with one leaf
+  int64_t run_id = 0;                    // one for all devices of a run
+  absl::Duration deadline = absl::Seconds(60);  // for work that goes on after the handler
+  CallSite* call_site = nullptr;                // null: nothing is kept
+  const absl::btree_map<int64_t, void*>* user_data = nullptr;  // by FFI type id; null: none
+  // An owner of all operands and results, for work that missed its deadline.
+  std::function<std::shared_ptr<const void>()> keep_buffers;
 
   // Never null.
   const AttributeMapView& attribute_map() const;
@@ -67,12 +93,14 @@ struct HandlerEntry {
   std::string source;  // "built in" or a library's path
   std::string backend_config = {};  // calls with this text alone; empty: any
   HostHandler host;
+  std::vector<const void*> functions = {};  // of a library: equal ones make equal entries
 };
 
 class HandlerRegistry {
  public:
   // kAlreadyExists (E141) if the target stands there for that platform and that
-  // backend_config;
+  // backend_config, unless it is the same: functions of a library, with the same
+  // API version.
   // kInvalidArgument (E141) for an entry without name, platform or handler.
   absl::Status Register(HandlerEntry entry);
   // The entry for calls with this backend_config, else that for any. E140 if
@@ -83,9 +111,14 @@ class HandlerRegistry {
                                            absl::string_view backend_config = "") const;
   std::vector<const HandlerEntry*> List() const;  // by target, then platform
 
+  // What handlers of the typed FFI get as UserData of a type; not owned.
+  void SetUserData(int64_t type_id, void* data) { user_data_[type_id] = data; }
+  const absl::btree_map<int64_t, void*>& user_data() const { return user_data_; }
+
  private:
   // By target, platform, backend_config.
   absl::btree_map<std::tuple<std::string, std::string, std::string>, HandlerEntry> entries_;
+  absl::btree_map<int64_t, void*> user_data_;
 };
 
 }  // namespace shardcall

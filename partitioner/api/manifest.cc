@@ -3,15 +3,23 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/ffi_types.h"
+#include "kernels/ffi/library.h"
+#include "kernels/ffi/platform.h"
+#include "kernels/ffi/typed_handler.h"
+#include "kernels/ffi/untyped_handler.h"
+#include "partitioner/api/partial_op_names.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -26,8 +34,9 @@ class ManifestReader {
 
   absl::Status Read(const Json& j) {
     if (!j.is_object()) return Bad("", "a JSON object", TypeOf(j));
-    SHARDCALL_RETURN_IF_ERROR(CheckKeys(j, "", {"library", "targets"}));
-    if (j.contains("library")) return NeedsLoader("library");
+    SHARDCALL_RETURN_IF_ERROR(CheckKeys(j, "", {"library", "types", "targets"}));
+    SHARDCALL_RETURN_IF_ERROR(OpenLibrary(j));
+    SHARDCALL_RETURN_IF_ERROR(ReadTypes(j));
     if (!j.contains("targets")) return Bad("", "a list \"targets\"", "none");
     const Json& list = j["targets"];
     if (!list.is_array()) return Bad("targets", "a list", TypeOf(list));
@@ -50,15 +59,14 @@ class ManifestReader {
     d.fix = "see shardcall partition --help for the form of a manifest";
     return ToStatus(d);
   }
-  absl::Status NeedsLoader(absl::string_view key) const {
-    Diagnostic d;
-    d.code = "E142";
-    d.message = absl::StrCat("the manifest has \"", key,
-                             "\", and this version loads rules only, no libraries");
-    d.where = file_;
-    d.fix = "keep the rules in the manifest and link the handler into a program of your own "
-            "(HandlerRegistry::Register)";
-    return ToStatus(d, absl::StatusCode::kUnimplemented);
+  absl::StatusOr<std::string> String(const Json& j, const char* key, absl::string_view where,
+                                     const char* fallback = nullptr) const {
+    if (!j.contains(key) && fallback != nullptr) return std::string(fallback);
+    if (!j.contains(key) || !j[key].is_string()) {
+      return Bad(where, absl::StrCat("a string \"", key, "\""),
+                 j.contains(key) ? TypeOf(j[key]) : "none");
+    }
+    return j[key].get<std::string>();
   }
   absl::Status CheckKeys(const Json& j, absl::string_view where,
                          const std::set<std::string>& known) const {
@@ -81,6 +89,114 @@ class ManifestReader {
     return absl::OkStatus();
   }
 
+  absl::Status OpenLibrary(const Json& j) {
+    if (!j.contains("library")) return absl::OkStatus();
+    SHARDCALL_ASSIGN_OR_RETURN(std::string path, String(j, "library", ""));
+    if (handlers_ == nullptr) {
+      Diagnostic d;
+      d.code = "E142";
+      d.message = "the manifest has a library, and only rules are read here";
+      d.where = file_;
+      d.fix = "pass a HandlerRegistry";
+      return ToStatus(d);
+    }
+    const size_t slash = file_.rfind('/');
+    if (!absl::StartsWith(path, "/") && slash != std::string::npos) {
+      path = absl::StrCat(file_.substr(0, slash + 1), path);
+    }
+    SHARDCALL_ASSIGN_OR_RETURN(library_, Library::Open(path));
+    return absl::OkStatus();
+  }
+
+  // A variable or function of the library; null where `key` is not given.
+  absl::StatusOr<void*> Symbol(const Json& j, const char* key, absl::string_view where) const {
+    if (!j.contains(key)) return nullptr;
+    SHARDCALL_ASSIGN_OR_RETURN(const std::string name, String(j, key, where));
+    if (library_ == nullptr) {
+      return Bad(where, "a \"library\" that has the symbol", "none");
+    }
+    return library_->Get(name);
+  }
+
+  absl::Status ReadTypes(const Json& j) {
+    if (!j.contains("types")) return absl::OkStatus();
+    if (!j["types"].is_array()) return Bad("types", "a list", TypeOf(j["types"]));
+    for (size_t i = 0; i < j["types"].size(); ++i) {
+      const Json& type = j["types"][i];
+      const std::string where = absl::StrCat("types[", i, "]");
+      if (!type.is_object()) return Bad(where, "an object", TypeOf(type));
+      SHARDCALL_RETURN_IF_ERROR(CheckKeys(type, where, {"name", "type_id", "type_info"}));
+      SHARDCALL_ASSIGN_OR_RETURN(const std::string name, String(type, "name", where));
+      SHARDCALL_RETURN_IF_ERROR(String(type, "type_id", where).status());
+      SHARDCALL_ASSIGN_OR_RETURN(void* const id_symbol, Symbol(type, "type_id", where));
+      SHARDCALL_ASSIGN_OR_RETURN(void* const info_symbol, Symbol(type, "type_info", where));
+      auto* const id = static_cast<abi::TypeId*>(id_symbol);
+      const auto* const info = static_cast<const abi::TypeInfo*>(info_symbol);
+      SHARDCALL_ASSIGN_OR_RETURN(
+          id->id, RegisterFfiType(name, id->id, info == nullptr ? nullptr : info->deleter));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadHandler(const Json& j, const std::string& where, const std::string& name,
+                           const std::string& config) {
+    std::vector<std::string> traits;
+    SHARDCALL_RETURN_IF_ERROR(Strings(j, "traits", where, &traits));
+    SHARDCALL_ASSIGN_OR_RETURN(std::string platform, String(j, "platform", where, "Host"));
+    SHARDCALL_ASSIGN_OR_RETURN(platform, PlatformFromName(platform));
+    int64_t version = 4;
+    if (j.contains("api_version")) {
+      const Json& v = j["api_version"];
+      version = v.is_number_integer() ? v.get<int64_t>() : 0;
+      if (version < 1 || version > 4) {
+        return Bad(where + ".api_version", "1, 2, 3 (untyped) or 4 (typed FFI)", v.dump());
+      }
+    }
+    for (const std::string& trait : traits) {
+      if (trait != "COMMAND_BUFFER_COMPATIBLE") {
+        return Bad(where + ".traits", "COMMAND_BUFFER_COMPATIBLE", trait);
+      }
+      if (version != 4) return Bad(where + ".traits", "none with an untyped handler", trait);
+    }
+    if (!j.contains("symbol")) return absl::OkStatus();
+    abi::HandlerBundle stages = {};
+    if (j["symbol"].is_object()) {
+      const Json& s = j["symbol"];
+      const std::string at = where + ".symbol";
+      SHARDCALL_RETURN_IF_ERROR(
+          CheckKeys(s, at, {"instantiate", "prepare", "initialize", "execute"}));
+      for (const auto& [key, stage] :
+           {std::make_pair("instantiate", &stages.instantiate), {"prepare", &stages.prepare},
+            {"initialize", &stages.initialize}, {"execute", &stages.execute}}) {
+        SHARDCALL_ASSIGN_OR_RETURN(void* const function, Symbol(s, key, at));
+        *stage = reinterpret_cast<abi::Handler*>(function);
+      }
+    } else {
+      SHARDCALL_ASSIGN_OR_RETURN(void* const function, Symbol(j, "symbol", where));
+      stages.execute = reinterpret_cast<abi::Handler*>(function);
+    }
+    if (version != 4) {
+      if (j["symbol"].is_object()) {
+        return Bad(where + ".symbol", "a string: an untyped handler has no stages", "an object");
+      }
+      SHARDCALL_ASSIGN_OR_RETURN(
+          HandlerEntry entry,
+          MakeUntypedEntry(name, platform, reinterpret_cast<void*>(stages.execute),
+                           static_cast<int>(version), library_->path(), library_));
+      entry.backend_config = config;
+      return handlers_->Register(std::move(entry));
+    }
+    SHARDCALL_ASSIGN_OR_RETURN(
+        HandlerEntry entry, MakeTypedEntry(name, platform, stages, library_->path(), library_));
+    entry.backend_config = config;
+    for (const std::string& trait : traits) {
+      if (std::find(entry.traits.begin(), entry.traits.end(), trait) == entry.traits.end()) {
+        entry.traits.push_back(trait);
+      }
+    }
+    return handlers_->Register(std::move(entry));
+  }
+
   absl::Status ReadTarget(const Json& j, const std::string& where) {
     if (!j.is_object()) return Bad(where, "an object", TypeOf(j));
     SHARDCALL_RETURN_IF_ERROR(CheckKeys(
@@ -88,11 +204,7 @@ class ManifestReader {
         {"name", "symbol", "platform", "api_version", "traits", "rule", "need_replication",
          "reduction", "permutation", "blocked", "pad", "sizes", "batch_dims", "backend_config",
          "kernel", "attributes"}));
-    if (j.contains("symbol")) return NeedsLoader("symbol");
-    if (!j.contains("name") || !j["name"].is_string()) {
-      return Bad(where, "a string \"name\"", j.contains("name") ? TypeOf(j["name"]) : "none");
-    }
-    const std::string name = j["name"].get<std::string>();
+    SHARDCALL_ASSIGN_OR_RETURN(const std::string name, String(j, "name", where));
     std::string config;
     if (j.contains("backend_config")) {
       if (!j["backend_config"].is_string()) {
@@ -102,7 +214,9 @@ class ManifestReader {
     }
     const std::string source = absl::StrCat("manifest ", file_);
     SHARDCALL_RETURN_IF_ERROR(ReadKernel(j, where, name, config, source));
-    if (j.contains("kernel") && !j.contains("batch_dims") && !j.contains("rule")) {
+    SHARDCALL_RETURN_IF_ERROR(ReadHandler(j, where, name, config));
+    const bool computed = j.contains("kernel") || j.contains("symbol");
+    if (computed && !j.contains("batch_dims") && !j.contains("rule")) {
       return absl::OkStatus();
     }
     if (j.contains("batch_dims") == j.contains("rule")) {
@@ -183,21 +297,12 @@ class ManifestReader {
     if (!j.contains("reduction")) return absl::OkStatus();
     const Json& r = j["reduction"];
     if (!r.is_object()) return Bad(where + ".reduction", "an object", TypeOf(r));
-    static const std::pair<const char*, PartialOp> kOps[] = {
-        {"add", PartialOp::kSum},     {"max", PartialOp::kMax}, {"min", PartialOp::kMin},
-        {"mul", PartialOp::kProduct}, {"and", PartialOp::kAnd}, {"or", PartialOp::kOr},
-        {"xor", PartialOp::kXor}};
     for (const auto& [factor, op] : r.items()) {
-      bool known = false;
-      for (const auto& [op_name, value] : kOps) {
-        if (!op.is_string() || op.get<std::string>() != op_name) continue;
-        text->reduction.push_back({factor, value});
-        known = true;
+      PartialOp value;
+      if (!op.is_string() || !PartialOpFromName(op.get<std::string>(), &value)) {
+        return Bad(absl::StrCat(where, ".reduction.", factor), kPartialOpNames, op.dump());
       }
-      if (!known) {
-        return Bad(absl::StrCat(where, ".reduction.", factor), "add, max, min, mul, and, or, xor",
-                   op.dump());
-      }
+      text->reduction.push_back({factor, value});
     }
     return absl::OkStatus();
   }
@@ -205,6 +310,7 @@ class ManifestReader {
   std::string file_;
   TargetRegistry& targets_;
   HandlerRegistry* handlers_;
+  std::shared_ptr<const Library> library_;
 };
 
 }  // namespace
@@ -224,16 +330,8 @@ absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
   return ManifestReader(file_name, targets, handlers).Read(j);
 }
 
-absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
-                        HandlerRegistry* handlers) {
-  if (!absl::EndsWith(path, ".json")) {
-    Diagnostic d;
-    d.code = "E142";
-    d.message = absl::StrCat("\"", path, "\" is no manifest, and this version loads no libraries");
-    d.expected = "a file that ends in .json";
-    d.fix = "give the rules in a manifest";
-    return ToStatus(d, absl::StatusCode::kUnimplemented);
-  }
+absl::Status LoadManifestFile(const std::string& path, TargetRegistry* targets,
+                              HandlerRegistry* handlers) {
   struct stat info;  // a stream over a directory opens
   std::ifstream in(path, std::ios::binary);
   if (!in || stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/api/run.h"
 
+#include <atomic>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -175,6 +176,11 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
   device.num_devices = n;
   device.comm = communicator;
   device.handlers = options.handlers;
+  device.deadline = options.deadline;
+  // Ranks agree on the number without a word: all make the same runs over the
+  // communicator. What one of them evaluates alone counts elsewhere.
+  static std::atomic<int64_t> runs{0};
+  device.run_id = (int64_t{1} << 32) + ++runs;
   absl::StatusOr<std::vector<Tensor>> mine =
       Execute(*device_program, std::move(arguments), device);
   if (!mine.ok()) {

@@ -113,6 +113,12 @@ absl::Status CheckArguments(const DeviceProgram& program, absl::Span<const Tenso
   return absl::OkStatus();
 }
 
+// A number for a run of this process, from 1 on.
+int64_t NextRunId() {
+  static std::atomic<int64_t> last{0};
+  return ++last;
+}
+
 // Records the first error of a run, and stops the others.
 class FirstError {
  public:
@@ -147,6 +153,7 @@ absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
   RngState rng;
   DeviceContext own = device;
   own.rng = &rng;
+  if (own.run_id == 0) own.run_id = NextRunId();
   try {
     return RunComputation(program, own, program.entry, std::move(arguments));
   } catch (const std::bad_alloc&) {
@@ -173,8 +180,10 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
   for (int d = 0; d < num_devices; ++d) comms.push_back(world.Rank(d));
   std::vector<std::vector<Tensor>> results(num_devices);
   FirstError error;
+  const int64_t run_id = NextRunId();
   auto run = [&](int d) {
-    DeviceContext device{d, num_devices, comms[d].get(), handlers, error.cancelled()};
+    DeviceContext device{d,        num_devices, comms[d].get(), handlers, error.cancelled(),
+                         deadline, run_id};
     std::vector<Tensor> mine = arguments.size() == 1 ? arguments[0] : std::move(arguments[d]);
     absl::StatusOr<std::vector<Tensor>> result = Execute(program, std::move(mine), device);
     if (result.ok()) {

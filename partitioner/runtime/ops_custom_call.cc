@@ -22,6 +22,9 @@ struct CustomCallData : OpData {
   AttributeMapView attributes;
   std::vector<Dims> operand_order, result_order;  // major to minor; empty: descending
   std::vector<int> alias;  // by result: the operand whose buffer it takes over, or -1
+  int api_version = 4;
+  bool tuple_result = false;
+  mutable CallSite site;  // what handlers keep as long as the program lives
 };
 
 Dims MajorToMinor(const LeafShape& shape) {
@@ -89,6 +92,15 @@ absl::Status RunCustomCall(StepRun& run) {
   context.device_ordinal = run.device().device;
   context.num_devices = run.device().num_devices;
   context.communicator = run.device().comm;
+  context.api_version = data.api_version;
+  context.tuple_result = data.tuple_result;
+  context.run_id = run.device().run_id;
+  context.deadline = run.device().deadline;
+  context.call_site = &data.site;
+  context.user_data = &run.device().handlers->user_data();
+  context.keep_buffers = [&in, &out]() -> std::shared_ptr<const void> {
+    return std::make_shared<std::pair<std::vector<Tensor>, std::vector<Tensor>>>(in, out);
+  };
   absl::Status status;
   try {
     status = entry->host(context, operands, results);
@@ -196,6 +208,8 @@ absl::Status LowerCustomCall(const LowerContext& context, Step* step) {
   auto data = std::make_unique<CustomCallData>();
   data->target = std::string(attrs.target);
   data->backend_config = std::string(context.instr.backend_config);
+  data->api_version = static_cast<int>(attrs.api_version);
+  data->tuple_result = context.instr.shape->IsTuple();
   if (attrs.api_version == 4) {
     SHARDCALL_ASSIGN_OR_RETURN(data->attributes,
                                AttributeMapView::Parse(context.instr.backend_config));

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "collectives/communicator.h"
 #include "kernels/ffi/handler.h"
 #include "partitioner/runtime/program.h"
@@ -31,6 +32,8 @@ struct DeviceContext {
   Communicator* comm = nullptr;                  // null: one device, no collectives
   const HandlerRegistry* handlers = nullptr;     // null: no custom calls
   const std::atomic<bool>* cancelled = nullptr;  // set when another device failed
+  absl::Duration deadline = absl::Seconds(60);   // for what handlers leave to a future
+  int64_t run_id = 0;                            // one for all devices of a run; 0: none yet
   RngState* rng = nullptr;                       // of one execution; Execute makes it
 };
 

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/builtin.h"
-#include "partitioner/api/manifest.h"
+#include "partitioner/api/plugin.h"
 #include "partitioner/propagation/remesh.h"
 #include "partitioner/tools/command.h"
 #include "sharding/status.h"

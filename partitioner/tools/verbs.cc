@@ -11,7 +11,7 @@ const std::vector<FlagSpec>& PartitionFlags() {
       {"remesh", "AXIS=SIZE,...", "other sizes for mesh axes; x0 is the first that has no name"},
       {"no-propagate", "", "what is unannotated is replicated"},
       {"allow-replicate", "TARGET,...", "custom-call targets that may be gathered, or all"},
-      {"plugin", "FILE.json", "a manifest of rules; may be repeated"},
+      {"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"},
       {"max-reshard-bytes", "N", "fail where one reshard sends more per device",
        FlagSpec::Kind::kInteger},
   };
@@ -74,7 +74,7 @@ const std::vector<Verb>& Verbs() {
        "prove a target's sharding rule by its kernel; JSON on stdout, status 3 if it does not hold",
        "shardcall check-rule --target=rms_norm",
        {{"target", "NAME", "of the custom call"},
-        {"plugin", "FILE.json", "a manifest of rules; may be repeated"},
+        {"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"},
         {"seed", "S", "of the random inputs; default 0", FlagSpec::Kind::kInteger}},
        RunCheckRule},
       {"explain", "IN [--num-partitions=N] [--format=text|json|html] [--expect=CONTRACT]",
@@ -94,8 +94,8 @@ const std::vector<Verb>& Verbs() {
         {"to", "SHARDING", "as in HLO text"},
         {"num-partitions", "N", "devices", FlagSpec::Kind::kInteger}},
        RunReshard},
-      {"targets", "[--plugin=FILE.json]", "custom-call targets that are registered",
-       "shardcall targets", {{"plugin", "FILE.json", "a manifest of rules; may be repeated"}},
+      {"targets", "[--plugin=FILE]", "custom-call targets that are registered",
+       "shardcall targets", {{"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"}},
        RunTargets},
   };
   return *kVerbs;

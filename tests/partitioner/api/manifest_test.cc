@@ -2,6 +2,7 @@
 // Manifests: what they register, what they refuse, and the dumps of
 // custom_partitioning that only a manifest makes whole.
 #include "partitioner/api/manifest.h"
+#include "partitioner/api/plugin.h"
 
 #include <complex>
 #include <fstream>
@@ -75,7 +76,15 @@ TEST(Manifest, BadTextNamesThePlace) {
             "kernel"},
            {R"({"targets": [{"name": "a", "kernel": "fft", "attributes": "{x = }"}]})", "E131", ""},
            {R"({"library": "x.so", "targets": []})", "E142", "library"},
-           {R"({"targets": [{"name": "a", "symbol": "f", "rule": "i -> i"}]})", "E142", "symbol"}}) {
+           {R"({"targets": [{"name": "a", "symbol": "f", "rule": "i -> i"}]})", "E141", "library"},
+           {R"({"targets": [{"name": "a", "platform": "TPU", "rule": "i -> i"}]})", "E141", "TPU"},
+           {R"({"targets": [{"name": "a", "api_version": 0, "rule": "i -> i"}]})", "E141", "1, 2, 3"},
+           {R"({"targets": [{"name": "a", "api_version": 9, "rule": "i -> i"}]})", "E141", "9"},
+           {R"({"targets": [{"name": "a", "traits": ["FAST"], "rule": "i -> i"}]})", "E141", "FAST"},
+           {R"({"targets": [{"name": "a", "api_version": 2, "rule": "i -> i",
+               "traits": ["COMMAND_BUFFER_COMPATIBLE"]}]})", "E141", "untyped"},
+           {R"({"types": 3, "targets": []})", "E141", "types"},
+           {R"({"types": [{"name": "T"}], "targets": []})", "E141", "type_id"}}) {
     TargetRegistry targets;
     EXPECT_THAT(LoadManifest(text, "m.json", &targets), Fails(code, part)) << text;
   }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ffi/ffi_attributes.h"
+
+#include <cstring>
+
+#include "sharding/narrow_float.h"
+
+namespace shardcall {
+namespace {
+
+// The bits of one value, low bytes first as memory has them.
+uint64_t Bits(ElementType type, int64_t i, double f) {
+  return IsFloat(type) ? FloatToBits(type, f) : static_cast<uint64_t>(i);
+}
+
+}  // namespace
+
+template <typename Get>
+const void* EncodedAttributes::Elements(ElementType type, size_t count, Get bits) {
+  const size_t bytes = ElementTypeBytes(type);
+  elements_.emplace_back((count * bytes + 7) / 8 + 1);  // never null, even when empty
+  char* out = reinterpret_cast<char*>(elements_.back().data());
+  for (size_t k = 0; k < count; ++k) {
+    const uint64_t value = bits(k);
+    std::memcpy(out + k * bytes, &value, bytes);
+  }
+  return out;
+}
+
+abi::ByteSpan* EncodedAttributes::Span(const std::string& text) {
+  strings_.push_back(text);
+  spans_.push_back({strings_.back().data(), strings_.back().size()});
+  return &spans_.back();
+}
+
+void* EncodedAttributes::Encode(const Attribute& attribute, abi::AttrType* type) {
+  if (const auto* s = absl::get_if<AttributeScalar>(&attribute.value)) {
+    *type = abi::AttrType::kScalar;
+    scalars_.push_back({static_cast<abi::DataType>(s->type),
+                        Elements(s->type, 1, [&](size_t) { return Bits(s->type, s->i, s->f); })});
+    return &scalars_.back();
+  }
+  if (const auto* a = absl::get_if<AttributeArray>(&attribute.value)) {
+    *type = abi::AttrType::kArray;
+    const bool floats = IsFloat(a->type);
+    const size_t count = floats ? a->floats.size() : a->ints.size();
+    arrays_.push_back({static_cast<abi::DataType>(a->type), count,
+                       Elements(a->type, count, [&](size_t k) {
+                         return Bits(a->type, floats ? 0 : a->ints[k], floats ? a->floats[k] : 0);
+                       })});
+    return &arrays_.back();
+  }
+  if (const auto* text = absl::get_if<std::string>(&attribute.value)) {
+    *type = abi::AttrType::kString;
+    return Span(*text);
+  }
+  *type = abi::AttrType::kDictionary;
+  dictionaries_.push_back({});
+  abi::Attrs* const nested = &dictionaries_.back();
+  // The parser bounds the depth.
+  Fill(absl::get<Attribute::Dictionary>(attribute.value), nested);
+  return nested;
+}
+
+void EncodedAttributes::Fill(const Attribute::Dictionary& entries, abi::Attrs* attrs) {
+  columns_.emplace_back();
+  Columns& columns = columns_.back();
+  for (const auto& [name, value] : entries) {
+    abi::AttrType type;
+    void* const item = Encode(value, &type);
+    columns.types.push_back(type);
+    columns.names.push_back(Span(name));
+    columns.values.push_back(item);
+  }
+  *attrs = {abi::kAttrsSize,        nullptr, static_cast<int64_t>(entries.size()),
+            columns.types.data(), columns.names.data(), columns.values.data()};
+}
+
+}  // namespace shardcall

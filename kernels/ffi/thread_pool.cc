@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ffi/thread_pool.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace shardcall {
+namespace {
+
+class Pool {
+ public:
+  bool Schedule(std::function<void()> task) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      // A thread for a task that would otherwise wait, until there are enough.
+      if (idle_ <= static_cast<int>(tasks_.size()) && threads_ < FfiPoolThreads()) {
+        try {
+          std::thread([this] { Work(); }).detach();
+          ++threads_;
+        } catch (const std::system_error&) {
+          if (threads_ == 0) return false;
+        }
+      }
+      tasks_.push_back(std::move(task));
+    }
+    ready_.notify_one();
+    return true;
+  }
+
+ private:
+  void Work() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (true) {
+      ++idle_;
+      ready_.wait(lock, [this] { return !tasks_.empty(); });
+      --idle_;
+      const std::function<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::deque<std::function<void()>> tasks_;
+  int threads_ = 0;
+  int idle_ = 0;
+};
+
+}  // namespace
+
+int FfiPoolThreads() {
+  static const int threads = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
+  return threads;
+}
+
+bool ScheduleOnFfiPool(std::function<void()> task) {
+  static Pool* const pool = new Pool;  // threads may outlive main
+  return pool->Schedule(std::move(task));
+}
+
+}  // namespace shardcall

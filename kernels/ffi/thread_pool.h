@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads that handlers of the typed FFI may schedule work on: one for each
+// core, started at the first task and kept for the life of the process.
+#ifndef SHARDCALL_KERNELS_FFI_THREAD_POOL_H_
+#define SHARDCALL_KERNELS_FFI_THREAD_POOL_H_
+
+#include <functional>
+
+namespace shardcall {
+
+int FfiPoolThreads();
+// False if no thread can be started; the task is then not run.
+bool ScheduleOnFfiPool(std::function<void()> task);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_FFI_THREAD_POOL_H_

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ffi/untyped_handler.h"
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "sharding/status.h"
+
+struct XlaCustomCallStatus_ {
+  bool failed = false;
+  std::string message;
+};
+
+extern "C" void XlaCustomCallStatusSetSuccess(XlaCustomCallStatus* status) {
+  if (status != nullptr) status->failed = false;
+}
+
+extern "C" void XlaCustomCallStatusSetFailure(XlaCustomCallStatus* status, const char* message,
+                                              size_t message_len) {
+  if (status == nullptr) return;
+  constexpr size_t kLongest = 1 << 20;  // a length that was never set is a wild number
+  status->failed = true;
+  status->message = message == nullptr
+                        ? std::string()
+                        : std::string(message, message_len < kLongest ? message_len : kLongest);
+}
+
+namespace shardcall {
+namespace {
+
+using Original = void (*)(void* out, const void** in);
+using StatusReturning = void (*)(void* out, const void** in, XlaCustomCallStatus* status);
+using Unified = void (*)(void* out, const void** in, const char* opaque, size_t opaque_len,
+                         XlaCustomCallStatus* status);
+
+absl::Status Fault(const HandlerContext& context, absl::string_view code, std::string message,
+                   absl::StatusCode status, std::string fix = "") {
+  Diagnostic d{.code = std::string(code), .message = std::move(message), .fix = std::move(fix)};
+  if (!context.instruction.empty()) d.where = absl::StrCat("%", context.instruction);
+  return ToStatus(d, status);
+}
+
+absl::Status RunUntyped(void* function, int registered, const HandlerContext& context,
+                        absl::Span<const BufferView> operands,
+                        absl::Span<const BufferView> results) {
+  const int version = context.api_version;
+  if (version == 4 || (registered != 0 && registered != version)) {
+    return Fault(context, "E140",
+                 absl::StrCat("target \"", context.target, "\" is registered with ",
+                              registered == 0 ? "an untyped ABI" : ApiVersionName(registered),
+                              ", and this call has ", ApiVersionName(version)),
+                 absl::StatusCode::kInvalidArgument,
+                 "Register the target with the version of the call");
+  }
+  absl::InlinedVector<const void*, 8> in;
+  absl::InlinedVector<void*, 8> out;
+  for (const BufferView& b : operands) in.push_back(b.data);
+  for (const BufferView& b : results) out.push_back(b.data);
+  in.push_back(nullptr);  // so that the tables exist, even when empty
+  out.push_back(nullptr);
+  void* const to = context.tuple_result ? static_cast<void*>(out.data()) : out[0];
+  const absl::string_view opaque = context.backend_config;
+  const std::string who = absl::StrCat("the handler of \"", context.target, "\"");
+  XlaCustomCallStatus_ status;
+  try {
+    switch (version) {
+      case 1: reinterpret_cast<Original>(function)(to, in.data()); break;
+      case 2: reinterpret_cast<StatusReturning>(function)(to, in.data(), &status); break;
+      default:
+        reinterpret_cast<Unified>(function)(to, in.data(), opaque.data(), opaque.size(), &status);
+    }
+  } catch (const std::exception& e) {
+    return Fault(context, "E317", absl::StrCat(who, " threw: ", e.what()),
+                 absl::StatusCode::kInternal);
+  } catch (...) {
+    return Fault(context, "E317", absl::StrCat(who, " threw"), absl::StatusCode::kInternal);
+  }
+  if (!status.failed) return absl::OkStatus();
+  return Fault(context, "E317", absl::StrCat(who, " failed: ", status.message),
+               absl::StatusCode::kInternal);
+}
+
+}  // namespace
+
+absl::string_view ApiVersionName(int api_version) {
+  switch (api_version) {
+    case 1: return "API_VERSION_ORIGINAL";
+    case 2: return "API_VERSION_STATUS_RETURNING";
+    case 3: return "API_VERSION_STATUS_RETURNING_UNIFIED";
+    case 4: return "API_VERSION_TYPED_FFI";
+    default: return "no API version";
+  }
+}
+
+absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::string_view platform,
+                                              void* function, int api_version,
+                                              absl::string_view source,
+                                              std::shared_ptr<const void> library) {
+  if (function == nullptr || api_version < 0 || api_version > 3 || platform != "Host") {
+    return ToStatus({.code = "E144",
+                     .message = absl::StrCat("the untyped handler of \"", target,
+                                             "\" cannot be registered"),
+                     .expected = "a function of API version 1, 2 or 3 for platform Host",
+                     .found = function == nullptr
+                                  ? "no function"
+                                  : absl::StrCat("API version ", api_version, ", platform ",
+                                                 platform)},
+                    absl::StatusCode::kFailedPrecondition);
+  }
+  HandlerEntry entry;
+  entry.target = std::string(target);
+  entry.platform = std::string(platform);
+  entry.api_version = api_version;
+  entry.source = std::string(source);
+  entry.functions = {function};
+  entry.host = [function, api_version, library = std::move(library)](
+                   const HandlerContext& context, absl::Span<const BufferView> operands,
+                   absl::Span<const BufferView> results) {
+    return RunUntyped(function, api_version, context, operands, results);
+  };
+  return entry;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handlers of the three ABIs before the typed FFI, host signatures, as ours:
+//   1 ORIGINAL                  void f(void* out, const void** in)
+//   2 STATUS_RETURNING          void f(void* out, const void** in, XlaCustomCallStatus*)
+//   3 STATUS_RETURNING_UNIFIED  void f(void* out, const void** in, const char* opaque,
+//                                      size_t opaque_len, XlaCustomCallStatus*)
+// `in` points to the operands' leaves. `out` is the result's buffer, or for a
+// tuple, even of one, the table of its leaves' buffers. `opaque` is the call's
+// backend_config, in its raw bytes. No shapes are passed: what a function reads
+// beyond its buffers nobody can tell.
+//
+// A library of such handlers sets its status through the two C functions below,
+// which it leaves undefined: programs that link this room export them.
+#ifndef SHARDCALL_KERNELS_FFI_UNTYPED_HANDLER_H_
+#define SHARDCALL_KERNELS_FFI_UNTYPED_HANDLER_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/ffi/handler.h"
+
+extern "C" {
+typedef struct XlaCustomCallStatus_ XlaCustomCallStatus;
+__attribute__((visibility("default"))) void XlaCustomCallStatusSetSuccess(
+    XlaCustomCallStatus* status);
+// `message` need not end with a zero; it is copied.
+__attribute__((visibility("default"))) void XlaCustomCallStatusSetFailure(
+    XlaCustomCallStatus* status, const char* message, size_t message_len);
+}
+
+namespace shardcall {
+
+// "API_VERSION_ORIGINAL" and so on for 1 to 4.
+absl::string_view ApiVersionName(int api_version);
+
+// An entry that can be registered. With `api_version` 1, 2 or 3 calls of
+// another version are E140; with 0 the ABI is what the call says. E144 for a
+// null function or another version. A failure that the function sets, and a
+// throw, are E317.
+absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::string_view platform,
+                                              void* function, int api_version,
+                                              absl::string_view source,
+                                              std::shared_ptr<const void> library = nullptr);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_FFI_UNTYPED_HANDLER_H_

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/c_handler.h"
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+struct Behind {  // Shardcall_Call::reserved
+  const AttributeMapView* attributes;
+  std::string message;
+};
+
+Behind& Of(const Shardcall_Call* call) { return *static_cast<Behind*>(call->reserved); }
+
+template <typename T>
+const T* Find(const Shardcall_Call* call, const char* name) {
+  const Attribute* attribute = name == nullptr ? nullptr : Of(call).attributes->Find(name);
+  return attribute == nullptr ? nullptr : absl::get_if<T>(&attribute->value);
+}
+
+int GetInt(const Shardcall_Call* call, const char* name, int64_t* value) {
+  const auto* s = Find<AttributeScalar>(call, name);
+  if (s == nullptr || !IsInteger(s->type)) return 0;
+  *value = s->i;
+  return 1;
+}
+int GetFloat(const Shardcall_Call* call, const char* name, double* value) {
+  const auto* s = Find<AttributeScalar>(call, name);
+  if (s == nullptr || !IsFloat(s->type)) return 0;
+  *value = s->f;
+  return 1;
+}
+int GetBool(const Shardcall_Call* call, const char* name, int* value) {
+  const auto* s = Find<AttributeScalar>(call, name);
+  if (s == nullptr || s->type != ElementType::kPred) return 0;
+  *value = s->i != 0;
+  return 1;
+}
+int GetString(const Shardcall_Call* call, const char* name, const char** value, size_t* size) {
+  const auto* s = Find<std::string>(call, name);
+  if (s == nullptr) return 0;
+  *value = s->data();
+  *size = s->size();
+  return 1;
+}
+void SetMessage(const Shardcall_Call* call, const char* message) {
+  Of(call).message = message == nullptr ? "" : message;
+}
+
+absl::Status Failed(const HandlerContext& context, absl::string_view how,
+                    absl::string_view message, absl::StatusCode code) {
+  Diagnostic d{.code = "E317",
+               .message = absl::StrCat("the handler of \"", context.target, "\" ", how,
+                                       message.empty() ? "" : ": ", message)};
+  if (!context.instruction.empty()) d.where = absl::StrCat("%", context.instruction);
+  return ToStatus(d, code);
+}
+
+absl::Status Run(Shardcall_Handler* handler, void* data, const HandlerContext& context,
+                 absl::Span<const BufferView> operands, absl::Span<const BufferView> results) {
+  absl::InlinedVector<Shardcall_Buffer, 8> buffers;
+  for (absl::Span<const BufferView> views : {operands, results}) {
+    for (const BufferView& b : views) {
+      buffers.push_back({sizeof(Shardcall_Buffer), static_cast<int32_t>(b.type), b.rank(),
+                         b.dims.data(), b.data});
+    }
+  }
+  Behind behind{&context.attribute_map(), ""};
+  const std::string target(context.target), instruction(context.instruction);
+  Shardcall_Call call = SHARDCALL_INIT(Shardcall_Call);
+  call.target = target.c_str();
+  call.instruction = instruction.c_str();
+  call.backend_config = context.backend_config.data();
+  call.backend_config_size = context.backend_config.size();
+  call.operands = buffers.data();
+  call.results = buffers.data() + operands.size();
+  call.num_operands = static_cast<int32_t>(operands.size());
+  call.num_results = static_cast<int32_t>(results.size());
+  call.device_ordinal = context.device_ordinal;
+  call.num_devices = context.num_devices;
+  call.run_id = context.run_id;
+  call.get_int = GetInt;
+  call.get_float = GetFloat;
+  call.get_bool = GetBool;
+  call.get_string = GetString;
+  call.set_message = SetMessage;
+  call.reserved = &behind;
+  int code = 0;
+  try {
+    code = handler(&call, data);
+  } catch (const std::exception& e) {
+    return Failed(context, "threw", e.what(), absl::StatusCode::kInternal);
+  } catch (...) {
+    return Failed(context, "threw", "", absl::StatusCode::kInternal);
+  }
+  if (code == 0) return absl::OkStatus();
+  const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
+  if (behind.message.empty()) behind.message = absl::StrCat("code ", code);
+  return Failed(context, "failed", behind.message,
+                known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown);
+}
+
+}  // namespace
+
+HandlerEntry MakeCEntry(absl::string_view target, absl::string_view platform,
+                        Shardcall_Handler* handler, void* data, absl::string_view source,
+                        std::shared_ptr<const void> library) {
+  HandlerEntry entry;
+  entry.target = std::string(target);
+  entry.platform = std::string(platform);
+  entry.source = std::string(source);
+  entry.functions = {reinterpret_cast<const void*>(handler), data};
+  entry.host = [handler, data, library = std::move(library)](
+                   const HandlerContext& context, absl::Span<const BufferView> operands,
+                   absl::Span<const BufferView> results) {
+    return Run(handler, data, context, operands, results);
+  };
+  return entry;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plugins: what --plugin names. A manifest (manifest.h), or a library that
+// exports the entry point of shardcall_c.h.
+#ifndef SHARDCALL_PARTITIONER_API_PLUGIN_H_
+#define SHARDCALL_PARTITIONER_API_PLUGIN_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "kernels/ffi/handler.h"
+#include "partitioner/api/shardcall_c.h"
+#include "partitioner/custom_call/registry.h"
+
+namespace shardcall {
+
+// *.json is a manifest, anything else a library. With `handlers` null only
+// rules are taken. Errors: E143 a file that cannot be read, E142 a library that
+// does not load, has no entry point, or was built for another version; what
+// LoadManifest says; E146 a registration that the plugin got wrong.
+absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
+                        HandlerRegistry* handlers = nullptr);
+
+// What the entry point of a library gave; `library` is kept with its handlers.
+absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view source,
+                            TargetRegistry* targets, HandlerRegistry* handlers,
+                            std::shared_ptr<const void> library = nullptr);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_PLUGIN_H_

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plugins with one fault each, chosen by a macro.
+#include "partitioner/api/shardcall_c.h"
+
+#ifdef BAD_UNDEFINED
+int nobody_has_this(void);
+int uses_it(void) { return nobody_has_this(); }
+#endif
+
+#ifndef BAD_NO_ENTRY
+static int Register(const Shardcall_Registrar* registrar) {
+  Shardcall_Target target = SHARDCALL_INIT(Shardcall_Target);
+#ifdef BAD_TWO_RULES
+  target.name = "t";
+  target.rule = "a -> a";
+  target.has_batch_dims = 1;
+#endif
+  registrar->register_target(registrar, &target);  // nobody looks at what it returns
+  return 0;
+}
+
+const Shardcall_Plugin* shardcall_plugin(void) {
+  static Shardcall_Plugin plugin = SHARDCALL_INIT(Shardcall_Plugin);
+  plugin.version_major = SHARDCALL_C_MAJOR;
+#ifdef BAD_VERSION
+  plugin.version_minor = SHARDCALL_C_MINOR + 1;
+#else
+  plugin.version_minor = SHARDCALL_C_MINOR;
+#endif
+  plugin.name = "bad_plugin";
+  plugin.register_targets = Register;
+#ifdef BAD_NULL
+  return 0;
+#endif
+  return &plugin;
+}
+#endif

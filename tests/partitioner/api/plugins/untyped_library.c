@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Untyped custom-call functions as older libraries have them; the functions
+// that set the status are left undefined.
+#include <stddef.h>
+#include <string.h>
+
+typedef struct XlaCustomCallStatus_ XlaCustomCallStatus;
+void XlaCustomCallStatusSetSuccess(XlaCustomCallStatus* status);
+void XlaCustomCallStatusSetFailure(XlaCustomCallStatus* status, const char* message,
+                                   size_t message_len);
+
+// ORIGINAL: two scalars, their difference.
+void subtract_f32(void* out, const void** in) {
+  *(float*)out = *(const float*)in[0] - *(const float*)in[1];
+}
+
+// ORIGINAL with a tuple as result: sum and difference.
+void sum_and_difference(void* out, const void** in) {
+  float* const* to = (float* const*)out;
+  *to[0] = *(const float*)in[0] + *(const float*)in[1];
+  *to[1] = *(const float*)in[0] - *(const float*)in[1];
+}
+
+// STATUS_RETURNING: the root of what is not negative, in whole numbers.
+void root(void* out, const void** in, XlaCustomCallStatus* status) {
+  const float x = *(const float*)in[0];
+  XlaCustomCallStatusSetFailure(status, "to be taken back", 16);
+  if (x < 0) {
+    XlaCustomCallStatusSetFailure(status, "negative and more", 8);
+    return;
+  }
+  float r = 0;
+  while ((r + 1) * (r + 1) <= x) ++r;
+  *(float*)out = r;
+  XlaCustomCallStatusSetSuccess(status);
+}
+
+// STATUS_RETURNING_UNIFIED: adds the float that stands in the opaque text.
+void add_opaque(void* out, const void** in, const char* opaque, size_t opaque_len,
+                XlaCustomCallStatus* status) {
+  float value;
+  if (opaque_len != sizeof value) {
+    XlaCustomCallStatusSetFailure(status, "opaque is no float", 18);
+    return;
+  }
+  memcpy(&value, opaque, sizeof value);
+  *(float*)out = *(const float*)in[0] + value;
+}
