@@ -151,7 +151,7 @@ abi::Error* SetState(abi::ExecutionContext& ctx, abi::Stage stage, const abi::Ty
   }
   if (deleter == nullptr) {
     return refuse(StatusCode::kFailedPrecondition,
-                  absl::StrCat("a state of ", TypeName(id), " that was registered without deleter"));
+                  absl::StrCat("a state of ", TypeName(id), " that has no deleter"));
   }
   if (!state->empty()) {
     return refuse(StatusCode::kAlreadyExists,

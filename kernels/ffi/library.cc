@@ -129,7 +129,8 @@ std::vector<std::string> Library::Exports() const {
     if (d->d_tag == DT_GNU_HASH) gnu = reinterpret_cast<const uint32_t*>(address);
   }
   // The C library adds the load address to these; musl's does not.
-  if (symbols == nullptr || names == nullptr || reinterpret_cast<ElfW(Addr)>(symbols) < map->l_addr) {
+  if (symbols == nullptr || names == nullptr ||
+      reinterpret_cast<ElfW(Addr)>(symbols) < map->l_addr) {
     return {};
   }
   std::vector<std::string> result;

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0
- * The C interface for plugins: a shared library that gives targets, their
+// SPDX-License-Identifier: Apache-2.0
+/* The C interface for plugins: a shared library that gives targets, their
  * sharding rules and their handlers to a program that loads it, such as
  * `shardcall run --plugin=libk.so`.
  *

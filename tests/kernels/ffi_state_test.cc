@@ -66,7 +66,8 @@ abi::Error* Make(abi::CallFrame* frame) {
 template <int minor, bool all>
 abi::Error* Use(abi::CallFrame* frame) {
   if (AnswerMetadata(frame, minor)) return nullptr;
-  for (abi::Stage stage : {abi::Stage::kInstantiate, abi::Stage::kPrepare, abi::Stage::kInitialize}) {
+  for (abi::Stage stage :
+       {abi::Stage::kInstantiate, abi::Stage::kPrepare, abi::Stage::kInitialize}) {
     if (!all && stage != abi::Stage::kInstantiate) continue;
     State* state = nullptr;
     if (abi::Error* e = Get(frame, minor, stage, &state)) return e;
@@ -199,7 +200,8 @@ TEST(FfiTypes, NamesAndIdsAreUnique) {
   EXPECT_EQ(FindFfiType(a)->deleter, Delete);
   EXPECT_EQ(*RegisterFfiType("test.b", 123456, nullptr), 123456);
   for (const auto& status :
-       {RegisterFfiType("test.a", a + 1, nullptr).status(), RegisterFfiType("", 0, nullptr).status(),
+       {RegisterFfiType("test.a", a + 1, nullptr).status(),
+        RegisterFfiType("", 0, nullptr).status(),
         RegisterFfiType("test.c", 123456, nullptr).status(),
         RegisterFfiType("test.c", -1, nullptr).status(),
         RegisterFfiType("test.a", 0, [](void*) {}).status()}) {
