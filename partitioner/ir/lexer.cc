@@ -31,21 +31,23 @@ bool Lexer::SkipComment() {
   return true;
 }
 
-bool Lexer::CheckEncoding() {
-  const char* p = begin_;
+namespace {
+
+// The first byte that is no UTF-8; null if there is none.
+const char* FirstNonUtf8(const char* p, const char* end) {
   while (true) {
-    for (uint64_t word; end_ - p >= 8; p += 8) {  // eight ASCII characters at once
+    for (uint64_t word; end - p >= 8; p += 8) {  // eight ASCII characters at once
       std::memcpy(&word, p, 8);
       if (word & 0x8080808080808080u) break;
     }
-    while (p < end_ && static_cast<unsigned char>(*p) < 0x80) ++p;
-    if (p == end_) return true;
+    while (p < end && static_cast<unsigned char>(*p) < 0x80) ++p;
+    if (p == end) return nullptr;
     // The lead byte says how many follow, and the smallest number that they may
     // encode; surrogates and what is above U+10FFFF are no characters.
     const auto lead = static_cast<unsigned char>(*p);
     const int more = lead >= 0xf0 && lead < 0xf5 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc2 ? 1 : 0;
     uint32_t code = lead & (0x3f >> more);
-    bool ok = more > 0 && lead < 0xf5 && end_ - p > more;
+    bool ok = more > 0 && lead < 0xf5 && end - p > more;
     for (int k = 1; ok && k <= more; ++k) {
       const auto c = static_cast<unsigned char>(p[k]);
       ok = (c & 0xc0) == 0x80;
@@ -53,12 +55,18 @@ bool Lexer::CheckEncoding() {
     }
     ok = ok && !(more == 2 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) &&
          !(more == 3 && (code < 0x10000 || code > 0x10ffff));
-    if (!ok) {
-      return Fail(p, "E001", "The text is not UTF-8", "HLO text", TokenAt(p),
-                  "write other bytes in strings as octal escapes like \\377");
-    }
+    if (!ok) return p;
     p += more + 1;
   }
+}
+
+}  // namespace
+
+bool Lexer::CheckEncoding() {
+  const char* bad = FirstNonUtf8(begin_, end_);
+  if (bad == nullptr) return true;
+  return Fail(bad, "E001", "The text is not UTF-8", "HLO text", TokenAt(bad),
+              "write other bytes in strings as octal escapes like \\377");
 }
 
 bool Lexer::BareName(absl::string_view what, absl::string_view name) {
@@ -336,6 +344,11 @@ bool IsReserved(absl::string_view word) {
 
 bool LexesAsRawDictionary(absl::string_view value) {
   if (value.size() < 2 || value.front() != '{' || value.back() != '}') return false;
+  // Bytes that no text may hold stand only in quotes, escaped.
+  if (value.find('\0') != absl::string_view::npos ||
+      FirstNonUtf8(value.data(), value.data() + value.size()) != nullptr) {
+    return false;
+  }
   int64_t depth = 0;
   for (size_t i = 0; i < value.size(); ++i) {
     if (value[i] == '"') {

@@ -49,6 +49,7 @@ bool WindowedDims(const Query& q, const Window& w, absl::Span<const int64_t> bas
     if (w.stride[i] < 1) return bad("a stride of 1 or more", w.stride[i]);
     if (w.lhs_dilate[i] < 1) return bad("an lhs_dilate of 1 or more", w.lhs_dilate[i]);
     if (w.rhs_dilate[i] < 1) return bad("an rhs_dilate of 1 or more", w.rhs_dilate[i]);
+    if (w.reversal[i] != 0 && w.reversal[i] != 1) return bad("rhs_reversal 0 or 1", w.reversal[i]);
     const __int128 n = base[i];
     const __int128 dilated = n == 0 ? 0 : (n - 1) * w.lhs_dilate[i] + 1;
     const __int128 padded = dilated + w.pad_low[i] + w.pad_high[i];

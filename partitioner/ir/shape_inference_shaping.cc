@@ -273,6 +273,11 @@ const Shape* InferSource(const Query& q) {
       if (literal == nullptr || literal->shape == nullptr) {
         return Fail(q, "E022", "the constant has no value", "a literal", "none");
       }
+      for (int k = 0; q.declared != nullptr && k < q.declared->num_leaves(); ++k) {
+        if (!q.declared->leaf(k)->IsArray() || !q.declared->leaf(k)->IsDynamic()) continue;
+        return Fail(q, "E023", "a constant has no dynamic dimension", "static sizes",
+                    Text(q.declared));
+      }
       return q.declared != nullptr && CompatibleShapes(literal->shape, q.declared)
                  ? q.declared
                  : q.context.WithDefaultLayout(literal->shape);

@@ -34,6 +34,7 @@ for target in "${targets[@]}"; do
   name=${target%_fuzz} dictionary= seeds=()
   case $name in
     hlo_text) seeds=("$SHARDCALL_ROOT/tests/data/hlo_text" "$fuzz/corpus/programs") dictionary=hlo_text ;;
+    hlo_proto) seeds=("$SHARDCALL_ROOT/tests/data/hlo_text" "$fuzz/corpus/programs") dictionary=hlo_text ;;
     partition|evaluate) seeds=("$fuzz/corpus/programs") dictionary=hlo_text ;;
     *) dictionary=$name ;;
   esac

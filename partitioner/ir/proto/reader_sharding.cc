@@ -41,6 +41,8 @@ bool Reader::ReadSharding(const hlo_pb::OpSharding& p, absl::string_view field,
     } else if (!ShardingText(p, &text)) {
       return false;
     }
+    absl::string_view checked;
+    if (!IsUtf8(text)) return Utf8(text, field, &checked);
     absl::StatusOr<HloSharding> sharding = ParseHloSharding(text);
     if (!sharding.ok()) {
       const absl::string_view message = sharding.status().message();
@@ -112,6 +114,8 @@ bool Reader::ShardingText(const hlo_pb::OpSharding& p, std::string* out) {
 bool Reader::MeshText(const hlo_pb::MeshProto& p, absl::string_view field, std::string* out) {
   *out += "mesh[";
   for (int k = 0; k < p.axes_size(); ++k) {
+    absl::string_view checked;
+    if (!IsUtf8(p.axes(k).name())) return Utf8(p.axes(k).name(), field, &checked);
     absl::StrAppend(out, k > 0 ? "," : "", QuotedText(p.axes(k).name(), '\''), "=",
                     p.axes(k).size());
   }

@@ -54,7 +54,8 @@ class Writer {
   bool WriteCustomCall(const Instruction& i, hlo_pb::HloInstructionProto* p);
   bool WriteCollective(const Instruction& i, hlo_pb::HloInstructionProto* p);
   bool WriteGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p);
-  void WritePermute(const PermuteAttrs& a, hlo_pb::HloInstructionProto* p);
+  bool WriteChannel(int64_t channel_id, hlo_pb::HloInstructionProto* p);
+  bool WritePermute(const PermuteAttrs& a, hlo_pb::HloInstructionProto* p);
   bool WriteDomain(const DomainAttrs& a, hlo_pb::HloInstructionProto* p);
   bool WriteRare(const Instruction& i, hlo_pb::HloInstructionProto* p);
 

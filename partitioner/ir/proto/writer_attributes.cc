@@ -138,9 +138,17 @@ bool Writer::WriteGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p)
   return true;
 }
 
+bool Writer::WriteChannel(int64_t channel_id, hlo_pb::HloInstructionProto* p) {
+  if (channel_id == 0) {
+    return Fail("Channel 0 has no binary form", "channel_id=0", "count channels from 1");
+  }
+  if (channel_id > 0) p->set_channel_id(channel_id);
+  return true;
+}
+
 bool Writer::WriteCollective(const Instruction& i, hlo_pb::HloInstructionProto* p) {
   const CollectiveAttrs& a = i.as<CollectiveAttrs>();
-  if (a.channel_id > 0) p->set_channel_id(a.channel_id);
+  if (!WriteChannel(a.channel_id, p)) return false;
   p->set_constrain_layout(a.constrain_layout);
   p->set_use_global_device_ids(a.use_global_device_ids);
   if (a.dimension >= 0) p->add_dimensions(a.dimension);
@@ -149,14 +157,15 @@ bool Writer::WriteCollective(const Instruction& i, hlo_pb::HloInstructionProto* 
   return WriteGroups(a.groups, p);
 }
 
-void Writer::WritePermute(const PermuteAttrs& a, hlo_pb::HloInstructionProto* p) {
-  if (a.channel_id > 0) p->set_channel_id(a.channel_id);
+bool Writer::WritePermute(const PermuteAttrs& a, hlo_pb::HloInstructionProto* p) {
+  if (!WriteChannel(a.channel_id, p)) return false;
   for (size_t k = 0; k < a.sources.size(); ++k) {
     hlo_pb::SourceTarget* pair = p->add_source_target_pairs();
     pair->set_source(a.sources[k]);
     pair->set_target(a.targets[k]);
   }
   for (Ints sizes : a.slice_sizes) Set(sizes, p->mutable_dynamic_slice_sizes());
+  return true;
 }
 
 // `{kind="sharding", entry={..}, exit={..}}`; what text calls the entry is the
@@ -315,7 +324,7 @@ bool Writer::WriteAttributes(const Instruction& i, hlo_pb::HloInstructionProto* 
       return true;
     }
     case AttrKind::kSendRecv:
-      if (i.as<SendRecvAttrs>().channel_id > 0) p->set_channel_id(i.as<SendRecvAttrs>().channel_id);
+      if (!WriteChannel(i.as<SendRecvAttrs>().channel_id, p)) return false;
       p->set_is_host_transfer(i.as<SendRecvAttrs>().is_host_transfer);
       return true;
     case AttrKind::kDomain: return WriteDomain(i.as<DomainAttrs>(), p);
@@ -329,7 +338,7 @@ bool Writer::WriteAttributes(const Instruction& i, hlo_pb::HloInstructionProto* 
       p->set_mantissa_bits(static_cast<int32_t>(i.as<ReducePrecisionAttrs>().mantissa_bits));
       return true;
     case AttrKind::kCollective: return WriteCollective(i, p);
-    case AttrKind::kPermute: WritePermute(i.as<PermuteAttrs>(), p); return true;
+    case AttrKind::kPermute: return WritePermute(i.as<PermuteAttrs>(), p);
     case AttrKind::kAsync: {
       const AsyncAttrs& a = i.as<AsyncAttrs>();
       if (i.opcode == Opcode::kAsyncStart) p->set_async_execution_thread(Str(a.execution_thread));
