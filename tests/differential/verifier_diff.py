@@ -68,6 +68,8 @@ EXPLAINED = [
     (r'E021 convolution: operand 1 must be an array', 'XLA takes a tuple for its first element'),
     (r'E02[12] (gather|scatter): (batching dimension|\w+ and \w+ share a dimension)',
      'one dimension with two roles, or batches of different sizes'),
+    (r'E022 convolution: window is impossible.*: expected rhs_reversal 0 or 1',
+     'a dimension is reversed or it is not'),
     # Devices.
     (r'E025 all-gather: use_global_device_ids=true needs a channel',
      'channel_id=-1 is no channel'),
