@@ -9,6 +9,31 @@ if(SHARDCALL_FUZZ)
                       -Wno-unknown-warning-option)
 endif()
 
+# Headers that most files read, compiled once. A launcher such as ccache does
+# better without.
+set(precompile ON)
+if(CMAKE_CXX_COMPILER_LAUNCHER)
+  set(precompile OFF)
+endif()
+option(SHARDCALL_PRECOMPILE "Precompile common headers" ${precompile})
+set(SHARDCALL_COMMON_HEADERS <algorithm> <functional> <memory> <string> <utility> <vector>
+    <absl/container/flat_hash_map.h> <absl/container/inlined_vector.h> <absl/status/statusor.h>
+    <absl/strings/str_cat.h> <absl/strings/str_join.h> <absl/types/span.h>)
+
+# The first target of a kind compiles the headers, the others use what it made.
+function(shardcall_precompile target kind)
+  if(NOT SHARDCALL_PRECOMPILE)
+    return()
+  endif()
+  get_property(first GLOBAL PROPERTY shardcall_precompiled_${kind})
+  if(first)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  else()
+    target_precompile_headers(${target} PRIVATE ${SHARDCALL_COMMON_HEADERS} ${ARGN})
+    set_property(GLOBAL PROPERTY shardcall_precompiled_${kind} ${target})
+  endif()
+endfunction()
+
 # shardcall_library(<room> SOURCES ... DEPS ...) makes target shardcall_<room>,
 # alias shardcall::<room>. DEPS are public, so the link graph is the dependency
 # direction of the rooms.
@@ -19,6 +44,7 @@ function(shardcall_library room)
     set(scope PUBLIC)
     target_compile_options(shardcall_${room} PRIVATE -Wall -Wextra -Wno-sign-compare
                          -Wno-maybe-uninitialized)
+    shardcall_precompile(shardcall_${room} library)
     if(ARG_PRIVATE_DEPS)
       target_link_libraries(shardcall_${room} PRIVATE ${ARG_PRIVATE_DEPS})
     endif()
@@ -51,5 +77,6 @@ function(shardcall_test name)
   # Tests run for milliseconds; optimizing them would be a third of the build.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_compile_definitions(${name} PRIVATE SHARDCALL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  shardcall_precompile(${name} test <gmock/gmock.h> <gtest/gtest.h>)
   add_test(NAME ${name} COMMAND ${name})
 endfunction()

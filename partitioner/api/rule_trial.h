@@ -16,10 +16,10 @@ namespace shardcall {
 
 struct RuleTrial {
   const CheckedCall* call = nullptr;
-  std::vector<int64_t> sizes;                   // by factor
-  std::vector<std::pair<int, int64_t>> shards;  // factor, devices along it
+  std::vector<int64_t> sizes = {};                   // by factor
+  std::vector<std::pair<int, int64_t>> shards = {};  // factor, devices along it
   // In place of `shards`, for callbacks: tensor, dimension, devices.
-  std::vector<std::pair<std::pair<int, int>, int64_t>> dims;
+  std::vector<std::pair<std::pair<int, int>, int64_t>> dims = {};
   uint64_t seed = 0;
 };
 
