@@ -61,12 +61,12 @@ std::map<std::string, RuleFinding> CallChecker::Missing() {
     if (!better.has_value()) continue;
     RuleFinding finding;
     finding.verdict = RuleVerdict::kMissing;
-    finding.rule = RuleLine(call_.Text(base_));
+    finding.rule = call_.RuleLine(base_);
     finding.factor = call_.rule.factors[f].name;
     finding.message = absl::StrCat("factor ", finding.factor,
                                    " is kept whole, and sharding it gives the same results");
     finding.backend_config = call_.backend_config;
-    finding.suggestion = RuleLine(better->Text(base_));
+    finding.suggestion = better->RuleLine(base_);
     found.emplace(finding.factor, std::move(finding));
   }
   return found;
@@ -155,7 +155,7 @@ CallChecker::Sizes CallChecker::With(int factor, int64_t size) const {
   return sizes;
 }
 
-bool CallChecker::Try(RuleTrial trial, bool uneven, Tested* tested) {
+bool CallChecker::Try(RuleTrial trial, Tested* tested) {
   bool compared = false;
   for (uint64_t kind : {0, 1}) {
     trial.seed = 2 * seed_ + kind;
@@ -168,7 +168,7 @@ bool CallChecker::Try(RuleTrial trial, bool uneven, Tested* tested) {
     ++out_.trials;
     compared = true;
     if (result.outcome == TrialOutcome::kHolds) continue;
-    tested->failure = Failure{trial, std::move(result), uneven};
+    tested->failure = Failure{trial, std::move(result)};
     tested->failure->trial.call = nullptr;  // `call` may end before
     return true;
   }
@@ -184,7 +184,7 @@ CallChecker::Tested CallChecker::TestFactor(const CheckedCall& call, int f) {
       if (!Takes(With(f, tile), &refusal) || !Takes(With(f, n * tile))) continue;
       taken = true;
       RuleTrial trial{.call = &call, .sizes = With(f, n * tile), .shards = {{f, n}}};
-      tested.runs += Try(trial, false, &tested);
+      tested.runs += Try(trial, &tested);
       if (tested.failure.has_value()) return tested;
       if (tile == 1) continue;  // one row a shard says little of an order
       break;
@@ -193,14 +193,14 @@ CallChecker::Tested CallChecker::TestFactor(const CheckedCall& call, int f) {
       const int64_t tile = (size + n - 1) / n;
       if (!Takes(With(f, tile)) || !Takes(With(f, size))) continue;
       RuleTrial trial{.call = &call, .sizes = With(f, size), .shards = {{f, n}}};
-      tested.runs += Try(trial, true, &tested);
+      tested.runs += Try(trial, &tested);
       if (tested.failure.has_value()) return tested;
     }
   }
   if (!taken && !refusal.empty()) {
     // The whole call is taken as it is, and never with less of this factor.
     RuleTrial trial{.sizes = base_, .shards = {{f, 2}}};
-    tested.failure = Failure{trial, {TrialOutcome::kRefused, refusal}, false};
+    tested.failure = Failure{trial, {TrialOutcome::kRefused, refusal}};
   }
   return tested;
 }
@@ -218,7 +218,7 @@ void CallChecker::CheckPairs(const std::vector<int>& factors) {
         }
         if (!Takes(whole) || !Takes(part)) continue;
         Tested tested;
-        Try({.call = &call_, .sizes = whole, .shards = {{factors[i], 2}, {factors[j], 2}}}, false,
+        Try({.call = &call_, .sizes = whole, .shards = {{factors[i], 2}, {factors[j], 2}}},
             &tested);
         if (tested.failure.has_value()) {
           Report(factors[j], *tested.failure);
@@ -266,7 +266,7 @@ std::optional<CheckedCall> CallChecker::Better(int f, bool with_replication) {
 void CallChecker::Report(int f, const Failure& failure) {
   RuleFinding finding;
   finding.verdict = RuleVerdict::kIncorrect;
-  finding.rule = RuleLine(call_.Text(base_));
+  finding.rule = call_.RuleLine(base_);
   finding.factor = call_.rule.factors[f].name;
   std::string over;
   for (const auto& [factor, n] : failure.trial.shards) {
@@ -283,7 +283,7 @@ void CallChecker::Report(int f, const Failure& failure) {
   finding.backend_config = call_.backend_config;
   finding.seed = failure.trial.seed;
   if (failure.trial.shards.size() == 1) {
-    finding.suggestion = RuleLine(Better(f, /*with_replication=*/true)->Text(base_));
+    finding.suggestion = Better(f, /*with_replication=*/true)->RuleLine(base_);
   }
   out_.findings.push_back(std::move(finding));
 }
@@ -295,7 +295,7 @@ void CallChecker::CheckCallbacks() {
       for (int64_t n : kDevices) {
         Tested tested;
         const int dim = static_cast<int>(d);
-        Try({.call = &call_, .sizes = base_, .dims = {{{t, dim}, n}}}, dims[d] % n != 0, &tested);
+        Try({.call = &call_, .sizes = base_, .dims = {{{t, dim}, n}}}, &tested);
         if (!tested.failure.has_value()) continue;
         RuleFinding finding;
         finding.verdict = RuleVerdict::kIncorrect;

@@ -32,7 +32,6 @@ class CallChecker {
   struct Failure {
     RuleTrial trial;
     TrialResult result;
-    bool uneven = false;
   };
   struct Tested {
     int runs = 0;
@@ -51,7 +50,7 @@ class CallChecker {
   absl::Status FindSizes();
   Sizes With(int factor, int64_t size) const;
   // The trial with both kinds of inputs. True if one of them was compared.
-  bool Try(RuleTrial trial, bool uneven, Tested* tested);
+  bool Try(RuleTrial trial, Tested* tested);
   // One factor over 2, 3 and 4 devices: shards of the first tile size at which
   // the handler takes the whole and the shard, then a whole that is one less,
   // then one that leaves the last device nothing.

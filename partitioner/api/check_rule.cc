@@ -6,8 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "partitioner/api/call_checker.h"
 #include "sharding/status.h"
 
@@ -16,26 +14,6 @@ namespace shardcall {
 absl::string_view RuleVerdictName(RuleVerdict verdict) {
   constexpr absl::string_view kNames[] = {"holds", "missing", "incorrect"};
   return kNames[static_cast<int>(verdict)];
-}
-
-std::string RuleLine(const RuleText& text) {
-  std::string out = text.rule;
-  auto set = [&](absl::string_view key, const std::vector<std::string>& entries) {
-    if (!entries.empty()) absl::StrAppend(&out, " ", key, "={", absl::StrJoin(entries, ", "), "}");
-  };
-  std::vector<std::string> reduction, pad, sizes;
-  for (const auto& [name, op] : text.reduction) {
-    reduction.push_back(absl::StrCat(name, ":", op == PartialOp::kSum ? "add" : PartialOpName(op)));
-  }
-  for (const auto& [name, value] : text.pad) pad.push_back(absl::StrCat(name, ":", value));
-  for (const auto& [name, size] : text.sizes) sizes.push_back(absl::StrCat(name, ":", size));
-  set("reduction", reduction);
-  set("need_replication", text.need_replication);
-  set("permutation", text.permutation);
-  set("blocked", text.blocked);
-  set("pad", pad);
-  set("sizes", sizes);
-  return out;
 }
 
 absl::StatusOr<RuleCheck> CheckRule(const std::vector<CheckedCall>& calls, uint64_t seed,
@@ -49,7 +27,7 @@ absl::StatusOr<RuleCheck> CheckRule(const std::vector<CheckedCall>& calls, uint6
     SHARDCALL_RETURN_IF_ERROR(checker.Run());
     std::map<std::string, RuleFinding> found = checker.Missing();
     const std::vector<int64_t> sizes(call.rule.factors.size(), 1);
-    const auto [it, first] = missing.try_emplace(RuleLine(call.Text(sizes)), found);
+    const auto [it, first] = missing.try_emplace(call.RuleLine(sizes), found);
     if (first) continue;
     for (auto at = it->second.begin(); at != it->second.end();) {
       at = found.count(at->first) > 0 ? std::next(at) : it->second.erase(at);

@@ -48,9 +48,6 @@ struct RuleCheck {
 // first finding, then all.
 std::string RuleCheckJson(const RuleCheck& check);
 
-// "i k, k j -> i j reduction={k:add}", as ShardingRule prints it.
-std::string RuleLine(const RuleText& text);
-
 // Errors E190: the handler takes no call that was tried. The random inputs
 // follow from `seed`.
 absl::StatusOr<RuleCheck> CheckRule(const std::vector<CheckedCall>& calls, uint64_t seed,

@@ -76,6 +76,12 @@ RuleText CheckedCall::Text(absl::Span<const int64_t> sizes) const {
   return text;
 }
 
+std::string CheckedCall::RuleLine(absl::Span<const int64_t> sizes) const {
+  ShardingRule sized = rule;
+  for (size_t f = 0; f < sizes.size(); ++f) sized.factors[f].size = sizes[f];
+  return sized.ToString();
+}
+
 std::string CheckedCall::Hlo(absl::Span<const int64_t> sizes, const Mesh& mesh) const {
   int64_t devices = 1;
   std::string axes;

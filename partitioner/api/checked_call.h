@@ -37,6 +37,7 @@ struct CheckedCall {
   // The rule as a user writes it, with sizes for factors that stand in
   // compounds alone.
   RuleText Text(absl::Span<const int64_t> sizes) const;
+  std::string RuleLine(absl::Span<const int64_t> sizes) const;  // the same on one line
 
   // By tensor and dimension the number of shards; empty: all whole.
   struct Mesh {

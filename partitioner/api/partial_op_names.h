@@ -3,8 +3,6 @@
 #ifndef SHARDCALL_PARTITIONER_API_PARTIAL_OP_NAMES_H_
 #define SHARDCALL_PARTITIONER_API_PARTIAL_OP_NAMES_H_
 
-#include <utility>
-
 #include "absl/strings/string_view.h"
 #include "sharding/rule.h"
 
@@ -14,13 +12,11 @@ inline constexpr char kPartialOpNames[] = "add, max, min, mul, and, or, xor";
 
 // False, and `op` left alone, if there is none of that name.
 inline bool PartialOpFromName(absl::string_view name, PartialOp* op) {
-  constexpr std::pair<const char*, PartialOp> kOps[] = {
-      {"add", PartialOp::kSum},     {"max", PartialOp::kMax}, {"min", PartialOp::kMin},
-      {"mul", PartialOp::kProduct}, {"and", PartialOp::kAnd}, {"or", PartialOp::kOr},
-      {"xor", PartialOp::kXor}};
-  for (const auto& [known, value] : kOps) {
-    if (name != known) continue;
-    *op = value;
+  for (const PartialOp known : {PartialOp::kSum, PartialOp::kMax, PartialOp::kMin,
+                                PartialOp::kProduct, PartialOp::kAnd, PartialOp::kOr,
+                                PartialOp::kXor}) {
+    if (name != PartialOpName(known)) continue;
+    *op = known;
     return true;
   }
   return false;

@@ -93,18 +93,6 @@ std::vector<double> Numbers(const Tensor& t) {
   return out;
 }
 
-// Where rounding plays a part, floats become eighths from 1/8 to 5/8: signs that
-// cancel and second moments below zero would turn one rounding of a sum, which
-// sharding may change, into a difference of any size.
-void Condition(std::vector<Tensor>* inputs) {
-  for (Tensor& t : *inputs) {
-    if (!IsFloat(t.type())) continue;
-    std::vector<double> x = ToDoubles(t);
-    for (double& v : x) v = (std::abs(v) + 1) / 8;
-    t = FromDoubles(t.type(), t.dims(), x);
-  }
-}
-
 }  // namespace
 
 bool IsExactProgram(const Module& module) {
@@ -189,7 +177,9 @@ absl::StatusOr<VerifyResult> Verify(Module module, const RunOptions& options, ui
   std::vector<Tensor> inputs = std::move(given);
   if (inputs.empty()) {
     inputs = RandomInputs(ParameterLeaves(module), seed);
-    if (!result.exact) Condition(&inputs);
+    // Where rounding plays a part, signs that cancel and second moments below zero
+    // would turn one rounding, which sharding may change, into any difference.
+    if (!result.exact) MakePositive(&inputs);
   }
   auto unsupported = [&](const absl::Status& status) {
     result.status = VerifyResult::Status::kUnsupported;

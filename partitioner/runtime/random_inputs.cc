@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/runtime/random_inputs.h"
 
+#include <cmath>
 #include <cstring>
 
+#include "partitioner/runtime/float_arrays.h"
 #include "sharding/narrow_float.h"
 
 namespace shardcall {
@@ -51,6 +53,15 @@ std::vector<Tensor> RandomInputs(absl::Span<const LeafShape> leaves, uint64_t se
     }
   }
   return tensors;
+}
+
+void MakePositive(std::vector<Tensor>* inputs) {
+  for (Tensor& t : *inputs) {
+    if (!IsFloat(t.type())) continue;
+    std::vector<double> x = ToDoubles(t);
+    for (double& v : x) v = (std::abs(v) + 1) / 8;
+    t = FromDoubles(t.type(), t.dims(), x);
+  }
 }
 
 }  // namespace shardcall

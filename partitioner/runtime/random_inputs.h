@@ -17,6 +17,11 @@ namespace shardcall {
 // and complex parts, 0 to 7 in integers (what fits, if that is less).
 std::vector<Tensor> RandomInputs(absl::Span<const LeafShape> leaves, uint64_t seed);
 
+// Floats become eighths above zero, (|x| + 1) / 8: no root or logarithm makes a
+// NaN of them, and no signs cancel, so that a sum rounded in another order is off
+// by its rounding alone.
+void MakePositive(std::vector<Tensor>* inputs);
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_RANDOM_INPUTS_H_
