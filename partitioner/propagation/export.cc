@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "partitioner/propagation/annotations.h"
 #include "partitioner/propagation/import_internal.h"
 #include "sharding/convert.h"
 #include "sharding/sdy_text.h"
@@ -15,22 +16,6 @@ namespace shardcall {
 namespace {
 
 using namespace import_internal;  // NOLINT: names of annotations
-using Entry = std::pair<absl::string_view, absl::string_view>;
-
-// `attributes` with each of `set` in place of what stands under its key.
-const FrontendAttributes* WithAttributes(Context& context, const FrontendAttributes* attributes,
-                                         absl::Span<const Entry> set) {
-  std::vector<Entry> entries(set.begin(), set.end());
-  if (attributes != nullptr) {
-    for (const Entry& e : attributes->entries) {
-      bool replaced = false;
-      for (const Entry& s : set) replaced = replaced || s.first == e.first;
-      if (!replaced) entries.push_back(e);
-    }
-  }
-  return InternFrontendAttributes(context, entries);
-}
-
 class Exporter {
  public:
   Exporter(const Program& program, absl::Span<const Sharding* const> by_leaf,
@@ -85,9 +70,7 @@ class Exporter {
     }
     if (meshes.empty()) return;
     const std::string text = SdyMeshesText(meshes);
-    const Entry entry(kBaseMeshes, text);
-    out_.header.frontend =
-        WithAttributes(context_, old_.header.frontend, absl::MakeConstSpan(&entry, 1));
+    out_.header.frontend = WithAttribute(context_, old_.header.frontend, kBaseMeshes, text);
   }
 
   // Computations whose values are sharded: the entry, loop bodies, branches,
@@ -125,18 +108,7 @@ class Exporter {
       }
       // Of conditions only the value counts.
       if (out_.instr(root).shape != caller.shape) continue;
-      CustomCallAttrs attrs;
-      attrs.target = kSharding;
-      Instruction annotation;
-      annotation.opcode = Opcode::kCustomCall;
-      annotation.shape = caller.shape;
-      annotation.attrs = InternAttributes(context_, attrs);
-      annotation.sharding = caller.sharding;
-      annotation.metadata = caller.metadata;
-      if (const absl::string_view sdy = Attribute(caller, kSdySharding); !sdy.empty()) {
-        const Entry entry(kSdySharding, sdy);
-        annotation.frontend = WithAttributes(context_, nullptr, absl::MakeConstSpan(&entry, 1));
-      }
+      const Instruction annotation = ShardingCallLike(context_, caller);
       out_.SetRoot(callee, out_.Add(callee, annotation, absl::MakeConstSpan(&root, 1)));
     }
   }
@@ -235,8 +207,7 @@ class Exporter {
     const std::string text = i->opcode == Opcode::kParameter && list.size() == 1
                                  ? SdyShardingText(list[0])
                                  : SdyShardingPerValueText(list);
-    const Entry entry(kSdySharding, text);
-    i->frontend = WithAttributes(context_, i->frontend, absl::MakeConstSpan(&entry, 1));
+    i->frontend = WithAttribute(context_, i->frontend, kSdySharding, text);
     return absl::OkStatus();
   }
 
@@ -253,8 +224,8 @@ class Exporter {
       list.push_back(std::move(named));
     }
     const std::string text = SdyShardingPerValueText(list);
-    const Entry entry(boundary.entry ? kInShardings : kOutShardings, text);
-    i->frontend = WithAttributes(context_, i->frontend, absl::MakeConstSpan(&entry, 1));
+    i->frontend =
+        WithAttribute(context_, i->frontend, boundary.entry ? kInShardings : kOutShardings, text);
     return absl::OkStatus();
   }
 
@@ -277,18 +248,10 @@ absl::StatusOr<Module> ExportShardings(const Program& program,
   return Exporter(program, by_leaf, options).Run();
 }
 
-const FrontendAttributes* WithoutSdy(Context& context,
-                                             const FrontendAttributes* attributes) {
-  if (attributes == nullptr) return nullptr;
-  std::vector<Entry> kept;
-  for (const Entry& e : attributes->entries) {
-    if (!absl::StartsWith(e.first, "xla.sdy.") && !absl::StartsWith(e.first, "shardcall.")) {
-      kept.push_back(e);
-    }
-  }
-  if (kept.empty()) return nullptr;
-  if (kept.size() == attributes->entries.size()) return attributes;
-  return InternFrontendAttributes(context, kept);
+const FrontendAttributes* WithoutSdy(Context& context, const FrontendAttributes* attributes) {
+  return WithoutAttributes(context, attributes, [](absl::string_view key) {
+    return absl::StartsWith(key, "xla.sdy.") || absl::StartsWith(key, "shardcall.");
+  });
 }
 
 }  // namespace shardcall

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "partitioner/propagation/annotations.h"
 #include "partitioner/propagation/import_internal.h"
 
 namespace shardcall::import_internal {
@@ -46,12 +47,7 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
   std::vector<int32_t> frame_of;
   // On `value`, in the computation and call frame of the old instruction `near`.
   const auto add_identity = [&](const ModuleEdit::Identity& want, InstrId value, InstrId near) {
-    CustomCallAttrs attrs;
-    attrs.target = kSharding;
-    Instruction identity;
-    identity.opcode = Opcode::kCustomCall;
-    identity.shape = m.instr(value).shape;
-    identity.attrs = InternAttributes(context, attrs);
+    Instruction identity = ShardingCall(context, m.instr(value).shape);
     identity.name = names.Take(m.instr(value).name.empty() ? "sharding" : m.instr(value).name);
     identity.metadata = m.instr(value).metadata;
     identity.sharding = want.sharding;

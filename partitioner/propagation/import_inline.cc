@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/called_computations.h"
+#include "partitioner/propagation/annotations.h"
 #include "partitioner/propagation/import_internal.h"
 
 namespace shardcall::import_internal {
@@ -161,20 +162,8 @@ class Inliner {
   InstrId WithAnnotationOf(Frame& f, const Instruction& from, InstrId value) {
     const bool annotated = from.sharding != nullptr || !Attribute(from, kSdySharding).empty();
     if (!annotated || f.reducer || !from.shape->IsArray()) return value;
-    Context& context = out_.module.context();
-    CustomCallAttrs attrs;
-    attrs.target = kSharding;
-    Instruction identity;
-    identity.opcode = Opcode::kCustomCall;
-    identity.shape = from.shape;
-    identity.attrs = InternAttributes(context, attrs);
+    Instruction identity = ShardingCallLike(out_.module.context(), from);
     identity.name = from.name;
-    identity.sharding = from.sharding;
-    identity.metadata = from.metadata;
-    if (const absl::string_view sdy = Attribute(from, kSdySharding); !sdy.empty()) {
-      const std::pair<absl::string_view, absl::string_view> entry(kSdySharding, sdy);
-      identity.frontend = InternFrontendAttributes(context, absl::MakeConstSpan(&entry, 1));
-    }
     return Emit(f, identity, absl::MakeConstSpan(&value, 1));
   }
 

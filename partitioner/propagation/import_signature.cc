@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "partitioner/propagation/annotations.h"
 #include "partitioner/propagation/import_annotations.h"
 
 namespace shardcall::import_internal {
@@ -27,8 +28,7 @@ void Annotations::AskForIdentity(int flat, const ShardingConstraint& c, ModuleEd
     absl::StatusOr<NamedSharding> named = ToNamedSharding(c, /*inline_mesh=*/false);
     if (!named.ok()) return;
     const std::string text = SdyShardingPerValueText(absl::MakeConstSpan(&*named, 1));
-    const std::pair<absl::string_view, absl::string_view> entry(kSdySharding, text);
-    identity.frontend = InternFrontendAttributes(context, absl::MakeConstSpan(&entry, 1));
+    identity.frontend = WithAttribute(context, nullptr, kSdySharding, text);
   } else {
     absl::StatusOr<HloSharding> sharding = ToHloSharding(c);
     if (!sharding.ok()) sharding = ToHloShardingV3(c);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "partitioner/ir/opcode.h"
+#include "partitioner/propagation/annotations.h"
 #include "partitioner/propagation/import_internal.h"
 #include "sharding/convert.h"
 #include "sharding/sdy_text.h"
@@ -78,7 +79,7 @@ class Remesher {
   absl::Status CheckNoDevices() const {
     for (int n = 0; n < m_.num_instructions(); ++n) {
       const Instruction& i = m_.instr(InstrId(n));
-      const bool manual = i.opcode == Opcode::kCustomCall && import_internal::IsManualEntry(i);
+      const bool manual = import_internal::IsManualEntry(i);
       if (manual || HasTrait(i.opcode, kCollectiveOp) || i.opcode == Opcode::kPartitionId) {
         return Refused(manual ? "a manual region is written for its own mesh"
                               : absl::StrCat(OpcodeText(i.opcode), " is written for its own mesh"),
@@ -90,13 +91,9 @@ class Remesher {
 
   // What an exported module says of the meshes it was made with.
   void DropBaseMeshes() {
-    if (m_.header.frontend == nullptr) return;
-    std::vector<std::pair<absl::string_view, absl::string_view>> kept;
-    for (const auto& entry : m_.header.frontend->entries) {
-      if (entry.first != import_internal::kBaseMeshes) kept.push_back(entry);
-    }
-    m_.header.frontend =
-        kept.empty() ? nullptr : InternFrontendAttributes(m_.context(), kept);
+    m_.header.frontend = import_internal::WithoutAttributes(
+        m_.context(), m_.header.frontend,
+        [](absl::string_view key) { return key == import_internal::kBaseMeshes; });
   }
 
   // Sets what `mesh` has of the axes. Meshes of one device stay.
