@@ -14,13 +14,11 @@ For every *.hlo file, with jaxlib as the other side:
 The one field of our own (what XLA's messages have no place for) is left out of
 the comparison.
 
-  hlo_proto_diff.py --tool=build/bin/hlo_proto_convert DIR...
+  hlo_proto_diff.py --tool=build/bin/hlo_convert DIR...
 
 SHARDCALL_CORPUS adds one more folder. Exit code 77: jaxlib is not there.
 """
 
-import argparse
-import glob
 import os
 import re
 import subprocess
@@ -28,6 +26,9 @@ import sys
 import tempfile
 
 from hlo_text_diff import decode, first_difference, normalise, sorted_map
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+import jaxlib_parser  # noqa: E402
 
 OWN_HEADER = 61001  # of HloModuleProto
 
@@ -37,14 +38,8 @@ def read(path):
         return f.read()
 
 
-def for_xla(text):
-    """XLA's parser takes -0 in a constant for the integer, and loses the sign."""
-    return '\n'.join(re.sub(r'(?<=[ {(,])-0(?=[,)} ])', '-0.0', line)
-                     if ' constant(' in line else line for line in text.split('\n'))
-
-
-def convert(args, to, source, target, names):
-    run = subprocess.run([args.tool, f'--to={to}', f'--out={target}'] +
+def convert(tool, to, source, target, names):
+    run = subprocess.run([tool, f'--to={to}', f'--out={target}'] +
                          [os.path.join(source, n) for n in names],
                          capture_output=True, text=True, check=False)
     if run.stderr:
@@ -89,25 +84,7 @@ def accepted(hlo, own, theirs):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--tool', required=True)
-    parser.add_argument('dirs', nargs='+')
-    args = parser.parse_args()
-    try:
-        from jaxlib import _hlo as hlo
-        hlo.hlo_module_from_text
-    except (ImportError, AttributeError) as e:
-        print(f'SKIPPED: jaxlib with an HLO parser cannot be imported ({e}); '
-              'pip install jaxlib==0.10.2')
-        return 77
-    dirs = list(args.dirs)
-    if os.environ.get('SHARDCALL_CORPUS'):
-        dirs.append(os.environ['SHARDCALL_CORPUS'])
-    files = sorted({os.path.basename(f): f for d in dirs
-                    for f in glob.glob(os.path.join(d, '*.hlo'))}.values())
-    if not files:
-        print('no *.hlo files in', dirs)
-        return 1
+    tool, files, hlo = jaxlib_parser.start()
     failures = compared = 0
     with tempfile.TemporaryDirectory() as temp:
         at = {}
@@ -120,14 +97,14 @@ def main():
             text = read(file)
             with open(os.path.join(at['text'], stem + '.hlo'), 'wb') as f:
                 f.write(text)
-            module = hlo.hlo_module_from_text(for_xla(text.decode()))
+            module = hlo.hlo_module_from_text(jaxlib_parser.for_xla(text.decode()))
             with open(os.path.join(at['theirs'], stem + '.pb'), 'wb') as f:
                 f.write(module.as_serialized_hlo_module_proto())
             stems.append(stem)
         hlo_names, pb_names = [s + '.hlo' for s in stems], [s + '.pb' for s in stems]
-        convert(args, 'pb', at['text'], at['own'], hlo_names)
-        convert(args, 'text', at['theirs'], at['read'], pb_names)
-        convert(args, 'pb', at['theirs'], at['kept'], pb_names)
+        convert(tool, 'pb', at['text'], at['own'], hlo_names)
+        convert(tool, 'text', at['theirs'], at['read'], pb_names)
+        convert(tool, 'pb', at['theirs'], at['kept'], pb_names)
         for stem in stems:
             paths = {k: os.path.join(v, stem + ('.pb' if k in ('theirs', 'own', 'kept') else
                                                 '.hlo')) for k, v in at.items()}
@@ -138,7 +115,7 @@ def main():
                 continue
             compared += 1
             theirs, own = read(paths['theirs']), read(paths['own'])
-            again = hlo.hlo_module_from_text(for_xla(read(paths['read']).decode()))
+            again = hlo.hlo_module_from_text(jaxlib_parser.for_xla(read(paths['read']).decode()))
             results = {
                 'read': first_difference(normalise(theirs),
                                          normalise(again.as_serialized_hlo_module_proto())),

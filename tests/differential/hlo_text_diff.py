@@ -3,7 +3,7 @@
 """Compares our reading and printing of HLO text with XLA's.
 
 For every *.hlo file, and every text of accepted.txt: jaxlib reads it and what
-`hlo_roundtrip` makes of it into HloModuleProtos, which must be equal field by
+`hlo_convert` makes of it into HloModuleProtos, which must be equal field by
 field but for ids, names of instructions and computations, and the order of
 computations and of the stack-frame tables. The same is done with the file in
 each other form that XLA prints and reads itself (short, canonical, with operand
@@ -11,18 +11,20 @@ shapes, ...), which our parser must read too. Our short form of a file must be
 XLA's byte for byte but for the order of computations. What stands in refused.txt
 must be refused by both.
 
-  hlo_text_diff.py --tool=build/bin/hlo_roundtrip DIR...
+  hlo_text_diff.py --tool=build/bin/hlo_convert DIR...
 
 SHARDCALL_CORPUS adds one more folder. Exit code 77: jaxlib is not there.
 """
 
-import argparse
-import glob
 import os
 import re
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+import command  # noqa: E402
+import jaxlib_parser  # noqa: E402
 
 MODULE = {'name': 1, 'entry_name': 2, 'computations': 3, 'program_shape': 4, 'id': 5,
           'entry_id': 6, 'schedule': 7, 'stack_frames': 17, 'frontend': 19, 'recovery': 20}
@@ -247,7 +249,7 @@ def short_form(hlo, text):
     """XLA's, with what ours differs in: control predecessors and -0.0."""
     options = hlo.HloPrintOptions.short_parsable()
     options.print_control_dependencies = True
-    return for_xla(hlo.hlo_module_from_text(text).to_string(options))
+    return jaxlib_parser.for_xla(hlo.hlo_module_from_text(text).to_string(options))
 
 
 def forms(hlo, text):
@@ -273,32 +275,8 @@ def cases(path):
         yield title, text
 
 
-def for_xla(text):
-    """XLA prints -0.0 as `-0`, and reads that as the integer 0."""
-    return re.sub(r'(?m)^(.* constant\(.*)$',
-                  lambda line: re.sub(r'(?<=[ ({])-0(?=[ ,)}])', '-0.0', line[1]), text)
-
-
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--tool', required=True)
-    parser.add_argument('dirs', nargs='+')
-    args = parser.parse_args()
-    try:
-        from jaxlib import _hlo as hlo
-        hlo.hlo_module_from_text
-    except (ImportError, AttributeError) as e:
-        print(f'SKIPPED: jaxlib with an HLO parser cannot be imported ({e}); '
-              'pip install jaxlib==0.10.2')
-        return 77
-    dirs = list(args.dirs)
-    if os.environ.get('SHARDCALL_CORPUS'):
-        dirs.append(os.environ['SHARDCALL_CORPUS'])
-    files = sorted({os.path.basename(f): f for d in dirs
-                    for f in glob.glob(os.path.join(d, '*.hlo'))}.values())
-    if not files:
-        print('no *.hlo files in', dirs)
-        return 1
+    tool, files, hlo = jaxlib_parser.start()
     failures = compared = 0
     with tempfile.TemporaryDirectory() as temp:
         inputs, outputs = os.path.join(temp, 'in'), os.path.join(temp, 'out')
@@ -314,27 +292,24 @@ def main():
         shorts = {}
         for file in files:
             with open(file, encoding='utf-8', newline='') as f:
-                text = for_xla(f.read())
+                text = jaxlib_parser.for_xla(f.read())
             shorts[os.path.basename(file) + '.file'] = short_form(hlo, text)
             for form, printed in forms(hlo, text):
-                add(f'{os.path.basename(file)}.{form}', for_xla(printed))
-        for folder in dirs:
-            for path in glob.glob(os.path.join(folder, 'accepted.txt')):
-                for title, text in cases(path):
-                    add(f'accepted.txt, {title.replace("/", " ")}', text)
-            for path in glob.glob(os.path.join(folder, 'refused.txt')):
-                for title, text in cases(path):
-                    add(f'refused.txt, {title.replace("/", " ")}', text)
-                    refused.append(names.pop())
-        run = subprocess.run([args.tool, f'--out={outputs}'] +
+                add(f'{os.path.basename(file)}.{form}', jaxlib_parser.for_xla(printed))
+        for title, text in cases(os.path.join(command.DATA, 'hlo_text', 'accepted.txt')):
+            add(f'accepted.txt, {title.replace("/", " ")}', text)
+        for title, text in cases(os.path.join(command.DATA, 'hlo_text', 'refused.txt')):
+            add(f'refused.txt, {title.replace("/", " ")}', text)
+            refused.append(names.pop())
+        run = subprocess.run([tool, '--to=text', f'--out={outputs}'] +
                              [os.path.join(inputs, n) for n in names + refused],
                              capture_output=True, text=True, check=False)
         if run.returncode not in (0, 1):
-            print('hlo_roundtrip ended with', run.returncode, run.stderr[-2000:])
+            print('hlo_convert ended with', run.returncode, run.stderr[-2000:])
             return 1
         short_out = os.path.join(temp, 'short')
         os.mkdir(short_out)
-        subprocess.run([args.tool, '--short', f'--out={short_out}'] +
+        subprocess.run([tool, '--to=text', '--short', f'--out={short_out}'] +
                        [os.path.join(inputs, n) for n in shorts], check=False)
         for name, expected in shorts.items():
             path = os.path.join(short_out, name)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts HLO files between text (.hlo) and HloModuleProto (.pb), each by its
-// ending, into a folder: `--to=text` or `--to=pb`. With --fields, what reading a
-// binary file could not keep in the module itself is listed, a line for each
-// field. Serves the differential test against XLA.
-//   hlo_proto_convert --to=pb --out=DIR [--fields] FILE...
+// Reads HLO files, as text or (.pb) as HloModuleProto, and writes each under its
+// name into a folder, as `--to=text` (with --short in the short form) or
+// `--to=pb`. With --fields, what reading a binary file could not keep in the
+// module itself is listed, a line for each field. Serves the differential tests
+// against XLA.
+//   hlo_convert --to=pb --out=DIR [--short] [--fields] FILE...
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "partitioner/ir/parser.h"
@@ -39,6 +41,7 @@ void ListFields(const std::string& file, const shardcall::Module& module) {
 int main(int argc, char** argv) {
   std::string to, out_dir;
   bool fields = false;
+  shardcall::PrintOptions options;
   std::vector<std::string> files;
   for (int k = 1; k < argc; ++k) {
     absl::string_view arg = argv[k];
@@ -46,6 +49,8 @@ int main(int argc, char** argv) {
       out_dir = std::string(arg);
     } else if (absl::ConsumePrefix(&arg, "--to=")) {
       to = std::string(arg);
+    } else if (arg == "--short") {
+      options.short_form = true;
     } else if (arg == "--fields") {
       fields = true;
     } else {
@@ -77,16 +82,22 @@ int main(int argc, char** argv) {
     if (to == "pb") {
       out = shardcall::WriteModuleProto(*module);
     } else {
-      out = shardcall::PrintModule(*module);
+      out = shardcall::PrintModule(*module, options);
     }
     if (!out.ok()) {
       std::cerr << file << ": " << out.status().message() << "\n";
       ++failures;
       continue;
     }
-    const std::string name = file.substr(file.find_last_of('/') + 1);
-    const std::string stem = name.substr(0, name.find_last_of('.'));
-    std::ofstream(out_dir + "/" + stem + (to == "pb" ? ".pb" : ".hlo"), std::ios::binary) << *out;
+    absl::string_view name(file);
+    name.remove_prefix(name.rfind('/') + 1);
+    std::string path = absl::StrCat(out_dir, "/", name);
+    if (to == "pb" && absl::ConsumeSuffix(&name, ".hlo")) {
+      path = absl::StrCat(out_dir, "/", name, ".pb");
+    } else if (to == "text" && absl::ConsumeSuffix(&name, ".pb")) {
+      path = absl::StrCat(out_dir, "/", name, ".hlo");
+    }
+    std::ofstream(path, std::ios::binary) << *out;
   }
   return failures == 0 ? 0 : 1;
 }

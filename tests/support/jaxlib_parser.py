@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests that hold our HLO readers against jaxlib's parser share."""
+
+import argparse
+import glob
+import os
+import re
+import sys
+
+import command
+
+
+def start():
+    """(the tool given with --tool, HLO files by path, jaxlib's parser module).
+
+    Files come from the folders given and from SHARDCALL_CORPUS, one of each name.
+    Ends the process with 77 where jaxlib has no parser, with 1 without files.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--tool', required=True)
+    parser.add_argument('dirs', nargs='+')
+    args = parser.parse_args()
+    try:
+        from jaxlib import _hlo as hlo
+        hlo.hlo_module_from_text
+    except (ImportError, AttributeError) as e:
+        print(f'SKIPPED: jaxlib with an HLO parser cannot be imported ({e}); '
+              'pip install jaxlib==0.10.2')
+        sys.exit(command.SKIPPED)
+    dirs = list(args.dirs)
+    if os.environ.get('SHARDCALL_CORPUS'):
+        dirs.append(os.environ['SHARDCALL_CORPUS'])
+    files = sorted({os.path.basename(f): f for d in dirs
+                    for f in glob.glob(os.path.join(d, '*.hlo'))}.values())
+    if not files:
+        print('no *.hlo files in', dirs)
+        sys.exit(1)
+    return args.tool, files, hlo
+
+
+def for_xla(text):
+    """XLA prints -0.0 as `-0`, and reads that in a constant as the integer 0."""
+    return re.sub(r'(?m)^(.* constant\(.*)$',
+                  lambda line: re.sub(r'(?<=[ {(,])-0(?=[ ,)}])', '-0.0', line[1]), text)
