@@ -5,9 +5,9 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 
+#include "partitioner/runtime/complex_functions.h"
 #include "partitioner/runtime/lane_kernel.h"
 
 namespace shardcall {
@@ -33,7 +33,8 @@ C Expm1(C x) {
 template <typename C>
 C Log1p(C x) {
   const auto a = x.real(), b = x.imag();
-  if (!(std::abs(a) < 1 && std::abs(b) < 1)) return std::log(C(1 + a, b));
+  // Below -1/2 the sum 1 + a is exact.
+  if (!(std::abs(b) < 1 && a > -0.5 && a < 1)) return std::log(C(1 + a, b));
   return C(std::log1p(a * (2 + a) + b * b) / 2, std::atan2(b, 1 + a));
 }
 template <typename C>
@@ -41,25 +42,6 @@ C Logistic(C x) {
   if (std::isinf(x.real())) return x.real() < 0 ? C(0) : C(1);
   return C(1) / (C(1) + std::exp(-x));
 }
-// By parts: no detour over infinities, as in HLO.
-template <typename C>
-C Product(C x, C y) {
-  return C(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real());
-}
-template <typename C>
-C Power(C x, C y) {
-  constexpr auto kNan = std::numeric_limits<typename C::value_type>::quiet_NaN();
-  if (y == C(0)) return C(1);
-  if (x == C(0)) return y.real() > 0 ? C(0) : C(kNan, kNan);
-  return std::exp(Product(y, std::log(x)));
-}
-// The angle of y over x: -i log((x + iy) / sqrt(x^2 + y^2)).
-template <typename C>
-C Atan2(C y, C x) {
-  const C i(0, 1);
-  return -i * std::log((x + i * y) / std::sqrt(x * x + y * y));
-}
-
 #define SHARDCALL_UNARY(Name, expr)                                        \
   template <typename R>                                                    \
   void Name(const void* const* in, void* out, int64_t n, const int64_t*) { \
@@ -107,13 +89,16 @@ SHARDCALL_UNARY(TanhLanes, std::tanh(x))
   }
 SHARDCALL_BINARY(AddLanes, std::complex<R>, x + y)
 SHARDCALL_BINARY(SubLanes, std::complex<R>, x - y)
-SHARDCALL_BINARY(MulLanes, std::complex<R>, Product(x, y))
-SHARDCALL_BINARY(DivLanes, std::complex<R>, x / y)
+// By parts: no detour over infinities, as in HLO.
+SHARDCALL_BINARY(MulLanes, std::complex<R>,
+                 C(x.real() * y.real() - x.imag() * y.imag(),
+                   x.real() * y.imag() + x.imag() * y.real()))
+SHARDCALL_BINARY(DivLanes, Wide<R>, x / y)
 // By the real part, the first of equal ones; HLO has no other order of them.
 SHARDCALL_BINARY(MaxLanes, std::complex<R>, x.real() >= y.real() ? x : y)
 SHARDCALL_BINARY(MinLanes, std::complex<R>, x.real() <= y.real() ? x : y)
-SHARDCALL_BINARY(PowLanes, std::complex<long double>, Power(x, y))
-SHARDCALL_BINARY(Atan2Lanes, Wide<R>, Atan2(x, y))
+SHARDCALL_BINARY(PowLanes, std::complex<R>, ComplexPower(x, y))
+SHARDCALL_BINARY(Atan2Lanes, std::complex<R>, ComplexAtan2(x, y))
 #undef SHARDCALL_BINARY
 
 template <typename R>

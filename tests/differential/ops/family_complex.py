@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arithmetic and functions of complex numbers: special values crossed, and plain
-ones. An ulp is one of the absolute value."""
+"""Arithmetic and functions of complex numbers: special values crossed, and plain and
+delicate ones. Functions are held to 2 ulp of each part; multiply, divide, power and
+atan2 to 2 ulp of the absolute value."""
 
 import numpy as np
 
 import hlo_types as T
 from family_arithmetic import DENORMALS, binary, unary
-from suite import bitwise, ulp
+from complex_exact import refined
+from suite import bitwise, parts, ulp
 
 CL = np.clongdouble
-FREEDOM = DENORMALS + ', and differs at infinities and NaN or overflows early'
+FREEDOM = (DENORMALS + ', differs at infinities and NaN, overflows early, or loses the lesser '
+           'part to cancellation')
 
 
 def wide(z):
@@ -75,6 +78,16 @@ def smaller(z, w):
     return np.where(z.real <= w.real, z, w)
 
 
+def delicate(name, count):
+    """Where digits cancel: near the unit circle, near 0, near multiples of pi / 2;
+    and of all magnitudes."""
+    r = T.rng('delicate', name)
+    circle = np.exp(1j * r.uniform(-4, 4, count)) * (1 + r.standard_normal(count) * 1e-6)
+    small = (r.standard_normal(count) + 1j * r.standard_normal(count)) * 1e-5
+    turns = r.integers(-9, 9, count) * (np.pi / 2) + 1j * r.standard_normal(count) * 1e-3
+    return np.concatenate([circle, small, turns]).astype(T.DTYPES[name])
+
+
 def register(add, full):
     count = 2000 if full else 128
     for name in T.COMPLEX:
@@ -84,24 +97,28 @@ def register(add, full):
         real = plain.copy()
         real.imag = 0
         plain = np.concatenate([plain, real[:count]])
+        hard = np.concatenate([delicate(name, count // 2), T.randoms(name, count, 'all')])
         for op, f in UNARY.items():
-            how = bitwise() if op in EXACT else ulp(4)
-            for x, label in ((plain, 'plain'), (s, 'special')):
-                add(unary(op, name, x, how, reference=lambda z, f=f: f(wide(z)), freedom=FREEDOM,
-                          label=label))
+            how = bitwise() if op in EXACT else parts(2)
+            for x, label in ((plain, 'plain'), (s, 'special'), (hard, 'delicate')):
+                reference = (lambda z, f=f: f(wide(z)))
+                if op not in EXACT:
+                    reference = refined(op, reference)
+                add(unary(op, name, x, how, reference=reference, freedom=FREEDOM, label=label))
         for x, label in ((plain, 'plain'), (s, 'special')):
             add(unary('abs', name, x, ulp(2), result=T.part(name),
                       reference=lambda z: np.abs(wide(z)), freedom=FREEDOM, label=label))
         a = np.concatenate([np.repeat(s[::2], s[::2].size)])
         b = np.concatenate([np.tile(s[::2], s[::2].size)])
-        p, q = plain, T.rng('complex', name).permutation(plain)
+        p = np.concatenate([plain, hard])
+        q = T.rng('complex', name).permutation(p)
         for op, f in (('add', np.add), ('subtract', np.subtract), ('multiply', np.multiply),
                       ('divide', np.divide), ('maximum', larger), ('minimum', smaller),
                       ('power', power), ('atan2', atan2)):
-            how = bitwise() if op in PLAIN else ulp(4)
+            how = bitwise() if op in PLAIN else ulp(2)
             for x, y, label in ((p, q, 'plain'), (a, b, 'special')):
                 if (op, label) == ('atan2', 'special'):
                     continue  # a formula of differences of infinities; nothing defines it
-                reference = f if op in PLAIN else (
-                    lambda z, w, f=f: f(wide(z), wide(w)))
+                reference = f if op in PLAIN else refined(
+                    op, lambda z, w, f=f: f(wide(z), wide(w)))
                 add(binary(op, name, x, y, how, reference=reference, freedom=FREEDOM, label=label))

@@ -152,7 +152,7 @@ def words(o):
         return 'bitwise' + whom
     if a.kind == 'bitwise':
         return 'bitwise, or the reference'
-    unit = 'ulp' if a.kind == 'ulp' else 'of the largest'
+    unit = {'ulp': 'ulp', 'parts': 'ulp of each part'}.get(a.kind, 'of the largest')
     return f'within {a.limit:g} {unit}' + whom + (', or of the reference' if o.by_reference else '')
 
 
@@ -169,7 +169,8 @@ def table(outcomes):
         merged = collections.OrderedDict()
         for types, group in by_type.items():
             worst = min((words(o) for o in group),
-                        key=lambda w: (rank.get(w, 2), w == 'bitwise', w))
+                        key=lambda w: (rank.get(w, 2), w.startswith('bitwise'),
+                                       w == 'bitwise', w))
             why = sorted({o.case.freedom for o in group if o.by_reference and o.case.freedom} |
                          {'XLA refuses' for o in group if o.xla and not o.refused} |
                          {o.case.missing or o.refused for o in group if o.refused})

@@ -17,8 +17,9 @@ import hlo_types as T
 @dataclasses.dataclass
 class Agreement:
     """kind: 'bitwise'; 'ulp' (limit: units in the last place of the result's type;
-    complex: of its absolute value); 'close' (limit: relative to the largest
-    magnitude of the expected array)."""
+    complex: of its absolute value); 'parts' (the same, of either part of a complex
+    number); 'close' (limit: relative to the largest magnitude of the expected
+    array)."""
     kind: str
     limit: float = 0.0
     payload: bool = False  # bitwise: NaN must agree in all bits
@@ -42,6 +43,10 @@ class Agreement:
                 off = np.abs(a - b) / largest
                 return np.where(T.same_bits(got, want) | (a == b), 0.0,
                                 np.where(np.isfinite(off), off, np.inf))
+            if self.kind == 'parts':
+                real = T.DTYPES[T.part(T.NAMES[got.dtype])]
+                a, b = (np.ascontiguousarray(x).view(real) for x in (got, want))
+                return T.ulps(a, b).reshape(*got.shape, 2).max(-1)
             if got.dtype.kind == 'c':
                 # In units of the last place of |want|.
                 real = T.DTYPES[T.part(T.NAMES[got.dtype])]
@@ -58,6 +63,10 @@ def bitwise(payload=False):
 
 def ulp(limit):
     return Agreement('ulp', limit)
+
+
+def parts(limit):
+    return Agreement('parts', limit)
 
 
 def close(relative):
