@@ -6,11 +6,15 @@
 # SHARDCALL_CORPUS=DIR adds the full corpus of HLO programs.
 source "$(dirname "$0")/../cmake/setup.sh"
 
-build_shardcall
+# Before the build: its tests compile against the headers that come with jaxlib.
+install_packages
 if ! python3 -c 'import jaxlib' 2>/dev/null; then
   python3 -m pip install -q --break-system-packages jax==0.10.2 jaxlib==0.10.2 ml_dtypes 2>/dev/null ||
     python3 -m pip install -q jax==0.10.2 jaxlib==0.10.2 ml_dtypes ||
     echo "tests/run.sh: jaxlib could not be installed; the tests against it are skipped" >&2
 fi
+python3 "$SHARDCALL_ROOT/tests/kernels/fetch_ffi_headers.py" --out="$SHARDCALL_BUILD/ffi_headers" \
+  0.5.3 0.8.2 0.10.2 0.11.2 0.12.0 || echo "tests/run.sh: tests against those headers are skipped" >&2
+build_shardcall
 cd "$SHARDCALL_BUILD"
 ctest --output-on-failure --no-tests=error -j "$(nproc)" "$@"

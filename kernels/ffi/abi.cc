@@ -135,8 +135,11 @@ SHARDCALL_SIZE(FindExtensionArgs, 40);
 SHARDCALL_AT(FindExtensionArgs, ctx, 16);
 SHARDCALL_AT(FindExtensionArgs, extension_type, 24);
 SHARDCALL_AT(FindExtensionArgs, extension, 32);
+SHARDCALL_SIZE(CustomOptionsGetArgs, 32);
+SHARDCALL_AT(CustomOptionsGetArgs, ctx, 16);
+SHARDCALL_AT(CustomOptionsGetArgs, attrs, 24);
 
-SHARDCALL_SIZE(Api, kApiSize04);
+SHARDCALL_SIZE(Api, kApiSize05);
 SHARDCALL_AT(Api, api_version, 16);
 SHARDCALL_AT(Api, internal_api, 40);
 SHARDCALL_AT(Api, error_create, 48);
@@ -158,6 +161,7 @@ SHARDCALL_AT(Api, future_set_error, 168);
 SHARDCALL_AT(Api, run_id_get, 176);
 SHARDCALL_AT(Api, device_ordinal_get, 184);
 SHARDCALL_AT(Api, find_extension, kApiSize);
+SHARDCALL_AT(Api, custom_options_get, kApiSize04);
 
 #undef SHARDCALL_AT
 #undef SHARDCALL_SIZE

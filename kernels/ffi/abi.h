@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of XLA's typed FFI, versions 0.1 to 0.4, in declarations of our own
+// The C ABI of XLA's typed FFI, versions 0.1 to 0.5, in declarations of our own
 // (x86-64 and AArch64 Linux: LP64, little endian): what a handler is given. The
 // table of functions that a handler calls back stands in abi_table.h.
 //
@@ -23,7 +23,7 @@ struct Api;               // abi_table.h
 
 inline constexpr int kMajorVersion = 0;
 inline constexpr int kOldestMinorVersion = 1;
-inline constexpr int kNewestMinorVersion = 4;
+inline constexpr int kNewestMinorVersion = 5;
 
 enum class ExtensionType : int32_t { kMetadata = 1 };
 enum class ArgType : int32_t { kBuffer = 1 };

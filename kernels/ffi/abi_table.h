@@ -60,7 +60,7 @@ struct ContextGetArgs {
   const TypeId* type_id;
   void* data;  // out
 };
-// State of 0.3 and 0.4. Set and get of 0.1 have as many bytes as these.
+// State from 0.3 on. Set and get of 0.1 have as many bytes as these.
 struct StateArgs {
   Header header;
   ExecutionContext* ctx;
@@ -124,12 +124,18 @@ struct DeviceOrdinalGetArgs {
   ExecutionContext* ctx;
   int32_t device_ordinal;  // out
 };
-// 0.4 only, and what it finds.
+// From 0.4.
 struct FindExtensionArgs {
   Header header;
   ExecutionContext* ctx;
   int64_t extension_type;
   void* extension;  // out
+};
+// From 0.5: options of one execution, apart from the attributes of the call.
+struct CustomOptionsGetArgs {
+  Header header;
+  ExecutionContext* ctx;
+  const Attrs* attrs;  // out; empty where there are none
 };
 
 struct Api {
@@ -155,10 +161,12 @@ struct Api {
   Error* (*run_id_get)(RunIdGetArgs*);
   Error* (*device_ordinal_get)(DeviceOrdinalGetArgs*);
   Error* (*find_extension)(FindExtensionArgs*);  // from 0.4
+  Error* (*custom_options_get)(CustomOptionsGetArgs*);  // from 0.5
 };
 
 inline constexpr size_t kApiSize = 192;    // up to 0.3
-inline constexpr size_t kApiSize04 = 200;  // from 0.4
+inline constexpr size_t kApiSize04 = 200;
+inline constexpr size_t kApiSize05 = 208;
 inline constexpr size_t kErrorDetailsSize04 = 36;
 
 }  // namespace shardcall::abi

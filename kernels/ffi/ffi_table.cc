@@ -295,10 +295,19 @@ abi::Error* FindExtension(abi::FindExtensionArgs* args) {
   return Fail(StatusCode::kNotFound,
               absl::StrCat("this runtime has no context extension ", args->extension_type));
 }
+abi::Error* CustomOptionsGet(abi::CustomOptionsGetArgs* args) {
+  if (abi::Error* error = CheckContext(args, 32, "CustomOptions_Get")) return error;
+  static constexpr abi::Attrs kNone = {abi::kAttrsSize, nullptr, 0, nullptr, nullptr, nullptr};
+  args->attrs = &kNone;
+  return nullptr;
+}
 
 abi::Api MakeTable(int minor) {
   abi::Api api = {};
-  api.header = {minor >= 4 ? abi::kApiSize04 : abi::kApiSize, nullptr};
+  api.header = {minor >= 5   ? abi::kApiSize05
+                : minor >= 4 ? abi::kApiSize04
+                             : abi::kApiSize,
+                nullptr};
   api.api_version = {abi::kApiVersionSize, nullptr, abi::kMajorVersion, minor};
   api.error_create = ErrorCreate;
   api.error_get_message = ErrorGetMessage;
@@ -319,13 +328,15 @@ abi::Api MakeTable(int minor) {
   api.run_id_get = RunIdGet;
   api.device_ordinal_get = DeviceOrdinalGet;
   api.find_extension = FindExtension;
+  api.custom_options_get = CustomOptionsGet;
   return api;
 }
 
 }  // namespace
 
 const abi::Api* FfiTable(int minor) {
-  static const abi::Api tables[] = {MakeTable(1), MakeTable(2), MakeTable(3), MakeTable(4)};
+  static const abi::Api tables[] = {MakeTable(1), MakeTable(2), MakeTable(3), MakeTable(4),
+                                    MakeTable(5)};
   SHARDCALL_CHECK(minor >= abi::kOldestMinorVersion && minor <= abi::kNewestMinorVersion);
   return &tables[minor - abi::kOldestMinorVersion];
 }

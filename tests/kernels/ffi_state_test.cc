@@ -106,6 +106,7 @@ TEST(FfiState, InstantiatesOnceForACallSiteIn01) { InstantiatesOnceForACallSite<
 TEST(FfiState, InstantiatesOnceForACallSiteIn02) { InstantiatesOnceForACallSite<2>(); }
 TEST(FfiState, InstantiatesOnceForACallSiteIn03) { InstantiatesOnceForACallSite<3>(); }
 TEST(FfiState, InstantiatesOnceForACallSiteIn04) { InstantiatesOnceForACallSite<4>(); }
+TEST(FfiState, InstantiatesOnceForACallSiteIn05) { InstantiatesOnceForACallSite<5>(); }
 
 TEST(FfiState, AllStagesRunAndTheirStatesEndWithTheCall) {
   made = deleted = 0;

@@ -382,15 +382,15 @@ absl::Status Made(abi::Handler* handler) {
 
 TEST(TypedFfi, VersionsOutsideTheSupportedOnesAreRefused) {
   EXPECT_TRUE(Made([](abi::CallFrame* f) -> abi::Error* {
-                AnswerMetadata(f, 4);
+                AnswerMetadata(f, 5);
                 return nullptr;
               }).ok());
   absl::Status status = Made([](abi::CallFrame* f) -> abi::Error* {
-    AnswerMetadata(f, 5);
+    AnswerMetadata(f, 6);
     return nullptr;
   });
   EXPECT_EQ(DiagnosticCode(status), "E144");
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 0.1 to 0.4, found 0.5"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 0.1 to 0.5, found 0.6"));
   status = Made([](abi::CallFrame*) -> abi::Error* { return nullptr; });
   EXPECT_THAT(std::string(status.message()), HasSubstr("does not say its version"));
   status = Made([](abi::CallFrame*) -> abi::Error* { throw std::runtime_error("x"); });

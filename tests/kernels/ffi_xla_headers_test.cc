@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers that are compiled against XLA's own C++ FFI headers run unchanged.
+// Handlers that are compiled against XLA's own C++ FFI headers run unchanged:
+// one library for each version of the headers, named by SHARDCALL_XLA_FFI_PLUGIN.
 #include <dlfcn.h>
 
-#include <map>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -15,20 +16,32 @@ namespace {
 
 using testing::HasSubstr;
 
+void* Library() {
+  static void* const library = [] {
+    const char* path = std::getenv("SHARDCALL_XLA_FFI_PLUGIN");
+    return dlopen(path == nullptr ? "" : path, RTLD_NOW | RTLD_LOCAL);
+  }();
+  return library;
+}
+
 template <typename T>
 T* Symbol(const char* name) {
-  static void* const library = dlopen(SHARDCALL_XLA_FFI_PLUGIN, RTLD_NOW | RTLD_LOCAL);
-  EXPECT_NE(library, nullptr) << dlerror();
-  if (library == nullptr) return nullptr;
-  void* symbol = dlsym(library, name);
+  EXPECT_NE(Library(), nullptr) << dlerror();
+  if (Library() == nullptr) return nullptr;
+  void* symbol = dlsym(Library(), name);
   EXPECT_NE(symbol, nullptr) << dlerror();
   return reinterpret_cast<T*>(symbol);
 }
 
-HandlerEntry Load(const char* name, const char* instantiate = nullptr) {
+int Minor() { return Symbol<int()>("HeaderMinor")(); }
+
+HandlerEntry Load(const char* name, const char* instantiate = nullptr,
+                  const char* prepare = nullptr, const char* initialize = nullptr) {
   abi::HandlerBundle stages = {};
   stages.execute = Symbol<abi::Handler>(name);
   if (instantiate != nullptr) stages.instantiate = Symbol<abi::Handler>(instantiate);
+  if (prepare != nullptr) stages.prepare = Symbol<abi::Handler>(prepare);
+  if (initialize != nullptr) stages.initialize = Symbol<abi::Handler>(initialize);
   auto entry = MakeTypedEntry("t", "Host", stages, "plugin");
   EXPECT_TRUE(entry.ok()) << entry.status();
   return *std::move(entry);
@@ -37,6 +50,15 @@ HandlerEntry Load(const char* name, const char* instantiate = nullptr) {
 template <typename T>
 BufferView Scalar(T& value, ElementType type) {
   return {type, {}, &value};
+}
+
+TEST(XlaHeaders, TheVersionIsThatOfTheHeaders) {
+  const char* expected = std::getenv("SHARDCALL_XLA_FFI_MINOR");
+  if (expected != nullptr) EXPECT_EQ(std::to_string(Minor()), expected);
+  const auto metadata =
+      QueryFfiMetadata(Symbol<abi::Handler>("AxpyHandler"), "t", abi::Stage::kExecute);
+  ASSERT_TRUE(metadata.ok()) << metadata.status();
+  EXPECT_EQ(metadata->minor, Minor());
 }
 
 TEST(XlaHeaders, BuffersAttributesAndTraits) {
@@ -136,18 +158,40 @@ TEST(XlaHeaders, FuturesOnTheThreadPool) {
   for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(out[i], x[i] * x[i]);
 }
 
+TEST(XlaHeaders, AFutureThatFailsKeepsItsCode) {
+  TestCall call;
+  const absl::Status status = call.Run(Load("FailLaterHandler"), {}, {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("later no"));
+}
+
+TEST(XlaHeaders, AFutureThatIsNotCompletedMissesTheDeadline) {
+  TestCall call;
+  call.context.deadline = absl::Milliseconds(20);
+  const absl::Status status = call.Run(Load("NeverHandler"), {}, {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(DiagnosticCode(status), "E319");
+  Symbol<void()>("CompleteNever")();
+}
+
 abi::TypeId* CallForTypeId(const char* symbol) { return Symbol<abi::TypeId*()>(symbol)(); }
 
-TEST(XlaHeaders, StateNeedsItsTypeAndLivesWithTheProgram) {
+// Registers the type of the library's states, as a manifest does.
+void RegisterCounter() {
   abi::TypeId* id = CallForTypeId("CounterTypeId");
-  if (id->id == 0) {
+  // The headers of 0.1 give each state with its deleter, and know no type info.
+  const auto deleter = Minor() == 1 ? nullptr : Symbol<abi::TypeInfo>("CounterInfo")->deleter;
+  id->id = *RegisterFfiType("plugin.Counter", id->id, deleter);
+}
+
+TEST(XlaHeaders, StateNeedsItsTypeAndLivesWithTheProgram) {
+  if (CallForTypeId("CounterTypeId")->id == 0 && Minor() >= 2) {
     abi::HandlerBundle stages = {Symbol<abi::Handler>("CountInstantiateHandler"), nullptr, nullptr,
                                  Symbol<abi::Handler>("CountHandler")};
     const absl::Status early = MakeTypedEntry("t", "Host", stages, "plugin").status();
     EXPECT_EQ(DiagnosticCode(early), "E144") << early;
-    id->id = *RegisterFfiType("plugin.Counter", 0,
-                              Symbol<abi::TypeInfo>("CounterInfo")->deleter);
   }
+  RegisterCounter();
   const HandlerEntry entry = Load("CountHandler", "CountInstantiateHandler");
   CallSite site;
   TestCall call("{start = 40 : i64}");
@@ -158,6 +202,33 @@ TEST(XlaHeaders, StateNeedsItsTypeAndLivesWithTheProgram) {
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(out, 40 + i);
   }
+}
+
+TEST(XlaHeaders, PrepareAndInitializeRunBeforeEachExecution) {
+  RegisterCounter();
+  const HandlerEntry entry = Load("CountHandler", "CountInstantiateHandler", "CountPrepareHandler",
+                                  "CountInitializeHandler");
+  CallSite site;
+  TestCall call("{start = 40 : i64}");
+  call.context.call_site = &site;
+  int64_t out = 0;
+  for (int i = 1; i <= 2; ++i) {
+    const absl::Status status = call.Run(entry, {}, {Scalar(out, ElementType::kS64)});
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(out, 40 + i * 1101);
+  }
+}
+
+TEST(XlaHeaders, PrepareAndInitializeLeaveStatesForTheCall) {
+  if (Minor() < 3) GTEST_SKIP() << "only instantiate has a state before 0.3";
+  RegisterCounter();
+  const HandlerEntry entry =
+      Load("AddStatesHandler", nullptr, "MakePreparedHandler", "MakeInitializedHandler");
+  TestCall call;
+  int64_t out = 0;
+  const absl::Status status = call.Run(entry, {}, {Scalar(out, ElementType::kS64)});
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(out, 17);
 }
 
 TEST(XlaHeaders, UserDataIsFoundByItsType) {

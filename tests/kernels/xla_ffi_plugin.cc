@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library of custom-call handlers as an author writes them today: XLA's own
-// C++ FFI headers, nothing of shardcall. Tests load it.
+// C++ FFI headers, nothing of shardcall. Compiled against every version of the
+// headers; tests load it. The oldest know no device ordinal, no deleters of
+// types, and no states of prepare and initialize.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -124,11 +126,21 @@ static ffi::Error Contexts(ffi::Token, ffi::RunId run, int32_t device,
   *out->typed_data() = run.run_id * 1000 + device;
   return ffi::Error::Success();
 }
+#if XLA_FFI_API_MINOR < 2
+static ffi::Error ContextsWithoutDevice(ffi::Token token, ffi::RunId run,
+                                        ffi::ScratchAllocator scratch,
+                                        ffi::ResultBufferR0<ffi::S64> out) {
+  return Contexts(token, run, 3, std::move(scratch), out);
+}
+#define Contexts ContextsWithoutDevice
+#endif
 XLA_FFI_DEFINE_HANDLER_SYMBOL(ContextsHandler, Contexts,
                               ffi::Ffi::Bind()
                                   .Arg<ffi::Token>()
                                   .Ctx<ffi::RunId>()
+#if XLA_FFI_API_MINOR >= 2
                                   .Ctx<ffi::DeviceOrdinal>()
+#endif
                                   .Ctx<ffi::ScratchAllocator>()
                                   .Ret<ffi::BufferR0<ffi::S64>>());
 
@@ -178,6 +190,24 @@ static ffi::Error CountExecute(Counter* counter, int64_t start,
   *out->typed_data() = ++counter->value;
   return ffi::Error::Success();
 }
+static ffi::Error CountPrepare(Counter* counter, int64_t, ffi::ResultBufferR0<ffi::S64>) {
+  counter->value += 100;
+  return ffi::Error::Success();
+}
+static ffi::Error CountInitialize(Counter* counter, int64_t, ffi::ResultBufferR0<ffi::S64>) {
+  counter->value += 1000;
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(CountPrepareHandler, CountPrepare,
+                              ffi::Ffi::Bind<ffi::ExecutionStage::kPrepare>()
+                                  .Ctx<ffi::State<Counter>>()
+                                  .Attr<int64_t>("start")
+                                  .Ret<ffi::BufferR0<ffi::S64>>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(CountInitializeHandler, CountInitialize,
+                              ffi::Ffi::Bind<ffi::ExecutionStage::kInitialize>()
+                                  .Ctx<ffi::State<Counter>>()
+                                  .Attr<int64_t>("start")
+                                  .Ret<ffi::BufferR0<ffi::S64>>());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(CountInstantiateHandler, CountInstantiate,
                               ffi::Ffi::BindInstantiate().Attr<int64_t>("start"));
 XLA_FFI_DEFINE_HANDLER_SYMBOL(CountHandler, CountExecute,
@@ -185,6 +215,51 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(CountHandler, CountExecute,
                                   .Ctx<ffi::State<Counter>>()
                                   .Attr<int64_t>("start")
                                   .Ret<ffi::BufferR0<ffi::S64>>());
+
+#if XLA_FFI_API_MINOR >= 3
+// States of one call: prepare leaves 10, initialize 7 more, execute adds them.
+static ffi::ErrorOr<std::unique_ptr<Counter>> MakePrepared() {
+  return std::make_unique<Counter>(10);
+}
+static ffi::ErrorOr<std::unique_ptr<Counter>> MakeInitialized() {
+  return std::make_unique<Counter>(7);
+}
+static ffi::Error AddStates(Counter* prepared, Counter* initialized,
+                            ffi::ResultBufferR0<ffi::S64> out) {
+  *out->typed_data() = prepared->value + initialized->value;
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(MakePreparedHandler, MakePrepared,
+                              ffi::Ffi::Bind<ffi::ExecutionStage::kPrepare>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(MakeInitializedHandler, MakeInitialized,
+                              ffi::Ffi::Bind<ffi::ExecutionStage::kInitialize>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(AddStatesHandler, AddStates,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::Prepared<Counter>>()
+                                  .Ctx<ffi::Initialized<Counter>>()
+                                  .Ret<ffi::BufferR0<ffi::S64>>());
+#endif
+
+// A future that fails, and one that is not completed in time.
+static ffi::Future FailLater() {
+  ffi::Promise promise;
+  ffi::Future future(promise);
+  promise.SetError(ffi::Error(ffi::ErrorCode::kUnavailable, "later no"));
+  return future;
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(FailLaterHandler, FailLater, ffi::Ffi::Bind());
+static ffi::Promise* Forgotten() {
+  static ffi::Promise* const promise = new ffi::Promise;
+  return promise;
+}
+static ffi::Future Never() { return ffi::Future(*Forgotten()); }
+XLA_FFI_DEFINE_HANDLER_SYMBOL(NeverHandler, Never, ffi::Ffi::Bind());
+extern "C" __attribute__((visibility("default"))) void CompleteNever() {
+  Forgotten()->SetAvailable();
+}
+
+// The version of the headers.
+extern "C" __attribute__((visibility("default"))) int HeaderMinor() { return XLA_FFI_API_MINOR; }
 
 // User data, found by its type.
 struct Settings {
