@@ -17,3 +17,6 @@ for level in target batch_dims callbacks; do
   echo "== register_$level"
   "$SHARDCALL_BUILD/bin/register_$level"
 done
+echo
+echo "== subtract"
+"$SHARDCALL_BUILD/bin/subtract"

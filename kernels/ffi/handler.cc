@@ -33,6 +33,19 @@ absl::StatusOr<std::shared_ptr<void>> CallSite::GetOrMake(const void* owner, Mak
   return made;
 }
 
+namespace {
+
+// The first of them, and how many more there are.
+std::string SomeNames(absl::Span<const absl::string_view> names) {
+  constexpr size_t kMost = 8;
+  if (names.empty()) return "nothing";
+  std::string out = absl::StrJoin(names.subspan(0, kMost), ", ");
+  if (names.size() > kMost) absl::StrAppend(&out, " and ", names.size() - kMost, " more");
+  return out;
+}
+
+}  // namespace
+
 absl::Status HandlerRegistry::Register(HandlerEntry entry) {
   if (entry.target.empty() || entry.platform.empty() || !entry.host || entry.api_version < 0 ||
       entry.api_version > 4) {
@@ -91,7 +104,8 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view targ
   Diagnostic d;
   d.code = "E140";
   if (elsewhere.empty()) {
-    d.message = absl::StrCat("target \"", target, "\" has no handler. Requested: ", platform);
+    d.message = absl::StrCat("target \"", target, "\" has no handler. Requested: ", platform,
+                             ". Registered: ", SomeNames(names));
   } else {
     d.message =
         absl::StrCat("target \"", target, "\" is registered for: ", absl::StrJoin(elsewhere, ", "),

@@ -92,7 +92,7 @@ ShardingRule RuleOf(const RuleAlternative& a) {
   const std::string kRest = "rest";
   for (size_t i = 0; i < a.values.size(); ++i) {
     TensorFactors tensor;
-    if (a.values[i].ellipsis) tensor.dims.push_back({factor(kRest)});
+    if (a.values[i].ellipsis) tensor.dims.push_back({factor(kRest + a.values[i].group)});
     for (const std::vector<std::string>& dim : a.values[i].dims) {
       FactorList list;
       for (const std::string& name : dim) list.push_back(factor(name));

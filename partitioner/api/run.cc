@@ -74,6 +74,24 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> ExchangeOutputs(std::vector<Ten
   return all;
 }
 
+absl::Status CheckInputs(const PartitionedProgram& program, const std::vector<Tensor>& inputs) {
+  const std::vector<LeafShape> leaves = ParameterLeaves(program.global->program.module);
+  auto misfit = [](std::string what, std::string expected, std::string found) {
+    return ToStatus({.code = "E313", .message = std::move(what), .expected = std::move(expected),
+                     .found = std::move(found)});
+  };
+  if (inputs.size() != leaves.size()) {
+    return misfit("wrong number of inputs", absl::StrCat(leaves.size()),
+                  absl::StrCat(inputs.size()));
+  }
+  for (size_t k = 0; k < leaves.size(); ++k) {
+    if (inputs[k].type() == leaves[k].type && inputs[k].dims() == leaves[k].dims) continue;
+    return misfit(absl::StrCat("input ", k, " does not fit its parameter"),
+                  TypeAndDims(leaves[k].type, leaves[k].dims), TypeAndDims(inputs[k]));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Backend> BackendFromName(absl::string_view name) {
@@ -134,6 +152,21 @@ absl::StatusOr<std::vector<Tensor>> EvaluateGlobally(const Module& module,
   return std::move(outputs[0]);
 }
 
+absl::StatusOr<std::vector<Tensor>> RunLowered(const PartitionedProgram& program,
+                                               const DeviceProgram& lowered,
+                                               const std::vector<Tensor>& inputs,
+                                               const RunOptions& options) {
+  SHARDCALL_RETURN_IF_ERROR(CheckInputs(program, inputs));
+  const int n = static_cast<int>(program.global->program.num_partitions);
+  SHARDCALL_ASSIGN_OR_RETURN(
+      std::vector<std::vector<Tensor>> arguments,
+      ShardForDevices(inputs, program.local.parameters, n, PadFill::kPoison));
+  SHARDCALL_ASSIGN_OR_RETURN(std::vector<std::vector<Tensor>> outputs,
+                             RunOnThreads(lowered, std::move(arguments), n, options.handlers,
+                                          options.deadline));
+  return Gathered(program, outputs, options);
+}
+
 absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& program,
                                                    const std::vector<Tensor>& inputs,
                                                    const RunOptions& options,
@@ -147,14 +180,9 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> device_program,
                              Lower(local.module));
   if (options.backend == Backend::kInProcess) {
-    SHARDCALL_ASSIGN_OR_RETURN(std::vector<std::vector<Tensor>> arguments,
-                               ShardForDevices(inputs, local.parameters, n, PadFill::kPoison));
-    SHARDCALL_ASSIGN_OR_RETURN(
-        std::vector<std::vector<Tensor>> outputs,
-        RunOnThreads(*device_program, std::move(arguments), n, options.handlers,
-                     options.deadline));
-    return Gathered(program, outputs, options);
+    return RunLowered(program, *device_program, inputs, options);
   }
+  SHARDCALL_RETURN_IF_ERROR(CheckInputs(program, inputs));
   ProgramIdentity identity;
   identity.program_hash = HashText(PrintModule(local.module));
   identity.world_size = n;

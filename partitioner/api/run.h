@@ -52,6 +52,12 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
                                                    const std::vector<Tensor>& inputs,
                                                    const RunOptions& options,
                                                    Communicator* communicator);
+// The same on threads, with the local module lowered before. E313 where the
+// inputs are not the program's parameters.
+absl::StatusOr<std::vector<Tensor>> RunLowered(const PartitionedProgram& program,
+                                               const DeviceProgram& lowered,
+                                               const std::vector<Tensor>& inputs,
+                                               const RunOptions& options);
 
 }  // namespace shardcall
 

@@ -47,13 +47,13 @@ using Alternatives = std::vector<RuleAlternative>;
 // Rows are independent; the normalized dimension is whole.
 absl::Status AddRmsNorm(TargetRegistry& registry) {
   Alternatives fwd;
-  for (const char* rule : {"... d, d -> ... d, ...", "... d, d -> ... d"}) {
-    fwd.push_back({.text = {.rule = rule, .need_replication = {"d"}}});
-  }
-  // A gain for each slice of the leading dimensions.
-  for (const char* rule : {"b c d, b d -> b c d, b c", "b c d, b d -> b c d",
+  const char* const kTypes[] = {"T, U -> T, f32 | T, U -> T, T", "T, U -> T"};  // with rstd; y
+  int k = 0;
+  for (const char* rule : {"... d, d -> ... d, ...", "... d, d -> ... d",
+                           // A gain for each slice of the leading dimensions.
+                           "b c d, b d -> b c d, b c", "b c d, b d -> b c d",
                            "a b c d, a d -> a b c d, a b c", "a b c d, a d -> a b c d"}) {
-    fwd.push_back({.text = {.rule = rule, .need_replication = {"d"}}});
+    fwd.push_back({.text = {.rule = rule, .need_replication = {"d"}}, .types = kTypes[k++ % 2]});
   }
   SHARDCALL_RETURN_IF_ERROR(registry.RegisterRules("rms_norm", std::move(fwd), "", "built in"));
 
@@ -105,7 +105,8 @@ absl::Status AddFlashAttention(TargetRegistry& registry) {
                               .need_replication = whole},
                      .inferred = {"r"},
                      .applies = l.applies,
-                     .example_configs = l.examples});
+                     .example_configs = l.examples,
+                     .types = *lse == '\0' ? "T, T, T -> T" : "T, T, T -> T, f32 | T, T, T -> T, T"});
     }
     bwd.push_back({.text = {.rule = absl::StrCat(l.out, ", ", qkv, ", ", l.out,
                                                  ", b (g r) s -> ", qkv),
@@ -176,7 +177,8 @@ absl::Status RegisterBuiltinTargets(TargetRegistry& registry) {
   SHARDCALL_RETURN_IF_ERROR(AddGemm(registry));
   SHARDCALL_RETURN_IF_ERROR(AddFft(registry));
   SHARDCALL_RETURN_IF_ERROR(RegisterLapackTargets(registry));
-  return registry.RegisterRule("custom_relu", {.rule = "... -> ..."}, "", "built in");
+  return registry.RegisterRules("custom_relu", {{.text = {.rule = "... -> ..."}, .types = "T -> T"}},
+                                "", "built in");
 }
 
 }  // namespace shardcall

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "partitioner/custom_call/type_signature.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -24,7 +25,10 @@ RuleAlternative::Value ReadValue(absl::string_view text) {
       if (inside) value.dims.emplace_back();
     } else if (c == '.') {
       value.ellipsis = true;
-      while (end < text.size() && (text[end] == '.' || absl::ascii_isdigit(text[end]))) ++end;
+      while (end < text.size() && text[end] == '.') ++end;
+      const size_t digits = end;
+      while (end < text.size() && absl::ascii_isdigit(text[end])) ++end;
+      value.group = std::string(text.substr(digits, end - digits));
     } else if (absl::ascii_isalpha(c)) {
       while (end < text.size() && (absl::ascii_isalnum(text[end]) || text[end] == '_')) ++end;
       if (!inside) value.dims.emplace_back();
@@ -47,6 +51,24 @@ void ReadValues(RuleAlternative* a) {
   for (absl::string_view value : absl::StrSplit(text.substr(arrow + 2), ',')) {
     a->values.push_back(ReadValue(value));
   }
+}
+
+absl::Status CheckTypes(const RuleAlternative& a, absl::string_view target) {
+  if (a.types.empty()) return absl::OkStatus();
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<TypeSignature> all,
+                             TypeSignature::ParseAll(a.types));
+  const int results = static_cast<int>(a.values.size()) - a.num_operands;
+  if (std::all_of(all.begin(), all.end(), [&](const TypeSignature& types) {
+        return types.num_operands() == a.num_operands && types.num_results() == results;
+      })) {
+    return absl::OkStatus();
+  }
+  return ToStatus({.code = "E110",
+                   .message = absl::StrCat("the element types of \"", target,
+                                           "\" do not fit its rule"),
+                   .expected = absl::StrCat(a.num_operands, " operands and ", results, " results"),
+                   .found = a.types,
+                   .fix = "Give one type for each operand and result"});
 }
 
 const Shape* ShapeAt(size_t i, absl::Span<const Shape* const> operands,
@@ -139,6 +161,7 @@ bool Equal(const TargetRule& a, const TargetRule& b) {
   }
   for (size_t i = 0; i < a.alternatives.size(); ++i) {
     if (a.alternatives[i].applies != b.alternatives[i].applies ||
+        a.alternatives[i].types != b.alternatives[i].types ||
         !Equal(a.alternatives[i].text, b.alternatives[i].text)) {
       return false;
     }
@@ -259,6 +282,7 @@ absl::Status TargetRegistry::RegisterRules(std::string target,
     }
     a.rule = *std::move(parsed);
     ReadValues(&a);
+    SHARDCALL_RETURN_IF_ERROR(CheckTypes(a, target));
   }
   rule.target = std::move(target);
   rule.backend_config = std::move(backend_config);

@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "partitioner/custom_call/partition_context.h"
+#include "partitioner/custom_call/target_facts.h"
 #include "partitioner/ir/module.h"
 #include "sharding/rule.h"
 
@@ -60,10 +61,14 @@ struct RuleAlternative {
   bool (*applies)(absl::string_view backend_config) = nullptr;
   // Configs that a check of the rule calls the target with; none: one call without.
   std::vector<std::string> example_configs = {};
+  // Element types as TypeSignature reads them: "T, s32 -> T". Empty: not known; a
+  // result whose shape is inferred then has the one type of all operands.
+  std::string types = {};
   std::shared_ptr<const RuleTemplate> rule = nullptr;  // filled on registration
   // The dimensions of each operand, then of each result, as factor names.
   struct Value {
     bool ellipsis = false;
+    std::string group = {};  // the digits behind the ellipsis
     std::vector<std::vector<std::string>> dims;
   };
   std::vector<Value> values = {};  // filled on registration
@@ -87,7 +92,7 @@ struct TargetRule {
                                            absl::Span<const Shape* const> results) const;
 };
 
-class TargetRegistry {
+class TargetRegistry : public TargetShapes {
  public:
   // Equal registrations pass; others of the same key are kAlreadyExists (E105)
   // that shows both.
@@ -102,6 +107,13 @@ class TargetRegistry {
                                              std::string backend_config = "",
                                              std::string source = "program");
 
+  // For targets whose rule string does not give the results' shapes, and in place
+  // of it. E105 if the target has one.
+  absl::Status RegisterShapeInference(std::string target, ShapeFunction function);
+  absl::StatusOr<const Shape*> InferShape(const ShapeRequest& call) const override;
+  absl::Status CheckShape(const ShapeRequest& call, const Shape* declared) const override;
+
+  const TargetFacts* Facts(absl::string_view target) const;  // null if there are none
   // The entry for (target, backend_config), else that for target alone; null if none.
   const TargetRule* Find(absl::string_view target, absl::string_view backend_config) const;
   std::vector<const TargetRule*> List() const;  // by target, then backend_config
@@ -109,6 +121,7 @@ class TargetRegistry {
  private:
   absl::Status Add(TargetRule rule);
   absl::btree_map<std::pair<std::string, std::string>, TargetRule> rules_;
+  absl::btree_map<std::string, TargetFacts> facts_;
 };
 
 // rms_norm, rms_norm_bwd, flash_attention_fwd, flash_attention_bwd,

@@ -344,8 +344,23 @@ Id CheckedBuilder::While(CompId condition, CompId body, InstrId init) {
   return Add(Opcode::kWhile, {init}, Intern(a));
 }
 
-Id CheckedBuilder::CustomCall(const CustomCallAttrs& attrs, Ids operands, const Shape* shape) {
-  return Add(Opcode::kCustomCall, operands, Intern(attrs), shape);
+Id CheckedBuilder::CustomCall(const CustomCallAttrs& attrs, Ids operands, const Shape* shape,
+                              absl::string_view backend_config) {
+  SHARDCALL_ASSIGN_OR_RETURN(const InstrId id,
+                             Add(Opcode::kCustomCall, operands, Intern(attrs), shape));
+  module_.mutable_instr(id).backend_config = context_.Intern(backend_config);
+  return id;
+}
+
+Id CheckedBuilder::CustomCall(const CustomCallAttrs& attrs, Ids operands,
+                              const TargetShapes& targets, absl::string_view backend_config) {
+  SHARDCALL_RETURN_IF_ERROR(Own(operands));
+  absl::InlinedVector<const Shape*, 8> shapes;
+  for (InstrId x : operands) shapes.push_back(shape(x));
+  SHARDCALL_ASSIGN_OR_RETURN(
+      const Shape* const result,
+      targets.InferShape({&context_, attrs.target, backend_config, shapes}));
+  return CustomCall(attrs, operands, result, backend_config);
 }
 
 }  // namespace shardcall

@@ -24,6 +24,7 @@
 #include "absl/types/span.h"
 #include "partitioner/ir/module.h"
 #include "partitioner/ir/monoid.h"
+#include "partitioner/ir/target_shapes.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -89,7 +90,12 @@ class CheckedBuilder {
          ElementType type = ElementType::kInvalid);
   Id Call(CompId callee, Ids operands);
   Id While(CompId condition, CompId body, InstrId init);
-  Id CustomCall(const CustomCallAttrs& attrs, Ids operands, const Shape* shape);
+  Id CustomCall(const CustomCallAttrs& attrs, Ids operands, const Shape* shape,
+                absl::string_view backend_config = "");
+  // With the shape that follows from the operands. Errors E112, and E121 of a
+  // target's own function.
+  Id CustomCall(const CustomCallAttrs& attrs, Ids operands, const TargetShapes& targets,
+                absl::string_view backend_config = "");
 
   // Collectives over global device ids; the channel is given by the caller.
   Id AllReduce(InstrId x, const ReplicaGroups& groups, int64_t channel, Opcode monoid);

@@ -182,13 +182,31 @@ const char* UsualFix(absl::string_view code) {
   return "put the instructions in order";
 }
 
+absl::Status CheckTargets(const Module& m, absl::string_view file, const TargetShapes& targets) {
+  std::vector<const Shape*> operands;
+  for (int n = 0; n < m.num_instructions(); ++n) {
+    const Instruction& i = m.instr(InstrId(n));
+    if (i.opcode != Opcode::kCustomCall) continue;
+    operands.clear();
+    for (InstrId x : m.operands(i)) operands.push_back(m.instr(x).shape);
+    const absl::Status status = targets.CheckShape(
+        {&m.context(), i.as<CustomCallAttrs>().target, i.backend_config, operands}, i.shape);
+    if (status.ok()) continue;
+    return absl::Status(status.code(),
+                        absl::StrCat(status.message(), "\n  in ", verifier::Where(m, InstrId(n)),
+                                     file.empty() ? "" : " of ", file));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::Status VerifyModule(const Module& module, absl::string_view file_name) {
+absl::Status VerifyModule(const Module& module, absl::string_view file_name,
+                          const TargetShapes* targets) {
   Fault error;
   if (verifier::CheckStructure(module, &error) && verifier::CheckHeader(module, &error) &&
       CheckInstructions(module, &error) && verifier::CheckUses(module, &error)) {
-    return absl::OkStatus();
+    return targets == nullptr ? absl::OkStatus() : CheckTargets(module, file_name, *targets);
   }
   if (error.fix.empty()) error.fix = UsualFix(error.code);
   std::string file(file_name);

@@ -21,11 +21,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "partitioner/ir/module.h"
+#include "partitioner/ir/target_shapes.h"
 
 namespace shardcall {
 
-// Linear in the size of the module; no recursion.
-absl::Status VerifyModule(const Module& module, absl::string_view file_name);
+// Linear in the size of the module; no recursion. With `targets`, the shapes of
+// custom calls that it knows are checked too.
+absl::Status VerifyModule(const Module& module, absl::string_view file_name,
+                          const TargetShapes* targets = nullptr);
 
 }  // namespace shardcall
 

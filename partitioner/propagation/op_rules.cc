@@ -120,6 +120,8 @@ struct RuleTable::Impl {
   }
   const Entry* Find(InstrId i);
   void Make(InstrId i, Entry* entry);
+  // The written shape of a custom call against what its target gives.
+  absl::Status CheckShape(InstrId i) const;
 
   const Program& program;
   RuleOptions options;
@@ -187,6 +189,17 @@ const RuleTable::Impl::Entry* RuleTable::Impl::Find(InstrId i) {
   return &e;
 }
 
+absl::Status RuleTable::Impl::CheckShape(InstrId i) const {
+  if (options.targets == nullptr) return absl::OkStatus();
+  const Module& m = program.module;
+  const Instruction& instr = m.instr(i);
+  Shapes operands;
+  for (InstrId o : m.operands(instr)) operands.push_back(m.instr(o).shape);
+  return options.targets->CheckShape(
+      {&m.context(), instr.as<CustomCallAttrs>().target, instr.backend_config, operands},
+      instr.shape);
+}
+
 void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   const Module& m = program.module;
   const Instruction& instr = m.instr(i);
@@ -210,9 +223,13 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   }
   if (entry->target != nullptr && entry->target->level == RuleLevel::kCallbacks) {
     entry->op_class = OpClass::kCallbacks;
+    if (status.ok()) status = CheckShape(i);
     return;
   }
   absl::StatusOr<ShardingRule> rule = CustomCallRule(args, source, entry->target);
+  if (rule.ok()) {
+    if (absl::Status fits = CheckShape(i); !fits.ok()) rule = std::move(fits);
+  }
   if (!rule.ok()) {
     if (status.ok()) {
       const CustomCallAttrs& a = instr.as<CustomCallAttrs>();

@@ -77,6 +77,23 @@ absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
   return results;
 }
 
+absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* handlers) {
+  for (const auto& [target, instruction, config] : program.targets) {
+    if (handlers == nullptr) {
+      return ToStatus(
+          {.code = "E140",
+           .message = absl::StrCat("target \"", target,
+                                   "\" has no handler. Requested: Host. Registered: nothing"),
+           .where = absl::StrCat("%", instruction),
+           .fix = "Pass a registry, or a plugin, that has the target"},
+          absl::StatusCode::kNotFound);
+    }
+    absl::Status found = handlers->Find(target, "Host", config).status();
+    if (!found.ok()) return found;
+  }
+  return absl::OkStatus();
+}
+
 namespace {
 
 absl::Status CheckArguments(const DeviceProgram& program, absl::Span<const Tensor> arguments,
@@ -98,19 +115,7 @@ absl::Status CheckArguments(const DeviceProgram& program, absl::Span<const Tenso
                        .found = TypeAndDims(arguments[k])});
     }
   }
-  for (const auto& [target, instruction, config] : program.targets) {
-    if (device.handlers == nullptr) {
-      return ToStatus(
-          {.code = "E140",
-           .message = absl::StrCat("no handlers are registered, but \"", target, "\" is called"),
-           .where = absl::StrCat("%", instruction),
-           .fix = "Pass a registry, or a plugin, that has the target"},
-          absl::StatusCode::kNotFound);
-    }
-    absl::Status found = device.handlers->Find(target, "Host", config).status();
-    if (!found.ok()) return found;
-  }
-  return absl::OkStatus();
+  return CheckHandlers(program, device.handlers);
 }
 
 // A number for a run of this process, from 1 on.

@@ -17,6 +17,9 @@
 
 namespace shardcall {
 
+// E140 if a custom call of the program has no handler for this platform.
+absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* handlers);
+
 // Arguments and results by flat leaf. Errors: E313 arguments that do not fit
 // the program's parameters, E140 a target without a handler, E314 out of
 // memory; then whatever a step reports.

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program compiled once and executed many times, on one device or on several
+// threads, with everything that can be known before the first run checked.
+//
+//   SHARDCALL_ASSIGN_OR_RETURN(Executable program, Compile(std::move(module), options));
+//   SHARDCALL_ASSIGN_OR_RETURN(std::vector<Tensor> out, program.Execute({x, y}));
+#ifndef SHARDCALL_PARTITIONER_API_EXECUTABLE_H_
+#define SHARDCALL_PARTITIONER_API_EXECUTABLE_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "partitioner/api/run.h"
+
+namespace shardcall {
+
+class Executable {
+ public:
+  int num_devices() const { return num_devices_; }
+  // Global inputs and outputs, by flat leaf. Errors E313 where the inputs do not
+  // fit, then what a step reports. May be called from several threads at once.
+  absl::StatusOr<std::vector<Tensor>> Execute(const std::vector<Tensor>& inputs) const;
+  // Null on one device.
+  const PartitionedProgram* partitioned() const { return partitioned_.get(); }
+
+ private:
+  friend absl::StatusOr<Executable> Compile(Module module, const RunOptions& options);
+  Executable() = default;
+  std::shared_ptr<const PartitionedProgram> partitioned_;
+  std::shared_ptr<const DeviceProgram> program_;
+  RunOptions options_;
+  int num_devices_ = 1;
+};
+
+// For the devices that the module or options.partition name, in this process:
+// of options, `partition`, `handlers` and `deadline` count, and the registries
+// must outlive the result. Errors: those of the verifier and of Partition, E310
+// to E312 of lowering, E140 for targets without a handler, which says what is
+// registered.
+absl::StatusOr<Executable> Compile(Module module, const RunOptions& options);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_EXECUTABLE_H_

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shapes of calls' results: by the function of their target, else by its
+// rule string, whose factors get their sizes from the operands.
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "partitioner/custom_call/registry.h"
+#include "partitioner/custom_call/type_signature.h"
+#include "partitioner/ir/shape_inference.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+using Leaves = std::vector<const Shape*>;
+using Dims = std::vector<int64_t>;
+
+Leaves LeavesOf(absl::Span<const Shape* const> shapes) {
+  Leaves leaves;
+  for (const Shape* s : shapes) {
+    for (int k = 0; k < s->num_leaves(); ++k) leaves.push_back(s->leaf(k));
+  }
+  return leaves;
+}
+
+std::string ListText(absl::Span<const Shape* const> shapes) {
+  return absl::StrCat("(", absl::StrJoin(shapes, ", ", [](std::string* out, const Shape* s) {
+                        absl::StrAppend(out, s->ToString(/*with_layout=*/false));
+                      }), ")");
+}
+
+absl::Status NoShape(absl::string_view target, std::string why, std::string found = "") {
+  return ToStatus({.code = "E112",
+                   .message = absl::StrCat("the result shape of a call of \"", target,
+                                           "\" does not follow: ", why),
+                   .found = std::move(found),
+                   .fix = "Give the shape, or register a function with RegisterShapeInference"},
+                  absl::StatusCode::kFailedPrecondition);
+}
+
+// Sizes of factors and of what ellipses stand for, from operands.
+class FactorSizes {
+ public:
+  FactorSizes(const RuleAlternative& a, absl::string_view target) : a_(a), target_(target) {
+    for (const auto& [name, size] : a.text.sizes) sizes_[name] = size;
+  }
+
+  absl::Status Bind(absl::Span<const Shape* const> operands) {
+    for (bool compounds : {false, true}) {
+      for (size_t k = 0; k < operands.size(); ++k) {
+        SHARDCALL_RETURN_IF_ERROR(BindOne(static_cast<int>(k), operands[k], compounds));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Dims> DimsOf(const RuleAlternative::Value& value) const {
+    Dims dims;
+    if (value.ellipsis) {
+      auto it = batch_.find(value.group);
+      if (it == batch_.end()) {
+        return NoShape(target_, "no operand has the dimensions of '...'", a_.text.rule);
+      }
+      dims = it->second;
+    }
+    for (const std::vector<std::string>& factors : value.dims) {
+      int64_t size = 1;
+      for (const std::string& f : factors) {
+        auto it = sizes_.find(f);
+        if (it == sizes_.end()) {
+          return NoShape(target_, absl::StrCat("no operand has factor ", f), a_.text.rule);
+        }
+        if (__builtin_mul_overflow(size, it->second, &size)) {
+          return NoShape(target_, "it is too large", a_.text.rule);
+        }
+      }
+      dims.push_back(size);
+    }
+    return dims;
+  }
+
+ private:
+  absl::Status BindOne(int k, const Shape* shape, bool compounds) {
+    const RuleAlternative::Value& value = a_.values[k];
+    const Dims dims(shape->dims().begin(), shape->dims().end());
+    const size_t first = dims.size() - value.dims.size();
+    if (value.ellipsis && !compounds) {
+      const Dims lead(dims.begin(), dims.begin() + first);
+      const auto [it, inserted] = batch_.try_emplace(value.group, lead);
+      if (!inserted && it->second != lead) {
+        return Contradiction("'...'", k, absl::StrJoin(it->second, ","), absl::StrJoin(lead, ","));
+      }
+    }
+    for (size_t d = 0; d < value.dims.size(); ++d) {
+      const std::vector<std::string>& factors = value.dims[d];
+      const int64_t size = dims[first + d];
+      if ((factors.size() > 1) != compounds) continue;
+      int64_t known = 1;
+      std::vector<std::string> open;
+      for (const std::string& f : factors) {
+        auto it = sizes_.find(f);
+        if (it == sizes_.end()) {
+          open.push_back(f);
+        } else {
+          known *= it->second;
+        }
+      }
+      if (open.size() == 1 && (known == 0 ? size == 0 : size % known == 0)) {
+        sizes_[open[0]] = known == 0 ? 1 : size / known;
+      } else if (open.size() == 1 || (open.empty() && known != size)) {
+        return Contradiction(absl::StrJoin(factors, " "), k, absl::StrCat(known),
+                             absl::StrCat(size));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Contradiction(absl::string_view factor, int operand, std::string want,
+                             std::string have) const {
+    return ToStatus({.code = "E111",
+                     .message = absl::StrCat("operand ", operand, " of \"", target_,
+                                             "\" does not fit the others in factor ", factor),
+                     .expected = std::move(want),
+                     .found = std::move(have),
+                     .fix = "Pass operands that fit the rule"});
+  }
+
+  const RuleAlternative& a_;
+  const absl::string_view target_;
+  std::map<std::string, int64_t> sizes_;
+  std::map<std::string, Dims> batch_;  // by group
+};
+
+bool FitsOperands(const RuleAlternative& a, absl::string_view config,
+                  absl::Span<const Shape* const> operands) {
+  if (a.applies != nullptr && !a.applies(config)) return false;
+  if (a.num_operands != static_cast<int>(operands.size())) return false;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    if (!operands[k]->IsArray()) return false;
+    const size_t rank = operands[k]->rank(), named = a.values[k].dims.size();
+    if (a.values[k].ellipsis ? rank < named : rank != named) return false;
+  }
+  return true;
+}
+
+// The results with the types that `signature` says; null: with the operands' one.
+absl::StatusOr<const Shape*> InferByRule(const RuleAlternative& a, const TypeSignature* signature,
+                                         absl::string_view target, Context& context,
+                                         absl::Span<const Shape* const> operands) {
+  FactorSizes sizes(a, target);
+  SHARDCALL_RETURN_IF_ERROR(sizes.Bind(operands));
+  std::vector<ElementType> types;
+  for (const Shape* s : operands) types.push_back(s->element_type());
+  const size_t num_results = a.values.size() - a.num_operands;
+  std::vector<ElementType> result_types;
+  if (signature != nullptr) {
+    SHARDCALL_ASSIGN_OR_RETURN(result_types, signature->Results(types));
+  } else if (!types.empty() && std::count(types.begin(), types.end(), types[0]) ==
+                                   static_cast<int64_t>(types.size())) {
+    result_types.assign(num_results, types[0]);
+  } else {
+    return NoShape(target, "its operands have several element types, and the rule says nothing "
+                           "of those of its results", ListText(operands));
+  }
+  Leaves results;
+  for (size_t r = 0; r < num_results; ++r) {
+    SHARDCALL_ASSIGN_OR_RETURN(const Dims dims, sizes.DimsOf(a.values[a.num_operands + r]));
+    results.push_back(context.WithDefaultLayout(context.MakeArray(result_types[r], dims)));
+  }
+  return num_results == 1 ? results[0] : context.MakeTuple(results);
+}
+
+// With each of its type signatures, or with none.
+absl::StatusOr<std::vector<const Shape*>> AllByRule(const RuleAlternative& a,
+                                                    const ShapeRequest& call,
+                                                    absl::Span<const Shape* const> operands) {
+  Leaves shapes;
+  absl::Status status;
+  std::vector<TypeSignature> signatures;
+  if (!a.types.empty()) {
+    SHARDCALL_ASSIGN_OR_RETURN(signatures, TypeSignature::ParseAll(a.types));
+  }
+  for (size_t k = 0; k < std::max<size_t>(signatures.size(), 1); ++k) {
+    const absl::StatusOr<const Shape*> shape =
+        InferByRule(a, signatures.empty() ? nullptr : &signatures[k], call.target, *call.context,
+                    operands);
+    if (shape.ok()) {
+      shapes.push_back(*shape);
+    } else if (status.ok()) {
+      status = shape.status();
+    }
+  }
+  if (shapes.empty()) return status;
+  return shapes;
+}
+
+absl::StatusOr<const Shape*> AskFunction(const ShapeFunction& function, const ShapeRequest& call) {
+  std::string what;
+  absl::StatusCode code = absl::StatusCode::kInternal;
+  try {  // an author's function
+    absl::StatusOr<const Shape*> shape = function(call);
+    if (shape.ok() && *shape != nullptr) return call.context->WithDefaultLayout(*shape);
+    if (!shape.ok() && !DiagnosticCode(shape.status()).empty()) return shape.status();
+    what = shape.ok() ? "gave no shape" : absl::StrCat("failed: ", shape.status().message());
+    if (!shape.ok()) code = shape.status().code();
+  } catch (const std::exception& e) {
+    what = absl::StrCat("threw: ", e.what());
+  } catch (...) {
+    what = "threw";
+  }
+  return ToStatus({.code = "E121",
+                   .message = absl::StrCat("shape function of \"", call.target, "\" ", what),
+                   .found = ListText(call.operands),
+                   .fix = "Correct the call, or the target's shape function"},
+                  code);
+}
+
+// Arrays, their types and dimensions; layouts apart.
+bool SameLeaves(const Shape* a, const Shape* b) {
+  if (a->num_leaves() != b->num_leaves()) return false;
+  for (int k = 0; k < a->num_leaves(); ++k) {
+    const Shape *x = a->leaf(k), *y = b->leaf(k);
+    if (x->IsArray() != y->IsArray() || (x->IsArray() && !CompatibleShapes(x, y))) return false;
+  }
+  return true;
+}
+
+// For rules that say nothing of types.
+const Shape* WithTypesOf(Context& context, const Shape* shape, const Shape* declared) {
+  if (shape->num_leaves() != declared->num_leaves()) return shape;
+  Leaves leaves;
+  for (int k = 0; k < shape->num_leaves(); ++k) {
+    const Shape* leaf = declared->leaf(k);
+    leaves.push_back(
+        leaf->IsArray() ? context.WithElementType(shape->leaf(k), leaf->element_type()) : leaf);
+  }
+  return context.MakeTuple(leaves);
+}
+
+}  // namespace
+
+absl::Status TargetRegistry::RegisterShapeInference(std::string target, ShapeFunction function) {
+  if (target.empty() || function == nullptr) {
+    return ToStatus({.code = "E105",
+                     .message = "shape inference needs a target's name and a function",
+                     .found = target,
+                     .fix = "Give both"});
+  }
+  ShapeFunction& known = facts_[target].shapes;
+  if (known != nullptr) {
+    return ToStatus({.code = "E105",
+                     .message = absl::StrCat("target \"", target, "\" has shape inference already"),
+                     .fix = "Register one function"},
+                    absl::StatusCode::kAlreadyExists);
+  }
+  known = std::move(function);
+  return absl::OkStatus();
+}
+
+const TargetFacts* TargetRegistry::Facts(absl::string_view target) const {
+  auto it = facts_.find(std::string(target));
+  return it == facts_.end() ? nullptr : &it->second;
+}
+
+absl::StatusOr<const Shape*> TargetRegistry::InferShape(const ShapeRequest& call) const {
+  const TargetFacts* facts = Facts(call.target);
+  if (facts != nullptr && facts->shapes != nullptr) return AskFunction(facts->shapes, call);
+  const TargetRule* rule = Find(call.target, call.backend_config);
+  if (rule == nullptr) return NoShape(call.target, "the target is not registered");
+  if (rule->level != RuleLevel::kRule) {
+    return NoShape(call.target, absl::StrCat("its registration, by ", RuleLevelName(rule->level),
+                                             ", says nothing of shapes"));
+  }
+  const Leaves operands = LeavesOf(call.operands);
+  for (const RuleAlternative& a : rule->alternatives) {
+    if (!FitsOperands(a, call.backend_config, operands)) continue;
+    SHARDCALL_ASSIGN_OR_RETURN(const Leaves shapes, AllByRule(a, call, operands));
+    return shapes[0];
+  }
+  return NoShape(call.target, "no rule of it fits the operands", ListText(operands));
+}
+
+absl::Status TargetRegistry::CheckShape(const ShapeRequest& call, const Shape* declared) const {
+  const TargetFacts* facts = Facts(call.target);
+  const Leaves operands = LeavesOf(call.operands);
+  const Shape* expected = nullptr;
+  if (facts != nullptr && facts->shapes != nullptr) {
+    SHARDCALL_ASSIGN_OR_RETURN(expected, AskFunction(facts->shapes, call));
+    if (SameLeaves(expected, declared)) return absl::OkStatus();
+  } else {
+    const TargetRule* rule = Find(call.target, call.backend_config);
+    if (rule == nullptr || rule->level != RuleLevel::kRule) return absl::OkStatus();
+    // The right one of several signatures is whichever fits; a rule that says
+    // too little of the result says nothing against it.
+    for (const RuleAlternative& a : rule->alternatives) {
+      if (!FitsOperands(a, call.backend_config, operands)) continue;
+      const absl::StatusOr<Leaves> shapes = AllByRule(a, call, operands);
+      if (!shapes.ok() && DiagnosticCode(shapes.status()) == "E112") return absl::OkStatus();
+      if (!shapes.ok()) return shapes.status();
+      for (const Shape* shape : *shapes) {
+        if (SameLeaves(a.types.empty() ? WithTypesOf(*call.context, shape, declared) : shape,
+                       declared)) {
+          return absl::OkStatus();
+        }
+      }
+      if (expected == nullptr) expected = (*shapes)[0];
+    }
+    if (expected == nullptr) return absl::OkStatus();
+  }
+  return ToStatus({.code = "E023",
+                   .message = absl::StrCat("custom-call: the written shape is not what \"",
+                                           call.target, "\" gives for these operands"),
+                   .expected = expected->ToString(/*with_layout=*/false),
+                   .found = declared->ToString(/*with_layout=*/false),
+                   .fix = "write the expected shape"});
+}
+
+}  // namespace shardcall

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/custom_call/type_signature.h"
+
+#include <array>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+absl::Status Malformed(absl::string_view text, std::string message, std::string expected,
+                       absl::string_view found) {
+  return ToStatus({.code = "E110",
+                   .message = absl::StrCat("element types \"", text, "\": ", message),
+                   .expected = std::move(expected),
+                   .found = std::string(found),
+                   .fix = "Write them as \"T, s32 -> T\""});
+}
+
+}  // namespace
+
+ElementType RealPartType(ElementType type) {
+  if (type == ElementType::kC64) return ElementType::kF32;
+  return type == ElementType::kC128 ? ElementType::kF64 : type;
+}
+
+ElementType ComplexTypeOf(ElementType type) {
+  if (type == ElementType::kF32 || type == ElementType::kC64) return ElementType::kC64;
+  if (type == ElementType::kF64 || type == ElementType::kC128) return ElementType::kC128;
+  return ElementType::kInvalid;
+}
+
+absl::StatusOr<TypeSignature> TypeSignature::Parse(absl::string_view text) {
+  TypeSignature out;
+  out.text_ = std::string(text);
+  const std::vector<absl::string_view> sides = absl::StrSplit(text, "->");
+  if (sides.size() != 2) {
+    return Malformed(text, "there is not one arrow", "operands -> results", text);
+  }
+  std::array<bool, 128> bound{};
+  for (int side = 0; side < 2; ++side) {
+    const absl::string_view list = absl::StripAsciiWhitespace(sides[side]);
+    for (absl::string_view word : absl::StrSplit(list, ',', absl::SkipWhitespace())) {
+      word = absl::StripAsciiWhitespace(word);
+      Value value;
+      absl::string_view inner = word;
+      if (absl::ConsumePrefix(&inner, "real(") && absl::ConsumeSuffix(&inner, ")")) {
+        value.form = Form::kReal;
+      } else if (inner = word;
+                 absl::ConsumePrefix(&inner, "complex(") && absl::ConsumeSuffix(&inner, ")")) {
+        value.form = Form::kComplex;
+      } else {
+        inner = word;
+        if (word.size() == 1) value.form = Form::kLetter;
+      }
+      inner = absl::StripAsciiWhitespace(inner);
+      if (value.form == Form::kType) {
+        value.type = ElementTypeFromName(inner);
+        if (!IsArrayType(value.type) && value.type != ElementType::kToken) {
+          return Malformed(text, "there is no such type", "the name of a type, or one upper-case "
+                           "letter", word);
+        }
+      } else {
+        if (inner.size() != 1 || !absl::ascii_isupper(inner[0])) {
+          return Malformed(text, "a type that may vary is one letter", "an upper-case letter",
+                           word);
+        }
+        value.letter = inner[0];
+        out.has_letters_ = true;
+        if (side == 0) bound[value.letter] = true;
+        if (!bound[value.letter]) {
+          return Malformed(text, "a result's type follows from no operand",
+                           "a letter that an operand has", word);
+        }
+      }
+      out.values_.push_back(value);
+      out.num_operands_ += side == 0;
+    }
+  }
+  return out;
+}
+
+absl::StatusOr<std::vector<TypeSignature>> TypeSignature::ParseAll(absl::string_view text) {
+  std::vector<TypeSignature> out;
+  for (absl::string_view one : absl::StrSplit(text, '|')) {
+    SHARDCALL_ASSIGN_OR_RETURN(TypeSignature signature, Parse(absl::StripAsciiWhitespace(one)));
+    out.push_back(std::move(signature));
+  }
+  return out;
+}
+
+ElementType TypeSignature::Apply(const Value& value, ElementType letter) {
+  switch (value.form) {
+    case Form::kType: return value.type;
+    case Form::kLetter: return letter;
+    case Form::kReal: return RealPartType(letter);
+    case Form::kComplex: return ComplexTypeOf(letter);
+  }
+  return ElementType::kInvalid;
+}
+
+absl::StatusOr<std::vector<ElementType>> TypeSignature::Results(
+    absl::Span<const ElementType> operands) const {
+  auto misfit = [&](std::string message, std::string found) {
+    return ToStatus({.code = "E112",
+                     .message = std::move(message),
+                     .expected = text_,
+                     .found = std::move(found),
+                     .fix = "Convert the operand, or register other types"});
+  };
+  if (static_cast<int>(operands.size()) != num_operands_) {
+    return misfit("the call has another number of operands than its types say",
+                  absl::StrCat(operands.size()));
+  }
+  std::array<ElementType, 128> letters;
+  letters.fill(ElementType::kInvalid);
+  // Plain letters bind; what is made of them is compared after.
+  for (int k = 0; k < num_operands_; ++k) {
+    const Value& v = values_[k];
+    ElementType& bound = letters[v.letter];
+    if (v.form == Form::kLetter && bound == ElementType::kInvalid) bound = operands[k];
+  }
+  for (int k = 0; k < num_operands_; ++k) {
+    const Value& v = values_[k];
+    ElementType& bound = letters[v.letter];
+    if (v.form == Form::kComplex && bound == ElementType::kInvalid && IsComplex(operands[k])) {
+      bound = RealPartType(operands[k]);
+    }
+    if (v.form == Form::kReal && bound == ElementType::kInvalid) bound = operands[k];
+    if (Apply(v, bound) != operands[k]) {
+      return misfit(absl::StrCat("operand ", k, " has a type that the target is not for"),
+                    std::string(ElementTypeName(operands[k])));
+    }
+  }
+  std::vector<ElementType> results;
+  for (size_t k = num_operands_; k < values_.size(); ++k) {
+    results.push_back(Apply(values_[k], letters[values_[k].letter]));
+    if (results.back() == ElementType::kInvalid) {
+      return misfit(absl::StrCat("result ", k - num_operands_, " has no type"),
+                    "an operand that has no complex form");
+    }
+  }
+  return results;
+}
+
+std::vector<ElementType> TypeSignature::With(ElementType any) const {
+  std::vector<ElementType> out;
+  for (const Value& v : values_) {
+    out.push_back(Apply(v, any));
+    if (out.back() == ElementType::kInvalid) return {};
+  }
+  return out;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// A module of one computation, from its parameters to its result, for programs
+// that make HLO in C++ and keep no pieces of it:
+//
+//   ProgramBuilder p("axpy");
+//   SHARDCALL_ASSIGN_OR_RETURN(InstrId x, p.Parameter(ElementType::kF32, {4}));
+//   SHARDCALL_ASSIGN_OR_RETURN(InstrId y, p.builder().Add(Opcode::kAdd, {x, x}));
+//   SHARDCALL_ASSIGN_OR_RETURN(Module module, std::move(p).Build(y));
+#ifndef SHARDCALL_PARTITIONER_IR_PROGRAM_BUILDER_H_
+#define SHARDCALL_PARTITIONER_IR_PROGRAM_BUILDER_H_
+
+#include <memory>
+#include <utility>
+
+#include "partitioner/ir/checked_builder.h"
+#include "partitioner/ir/verifier.h"
+
+namespace shardcall {
+
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(absl::string_view name)
+      : module_(std::make_unique<Module>(std::make_shared<Context>())), monoids_(module_.get()),
+        builder_(module_.get(), module_->AddComputation("main"), &monoids_) {
+    module_->header.name = std::string(name);
+    module_->set_entry(builder_.computation());
+  }
+
+  CheckedBuilder& builder() { return builder_; }
+  Module& module() { return *module_; }
+  MonoidTable& monoids() { return monoids_; }
+  // Arrays with a descending layout, or with `minor_to_major`; fewer than 2^63 bytes.
+  const Shape* Array(ElementType type, absl::Span<const int64_t> dims) {
+    return module_->context().WithDefaultLayout(module_->context().MakeArray(type, dims));
+  }
+  const Shape* Array(ElementType type, absl::Span<const int64_t> dims,
+                     absl::Span<const int64_t> minor_to_major) {
+    return module_->context().MakeArray(type, dims, minor_to_major);
+  }
+  // The next one.
+  absl::StatusOr<InstrId> Parameter(const Shape* shape) {
+    const auto& parameters = module_->comp(builder_.computation()).parameters;
+    return builder_.Parameter(static_cast<int64_t>(parameters.size()), shape);
+  }
+  absl::StatusOr<InstrId> Parameter(ElementType type, absl::Span<const int64_t> dims) {
+    return Parameter(Array(type, dims));
+  }
+
+  // The verified module; with `targets`, the shapes of custom calls are checked
+  // too. The builder is spent.
+  absl::StatusOr<Module> Build(InstrId root, const TargetShapes* targets = nullptr) && {
+    SHARDCALL_RETURN_IF_ERROR(builder_.SetRoot(root));
+    SHARDCALL_RETURN_IF_ERROR(VerifyModule(*module_, "", targets));
+    return std::move(*module_);
+  }
+
+ private:
+  std::unique_ptr<Module> module_;  // where the builder has it
+  MonoidTable monoids_;
+  CheckedBuilder builder_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_PROGRAM_BUILDER_H_

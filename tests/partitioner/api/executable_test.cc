@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Build, compile, execute from C++.
+#include "partitioner/api/executable.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/ffi/untyped_handler.h"
+#include "partitioner/ir/parser.h"
+#include "partitioner/ir/program_builder.h"
+#include "sharding/status.h"
+#include "tests/support/test_targets.h"
+
+namespace shardcall {
+namespace {
+
+using ::testing::HasSubstr;
+
+void Subtract(void* out, const void** in) {
+  *static_cast<float*>(out) =
+      *static_cast<const float*>(in[0]) - *static_cast<const float*>(in[1]);
+}
+
+absl::StatusOr<Module> SubtractProgram() {
+  ProgramBuilder p("subtract");
+  const Shape* f32 = p.Array(ElementType::kF32, {}, {});
+  SHARDCALL_ASSIGN_OR_RETURN(InstrId x, p.Parameter(f32));
+  SHARDCALL_ASSIGN_OR_RETURN(InstrId y, p.Parameter(f32));
+  CustomCallAttrs call;
+  call.target = "test_subtract_f32";
+  SHARDCALL_ASSIGN_OR_RETURN(InstrId z, p.builder().CustomCall(call, {x, y}, f32));
+  return std::move(p).Build(z);
+}
+
+Tensor Scalar(float v) { return Tensor::From<float>(ElementType::kF32, {}, {v}); }
+
+TEST(Executable, RunsWhatWasBuiltAndRegistered) {
+  HandlerRegistry handlers;
+  ASSERT_TRUE(handlers.Register(*MakeUntypedEntry("test_subtract_f32", "Host",
+                                                  reinterpret_cast<void*>(Subtract), 0, "test"))
+                  .ok());
+  absl::StatusOr<Module> module = SubtractProgram();
+  ASSERT_TRUE(module.ok()) << module.status();
+  const auto program = Compile(*std::move(module), {.handlers = &handlers});
+  ASSERT_TRUE(program.ok()) << program.status();
+  for (int round = 0; round < 3; ++round) {
+    const auto out = program->Execute({Scalar(1.25), Scalar(0.5)});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ(*(*out)[0].data<float>(), 0.75f);
+  }
+  EXPECT_EQ(DiagnosticCode(program->Execute({Scalar(1)}).status()), "E313");
+  EXPECT_EQ(DiagnosticCode(
+                program->Execute({Scalar(1), Tensor::Zeros(ElementType::kF32, {2})}).status()),
+            "E313");
+}
+
+TEST(Executable, WithoutTheTargetCompilingSaysWhatIsRegistered) {
+  HandlerRegistry handlers;
+  auto refusal = [&](const HandlerRegistry* registry) {
+    return std::string(Compile(*SubtractProgram(), {.handlers = registry}).status().message());
+  };
+  for (const HandlerRegistry* registry : {static_cast<const HandlerRegistry*>(nullptr),
+                                          static_cast<const HandlerRegistry*>(&handlers)}) {
+    EXPECT_THAT(refusal(registry),
+                testing::AllOf(HasSubstr("E140"), HasSubstr("test_subtract_f32"),
+                               HasSubstr("Requested: Host"), HasSubstr("Registered: nothing")));
+  }
+  ASSERT_TRUE(handlers.Register(*MakeUntypedEntry("test_subtract_f64", "Host",
+                                                  reinterpret_cast<void*>(Subtract), 0, "test"))
+                  .ok());
+  EXPECT_THAT(refusal(&handlers), testing::AllOf(HasSubstr("Registered: test_subtract_f64"),
+                                                 HasSubstr("Near names: test_subtract_f64")));
+  HandlerRegistry elsewhere;
+  HandlerEntry cuda;
+  cuda.target = "test_subtract_f32";
+  cuda.platform = "CUDA";
+  cuda.host = [](const HandlerContext&, absl::Span<const BufferView>,
+                 absl::Span<const BufferView>) { return absl::OkStatus(); };
+  ASSERT_TRUE(elsewhere.Register(std::move(cuda)).ok());
+  EXPECT_THAT(refusal(&elsewhere), testing::AllOf(HasSubstr("is registered for: CUDA"),
+                                                  HasSubstr("Requested: Host")));
+}
+
+TEST(Executable, SeveralDevicesAreThreads) {
+  auto module = ParseModule(std::make_shared<const std::string>(R"(HloModule m, num_partitions=4
+ENTRY main {
+  x = f32[8,6] parameter(0), sharding={devices=[4,1]<=[4]}
+  ROOT c = f32[8,6] custom-call(x), custom_call_target="test_negate", api_version=API_VERSION_TYPED_FFI
+}
+)"),
+                            std::make_shared<Context>(), "t");
+  ASSERT_TRUE(module.ok()) << module.status();
+  RunOptions options;
+  options.partition.targets = &TestTargets();
+  options.handlers = &TestHandlers();
+  const auto program = Compile(*std::move(module), options);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->num_devices(), 4);
+  std::vector<float> x(48);
+  for (int k = 0; k < 48; ++k) x[k] = static_cast<float>(k);
+  const auto out = program->Execute({Tensor::From(ElementType::kF32, {8, 6}, x)});
+  ASSERT_TRUE(out.ok()) << out.status();
+  for (int k = 0; k < 48; ++k) EXPECT_EQ((*out)[0].data<float>()[k], -x[k]);
+  EXPECT_EQ(DiagnosticCode(program->Execute({}).status()), "E313");
+  EXPECT_EQ(DiagnosticCode(program->Execute({Tensor::Zeros(ElementType::kF32, {8})}).status()),
+            "E313");
+}
+
+TEST(ProgramBuilder, RefusesWhatDoesNotVerify) {
+  ProgramBuilder p("bad");
+  EXPECT_FALSE(std::move(p).Build(InstrId()).ok());
+}
+
+}  // namespace
+}  // namespace shardcall

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes of calls by target: from the rule string, from a function, in the
+// builder, the verifier and the partitioner.
+#include <stdexcept>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "partitioner/api/partition.h"
+#include "partitioner/custom_call/registry.h"
+#include "partitioner/custom_call/type_signature.h"
+#include "partitioner/ir/checked_builder.h"
+#include "partitioner/ir/parser.h"
+#include "partitioner/ir/verifier.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+using ::testing::HasSubstr;
+
+class InferShapesTest : public ::testing::Test {
+ protected:
+  const Shape* A(ElementType type, std::vector<int64_t> dims) {
+    return context_.MakeArray(type, dims);
+  }
+  const Shape* F32(std::vector<int64_t> dims) { return A(ElementType::kF32, dims); }
+  std::string Shape_(absl::string_view target, std::vector<const Shape*> operands,
+                     absl::string_view config = "") {
+    const absl::StatusOr<const Shape*> s =
+        targets_.InferShape({&context_, target, config, operands});
+    return s.ok() ? (*s)->ToString(false) : std::string(s.status().message());
+  }
+  std::string Check(absl::string_view target, std::vector<const Shape*> operands,
+                    const Shape* declared) {
+    const absl::Status s = targets_.CheckShape({&context_, target, "", operands}, declared);
+    return s.ok() ? "ok" : std::string(s.message());
+  }
+  Context context_;
+  TargetRegistry targets_;
+};
+
+TEST_F(InferShapesTest, FactorsGiveTheSizes) {
+  ASSERT_TRUE(targets_.RegisterRule("mm", {.rule = "... i k, k j -> ... i j"}).ok());
+  ASSERT_TRUE(targets_.RegisterRule("merge", {.rule = "a b c -> (a b) c, (b c), "}).ok());
+  ASSERT_TRUE(targets_.RegisterRule("split", {.rule = "(g r) d -> g d", .sizes = {{"r", 2}}}).ok());
+  ASSERT_TRUE(targets_.RegisterRule("pair", {.rule = "...1 a, ...2 b -> ...1 b, ...2 a"}).ok());
+  EXPECT_EQ(Shape_("mm", {F32({2, 5, 3}), F32({3, 7})}), "f32[2,5,7]");
+  EXPECT_EQ(Shape_("merge", {F32({2, 3, 4})}), "(f32[6,4], f32[12], f32[])");
+  EXPECT_EQ(Shape_("split", {F32({6, 4})}), "f32[3,4]");
+  EXPECT_EQ(Shape_("pair", {F32({2, 9}), F32({3, 4, 8})}), "(f32[2,8], f32[3,4,9])");
+  EXPECT_THAT(Shape_("mm", {F32({5, 3}), F32({4, 7})}),
+              testing::AllOf(HasSubstr("E111"), HasSubstr("factor k")));
+  EXPECT_THAT(Shape_("split", {F32({5, 4})}), HasSubstr("E111"));
+  EXPECT_THAT(Shape_("mm", {F32({5, 3})}), HasSubstr("E112"));
+}
+
+TEST_F(InferShapesTest, TypesFollowTheirSignature) {
+  ASSERT_TRUE(targets_.RegisterRules("r", {{.text = {.rule = "i, i -> i, i"},
+                                            .types = "T, s32 -> real(T), pred"}}).ok());
+  EXPECT_EQ(Shape_("r", {A(ElementType::kC128, {4}), A(ElementType::kS32, {4})}),
+            "(f64[4], pred[4])");
+  EXPECT_THAT(Shape_("r", {F32({4}), F32({4})}), testing::AllOf(HasSubstr("E112"),
+                                                               HasSubstr("operand 1")));
+  ASSERT_TRUE(targets_.RegisterRule("plain", {.rule = "i, i -> i"}).ok());
+  EXPECT_THAT(Shape_("plain", {F32({4}), A(ElementType::kS32, {4})}), HasSubstr("E112"));
+  EXPECT_EQ(Shape_("plain", {A(ElementType::kBF16, {4}), A(ElementType::kBF16, {4})}), "bf16[4]");
+}
+
+TEST_F(InferShapesTest, BadTypeSignaturesAreRefusedOnRegistration) {
+  for (const char* types : {"T", "T -> U", "T, T -> T", "T -> T, T", "x32 -> f32", "T -> real(T",
+                            "T -> real(TT)", "-> T", "T -> t"}) {
+    const absl::Status s =
+        targets_.RegisterRules("bad", {{.text = {.rule = "i -> i"}, .types = types}});
+    EXPECT_EQ(DiagnosticCode(s), "E110") << types;
+  }
+  EXPECT_TRUE(targets_.List().empty());
+}
+
+TEST_F(InferShapesTest, ShippedTargetsInferTheirResults) {
+  ASSERT_TRUE(RegisterBuiltinTargets(targets_).ok());
+  const Shape* x = A(ElementType::kBF16, {4, 16, 8});
+  EXPECT_EQ(Shape_("rms_norm", {x, A(ElementType::kBF16, {8})}), "(bf16[4,16,8], f32[4,16])");
+  EXPECT_EQ(Shape_("custom_relu", {x}), "bf16[4,16,8]");
+  EXPECT_EQ(Shape_("cublas_gemm", {F32({3, 4}), F32({5, 4})}, "{transb = \"T\"}"), "f32[3,5]");
+  const Shape* q = F32({2, 6, 4, 8});
+  EXPECT_EQ(Shape_("flash_attention_fwd", {q, F32({2, 6, 2, 8}), F32({2, 6, 2, 8})}),
+            "(f32[2,6,4,8], f32[2,4,6])");
+}
+
+TEST_F(InferShapesTest, AFunctionStandsForTheRule) {
+  ASSERT_TRUE(targets_.RegisterBatchPartitionable("top2", 1).ok());
+  EXPECT_THAT(Shape_("top2", {F32({4, 9})}), HasSubstr("batch_dims"));
+  ASSERT_TRUE(targets_.RegisterShapeInference("top2", [](const ShapeRequest& call)
+                                                          -> absl::StatusOr<const Shape*> {
+    const Shape* x = call.operands[0];
+    if (x->rank() != 2) return absl::InvalidArgumentError("rows and columns are needed");
+    if (x->dim(1) < 2) throw std::runtime_error("too narrow");
+    return call.context->MakeArray(x->element_type(), {x->dim(0), 2});
+  }).ok());
+  EXPECT_EQ(Shape_("top2", {F32({4, 9})}), "f32[4,2]");
+  EXPECT_THAT(Shape_("top2", {F32({4})}),
+              testing::AllOf(HasSubstr("E121"), HasSubstr("rows and columns")));
+  EXPECT_THAT(Shape_("top2", {F32({4, 1})}),
+              testing::AllOf(HasSubstr("E121"), HasSubstr("threw: too narrow")));
+  EXPECT_EQ(DiagnosticCode(targets_.RegisterShapeInference(
+                "top2", [](const ShapeRequest&) -> absl::StatusOr<const Shape*> { return nullptr; })),
+            "E105");
+  EXPECT_EQ(DiagnosticCode(targets_.RegisterShapeInference("x", nullptr)), "E105");
+  EXPECT_EQ(Check("top2", {F32({4, 9})}, F32({4, 2})), "ok");
+  EXPECT_THAT(Check("top2", {F32({4, 9})}, F32({4, 3})),
+              testing::AllOf(HasSubstr("E023"), HasSubstr("f32[4,2]")));
+}
+
+TEST_F(InferShapesTest, DeclaredShapesAreHeldAgainstEverySignature) {
+  ASSERT_TRUE(RegisterBuiltinTargets(targets_).ok());
+  const Shape* x = F32({4, 8});
+  EXPECT_EQ(Check("rms_norm", {x, F32({8})}, context_.MakeTuple({x, F32({4})})), "ok");
+  EXPECT_EQ(Check("rms_norm", {x, F32({8})}, x), "ok");
+  EXPECT_THAT(Check("rms_norm", {x, F32({8})}, F32({4, 9})), HasSubstr("E023"));
+  EXPECT_THAT(Check("rms_norm", {x, F32({8})}, A(ElementType::kBF16, {4, 8})), HasSubstr("E023"));
+  EXPECT_EQ(Check("unknown", {x}, x), "ok");
+  EXPECT_EQ(Check("lapack_sgeqrf_ffi", {x}, context_.MakeTuple({x, F32({4})})), "ok");
+}
+
+TEST_F(InferShapesTest, TheBuilderNeedsNoShape) {
+  ASSERT_TRUE(RegisterBuiltinTargets(targets_).ok());
+  Module module(std::make_shared<Context>());
+  MonoidTable monoids(&module);
+  const CompId main = module.AddComputation("main");
+  module.set_entry(main);
+  CheckedBuilder b(&module, main, &monoids);
+  Context& c = module.context();
+  const InstrId x =
+      *b.Parameter(0, c.WithDefaultLayout(c.MakeArray(ElementType::kF32, {4, 8})));
+  const InstrId g = *b.Parameter(1, c.WithDefaultLayout(c.MakeArray(ElementType::kF32, {8})));
+  CustomCallAttrs attrs;
+  attrs.target = "rms_norm";
+  attrs.api_version = 4;
+  const auto norm = b.CustomCall(attrs, {x, g}, targets_, "{eps = 1.0e-6 : f32}");
+  ASSERT_TRUE(norm.ok()) << norm.status();
+  EXPECT_EQ(b.shape(*norm)->ToString(), "(f32[4,8]{1,0}, f32[4]{0})");
+  EXPECT_EQ(module.instr(*norm).backend_config, "{eps = 1.0e-6 : f32}");
+  attrs.target = "nothing";
+  const size_t before = module.num_instructions();
+  EXPECT_EQ(DiagnosticCode(b.CustomCall(attrs, {x, g}, targets_).status()), "E112");
+  EXPECT_EQ(module.num_instructions(), before);
+  ASSERT_TRUE(b.SetRoot(*norm).ok());
+  EXPECT_TRUE(VerifyModule(module, "", &targets_).ok());
+}
+
+absl::StatusOr<Module> Parse(const std::string& text) {
+  return ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "t");
+}
+
+TEST_F(InferShapesTest, AWrongDeclaredShapeIsAnErrorOfVerifierAndPartitioner) {
+  ASSERT_TRUE(RegisterBuiltinTargets(targets_).ok());
+  const std::string text = R"(HloModule m, num_partitions=2
+ENTRY main {
+  x = f32[4,8] parameter(0), sharding={devices=[2,1]<=[2]}
+  ROOT c = bf16[4,8] custom-call(x), custom_call_target="custom_relu", api_version=API_VERSION_TYPED_FFI
+}
+)";
+  absl::StatusOr<Module> module = Parse(text);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_TRUE(VerifyModule(*module, "m.hlo").ok());
+  const absl::Status s = VerifyModule(*module, "m.hlo", &targets_);
+  EXPECT_EQ(DiagnosticCode(s), "E023");
+  EXPECT_THAT(std::string(s.message()), testing::AllOf(HasSubstr("f32[4,8]"), HasSubstr("%c"),
+                                                       HasSubstr("m.hlo")));
+  const auto program = Partition(*std::move(module), {.targets = &targets_});
+  EXPECT_EQ(DiagnosticCode(program.status()), "E023") << program.status();
+}
+
+}  // namespace
+}  // namespace shardcall
