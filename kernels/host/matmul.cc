@@ -51,28 +51,51 @@ void Transpose(int64_t rows, int64_t cols, const T* from, T* to) {
 template <typename T>
 constexpr bool kHasBlas = !std::is_integral_v<T>;
 
+// Elements of converted rows that are held at a time: fresh pages for whole
+// arrays cost more than their conversion.
+constexpr int64_t kPanelElements = 1 << 18;
+
 // One operand of all batches in the type T that products are made in: the
-// caller's own memory if it has that type, else converted, a batch at a time.
+// caller's own memory if it has that type, else converted a part at a time.
 template <typename T>
 class OperandReader {
  public:
-  OperandReader(ElementType type, const void* data, int64_t count)
-      : type_(type), data_(static_cast<const char*>(data)), count_(count) {
-    if (!IsStoredAs<T>(type)) buffer_.reset(new T[std::max<int64_t>(count, 1)]);
+  // `rows` of `cols` elements in each batch; at most `most_rows` or `most_cols`
+  // of them are read at a time.
+  OperandReader(ElementType type, const void* data, int64_t rows, int64_t cols, int64_t most_rows,
+                int64_t most_cols)
+      : type_(type), data_(static_cast<const char*>(data)), rows_(rows), cols_(cols) {
+    if (!IsStoredAs<T>(type)) buffer_.reset(new T[std::max<int64_t>(most_rows * most_cols, 1)]);
   }
-  const T* Batch(int64_t i) {
-    const char* from = data_ + i * count_ * ElementTypeBytes(type_);
+  // Batch i from (row, col) on; *ld becomes the distance between its rows.
+  const T* Part(int64_t i, int64_t row, int64_t rows, int64_t col, int64_t cols, int64_t* ld) {
+    const int64_t bytes = ElementTypeBytes(type_);
+    const char* from = data_ + ((i * rows_ + row) * cols_ + col) * bytes;
+    *ld = buffer_ == nullptr ? cols_ : cols;
     if (buffer_ == nullptr) return reinterpret_cast<const T*>(from);
-    LoadElements(type_, from, count_, buffer_.get());
+    if (cols == cols_) {
+      LoadElements(type_, from, rows * cols, buffer_.get());
+    } else {
+      for (int64_t r = 0; r < rows; ++r) {
+        LoadElements(type_, from + r * cols_ * bytes, cols, buffer_.get() + r * cols);
+      }
+    }
     return buffer_.get();
   }
 
  private:
   const ElementType type_;
   const char* const data_;
-  const int64_t count_;
+  const int64_t rows_, cols_;
   std::unique_ptr<T[]> buffer_;
 };
+
+// Rows of the product that are made at a time. All, where nothing is converted.
+int64_t PanelRows(const MatmulShape& s, bool a_stored, bool c_stored) {
+  if (a_stored && c_stored) return s.m;
+  const int64_t row = std::max({a_stored ? 1 : s.k, c_stored ? 1 : s.n, int64_t{1}});
+  return std::min(s.m, std::max<int64_t>(kPanelElements / row, 64));
+}
 
 template <typename T>
 void Run(const MatmulShape& s, ElementType a_type, const void* a, ElementType b_type, const void* b,
@@ -80,34 +103,44 @@ void Run(const MatmulShape& s, ElementType a_type, const void* a, ElementType b_
   const int64_t m = s.m, n = s.n, k = s.k;
   const bool loops = !kHasBlas<T> || k * n <= kSmallPanel;
   const bool direct = IsStoredAs<T>(c_type);
-  OperandReader<T> a_reader(a_type, a, m * k), b_reader(b_type, b, k * n);
+  const int64_t panel = loops ? m : PanelRows(s, IsStoredAs<T>(a_type), direct);
+  OperandReader<T> a_reader(a_type, a, s.transpose_a ? k : m, s.transpose_a ? m : k,
+                            s.transpose_a ? k : panel, s.transpose_a ? panel : k);
+  const int64_t b_rows = s.transpose_b ? n : k, b_cols = s.transpose_b ? k : n;
+  OperandReader<T> b_reader(b_type, b, b_rows, b_cols, b_rows, b_cols);
   std::unique_ptr<T[]> a_turned, b_turned, sums;
   if (loops && s.transpose_a) a_turned.reset(new T[m * k + 1]);
   if (loops && s.transpose_b) b_turned.reset(new T[k * n + 1]);
-  if (!direct) sums.reset(new T[m * n + 1]);
+  if (!direct) sums.reset(new T[panel * n + 1]);
   for (int64_t i = 0; i < s.batch; ++i) {
-    char* to = static_cast<char*>(c) + i * m * n * ElementTypeBytes(c_type);
-    T* out = direct ? reinterpret_cast<T*>(to) : sums.get();
-    const T *ai = a_reader.Batch(i), *bi = b_reader.Batch(i);
-    if (loops) {
-      if (s.transpose_a) {
-        Transpose(k, m, ai, a_turned.get());
-        ai = a_turned.get();
-      }
-      if (s.transpose_b) {
-        Transpose(n, k, bi, b_turned.get());
-        bi = b_turned.get();
-      }
-      std::fill(out, out + m * n, T());
-      Loops(m, n, k, ai, bi, out);
-    } else {
-      if constexpr (kHasBlas<T>) {
-        BlasGemm(s.transpose_a ? BlasOp::kTranspose : BlasOp::kNone,
-                 s.transpose_b ? BlasOp::kTranspose : BlasOp::kNone, m, n, k, T(1), ai,
-                 s.transpose_a ? m : k, bi, s.transpose_b ? k : n, T(0), out, n);
-      }
+    int64_t lda = 0, ldb = 0;
+    const T* bi = b_reader.Part(i, 0, b_rows, 0, b_cols, &ldb);
+    if (loops && s.transpose_b) {
+      Transpose(n, k, bi, b_turned.get());
+      bi = b_turned.get();
     }
-    if (!direct) StoreElements(c_type, out, m * n, to);
+    for (int64_t row = 0; row < m; row += panel) {
+      const int64_t rows = std::min(panel, m - row);
+      const T* ai = s.transpose_a ? a_reader.Part(i, 0, k, row, rows, &lda)
+                                  : a_reader.Part(i, row, rows, 0, k, &lda);
+      char* to = static_cast<char*>(c) + (i * m + row) * n * ElementTypeBytes(c_type);
+      T* out = direct ? reinterpret_cast<T*>(to) : sums.get();
+      if (loops) {
+        if (s.transpose_a) {
+          Transpose(k, m, ai, a_turned.get());
+          ai = a_turned.get();
+        }
+        std::fill(out, out + m * n, T());
+        Loops(m, n, k, ai, bi, out);
+      } else {
+        if constexpr (kHasBlas<T>) {
+          BlasGemm(s.transpose_a ? BlasOp::kTranspose : BlasOp::kNone,
+                   s.transpose_b ? BlasOp::kTranspose : BlasOp::kNone, rows, n, k, T(1), ai, lda,
+                   bi, ldb, T(0), out, n);
+        }
+      }
+      if (!direct) StoreElements(c_type, out, rows * n, to);
+    }
   }
 }
 

@@ -20,16 +20,9 @@ void Encode(const float* in, uint16_t* out, int64_t n) {
   }
 }
 
-// As FloatToBF16 does.
 void Round(float* values, int64_t n) {
   SHARDCALL_LANES
-  for (int64_t i = 0; i < n; ++i) {
-    const uint32_t bits = std::bit_cast<uint32_t>(values[i]);
-    const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u;
-    const uint32_t nan = (bits & 0x80000000u) | 0x7fc00000u;
-    const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-    values[i] = std::bit_cast<float>(is_nan ? nan : rounded);
-  }
+  for (int64_t i = 0; i < n; ++i) values[i] = RoundedToBf16(values[i]);
 }
 
 }  // namespace
@@ -43,7 +36,7 @@ void EncodeBf16(const float* in, uint16_t* out, int64_t n) {
   fn(in, out, n);
 }
 void RoundToBf16(float* values, int64_t n) {
-  static const auto fn = BestForCpu<Round>();
+  static const auto fn = BestWideForCpu<Round>();
   fn(values, n);
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kBlockBytes = 24 << 10;  // of all that a block touches
 constexpr int64_t kLeastBlock = 512, kMostBlock = 4096;
+constexpr int64_t kMostTableBytes = 64 << 10;
 
 class FusedBuilder {
  public:
@@ -84,9 +85,22 @@ class FusedBuilder {
     load.kind = FusedInstr::kLoadView;
     load.operand = Operand(value.slot);
     load.view = value.view;
-    load.out = NewRegister(FusedRegister::kScratch, -1, bytes);
     has_view_[load.operand] = true;
     data_->views_of_bf16 |= bf16;
+    const int64_t period = Period(value.view);
+    // A row of full elements is read where it lies.
+    const bool direct = !bf16 && value.view.loops.size() == 2 &&
+                        value.view.loops[1].stride == 1 && period >= kLeastBlock;
+    if (period > 0 && !direct && period * bytes <= kMostTableBytes &&
+        data_->elements >= 4 * period) {
+      const int table = static_cast<int>(data_->tables.size());
+      load.out = NewRegister(FusedRegister::kTable, table, bytes);
+      data_->tables.push_back({load.operand, value.view, period, load.out});
+      loads_.push_back({value.slot, value.view, load.out});
+      return load.out;
+    }
+    load.out = NewRegister(FusedRegister::kScratch, -1, bytes);
+    if (value.view.scalar() || value.view.loops.back().stride == 0) ++singles_;
     loads_.push_back({value.slot, value.view, load.out});
     (value.view.scalar() ? data_->once : data_->instrs).push_back(load);
     return load.out;
@@ -97,6 +111,14 @@ class FusedBuilder {
                       [](const FusedView::Loop& x, const FusedView::Loop& y) {
                         return x.size == y.size && x.stride == y.stride;
                       });
+  }
+
+  // After how many elements the view repeats itself; 0: never.
+  static int64_t Period(const FusedView& view) {
+    if (view.loops.size() < 2 || view.loops[0].stride != 0) return 0;
+    int64_t period = 1;
+    for (size_t k = 1; k < view.loops.size(); ++k) period *= view.loops[k].size;
+    return period;
   }
 
   void Add(const Step& step) {
@@ -117,6 +139,10 @@ class FusedBuilder {
     }
     compute.kernel = wide ? data.wide : kernel;
     compute.round = bf16 && kernel.encode;  // not what moves or works on bits
+    for (int k = 0; k < kernel.arity; ++k) {
+      compute.same_form[k] = FindFusedForm(step.opcode, compute.kernel, k, compute.round);
+    }
+    compute.form = FindFusedForm(step.opcode, compute.kernel, -1, compute.round);
     const int bytes = bf16 ? 4 : ElementTypeBytes(kernel.out_type);
     const bool direct = needed_[slot] && !bf16;
     const int result = static_cast<int>(step_.results.size());
@@ -180,6 +206,7 @@ class FusedBuilder {
       free.pop_back();
       data_->scratch_slot_bytes = std::max<int64_t>(data_->scratch_slot_bytes, r.bytes);
     };
+    if (data_->views_of_bf16) data_->scratch_slot_bytes = 2;  // at least
     for (const FusedInstr& instr : data_->once) allocate(instr.out);  // for the whole run
     std::vector<bool> pinned(data_->registers.size());
     for (const FusedInstr& instr : data_->once) pinned[instr.out] = true;
@@ -198,20 +225,35 @@ class FusedBuilder {
   }
 
   void ChooseBlock() {
-    int64_t bytes = data_->scratch_slots * data_->scratch_slot_bytes;
+    // Slots of single elements are hardly touched.
+    const int64_t slots = std::max(data_->scratch_slots - singles_, 1);
+    int64_t bytes = slots * data_->scratch_slot_bytes;
     for (const FusedRegister& r : data_->registers) {
       if (r.place != FusedRegister::kScratch) bytes += r.bytes;
     }
-    const int64_t fitting = kBlockBytes / std::max<int64_t>(bytes, 1) / 64 * 64;
-    data_->block = std::clamp(fitting, kLeastBlock, kMostBlock);
-    // A block that is one row of a broadcast reads the row where it lies.
+    const int64_t fitting =
+        std::clamp(kBlockBytes / std::max<int64_t>(bytes, 1) / 64 * 64, kLeastBlock, kMostBlock);
+    data_->block = fitting;
+    // Blocks that are whole rows of a broadcast, or lie within one, read it where
+    // it lies, or as one element.
+    int64_t row = 0;
     for (const FusedInstr& instr : data_->instrs) {
       if (instr.kind != FusedInstr::kLoadView) continue;
       const FusedView::Loop inner = instr.view.loops.back();
-      if (inner.stride == 1 && inner.size >= kLeastBlock / 2 && inner.size <= kMostBlock) {
-        data_->block = inner.size;
-      }
+      if (inner.stride <= 1) row = std::max(row, inner.size);
     }
+    for (const FusedTable& table : data_->tables) row = std::max(row, table.period);
+    if (row == 0) return;
+    if (row <= fitting) {
+      data_->block = fitting / row * row;
+      return;
+    }
+    for (int64_t parts = (row + fitting - 1) / fitting; row / parts >= kLeastBlock / 2; ++parts) {
+      if (row % parts != 0 || row / parts % 16 != 0) continue;
+      data_->block = row / parts;
+      return;
+    }
+    if (row <= kMostBlock) data_->block = row;
   }
 
   ProgramComputation& comp_;
@@ -222,6 +264,7 @@ class FusedBuilder {
   absl::flat_hash_map<int32_t, int> operand_, whole_;  // by slot: operand; register
   std::vector<bool> has_view_;                         // by operand
   std::vector<Load> loads_;
+  int singles_ = 0;  // registers that hold one element for most blocks
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_FUSED_STEP_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_FUSED_STEP_H_
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -18,9 +19,9 @@ namespace shardcall {
 
 // A register's memory.
 struct FusedRegister {
-  enum Place : uint8_t { kOperand, kResult, kScratch };
+  enum Place : uint8_t { kOperand, kResult, kScratch, kTable };
   Place place = kScratch;
-  int index = 0;  // operand, result or scratch slot
+  int index = 0;  // operand, result, scratch slot or table
   int bytes = 4;  // of an element
 };
 
@@ -35,20 +36,36 @@ struct FusedView {
   bool scalar() const { return loops.empty(); }
 };
 
+// While a block runs, a register may hold one element that stands for all: a
+// broadcast scalar, or a row's own value. Instructions take it as it is where
+// they have a form for that, else it is spread over the block first.
 struct FusedInstr {
   enum Kind : uint8_t { kCompute, kLoadView, kDecode, kEncode };
   Kind kind = kCompute;
   bool round = false;  // kCompute: the result to bf16, in f32
   LaneKernel kernel;   // kCompute
+  // Forms of the kernel that round by themselves: with operand k one element, or
+  // none of them. Null: there is no such form.
+  LaneFn same_form[3] = {nullptr, nullptr, nullptr}, form = nullptr;
   int in[3] = {-1, -1, -1};
   int out = -1;
   int operand = -1;  // kLoadView: which, with `view`; decoded if bf16
   FusedView view;
 };
 
+// A view that repeats itself every `period` elements, laid out (and decoded)
+// once, so long that any block lies within it.
+struct FusedTable {
+  int operand = -1;
+  FusedView view;
+  int64_t period = 0;
+  int reg = -1;
+};
+
 struct FusedData : OpData {
   int64_t elements = 0, block = 0;
   std::vector<FusedRegister> registers;
+  std::vector<FusedTable> tables;
   std::vector<FusedInstr> once;  // scalars, filled before the first block
   std::vector<FusedInstr> instrs;
   int scratch_slots = 0;
@@ -59,6 +76,19 @@ struct FusedData : OpData {
 };
 
 absl::Status RunFused(StepRun& run);
+
+// The form of an opcode's kernel with operand `same` one element for all lanes
+// (-1: none), and with f32 results rounded to bf16; null if there is none.
+LaneFn FindFusedForm(Opcode opcode, const LaneKernel& kernel, int same, bool round);
+
+// As FloatToBF16 does, but without branches; the result stays a float.
+inline float RoundedToBf16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u;
+  const uint32_t nan = (bits & 0x80000000u) | 0x7fc00000u;
+  const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+  return std::bit_cast<float>(is_nan ? nan : rounded);
+}
 
 // Kernels of its own: bf16 to f32 and back (without rounding), and the rounding.
 void DecodeBf16(const uint16_t* in, float* out, int64_t n);

@@ -74,6 +74,30 @@ TEST(Matmul, AllTransposesAndSizesOfFloats) {
   }
 }
 
+// More rows than are converted at a time; small integers, so sums are exact.
+TEST(Matmul, LongNarrowOperandsAreConvertedInParts) {
+  constexpr int64_t m = 700, n = 9, k = 1024;
+  for (bool ta : {false, true}) {
+    for (ElementType result : {kBF16, kF32}) {
+      const MatmulShape s{2, m, n, k, ta, true};
+      std::vector<double> a(s.batch * m * k), b(s.batch * k * n), c(s.batch * m * n);
+      for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<double>(i * 7 % 5) - 2;
+      for (size_t i = 0; i < b.size(); ++i) b[i] = i % 131 == 0;
+      const std::vector<char> am = Stored(kBF16, &a), bm = Stored(kBF16, &b);
+      std::vector<char> cm = Stored(result, &c);
+      ASSERT_TRUE(Matmul(s, kBF16, am.data(), kBF16, bm.data(), result, cm.data()).ok());
+      LoadFloats(result, cm.data(), c.size(), c.data());
+      for (int64_t t = 0; t < s.batch; ++t) {
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            ASSERT_EQ(c[(t * m + i) * n + j], At(s, a, b, t, i, j)) << i << ", " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Matmul, NarrowOperandsGiveF32ResultsThatWereNotRounded) {
   CheckFloats({2, 8, 9, 70}, kBF16, kF32);
   CheckFloats({2, 8, 9, 70}, ElementType::kF8E4M3FN, kF32);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 #include "partitioner/runtime/random_inputs.h"
 #include "tests/partitioner/runtime/run_text.h"
@@ -228,6 +229,38 @@ TEST(Fuse, NothingIsFusedAroundWhatMustStandBetween) {
                                         "ROOT d = f32[8,16] divide(a, b)\n}");
   EXPECT_EQ(Steps(text), 3);
   ExpectSameBits(text);
+}
+
+// Scalars and elements of a row meet arrays and each other in every order; rows
+// are shorter than a block, as long, and longer.
+TEST(Fuse, SingleElementsAreSpreadWhereTheyMustBe) {
+  constexpr const char* kText = R"(
+x = $t[37,$n] parameter(0)
+r = $t[$n] parameter(1)
+k = $t[37] parameter(2)
+s = $t[] parameter(3)
+c = $t[] constant(3)
+rb = $t[37,$n] broadcast(r), dimensions={1}
+kb = $t[37,$n] broadcast(k), dimensions={0}
+sb = $t[37,$n] broadcast(s), dimensions={}
+cb = $t[37,$n] broadcast(c), dimensions={}
+a = $t[37,$n] multiply(cb, x)
+b = $t[37,$n] subtract(sb, cb)
+d = $t[37,$n] add(b, kb)
+e = $t[37,$n] maximum(d, rb)
+f = $t[37,$n] minimum(a, d)
+g = $t[37,$n] negate(b)
+h = $t[37,$n] subtract(kb, f)
+p = pred[37,$n] compare(x, cb), direction=GT
+i = $t[37,$n] select(p, cb, h)
+j = $t[37,$n] select(p, g, sb)
+ROOT t = ($t[37,$n], $t[37,$n], $t[37,$n], $t[37,$n], $t[37,$n]) tuple(e, i, j, g, d)
+)";
+  for (const char* type : {"f32", "bf16", "s32", "f16"}) {
+    for (const char* columns : {"3", "64", "1000", "5000"}) {
+      ExpectSameBits(absl::StrReplaceAll(kText, {{"$t", type}, {"$n", columns}}));
+    }
+  }
 }
 
 TEST(Fuse, EmptyArraysStayEmpty) {
