@@ -21,6 +21,11 @@ if(SHARDCALL_MPI)
   find_package(MPI QUIET COMPONENTS CXX)
   if(MPI_CXX_FOUND)
     set(SHARDCALL_HAVE_MPI ON)
+    # For tests, as root and with more ranks than cores: without yielding, each call
+    # costs milliseconds.
+    set(SHARDCALL_MPI_ENVIRONMENT
+        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+        OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1)
   endif()
 endif()
 message(STATUS "shardcall: MPI backend ${SHARDCALL_HAVE_MPI}")

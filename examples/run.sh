@@ -3,7 +3,8 @@
 # Installs what is missing, builds in Release, and runs the examples:
 #   bash examples/run.sh
 # First a whole training step of a Llama model with custom calls over 8 devices,
-# checked against JAX's own numbers; then targets of one's own, at three levels.
+# checked against JAX's own numbers; then targets of one's own, at three levels;
+# then programs over four devices, as threads and, where there is MPI, as processes.
 # Fails if any result is wrong.
 source "$(dirname "$0")/../cmake/setup.sh"
 
@@ -20,3 +21,18 @@ done
 echo
 echo "== subtract"
 "$SHARDCALL_BUILD/bin/subtract"
+
+# NAME PROGRAM ARGUMENT...
+on_each_backend() {
+  echo
+  echo "== $1"
+  shift
+  "$@" --backend=inprocess
+  if command -v mpirun >/dev/null; then
+    mpirun -np 4 "$@" --backend=mpi
+  fi
+}
+for name in data_parallel_step tensor_parallel_block ring_attention expert_parallel; do
+  on_each_backend "$name" "$SHARDCALL_BUILD/bin/run_program" "$SHARDCALL_ROOT/examples/programs/$name"
+done
+on_each_backend own_collective "$SHARDCALL_BUILD/bin/own_collective"
