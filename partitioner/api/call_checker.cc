@@ -14,16 +14,10 @@ constexpr int64_t kDevices[] = {2, 3, 4};
 constexpr int64_t kTiles[] = {1, 2, 4, 8, 16, 32, 64};
 constexpr int64_t kMostElements = int64_t{1} << 22;
 constexpr int kMostPairs = 12;
+constexpr size_t kMostEnumerated = 6;
 
 bool MayShard(const Factor& f) {
   return f.kind == FactorKind::kPassThrough || f.kind == FactorKind::kReduction;
-}
-
-bool Has(const TensorFactors& tensor, int f) {
-  for (const FactorList& dim : tensor.dims) {
-    if (std::find(dim.begin(), dim.end(), f) != dim.end()) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -34,42 +28,19 @@ absl::Status CallChecker::Run() {
     CheckCallbacks();
     return absl::OkStatus();
   }
-  std::vector<int> sound;
   for (int f = 0; f < NumFactors(); ++f) {
     if (!MayShard(call_.rule.factors[f]) || !IsMajor(f)) continue;
     const Tested tested = TestFactor(call_, f);
     if (tested.failure.has_value()) {
       Report(f, *tested.failure);
     } else if (tested.runs > 0) {
-      sound.push_back(f);
+      sound_.push_back(f);
     } else {
       out_.untested.push_back(absl::StrCat(call_.rule.factors[f].name, ": ", tested.reason));
     }
   }
-  CheckPairs(sound);
+  CheckPairs(sound_);
   return absl::OkStatus();
-}
-
-std::map<std::string, RuleFinding> CallChecker::Missing() {
-  std::map<std::string, RuleFinding> found;
-  if (call_.callbacks) return found;
-  for (int f = 0; f < NumFactors(); ++f) {
-    if (call_.rule.factors[f].kind != FactorKind::kNeedReplication || !IsMajor(f)) continue;
-    // What stands in results alone, no operand gives a size to.
-    if (!InAnOperand(f)) continue;
-    const std::optional<CheckedCall> better = Better(f, /*with_replication=*/false);
-    if (!better.has_value()) continue;
-    RuleFinding finding;
-    finding.verdict = RuleVerdict::kMissing;
-    finding.rule = call_.RuleLine(base_);
-    finding.factor = call_.rule.factors[f].name;
-    finding.message = absl::StrCat("factor ", finding.factor,
-                                   " is kept whole, and sharding it gives the same results");
-    finding.backend_config = call_.backend_config;
-    finding.suggestion = better->RuleLine(base_);
-    found.emplace(finding.factor, std::move(finding));
-  }
-  return found;
 }
 
 bool CallChecker::IsMajor(int f) const {
@@ -84,8 +55,8 @@ bool CallChecker::IsMajor(int f) const {
   return used;
 }
 
-bool CallChecker::InEveryResult(int f) const {
-  const auto& results = call_.rule.results;
+bool CallChecker::InEveryResult(const CheckedCall& call, int f) {
+  const auto& results = call.rule.results;
   return std::all_of(results.begin(), results.end(),
                      [&](const TensorFactors& t) { return Has(t, f); });
 }
@@ -115,12 +86,12 @@ bool CallChecker::Takes(const Sizes& sizes, std::string* message) {
 absl::Status CallChecker::FindSizes() {
   std::vector<Sizes> tries;
   Sizes given;
-  bool known = true;
+  std::vector<int> open;
   for (const Factor& f : call_.rule.factors) {
+    if (f.size == 0) open.push_back(static_cast<int>(given.size()));
     given.push_back(f.size);
-    known = known && f.size > 0;
   }
-  if (known) {
+  if (open.empty()) {
     Sizes less = given;
     for (int64_t& s : less) s = std::min<int64_t>(s, 8);
     tries = {less, given};
@@ -134,11 +105,25 @@ absl::Status CallChecker::FindSizes() {
       }
       tries.push_back(std::move(sizes));
     }
+    // One more or less, as of a bidiagonal or half a spectrum.
+    for (uint32_t bits = 1; open.size() <= kMostEnumerated && bits + 1 < 1u << open.size();
+         ++bits) {
+      Sizes sizes = given;
+      for (size_t k = 0; k < open.size(); ++k) sizes[open[k]] = (bits >> k & 1) != 0 ? 3 : 4;
+      tries.push_back(std::move(sizes));
+    }
   }
   std::string message;
-  for (const Sizes& sizes : tries) {
-    base_ = sizes;
-    if (Takes(sizes, &message)) return absl::OkStatus();
+  for (const std::vector<ElementType>& types : TypesToTry(call_)) {
+    call_.types = types;
+    takes_.clear();
+    for (const Sizes& sizes : tries) {
+      base_ = sizes;
+      std::string said;
+      if (Takes(sizes, &said)) return absl::OkStatus();
+      // The first types are the likeliest, so what is wrong with them says most.
+      if (types == TypesToTry(call_)[0] || message.empty()) message = said;
+    }
   }
   return ToStatus({.code = "E190",
                    .message = absl::StrCat("the handler of \"", call_.target,
@@ -151,7 +136,7 @@ absl::Status CallChecker::FindSizes() {
 
 CallChecker::Sizes CallChecker::With(int factor, int64_t size) const {
   Sizes sizes = base_;
-  sizes[factor] = size;
+  for (int f : linked_[factor]) sizes[f] = size;
   return sizes;
 }
 
@@ -230,10 +215,11 @@ void CallChecker::CheckPairs(const std::vector<int>& factors) {
   }
 }
 
-std::optional<CheckedCall> CallChecker::Better(int f, bool with_replication) {
+std::optional<CheckedCall> CallChecker::Better(const CheckedCall& given, int f,
+                                               bool with_replication) {
   std::vector<Factor> variants;
   auto add = [&](FactorKind kind, PartialOp op, std::optional<double> pad) {
-    Factor v = call_.rule.factors[f];
+    Factor v = given.rule.factors[f];
     v.kind = kind;
     v.reduction = op;
     v.has_pad = pad.has_value();
@@ -242,7 +228,7 @@ std::optional<CheckedCall> CallChecker::Better(int f, bool with_replication) {
   };
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   add(FactorKind::kPassThrough, PartialOp::kSum, std::nullopt);
-  if (!InEveryResult(f)) {
+  if (!InEveryResult(given, f)) {
     add(FactorKind::kReduction, PartialOp::kSum, 0);
     add(FactorKind::kReduction, PartialOp::kMax, -kInfinity);
     add(FactorKind::kReduction, PartialOp::kMin, kInfinity);
@@ -251,13 +237,13 @@ std::optional<CheckedCall> CallChecker::Better(int f, bool with_replication) {
     }
   }
   for (const Factor& v : variants) {
-    CheckedCall call = call_;
+    CheckedCall call = given;
     call.rule.factors[f] = v;
     const Tested tested = TestFactor(call, f);
     if (tested.runs > 0 && !tested.failure.has_value()) return call;
   }
   if (!with_replication) return std::nullopt;
-  CheckedCall call = call_;
+  CheckedCall call = given;
   call.rule.factors[f].kind = FactorKind::kNeedReplication;
   call.rule.factors[f].has_pad = false;
   return call;
@@ -283,7 +269,7 @@ void CallChecker::Report(int f, const Failure& failure) {
   finding.backend_config = call_.backend_config;
   finding.seed = failure.trial.seed;
   if (failure.trial.shards.size() == 1) {
-    finding.suggestion = Better(f, /*with_replication=*/true)->RuleLine(base_);
+    finding.suggestion = Better(call_, f, /*with_replication=*/true)->RuleLine(base_);
   }
   out_.findings.push_back(std::move(finding));
 }

@@ -4,6 +4,7 @@
 #ifndef SHARDCALL_PARTITIONER_API_CALL_CHECKER_H_
 #define SHARDCALL_PARTITIONER_API_CALL_CHECKER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,19 +14,30 @@
 
 #include "absl/status/status.h"
 #include "partitioner/api/check_rule.h"
+#include "partitioner/api/type_tries.h"
 
 namespace shardcall {
+
+// Whether a dimension of the tensor has the factor.
+inline bool Has(const TensorFactors& tensor, int factor) {
+  return std::any_of(tensor.dims.begin(), tensor.dims.end(), [&](const FactorList& dim) {
+    return std::find(dim.begin(), dim.end(), factor) != dim.end();
+  });
+}
 
 class CallChecker {
  public:
   // All must outlive the checker; findings and counts go to `out`.
   CallChecker(const CheckedCall& call, uint64_t seed, const TrialOptions& options, RuleCheck* out)
-      : call_(call), seed_(seed), options_(options), out_(*out) {}
+      : call_(call), seed_(seed), options_(options), out_(*out) {
+    for (size_t f = 0; f < call.rule.factors.size(); ++f) linked_.push_back({static_cast<int>(f)});
+  }
 
   // Finds what is incorrect. E190 if the handler takes no sizes.
   absl::Status Run();
-  // After Run: factors that the rule keeps whole and that could be sharded.
-  std::map<std::string, RuleFinding> Missing();
+  // After Run, by kind and factor: what the rule keeps whole and could be sharded
+  // (missing), and what makes it send more than it need (needless).
+  std::map<std::string, RuleFinding> Improvements();
 
  private:
   using Sizes = std::vector<int64_t>;
@@ -42,12 +54,14 @@ class CallChecker {
   int NumFactors() const { return static_cast<int>(call_.rule.factors.size()); }
   // Whether it can be sharded before any other in every dimension it is part of.
   bool IsMajor(int f) const;
-  bool InEveryResult(int f) const;
+  static bool InEveryResult(const CheckedCall& call, int f);
   bool InAnOperand(int f) const;
 
   bool Takes(const Sizes& sizes, std::string* message = nullptr);
-  // Sizes that the handler takes: small and distinct, if it can be.
+  // Types and sizes that the handler takes: the sizes small and distinct, if it
+  // can be.
   absl::Status FindSizes();
+  // The base with a factor, and what it is linked to, of another size.
   Sizes With(int factor, int64_t size) const;
   // The trial with both kinds of inputs. True if one of them was compared.
   bool Try(RuleTrial trial, Tested* tested);
@@ -56,16 +70,25 @@ class CallChecker {
   // then one that leaves the last device nothing.
   Tested TestFactor(const CheckedCall& call, int f);
   void CheckPairs(const std::vector<int>& factors);
-  // A variant of the rule that holds for factor `f`.
-  std::optional<CheckedCall> Better(int f, bool with_replication);
+  // `call` with another kind of factor `f` that holds.
+  std::optional<CheckedCall> Better(const CheckedCall& call, int f, bool with_replication);
+  void AddFinding(RuleVerdict verdict, const std::string& factor, std::string message,
+                  const CheckedCall& better, std::map<std::string, RuleFinding>* out) const;
+  void FindMissing(std::map<std::string, RuleFinding>* out);
+  void FindNeedless(std::map<std::string, RuleFinding>* out);
+  // Factors that the handler takes in one size only although the rule keeps them
+  // apart.
+  void FindOneAsSeveral(std::map<std::string, RuleFinding>* out);
   void Report(int f, const Failure& failure);
   void CheckCallbacks();
 
-  const CheckedCall& call_;
+  CheckedCall call_;  // with the types found
   const uint64_t seed_;
   const TrialOptions& options_;
   RuleCheck& out_;
   Sizes base_;
+  std::vector<int> sound_;                // factors that were tested and hold
+  std::vector<std::vector<int>> linked_;  // by factor: those of its size, itself among them
   std::map<Sizes, std::pair<bool, std::string>> takes_;
 };
 

@@ -12,28 +12,28 @@
 namespace shardcall {
 
 absl::string_view RuleVerdictName(RuleVerdict verdict) {
-  constexpr absl::string_view kNames[] = {"holds", "missing", "incorrect"};
+  constexpr absl::string_view kNames[] = {"holds", "needless", "missing", "incorrect"};
   return kNames[static_cast<int>(verdict)];
 }
 
 absl::StatusOr<RuleCheck> CheckRule(const std::vector<CheckedCall>& calls, uint64_t seed,
                                     const TrialOptions& options) {
   RuleCheck check;
-  // What is missing from a signature is missing for all its attributes.
-  std::map<std::string, std::map<std::string, RuleFinding>> missing;
+  // What could be better in a signature could be so for all its attributes.
+  std::map<std::string, std::map<std::string, RuleFinding>> better;
   for (const CheckedCall& call : calls) {
     check.target = call.target;
     CallChecker checker(call, seed, options, &check);
     SHARDCALL_RETURN_IF_ERROR(checker.Run());
-    std::map<std::string, RuleFinding> found = checker.Missing();
+    std::map<std::string, RuleFinding> found = checker.Improvements();
     const std::vector<int64_t> sizes(call.rule.factors.size(), 1);
-    const auto [it, first] = missing.try_emplace(call.RuleLine(sizes), found);
+    const auto [it, first] = better.try_emplace(call.RuleLine(sizes), found);
     if (first) continue;
     for (auto at = it->second.begin(); at != it->second.end();) {
       at = found.count(at->first) > 0 ? std::next(at) : it->second.erase(at);
     }
   }
-  for (auto& [rule, by_factor] : missing) {
+  for (auto& [rule, by_factor] : better) {
     for (auto& [factor, finding] : by_factor) check.findings.push_back(std::move(finding));
   }
   std::stable_sort(check.findings.begin(), check.findings.end(),

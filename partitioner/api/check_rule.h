@@ -20,15 +20,18 @@
 
 namespace shardcall {
 
-enum class RuleVerdict : uint8_t { kHolds, kMissing, kIncorrect };  // mild to grave
-absl::string_view RuleVerdictName(RuleVerdict verdict);  // "holds", "missing", "incorrect"
+// Mild to grave. A needless rule is right and makes programs send what a better
+// one does not: it reduces over what every device has whole, blocks what passes,
+// or keeps dimensions apart (and so whole) that are one.
+enum class RuleVerdict : uint8_t { kHolds, kNeedless, kMissing, kIncorrect };
+absl::string_view RuleVerdictName(RuleVerdict verdict);  // "holds", "needless", ...
 
 struct RuleFinding {
   RuleVerdict verdict = RuleVerdict::kHolds;
   std::string rule;        // as checked, with its special factors
   std::string factor;      // at fault; of callbacks "operand 0, dimension 1"
   std::string message;
-  // The smallest that fails; empty and 0 where something is missing.
+  // The smallest that fails; empty and 0 where nothing does.
   std::string signature;   // "(f32[4,8], f32[8]) -> f32[4,8]"
   std::string backend_config;
   std::vector<std::pair<std::string, int64_t>> shards;  // factor, devices

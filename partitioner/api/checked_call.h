@@ -23,6 +23,7 @@ struct CheckedCall {
   std::string backend_config;  // as HLO has it; empty: none
   bool tuple_result = false;
   std::vector<ElementType> types;  // operands, then results
+  std::vector<std::vector<ElementType>> type_tries = {};  // what `types` may be; empty: anything
   int num_operands = 0;
   // The dimensions of every tensor as factors, and what the factors are. Sizes
   // are those of the call that it was made of, or 0.

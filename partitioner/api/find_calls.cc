@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "partitioner/api/checked_call.h"
+#include "partitioner/api/type_tries.h"
 #include "partitioner/propagation/rule_builder.h"
 #include "sharding/status.h"
 
@@ -166,6 +167,9 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target
       call.rule = RuleOf(a);
       call.num_operands = a.num_operands;
       call.types.assign(a.values.size(), ElementType::kF32);
+      if (!a.types.empty()) {
+        SHARDCALL_ASSIGN_OR_RETURN(call.type_tries, TypesOfSignature(a.types));
+      }
       call.tuple_result = static_cast<int>(a.values.size()) - a.num_operands != 1;
       Complete({}, &call.rule);
       calls.push_back(std::move(call));
@@ -235,6 +239,7 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfModule(const std::string& target
       SHARDCALL_ASSIGN_OR_RETURN(call.rule, CustomCallRule(args, source, registered));
     }
     Complete(shapes, &call.rule);
+    call.type_tries = {call.types};
     std::vector<int64_t> sizes;
     for (const Factor& f : call.rule.factors) sizes.push_back(f.size);
     if (seen.insert(absl::StrCat(call.SignatureText(sizes), call.backend_config)).second) {

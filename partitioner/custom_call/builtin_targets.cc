@@ -159,13 +159,28 @@ bool TransformsDims(absl::string_view config) {
 // What is transformed is whole.
 absl::Status AddFft(TargetRegistry& registry) {
   Alternatives fft;
+  // Complex to complex, real to half a spectrum, and back.
+  const char* const kTypes = "T -> T | T -> complex(T) | T -> real(T)";
+  auto examples = [](absl::string_view length) {
+    std::vector<std::string> configs;
+    for (absl::string_view type : {"FFT", "RFFT", "IRFFT"}) {
+      configs.push_back(absl::StrCat("{fft_type = \"", type, "\"", length, "}"));
+    }
+    return configs;
+  };
   fft.push_back({.text = {.rule = "... a -> ... d", .need_replication = {"a", "d"}},
-                 .applies = TransformsDims<1>});
+                 .applies = TransformsDims<1>,
+                 .example_configs = examples(""),
+                 .types = kTypes});
   fft.push_back({.text = {.rule = "... b a -> ... b d", .need_replication = {"a", "b", "d"}},
-                 .applies = TransformsDims<2>});
+                 .applies = TransformsDims<2>,
+                 .example_configs = examples(", fft_length = dense<[4, 4]> : tensor<2xi64>"),
+                 .types = kTypes});
   fft.push_back({.text = {.rule = "... c b a -> ... c b d",
                           .need_replication = {"a", "b", "c", "d"}},
-                 .applies = TransformsDims<3>});
+                 .applies = TransformsDims<3>,
+                 .example_configs = examples(", fft_length = dense<[4, 4, 4]> : tensor<3xi64>"),
+                 .types = kTypes});
   return registry.RegisterRules("fft", std::move(fft), "", "built in");
 }
 

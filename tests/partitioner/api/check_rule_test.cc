@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -146,6 +147,19 @@ std::string PairSums(Views in, Views out) {
   return "";
 }
 
+// The vector, whatever the matrix beside it says.
+std::string SecondOperand(Views in, Views out) {
+  if (in[1].dims != out[0].dims || in[0].dims[0] != in[1].dims[0]) return "does not fit";
+  std::copy_n(F(in[1]), in[1].num_elements(), F(out[0]));
+  return "";
+}
+// in0 + in1.
+std::string Sum(Views in, Views out) {
+  if (in[0].dims != in[1].dims || in[0].dims != out[0].dims) return "shapes differ";
+  for (int64_t k = 0; k < in[0].num_elements(); ++k) F(out[0])[k] = F(in[0])[k] + F(in[1])[k];
+  return "";
+}
+
 struct Case {
   const char* name;
   Kernel kernel;
@@ -159,6 +173,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.nam
 const RuleVerdict kHolds = RuleVerdict::kHolds;
 const RuleVerdict kIncorrect = RuleVerdict::kIncorrect;
 const RuleVerdict kMissing = RuleVerdict::kMissing;
+const RuleVerdict kNeedless = RuleVerdict::kNeedless;
 const PartialOp kSum = PartialOp::kSum;
 const PartialOp kMax = PartialOp::kMax;
 const PartialOp kMin = PartialOp::kMin;
@@ -250,6 +265,22 @@ std::vector<Case> Cases() {
       {"groups_kept_whole", PairSums,
        {.rule = "(g r) d -> g d", .need_replication = {"g", "r"}, .sizes = {{"r", 2}}}, kMissing,
        "g", "need_replication={r}"},
+      {"columns_permuted", Identity, {.rule = "i j -> i j", .permutation = {"j"}}, kMissing, "j",
+       "i j -> i j"},
+      // What holds and sends more than it need.
+      {"reduced_though_whole", SecondOperand,
+       {.rule = "i j, i -> i", .reduction = {{"j", kMax}}}, kNeedless, "j", "i j, i -> i"},
+      {"blocked_though_it_passes", Identity, {.rule = "i j -> i j", .blocked = {"j"}}, kNeedless,
+       "j", "i j -> i j"},
+      {"vector_apart_from_its_columns", AddVector(true),
+       {.rule = "i j, k -> i j", .need_replication = {"j", "k"}}, kNeedless, "j", "i j, j -> i j"},
+      {"result_apart_from_its_operand", Identity,
+       {.rule = "i j -> k j", .need_replication = {"i", "k"}}, kNeedless, "i", "i j -> i j"},
+      {"three_apart_that_are_one", Sum,
+       {.rule = "i d, j d -> k d", .need_replication = {"i", "j", "k"}}, kNeedless, "i",
+       "i d, i d -> i d"},
+      {"contraction_apart", MatMul, {.rule = "i k, l j -> i j", .need_replication = {"k", "l"}},
+       kNeedless, "k", "i k, k j -> i j reduction={k:add}"},
   };
 }
 
@@ -350,14 +381,55 @@ TEST(CheckRule, SaysThatNoCallIsTaken) {
               testing::AllOf(HasSubstr("E190"), HasSubstr("only on Sundays")));
 }
 
-TEST(RuleHolds, IsWhatShippedTargetsDo) {
+// A kernel of other types, and types that it refuses.
+RuleCheck CheckedWithTypes(std::vector<ElementType> types, RuleText rule, std::string signature) {
+  TargetRegistry targets;
+  HandlerRegistry handlers;
+  EXPECT_TRUE(targets.RegisterRules("k", {{.text = std::move(rule), .types = signature}}).ok());
+  HandlerEntry entry;
+  entry.target = "k";
+  entry.host = [types](const HandlerContext&, Views in, Views out) -> absl::Status {
+    std::vector<BufferView> all(in.begin(), in.end());
+    all.insert(all.end(), out.begin(), out.end());
+    for (size_t t = 0; t < all.size(); ++t) {
+      if (all[t].type != types[t]) return absl::InvalidArgumentError("another type");
+      if (all[t].dims != all[0].dims) return absl::InvalidArgumentError("another shape");
+    }
+    for (const BufferView& v : out) std::memset(v.data, 0, v.byte_size());
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(handlers.Register(std::move(entry)).ok());
+  const auto calls = CallsOfTarget("k", targets, handlers);
+  EXPECT_TRUE(calls.ok()) << calls.status();
+  const auto check = CheckRule(*calls, 0, {.targets = &targets, .handlers = &handlers});
+  EXPECT_TRUE(check.ok()) << check.status();
+  return check.ok() ? *check : RuleCheck();
+}
+
+TEST(CheckRule, FindsTheElementTypesThatAKernelTakes) {
+  const ElementType f32 = ElementType::kF32, f64 = ElementType::kF64, c64 = ElementType::kC64,
+                    s32 = ElementType::kS32, bf16 = ElementType::kBF16;
+  for (const std::string signature : {"", "T, s32 -> T, real(T)"}) {
+    for (const std::vector<ElementType>& types :
+         {std::vector<ElementType>{f64, s32, f64, f64}, {c64, s32, c64, f32}}) {
+      const RuleCheck check = CheckedWithTypes(types, {.rule = "i, i -> i, i"}, signature);
+      EXPECT_EQ(check.verdict, kHolds) << RuleCheckJson(check);
+      EXPECT_GT(check.trials, 10);
+    }
+  }
+  EXPECT_EQ(CheckedWithTypes({bf16, bf16}, {.rule = "i -> i"}, "").verdict, kHolds);
+  EXPECT_EQ(CheckedWithTypes({f64, f64}, {.rule = "i -> i", .need_replication = {"i"}}, "T -> T")
+                .verdict,
+            kMissing);
+}
+
+TEST(RuleHolds, IsWhatAllShippedTargetsDo) {
   TargetRegistry targets;
   HandlerRegistry handlers;
   ASSERT_TRUE(RegisterBuiltinTargets(targets).ok());
   ASSERT_TRUE(RegisterBuiltinHandlers(handlers).ok());
-  for (const char* target : {"rms_norm", "rms_norm_bwd", "flash_attention_fwd",
-                             "flash_attention_bwd", "cublas_gemm", "custom_relu"}) {
-    EXPECT_THAT(target, RuleHolds(targets, handlers, 1));
+  for (const TargetRule* rule : targets.List()) {
+    EXPECT_THAT(rule->target, RuleHolds(targets, handlers, 1));
   }
 }
 
