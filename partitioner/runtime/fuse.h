@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fusion: steps that compute element by element over the same number of elements
-// become one step (fused_step.h). Broadcasts, iotas and reshapes that such steps
+// become one step (fused_step.h), with the reductions of what they make.
+// Broadcasts, iotas and reshapes that such steps
 // read are read through instead of being made. What every value is stays the
 // same to the bit; only what is held in memory changes.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_FUSE_H_
@@ -30,6 +31,8 @@ class StepSurvey {
 
   int producer(int32_t slot) const { return producer_[slot]; }  // -1: parameter or constant
   bool IsElementwise(int step) const { return elementwise_[step]; }
+  // A reduction that may end a fused step of its operand's size.
+  bool IsReduction(int step) const { return reduction_[step]; }
   int64_t elements(int step) const { return elements_[step]; }
   // Sees through reshapes, broadcasts and iotas. `elements`: of the reader.
   ValueView Resolve(int32_t slot) const;
@@ -41,7 +44,7 @@ class StepSurvey {
  private:
   const ProgramComputation& comp_;
   std::vector<int> producer_;
-  std::vector<bool> elementwise_, free_, ordered_;
+  std::vector<bool> elementwise_, reduction_, free_, ordered_;
   std::vector<int64_t> elements_;
   std::vector<int32_t> iota_slot_;  // by step: constant slot of its line, or -1
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "partitioner/runtime/fuse.h"
+#include "partitioner/runtime/fused_reduce.h"
 #include "partitioner/runtime/fusible.h"
 #include "partitioner/runtime/strided.h"
 
@@ -179,6 +180,7 @@ StepSurvey::StepSurvey(ProgramComputation* comp)
     : comp_(*comp),
       producer_(comp->num_slots, -1),
       elementwise_(comp->steps.size()),
+      reduction_(comp->steps.size()),
       free_(comp->steps.size()),
       ordered_(comp->steps.size()),
       elements_(comp->steps.size()),
@@ -186,14 +188,17 @@ StepSurvey::StepSurvey(ProgramComputation* comp)
   for (size_t s = 0; s < comp->steps.size(); ++s) {
     const Step& step = comp->steps[s];
     for (int32_t slot : step.results) producer_[slot] = static_cast<int>(s);
+    const OpData* data = step.data.get();
+    const auto* reduction = dynamic_cast<const MonoidReduceData*>(data);
     ordered_[s] = step.opcode == Opcode::kCustomCall ||
                   HasTrait(step.opcode, kCollectiveOp | kSideEffect | kAsyncForm) ||
-                  HasTrait(step.opcode, kCallsComputation);
+                  (HasTrait(step.opcode, kCallsComputation) && reduction == nullptr);
     if (step.results.size() != 1 || ordered_[s]) continue;
     elements_[s] = step.shapes[0].num_elements();
-    const OpData* data = step.data.get();
     const auto* elementwise = dynamic_cast<const ElementwiseData*>(data);
     elementwise_[s] = elementwise != nullptr && elementwise->wide.valid();
+    reduction_[s] = reduction != nullptr && CanFuseReduction(*reduction) &&
+                    producer_[step.operands[1].slot] < 0;
     if (const auto* iota = dynamic_cast<const IotaData*>(data)) {
       iota_slot_[s] = comp->num_slots++;
       comp->constants.emplace_back(iota_slot_[s], iota->line);
@@ -234,7 +239,18 @@ ValueView StepSurvey::Resolve(int32_t slot) const {
 }
 
 std::vector<int> GroupSteps(const ProgramComputation& comp, const StepSurvey& survey) {
-  return Grouper(comp, survey).Run();
+  std::vector<int> group = Grouper(comp, survey).Run();
+  // A reduction joins the group that makes its operand: nothing in that group
+  // depends on the reduction, or the grouper would have seen a path around it.
+  for (int s = 0; s < static_cast<int>(group.size()); ++s) {
+    if (!survey.IsReduction(s)) continue;
+    const ValueView value = survey.Resolve(comp.steps[s].operands[0].slot);
+    const int maker = value.whole ? survey.producer(value.slot) : -1;
+    if (maker < 0 || !survey.IsElementwise(maker)) continue;
+    const auto& data = static_cast<const MonoidReduceData&>(*comp.steps[s].data);
+    if (survey.elements(maker) == data.outer * data.extent * data.inner) group[s] = group[maker];
+  }
+  return group;
 }
 
 }  // namespace shardcall

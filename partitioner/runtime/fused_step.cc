@@ -27,7 +27,13 @@ class FusedBuilder {
     step_.opcode = Opcode::kFusion;
     step_.fn = RunFused;
     step_.name = comp_.steps[members.back()].name;
-    for (int s : members) Add(comp_.steps[s]);
+    for (int s : members) {
+      if (survey_.IsElementwise(s)) {
+        Add(comp_.steps[s]);
+      } else {
+        AddReduction(comp_.steps[s]);
+      }
+    }
     FindReuse();
     AllocateScratch();
     ChooseBlock();
@@ -162,6 +168,24 @@ class FusedBuilder {
     }
   }
 
+  void AddReduction(const Step& step) {
+    const int32_t slot = step.results[0];
+    if (!needed_[slot]) return;
+    FusedReduceSpec reduction;
+    reduction.data = static_cast<const MonoidReduceData&>(*step.data);
+    reduction.init = Operand(step.operands[1].slot);
+    has_view_[reduction.init] = true;
+    reduction.result = static_cast<int>(step_.results.size());
+    step_.results.push_back(slot);
+    step_.shapes.push_back(step.shapes[0]);
+    FusedInstr reduce;
+    reduce.kind = FusedInstr::kReduce;
+    reduce.in[0] = whole_.at(survey_.Resolve(step.operands[0].slot).slot);
+    reduce.reduction = static_cast<int>(data_->reductions.size());
+    data_->instrs.push_back(reduce);
+    data_->reductions.push_back(std::move(reduction));
+  }
+
   // A result may be written over an operand that no later instruction reads, as
   // elements are as wide and element i of both is at the same place.
   void FindReuse() {
@@ -174,6 +198,7 @@ class FusedBuilder {
         last_read[data_->registers[reg].index] = static_cast<int>(i);
         width[data_->registers[reg].index] = data_->registers[reg].bytes;
       }
+      if (instr.out < 0) continue;
       const FusedRegister& out = data_->registers[instr.out];
       if (out.place != FusedRegister::kResult) continue;
       written[out.index] = static_cast<int>(i);
@@ -181,7 +206,7 @@ class FusedBuilder {
     }
     data_->reuse.resize(step_.results.size());
     for (size_t r = 0; r < written.size(); ++r) {
-      for (size_t k = 0; k < last_read.size(); ++k) {
+      for (size_t k = 0; written[r] >= 0 && k < last_read.size(); ++k) {
         if (!has_view_[k] && width[k] == result_width[r] && last_read[k] <= written[r]) {
           data_->reuse[r].push_back(static_cast<int>(k));
         }
@@ -212,7 +237,7 @@ class FusedBuilder {
     for (const FusedInstr& instr : data_->once) pinned[instr.out] = true;
     for (size_t i = 0; i < data_->instrs.size(); ++i) {
       const FusedInstr& instr = data_->instrs[i];
-      allocate(instr.out);
+      if (instr.out >= 0) allocate(instr.out);
       for (int k = 0; k < 3; ++k) {
         const int reg = instr.in[k];
         const bool again = reg >= 0 && std::find(instr.in, instr.in + k, reg) != instr.in + k;

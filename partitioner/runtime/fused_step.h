@@ -3,6 +3,7 @@
 // space, so that what they hand to each other stays in cache. Values are
 // registers of one block: an operand or a result in place, or scratch memory.
 // bf16 values are held as f32 and rounded after each op, as unfused ops do.
+// Reductions of such values may end the step.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_FUSED_STEP_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_FUSED_STEP_H_
 
@@ -12,6 +13,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "partitioner/runtime/fusible.h"
 #include "partitioner/runtime/lane_kernel.h"
 #include "partitioner/runtime/program.h"
 
@@ -40,7 +42,7 @@ struct FusedView {
 // broadcast scalar, or a row's own value. Instructions take it as it is where
 // they have a form for that, else it is spread over the block first.
 struct FusedInstr {
-  enum Kind : uint8_t { kCompute, kLoadView, kDecode, kEncode };
+  enum Kind : uint8_t { kCompute, kLoadView, kDecode, kEncode, kReduce };
   Kind kind = kCompute;
   bool round = false;  // kCompute: the result to bf16, in f32
   LaneKernel kernel;   // kCompute
@@ -51,6 +53,14 @@ struct FusedInstr {
   int out = -1;
   int operand = -1;  // kLoadView: which, with `view`; decoded if bf16
   FusedView view;
+  int reduction = -1;  // kReduce: takes in[0]
+};
+
+// A reduction of one of the step's values (fused_reduce.h).
+struct FusedReduceSpec {
+  MonoidReduceData data;
+  int init = -1;  // operand
+  int result = -1;
 };
 
 // A view that repeats itself every `period` elements, laid out (and decoded)
@@ -68,6 +78,7 @@ struct FusedData : OpData {
   std::vector<FusedTable> tables;
   std::vector<FusedInstr> once;  // scalars, filled before the first block
   std::vector<FusedInstr> instrs;
+  std::vector<FusedReduceSpec> reductions;
   int scratch_slots = 0;
   int64_t scratch_slot_bytes = 0;
   bool views_of_bf16 = false;  // one more slot, for what is decoded

@@ -26,6 +26,14 @@ struct IotaData : OpData {
   Dims strides;  // of the line, by result dimension
 };
 
+// A reduction of one array by an associative op of the table of reduce_kernels.h.
+struct MonoidReduceData : OpData {
+  Opcode monoid = Opcode::kAdd;
+  ElementType type = ElementType::kInvalid;
+  Dims perm;                                 // empty: the operand can be read as it lies
+  int64_t outer = 1, extent = 1, inner = 1;  // of the (transposed) operand
+};
+
 // The result is the operand's bytes.
 struct SameBytesData : OpData {};
 

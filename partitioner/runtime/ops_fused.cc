@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "partitioner/runtime/fused_reduce.h"
 #include "partitioner/runtime/fused_step.h"
 #include "partitioner/runtime/step_run.h"
 #include "partitioner/runtime/strided.h"
@@ -123,6 +124,9 @@ class BlockRunner {
       }
     }
     base_ = address_;
+    for (const FusedReduceSpec& spec : data_.reductions) {
+      reductions_.emplace_back(spec.data, sources_[spec.init].data, results[spec.result]);
+    }
   }
   void Run() {
     if (data_.elements == 0) return;
@@ -253,6 +257,10 @@ class BlockRunner {
         EncodeBf16(reinterpret_cast<const float*>(address_[instr.in[0]]),
                    reinterpret_cast<uint16_t*>(address_[instr.out]), n);
         return;
+      case FusedInstr::kReduce:
+        Spread(instr.in[0], n);
+        reductions_[instr.reduction].Feed(reinterpret_cast<const float*>(address_[instr.in[0]]), n);
+        return;
     }
   }
 
@@ -263,6 +271,7 @@ class BlockRunner {
   absl::InlinedVector<char*, 24> address_, base_;
   absl::InlinedVector<bool, 24> single_, pinned_;
   absl::InlinedVector<int64_t, 4> table_at_;  // by table: offset in scratch_
+  std::vector<FusedReduction> reductions_;
   Tensor scratch_;
   int64_t block_ = 0, slot_bytes_ = 0;
   char* raw_ = nullptr;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "partitioner/runtime/fusible.h"
 #include "partitioner/runtime/lane_program.h"
 #include "partitioner/runtime/lower_op.h"
 #include "partitioner/runtime/reduce_kernels.h"
@@ -16,15 +17,17 @@
 namespace shardcall {
 namespace {
 
+struct FastReduceData : MonoidReduceData {
+  ReduceFn fast = nullptr;
+};
 struct ReduceData : OpData {
   LaneProgram program;
-  ReduceFn fast = nullptr;
-  Dims perm;                                 // empty: the operand can be read as it lies
-  int64_t outer = 1, extent = 1, inner = 1;  // of the (transposed) operand
+  Dims perm;  // empty: the operand can be read as it lies
+  int64_t extent = 1, inner = 1;
 };
 
 absl::Status RunFastReduce(StepRun& run) {
-  const auto& data = run.data<ReduceData>();
+  const auto& data = run.data<FastReduceData>();
   const Tensor in = data.perm.empty() ? run.in(0) : Transpose(run.in(0), data.perm);
   Tensor out = run.NewResult(0);
   data.fast(in.type(), in.data(), run.in(1).data(), out.MutableData(), data.outer, data.extent,
@@ -99,7 +102,7 @@ bool Reduced(Ints dims, int64_t d) { return std::find(dims.begin(), dims.end(), 
 
 // Reads the operand as [outer, extent, inner] if its reduced dimensions lie
 // together; false if they do not.
-bool Flatten(const Shape& in, Ints reduced, ReduceData* data) {
+bool Flatten(const Shape& in, Ints reduced, MonoidReduceData* data) {
   int stage = 0;  // 0 outer, 1 extent, 2 inner
   for (int d = 0; d < in.rank(); ++d) {
     if (in.dim(d) == 1) continue;
@@ -137,29 +140,32 @@ absl::Status LowerReduce(const LowerContext& context, Step* step) {
   }
   Dims kept, reduced;
   for (int d = 0; d < in.rank(); ++d) (Reduced(attrs.dimensions, d) ? reduced : kept).push_back(d);
-  if (count == 1 && data->program.monoid) {
-    data->fast = FindReduceFn(*data->program.monoid, step->shapes[0].type);
-    if (in.element_type() != step->shapes[0].type) data->fast = nullptr;
+  auto fast = std::make_unique<FastReduceData>();
+  const bool lies_as_read = Flatten(in, attrs.dimensions, fast.get());
+  fast->type = step->shapes[0].type;
+  if (count == 1 && data->program.monoid && in.element_type() == fast->type) {
+    fast->monoid = *data->program.monoid;
+    fast->fast = FindReduceFn(fast->monoid, fast->type);
   }
-  if (data->fast != nullptr) {
-    if (!Flatten(in, attrs.dimensions, data.get())) {
-      data->outer = data->extent = data->inner = 1;
-      data->perm = kept;
-      data->perm.insert(data->perm.end(), reduced.begin(), reduced.end());
-      for (int64_t d : kept) data->outer *= in.dim(static_cast<int>(d));
-      for (int64_t d : reduced) data->extent *= in.dim(static_cast<int>(d));
+  if (fast->fast != nullptr) {
+    if (!lies_as_read) {
+      fast->outer = fast->extent = fast->inner = 1;
+      fast->perm = kept;
+      fast->perm.insert(fast->perm.end(), reduced.begin(), reduced.end());
+      for (int64_t d : kept) fast->outer *= in.dim(static_cast<int>(d));
+      for (int64_t d : reduced) fast->extent *= in.dim(static_cast<int>(d));
     }
     step->fn = RunFastReduce;
-  } else {
-    if (!Flatten(in, attrs.dimensions, data.get()) || data->outer != 1) {
-      data->perm = reduced;
-      data->perm.insert(data->perm.end(), kept.begin(), kept.end());
-    }
-    data->outer = data->extent = data->inner = 1;
-    for (int64_t d : kept) data->inner *= in.dim(static_cast<int>(d));
-    for (int64_t d : reduced) data->extent *= in.dim(static_cast<int>(d));
-    step->fn = RunReduce;
+    step->data = std::move(fast);
+    return absl::OkStatus();
   }
+  if (!lies_as_read || fast->outer != 1) {
+    data->perm = reduced;
+    data->perm.insert(data->perm.end(), kept.begin(), kept.end());
+  }
+  for (int64_t d : kept) data->inner *= in.dim(static_cast<int>(d));
+  for (int64_t d : reduced) data->extent *= in.dim(static_cast<int>(d));
+  step->fn = RunReduce;
   step->data = std::move(data);
   return absl::OkStatus();
 }

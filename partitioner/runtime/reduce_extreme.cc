@@ -17,6 +17,7 @@ constexpr int64_t kLanes = 64;
 
 struct Max {
   using Scalar = scalar_ops::Maximum;
+  static constexpr bool kMaximum = true;
   template <typename T>
   static bool Before(T a, T b) {
     return a > b;
@@ -33,6 +34,7 @@ struct Max {
 };
 struct Min {
   using Scalar = scalar_ops::Minimum;
+  static constexpr bool kMaximum = false;
   template <typename T>
   static bool Before(T a, T b) {
     return a < b;
@@ -74,6 +76,62 @@ struct Partial {
   }
 };
 
+// One row: the extreme, with what is rare (NaN, signs of zeros) noted or looked
+// for afterwards.
+template <typename Op, typename T>
+void ExtremeRow(const T* x, int64_t n, T* best) {
+  using Bits = typename Partial<T>::Bits;
+  using SignedBits = std::make_signed_t<Bits>;
+  constexpr int kBytes = 32, kRegisters = 4;
+  typedef T Vector __attribute__((vector_size(kBytes)));
+  typedef SignedBits Mask __attribute__((vector_size(kBytes)));
+  constexpr int64_t kWidth = kBytes / sizeof(T);
+  T result = *best;
+  bool nan = result != result;
+  int64_t i = 0;
+  if (n >= kRegisters * kWidth) {
+    Vector bests[kRegisters];
+    Mask nans[kRegisters];
+    for (int u = 0; u < kRegisters; ++u) {
+      bests[u] = Vector{} + static_cast<T>(Op::kIdentity);
+      nans[u] = Mask{};
+    }
+    for (; i + kRegisters * kWidth <= n; i += kRegisters * kWidth) {
+      for (int u = 0; u < kRegisters; ++u) {
+        Vector v;
+        __builtin_memcpy(&v, x + i + u * kWidth, kBytes);
+        if constexpr (Op::kMaximum) {
+          bests[u] = v > bests[u] ? v : bests[u];
+        } else {
+          bests[u] = v < bests[u] ? v : bests[u];
+        }
+        nans[u] |= v != v;
+      }
+    }
+    for (int u = 0; u < kRegisters; ++u) {
+      for (int64_t j = 0; j < kWidth; ++j) {
+        nan |= nans[u][j] != 0;
+        result = Op::Before(bests[u][j], result) ? bests[u][j] : result;
+      }
+    }
+  }
+  for (; i < n; ++i) {
+    nan |= x[i] != x[i];
+    result = Op::Before(x[i], result) ? x[i] : result;
+  }
+  if (nan) {
+    *best = std::numeric_limits<T>::quiet_NaN();
+    return;
+  }
+  if (result == 0) {
+    constexpr Bits kSign = Bits{1} << (8 * sizeof(T) - 1);
+    Bits signs = *best == 0 ? std::bit_cast<Bits>(*best) : Op::template kNone<Bits>;
+    for (i = 0; i < n; ++i) signs = Op::Join(signs, std::bit_cast<Bits>(x[i]));
+    result = std::bit_cast<T>(static_cast<Bits>(signs & kSign));
+  }
+  *best = result;
+}
+
 // n elements from `offset` as T, decoded where the array holds a narrow float.
 template <typename T>
 const T* Load(ElementType type, const void* in, int64_t offset, int64_t n, T* scratch) {
@@ -96,19 +154,12 @@ void Reduce(ElementType type, const void* in, const void* init, void* out, int64
   Partial<T> partial;
   if (inner == 1) {
     for (int64_t a = 0; a < outer; ++a) {
-      partial.template Clear<Op>();
+      T best = static_cast<T>(Op::kIdentity);
       for (int64_t r0 = 0; r0 < extent; r0 += kBlock) {
         const int64_t n = std::min(kBlock, extent - r0);
-        const T* x = Load<T>(type, in, a * extent + r0, n, scratch);
-        int64_t r = 0;
-        for (; r + kLanes <= n; r += kLanes) partial.template Add<Op>(x + r, kLanes);
-        partial.template Add<Op>(x + r, n - r);
+        ExtremeRow<Op>(Load<T>(type, in, a * extent + r0, n, scratch), n, &best);
       }
-      T result = start;
-      const int64_t lanes = std::min(kLanes, extent);
-      for (int64_t j = 0; j < lanes; ++j) {
-        result = Scalar::Do(result, partial.template Result<Op>(j));
-      }
+      const T result = extent == 0 ? start : Scalar::Do(start, best);
       Store(type, &result, 1, out, a);
     }
     return;
@@ -140,6 +191,10 @@ ReduceFn FindFloatMaximum(ElementType type) {
   return type == ElementType::kF64 ? BestForCpu<Reduce<Max, double>>()
                                    : BestForCpu<Reduce<Max, float>>();
 }
+ExtremeRowFn FindExtremeRow(bool maximum) {
+  return maximum ? BestForCpu<ExtremeRow<Max, float>>() : BestForCpu<ExtremeRow<Min, float>>();
+}
+
 ReduceFn FindFloatMinimum(ElementType type) {
   return type == ElementType::kF64 ? BestForCpu<Reduce<Min, double>>()
                                    : BestForCpu<Reduce<Min, float>>();

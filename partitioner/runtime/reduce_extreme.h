@@ -12,6 +12,10 @@ namespace shardcall {
 ReduceFn FindFloatMaximum(ElementType type);
 ReduceFn FindFloatMinimum(ElementType type);
 
+// *best becomes the extreme of itself and n elements; NaN if there is one.
+using ExtremeRowFn = void (*)(const float* x, int64_t n, float* best);
+ExtremeRowFn FindExtremeRow(bool maximum);
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_REDUCE_EXTREME_H_

@@ -16,8 +16,8 @@
 namespace shardcall {
 namespace {
 
-constexpr int64_t kParts = 8;      // partial results
-constexpr int64_t kColumns = 128;  // columns, or rows of kParts, at a time
+constexpr int64_t kParts = kReduceParts;
+constexpr int64_t kColumns = 64;  // columns, or rows of kParts, at a time
 
 struct Sum {
   template <typename A>
@@ -32,7 +32,7 @@ struct Sum {
     if constexpr (std::is_integral_v<A>)
       return A{0};
     else
-      return A(-0.0);  // 0 would turn -0 into 0
+      return A(kNoSum);
   }
 };
 struct Product {
@@ -122,10 +122,38 @@ void Store(ElementType type, const A* values, int64_t n, void* out, int64_t offs
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(values[i]);
 }
 
+// Of parts[0], parts[stride], ..: neighbours first, then pairs of neighbours.
 template <typename Op, typename A>
-A Tree(const A* parts) {
-  return Op::Do(Op::Do(Op::Do(parts[0], parts[1]), Op::Do(parts[2], parts[3])),
-                Op::Do(Op::Do(parts[4], parts[5]), Op::Do(parts[6], parts[7])));
+A Tree(const A* parts, int64_t stride = 1) {
+  A sums[kParts];
+  for (int64_t j = 0; j < kParts; ++j) sums[j] = parts[j * stride];
+  for (int64_t width = 1; width < kParts; width *= 2) {
+    for (int64_t j = 0; j < kParts; j += 2 * width) sums[j] = Op::Do(sums[j], sums[j + width]);
+  }
+  return sums[0];
+}
+
+// Elements first, first + 1, .. of a row.
+template <typename Op, typename T, typename A>
+void AddRow(const T* x, int64_t n, int64_t first, A* parts) {
+  int64_t r = 0;
+  for (; r < n && (first + r) % kParts != 0; ++r) {
+    A& part = parts[(first + r) % kParts];
+    part = Op::Do(part, static_cast<A>(x[r]));
+  }
+  A sums[kParts];  // in registers
+  std::copy_n(parts, kParts, sums);
+  for (; r + kParts <= n; r += kParts) {
+    for (int64_t j = 0; j < kParts; ++j) sums[j] = Op::Do(sums[j], static_cast<A>(x[r + j]));
+  }
+  std::copy_n(sums, kParts, parts);
+  for (int64_t j = 0; r < n; ++r, ++j) parts[j] = Op::Do(parts[j], static_cast<A>(x[r]));
+}
+
+template <typename Op, typename T, typename A>
+void AddColumns(const T* x, int64_t n, A* part) {
+  SHARDCALL_LANES
+  for (int64_t b = 0; b < n; ++b) part[b] = Op::Do(part[b], static_cast<A>(x[b]));
 }
 
 template <typename Op, typename T, typename A>
@@ -140,13 +168,7 @@ void Reduce(ElementType type, const void* in, const void* init, void* out, int64
       for (int64_t r0 = 0; r0 < extent; r0 += kColumns * kParts) {
         const int64_t n = std::min(kColumns * kParts, extent - r0);
         const T* x = Load<T>(type, in, a * extent + r0, n, scratch);
-        int64_t r = 0;
-        for (; r + kParts <= n; r += kParts) {
-          for (int64_t j = 0; j < kParts; ++j) {
-            parts[j] = Op::Do(parts[j], static_cast<A>(x[r + j]));
-          }
-        }
-        for (int64_t j = 0; r < n; ++r, ++j) parts[j] = Op::Do(parts[j], static_cast<A>(x[r]));
+        AddRow<Op>(x, n, r0, parts);
       }
       const A result = Op::Do(start, Tree<Op>(parts));
       Store<T>(type, &result, 1, out, a);
@@ -159,15 +181,10 @@ void Reduce(ElementType type, const void* in, const void* init, void* out, int64
       std::fill_n(parts, kParts * kColumns, Op::template Identity<A>());
       for (int64_t r = 0; r < extent; ++r) {
         const T* x = Load<T>(type, in, (a * extent + r) * inner + b0, n, scratch);
-        A* part = parts + r % kParts * kColumns;
-        for (int64_t b = 0; b < n; ++b) part[b] = Op::Do(part[b], static_cast<A>(x[b]));
+        AddColumns<Op>(x, n, parts + r % kParts * kColumns);
       }
       A result[kColumns];
-      for (int64_t b = 0; b < n; ++b) {
-        A column[kParts];
-        for (int64_t j = 0; j < kParts; ++j) column[j] = parts[j * kColumns + b];
-        result[b] = Op::Do(start, Tree<Op>(column));
-      }
+      for (int64_t b = 0; b < n; ++b) result[b] = Op::Do(start, Tree<Op>(parts + b, kColumns));
       Store<T>(type, result, n, out, a * inner + b0);
     }
   }
@@ -206,6 +223,12 @@ ReduceFn FindOrdered(ElementType type) {
 }
 
 }  // namespace
+
+SumRowFn FindSumRow() { return BestForCpu<AddRow<Sum, float, double>>(); }
+SumColumnsFn FindSumColumns() { return BestForCpu<AddColumns<Sum, float, double>>(); }
+double FinishSum(double start, const double* parts, int64_t columns, int64_t c) {
+  return start + Tree<Sum>(parts + c, columns);
+}
 
 ReduceFn FindReduceFn(Opcode monoid, ElementType type) {
   // Sub-byte integers would have to wrap, and are rare.

@@ -227,8 +227,42 @@ TEST(Fuse, NothingIsFusedAroundWhatMustStandBetween) {
                                         "s = f32[8] reduce(a, z), dimensions={1}, to_apply=a\n"
                                         "b = f32[8,16] broadcast(s), dimensions={0}\n"
                                         "ROOT d = f32[8,16] divide(a, b)\n}");
-  EXPECT_EQ(Steps(text), 3);
+  EXPECT_EQ(Steps(text), 2);  // the sum with what it adds up
   ExpectSameBits(text);
+}
+
+// Rows and columns, over and under a block, aligned with it and not, of a value
+// that is needed otherwise and of one that is not.
+TEST(Fuse, ReductionsEndAFusedStep) {
+  constexpr const char* kText = R"(
+m { p = f32[] parameter(0)
+ q = f32[] parameter(1)
+ ROOT s = f32[] $op(p, q) }
+ENTRY e {
+x = f32[$r,$c] parameter(0)
+y = bf16[$r,$c] parameter(1)
+z = f32[] constant($init)
+k = bf16[] constant(0.5)
+kb = bf16[$r,$c] broadcast(k), dimensions={}
+a = f32[$r,$c] multiply(x, x)
+b = f32[$r,$c] exponential(a)
+h = bf16[$r,$c] multiply(y, kb)
+i = f32[$r,$c] convert(h)
+rows = f32[$r] reduce(b, z), dimensions={1}, to_apply=m
+columns = f32[$c] reduce(b, z), dimensions={0}, to_apply=m
+narrow = f32[$r] reduce(i, z), dimensions={1}, to_apply=m
+all = f32[] reduce(a, z), dimensions={0,1}, to_apply=m
+ROOT t = (f32[$r], f32[$c], f32[$r], f32[], f32[$r,$c]) tuple(rows, columns, narrow, all, b)
+})";
+  for (const auto& [op, init] : {std::pair{"add", "0.25"}, {"maximum", "-inf"}, {"minimum", "2"}}) {
+    for (const auto& [rows, columns] :
+         {std::pair{"5", "3"}, {"37", "64"}, {"100", "130"}, {"3", "5000"}, {"4000", "2"}}) {
+      const std::string text = absl::StrReplaceAll(
+          kText, {{"$op", op}, {"$init", init}, {"$r", rows}, {"$c", columns}});
+      EXPECT_LE(Steps(text), 4) << text;
+      ExpectSameBits(text);
+    }
+  }
 }
 
 // Scalars and elements of a row meet arrays and each other in every order; rows
