@@ -43,6 +43,10 @@ bool CheckGroups(const Module& m, const Instruction& i, Fault* error);
 // Parts, devices and dimensions of an instruction's sharding.
 bool CheckSharding(const Module& m, const HloSharding& sharding, const Shape* shape,
                    Fault* error);
+// A loop, its body's parameter and root and its condition's parameter have one
+// sharding where they have any; so do a conditional and its branches' roots.
+// Requires that CheckSharding holds of them.
+bool CheckBranchShardings(const Module& m, Fault* error);
 // output_to_operand_aliasing: `{{0}: (1, {}), ..}`, parts of equal shape.
 bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text,
                    Fault* error);

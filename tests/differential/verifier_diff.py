@@ -7,9 +7,9 @@ in many ways. Both verifiers judge every text; --table prints the counts by op:
 
   both accept | both refuse | we alone refuse | XLA alone refuses
 
-What XLA refuses we refuse, but for ACCEPTED. Where XLA takes what we refuse,
-EXPLAINED says why; a disagreement that they do not cover fails the test, and so
-does a reason that no case needs.
+What XLA refuses we refuse. Where XLA takes what we refuse, EXPLAINED says why; a
+disagreement that it does not cover fails the test, and so does a reason that no
+case needs.
 
   verifier_diff.py --tool=build/bin/verify_batch [--table] [--show]
 
@@ -82,13 +82,6 @@ EXPLAINED = [
     (r'E026 input_output_alias joins output',
      'a buffer cannot hold two values of different sizes; XLA sees this once layouts are assigned'),
 ]
-# (XLA's, why): what XLA alone refuses, and why that is no fault here.
-ACCEPTED = [
-    (r'.*Inconsistent (while|conditional) sharding',
-     'loops and branches may change the sharding of a value; the partitioner lets the two meet'),
-]
-
-
 def ours(tool, cases):
     text = ''.join(text + '\n//==\n' for _, _, text in cases)
     out = subprocess.run([tool], input=text, capture_output=True, text=True, check=True).stdout
@@ -117,8 +110,7 @@ def main():
           f'{time.time() - middle:.1f} s in XLA')
 
     table = collections.defaultdict(lambda: [0, 0, 0, 0])
-    reasons = EXPLAINED + ACCEPTED
-    needed = [0] * len(reasons)
+    needed = [0] * len(EXPLAINED)
     faults = []
     for (opcode, what, text), a, b in zip(cases, we, they):
         accepted, xla_accepts = a == 'ok', b == 'ok'
@@ -127,9 +119,8 @@ def main():
         table[opcode][(0 if xla_accepts else 3) if accepted else (2 if xla_accepts else 1)] += 1
         if accepted == xla_accepts:
             continue
-        reason = next((k for k, (pattern, _) in enumerate(reasons)
-                       if (k >= len(EXPLAINED)) == accepted and
-                       re.match(pattern, b if accepted else a)), None)
+        reason = None if accepted else next(
+            (k for k, (pattern, _) in enumerate(EXPLAINED) if re.match(pattern, a)), None)
         if reason is None:
             faults.append((what, text, a, b))
         else:
@@ -139,14 +130,14 @@ def main():
         print(f'{"":28} accept  refuse  we alone  XLA alone')
         for opcode, row in sorted(table.items()):
             print(f'{opcode:28} {row[0]:6} {row[1]:7} {row[2]:9} {row[3]:10}')
-        for k, (count, (_, why)) in enumerate(zip(needed, reasons)):
-            print(f'{count:5} {"we" if k < len(EXPLAINED) else "XLA"} alone: {why}')
+        for count, (_, why) in zip(needed, EXPLAINED):
+            print(f'{count:5} we alone: {why}')
     print('both accept %d, both refuse %d, we alone refuse %d, XLA alone refuses %d' % tuple(total))
     for what, text, a, b in faults[:None if options.show else 20]:
         print(f'\n{what}\n  we:  {a}\n  XLA: {b}')
         if options.show:
             print(text)
-    unused = [why for count, (_, why) in zip(needed, reasons) if count == 0]
+    unused = [why for count, (_, why) in zip(needed, EXPLAINED) if count == 0]
     for why in unused:
         print(f'no case needs the reason: {why}')
     return 1 if faults or unused else 0

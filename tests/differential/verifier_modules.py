@@ -248,6 +248,20 @@ CUT, WHOLE = ', sharding={devices=[4]<=[4]}', ', sharding={replicated}'
 MODULES += [_loop(**{a: CUT, b: c}) for c in (CUT, WHOLE) for a, b in (
     ('loop', 'body'), ('loop', 'root'), ('loop', 'condition'), ('body', 'root'),
     ('call', 'f'), ('call', 'g'), ('f', 'g'), ('loop', 'call'))]
+# Ways to write a sharding: which pairs a loop takes for one.
+WAYS = [
+    'replicated', 'manual', 'unknown', 'unreduced', 'maximal device=0',
+    'maximal_mesh[device_id=0]', 'devices=[4]<=[4]', 'devices=[4]0,1,2,3', 'devices=[4]0,2,1,3',
+    'devices=[4]<=[2,2]T(1,0)', 'devices=[4]<=[4] metadata={op_name="q"}',
+    'devices=[4]<=[4] shard_as 1', 'devices=[2,2]<=[4] last_tile_dim_replicate',
+    'devices=[2,2]1,0,2,3 last_tile_dim_replicate', 'devices=[2,2]<=[4] last_tile_dims={manual}',
+    "mesh['a'=4], [{'a'}]", "mesh['b'=4], [{'b'}]", "mesh['a'=4], [{'a',?}]", "mesh['a'=4], [{?}]",
+    "mesh['a'=4], device_ids=(0,2,1,3), [{'a'}]", "mesh['a'=4], device_ids=(1,0,2,3), [{}]",
+    "mesh['a'=4], [{'a':(1)2}]", "mesh['a'=2,'b'=2], [{'a','b'}]", "mesh['a'=2,'b'=2], [{'a'}]",
+    "mesh['a'=2,'b'=2], [{'a'}], replicated={'b'}", "mesh['a'=2,'b'=2], [{}], manual={'a','b'}",
+    "mesh['a'=2,'b'=2], [{'a'}], manual={'b'}", "mesh['a'=2,'b'=2], [{}], unreduced={'a','b'}"]
+MODULES += [_loop(body=f', sharding={{{a}}}', root=f', sharding={{{b}}}')
+            for a in WAYS for b in WAYS]
 MODULES += [
     # Fusions: dead code, a root that is used, two that share a computation.
     _module(' ROOT v = f32[] fusion(y), kind=kLoop, calls=f', NEGATE),

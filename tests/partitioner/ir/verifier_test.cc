@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "partitioner/ir/builder.h"
 #include "partitioner/ir/parser.h"
 #include "partitioner/ir/shape_inference.h"
@@ -50,6 +51,56 @@ TEST(VerifierTest, AcceptsNamedShardingsThatNameNoDimensions) {
                                         word, "}"))),
               "ok");
   }
+}
+
+constexpr char kLoop[] = R"(
+c { a = (f32[8], s32[]) parameter(0)$0
+  ROOT r = pred[] constant(true) }
+b { a = (f32[8], s32[]) parameter(0)$1
+  x = f32[8] get-tuple-element(a), index=0
+  y = s32[] get-tuple-element(a), index=1
+  ROOT r = (f32[8], s32[]) tuple(x, y)$2 }
+)";
+constexpr char kUseLoop[] =
+    "x = (f32[8], s32[]) parameter(0)\n"
+    "ROOT w = (f32[8], s32[]) while(x), condition=c, body=b";
+
+TEST(VerifierTest, LoopsAgreeWithTheirComputationsOnShardings) {
+  const std::string cut = ", sharding={{devices=[8]<=[8]}, {replicated}}";
+  const std::string same = ", sharding={{mesh['a'=8], [{'a'}]}, {replicated}}";
+  const std::string whole = ", sharding={replicated}";
+  const auto loop = [](const std::string& own, const std::string& condition,
+                       const std::string& body, const std::string& root) {
+    return Verify(Entry(kUseLoop + own, absl::Substitute(kLoop, condition, body, root)));
+  };
+  EXPECT_EQ(loop(cut, same, cut, same), "ok");
+  EXPECT_EQ(loop(whole, "", "", whole), "ok");
+  EXPECT_THAT(loop(cut, whole, "", ""),
+              testing::HasSubstr("E025 while: the loop, its body's parameter and root, and its "
+                                 "condition's parameter differ in sharding at x.hlo:4:5, %a in "
+                                 "%c: expected {{devices=[8]<=[8]}, {replicated}} as %w in "
+                                 "%main, found {replicated}"));
+  for (int k = 0; k < 3; ++k) {
+    EXPECT_THAT(loop(k == 0 ? cut : "", k == 1 ? cut : "", k == 2 ? cut : "", whole),
+                testing::HasSubstr("E025"))
+        << k;
+  }
+}
+
+TEST(VerifierTest, ConditionalsAgreeWithTheirRootsOnShardings) {
+  const auto choice = [](const std::string& own, const std::string& f, const std::string& g) {
+    return Verify(Entry(absl::StrCat("x = f32[8] parameter(0)\np = pred[] constant(true)\n"
+                                     "ROOT d = f32[8] conditional(p, x, x), true_computation=f, "
+                                     "false_computation=g", own),
+                        absl::StrCat("f { a = f32[8] parameter(0), sharding={manual}\n"
+                                     "ROOT n = f32[8] negate(a)", f, " }\n"
+                                     "g { a = f32[8] parameter(0)\nROOT n = f32[8] abs(a)", g,
+                                     " }\n")));
+  };
+  const std::string cut = ", sharding={devices=[8]<=[8]}", whole = ", sharding={replicated}";
+  EXPECT_EQ(choice(cut, cut, ""), "ok");
+  EXPECT_THAT(choice(cut, "", whole), testing::HasSubstr("E025 conditional"));
+  EXPECT_THAT(choice("", cut, whole), testing::HasSubstr("E025 conditional"));
 }
 
 TEST(VerifierTest, AcceptsEveryFileOfTheCorpus) {
