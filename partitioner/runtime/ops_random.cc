@@ -2,7 +2,8 @@
 // rng-bit-generator: ThreeFry2x32 with 20 rounds and Philox4x32 with 10, with
 // the same bits and new states as XLA's CPU backend. State: the key, then a
 // counter of 64 bits (or 128, low half first). Philox with 64 bits of counter
-// takes the key for the upper half. The default is Philox.
+// takes the key for the upper half. The default is Philox. A float has the bits
+// of the integer of its width.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -162,7 +163,8 @@ absl::Status LowerRngBitGenerator(const LowerContext& context, Step* step) {
       step->shapes[0].dims != Dims(state.dims().begin(), state.dims().end())) {
     return context.Unimplemented("this form of the generator's state");
   }
-  if (!IsInteger(step->shapes[1].type)) return context.Unimplemented("bits of this type");
+  const ElementType bits = step->shapes[1].type;
+  if (!IsInteger(bits) && !IsFloat(bits)) return context.Unimplemented("bits of this type");
   step->fn = RunRngBitGenerator;
   step->data = std::move(data);
   return absl::OkStatus();

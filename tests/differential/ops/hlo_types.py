@@ -216,6 +216,23 @@ def ulps(a, b):
     return np.where(nan_a & nan_b, 0, np.where(nan_a != nan_b, np.inf, distance))
 
 
+def cast(array, name):
+    """XLA's result as the type that it was asked for: some it labels as unsigned
+    integers of the same bits."""
+    if array.dtype == DTYPES[name]:
+        return array
+    label = NAMES.get(array.dtype)
+    if label in UNSIGNED and name != 'pred' and bits(label) == bits(name):
+        low = array.astype(np.uint64)
+        if name not in INTEGERS or bits(name) >= 8:
+            return from_raw(name, low)
+        count = 1 << bits(name)
+        low = low.astype(np.int64)
+        return np.where((name in SIGNED) & (low >= count // 2), low - count, low).astype(
+            DTYPES[name])
+    return array.astype(DTYPES[name])
+
+
 def rounded(values, name):
     """Wide values (float64, longdouble, complex) rounded to the type."""
     dtype = DTYPES[name]

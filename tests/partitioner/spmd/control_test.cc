@@ -179,12 +179,14 @@ TEST(Conditional, BranchesMeetInOneSharding) {
   VerifyFamily({.text = R"(
 yes {
   x = f32[@A,@B] parameter(0)
-  ROOT r = f32[@A,@B] negate(x)<1:2>
+  y = f32[@A,@B] negate(x)<1:2>
+  ROOT r = f32[@A,@B] abs(y)
 }
 
 no {
   x = f32[@A,@B] parameter(0)
-  ROOT r = f32[@A,@B] add(x, x)<2:2>
+  y = f32[@A,@B] add(x, x)<2:2>
+  ROOT r = f32[@A,@B] sign(y)
 }
 
 ENTRY main {
