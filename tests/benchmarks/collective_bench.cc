@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/benchmarks/collective_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "sharding/status.h"
+
+namespace shardcall::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Small integers, so that sums are exact in any order.
+float Value(int rank, int64_t i) {
+  return static_cast<float>((rank * 7 + i * 13 + (i >> 10)) % 17 - 8);
+}
+
+std::vector<int> Everyone(int devices) {
+  std::vector<int> all(devices);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+const char* OpName(Op op) {
+  constexpr const char* kNames[] = {"all-reduce", "all-gather", "reduce-scatter",
+                                    "all-to-all", "broadcast",  "permute"};
+  return kNames[static_cast<int>(op)];
+}
+
+double BusFactor(Op op, int devices) {
+  const double others = static_cast<double>(devices - 1) / devices;
+  switch (op) {
+    case Op::kAllReduce:
+      return 2 * others;
+    case Op::kAllGather:
+    case Op::kReduceScatter:
+    case Op::kAllToAll:
+      return others;
+    case Op::kBroadcast:
+    case Op::kPermute:
+      return 1;
+  }
+  return 1;
+}
+
+Buffers::Buffers(Op the_op, int64_t size, int the_rank, int the_devices)
+    : op(the_op), rank(the_rank), devices(the_devices) {
+  const int64_t whole = size / static_cast<int64_t>(sizeof(float));
+  const bool split = op == Op::kAllGather || op == Op::kReduceScatter || op == Op::kAllToAll;
+  block = split ? std::max<int64_t>(1, whole / devices) : whole;
+  in_count = op == Op::kReduceScatter || op == Op::kAllToAll ? block * devices : block;
+  out_count = op == Op::kAllGather || op == Op::kAllToAll ? block * devices : block;
+  in.resize(in_count);
+  out.resize(out_count);
+  for (int64_t i = 0; i < in_count; ++i) in[i] = Value(rank, i);
+  ClearResult();
+}
+
+int64_t Buffers::bytes() const {
+  return std::max(in_count, out_count) * static_cast<int64_t>(sizeof(float));
+}
+
+void Buffers::ClearResult() {
+  if (op == Op::kBroadcast) {
+    out = in;
+  } else {
+    std::fill(out.begin(), out.end(), -1000.0f);
+  }
+}
+
+int64_t Buffers::CountWrong() const {
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < out_count; ++i) {
+    float expected = 0;
+    switch (op) {
+      case Op::kAllReduce:
+        for (int r = 0; r < devices; ++r) expected += Value(r, i);
+        break;
+      case Op::kReduceScatter:
+        for (int r = 0; r < devices; ++r) expected += Value(r, rank * block + i);
+        break;
+      case Op::kAllGather:
+        expected = Value(static_cast<int>(i / block), i % block);
+        break;
+      case Op::kAllToAll:
+        expected = Value(static_cast<int>(i / block), rank * block + i % block);
+        break;
+      case Op::kBroadcast:
+        expected = Value(0, i);
+        break;
+      case Op::kPermute:
+        expected = Value((rank + devices - 1) % devices, i);
+        break;
+    }
+    if (out[i] != expected) ++wrong;
+  }
+  return wrong;
+}
+
+Side LibrarySide(Communicator& c, Op op) {
+  const std::vector<int> all = Everyone(c.size());
+  std::vector<std::pair<int, int>> ring;
+  for (int r = 0; r < c.size(); ++r) ring.push_back({r, (r + 1) % c.size()});
+  const auto run = [&c, op, all, ring](Buffers& b) {
+    const int64_t bytes = b.block * static_cast<int64_t>(sizeof(float));
+    switch (op) {
+      case Op::kAllReduce:
+        return c.AllReduce(all, ReduceKind::kSum, ElementType::kF32, b.in.data(), b.out.data(),
+                           b.block, {"%ar"});
+      case Op::kAllGather:
+        return c.AllGather(all, b.in.data(), b.out.data(), bytes, {"%ag"});
+      case Op::kReduceScatter:
+        return c.ReduceScatter(all, ReduceKind::kSum, ElementType::kF32, b.in.data(),
+                               b.out.data(), b.block, {"%rs"});
+      case Op::kAllToAll:
+        return c.AllToAll(all, b.in.data(), b.out.data(), bytes, {"%a2a"});
+      case Op::kBroadcast:
+        return c.Broadcast(all, 0, b.out.data(), bytes, {"%cb"});
+      case Op::kPermute:
+        return c.Permute(ring, b.in.data(), b.out.data(), bytes, {"%cp"});
+    }
+    return absl::OkStatus();
+  };
+  return {"shardcall", run};
+}
+
+Side MemcpySide() {
+  const auto run = [](Buffers& b) {
+    const int64_t count = std::min(b.in_count, b.out_count);
+    for (int64_t at = 0; at < std::max(b.in_count, b.out_count); at += count) {
+      std::memcpy(b.out.data() + at % b.out_count, b.in.data() + at % b.in_count,
+                  count * sizeof(float));
+    }
+    return absl::OkStatus();
+  };
+  return {"memcpy", run, /*checked=*/false, /*first_only=*/true};
+}
+
+absl::Status Measure(Communicator& c, const Options& options,
+                     const std::function<std::vector<Side>(Op)>& baselines,
+                     std::vector<Point>* points) {
+  const std::vector<int> all = Everyone(c.size());
+  // Seconds of one call, the slowest device's; checks the last result.
+  const auto timed = [&](const Side& side, Buffers& b, int64_t calls) -> absl::StatusOr<double> {
+    SHARDCALL_RETURN_IF_ERROR(c.Barrier(all, {"%start"}));
+    const auto start = Clock::now();
+    if (!side.first_only || c.rank() == 0) {
+      for (int64_t i = 0; i < calls; ++i) SHARDCALL_RETURN_IF_ERROR(side.run(b));
+    }
+    double seconds = std::chrono::duration<double>(Clock::now() - start).count() / calls;
+    SHARDCALL_RETURN_IF_ERROR(c.AllReduce(all, ReduceKind::kMax, ElementType::kF64, &seconds,
+                                          &seconds, 1, {"%seconds"}));
+    return seconds;
+  };
+  for (Op op : options.ops) {
+    std::vector<Side> sides = {LibrarySide(c, op)};
+    for (Side& side : baselines(op)) sides.push_back(std::move(side));
+    sides.push_back(MemcpySide());
+    for (int64_t size = options.min_bytes; size <= options.max_bytes; size *= options.factor) {
+      Buffers buffers(op, size, c.rank(), c.size());
+      std::vector<int64_t> calls(sides.size());
+      std::vector<int64_t> wrong(sides.size(), 0);
+      std::vector<std::vector<double>> seconds(sides.size());
+      for (size_t s = 0; s < sides.size(); ++s) {
+        buffers.ClearResult();
+        for (int warm : {1, 2}) {
+          SHARDCALL_ASSIGN_OR_RETURN(const double once, timed(sides[s], buffers, warm));
+          calls[s] = std::clamp<int64_t>(static_cast<int64_t>(options.round_seconds / once), 1,
+                                         100000);
+        }
+        if (sides[s].checked) wrong[s] = buffers.CountWrong();
+      }
+      for (int round = 0; round < options.rounds; ++round) {
+        for (size_t s = 0; s < sides.size(); ++s) {
+          SHARDCALL_ASSIGN_OR_RETURN(const double once, timed(sides[s], buffers, calls[s]));
+          seconds[s].push_back(once);
+        }
+      }
+      for (size_t s = 0; s < sides.size(); ++s) {
+        if (sides[s].checked) {
+          buffers.ClearResult();
+          SHARDCALL_RETURN_IF_ERROR(timed(sides[s], buffers, 1).status());
+          wrong[s] += buffers.CountWrong();
+        }
+        SHARDCALL_RETURN_IF_ERROR(c.AllReduce(all, ReduceKind::kSum, ElementType::kS64, &wrong[s],
+                                              &wrong[s], 1, {"%wrong"}));
+        std::vector<double> ratios;
+        for (int round = 0; round < options.rounds; ++round) {
+          ratios.push_back(seconds[s][round] / seconds[0][round]);
+        }
+        Point point;
+        point.op = OpName(op);
+        point.side = sides[s].name;
+        point.bytes = buffers.bytes();
+        point.best_us = *std::min_element(seconds[s].begin(), seconds[s].end()) * 1e6;
+        point.median_us = Median(seconds[s]) * 1e6;
+        point.median_ratio = Median(ratios);
+        point.algbw = static_cast<double>(point.bytes) / point.best_us / 1e3;
+        point.busbw = sides[s].checked ? point.algbw * BusFactor(op, c.size()) : point.algbw;
+        point.wrong = wrong[s];
+        if (c.rank() == 0) points->push_back(point);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace shardcall::bench

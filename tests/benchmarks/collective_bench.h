@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the benchmark of collectives measures: ops with their sizes and checked
+// results, and the sides (this library, a baseline) that execute them.
+//
+// Definitions of nccl-tests: S is the buffer of all-reduce, broadcast and
+// permute, and the group's buffer of all-gather (out), reduce-scatter (in) and
+// all-to-all; algbw = S / t, busbw = algbw x a factor that makes the speed of
+// the links comparable across ops and numbers of devices.
+#ifndef SHARDCALL_TESTS_BENCHMARKS_COLLECTIVE_BENCH_H_
+#define SHARDCALL_TESTS_BENCHMARKS_COLLECTIVE_BENCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "collectives/communicator.h"
+
+namespace shardcall::bench {
+
+enum class Op { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast, kPermute };
+inline constexpr Op kAllOps[] = {Op::kAllReduce, Op::kAllGather, Op::kReduceScatter,
+                                 Op::kAllToAll,  Op::kBroadcast, Op::kPermute};
+const char* OpName(Op op);
+double BusFactor(Op op, int devices);
+
+// f32 buffers of one device for a size S in bytes, rounded down to whole elements a block.
+struct Buffers {
+  Buffers(Op op, int64_t size, int rank, int devices);
+  int64_t in_count = 0, out_count = 0;  // elements
+  int64_t block = 0;                    // elements of one device's part
+  int64_t bytes() const;                // S as it came out
+  std::vector<float> in, out;
+  const Op op;
+  const int rank, devices;
+
+  void ClearResult();
+  // Elements of `out` that differ from what the op must give; sums are exact.
+  int64_t CountWrong() const;
+};
+
+// One way to execute an op on all devices at once.
+struct Side {
+  std::string name;
+  std::function<absl::Status(Buffers&)> run;
+  bool checked = true;       // memcpy has no result to check
+  bool first_only = false;   // runs on device 0 while the others wait
+};
+Side LibrarySide(Communicator& communicator, Op op);
+Side MemcpySide();
+// Raw calls of MPI, first the natural one; none where it is not built in.
+std::vector<Side> RawMpiSides(Op op);
+
+struct Options {
+  std::vector<Op> ops;
+  int64_t min_bytes = 1 << 10, max_bytes = 256 << 20;
+  int64_t factor = 4;
+  int rounds = 9;
+  double round_seconds = 0.01;  // of one side, at least one call
+};
+
+struct Point {
+  std::string op, side;
+  int64_t bytes = 0;
+  double best_us = 0, median_us = 0;  // of one call, over the rounds
+  double median_ratio = 0;            // this library's time into this side's, by round
+  double algbw = 0, busbw = 0;        // GB/s, of the best
+  int64_t wrong = 0;
+};
+
+// Runs on every device; points are filled on device 0. Sides take turns within a
+// round, so that what else the machine does meets all alike.
+absl::Status Measure(Communicator& communicator, const Options& options,
+                     const std::function<std::vector<Side>(Op)>& baselines,
+                     std::vector<Point>* points);
+
+}  // namespace shardcall::bench
+
+#endif  // SHARDCALL_TESTS_BENCHMARKS_COLLECTIVE_BENCH_H_
