@@ -27,6 +27,7 @@ enum class CollectiveOp : uint8_t {
   kBroadcast,
   kSend,
   kRecv,
+  kLast = kRecv,
 };
 absl::string_view CollectiveOpName(CollectiveOp op);  // "all-reduce"
 

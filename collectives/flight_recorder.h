@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last calls of one rank, kept so that an error can say what each rank last
-// did. Written by the rank, read by any thread.
+// did. Written by the rank, read by any thread, and over MPI by other processes
+// of the host, which copy the log from the rank's memory.
 #ifndef SHARDCALL_COLLECTIVES_FLIGHT_RECORDER_H_
 #define SHARDCALL_COLLECTIVES_FLIGHT_RECORDER_H_
 
@@ -16,18 +17,12 @@
 
 namespace shardcall {
 
-class FlightRecorder {
+// Plain memory, valid however it was copied if IsLog().
+class FlightLog {
  public:
   static constexpr int kEntries = 8;
 
-  // Opens the record of a call; gives its number, 1 for the rank's first call.
-  // `ranks` is the group, or the partners; the first few are kept.
-  int64_t Begin(const CallSignature& signature, absl::Span<const int> ranks,
-                absl::string_view name);
-  void End(bool ok);
-  void Leave();
-
-  int64_t last_number() const;
+  bool IsLog() const;  // no, if this memory has become something else
   // "last completed all-gather(64 bytes) #13 (%ag.1) and is in no collective".
   std::string Summary() const;
   // One line per kept call, oldest first, each with `prefix` before it:
@@ -35,7 +30,9 @@ class FlightRecorder {
   std::string History(absl::string_view prefix) const;
 
  private:
+  friend class FlightRecorder;
   static constexpr int kShownRanks = 8;
+  static constexpr uint64_t kMagic = 0x73686172646c6f67;
   enum class State : uint8_t { kUnused, kWaiting, kDone, kFailed };
   struct Entry {
     State state = State::kUnused;
@@ -47,12 +44,33 @@ class FlightRecorder {
     std::array<char, 48> name;
   };
   static std::string EntryText(const Entry& entry);
+  static std::string RanksOf(const Entry& entry);
   const Entry& At(int64_t number) const { return entries_[number % kEntries]; }
 
-  mutable std::mutex mutex_;
+  uint64_t magic_ = kMagic;
   int64_t number_ = 0;
   bool left_ = false;
   std::array<Entry, kEntries> entries_;
+};
+
+class FlightRecorder {
+ public:
+  // Opens the record of a call; gives its number, 1 for the rank's first call.
+  // `ranks` is the group, or the partners; the first few are kept.
+  int64_t Begin(const CallSignature& signature, absl::Span<const int> ranks,
+                absl::string_view name);
+  void End(bool ok);
+  void Leave();
+
+  int64_t last_number() const;
+  std::string Summary() const;
+  std::string History(absl::string_view prefix) const;
+  // Where the log lies, for those who copy it; it stays as long as the recorder.
+  const FlightLog* log() const { return &log_; }
+
+ private:
+  mutable std::mutex mutex_;
+  FlightLog log_;
 };
 
 }  // namespace shardcall

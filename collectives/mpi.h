@@ -5,6 +5,10 @@
 // the deadline, so that an absent rank is known by name. A failure is final for
 // the process: a time-out, a disagreement or an abort is told to every rank that
 // can be reached, and MPI is not called again.
+//
+// Members that disagree find it out while they wait, within about 50 ms. One
+// that waits for nobody who disagrees (of a broadcast, say) may be through by
+// then; it learns of the failure in its next call.
 #ifndef SHARDCALL_COLLECTIVES_MPI_H_
 #define SHARDCALL_COLLECTIVES_MPI_H_
 
@@ -16,6 +20,13 @@
 
 namespace shardcall {
 
+struct MpiOptions {
+  // Members compare what they call before any data move, each time: costs a
+  // message per partner. By default if SHARDCALL_CHECK_COLLECTIVES=1 is set.
+  bool check_every_call = CheckCollectivesByDefault();
+  static bool CheckCollectivesByDefault();
+};
+
 // Whether this process was started by an MPI launcher, from its environment.
 bool LaunchedByMpi();
 
@@ -24,7 +35,8 @@ bool LaunchedByMpi();
 // end of the process; ranks die with their launcher. One thread at a time may
 // use the result, but for Abort, and one communicator at a time may be used.
 // E302 where shardcall was built without MPI; E307 where MPI itself fails.
-absl::StatusOr<std::unique_ptr<Communicator>> ConnectMpi(absl::Duration deadline);
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectMpi(absl::Duration deadline,
+                                                         const MpiOptions& options = {});
 
 }  // namespace shardcall
 

@@ -11,8 +11,6 @@
 namespace shardcall {
 namespace {
 
-constexpr int kBulkTag = 2;
-
 // The same on every rank, unlike a seeded hash.
 uint64_t HashRanks(absl::Span<const int> ranks) {
   uint64_t hash = 0xcbf29ce484222325u;
@@ -26,29 +24,32 @@ void Copy(void* to, const void* from, int64_t bytes) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Communicator>> ConnectMpi(absl::Duration deadline) {
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectMpi(absl::Duration deadline,
+                                                         const MpiOptions& options) {
   SHARDCALL_ASSIGN_OR_RETURN(MpiSession * session, MpiSession::Open(deadline));
-  return std::make_unique<MpiCommunicator>(*session, deadline);
+  return std::make_unique<MpiCommunicator>(*session, deadline, options.check_every_call);
 }
 
 absl::StatusOr<const MpiCommunicator::Members*> MpiCommunicator::FindMembers(Group group) {
-  std::vector<int> ranks(group.begin(), group.end());
-  const auto it = members_.find(ranks);
-  if (it != members_.end()) return &it->second;
+  const auto it = members_.find(group);
+  if (it != members_.end()) return it->second.get();
   SHARDCALL_RETURN_IF_ERROR(CheckGroup(group, rank(), size()));
-  Members members;
-  members.me = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
-  members.hash = HashRanks(ranks);
-  members.ranks = ranks;
-  return &members_.emplace(std::move(ranks), std::move(members)).first->second;
+  auto members = std::make_unique<Members>();
+  members->ranks.assign(group.begin(), group.end());
+  members->me = static_cast<int>(std::find(group.begin(), group.end(), rank()) - group.begin());
+  members->hash = HashRanks(group);
+  std::vector<int> key = members->ranks;
+  return members_.emplace(std::move(key), std::move(members)).first->second.get();
 }
 
-absl::Status MpiCommunicator::Recorded(
-    const CallSignature& signature, absl::Span<const int> ranks, CollectiveTag tag,
-    const std::function<absl::Status(const MpiRendezvous::Meeting&)>& body) {
+absl::Status MpiCommunicator::Recorded(const CallSignature& signature, absl::Span<const int> ranks,
+                                       CollectiveTag tag,
+                                       absl::FunctionRef<absl::Status(const MpiMeeting&)> body) {
   std::lock_guard<std::mutex> lock(session_.call_mutex());
-  SHARDCALL_RETURN_IF_ERROR(session_.Poll());
-  MpiRendezvous::Meeting meeting;
+  // Who meets nobody would hear of no failure else.
+  const bool alone = ranks.empty() || (ranks.size() == 1 && ranks[0] == rank());
+  SHARDCALL_RETURN_IF_ERROR(alone ? session_.Poll() : session_.PollNowAndThen());
+  MpiMeeting meeting;
   meeting.signature = signature;
   meeting.name = tag.name;
   meeting.number = session_.recorder().Begin(signature, ranks, tag.name);
@@ -58,10 +59,10 @@ absl::Status MpiCommunicator::Recorded(
 }
 
 absl::Status MpiCommunicator::Run(Group group, const CallSignature& signature, CollectiveTag tag,
-                                  const std::function<absl::Status(Call&)>& body) {
+                                  absl::FunctionRef<absl::Status(Call&)> body) {
   SHARDCALL_ASSIGN_OR_RETURN(const Members* members, FindMembers(group));
   SHARDCALL_RETURN_IF_ERROR(CheckSignature(signature, members->count()));
-  return Recorded(signature, group, tag, [&](const MpiRendezvous::Meeting& meeting) {
+  return Recorded(signature, group, tag, [&](const MpiMeeting& meeting) {
     Call call;
     call.members = members;
     call.meeting = meeting;
@@ -70,72 +71,55 @@ absl::Status MpiCommunicator::Run(Group group, const CallSignature& signature, C
   });
 }
 
-absl::Status MpiCommunicator::Meet(Call& call, const std::function<Block(int)>& block_of) {
-  const Members& members = *call.members;
-  for (int j = 0; j < members.count(); ++j) {
-    if (j == members.me) continue;
-    const Block block = block_of(j);
-    MpiPartner partner;
-    partner.rank = members.ranks[j];
-    partner.send_data = block.send;
-    partner.send_bytes = block.send_bytes;
-    partner.receive_bytes = block.receive_bytes;
-    call.partners.push_back(partner);
+absl::Status MpiCommunicator::BeginWithAll(Call& call, int64_t bytes) {
+  for (int j = 0; j < call.members->count(); ++j) {
+    if (j == call.members->me) continue;
+    call.partners.push_back({call.members->ranks[j], MpiRole::kBoth, bytes, bytes});
   }
-  if (call.partners.empty()) return absl::OkStatus();
-  return rendezvous_.Meet(call.meeting, absl::MakeSpan(call.partners));
+  return rendezvous_.Begin(call.meeting, call.partners);
 }
 
-const char* MpiCommunicator::Received(const Call& call, int j) {
-  return call.partners[j - (j > call.members->me ? 1 : 0)].received;
-}
-
-absl::Status MpiCommunicator::Await(const MpiRendezvous::Meeting& meeting, MpiMessages& messages) {
-  const absl::Status status = messages.Await(deadline_);
-  if (status.ok()) return status;
-  if (absl::IsDeadlineExceeded(status) && status.message().empty()) {
-    return session_.Fail(rendezvous_.Stalled(meeting, messages.pending_peers()));
-  }
-  return session_.Fail(status);
-}
-
-absl::Status MpiCommunicator::Exchange(Call& call,
-                                       const std::function<Transfer(int)>& transfer_of) {
-  const Members& members = *call.members;
-  SHARDCALL_RETURN_IF_ERROR(Meet(call, [&](int j) {
-    const Transfer t = transfer_of(j);
-    return Block{t.send, t.send_bytes, t.receive_bytes};
-  }));
+absl::Status MpiCommunicator::Move(Call& call, absl::FunctionRef<Transfer(int)> transfer_of) {
+  const int n = call.members->count();
+  const int me = call.members->me;
+  const auto partner_of = [&](int j) -> const MpiPartner& {
+    return call.partners[j - (j > me ? 1 : 0)];
+  };
   MpiMessages messages(session_);
-  const int n = members.count();
   // Each starts with its successor, so that not all send to one member at once.
   for (int step = 1; step < n; ++step) {
-    const int j = (members.me + n - step) % n;
+    const int j = (me + n - step) % n;
+    const MpiPartner& partner = partner_of(j);
     const Transfer t = transfer_of(j);
-    if (t.receive_bytes > kInlineBytes) {
-      messages.Receive(members.ranks[j], kBulkTag, t.receive, t.receive_bytes);
-    }
+    messages.Receive(partner.rank, rendezvous_.ReceiveTag(partner), t.receive, t.receive_bytes);
   }
   for (int step = 1; step < n; ++step) {
-    const int j = (members.me + step) % n;
+    const int j = (me + step) % n;
+    const MpiPartner& partner = partner_of(j);
     const Transfer t = transfer_of(j);
-    if (t.send_bytes > kInlineBytes) {
-      messages.Send(members.ranks[j], kBulkTag, t.send, t.send_bytes);
-    }
+    messages.Send(partner.rank, rendezvous_.SendTag(partner), t.send, t.send_bytes);
   }
-  const Transfer own = transfer_of(members.me);
+  const Transfer own = transfer_of(me);
   Copy(own.receive, own.send, own.send_bytes);
-  for (int j = 0; j < n; ++j) {
-    if (j == members.me) continue;
+  return rendezvous_.Await(messages);
+}
+
+absl::Status MpiCommunicator::Exchange(Call& call, absl::FunctionRef<Transfer(int)> transfer_of) {
+  for (int j = 0; j < call.members->count(); ++j) {
+    if (j == call.members->me) continue;
     const Transfer t = transfer_of(j);
-    if (t.receive_bytes <= kInlineBytes) Copy(t.receive, Received(call, j), t.receive_bytes);
+    call.partners.push_back(
+        {call.members->ranks[j], MpiRole::kBoth, t.send_bytes, t.receive_bytes});
   }
-  return Await(call.meeting, messages);
+  SHARDCALL_RETURN_IF_ERROR(rendezvous_.Begin(call.meeting, call.partners));
+  SHARDCALL_RETURN_IF_ERROR(Move(call, transfer_of));
+  rendezvous_.End();
+  return absl::OkStatus();
 }
 
 absl::Status MpiCommunicator::Barrier(Group group, CollectiveTag tag) {
   return Run(group, {.op = CollectiveOp::kBarrier}, tag,
-             [&](Call& call) { return Meet(call, [](int) { return Block(); }); });
+             [&](Call& call) { return Exchange(call, [](int) { return Transfer(); }); });
 }
 
 absl::Status MpiCommunicator::AllGather(Group group, const void* in, void* out, int64_t bytes,
@@ -144,11 +128,14 @@ absl::Status MpiCommunicator::AllGather(Group group, const void* in, void* out, 
   return Run(group, signature, tag, [&](Call& call) {
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(in, bytes, "input", signature));
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
-    // Sent from its place in out, for `in` may be where another block goes.
     char* const blocks = static_cast<char*>(out);
-    char* const mine = blocks + call.members->me * bytes;
-    Copy(mine, in, bytes);
-    return Exchange(call, [&](int j) { return Transfer{mine, bytes, blocks + j * bytes, bytes}; });
+    const char* from = static_cast<const char*>(in);
+    if (in == out) {  // where another block goes
+      char* const mine = blocks + call.members->me * bytes;
+      Copy(mine, in, bytes);
+      from = mine;
+    }
+    return Exchange(call, [&](int j) { return Transfer{from, bytes, blocks + j * bytes, bytes}; });
   });
 }
 
@@ -207,11 +194,24 @@ absl::Status MpiCommunicator::Broadcast(Group group, int root, void* buffer, int
   const CallSignature signature{.op = CollectiveOp::kBroadcast, .root = root, .amount = bytes};
   return Run(group, signature, tag, [&](Call& call) {
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(buffer, bytes, "buffer", signature));
-    char* const data = static_cast<char*>(buffer);
-    const int me = call.members->me;
-    return Exchange(call, [&](int j) {
-      return Transfer{data, me == root ? bytes : 0, data, j == root && j != me ? bytes : 0};
-    });
+    const Members& members = *call.members;
+    for (int j = 0; j < members.count() && members.me == root; ++j) {
+      if (j != root) call.partners.push_back({members.ranks[j], MpiRole::kSender, bytes, 0});
+    }
+    if (members.me != root) call.partners.push_back({members.ranks[root], MpiRole::kReceiver, 0, bytes});
+    SHARDCALL_RETURN_IF_ERROR(rendezvous_.Begin(call.meeting, call.partners));
+    MpiMessages messages(session_);
+    for (const MpiPartner& partner : call.partners) {
+      if (partner.role == MpiRole::kReceiver) {
+        messages.Receive(partner.rank, rendezvous_.ReceiveTag(partner), buffer, bytes);
+      } else {
+        // Synchronous, so that a root learns of members that await another.
+        messages.Send(partner.rank, rendezvous_.SendTag(partner), buffer, bytes, true);
+      }
+    }
+    SHARDCALL_RETURN_IF_ERROR(rendezvous_.Await(messages));
+    rendezvous_.End();
+    return absl::OkStatus();
   });
 }
 
@@ -230,22 +230,22 @@ absl::Status MpiCommunicator::PointToPoint(CollectiveOp op, int partner_rank, vo
   SHARDCALL_RETURN_IF_ERROR(CheckGroup(ranks, rank(), size()));
   SHARDCALL_RETURN_IF_ERROR(CheckSignature(signature, 1));
   SHARDCALL_RETURN_IF_ERROR(CheckBuffer(data, bytes, "buffer", signature));
-  return Recorded(signature, ranks, tag, [&](const MpiRendezvous::Meeting& meeting) {
+  return Recorded(signature, ranks, tag, [&](const MpiMeeting& meeting) {
     const bool sends = op == CollectiveOp::kSend;
     MpiPartner partner;
     partner.rank = partner_rank;
     partner.role = sends ? MpiRole::kSender : MpiRole::kReceiver;
-    partner.send_data = data;
     (sends ? partner.send_bytes : partner.receive_bytes) = bytes;
-    SHARDCALL_RETURN_IF_ERROR(rendezvous_.Meet(meeting, absl::MakeSpan(&partner, 1)));
+    SHARDCALL_RETURN_IF_ERROR(rendezvous_.Begin(meeting, absl::MakeConstSpan(&partner, 1)));
     MpiMessages messages(session_);
-    if (bytes > kInlineBytes) {
-      sends ? messages.Send(partner_rank, kBulkTag, data, bytes)
-            : messages.Receive(partner_rank, kBulkTag, data, bytes);
-    } else if (!sends) {
-      Copy(data, partner.received, bytes);
+    if (sends) {
+      messages.Send(partner_rank, rendezvous_.SendTag(partner), data, bytes, true);
+    } else {
+      messages.Receive(partner_rank, rendezvous_.ReceiveTag(partner), data, bytes);
     }
-    return Await(meeting, messages);
+    SHARDCALL_RETURN_IF_ERROR(rendezvous_.Await(messages));
+    rendezvous_.End();
+    return absl::OkStatus();
   });
 }
 
@@ -260,42 +260,34 @@ absl::Status MpiCommunicator::Permute(absl::Span<const std::pair<int, int>> pair
   SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
   const bool sends = target >= 0 && target != rank();
   const bool receives = source >= 0 && source != rank();
-  std::vector<int> ranks;
-  if (sends) ranks.push_back(target);
-  if (receives && source != target) ranks.push_back(source);
-  return Recorded(signature, ranks, tag, [&](const MpiRendezvous::Meeting& meeting) {
+  // One partner, if source and target are the same rank.
+  absl::InlinedVector<MpiPartner, 2> partners;
+  absl::InlinedVector<int, 2> ranks;
+  if (receives) partners.push_back({source, MpiRole::kReceiver, 0, bytes});
+  if (sends && source == target) {
+    partners[0] = {source, MpiRole::kBoth, bytes, bytes};
+  } else if (sends) {
+    partners.push_back({target, MpiRole::kSender, bytes, 0});
+  }
+  for (const MpiPartner& partner : partners) ranks.push_back(partner.rank);
+  return Recorded(signature, ranks, tag, [&](const MpiMeeting& meeting) {
     if (source == rank()) Copy(out, in, bytes);
-    std::vector<MpiPartner> partners;
-    if (sends) {
-      MpiPartner& partner = partners.emplace_back();
-      partner.rank = target;
-      partner.role = MpiRole::kSender;
-      partner.send_data = in;
-      partner.send_bytes = bytes;
+    const void* from = in;
+    if (sends && receives && in == out && bytes > 0) {
+      char* const copy = session_.Scratch(bytes);
+      Copy(copy, in, bytes);
+      from = copy;
     }
-    if (receives) {
-      MpiPartner& partner = partners.emplace_back();
-      partner.rank = source;
-      partner.role = MpiRole::kReceiver;
-      partner.receive_bytes = bytes;
-    }
-    if (!partners.empty()) {
-      SHARDCALL_RETURN_IF_ERROR(rendezvous_.Meet(meeting, absl::MakeSpan(partners)));
-    }
+    SHARDCALL_RETURN_IF_ERROR(rendezvous_.Begin(meeting, partners));
     MpiMessages messages(session_);
-    if (bytes > kInlineBytes) {
-      const void* from = in;
-      if (sends && receives && in == out) {
-        char* const copy = session_.Scratch(bytes);
-        Copy(copy, in, bytes);
-        from = copy;
-      }
-      if (receives) messages.Receive(source, kBulkTag, out, bytes);
-      if (sends) messages.Send(target, kBulkTag, from, bytes);
-    } else if (receives) {
-      Copy(out, partners.back().received, bytes);
+    if (receives) {
+      messages.Receive(source, rendezvous_.ReceiveTag(partners.front()), out, bytes);
     }
-    SHARDCALL_RETURN_IF_ERROR(Await(meeting, messages));
+    if (sends) {
+      messages.Send(target, rendezvous_.SendTag(partners.back()), from, bytes, true);
+    }
+    SHARDCALL_RETURN_IF_ERROR(rendezvous_.Await(messages));
+    rendezvous_.End();
     // Last, since out may be the memory that was sent.
     if (source < 0 && bytes > 0) std::memset(out, 0, bytes);
     return absl::OkStatus();

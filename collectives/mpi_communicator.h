@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MPI backend. Each call meets its partners (mpi_rendezvous.h), which moves
-// short data too, then moves long data from buffer to buffer. Messages go
-// directly between the members, so no MPI communicator per group is needed,
-// whose making would block without a deadline.
+// The MPI backend. Messages go directly between the members, from buffer to
+// buffer, so no MPI communicator per group is needed, whose making would block
+// without a deadline. mpi_rendezvous.h tells who does not come or disagrees.
 //
-// A long all-reduce is cut into pieces, each an all-to-all of chunks, a fold of
-// one chunk in group order, and an all-gather of the results.
+// A short all-reduce gathers and folds; a long one is cut into pieces, each an
+// all-to-all of chunks, a fold of one chunk in group order, and an all-gather of
+// the results.
 #ifndef SHARDCALL_COLLECTIVES_MPI_COMMUNICATOR_H_
 #define SHARDCALL_COLLECTIVES_MPI_COMMUNICATOR_H_
 
 #include <cstdint>
-#include <functional>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
+#include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -29,8 +32,8 @@ namespace shardcall {
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MpiSession& session, absl::Duration deadline)
-      : session_(session), deadline_(deadline), rendezvous_(session, deadline) {}
+  MpiCommunicator(MpiSession& session, absl::Duration deadline, bool check_every_call)
+      : session_(session), rendezvous_(session, deadline, check_every_call) {}
 
   absl::string_view backend() const override { return "mpi"; }
   int rank() const override { return session_.rank(); }
@@ -67,52 +70,52 @@ class MpiCommunicator final : public Communicator {
   // A call under way. `partners` are the other members, in group order.
   struct Call {
     const Members* members = nullptr;
-    MpiRendezvous::Meeting meeting;
-    std::vector<MpiPartner> partners;
+    MpiMeeting meeting;
+    absl::InlinedVector<MpiPartner, 16> partners;
+  };
+  // Lets a span look up a vector.
+  struct RanksHash {
+    using is_transparent = void;
+    size_t operator()(absl::Span<const int> ranks) const { return absl::HashOf(ranks); }
+  };
+  struct RanksEqual {
+    using is_transparent = void;
+    bool operator()(absl::Span<const int> a, absl::Span<const int> b) const { return a == b; }
   };
 
   absl::StatusOr<const Members*> FindMembers(Group group);
   // Checks the arguments, fills call.members and its meeting, and runs `body`
   // under the session's lock, recorded.
   absl::Status Run(Group group, const CallSignature& signature, CollectiveTag tag,
-                   const std::function<absl::Status(Call&)>& body);
+                   absl::FunctionRef<absl::Status(Call&)> body);
   absl::Status Recorded(const CallSignature& signature, absl::Span<const int> ranks,
-                        CollectiveTag tag,
-                        const std::function<absl::Status(const MpiRendezvous::Meeting&)>& body);
-  // What goes to one other member and comes from it.
-  struct Block {
-    const char* send = nullptr;
-    int64_t send_bytes = 0;
-    int64_t receive_bytes = 0;
-  };
-  // Meets all other members.
-  absl::Status Meet(Call& call, const std::function<Block(int)>& block_of);
-  // Data that came with member j's header; only if short.
-  static const char* Received(const Call& call, int j);
+                        CollectiveTag tag, absl::FunctionRef<absl::Status(const MpiMeeting&)> body);
 
-  // Awaits bulk messages; failures are told to all.
-  absl::Status Await(const MpiRendezvous::Meeting& meeting, MpiMessages& messages);
-
-  // The same with the place where what comes is put; for this rank itself too.
+  // What goes to member j and comes from it; for this rank itself too.
   struct Transfer {
     const char* send = nullptr;
     int64_t send_bytes = 0;
     char* receive = nullptr;
     int64_t receive_bytes = 0;
   };
-  // Meets all other members and moves all blocks, short or long. A block that is
-  // received must not overlap one that is sent.
-  absl::Status Exchange(Call& call, const std::function<Transfer(int)>& transfer_of);
+  // Moves all blocks; the caller has begun the meeting and ends it. A block that
+  // is received must not overlap one that is sent.
+  absl::Status Move(Call& call, absl::FunctionRef<Transfer(int)> transfer_of);
+  // Begins, moves and ends.
+  absl::Status Exchange(Call& call, absl::FunctionRef<Transfer(int)> transfer_of);
+  // Begins with all other members as partners, the same bytes with each.
+  absl::Status BeginWithAll(Call& call, int64_t bytes);
 
+  absl::Status ShortAllReduce(Call& call, const char* in, char* out);
   absl::Status LongAllReduce(Call& call, const char* in, char* out);
   absl::Status LongReduceScatter(Call& call, const char* in, char* out);
   absl::Status PointToPoint(CollectiveOp op, int partner, void* data, int64_t bytes,
                             CollectiveTag tag);
 
   MpiSession& session_;
-  const absl::Duration deadline_;
   MpiRendezvous rendezvous_;
-  std::map<std::vector<int>, Members> members_;
+  // Values are pointers, so that a call can hold one while others are added.
+  absl::flat_hash_map<std::vector<int>, std::unique_ptr<Members>, RanksHash, RanksEqual> members_;
 };
 
 }  // namespace shardcall

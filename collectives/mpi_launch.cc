@@ -12,4 +12,9 @@ bool LaunchedByMpi() {
   return false;
 }
 
+bool MpiOptions::CheckCollectivesByDefault() {
+  const char* const value = std::getenv("SHARDCALL_CHECK_COLLECTIVES");
+  return value != nullptr && value[0] != '\0' && value[0] != '0';
+}
+
 }  // namespace shardcall

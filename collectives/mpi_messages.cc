@@ -5,53 +5,66 @@
 #include <chrono>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "collectives/wait_word.h"
+#include "sharding/status.h"
 
 namespace shardcall {
 namespace {
 
-constexpr absl::Duration kShortPatience = absl::Milliseconds(100);
 // A rank that waits lets others have the core at once, and after a while sleeps
 // between looks.
-constexpr int kLooksBeforeSleep = 2000;
-constexpr int kLooksPerPoll = 16;
+constexpr absl::Duration kSleepAfter = absl::Milliseconds(5);
+constexpr int kLooksPerWatch = 64;
 constexpr auto kSleep = std::chrono::microseconds(50);
 
 }  // namespace
 
-void MpiMessages::Send(int to, int tag, const void* data, int64_t bytes) {
-  Post(to, tag, const_cast<void*>(data), bytes, false, 0);
+void MpiMessages::Send(int to, int tag, const void* data, int64_t bytes, bool synchronous) {
+  Post(synchronous ? Kind::kSynchronousSend : Kind::kSend, to, tag, const_cast<void*>(data),
+       bytes);
 }
 
-void MpiMessages::Receive(int from, int tag, void* data, int64_t bytes, int id) {
-  Post(from, tag, data, bytes, true, id);
+void MpiMessages::Receive(int from, int tag, void* data, int64_t bytes) {
+  Post(Kind::kReceive, from, tag, data, bytes);
 }
 
-void MpiMessages::Post(int peer, int tag, void* data, int64_t bytes, bool receives, int id) {
+void MpiMessages::Post(Kind kind, int peer, int tag, void* data, int64_t bytes) {
   char* at = static_cast<char*>(data);
   do {
     const int piece = static_cast<int>(std::min(bytes, kMaxMessageBytes));
+    const MPI_Comm comm = session_.comm();
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = receives
-                         ? MPI_Irecv(at, piece, MPI_BYTE, peer, tag, session_.comm(), &request)
-                         : MPI_Isend(at, piece, MPI_BYTE, peer, tag, session_.comm(), &request);
+    int code = MPI_SUCCESS;
+    switch (kind) {
+      case Kind::kSend:
+        code = MPI_Isend(at, piece, MPI_BYTE, peer, tag, comm, &request);
+        break;
+      case Kind::kSynchronousSend:
+        code = MPI_Issend(at, piece, MPI_BYTE, peer, tag, comm, &request);
+        break;
+      case Kind::kReceive:
+        code = MPI_Irecv(at, piece, MPI_BYTE, peer, tag, comm, &request);
+        break;
+    }
     if (code != MPI_SUCCESS) {
-      post_error_ = MpiStatus(code, receives ? "MPI_Irecv" : "MPI_Isend");
+      post_error_ = MpiStatus(code, kind == Kind::kReceive ? "MPI_Irecv" : "MPI_Isend");
       return;
     }
     requests_.push_back(request);
-    records_.push_back({peer, receives, id});
+    records_.push_back({peer, kind == Kind::kReceive, piece});
     at += piece;
     bytes -= piece;
   } while (bytes > 0);
 }
 
-absl::Status MpiMessages::Await(absl::Duration patience, const Inspect& inspect) {
+absl::Status MpiMessages::Await(const Watch& watch) {
   if (!post_error_.ok()) return post_error_;
   const int total = static_cast<int>(requests_.size());
-  std::vector<int> indices(total);
-  std::vector<MPI_Status> statuses(total);
-  MonotonicTime deadline = DeadlineAfter(patience);
+  absl::InlinedVector<int, 16> indices(total);
+  absl::InlinedVector<MPI_Status, 16> statuses(total);
+  MonotonicTime progress = std::chrono::steady_clock::now();
+  bool sleepy = false;
   int left = total;
   for (int idle = 0; left > 0;) {
     int done = 0;
@@ -62,32 +75,41 @@ absl::Status MpiMessages::Await(absl::Duration patience, const Inspect& inspect)
         return MpiStatus(statuses[i].MPI_ERROR, "a message");
       }
       const Record& record = records_[indices[i]];
-      if (!record.receives || inspect == nullptr) continue;
+      if (!record.receives) continue;
       int bytes = 0;
       MPI_Get_count(&statuses[i], MPI_BYTE, &bytes);
-      if (!inspect(record.id, bytes)) patience = std::min(patience, kShortPatience);
+      if (bytes != record.bytes) {
+        return ToStatus({.code = "E307",
+                         .message = absl::StrCat("a message of rank ", record.peer,
+                                                 " has another size than agreed"),
+                         .expected = absl::StrCat(record.bytes, " bytes"),
+                         .found = absl::StrCat(bytes)},
+                        absl::StatusCode::kInternal);
+      }
     }
     if (done > 0) {
       left -= done;
       idle = 0;
-      deadline = DeadlineAfter(patience);
       continue;
     }
-    if (++idle % kLooksPerPoll == 0) {
-      const absl::Status failure = session_.Poll();
-      if (!failure.ok()) {
-        CancelReceives();
-        return failure;
-      }
-      if (std::chrono::steady_clock::now() >= deadline) {
-        CancelReceives();
-        return absl::DeadlineExceededError("");
-      }
+    if (idle == 0) {
+      progress = std::chrono::steady_clock::now();
+      sleepy = false;
     }
-    if (idle < kLooksBeforeSleep) {
-      std::this_thread::yield();
-    } else {
+    if (++idle % kLooksPerWatch == 0) {
+      const absl::Duration waited =
+          absl::FromChrono(std::chrono::steady_clock::now() - progress);
+      const absl::Status status = watch(waited);
+      if (!status.ok()) {
+        CancelReceives();
+        return status;
+      }
+      sleepy = waited >= kSleepAfter;
+    }
+    if (sleepy) {
       std::this_thread::sleep_for(kSleep);
+    } else if (!session_.mpi_yields()) {
+      std::this_thread::yield();
     }
   }
   return absl::OkStatus();

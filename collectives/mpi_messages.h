@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "collectives/mpi_session.h"
@@ -19,20 +20,18 @@ class MpiMessages {
  public:
   explicit MpiMessages(MpiSession& session) : session_(session) {}
 
-  // Posts a message; more than kMaxMessageBytes travel as several. `id` is for
-  // the caller. Errors show in Await. Buffers stay until Await has returned OK.
-  void Send(int to, int tag, const void* data, int64_t bytes);
-  void Receive(int from, int tag, void* data, int64_t bytes, int id = 0);
+  // Posts a message; more than kMaxMessageBytes travel as several. A synchronous
+  // one is through only when the receiver has begun to take it. Errors show in
+  // Await. Buffers stay until Await has returned OK.
+  void Send(int to, int tag, const void* data, int64_t bytes, bool synchronous = false);
+  void Receive(int from, int tag, void* data, int64_t bytes);
 
-  // Called with the id and the bytes of each message received.
-  // Returning false says that the set makes no sense any more: the rest is then
-  // awaited for a short while only.
-  using Inspect = std::function<bool(int id, int64_t bytes)>;
+  // Called now and then while nothing comes, with the time since something did;
+  // what it returns ends the wait.
+  using Watch = std::function<absl::Status(absl::Duration idle)>;
 
-  // Until all messages are through. `patience` counts from the last progress.
-  // kDeadlineExceeded if it runs out: pending_peers() tells for whom. Other
-  // errors are the session's failure, or E307.
-  absl::Status Await(absl::Duration patience, const Inspect& inspect = nullptr);
+  // Until all messages are through. E307 where MPI fails.
+  absl::Status Await(const Watch& watch);
 
   // Ranks from which a message is outstanding, else those that have not taken
   // one; sorted, each once.
@@ -43,14 +42,15 @@ class MpiMessages {
   struct Record {
     int peer;
     bool receives;
-    int id;
+    int bytes;
   };
-  void Post(int peer, int tag, void* data, int64_t bytes, bool receives, int id);
+  enum class Kind { kSend, kSynchronousSend, kReceive };
+  void Post(Kind kind, int peer, int tag, void* data, int64_t bytes);
   void CancelReceives();
 
   MpiSession& session_;
-  std::vector<MPI_Request> requests_;
-  std::vector<Record> records_;
+  absl::InlinedVector<MPI_Request, 16> requests_;
+  absl::InlinedVector<Record, 16> records_;
   absl::Status post_error_;
 };
 

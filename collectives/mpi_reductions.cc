@@ -11,7 +11,8 @@
 namespace shardcall {
 namespace {
 
-constexpr int kBulkTag = 2;
+// Up to here an all-reduce takes one step, in which all send all.
+constexpr int64_t kShortBytes = 8 << 10;
 // Long reductions go through a scratch of about this size, which stays in use.
 constexpr int64_t kPieceBytes = 4 << 20;
 
@@ -30,14 +31,12 @@ absl::Status MpiCommunicator::AllReduce(Group group, ReduceKind kind, ElementTyp
     const int64_t bytes = signature.block_bytes();
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(in, bytes, "input", signature));
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
-    const char* const data = static_cast<const char*>(in);
-    SHARDCALL_RETURN_IF_ERROR(Meet(call, [&](int) { return Block{data, bytes, bytes}; }));
-    if (bytes > kInlineBytes) return LongAllReduce(call, data, static_cast<char*>(out));
-    std::vector<const void*> sources;
-    for (int j = 0; j < call.members->count(); ++j) {
-      sources.push_back(j == call.members->me ? in : Received(call, j));
-    }
-    if (count > 0) Fold(signature, sources, out, count);
+    SHARDCALL_RETURN_IF_ERROR(BeginWithAll(call, bytes));
+    const char* const from = static_cast<const char*>(in);
+    char* const to = static_cast<char*>(out);
+    SHARDCALL_RETURN_IF_ERROR(bytes <= kShortBytes ? ShortAllReduce(call, from, to)
+                                                   : LongAllReduce(call, from, to));
+    rendezvous_.End();
     return absl::OkStatus();
   });
 }
@@ -50,18 +49,29 @@ absl::Status MpiCommunicator::ReduceScatter(Group group, ReduceKind kind, Elemen
     const int64_t bytes = signature.block_bytes();
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(in, bytes, "input", signature));
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
-    const char* const data = static_cast<const char*>(in);
-    SHARDCALL_RETURN_IF_ERROR(Meet(call, [&](int j) {
-      return Block{data + j * bytes, bytes, bytes};
-    }));
-    if (bytes > kInlineBytes) return LongReduceScatter(call, data, static_cast<char*>(out));
-    std::vector<const void*> sources;
-    for (int j = 0; j < call.members->count(); ++j) {
-      sources.push_back(j == call.members->me ? data + j * bytes : Received(call, j));
-    }
-    if (count > 0) Fold(signature, sources, out, count);
+    SHARDCALL_RETURN_IF_ERROR(BeginWithAll(call, bytes));
+    SHARDCALL_RETURN_IF_ERROR(
+        LongReduceScatter(call, static_cast<const char*>(in), static_cast<char*>(out)));
+    rendezvous_.End();
     return absl::OkStatus();
   });
+}
+
+absl::Status MpiCommunicator::ShortAllReduce(Call& call, const char* in, char* out) {
+  const Members& members = *call.members;
+  const int64_t bytes = call.meeting.signature.block_bytes();
+  char* const scratch = session_.Scratch(members.count() * bytes);
+  SHARDCALL_RETURN_IF_ERROR(Move(call, [&](int j) {
+    return j == members.me ? Transfer()
+                           : Transfer{in, bytes, scratch + j * bytes, bytes};
+  }));
+  if (bytes == 0) return absl::OkStatus();
+  std::vector<const void*> sources;
+  for (int j = 0; j < members.count(); ++j) {
+    sources.push_back(j == members.me ? in : scratch + j * bytes);
+  }
+  Fold(call.meeting.signature, sources, out, call.meeting.signature.amount);
+  return absl::OkStatus();
 }
 
 absl::Status MpiCommunicator::LongAllReduce(Call& call, const char* in, char* out) {
@@ -82,37 +92,20 @@ absl::Status MpiCommunicator::LongAllReduce(Call& call, const char* in, char* ou
     const int64_t mine = bytes(members.me);
     char* const scratch = session_.Scratch(n * mine);
     std::vector<const void*> sources;
-    MpiMessages chunks(session_);
     for (int j = 0; j < n; ++j) {
-      if (j == members.me) {
-        sources.push_back(in + begin(j) * element);
-        continue;
-      }
-      sources.push_back(scratch + j * mine);
-      if (mine > 0) chunks.Receive(members.ranks[j], kBulkTag, scratch + j * mine, mine);
+      sources.push_back(j == members.me ? in + begin(j) * element : scratch + j * mine);
     }
-    for (int step = 1; step < n; ++step) {
-      const int j = static_cast<int>((members.me + step) % n);
-      if (bytes(j) > 0) {
-        chunks.Send(members.ranks[j], kBulkTag, in + begin(j) * element, bytes(j));
-      }
-    }
-    // All of it: results are received where chunks of `in` may lie.
-    SHARDCALL_RETURN_IF_ERROR(Await(call.meeting, chunks));
+    // All sends too are over then: results come where chunks of `in` may lie.
+    SHARDCALL_RETURN_IF_ERROR(Move(call, [&](int j) {
+      if (j == members.me) return Transfer();
+      return Transfer{in + begin(j) * element, bytes(j), scratch + j * mine, mine};
+    }));
     char* const folded = out + begin(members.me) * element;
     Fold(signature, sources, folded, mine / element);
-
-    MpiMessages results(session_);
-    for (int step = 1; step < n; ++step) {
-      const int j = static_cast<int>((members.me + n - step) % n);
-      if (bytes(j) > 0) {
-        results.Receive(members.ranks[j], kBulkTag, out + begin(j) * element, bytes(j));
-      }
-    }
-    for (int step = 1; step < n && mine > 0; ++step) {
-      results.Send(members.ranks[(members.me + step) % n], kBulkTag, folded, mine);
-    }
-    SHARDCALL_RETURN_IF_ERROR(Await(call.meeting, results));
+    SHARDCALL_RETURN_IF_ERROR(Move(call, [&](int j) {
+      if (j == members.me) return Transfer();
+      return Transfer{folded, mine, out + begin(j) * element, bytes(j)};
+    }));
   }
   return absl::OkStatus();
 }
@@ -124,30 +117,25 @@ absl::Status MpiCommunicator::LongReduceScatter(Call& call, const char* in, char
   const int64_t block = signature.block_bytes();
   const int64_t n = members.count();
   const int64_t piece = std::max<int64_t>(1, kPieceBytes / element / n);
-  for (int64_t first = 0; first < signature.amount; first += piece) {
+  int64_t first = 0;
+  do {  // once even for nothing, since members meet
     const int64_t count = std::min(piece, signature.amount - first);
     const int64_t at = first * element;
     const int64_t bytes = count * element;
     char* const scratch = session_.Scratch(n * bytes);
     std::vector<const void*> sources;
-    MpiMessages messages(session_);
     for (int j = 0; j < n; ++j) {
-      if (j == members.me) {
-        sources.push_back(in + j * block + at);
-        continue;
-      }
-      sources.push_back(scratch + j * bytes);
-      messages.Receive(members.ranks[j], kBulkTag, scratch + j * bytes, bytes);
-    }
-    for (int step = 1; step < n; ++step) {
-      const int64_t j = (members.me + step) % n;
-      messages.Send(members.ranks[j], kBulkTag, in + j * block + at, bytes);
+      sources.push_back(j == members.me ? in + j * block + at : scratch + j * bytes);
     }
     // What is sent from [at, at + bytes) of block 0 is gone before `out`, which
     // may lie there, is written.
-    SHARDCALL_RETURN_IF_ERROR(Await(call.meeting, messages));
-    Fold(signature, sources, out + at, count);
-  }
+    SHARDCALL_RETURN_IF_ERROR(Move(call, [&](int j) {
+      if (j == members.me) return Transfer();
+      return Transfer{in + j * block + at, bytes, scratch + j * bytes, bytes};
+    }));
+    if (count > 0) Fold(signature, sources, out + at, count);
+    first += count;
+  } while (first < signature.amount);
   return absl::OkStatus();
 }
 

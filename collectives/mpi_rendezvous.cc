@@ -6,168 +6,225 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "collectives/mpi_messages.h"
+#include "absl/strings/str_join.h"
 #include "collectives/report.h"
+#include "sharding/status.h"
 
 namespace shardcall {
 namespace {
 
-constexpr int kHeaderTag = 1;
+constexpr int kHeaderTag = 0;  // data have tags from 1 on
+// A rank tells what it calls after this wait, and looks at the processes it
+// waits for as often; earlier where the deadline is short.
+constexpr absl::Duration kUnusualWait = absl::Milliseconds(50);
+
+bool Holds(const std::vector<int>& sorted, int rank) {
+  return std::binary_search(sorted.begin(), sorted.end(), rank);
+}
 
 }  // namespace
 
-MpiRendezvous::Header MpiRendezvous::HeaderFor(const Meeting& meeting, const MpiPartner& partner) {
-  Header header;
-  std::memset(static_cast<void*>(&header), 0, sizeof(header));
-  header.signature = meeting.signature;
-  header.role = partner.role;
-  header.group_hash = meeting.group_hash;
-  header.send_bytes = partner.send_bytes;
-  header.receive_bytes = partner.receive_bytes;
-  header.number = meeting.number;
-  std::copy_n(meeting.name.begin(), std::min(meeting.name.size(), sizeof(header.name) - 1),
-              header.name);
-  return header;
+MpiRendezvous::MpiRendezvous(MpiSession& session, absl::Duration patience, bool check_every_call)
+    : session_(session),
+      patience_(patience),
+      check_every_call_(check_every_call),
+      meetings_(session.size(), 0),
+      met_(session.size()) {}
+
+absl::Status MpiRendezvous::Begin(const MpiMeeting& meeting,
+                                  absl::Span<const MpiPartner> partners) {
+  meeting_ = meeting;
+  partners_ = partners;
+  announced_ = false;
+  heard_seen_ = -1;
+  next_look_ = std::min(kUnusualWait, patience_ / 4);
+  for (const MpiPartner& partner : partners) ++meetings_[partner.rank];
+  return check_every_call_ && !partners.empty() ? ExchangeHeaders() : absl::OkStatus();
 }
 
-bool MpiRendezvous::Agree(const Header& mine, const Header& theirs) {
-  if (mine.send_bytes != theirs.receive_bytes || mine.receive_bytes != theirs.send_bytes) {
-    return false;
-  }
-  const auto role = mine.role == MpiRole::kSender     ? MpiRole::kReceiver
-                    : mine.role == MpiRole::kReceiver ? MpiRole::kSender
-                                                      : MpiRole::kMember;
-  if (theirs.role != role) return false;
-  CallSignature expected = mine.signature;
-  if (expected.op == CollectiveOp::kSend) {
-    expected.op = CollectiveOp::kRecv;
-  } else if (expected.op == CollectiveOp::kRecv) {
-    expected.op = CollectiveOp::kSend;
-  }
-  return theirs.signature == expected && theirs.group_hash == mine.group_hash;
+int MpiRendezvous::SendTag(const MpiPartner& partner) const {
+  return MessageTag(meeting_, session_.rank(), partner.rank, partner.send_bytes);
 }
 
-std::string MpiRendezvous::HeaderText(const Header& header, bool with_sizes) {
-  std::string text = absl::StrCat(SignatureText(header.signature), TagText(header.name));
-  if (with_sizes) {
-    absl::StrAppend(&text, " in group ", absl::Hex(header.group_hash), " with ", header.send_bytes,
-                    " bytes to and ", header.receive_bytes, " bytes from its partner");
-  }
-  return text;
+int MpiRendezvous::ReceiveTag(const MpiPartner& partner) const {
+  return MessageTag(meeting_, partner.rank, session_.rank(), partner.receive_bytes);
 }
 
-absl::Status MpiRendezvous::Meet(const Meeting& meeting, absl::Span<MpiPartner> partners) {
-  const int n = static_cast<int>(partners.size());
-  char* const outgoing = session_.SendArea(n * kMessageBytes);
-  char* const incoming = session_.ReceiveArea(n * kMessageBytes);
-  const auto header_at = [](char* area, int i) {
-    Header header;
-    std::memcpy(static_cast<void*>(&header), area + i * kMessageBytes, sizeof(header));
-    return header;
-  };
+void MpiRendezvous::End() {
+  for (const MpiPartner& partner : partners_) {
+    Met& met = met_[partner.rank];
+    met.signature = meeting_.signature;
+    met.number = meeting_.number;
+    const size_t length = std::min(meeting_.name.size(), sizeof(met.name) - 1);
+    std::copy_n(meeting_.name.begin(), length, met.name);
+    met.name[length] = '\0';
+  }
+  partners_ = {};
+}
 
-  MpiMessages messages(session_);
-  // Of two meetings with one rank, its header as sender comes first, and that is
-  // for this rank's meeting as receiver: hence the other order.
-  for (int i = n - 1; i >= 0; --i) {
-    messages.Receive(partners[i].rank, kHeaderTag, incoming + i * kMessageBytes, kMessageBytes, i);
-  }
-  for (int i = 0; i < n; ++i) {
-    const MpiPartner& partner = partners[i];
-    char* const message = outgoing + i * kMessageBytes;
-    const Header header = HeaderFor(meeting, partner);
-    std::memcpy(message, &header, sizeof(header));
-    int64_t bytes = kHeaderBytes;
-    if (partner.send_bytes > 0 && partner.send_bytes <= kInlineBytes) {
-      std::memcpy(message + kHeaderBytes, partner.send_data, partner.send_bytes);
-      bytes += partner.send_bytes;
-    }
-    messages.Send(partner.rank, kHeaderTag, message, bytes);
-  }
+absl::Status MpiRendezvous::Await(MpiMessages& messages) {
+  const MpiSession::Waiting waiting;
+  const absl::Status status =
+      messages.Await([&](absl::Duration idle) { return Watch(idle, messages); });
+  return status.ok() ? status : session_.Fail(status);
+}
 
-  bool agreed = true;
-  std::vector<bool> here(n, false);
-  const absl::Status status = messages.Await(patience_, [&](int i, int64_t) {
-    here[i] = true;
-    const Header theirs = header_at(incoming, i);
-    last_seen_[partners[i].rank] = theirs;
-    agreed = agreed && Agree(HeaderFor(meeting, partners[i]), theirs);
-    return agreed;
-  });
-  if (!agreed) {
-    // Calls that look equal differ in their group or in the sizes of blocks.
-    for (const bool with_sizes : {false, true}) {
-      std::vector<MemberText> texts = {
-          {session_.rank(), HeaderText(HeaderFor(meeting, partners[0]), with_sizes)}};
-      bool differ = false;
-      for (int i = 0; i < n; ++i) {
-        if (!here[i]) continue;
-        const Header theirs = header_at(incoming, i);
-        // In full only the partners that disagree, as each pair has sizes of its own.
-        if (with_sizes) {
-          const Header mine = HeaderFor(meeting, partners[i]);
-          if (Agree(mine, theirs)) continue;
-          texts = {{session_.rank(), HeaderText(mine, true)}};
-        }
-        texts.push_back({partners[i].rank, HeaderText(theirs, with_sizes)});
-        differ = differ || texts.back().text != texts.front().text;
-        if (with_sizes) break;
-      }
-      if (!differ && !with_sizes) continue;
-      std::sort(texts.begin(), texts.end(),
-                [](const MemberText& a, const MemberText& b) { return a.rank < b.rank; });
-      return session_.Fail(MismatchStatus(texts));
-    }
+absl::Status MpiRendezvous::Watch(absl::Duration idle, const MpiMessages& messages) {
+  SHARDCALL_RETURN_IF_ERROR(session_.Poll());
+  if (heard_seen_ != session_.heard_count()) {
+    heard_seen_ = session_.heard_count();
+    SHARDCALL_RETURN_IF_ERROR(CheckHeard());
   }
-  if (absl::IsDeadlineExceeded(status) && status.message().empty()) {
-    return session_.Fail(Late(meeting, partners, messages.pending_peers()));
-  }
-  if (!status.ok()) return session_.Fail(status);
-  for (int i = 0; i < n; ++i) {
-    partners[i].received = incoming + i * kMessageBytes + kHeaderBytes;
+  if (MpiSession::terminated()) return Gone(messages.pending_peers(), true);
+  if (idle < next_look_) return absl::OkStatus();
+  next_look_ = idle + kUnusualWait;
+  if (!announced_) Announce();
+  const std::vector<int> pending = messages.pending_peers();
+  if (idle >= patience_) return Late(idle, pending);
+  for (int rank : pending) {
+    if (session_.peers().StateOf(rank) == MpiPeers::State::kEnded) return Gone(pending, false);
   }
   return absl::OkStatus();
 }
 
-absl::Status MpiRendezvous::Late(const Meeting& meeting, absl::Span<const MpiPartner> partners,
-                                 const std::vector<int>& pending) const {
-  LateReport report;
-  report.signature = meeting.signature;
-  report.number = meeting.number;
-  report.name = meeting.name;
-  report.waiting = {session_.rank()};
-  for (const MpiPartner& partner : partners) {
-    if (!std::binary_search(pending.begin(), pending.end(), partner.rank) &&
-        partner.rank != report.waiting.back()) {
-      report.waiting.push_back(partner.rank);
+MpiHeader MpiRendezvous::HeaderTo(const MpiPartner& partner) const {
+  return MpiHeaderFor(meeting_, partner, meetings_[partner.rank]);
+}
+
+void MpiRendezvous::Announce() {
+  announced_ = true;
+  for (const MpiPartner& partner : partners_) session_.Tell(partner.rank, HeaderTo(partner));
+}
+
+const MpiHeader* MpiRendezvous::Heard(const MpiPartner& partner) const {
+  const MpiHeader& header = session_.heard(partner.rank);
+  // Else it speaks of an earlier call, or of one that this rank comes to later.
+  return header.number > 0 && header.meeting == meetings_[partner.rank] ? &header : nullptr;
+}
+
+absl::Status MpiRendezvous::CheckHeard() const {
+  std::vector<const MpiHeader*> theirs;
+  bool agreed = true;
+  for (const MpiPartner& partner : partners_) {
+    theirs.push_back(Heard(partner));
+    agreed = agreed && (theirs.back() == nullptr || Agree(HeaderTo(partner), *theirs.back()));
+  }
+  return agreed ? absl::OkStatus() : Mismatch(theirs);
+}
+
+absl::Status MpiRendezvous::ExchangeHeaders() {
+  const size_t n = partners_.size();
+  std::vector<MpiHeader> mine;
+  MpiHeader* const theirs =
+      reinterpret_cast<MpiHeader*>(session_.ReceiveArea(n * sizeof(MpiHeader)));
+  char* const outgoing = session_.SendArea(n * sizeof(MpiHeader));
+  for (const MpiPartner& partner : partners_) mine.push_back(HeaderTo(partner));
+  std::memcpy(outgoing, mine.data(), n * sizeof(MpiHeader));
+  MpiMessages messages(session_);
+  for (size_t i = 0; i < n; ++i) {
+    messages.Receive(partners_[i].rank, kHeaderTag, &theirs[i], sizeof(MpiHeader));
+  }
+  for (size_t i = 0; i < n; ++i) {
+    messages.Send(partners_[i].rank, kHeaderTag, outgoing + i * sizeof(MpiHeader),
+                  sizeof(MpiHeader));
+  }
+  SHARDCALL_RETURN_IF_ERROR(Await(messages));
+  std::vector<const MpiHeader*> heard;
+  bool agreed = true;
+  for (size_t i = 0; i < n; ++i) {
+    heard.push_back(&theirs[i]);
+    agreed = agreed && Agree(mine[i], theirs[i]);
+  }
+  return agreed ? absl::OkStatus() : session_.Fail(Mismatch(heard));
+}
+
+absl::Status MpiRendezvous::Mismatch(absl::Span<const MpiHeader* const> theirs) const {
+  // Calls that look equal differ in their group or in the sizes of blocks.
+  for (const bool with_sizes : {false, true}) {
+    std::vector<MemberText> texts = {
+        {session_.rank(), HeaderText(HeaderTo(partners_[0]), with_sizes)}};
+    bool differ = false;
+    for (size_t i = 0; i < partners_.size(); ++i) {
+      if (theirs[i] == nullptr) continue;
+      // In full only a partner that disagrees, as each pair has sizes of its own.
+      if (with_sizes) {
+        const MpiHeader mine = HeaderTo(partners_[i]);
+        if (Agree(mine, *theirs[i])) continue;
+        texts = {{session_.rank(), HeaderText(mine, true)}};
+      }
+      texts.push_back({partners_[i].rank, HeaderText(*theirs[i], with_sizes)});
+      differ = differ || texts.back().text != texts.front().text;
+      if (with_sizes) break;
     }
+    if (!differ && !with_sizes) continue;
+    std::sort(texts.begin(), texts.end(),
+              [](const MemberText& a, const MemberText& b) { return a.rank < b.rank; });
+    return MismatchStatus(texts, History(session_.rank()));
   }
-  report.absent = pending;
-  report.waited = patience_;
-  for (int rank : pending) report.last.push_back(LastSeenText(rank));
-  report.history = session_.recorder().History(absl::StrCat("  rank ", session_.rank(), " "));
-  return LateStatus(report);
+  return absl::OkStatus();
 }
 
-absl::Status MpiRendezvous::Stalled(const Meeting& meeting, const std::vector<int>& pending) const {
+absl::Status MpiRendezvous::Late(absl::Duration idle, const std::vector<int>& pending) const {
   LateReport report;
-  report.signature = meeting.signature;
-  report.number = meeting.number;
-  report.name = meeting.name;
+  report.signature = meeting_.signature;
+  report.number = meeting_.number;
+  report.name = meeting_.name;
   report.waiting = {session_.rank()};
-  report.absent = pending;
-  report.waited = patience_;
-  for (size_t i = 0; i < pending.size(); ++i) {
-    report.last.push_back("has called, but its data does not move");
+  for (const MpiPartner& partner : partners_) {
+    const bool here = !Holds(pending, partner.rank) || Heard(partner) != nullptr;
+    (here ? report.waiting : report.absent).push_back(partner.rank);
   }
+  if (report.absent.empty()) {  // all are in the call, and data do not move
+    report.waiting = {session_.rank()};
+    report.absent = pending;
+  }
+  report.waited = std::max(patience_, absl::Trunc(idle, absl::Milliseconds(1)));
+  for (int rank : report.absent) report.last.push_back(Describe(rank));
+  report.programs = session_.program_note();
+  report.history = History(report.absent.front());
   return LateStatus(report);
 }
 
-std::string MpiRendezvous::LastSeenText(int rank) const {
-  const Header& header = last_seen_[rank];
-  if (header.number == 0) return "is absent and was never met";
-  return absl::StrCat("is absent and was last met in ", SignatureText(header.signature), " #",
-                      header.number, TagText(header.name));
+absl::Status MpiRendezvous::Gone(const std::vector<int>& pending, bool terminated) const {
+  const std::string call = absl::StrCat(SignatureText(meeting_.signature), " #", meeting_.number,
+                                        TagText(meeting_.name));
+  std::vector<std::string> described;
+  for (int rank : pending) {
+    const bool ended = session_.peers().StateOf(rank) == MpiPeers::State::kEnded;
+    if (terminated || ended) described.push_back(absl::StrCat("rank ", rank, " ", Describe(rank)));
+  }
+  return ToStatus(
+      {.code = "E304",
+       .message = absl::StrCat(
+           terminated ? "the launcher ends this job (SIGTERM) while " : "", call,
+           terminated ? " waits: " : ": ", absl::StrJoin(described, "; ")),
+       .fix = "See what the process that ended printed, and how it ended",
+       .excerpt = History(session_.rank())},
+      absl::StatusCode::kUnavailable);
+}
+
+std::string MpiRendezvous::Describe(int rank) const {
+  const MpiPeers::State state = session_.peers().StateOf(rank);
+  FlightLog log;
+  if (state != MpiPeers::State::kEnded && session_.peers().ReadLog(rank, &log)) {
+    return absl::StrCat(state == MpiPeers::State::kStopped ? "is stopped; it " : "",
+                        log.Summary());
+  }
+  const Met& met = met_[rank];
+  const char* const what = state == MpiPeers::State::kEnded     ? "has ended"
+                           : state == MpiPeers::State::kStopped ? "is stopped"
+                                                                : "is absent";
+  if (met.number == 0) return absl::StrCat(what, " and was never met");
+  return absl::StrCat(what, " and was last met in ", SignatureText(met.signature), " #",
+                      met.number, TagText(met.name));
+}
+
+std::string MpiRendezvous::History(int rank) const {
+  FlightLog log;
+  if (rank != session_.rank() && session_.peers().ReadLog(rank, &log)) {
+    return log.History(absl::StrCat("  rank ", rank, " "));
+  }
+  return session_.recorder().History(absl::StrCat("  rank ", session_.rank(), " "));
 }
 
 }  // namespace shardcall

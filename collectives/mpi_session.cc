@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <thread>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "collectives/call.h"
@@ -20,13 +23,64 @@
 namespace shardcall {
 namespace {
 
-constexpr int kNoticeTag = 1;
+constexpr int kControlTag = 1;
 // How long a rank that has failed pushes its notices out, and how long it stays
 // before it ends: a launcher kills the job when the first rank ends so.
 constexpr auto kTellTime = std::chrono::milliseconds(20);
 constexpr auto kStayTime = std::chrono::milliseconds(500);
 
+std::atomic<int> waiting{0};
+std::atomic<bool> was_terminated{false};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+// Whether Open MPI itself yields the core when it finds nothing to do.
+bool MpiYields() {
+  int level = 0;
+  if (MPI_T_init_thread(MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS) return false;
+  bool yields = false;
+  int index = 0;
+  int count = 0;
+  MPI_T_cvar_handle handle;
+  if (MPI_T_cvar_get_index("mpi_yield_when_idle", &index) == MPI_SUCCESS &&
+      MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) == MPI_SUCCESS) {
+    int value[16] = {};
+    yields = count <= 16 && MPI_T_cvar_read(handle, value) == MPI_SUCCESS && value[0] > 0;
+    MPI_T_cvar_handle_free(&handle);
+  }
+  MPI_T_finalize();
+  return yields;
+}
+
+void OnTerminate(int signal_number) {
+  signal(signal_number, SIG_DFL);
+  if (waiting.load(std::memory_order_relaxed) > 0) {
+    was_terminated.store(true, std::memory_order_relaxed);
+  } else {
+    raise(signal_number);
+  }
+}
+
+// Awaits a request of the start, where there is no failure to look for yet.
+absl::Status AwaitAtStart(MPI_Request* request, absl::Duration deadline, absl::string_view what) {
+  const MonotonicTime end = DeadlineAfter(deadline);
+  for (int done = 0; !done;) {
+    SHARDCALL_RETURN_IF_ERROR(MpiStatus(MPI_Test(request, &done, MPI_STATUS_IGNORE), what));
+    if (!done && std::chrono::steady_clock::now() >= end) {
+      return ToStatus({.code = "E301",
+                       .message = absl::StrCat("not all ranks have connected over MPI within ",
+                                               absl::FormatDuration(deadline))},
+                      absl::StatusCode::kDeadlineExceeded);
+    }
+    if (!done) std::this_thread::yield();
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+MpiSession::Waiting::Waiting() { waiting.fetch_add(1, std::memory_order_relaxed); }
+MpiSession::Waiting::~Waiting() { waiting.fetch_sub(1, std::memory_order_relaxed); }
+bool MpiSession::terminated() { return was_terminated.load(std::memory_order_relaxed); }
 
 absl::Status MpiStatus(int code, absl::string_view what) {
   if (code == MPI_SUCCESS) return absl::OkStatus();
@@ -84,28 +138,42 @@ absl::Status MpiSession::Start(absl::Duration deadline) {
   SHARDCALL_RETURN_IF_ERROR(Duplicate(&control_, deadline));
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &size_);
-  return MpiStatus(MPI_Irecv(&incoming_, kNoticeBytes, MPI_BYTE, MPI_ANY_SOURCE, kNoticeTag,
+  heard_.assign(size_, MpiHeader{});
+  SHARDCALL_RETURN_IF_ERROR(ExchangeIdentities(deadline));
+  mpi_yields_ = MpiYields();
+  struct sigaction action {};
+  if (sigaction(SIGTERM, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) {
+    signal(SIGTERM, OnTerminate);
+  }
+  return PostControl();
+}
+
+absl::Status MpiSession::PostControl() {
+  return MpiStatus(MPI_Irecv(&incoming_, sizeof(incoming_), MPI_BYTE, MPI_ANY_SOURCE, kControlTag,
                              control_, &notice_request_),
                    "MPI_Irecv");
 }
 
 absl::Status MpiSession::Duplicate(MPI_Comm* copy, absl::Duration deadline) {
-  const MonotonicTime end = DeadlineAfter(deadline);
   MPI_Request request;
   SHARDCALL_RETURN_IF_ERROR(
       MpiStatus(MPI_Comm_idup(MPI_COMM_WORLD, copy, &request), "MPI_Comm_idup"));
-  for (int done = 0; !done;) {
-    SHARDCALL_RETURN_IF_ERROR(
-        MpiStatus(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Comm_idup"));
-    if (!done && std::chrono::steady_clock::now() >= end) {
-      return ToStatus({.code = "E301",
-                       .message = absl::StrCat("not all ranks have connected over MPI within ",
-                                               absl::FormatDuration(deadline))},
-                      absl::StatusCode::kDeadlineExceeded);
-    }
-    if (!done) std::this_thread::yield();
-  }
+  SHARDCALL_RETURN_IF_ERROR(AwaitAtStart(&request, deadline, "MPI_Comm_idup"));
   return MpiStatus(MPI_Comm_set_errhandler(*copy, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+}
+
+absl::Status MpiSession::ExchangeIdentities(absl::Duration deadline) {
+  static_assert(std::is_trivially_copyable_v<MpiPeers::Identity>);
+  constexpr int kBytes = sizeof(MpiPeers::Identity);
+  const MpiPeers::Identity mine = MpiPeers::Mine(recorder_.log());
+  std::vector<MpiPeers::Identity> all(size_);
+  MPI_Request request;
+  SHARDCALL_RETURN_IF_ERROR(MpiStatus(MPI_Iallgather(&mine, kBytes, MPI_BYTE, all.data(), kBytes,
+                                                     MPI_BYTE, control_, &request),
+                                      "MPI_Iallgather"));
+  SHARDCALL_RETURN_IF_ERROR(AwaitAtStart(&request, deadline, "MPI_Iallgather"));
+  peers_.Set(all, rank_);
+  return absl::OkStatus();
 }
 
 absl::Status MpiSession::failure() const {
@@ -123,12 +191,18 @@ void MpiSession::SetFailure(const absl::Status& status) {
 absl::Status MpiSession::Poll() {
   if (must_tell_.exchange(false)) SendNotices();
   if (!failed_.load(std::memory_order_acquire)) {
-    int arrived = 0;
-    SHARDCALL_RETURN_IF_ERROR(
-        MpiStatus(MPI_Test(&notice_request_, &arrived, MPI_STATUS_IGNORE), "MPI_Test"));
-    if (arrived) ReceiveNotice();
+    for (int arrived = 1; arrived && !failed_.load(std::memory_order_relaxed);) {
+      SHARDCALL_RETURN_IF_ERROR(
+          MpiStatus(MPI_Test(&notice_request_, &arrived, MPI_STATUS_IGNORE), "MPI_Test"));
+      if (arrived) SHARDCALL_RETURN_IF_ERROR(ReceiveControl());
+    }
   }
   return failed_.load(std::memory_order_acquire) ? failure() : absl::OkStatus();
+}
+
+absl::Status MpiSession::PollNowAndThen() {
+  const bool due = ++calls_ % 64 == 0 || must_tell_.load() || failed_.load();
+  return due ? Poll() : absl::OkStatus();
 }
 
 absl::Status MpiSession::Fail(const absl::Status& status) {
@@ -149,6 +223,8 @@ void MpiSession::Abort(const absl::Status& reason) {
 
 void MpiSession::SendNotices() {
   const absl::Status status = failure();
+  outgoing_.kind = ControlKind::kNotice;
+  outgoing_.from = rank_;
   outgoing_.code = static_cast<int32_t>(status.code());
   const size_t length = std::min(status.message().size(), sizeof(outgoing_.text) - 1);
   std::memcpy(outgoing_.text, status.message().data(), length);
@@ -156,7 +232,7 @@ void MpiSession::SendNotices() {
   for (int to = 0; to < size_; ++to) {
     if (to == rank_) continue;
     MPI_Request request;
-    if (MPI_Isend(&outgoing_, kNoticeBytes, MPI_BYTE, to, kNoticeTag, control_, &request) ==
+    if (MPI_Isend(&outgoing_, sizeof(outgoing_), MPI_BYTE, to, kControlTag, control_, &request) ==
         MPI_SUCCESS) {
       outgoing_requests_.push_back(request);
     }
@@ -171,9 +247,33 @@ void MpiSession::SendNotices() {
   }
 }
 
-void MpiSession::ReceiveNotice() {
+absl::Status MpiSession::ReceiveControl() {
+  if (incoming_.kind == ControlKind::kHeader) {
+    if (incoming_.from >= 0 && incoming_.from < size_) {
+      heard_[incoming_.from] = incoming_.header;
+      ++heard_count_;
+    }
+    return PostControl();
+  }
   incoming_.text[sizeof(incoming_.text) - 1] = '\0';
   SetFailure(absl::Status(static_cast<absl::StatusCode>(incoming_.code), incoming_.text));
+  return absl::OkStatus();
+}
+
+void MpiSession::Tell(int to, const MpiHeader& header) {
+  for (auto it = tellings_.begin(); it != tellings_.end();) {
+    int done = 0;
+    MPI_Test(&it->request, &done, MPI_STATUS_IGNORE);
+    it = done ? tellings_.erase(it) : std::next(it);
+  }
+  Telling& telling = tellings_.emplace_back();
+  telling.message.kind = ControlKind::kHeader;
+  telling.message.from = rank_;
+  telling.message.code = 0;
+  telling.message.header = header;
+  // A message that cannot be sent makes a report poorer, no more.
+  MPI_Isend(&telling.message, offsetof(Control, text), MPI_BYTE, to, kControlTag, control_,
+            &telling.request);
 }
 
 void MpiSession::Finish() {

@@ -10,7 +10,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +20,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "collectives/flight_recorder.h"
+#include "collectives/mpi_header.h"
+#include "collectives/mpi_peers.h"
 
 namespace shardcall {
 
@@ -35,13 +39,39 @@ class MpiSession {
   // Held during every call, as MPI may allow one thread at a time.
   std::mutex& call_mutex() { return call_mutex_; }
 
-  // With call_mutex held: looks for notices; the failure if there is one.
+  // With call_mutex held: looks for what others tell; the failure if there is one.
   absl::Status Poll();
+  // The same without looking, but for every 64th time: a look costs as much as
+  // a short message, and a rank that waits looks anyway.
+  absl::Status PollNowAndThen();
   // With call_mutex held: makes `status` the failure, unless there is one, tells
   // all ranks, and returns the failure.
   absl::Status Fail(const absl::Status& status);
   // From any thread.
   void Abort(const absl::Status& reason);
+
+  // With call_mutex held: tells a rank what this one calls.
+  void Tell(int to, const MpiHeader& header);
+  // The last that a rank told; how often any did.
+  const MpiHeader& heard(int rank) const { return heard_[rank]; }
+  int64_t heard_count() const { return heard_count_; }
+
+  // Whether a look for messages gives the core away by itself.
+  bool mpi_yields() const { return mpi_yields_; }
+  const MpiPeers& peers() const { return peers_; }
+  // Whether all ranks run the same program, for reports.
+  const std::string& program_note() const { return program_note_; }
+  void set_program_note(std::string note) { program_note_ = std::move(note); }
+
+  // Stands while a rank waits for others: a SIGTERM, unless the program handles
+  // it, then ends the wait, so that the rank can say whom it waited for. At any
+  // other time, and the second time, it ends the process.
+  class Waiting {
+   public:
+    Waiting();
+    ~Waiting();
+  };
+  static bool terminated();
 
   // Memory that outlives every message. Contents last until the next call of
   // the same method.
@@ -50,31 +80,47 @@ class MpiSession {
   char* Scratch(int64_t bytes) { return Area(scratch_, bytes); }
 
  private:
-  static constexpr int kNoticeBytes = 2048;
-  struct Notice {
-    int32_t code;
-    char text[kNoticeBytes - sizeof(int32_t)];
+  enum class ControlKind : int32_t { kNotice, kHeader };
+  struct Control {
+    ControlKind kind;
+    int32_t from;
+    int32_t code;  // notice: of the status
+    MpiHeader header;
+    char text[2048];  // notice; last, so that headers are short messages
+  };
+  struct Telling {
+    Control message;
+    MPI_Request request = MPI_REQUEST_NULL;
   };
 
   MpiSession() = default;
   absl::Status Start(absl::Duration deadline);
   absl::Status Duplicate(MPI_Comm* copy, absl::Duration deadline);
+  absl::Status ExchangeIdentities(absl::Duration deadline);
+  absl::Status PostControl();
   absl::Status failure() const;
   void SetFailure(const absl::Status& status);
   void SendNotices();
-  void ReceiveNotice();
+  absl::Status ReceiveControl();
   void Finish();
   static char* Area(std::vector<char>& area, int64_t bytes);
 
   bool initialised_here_ = false;
+  bool mpi_yields_ = false;
   int rank_ = 0;
   int size_ = 1;
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Comm control_ = MPI_COMM_NULL;
   MPI_Request notice_request_ = MPI_REQUEST_NULL;
-  Notice incoming_{};
-  Notice outgoing_{};
+  Control incoming_{};
+  Control outgoing_{};
   std::vector<MPI_Request> outgoing_requests_;
+  std::list<Telling> tellings_;
+  std::vector<MpiHeader> heard_;  // by rank
+  int64_t heard_count_ = 0;
+  uint32_t calls_ = 0;
+  MpiPeers peers_;
+  std::string program_note_;
   FlightRecorder recorder_;
   std::vector<char> send_area_, receive_area_, scratch_;
 

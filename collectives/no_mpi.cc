@@ -5,7 +5,7 @@
 
 namespace shardcall {
 
-absl::StatusOr<std::unique_ptr<Communicator>> ConnectMpi(absl::Duration) {
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectMpi(absl::Duration, const MpiOptions&) {
   return ToStatus({.code = "E302",
                    .message = "shardcall was built without MPI",
                    .fix = "Install Open MPI and build again, or use --backend=inprocess"},

@@ -31,6 +31,7 @@ absl::Status LateStatus(const LateReport& report) {
     absl::StrAppend(&message, "; absent too: ",
                     RanksText(absl::MakeConstSpan(report.absent).subspan(kNamedInFull)));
   }
+  if (!report.programs.empty()) absl::StrAppend(&message, "; ", report.programs);
   return ToStatus({.code = "E301",
                    .message = std::move(message),
                    .fix = "See what the absent ranks do, or allow more time with --deadline",
@@ -38,7 +39,7 @@ absl::Status LateStatus(const LateReport& report) {
                   absl::StatusCode::kDeadlineExceeded);
 }
 
-absl::Status MismatchStatus(const std::vector<MemberText>& members) {
+absl::Status MismatchStatus(const std::vector<MemberText>& members, const std::string& history) {
   std::vector<std::pair<std::string, std::vector<int>>> kinds;
   for (const MemberText& member : members) {
     auto kind = std::find_if(kinds.begin(), kinds.end(),
@@ -57,7 +58,8 @@ absl::Status MismatchStatus(const std::vector<MemberText>& members) {
                                                    kind.second.size() == 1 ? " calls " : " call ",
                                                    kind.first);
                                              })),
-       .fix = "Run the same partitioned program on every rank"},
+       .fix = "Run the same partitioned program on every rank",
+       .excerpt = history},
       absl::StatusCode::kFailedPrecondition);
 }
 

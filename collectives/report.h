@@ -24,6 +24,7 @@ struct LateReport {
   std::vector<int> absent;   // ranks
   absl::Duration waited;
   std::vector<std::string> last;  // per absent rank what it last did; may be empty
+  std::string programs;           // whether all run the same one; may be empty
   std::string history;            // flight records, one line each; may be empty
 };
 // "E301 all-reduce(sum, f32[8]) #14 (%ar.2): ranks 0,2-7 have waited 20 s;
@@ -36,7 +37,8 @@ struct MemberText {
 };
 // "E305 members of one collective call different things: rank 0 calls ...;
 //  ranks 1-3 call ...".
-absl::Status MismatchStatus(const std::vector<MemberText>& members);
+absl::Status MismatchStatus(const std::vector<MemberText>& members,
+                            const std::string& history = "");
 
 }  // namespace shardcall
 
