@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/in_process_group.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,8 +14,18 @@
 
 namespace shardcall {
 
+namespace {
+
+// Where many devices share a core, to look again costs more than to sleep.
+int YieldsFor(size_t members) {
+  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  return members <= 4 * cores ? 100 : 0;
+}
+
+}  // namespace
+
 InProcessGroup::InProcessGroup(std::vector<int> sorted_ranks, absl::Span<FlightRecorder> recorders)
-    : ranks_(std::move(sorted_ranks)), recorders_(recorders) {
+    : ranks_(std::move(sorted_ranks)), recorders_(recorders), yields_(YieldsFor(ranks_.size())) {
   for (Call& call : calls_) call.slots.resize(ranks_.size());
 }
 
@@ -57,17 +70,16 @@ absl::Status InProcessGroup::Run(int index, const Order* order, const CallSignat
     for (int slot : order->slots) members.push_back(&call.slots[slot].buffers);
     lock.unlock();
     call.work.Plan(signature, std::move(members));
-    call.next_item.store(0, std::memory_order_relaxed);
-    call.items_done.store(0, std::memory_order_relaxed);
     if (call.work.is_small() || call.work.num_items() <= 1) {
       for (int64_t i = 0; i < call.work.num_items(); ++i) call.work.RunItem(i);
       call.state.StoreAndWakeAll(kDone);
       return absl::OkStatus();
     }
+    Open(call);
     call.state.StoreAndWakeAll(kRunning);
   } else {
     lock.unlock();
-    if (call.state.AwaitChange(kGathering, deadline) == kGathering) {
+    if (call.state.AwaitChange(kGathering, deadline, yields_) == kGathering) {
       lock.lock();
       if (call.arrived < ranks_.size() && call.state.Load() == kGathering) {
         FailLocked(Late(call, signature, name, number, patience));
@@ -82,19 +94,37 @@ absl::Status InProcessGroup::Run(int index, const Order* order, const CallSignat
     }
   }
   Help(call);
-  call.state.AwaitChange(kRunning, kNever);
+  call.state.AwaitChange(kRunning, kNever, yields_);
   return absl::OkStatus();
 }
 
-void InProcessGroup::Help(Call& call) {
-  if (call.state.Load() != kRunning) return;
+void InProcessGroup::Open(Call& call) const {
   const int64_t items = call.work.num_items();
-  while (true) {
-    const int64_t item = call.next_item.fetch_add(1, std::memory_order_relaxed);
-    if (item >= items) return;
-    call.work.RunItem(item);
-    if (call.items_done.fetch_add(1, std::memory_order_acq_rel) + 1 == items) {
+  for (int s = 0; s < kSegments; ++s) {
+    call.segments[s].next.store(items * s / kSegments, std::memory_order_relaxed);
+    call.segments[s].end = items * (s + 1) / kSegments;
+  }
+  call.items_done.store(0, std::memory_order_relaxed);
+}
+
+void InProcessGroup::Help(Call& call) const {
+  if (call.state.Load() != kRunning) return;
+  static const int cores = std::max(1u, std::thread::hardware_concurrency());
+  const int first = std::max(0, sched_getcpu()) % cores * kSegments / cores;
+  for (int s = 0; s < kSegments; ++s) {
+    Segment& segment = call.segments[(first + s) % kSegments];
+    int64_t done = 0;
+    while (segment.next.load(std::memory_order_relaxed) < segment.end) {
+      const int64_t item = segment.next.fetch_add(1, std::memory_order_relaxed);
+      if (item >= segment.end) break;
+      call.work.RunItem(item);
+      ++done;
+    }
+    if (done == 0) continue;
+    if (call.items_done.fetch_add(done, std::memory_order_acq_rel) + done ==
+        call.work.num_items()) {
       call.state.StoreAndWakeAll(kDone);
+      return;
     }
   }
 }

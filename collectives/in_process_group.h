@@ -62,12 +62,19 @@ class InProcessGroup {
     MemberBuffers buffers;
     absl::string_view name;
   };
+  // A stretch of the items. A thread begins with that of the core it runs on, so
+  // that a core touches the same memory in every call, then helps with the others.
+  static constexpr int kSegments = 8;
+  struct alignas(64) Segment {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
   struct Call {
     WaitWord state{kGathering};
     size_t arrived = 0;
     std::vector<Slot> slots;
     InProcessWork work;
-    std::atomic<int64_t> next_item{0};
+    std::array<Segment, kSegments> segments;
     std::atomic<int64_t> items_done{0};
   };
 
@@ -75,10 +82,12 @@ class InProcessGroup {
   void FailLocked(const absl::Status& status);
   absl::Status Late(const Call& call, const CallSignature& signature, absl::string_view name,
                     int64_t number, absl::Duration patience) const;
-  static void Help(Call& call);
+  void Open(Call& call) const;
+  void Help(Call& call) const;
 
   const std::vector<int> ranks_;
   const absl::Span<FlightRecorder> recorders_;
+  const int yields_;  // before a wait falls asleep
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<Order>> orders_;

@@ -8,6 +8,11 @@
 #include "collectives/report.h"
 
 namespace shardcall {
+namespace {
+
+constexpr int kYields = 100;
+
+}  // namespace
 
 bool InProcessPair::Match(const CallSignature& send, const CallSignature& recv) {
   const bool is_send = send.op == CollectiveOp::kSend;
@@ -47,7 +52,7 @@ void InProcessPair::Post(Side side, const CallSignature& signature, void* data,
 
 absl::Status InProcessPair::Await(Side side, absl::Duration patience, MonotonicTime deadline) {
   Offer& mine = offers_[side];
-  if (mine.state.AwaitChange(kPosted, deadline) == kPosted) {
+  if (mine.state.AwaitChange(kPosted, deadline, kYields) == kPosted) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (mine.state.Load() == kPosted) {
       const int rank = ranks_[side];

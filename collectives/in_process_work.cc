@@ -134,10 +134,10 @@ void InProcessWork::RunReduceScatter(size_t target, int64_t first, int64_t count
               count);
 }
 
-void InProcessWork::RunAllGather(size_t source, int64_t first, int64_t count) const {
-  const int64_t to = static_cast<int64_t>(source) * signature_.amount + first;
-  for (const MemberBuffers* member : members_) {
-    Copy(Out(*member) + to, In(*members_[source]) + first, count);
+void InProcessWork::RunAllGather(size_t target, int64_t first, int64_t count) const {
+  for (size_t source = 0; source < members_.size(); ++source) {
+    Copy(Out(*members_[target]) + static_cast<int64_t>(source) * signature_.amount + first,
+         In(*members_[source]) + first, count);
   }
 }
 

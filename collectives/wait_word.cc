@@ -2,6 +2,7 @@
 #include "collectives/wait_word.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,11 +19,19 @@ MonotonicTime DeadlineAfter(absl::Duration duration) {
 }
 
 void WaitWord::StoreAndWakeAll(uint32_t value) {
-  word_.store(value, std::memory_order_release);
+  // Sequentially consistent, as is the waiter's count: either it sees the new
+  // value when it falls asleep, or it is seen here.
+  word_.store(value, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-uint32_t WaitWord::AwaitChange(uint32_t old, MonotonicTime deadline) const {
+uint32_t WaitWord::AwaitChange(uint32_t old, MonotonicTime deadline, int yields) const {
+  for (int look = 0; look < yields; ++look) {
+    const uint32_t value = Load();
+    if (value != old) return value;
+    sched_yield();
+  }
   timespec until{};
   if (deadline != kNever) {
     const auto nanos =
@@ -36,8 +45,10 @@ uint32_t WaitWord::AwaitChange(uint32_t old, MonotonicTime deadline) const {
     if (deadline != kNever && std::chrono::steady_clock::now() >= deadline) return old;
     // The bitset form takes an absolute time of the monotonic clock, which is
     // the clock that steady_clock reads. Any return, early or not, looks again.
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
     syscall(SYS_futex, &word_, FUTEX_WAIT_BITSET_PRIVATE, old,
             deadline == kNever ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);
+    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A 32-bit word that threads sleep on until it changes or a deadline passes,
-// without spinning, so that hundreds of devices can share two cores.
+// A 32-bit word that threads wait on until it changes or a deadline passes. A
+// waiter first gives the core to others a few times, as a meeting of devices is
+// often a matter of microseconds, then sleeps, so that hundreds of devices can
+// share two cores.
 #ifndef SHARDCALL_COLLECTIVES_WAIT_WORD_H_
 #define SHARDCALL_COLLECTIVES_WAIT_WORD_H_
 
@@ -29,10 +31,12 @@ class WaitWord {
   void StoreAndWakeAll(uint32_t value);
 
   // Returns the word once it is not `old`, or `old` if the deadline has passed.
-  uint32_t AwaitChange(uint32_t old, MonotonicTime deadline) const;
+  // Looks up to `yields` times before it sleeps.
+  uint32_t AwaitChange(uint32_t old, MonotonicTime deadline, int yields = 0) const;
 
  private:
   std::atomic<uint32_t> word_;
+  mutable std::atomic<uint32_t> sleepers_{0};
 };
 
 }  // namespace shardcall
