@@ -28,6 +28,7 @@ def main():
     parser.add_argument('--out', required=True)
     parser.add_argument('--corpus', default=os.environ.get('SHARDCALL_CORPUS') or
                         os.path.join(HERE, '..', 'data', 'hlo'))
+    parser.add_argument('--mpiexec', default='', help="MPI's launcher, for the collectives over MPI")
     parser.add_argument('--oracle', default=os.environ.get('SHARDCALL_XLA_ORACLE'))
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
@@ -70,6 +71,19 @@ def main():
             scaled.append(path)
         table(f'512 to 65,536 devices, {kind} (the ratio should stay under 1.2)',
               f'devices_{kind}.json', [bench, '--rounds=41', *scaled])
+    bench = os.path.join(args.programs, 'bench_collectives')
+    results = [table('Collectives of 4 devices in one process', 'collectives_inprocess.json', [bench])]
+    if args.mpiexec:
+        results.append(table('Collectives of 4 ranks over MPI, beside raw MPI', 'collectives_mpi.json',
+                             [args.mpiexec, '-np', '4', bench, '--backend=mpi']))
+    results = [path for path in results if os.path.exists(path)]
+    if results:
+        plot = os.path.join(args.out, 'collectives.svg')
+        subprocess.run([sys.executable, os.path.join(HERE, 'plot_collectives.py'), *results, '-o', plot],
+                       check=True)
+        print(f'drawn in {plot}')
+
+    bench = os.path.join(args.programs, 'bench_partition')
     if args.oracle:
         paths = [os.path.join(args.corpus, f'{n}.{k}.hlo') for n in COMPARED for k in ('sdy', 'gspmd')]
         paths = [p for p in paths if os.path.exists(p)]
