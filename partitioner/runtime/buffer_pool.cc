@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
 
 // A sanitizer is to see every block come and go.
 #if defined(__SANITIZE_ADDRESS__)
@@ -30,14 +29,14 @@ size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 // Pages of the system's, so that what is given back is gone, and what is kept is
 // no part of a heap that cannot shrink.
-void* NewPages(size_t bytes) {
+char* NewPages(size_t bytes) {
   void* block =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block == MAP_FAILED) return nullptr;
 #ifdef MADV_HUGEPAGE
   if (bytes >= kHugeBytes) madvise(block, bytes, MADV_HUGEPAGE);  // a hint only
 #endif
-  return block;
+  return static_cast<char*>(block);
 }
 
 }  // namespace
@@ -55,13 +54,17 @@ void* BufferPool::Allocate(size_t* bytes) {
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   *bytes = RoundUp(*bytes, kPage);
-  const auto it = idle_.lower_bound(*bytes);
-  void* block = nullptr;
-  if (it != idle_.end() && it->first <= *bytes + *bytes / 8) {
+  const auto it = idle_sizes_.lower_bound({*bytes, nullptr});
+  char* block = nullptr;
+  if (it != idle_sizes_.end()) {
+    const size_t size = it->first;
     block = it->second;
-    *bytes = it->first;
-    stats_.idle -= it->first;
-    idle_.erase(it);
+    RemoveIdle(block, size);
+    if (size - *bytes < kLeastPooledBytes) {
+      *bytes = size;
+    } else {
+      AddIdle(block + *bytes, size - *bytes);
+    }
   } else {
     const size_t live = stats_.live + *bytes;
     Trim(std::max(stats_.peak + stats_.peak / 4, live) - live);
@@ -81,17 +84,45 @@ void BufferPool::Free(void* block, size_t bytes) {
   if (!SHARDCALL_POOL || bytes < kLeastPooledBytes) return std::free(block);
   const std::lock_guard<std::mutex> lock(mutex_);
   stats_.live -= bytes;
-  stats_.idle += bytes;
-  idle_.emplace(bytes, block);
+  char* begin = static_cast<char*>(block);
+  const auto next = idle_.lower_bound(begin);
+  if (next != idle_.end() && next->first == begin + bytes) {
+    const size_t more = next->second;
+    RemoveIdle(begin + bytes, more);
+    bytes += more;
+  }
+  auto before = idle_.lower_bound(begin);
+  if (before != idle_.begin() && (--before)->first + before->second == begin) {
+    begin = before->first;
+    const size_t more = before->second;
+    RemoveIdle(begin, more);
+    bytes += more;
+  }
+  AddIdle(begin, bytes);
   Trim(std::max(kMostIdleBytes, stats_.live));
+}
+
+void BufferPool::AddIdle(char* block, size_t bytes) {
+  idle_.emplace(block, bytes);
+  idle_sizes_.emplace(bytes, block);
+  stats_.idle += bytes;
+}
+
+void BufferPool::RemoveIdle(char* block, size_t bytes) {
+  idle_.erase(block);
+  idle_sizes_.erase({bytes, block});
+  stats_.idle -= bytes;
 }
 
 void BufferPool::Trim(size_t bytes) {
   while (stats_.idle > bytes) {
-    const auto last = std::prev(idle_.end());
-    munmap(last->second, last->first);
-    stats_.idle -= last->first;
-    idle_.erase(last);
+    const auto [size, block] = *idle_sizes_.rbegin();
+    const size_t over = stats_.idle - bytes;
+    // What is left of a block is worth keeping only if a tensor fits.
+    const size_t gone = size >= over + kLeastPooledBytes ? RoundUp(over, kPage) : size;
+    RemoveIdle(block, size);
+    if (gone < size) AddIdle(block, size - gone);
+    munmap(block + (size - gone), gone);
   }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of tensors' buffers. Large blocks that are freed are kept for the next
-// tensor of about their size: fresh pages from the system cost more than most
-// ops that fill them. What is kept never raises the process above 5/4 of the
-// largest sum of live blocks there was, and is at most what is live, or
-// kMostIdleBytes.
+// tensors: fresh pages from the system cost more than most ops that fill them.
+// Neighbours that are free become one block, and of a larger block the rest
+// stays free. What is kept never raises the process above 5/4 of the largest sum
+// of live blocks there was, and is at most what is live, or kMostIdleBytes.
 // Small blocks are the C library's.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_BUFFER_POOL_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_BUFFER_POOL_H_
@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
+#include <utility>
 
 namespace shardcall {
 
@@ -35,12 +37,15 @@ class BufferPool {
   Stats stats();
 
  private:
-  using Idle = std::multimap<size_t, void*>;
-  // Gives back idle blocks, the largest first, until at most `bytes` are left.
+  void AddIdle(char* block, size_t bytes);
+  void RemoveIdle(char* block, size_t bytes);
+  // Gives back idle memory, of the largest blocks first, until at most `bytes`
+  // are left.
   void Trim(size_t bytes);
 
   std::mutex mutex_;
-  Idle idle_;  // by size
+  std::map<char*, size_t> idle_;                  // bytes; no two touch
+  std::set<std::pair<size_t, char*>> idle_sizes_;  // the same by size
   Stats stats_;
 };
 

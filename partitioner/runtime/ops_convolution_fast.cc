@@ -36,29 +36,6 @@ Tensor Prepare(const Tensor& t, absl::Span<const int64_t> perm, ElementType type
   return wide;
 }
 
-// By dimension: the input index under window element w of output o, or -1.
-class InputIndices {
- public:
-  InputIndices(const WindowDims& window, absl::Span<const int64_t> out,
-               absl::Span<const int64_t> in)
-      : table_(window.rank()), width_(window.size.begin(), window.size.end()) {
-    for (int k = 0; k < window.rank(); ++k) {
-      table_[k].resize(out[k] * width_[k]);
-      for (int64_t o = 0; o < out[k]; ++o) {
-        for (int64_t w = 0; w < width_[k]; ++w) {
-          const int64_t at = window.reversed[k] ? width_[k] - 1 - w : w;
-          table_[k][o * width_[k] + w] = window.BaseIndex(k, o, at, in[k]);
-        }
-      }
-    }
-  }
-  int64_t at(int k, int64_t o, int64_t w) const { return table_[k][o * width_[k] + w]; }
-
- private:
-  std::vector<std::vector<int64_t>> table_;
-  Dims width_;
-};
-
 // Neighbours in the last dimension under one fixed index: input indices `first`,
 // first + 1, .., or -1 for all.
 struct Segment {
@@ -67,7 +44,7 @@ struct Segment {
 using Segments = std::vector<absl::InlinedVector<Segment, 3>>;  // by the fixed index
 
 // With the output's index fixed, or the window's. `join`: neighbours lie together.
-Segments LastSegments(const InputIndices& indices, int last, bool fixed_is_output, int64_t fixed,
+Segments LastSegments(const WindowIndices& indices, int last, bool fixed_is_output, int64_t fixed,
                       int64_t over, bool join) {
   Segments all(fixed);
   for (int64_t a = 0; a < fixed; ++a) {
@@ -133,7 +110,7 @@ struct Operands {
   const WindowDims& window;
   Dims in, out;  // space
   Dims strides;  // of the input's space, in elements
-  const InputIndices& indices;
+  const WindowIndices& indices;
   const Segments& segments;
   const T* lhs;
   const T* rhs;
@@ -168,6 +145,86 @@ struct Operands {
   }
 };
 
+// n elements that lie together, mostly few.
+template <typename T>
+void CopyShort(const T* from, int64_t n, T* to) {
+  constexpr int64_t kPiece = 16 / sizeof(T);
+  if (n > 16 * kPiece) {
+    std::memcpy(to, from, n * sizeof(T));
+    return;
+  }
+  if (n < kPiece) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+    return;
+  }
+  for (int64_t i = 0; i + kPiece < n; i += kPiece) __builtin_memcpy(to + i, from + i, 16);
+  __builtin_memcpy(to + n - kPiece, from + n - kPiece, 16);
+}
+
+// Lays out the windows of output positions [begin, begin + count) of an image as
+// rows of `width` elements by window element. `from`: the image.
+template <typename T>
+void LayOutRows(const Operands<T>& p, const T* from, int64_t begin, int64_t count, int64_t width,
+                T* rows) {
+  const int last = static_cast<int>(p.out.size()) - 1;
+  const int64_t line = p.out[last], across = p.window.size[last] * width;
+  const int64_t windows = Product(p.window.size), row = windows * width;
+  Dims o(p.out.size(), 0);
+  int64_t rest = begin;
+  for (int k = last; k >= 0; --k) {
+    o[k] = rest % p.out[k];
+    rest /= p.out[k];
+  }
+  while (count > 0) {
+    const int64_t x = o[last], n = std::min(count, line - x);
+    Dims w(p.out.size(), 0);  // the last one stays 0
+    for (int64_t at = 0; at < row; at += across) {
+      int64_t offset = 0;
+      for (int k = 0; k < last && offset >= 0; ++k) {
+        const int64_t i = p.indices.at(k, o[k], w[k]);
+        offset = i < 0 ? -1 : offset + i * p.strides[k];
+      }
+      T* to = rows + at;
+      for (int64_t r = 0; r < n; ++r, to += row) {
+        if (offset < 0) {
+          std::fill_n(to, across, T(0));
+          continue;
+        }
+        T* piece = to;
+        for (const Segment& part : p.segments[x + r]) {
+          const int64_t elements = part.count * width;
+          if (part.first < 0) {
+            std::fill_n(piece, elements, T(0));
+          } else {
+            CopyShort(from + offset + part.first * p.strides[last], elements, piece);
+          }
+          piece += elements;
+        }
+      }
+      for (int k = last - 1; k >= 0; --k) {
+        if (++w[k] < p.window.size[k]) break;
+        w[k] = 0;
+      }
+    }
+    rows += n * row;
+    count -= n;
+    o[last] = line;
+    for (int k = last; k > 0 && o[k] == p.out[k]; --k) {
+      o[k] = 0;
+      ++o[k - 1];
+    }
+  }
+}
+
+// Whether windows are single elements, each at its own position: rows are the
+// input as it lies.
+bool RowsAreInput(const WindowDims& window) {
+  for (int k = 0; k < window.rank(); ++k) {
+    if (!window.Trivial(k)) return false;
+  }
+  return true;
+}
+
 // Rows are output positions of one image, columns window elements and features:
 // result[position, f] = rows rhs. lhs is [batch, space.., feature], rhs [space..,
 // in, out].
@@ -177,22 +234,26 @@ void ByPositions(const Operands<T>& p, int64_t images, int64_t groups, int64_t i
   const int64_t positions = Product(p.out), window = Product(p.window.size);
   const int64_t k = window * in_features, n = out_features / groups;
   const int64_t all_features = in_features * groups, image = Product(p.in) * all_features;
+  if (RowsAreInput(p.window)) {
+    for (int64_t g = 0; g < groups; ++g) {
+      for (int64_t b = 0; b < images; ++b) {
+        BlasGemm(BlasOp::kNone, BlasOp::kNone, positions, n, k, T(1),
+                 p.lhs + b * image + g * in_features, all_features, p.rhs + g * n, out_features,
+                 T(0), p.result + b * positions * out_features + g * n, out_features);
+      }
+    }
+    return;
+  }
   const int64_t row_bytes = k * static_cast<int64_t>(sizeof(T));
   const int64_t least = std::clamp<int64_t>(kMostRowsBytes / row_bytes, 1, 64);
   const int64_t chunk = std::min(std::max(kRowsBytes / row_bytes, least), positions);
-  Tensor rows(ElementType::kU8, {chunk * k * static_cast<int64_t>(sizeof(T))});
+  Tensor rows(ElementType::kU8, {chunk * row_bytes});
   T* row = reinterpret_cast<T*>(rows.MutableData());
   for (int64_t b = 0; b < images; ++b) {
     for (int64_t g = 0; g < groups; ++g) {
-      const T* from = p.lhs + b * image + g * in_features;
-      Dims o(p.out.size(), 0);
       for (int64_t begin = 0; begin < positions; begin += chunk) {
         const int64_t m = std::min(chunk, positions - begin);
-        RunCopier<T> copier(row);
-        for (int64_t r = 0; r < m; ++r, Next(&o, p.out)) {
-          p.AddLine(o, true, p.window.size, from, in_features, &copier);
-        }
-        copier.Flush();
+        LayOutRows(p, p.lhs + b * image + g * in_features, begin, m, in_features, row);
         BlasGemm(BlasOp::kNone, BlasOp::kNone, m, n, k, T(1), row, k, p.rhs + g * n, out_features,
                  T(0), p.result + (b * positions + begin) * out_features + g * n, out_features);
       }
@@ -266,7 +327,7 @@ absl::Status Run(StepRun& run, const ConvolutionData& data, ElementType type) {
   for (int64_t d : out_perm) out_dims.push_back(shape.dims[d]);
   Tensor out(type, out_dims);
   if (out.num_elements() > 0) {
-    const InputIndices indices(data.window, out_space, in_space);
+    const WindowIndices indices(data.window, out_space, in_space);
     const int64_t last_out = out_space.back(), last_window = data.window.size.back();
     const Segments segments =
         LastSegments(indices, rank - 1, !by_window, by_window ? last_window : last_out,

@@ -9,6 +9,7 @@
 
 #include "partitioner/runtime/lane_program.h"
 #include "partitioner/runtime/lower_op.h"
+#include "partitioner/runtime/reduce_extreme.h"
 #include "partitioner/runtime/step_run.h"
 #include "partitioner/runtime/strided.h"
 #include "partitioner/runtime/window.h"
@@ -25,6 +26,7 @@ struct ReduceWindowData : OpData {
   int scan_dim = -1;
   bool scan_reverse = false;
   bool widen = false;  // sums of floats are made in f64
+  WindowTapsFn taps = nullptr;  // of f32, by windows
 };
 
 Tensor ConvertTo(const Tensor& t, ElementType type) {
@@ -106,6 +108,37 @@ void Visit(const ReduceWindowData& data, const std::vector<Tensor>& in,
   }
 }
 
+// Visit for one f32 array and an op that has a kernel for whole windows.
+absl::Status RunTaps(StepRun& run) {
+  const auto& data = run.data<ReduceWindowData>();
+  const Tensor in = run.in(0);
+  const float init = *run.in(1).data<float>();
+  Tensor out = run.NewResult(0);
+  const int rank = data.lane_from;
+  const auto in_dims = absl::MakeConstSpan(in.dims());
+  const auto out_dims = absl::MakeConstSpan(out.dims()).first(rank);
+  const auto size = absl::MakeConstSpan(data.window.size).first(rank);
+  const int64_t lanes = Product(in_dims.subspan(rank));
+  const WindowIndices indices(data.window, out_dims, in_dims.first(rank));
+  const Dims strides = RowMajorStrides(in_dims);
+  std::vector<const float*> taps(Product(size));
+  float* to = out.MutableData<float>();
+  for (IndexCounter o(out_dims); !o.done() && lanes > 0; o.Next(), to += lanes) {
+    int64_t count = 0;
+    for (IndexCounter w(size); !w.done(); w.Next()) {
+      int64_t offset = 0;
+      for (int k = 0; k < rank && offset >= 0; ++k) {
+        const int64_t i = indices.at(k, o.index()[k], w.index()[k]);
+        offset = i < 0 ? -1 : offset + i * strides[k];
+      }
+      if (offset >= 0) taps[count++] = in.data<float>() + offset;
+    }
+    data.taps(taps.data(), count, init, to, lanes);
+  }
+  run.Set(0, std::move(out));
+  return absl::OkStatus();
+}
+
 absl::Status RunReduceWindow(StepRun& run) {
   const auto& data = run.data<ReduceWindowData>();
   const int count = run.num_results();
@@ -134,6 +167,21 @@ bool IsScan(const WindowDims& w, int k, int64_t extent, int64_t result_extent, b
   }
   *reverse = w.pad_low[k] == 0;
   return w.pad_low[k] == w.size[k] - 1 || *reverse;
+}
+
+// Whether the tables of RunTaps are small, and windows are visited forwards.
+bool FewIndices(const WindowDims& window, const Dims& out) {
+  constexpr int64_t kMostIndices = 1 << 20, kMostTaps = 1 << 12;
+  int64_t indices = 0, taps = 1;
+  for (int k = 0; k < window.rank(); ++k) {
+    if (window.reversed[k] || window.size[k] > kMostTaps / taps ||
+        out[k] > kMostIndices / window.size[k]) {
+      return false;
+    }
+    taps *= window.size[k];
+    indices += out[k] * window.size[k];
+  }
+  return indices <= kMostIndices;
 }
 
 }  // namespace
@@ -178,6 +226,11 @@ absl::Status LowerReduceWindow(const LowerContext& context, Step* step) {
     data->program.ops[0].kernel = FindLaneKernel(Opcode::kAdd, nullptr, types, ElementType::kF64);
   }
   step->fn = RunReduceWindow;
+  if (data->scan_dim < 0 && count == 1 && data->program.monoid && type == ElementType::kF32 &&
+      step->shapes[0].type == type && FewIndices(data->window, out)) {
+    data->taps = FindWindowTaps(*data->program.monoid);
+    if (data->taps != nullptr) step->fn = RunTaps;
+  }
   step->data = std::move(data);
   return absl::OkStatus();
 }

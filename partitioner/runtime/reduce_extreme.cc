@@ -132,6 +132,53 @@ void ExtremeRow(const T* x, int64_t n, T* best) {
   *best = result;
 }
 
+template <typename Op>
+void ExtremeOfTaps(const float* const* taps, int64_t count, float init, float* out, int64_t n) {
+  constexpr int kWidth = 8, kRegisters = 4;
+  typedef float Vector __attribute__((vector_size(4 * kWidth)));
+  typedef int32_t Mask __attribute__((vector_size(4 * kWidth)));
+  int64_t i = 0;
+  for (; i + kRegisters * kWidth <= n; i += kRegisters * kWidth) {
+    Vector acc[kRegisters];
+    for (int u = 0; u < kRegisters; ++u) acc[u] = init - Vector{};  // -0 stays
+    for (int64_t t = 0; t < count; ++t) {
+      for (int u = 0; u < kRegisters; ++u) {
+        Vector x;
+        __builtin_memcpy(&x, taps[t] + i + u * kWidth, sizeof(x));
+        const Vector a = acc[u];  // as scalar_ops has it
+        const Mask same = Op::kMaximum ? (Mask)a & (Mask)x : (Mask)a | (Mask)x;
+        const Vector tie = a == x ? (Vector)same : a + x;
+        if constexpr (Op::kMaximum) {
+          acc[u] = a > x ? a : (a < x ? x : tie);
+        } else {
+          acc[u] = a < x ? a : (a > x ? x : tie);
+        }
+      }
+    }
+    __builtin_memcpy(out + i, acc, sizeof(acc));
+  }
+  for (; i < n; ++i) {
+    float acc = init;
+    for (int64_t t = 0; t < count; ++t) acc = Op::Scalar::Do(acc, taps[t][i]);
+    out[i] = acc;
+  }
+}
+
+void SumOfTaps(const float* const* taps, int64_t count, float init, float* out, int64_t n) {
+  constexpr int64_t kLanes = 32;
+  double acc[kLanes];
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t lanes = std::min(kLanes, n - i);
+    std::fill_n(acc, lanes, init);
+    for (int64_t t = 0; t < count; ++t) {
+      const float* x = taps[t] + i;
+      SHARDCALL_LANES
+      for (int64_t j = 0; j < lanes; ++j) acc[j] += x[j];
+    }
+    for (int64_t j = 0; j < lanes; ++j) out[i + j] = static_cast<float>(acc[j]);
+  }
+}
+
 // n elements from `offset` as T, decoded where the array holds a narrow float.
 template <typename T>
 const T* Load(ElementType type, const void* in, int64_t offset, int64_t n, T* scratch) {
@@ -193,6 +240,19 @@ ReduceFn FindFloatMaximum(ElementType type) {
 }
 ExtremeRowFn FindExtremeRow(bool maximum) {
   return maximum ? BestForCpu<ExtremeRow<Max, float>>() : BestForCpu<ExtremeRow<Min, float>>();
+}
+
+WindowTapsFn FindWindowTaps(Opcode monoid) {
+  switch (monoid) {
+    case Opcode::kAdd:
+      return BestForCpu<SumOfTaps>();
+    case Opcode::kMaximum:
+      return BestForCpu<ExtremeOfTaps<Max>>();
+    case Opcode::kMinimum:
+      return BestForCpu<ExtremeOfTaps<Min>>();
+    default:
+      return nullptr;
+  }
 }
 
 ReduceFn FindFloatMinimum(ElementType type) {

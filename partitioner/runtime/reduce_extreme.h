@@ -16,6 +16,12 @@ ReduceFn FindFloatMinimum(ElementType type);
 using ExtremeRowFn = void (*)(const float* x, int64_t n, float* best);
 ExtremeRowFn FindExtremeRow(bool maximum);
 
+// Of windows: out[i] = init op taps[0][i] op taps[1][i] .. for maximum, minimum and
+// sums (in f64, rounded once), from the left. Null for other ops.
+using WindowTapsFn = void (*)(const float* const* taps, int64_t count, float init, float* out,
+                              int64_t n);
+WindowTapsFn FindWindowTaps(Opcode monoid);
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_REDUCE_EXTREME_H_

@@ -3,6 +3,8 @@
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_WINDOW_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_WINDOW_H_
 
+#include <vector>
+
 #include "absl/types/span.h"
 #include "partitioner/ir/attributes.h"
 #include "partitioner/runtime/tensor.h"
@@ -38,6 +40,29 @@ struct WindowDims {
     return size[k] == 1 && stride[k] == 1 && pad_low[k] == 0 && pad_high[k] == 0 &&
            base_dilation[k] == 1;
   }
+};
+
+// By dimension: the base index under window element w of output o, or -1.
+class WindowIndices {
+ public:
+  WindowIndices(const WindowDims& window, absl::Span<const int64_t> out,
+                absl::Span<const int64_t> in)
+      : table_(out.size()), width_(window.size.begin(), window.size.end()) {
+    for (int k = 0; k < static_cast<int>(out.size()); ++k) {
+      table_[k].resize(out[k] * width_[k]);
+      for (int64_t o = 0; o < out[k]; ++o) {
+        for (int64_t w = 0; w < width_[k]; ++w) {
+          const int64_t at = window.reversed[k] ? width_[k] - 1 - w : w;
+          table_[k][o * width_[k] + w] = window.BaseIndex(k, o, at, in[k]);
+        }
+      }
+    }
+  }
+  int64_t at(int k, int64_t o, int64_t w) const { return table_[k][o * width_[k] + w]; }
+
+ private:
+  std::vector<std::vector<int64_t>> table_;
+  Dims width_;
 };
 
 }  // namespace shardcall
