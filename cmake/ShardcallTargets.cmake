@@ -80,3 +80,10 @@ function(shardcall_test name)
   shardcall_precompile(${name} test <gmock/gmock.h> <gtest/gtest.h>)
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
+
+# A test that says why it is not there.
+function(shardcall_skipped_test name why)
+  message(WARNING "${name} is left out: ${why}")
+  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "SKIPPED: ${why}")
+  set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED")
+endfunction()

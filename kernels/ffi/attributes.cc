@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/ffi/attribute_parser.h"
+#include "kernels/ffi/gpu_backend_config.h"
 #include "kernels/ffi/near_names.h"
 #include "sharding/status.h"
 
@@ -46,6 +47,11 @@ std::string DescribeAttribute(const Attribute& attribute) {
 
 absl::StatusOr<AttributeMapView> AttributeMapView::Parse(absl::string_view text) {
   AttributeMapView map;
+  std::string inner;
+  if (IsGpuBackendConfig(text)) {
+    SHARDCALL_ASSIGN_OR_RETURN(inner, AttributesOfGpuBackendConfig(text));
+    text = inner;
+  }
   SHARDCALL_ASSIGN_OR_RETURN(map.entries_, ParseAttributeDictionary(text));
   return map;
 }

@@ -43,7 +43,8 @@ std::string DescribeAttribute(const Attribute& attribute);
 
 class AttributeMapView {
  public:
-  // The map of `{...}`; blank text gives an empty map. Errors are E131 with the
+  // The map of `{...}`, or of what stands for it in the JSON of XLA:GPU
+  // (gpu_backend_config.h); blank text gives an empty map. Errors are E131 with the
   // column in the text. Refused are what no typed-FFI handler can be given:
   // unit and array attributes of mixed types, resources, symbols.
   static absl::StatusOr<AttributeMapView> Parse(absl::string_view text);

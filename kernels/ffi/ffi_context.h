@@ -12,6 +12,7 @@
 
 #include "absl/container/btree_map.h"
 #include "kernels/ffi/abi.h"
+#include "kernels/ffi/ffi_device.h"
 #include "kernels/ffi/ffi_types.h"
 
 namespace shardcall {
@@ -59,6 +60,14 @@ struct ExecutionContext {
 
   std::mutex scratch_mutex;
   std::vector<std::pair<void*, size_t>> scratch;  // freed at the end of the call at the latest
+
+  // The device extension, made when it is asked for; null where there is none,
+  // as in the instantiate stage and after the call.
+  Shardcall_FfiDevice* Device();
+  void EndCall();
+  const HandlerContext* call = nullptr;  // until EndCall
+  std::mutex device_mutex;
+  std::unique_ptr<FfiDevice> device;
 
   // Set by a task on the pool that threw. Tasks may outlive the call.
   std::shared_ptr<std::atomic<bool>> task_threw;

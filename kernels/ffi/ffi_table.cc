@@ -29,6 +29,19 @@ abi::ExecutionContext::~ExecutionContext() {
   for (const auto& [data, size] : scratch) std::free(data);
 }
 
+Shardcall_FfiDevice* abi::ExecutionContext::Device() {
+  const std::lock_guard<std::mutex> lock(device_mutex);
+  if (call == nullptr) return nullptr;
+  if (device == nullptr) device = std::make_unique<FfiDevice>(*call);
+  return device->c();
+}
+
+void abi::ExecutionContext::EndCall() {
+  const std::lock_guard<std::mutex> lock(device_mutex);
+  call = nullptr;
+  if (device != nullptr) device->Close();
+}
+
 namespace {
 
 using absl::StatusCode;
@@ -108,6 +121,7 @@ abi::Error* ContextGet(abi::ContextGetArgs* args) {
   if (abi::Error* error = CheckContext(args, 40, "ExecutionContext_Get")) return error;
   args->data = nullptr;
   const int64_t id = args->type_id == nullptr ? 0 : args->type_id->id;
+  if (id == SHARDCALL_FFI_DEVICE && (args->data = args->ctx->Device()) != nullptr) return nullptr;
   const auto* data = args->ctx->user_data;
   if (data != nullptr) {
     auto it = data->find(id);
@@ -292,6 +306,10 @@ abi::Error* DeviceOrdinalGet(abi::DeviceOrdinalGetArgs* args) {
 abi::Error* FindExtension(abi::FindExtensionArgs* args) {
   if (abi::Error* error = CheckContext(args, 40, "InvokeContext_FindExtension")) return error;
   args->extension = nullptr;
+  if (args->extension_type == SHARDCALL_FFI_DEVICE &&
+      (args->extension = args->ctx->Device()) != nullptr) {
+    return nullptr;
+  }
   return Fail(StatusCode::kNotFound,
               absl::StrCat("this runtime has no context extension ", args->extension_type));
 }

@@ -6,10 +6,13 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/node_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/shardcall_ffi.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 namespace {
+
+constexpr char kDeviceType[] = "shardcall.Device";
 
 struct Types {
   std::mutex mutex;
@@ -19,7 +22,13 @@ struct Types {
 };
 
 Types& All() {
-  static Types* const types = new Types;
+  static Types* const types = [] {
+    auto* made = new Types;
+    // Handlers may ask for the device by this name, or take the number.
+    made->by_name[kDeviceType] = SHARDCALL_FFI_DEVICE;
+    made->by_id[SHARDCALL_FFI_DEVICE] = {kDeviceType, nullptr};
+    return made;
+  }();
   return *types;
 }
 

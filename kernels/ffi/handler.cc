@@ -56,6 +56,14 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
          .found = absl::StrCat("platform \"", entry.platform, "\", API version ", entry.api_version,
                                entry.host ? "" : ", no function")});
   }
+  if (entry.target[0] == '$') {
+    return ToStatus(
+        {.code = "E141",
+         .message = absl::StrCat("a handler cannot be registered as target \"", entry.target, "\""),
+         .expected = "a name that does not begin with $, which XLA keeps for itself",
+         .found = entry.target,
+         .fix = "Give the target another name"});
+  }
   auto key = std::make_tuple(entry.target, entry.platform, entry.backend_config);
   const std::string source = entry.source;
   auto known = entries_.find(key);

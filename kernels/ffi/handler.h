@@ -29,6 +29,7 @@
 #include "collectives/communicator.h"
 #include "kernels/ffi/attributes.h"
 #include "sharding/element_type.h"
+#include "sharding/mesh.h"
 
 namespace shardcall {
 
@@ -59,6 +60,16 @@ class CallSite {
   std::vector<std::pair<const void*, std::shared_ptr<void>>> kept_;
 };
 
+// Computations that a call carries (called_computations), run on its device.
+class AttachedComputations {
+ public:
+  virtual ~AttachedComputations() = default;
+  virtual int size() const = 0;
+  // E133 where operands or results do not fit the computation's.
+  virtual absl::Status Call(int index, absl::Span<const BufferView> operands,
+                            absl::Span<const BufferView> results) const = 0;
+};
+
 // What a handler sees of its device.
 struct HandlerContext {
   absl::string_view target;
@@ -68,6 +79,8 @@ struct HandlerContext {
   int device_ordinal = 0;                        // partition id
   int num_devices = 1;
   Communicator* communicator = nullptr;  // null when run on one device
+  const BaseMesh* mesh = nullptr;        // of the program; null: none. See mesh_view.h
+  const AttachedComputations* computations = nullptr;  // null: there are none
   int api_version = 4;                   // of the call, 1 to 4
   bool tuple_result = false;             // of the call, even with one leaf
   int64_t run_id = 0;                    // one for all devices of a run
@@ -101,7 +114,8 @@ class HandlerRegistry {
   // kAlreadyExists (E141) if the target stands there for that platform and that
   // backend_config, unless it is the same: functions of a library, with the same
   // API version.
-  // kInvalidArgument (E141) for an entry without name, platform or handler.
+  // kInvalidArgument (E141) for an entry without name, platform or handler, and
+  // for a name that begins with $, which XLA reserves.
   absl::Status Register(HandlerEntry entry);
   // The entry for calls with this backend_config, else that for any. E140 if
   // there is none: it says for which platforms the target is registered, and what

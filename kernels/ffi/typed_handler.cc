@@ -50,6 +50,7 @@ class Call {
     ctx_.device_ordinal = context.device_ordinal;
     ctx_.run_id = context.run_id;
     ctx_.user_data = context.user_data;
+    ctx_.call = &context;
     ctx_.instantiated = &site_->state;
     ctx_.task_threw = std::make_shared<std::atomic<bool>>(false);
     size_t ranks = 0;
@@ -85,6 +86,12 @@ class Call {
     return frame;
   }
 
+  // What work left behind may no longer reach.
+  void End() { ctx_.EndCall(); }
+  // Of the device extension.
+  absl::Status device_error() {
+    return ctx_.device == nullptr ? absl::OkStatus() : ctx_.device->first_error();
+  }
   bool task_threw() const { return *ctx_.task_threw; }
 
  private:
@@ -177,6 +184,7 @@ absl::StatusOr<std::shared_ptr<Site>> MakeSite(const std::shared_ptr<const Stage
   if (stages->function[static_cast<int>(abi::Stage::kInstantiate)] != nullptr) {
     const auto call = std::make_shared<Call>(site, context, absl::Span<const BufferView>(),
                                              absl::Span<const BufferView>());
+    call->End();  // no device yet: the state is shared by all
     SHARDCALL_RETURN_IF_ERROR(RunStage(*stages, abi::Stage::kInstantiate, call, context));
   }
   return site;
@@ -207,8 +215,19 @@ absl::Status RunTyped(const std::shared_ptr<const Stages>& stages, const Handler
   const auto call = std::make_shared<Call>(std::move(site), context, operands, results);
   for (abi::Stage stage : {abi::Stage::kPrepare, abi::Stage::kInitialize, abi::Stage::kExecute}) {
     if (stages->function[static_cast<int>(stage)] == nullptr) continue;
-    SHARDCALL_RETURN_IF_ERROR(RunStage(*stages, stage, call, context));
+    const absl::Status status = RunStage(*stages, stage, call, context);
+    if (status.ok()) continue;
+    call->End();
+    // A collective that failed says more than the handler that met it.
+    const absl::Status device = call->device_error();
+    if (device.ok()) return status;
+    if (!DiagnosticCode(device).empty()) return device;
+    return Fault(context, "E317",
+                 absl::StrCat("a function of the device extension failed in the handler of \"",
+                              context.target, "\": ", device.message()),
+                 device.code());
   }
+  call->End();
   return absl::OkStatus();
 }
 

@@ -163,7 +163,7 @@ absl::StatusOr<std::vector<Tensor>> RunLowered(const PartitionedProgram& program
       ShardForDevices(inputs, program.local.parameters, n, PadFill::kPoison));
   SHARDCALL_ASSIGN_OR_RETURN(std::vector<std::vector<Tensor>> outputs,
                              RunOnThreads(lowered, std::move(arguments), n, options.handlers,
-                                          options.deadline));
+                                          options.deadline, program.global->program.mesh));
   return Gathered(program, outputs, options);
 }
 
@@ -203,6 +203,7 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
   device.device = communicator->rank();
   device.num_devices = n;
   device.comm = communicator;
+  device.mesh = program.global->program.mesh;
   device.handlers = options.handlers;
   device.deadline = options.deadline;
   // Ranks agree on the number without a word: all make the same runs over the

@@ -220,7 +220,7 @@ absl::StatusOr<VerifyResult> Verify(Module module, const RunOptions& options, ui
     const int n = static_cast<int>(result.num_partitions);
     absl::StatusOr<std::vector<std::vector<Tensor>>> all =
         RunOnThreads(**global_program, std::vector<std::vector<Tensor>>(n, inputs), n,
-                     options.handlers, options.deadline);
+                     options.handlers, options.deadline, program->global->program.mesh);
     if (absl::IsUnimplemented(all.status())) return unsupported(all.status());
     SHARDCALL_RETURN_IF_ERROR(all.status());
     reference = std::move((*all)[0]);

@@ -172,7 +172,7 @@ absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
 
 absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
     const DeviceProgram& program, std::vector<std::vector<Tensor>> arguments, int num_devices,
-    const HandlerRegistry* handlers, absl::Duration deadline) {
+    const HandlerRegistry* handlers, absl::Duration deadline, const BaseMesh* mesh) {
   if (num_devices < 1 || (arguments.size() != 1 && arguments.size() != num_devices)) {
     return ToStatus({.code = "E313",
                      .message = "arguments are needed for every device, or one list for all",
@@ -187,8 +187,15 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
   FirstError error;
   const int64_t run_id = NextRunId();
   auto run = [&](int d) {
-    DeviceContext device{d,        num_devices, comms[d].get(), handlers, error.cancelled(),
-                         deadline, run_id};
+    DeviceContext device;
+    device.device = d;
+    device.num_devices = num_devices;
+    device.comm = comms[d].get();
+    device.mesh = mesh;
+    device.handlers = handlers;
+    device.cancelled = error.cancelled();
+    device.deadline = deadline;
+    device.run_id = run_id;
     std::vector<Tensor> mine = arguments.size() == 1 ? arguments[0] : std::move(arguments[d]);
     absl::StatusOr<std::vector<Tensor>> result = Execute(program, std::move(mine), device);
     if (result.ok()) {

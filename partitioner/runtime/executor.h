@@ -34,9 +34,10 @@ absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
 // Runs all devices, one thread each. arguments[d] are device d's (or one list
 // for all). A device that fails aborts the others; the error returned is the
 // first that no abort caused. No collective waits longer than `deadline`.
+// `mesh` is what handlers are told; null: none.
 absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
     const DeviceProgram& program, std::vector<std::vector<Tensor>> arguments, int num_devices,
-    const HandlerRegistry* handlers, absl::Duration deadline);
+    const HandlerRegistry* handlers, absl::Duration deadline, const BaseMesh* mesh = nullptr);
 
 }  // namespace shardcall
 

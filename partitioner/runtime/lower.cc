@@ -24,6 +24,7 @@ absl::InlinedVector<CompId, 2> FrameCallees(const Module& m, const Instruction& 
     case Opcode::kFusion:
     case Opcode::kScan:
     case Opcode::kAsyncStart:
+    case Opcode::kCustomCall:  // its handler may call them
       return CalledComputations(m, i);
     default:
       return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Custom calls through the HandlerRegistry: operands are handed over in the
 // layouts that the call states, and results are read in theirs.
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
@@ -24,6 +25,11 @@ struct CustomCallData : OpData {
   std::vector<int> alias;  // by result: the operand whose buffer it takes over, or -1
   int api_version = 4;
   bool tuple_result = false;
+  struct Computation {
+    int index = -1;  // in the program
+    std::vector<LeafShape> parameters, results;
+  };
+  std::vector<Computation> computations;
   mutable CallSite site;  // what handlers keep as long as the program lives
 };
 
@@ -41,6 +47,60 @@ Dims Inverse(const Dims& perm) {
 BufferView View(const Tensor& t, const Dims& dims, void* data) {
   return {t.type(), std::vector<int64_t>(dims.begin(), dims.end()), data};
 }
+
+std::string DescribeLeaf(const LeafShape& leaf) { return TypeAndDims(leaf.type, leaf.dims); }
+
+// The computations of a call, on the device and the thread that runs it.
+class Computations : public AttachedComputations {
+ public:
+  Computations(StepRun& run, const std::vector<CustomCallData::Computation>& all)
+      : run_(run), all_(all) {}
+
+  int size() const override { return static_cast<int>(all_.size()); }
+  absl::Status Call(int index, absl::Span<const BufferView> operands,
+                    absl::Span<const BufferView> results) const override {
+    const CustomCallData::Computation& computation = all_[index];
+    SHARDCALL_RETURN_IF_ERROR(Check("operand", operands, computation.parameters));
+    SHARDCALL_RETURN_IF_ERROR(Check("result", results, computation.results));
+    std::vector<Tensor> arguments;
+    for (const BufferView& b : operands) {
+      arguments.push_back(b.type == ElementType::kToken
+                              ? Tensor::Token()
+                              : Tensor::FromBytes(b.type, b.dims, b.data));
+    }
+    SHARDCALL_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
+                               run_.Call(computation.index, std::move(arguments)));
+    for (size_t k = 0; k < results.size(); ++k) {
+      if (values[k].byte_size() > 0 && results[k].type != ElementType::kToken) {
+        std::memcpy(results[k].data, values[k].data(), values[k].byte_size());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Check(absl::string_view what, absl::Span<const BufferView> given,
+                     const std::vector<LeafShape>& expected) const {
+    for (size_t k = 0; k < given.size() || k < expected.size(); ++k) {
+      const bool both = k < given.size() && k < expected.size();
+      if (both && given[k].type == expected[k].type &&
+          Dims(given[k].dims.begin(), given[k].dims.end()) == expected[k].dims &&
+          (given[k].data != nullptr || given[k].byte_size() == 0 ||
+           given[k].type == ElementType::kToken)) {
+        continue;
+      }
+      return run_.Error(
+          "E133",
+          absl::StrCat("its handler calls a computation with another ", what, " ", k, ": expected ",
+                       k < expected.size() ? DescribeLeaf(expected[k]) : "none", ", found ",
+                       k < given.size() ? given[k].ToString() : "none"));
+    }
+    return absl::OkStatus();
+  }
+
+  StepRun& run_;
+  const std::vector<CustomCallData::Computation>& all_;
+};
 
 absl::Status RunCustomCall(StepRun& run) {
   const auto& data = run.data<CustomCallData>();
@@ -98,6 +158,9 @@ absl::Status RunCustomCall(StepRun& run) {
   context.deadline = run.device().deadline;
   context.call_site = &data.site;
   context.user_data = &run.device().handlers->user_data();
+  context.mesh = run.device().mesh;
+  const Computations computations(run, data.computations);
+  if (computations.size() > 0) context.computations = &computations;
   context.keep_buffers = [&in, &out]() -> std::shared_ptr<const void> {
     return std::make_shared<std::pair<std::vector<Tensor>, std::vector<Tensor>>>(in, out);
   };
@@ -210,6 +273,23 @@ absl::Status LowerCustomCall(const LowerContext& context, Step* step) {
   data->backend_config = std::string(context.instr.backend_config);
   data->api_version = static_cast<int>(attrs.api_version);
   data->tuple_result = context.instr.shape->IsTuple();
+  for (CompId id : attrs.called_computations) {
+    if (!id.valid()) return context.Error("E311", "the called computation is missing");
+    CustomCallData::Computation called;
+    called.index = context.computation(id);
+    const Computation& comp = context.module.comp(id);
+    for (InstrId p : comp.parameters) {
+      const Shape& shape = *context.module.instr(p).shape;
+      for (int l = 0; l < shape.num_leaves(); ++l) {
+        called.parameters.push_back(MakeLeafShape(*shape.leaf(l)));
+      }
+    }
+    const Shape& result = *context.module.instr(comp.root).shape;
+    for (int l = 0; l < result.num_leaves(); ++l) {
+      called.results.push_back(MakeLeafShape(*result.leaf(l)));
+    }
+    data->computations.push_back(std::move(called));
+  }
   if (attrs.api_version == 4) {
     SHARDCALL_ASSIGN_OR_RETURN(data->attributes,
                                AttributeMapView::Parse(context.instr.backend_config));

@@ -16,6 +16,7 @@
 #include "kernels/ffi/handler.h"
 #include "partitioner/runtime/program.h"
 #include "partitioner/runtime/tensor.h"
+#include "sharding/mesh.h"
 
 namespace shardcall {
 
@@ -30,6 +31,7 @@ struct DeviceContext {
   int device = 0;  // partition id
   int num_devices = 1;
   Communicator* comm = nullptr;                  // null: one device, no collectives
+  const BaseMesh* mesh = nullptr;                // for handlers; null: none
   const HandlerRegistry* handlers = nullptr;     // null: no custom calls
   const std::atomic<bool>* cancelled = nullptr;  // set when another device failed
   absl::Duration deadline = absl::Seconds(60);   // for what handlers leave to a future

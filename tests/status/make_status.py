@@ -7,7 +7,8 @@ command over the corpus.
   make_status.py --ops=tests/STATUS.md
   make_status.py --check tests/STATUS.md [NAME_PART...]
 
-With --ops only that file's section on ops is made again, by tests/differential/ops.
+With --ops only that file's section on ops is made again, by tests/differential/ops;
+the one on custom calls is made by custom_calls.py.
 
 With --check nothing is written: exit status 1 names every file (of those at hand)
 for which less works than the table says, or which crashes or hangs.
@@ -24,6 +25,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
 import command  # noqa: E402
+import custom_calls  # noqa: E402
 try:
     import numerics
 except ImportError:
@@ -239,7 +241,8 @@ def main():
              if not args.names or any(part in f for part in args.names)]
     rows = examine_all(files)
     if not args.check:
-        sys.stdout.write(with_ops(table(rows), ops_section()))
+        text = with_ops(table(rows), ops_section())
+        sys.stdout.write(custom_calls.with_section(text, custom_calls.section()))
         return 0
     worse = check(rows, read_table(args.check))
     print('\n'.join(worse))

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend_config of calls in XLA:GPU's programs: JSON, with the attributes of
+// a typed-FFI call as text inside.
+//   {"operation_queue_id":"0","custom_call_backend_config":{"attributes":"{n = 3 : i32}"}}
+#ifndef SHARDCALL_KERNELS_FFI_GPU_BACKEND_CONFIG_H_
+#define SHARDCALL_KERNELS_FFI_GPU_BACKEND_CONFIG_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace shardcall {
+
+// An object of JSON, and no MLIR dictionary: a quoted key and a colon stand first.
+bool IsGpuBackendConfig(absl::string_view text);
+// The text of the attributes; "" where it has none. E131 for what is no such JSON.
+absl::StatusOr<std::string> AttributesOfGpuBackendConfig(absl::string_view text);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_FFI_GPU_BACKEND_CONFIG_H_
