@@ -25,6 +25,9 @@ struct MpiOptions {
   // message per partner. By default if SHARDCALL_CHECK_COLLECTIVES=1 is set.
   bool check_every_call = CheckCollectivesByDefault();
   static bool CheckCollectivesByDefault();
+  // For all ranks to start and connect; E301 past it. Zero: the deadline, but at
+  // least 30 s, since a launcher takes its time.
+  absl::Duration start_deadline;
 };
 
 // Whether this process was started by an MPI launcher, from its environment.

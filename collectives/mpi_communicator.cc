@@ -26,7 +26,10 @@ void Copy(void* to, const void* from, int64_t bytes) {
 
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectMpi(absl::Duration deadline,
                                                          const MpiOptions& options) {
-  SHARDCALL_ASSIGN_OR_RETURN(MpiSession * session, MpiSession::Open(deadline));
+  const absl::Duration start = options.start_deadline > absl::ZeroDuration()
+                                   ? options.start_deadline
+                                   : std::max(deadline, absl::Seconds(30));
+  SHARDCALL_ASSIGN_OR_RETURN(MpiSession * session, MpiSession::Open(start));
   return std::make_unique<MpiCommunicator>(*session, deadline, options.check_every_call);
 }
 

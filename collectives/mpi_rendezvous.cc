@@ -29,7 +29,7 @@ MpiRendezvous::MpiRendezvous(MpiSession& session, absl::Duration patience, bool 
       patience_(patience),
       check_every_call_(check_every_call),
       meetings_(session.size(), 0),
-      met_(session.size()) {}
+      met_(session.size(), MpiHeader{}) {}
 
 absl::Status MpiRendezvous::Begin(const MpiMeeting& meeting,
                                   absl::Span<const MpiPartner> partners) {
@@ -51,14 +51,7 @@ int MpiRendezvous::ReceiveTag(const MpiPartner& partner) const {
 }
 
 void MpiRendezvous::End() {
-  for (const MpiPartner& partner : partners_) {
-    Met& met = met_[partner.rank];
-    met.signature = meeting_.signature;
-    met.number = meeting_.number;
-    const size_t length = std::min(meeting_.name.size(), sizeof(met.name) - 1);
-    std::copy_n(meeting_.name.begin(), length, met.name);
-    met.name[length] = '\0';
-  }
+  for (const MpiPartner& partner : partners_) met_[partner.rank] = HeaderTo(partner);
   partners_ = {};
 }
 
@@ -103,13 +96,22 @@ const MpiHeader* MpiRendezvous::Heard(const MpiPartner& partner) const {
 }
 
 absl::Status MpiRendezvous::CheckHeard() const {
-  std::vector<const MpiHeader*> theirs;
-  bool agreed = true;
+  std::vector<Pair> pairs;
   for (const MpiPartner& partner : partners_) {
-    theirs.push_back(Heard(partner));
-    agreed = agreed && (theirs.back() == nullptr || Agree(HeaderTo(partner), *theirs.back()));
+    const MpiHeader* const theirs = Heard(partner);
+    if (theirs != nullptr) pairs.push_back({partner.rank, HeaderTo(partner), *theirs});
   }
-  return agreed ? absl::OkStatus() : Mismatch(theirs);
+  // Somebody may still wait in a call that this rank has left, since its own
+  // part was done: who sends blocks of other sizes than awaited, say.
+  for (int rank = 0; rank < session_.size(); ++rank) {
+    const MpiHeader& theirs = session_.heard(rank);
+    if (theirs.number > 0 && theirs.meeting == met_[rank].meeting) {
+      pairs.push_back({rank, met_[rank], theirs});
+    }
+  }
+  const bool agreed = std::all_of(pairs.begin(), pairs.end(),
+                                  [](const Pair& pair) { return Agree(pair.mine, pair.theirs); });
+  return agreed ? absl::OkStatus() : Mismatch(pairs);
 }
 
 absl::Status MpiRendezvous::ExchangeHeaders() {
@@ -129,39 +131,29 @@ absl::Status MpiRendezvous::ExchangeHeaders() {
                   sizeof(MpiHeader));
   }
   SHARDCALL_RETURN_IF_ERROR(Await(messages));
-  std::vector<const MpiHeader*> heard;
-  bool agreed = true;
-  for (size_t i = 0; i < n; ++i) {
-    heard.push_back(&theirs[i]);
-    agreed = agreed && Agree(mine[i], theirs[i]);
-  }
-  return agreed ? absl::OkStatus() : session_.Fail(Mismatch(heard));
+  std::vector<Pair> pairs;
+  for (size_t i = 0; i < n; ++i) pairs.push_back({partners_[i].rank, mine[i], theirs[i]});
+  const bool agreed = std::all_of(pairs.begin(), pairs.end(),
+                                  [](const Pair& pair) { return Agree(pair.mine, pair.theirs); });
+  return agreed ? absl::OkStatus() : session_.Fail(Mismatch(pairs));
 }
 
-absl::Status MpiRendezvous::Mismatch(absl::Span<const MpiHeader* const> theirs) const {
+absl::Status MpiRendezvous::Mismatch(absl::Span<const Pair> pairs) const {
+  const auto wrong = std::find_if(pairs.begin(), pairs.end(), [](const Pair& pair) {
+    return !Agree(pair.mine, pair.theirs);
+  });
   // Calls that look equal differ in their group or in the sizes of blocks.
-  for (const bool with_sizes : {false, true}) {
-    std::vector<MemberText> texts = {
-        {session_.rank(), HeaderText(HeaderTo(partners_[0]), with_sizes)}};
-    bool differ = false;
-    for (size_t i = 0; i < partners_.size(); ++i) {
-      if (theirs[i] == nullptr) continue;
-      // In full only a partner that disagrees, as each pair has sizes of its own.
-      if (with_sizes) {
-        const MpiHeader mine = HeaderTo(partners_[i]);
-        if (Agree(mine, *theirs[i])) continue;
-        texts = {{session_.rank(), HeaderText(mine, true)}};
-      }
-      texts.push_back({partners_[i].rank, HeaderText(*theirs[i], with_sizes)});
-      differ = differ || texts.back().text != texts.front().text;
-      if (with_sizes) break;
-    }
-    if (!differ && !with_sizes) continue;
-    std::sort(texts.begin(), texts.end(),
-              [](const MemberText& a, const MemberText& b) { return a.rank < b.rank; });
-    return MismatchStatus(texts, History(session_.rank()));
+  const bool looks_equal = HeaderText(wrong->mine, false) == HeaderText(wrong->theirs, false);
+  std::vector<MemberText> texts = {{session_.rank(), HeaderText(wrong->mine, looks_equal)},
+                                   {wrong->rank, HeaderText(wrong->theirs, looks_equal)}};
+  // Others only if they are in the same call, and not with sizes of other pairs.
+  for (const Pair& pair : pairs) {
+    if (looks_equal || pair.rank == wrong->rank || pair.mine.number != wrong->mine.number) continue;
+    texts.push_back({pair.rank, HeaderText(pair.theirs, false)});
   }
-  return absl::OkStatus();
+  std::sort(texts.begin(), texts.end(),
+            [](const MemberText& a, const MemberText& b) { return a.rank < b.rank; });
+  return MismatchStatus(texts, History(session_.rank()));
 }
 
 absl::Status MpiRendezvous::Late(absl::Duration idle, const std::vector<int>& pending) const {
@@ -210,7 +202,7 @@ std::string MpiRendezvous::Describe(int rank) const {
     return absl::StrCat(state == MpiPeers::State::kStopped ? "is stopped; it " : "",
                         log.Summary());
   }
-  const Met& met = met_[rank];
+  const MpiHeader& met = met_[rank];
   const char* const what = state == MpiPeers::State::kEnded     ? "has ended"
                            : state == MpiPeers::State::kStopped ? "is stopped"
                                                                 : "is absent";

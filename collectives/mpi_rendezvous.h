@@ -38,12 +38,6 @@ class MpiRendezvous {
   void End();
 
  private:
-  struct Met {
-    CallSignature signature;
-    int64_t number = 0;  // 0: never
-    char name[40];
-  };
-
   absl::Status ExchangeHeaders();
   absl::Status Watch(absl::Duration idle, const MpiMessages& messages);
   void Announce();
@@ -51,7 +45,12 @@ class MpiRendezvous {
   // What the partner said of the open call, or null.
   const MpiHeader* Heard(const MpiPartner& partner) const;
   absl::Status CheckHeard() const;
-  absl::Status Mismatch(absl::Span<const MpiHeader* const> theirs) const;  // null: not heard
+  // What two ranks say of one call, at least one pair of them in disagreement.
+  struct Pair {
+    int rank;  // the other's
+    MpiHeader mine, theirs;
+  };
+  absl::Status Mismatch(absl::Span<const Pair> pairs) const;
   absl::Status Late(absl::Duration idle, const std::vector<int>& pending) const;
   absl::Status Gone(const std::vector<int>& pending, bool terminated) const;
   std::string Describe(int rank) const;
@@ -68,7 +67,7 @@ class MpiRendezvous {
   absl::Duration next_look_;
 
   std::vector<int64_t> meetings_;  // by rank: calls begun together
-  std::vector<Met> met_;           // by rank
+  std::vector<MpiHeader> met_;     // by rank: of the last call that is over
 };
 
 }  // namespace shardcall

@@ -29,27 +29,9 @@ constexpr int kControlTag = 1;
 constexpr auto kTellTime = std::chrono::milliseconds(20);
 constexpr auto kStayTime = std::chrono::milliseconds(500);
 
-std::atomic<int> waiting{0};
+std::atomic<int> waiting{0};  // or with a failure to report
 std::atomic<bool> was_terminated{false};
 static_assert(std::atomic<int>::is_always_lock_free);
-
-// Whether Open MPI itself yields the core when it finds nothing to do.
-bool MpiYields() {
-  int level = 0;
-  if (MPI_T_init_thread(MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS) return false;
-  bool yields = false;
-  int index = 0;
-  int count = 0;
-  MPI_T_cvar_handle handle;
-  if (MPI_T_cvar_get_index("mpi_yield_when_idle", &index) == MPI_SUCCESS &&
-      MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) == MPI_SUCCESS) {
-    int value[16] = {};
-    yields = count <= 16 && MPI_T_cvar_read(handle, value) == MPI_SUCCESS && value[0] > 0;
-    MPI_T_cvar_handle_free(&handle);
-  }
-  MPI_T_finalize();
-  return yields;
-}
 
 void OnTerminate(int signal_number) {
   signal(signal_number, SIG_DFL);
@@ -58,22 +40,6 @@ void OnTerminate(int signal_number) {
   } else {
     raise(signal_number);
   }
-}
-
-// Awaits a request of the start, where there is no failure to look for yet.
-absl::Status AwaitAtStart(MPI_Request* request, absl::Duration deadline, absl::string_view what) {
-  const MonotonicTime end = DeadlineAfter(deadline);
-  for (int done = 0; !done;) {
-    SHARDCALL_RETURN_IF_ERROR(MpiStatus(MPI_Test(request, &done, MPI_STATUS_IGNORE), what));
-    if (!done && std::chrono::steady_clock::now() >= end) {
-      return ToStatus({.code = "E301",
-                       .message = absl::StrCat("not all ranks have connected over MPI within ",
-                                               absl::FormatDuration(deadline))},
-                      absl::StatusCode::kDeadlineExceeded);
-    }
-    if (!done) std::this_thread::yield();
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -97,9 +63,12 @@ absl::StatusOr<MpiSession*> MpiSession::Open(absl::Duration deadline) {
   static std::mutex mutex;
   static MpiSession* session = nullptr;
   std::lock_guard<std::mutex> lock(mutex);
+  static absl::Status start;  // a failure is final
+  SHARDCALL_RETURN_IF_ERROR(start);
   if (session == nullptr) {
     auto* opened = new MpiSession;
-    SHARDCALL_RETURN_IF_ERROR(opened->Start(deadline));
+    start = opened->Start(deadline);
+    SHARDCALL_RETURN_IF_ERROR(start);
     session = opened;
     std::atexit([] { session->Finish(); });
   }
@@ -109,31 +78,14 @@ absl::StatusOr<MpiSession*> MpiSession::Open(absl::Duration deadline) {
 }
 
 absl::Status MpiSession::Start(absl::Duration deadline) {
-  int finalised = 0;
-  MPI_Finalized(&finalised);
-  if (finalised) {
-    return ToStatus({.code = "E307", .message = "MPI is finalised already"},
-                    absl::StatusCode::kFailedPrecondition);
-  }
   // A rank whose launcher is killed would go on for ever.
   if (LaunchedByMpi()) prctl(PR_SET_PDEATHSIG, SIGKILL);
-  int initialised = 0;
-  MPI_Initialized(&initialised);
-  int level = MPI_THREAD_SINGLE;
-  if (initialised) {
-    MPI_Query_thread(&level);
-  } else {
-    SHARDCALL_RETURN_IF_ERROR(
-        MpiStatus(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init"));
-    initialised_here_ = true;
+  struct sigaction action {};
+  if (sigaction(SIGTERM, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) {
+    signal(SIGTERM, OnTerminate);
   }
-  if (level < MPI_THREAD_SERIALIZED) {
-    return ToStatus({.code = "E307",
-                     .message = "MPI does not let several threads call it",
-                     .expected = "MPI_THREAD_SERIALIZED",
-                     .found = absl::StrCat("level ", level)},
-                    absl::StatusCode::kUnavailable);
-  }
+  const Waiting waiting;
+  SHARDCALL_RETURN_IF_ERROR(StartMpi(deadline, &initialised_here_));
   SHARDCALL_RETURN_IF_ERROR(Duplicate(&comm_, deadline));
   SHARDCALL_RETURN_IF_ERROR(Duplicate(&control_, deadline));
   MPI_Comm_rank(comm_, &rank_);
@@ -141,10 +93,6 @@ absl::Status MpiSession::Start(absl::Duration deadline) {
   heard_.assign(size_, MpiHeader{});
   SHARDCALL_RETURN_IF_ERROR(ExchangeIdentities(deadline));
   mpi_yields_ = MpiYields();
-  struct sigaction action {};
-  if (sigaction(SIGTERM, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) {
-    signal(SIGTERM, OnTerminate);
-  }
   return PostControl();
 }
 
@@ -173,6 +121,16 @@ absl::Status MpiSession::ExchangeIdentities(absl::Duration deadline) {
                                       "MPI_Iallgather"));
   SHARDCALL_RETURN_IF_ERROR(AwaitAtStart(&request, deadline, "MPI_Iallgather"));
   peers_.Set(all, rank_);
+  if (!initialised_here_) return absl::OkStatus();
+  const int local = static_cast<int>(std::count_if(
+      all.begin(), all.end(), [&](const auto& peer) { return peer.host == mine.host; }));
+  int mapped = segment_.Find(rank_, local) ? 1 : 0;
+  int all_mapped = 0;
+  SHARDCALL_RETURN_IF_ERROR(MpiStatus(
+      MPI_Iallreduce(&mapped, &all_mapped, 1, MPI_INT, MPI_MIN, control_, &request),
+      "MPI_Iallreduce"));
+  SHARDCALL_RETURN_IF_ERROR(AwaitAtStart(&request, deadline, "MPI_Iallreduce"));
+  if (all_mapped) segment_.DropName();
   return absl::OkStatus();
 }
 
@@ -185,6 +143,7 @@ void MpiSession::SetFailure(const absl::Status& status) {
   std::lock_guard<std::mutex> lock(failure_mutex_);
   if (!failure_.ok()) return;
   failure_ = status;
+  waiting.fetch_add(1);  // a SIGTERM must not come before the report
   failed_.store(true, std::memory_order_release);
 }
 
@@ -304,6 +263,7 @@ void MpiSession::Finish() {
   MPI_Wait(&notice_request_, MPI_STATUS_IGNORE);
   MPI_Comm_free(&comm_);
   MPI_Comm_free(&control_);
+  segment_.RestoreName();
   MPI_Finalize();
 }
 

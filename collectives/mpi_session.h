@@ -22,6 +22,7 @@
 #include "collectives/flight_recorder.h"
 #include "collectives/mpi_header.h"
 #include "collectives/mpi_peers.h"
+#include "collectives/mpi_start.h"
 
 namespace shardcall {
 
@@ -120,6 +121,7 @@ class MpiSession {
   int64_t heard_count_ = 0;
   uint32_t calls_ = 0;
   MpiPeers peers_;
+  MpiSegment segment_;
   std::string program_note_;
   FlightRecorder recorder_;
   std::vector<char> send_area_, receive_area_, scratch_;

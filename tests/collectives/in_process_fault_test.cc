@@ -6,14 +6,19 @@
 
 #include <chrono>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/time/clock.h"
 #include "collectives/in_process.h"
 #include "sharding/status.h"
+#include "tests/collectives/fault_cases.h"
 
 namespace shardcall {
 namespace {
@@ -247,6 +252,54 @@ TEST(InProcessFault, TimeOutsRacingWithArrivalsNeverTouchDeadBuffers) {
     }
   }
 }
+
+// The cases that every backend has, by number of devices.
+class InProcessFaultCase : public ::testing::TestWithParam<std::tuple<int, size_t>> {};
+
+TEST_P(InProcessFaultCase, EverySurvivorGetsATypedErrorInTime) {
+  const int size = std::get<0>(GetParam());
+  const testing::FaultCase& fault = testing::FaultCases()[std::get<1>(GetParam())];
+  testing::FaultHooks hooks;
+  hooks.deadline = absl::Milliseconds(400);
+  // A device that is killed leaves; one that stops blocks, until all is over.
+  hooks.stop = [&] {
+    absl::SleepFor(3 * hooks.deadline);
+    return absl::CancelledError("stopped");
+  };
+  InProcessWorld world(size, hooks.deadline);
+  std::vector<std::thread> devices;
+  std::vector<std::string> complaints(size);
+  std::latch judged(size);
+  for (int r = 0; r < size; ++r) {
+    devices.emplace_back([&, r] {
+      auto c = world.Rank(r);
+      // To be killed is to drop the communicator.
+      if (r == 1 && absl::StartsWith(fault.name, "Killed")) {
+        std::vector<int> all(size);
+        std::iota(all.begin(), all.end(), 0);
+        EXPECT_TRUE(c->Barrier(all, {"%first"}).ok());
+        c.reset();
+        judged.count_down();
+        return;
+      }
+      const testing::FaultResult result = testing::RunFault(fault, *c, hooks);
+      complaints[r] = testing::Judge(fault, result, r, hooks.deadline);
+      // Nobody leaves before all have their error, for that would be another one.
+      judged.arrive_and_wait();
+    });
+  }
+  for (std::thread& device : devices) device.join();
+  for (int r = 0; r < size; ++r) EXPECT_EQ(complaints[r], "") << "rank " << r;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AllCases, InProcessFaultCase,
+    ::testing::Combine(::testing::Values(2, 3, 4, 8),
+                       ::testing::Range<size_t>(0, testing::FaultCases().size())),
+    [](const auto& info) {
+      return testing::FaultCases()[std::get<1>(info.param)].name + "On" +
+             std::to_string(std::get<0>(info.param));
+    });
 
 }  // namespace
 }  // namespace shardcall

@@ -1,65 +1,155 @@
 // SPDX-License-Identifier: Apache-2.0
-// One fault on one rank of an MPI job, by name. Every rank that gets an error
-// prints "rank R got STATUS in MS ms" and goes on to check that the failure is
-// final.
-#include <chrono>
+// One fault on rank 1 of an MPI job, by name:
+//   mpirun -np N mpi_fault CASE DEADLINE_SECONDS DIR
+// Each rank writes what it got to DIR/rank.R, the last line "pass" or
+// "FAIL: why". For run_mpi_faults.py, which starts it and checks what is left.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdio>
-#include <numeric>
+#include <cstdlib>
+#include <fstream>
 #include <string>
 #include <thread>
-#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "collectives/mpi.h"
 #include "sharding/status.h"
+#include "tests/collectives/fault_cases.h"
 
-namespace shardcall {
+namespace shardcall::testing {
 namespace {
 
-constexpr absl::Duration kDeadline = absl::Seconds(1);
-
-absl::Status AllReduceOf(Communicator& c, const std::vector<int>& group, int64_t count) {
-  std::vector<float> in(count, 1.0f), out(count);
-  return c.AllReduce(group, ReduceKind::kSum, ElementType::kF32, in.data(), out.data(), count,
-                     {"%ar.2"});
+int RankOfLauncher() {
+  const char* const text = std::getenv("OMPI_COMM_WORLD_RANK");
+  return text == nullptr ? 0 : std::atoi(text);
+}
+int SizeOfLauncher() {
+  const char* const text = std::getenv("OMPI_COMM_WORLD_SIZE");
+  return text == nullptr ? 1 : std::atoi(text);
 }
 
-int RunFault(const std::string& fault) {
-  auto connected = ConnectMpi(kDeadline);
-  if (!connected.ok()) return 1;
-  Communicator& c = **connected;
-  std::vector<int> all(c.size());
-  std::iota(all.begin(), all.end(), 0);
-  if (!c.Barrier(all, {"%first"}).ok()) return 1;
-  const auto start = std::chrono::steady_clock::now();
-  absl::Status status;
-  if (c.rank() != 1) {
-    status = AllReduceOf(c, all, 100000);
-  } else if (fault == "absent") {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // in a kernel
-    status = AllReduceOf(c, all, 100000);
-  } else if (fault == "mismatch") {
-    status = AllReduceOf(c, all, 99999);
-  } else if (fault == "abort") {
-    c.Abort(absl::InternalError("device 1 ran out of memory"));
-    status = c.Barrier(all, {"%after"});
-  } else if (fault == "leave") {
-    return 0;
+struct Log {
+  std::string dir;
+  int rank = 0;
+
+  std::string Path(int r) const { return absl::StrCat(dir, "/rank.", r); }
+  void Write(const absl::Status& status, absl::Duration after, const std::string& complaint) const {
+    // Whole at once, for others look whether it is there.
+    const std::string draft = Path(rank) + ".draft";
+    std::ofstream(draft) << absl::FormatDuration(absl::Trunc(after, absl::Milliseconds(1))) << " "
+                         << status.message() << "\n"
+                         << (complaint.empty() ? "pass" : "FAIL: " + complaint) << "\n";
+    std::rename(draft.c_str(), Path(rank).c_str());
   }
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                      std::chrono::steady_clock::now() - start)
-                      .count();
-  const std::string text(status.message());
-  std::fprintf(stderr, "rank %d got %s in %ld ms\n", c.rank(), text.c_str(), static_cast<long>(ms));
-  const absl::Status again = c.Barrier(all, {"%again"});
-  std::fprintf(stderr, "rank %d later got %s\n", c.rank(),
-               again == status ? "the same" : std::string(again.message()).c_str());
-  // The launcher kills the others as soon as one rank returns an error; on a
-  // busy machine they may not have printed theirs yet.
-  std::this_thread::sleep_for(std::chrono::seconds(2));
+  // The launcher kills the job as soon as a rank ends; so all stay until the
+  // others have written, or are not going to.
+  void AwaitOthers(int size, absl::Duration patience) const {
+    const absl::Time end = absl::Now() + patience;
+    for (int r = 0; r < size; ++r) {
+      while (r != 1 && access(Path(r).c_str(), F_OK) != 0 && absl::Now() < end) {
+        absl::SleepFor(absl::Milliseconds(20));
+      }
+    }
+  }
+};
+
+// Faults before there is a communicator: the others cannot connect, and say so.
+int RunAtStart(const std::string& fault, absl::Duration deadline, const Log& log) {
+  // The others are there, and about to connect.
+  const auto started = [&](int rank) { return absl::StrCat(log.dir, "/started.", rank); };
+  std::ofstream(started(log.rank)).put('\n');
+  if (log.rank == 1) {
+    for (int r = 0; r < SizeOfLauncher(); ++r) {
+      while (access(started(r).c_str(), F_OK) != 0) absl::SleepFor(absl::Milliseconds(10));
+    }
+    absl::SleepFor(0.2 * deadline);
+    if (fault == "StartKilled") raise(SIGKILL);
+    if (fault == "StartStopped") raise(SIGSTOP);
+    if (fault == "StartLate") absl::SleepFor(4 * deadline);
+    return 0;  // StartLeaves
+  }
+  const absl::Time start = absl::Now();
+  MpiOptions options;
+  options.start_deadline = deadline;
+  const absl::Status status = ConnectMpi(deadline, options).status();
+  const absl::Duration after = absl::Now() - start;
+  std::string complaint;
+  // The launcher may end the job before the deadline.
+  if (DiagnosticCode(status) != "E301" && DiagnosticCode(status) != "E304") complaint = absl::StrCat("got ", status.message());
+  if (after > 2 * deadline) complaint = "got its error late";
+  log.Write(status, after, complaint);
+  log.AwaitOthers(SizeOfLauncher(), 2 * deadline);
   return 1;
 }
 
-}  // namespace
-}  // namespace shardcall
+// SIGTERM, as a launcher sends it when it takes a job down, while a rank waits.
+absl::Status Terminated(Communicator& c, const FaultHooks& hooks) {
+  std::thread launcher([&] {
+    absl::SleepFor(0.4 * hooks.deadline);
+    kill(getpid(), SIGTERM);
+  });
+  absl::Status status = FaultCases()[0].others(c, hooks);
+  launcher.join();
+  return status;
+}
 
-int main(int argc, char** argv) { return argc == 2 ? shardcall::RunFault(argv[1]) : 2; }
+int Run(const std::string& name, absl::Duration deadline, const Log& log) {
+  if (name.substr(0, 5) == "Start") return RunAtStart(name, deadline, log);
+  FaultHooks hooks;
+  hooks.deadline = deadline;
+  hooks.kill = [] {
+    raise(SIGKILL);
+    return absl::OkStatus();
+  };
+  hooks.stop = [] {
+    raise(SIGSTOP);
+    return absl::OkStatus();
+  };
+  std::vector<FaultCase> cases = FaultCases();
+  cases.push_back({"Terminated",
+                   [](Communicator&, const FaultHooks& h) {
+                     absl::SleepFor(3 * h.deadline);
+                     return absl::OkStatus();
+                   },
+                   Terminated, {"E304"}, "the launcher ends this job (SIGTERM)"});
+  cases.push_back({"Leaves", [](Communicator&, const FaultHooks&) -> absl::Status { std::exit(0); },
+                   cases[0].others, {"E301", "E304"}, "rank 1 "});
+  cases.push_back({"ExitsAtOnce",
+                   [](Communicator&, const FaultHooks&) -> absl::Status { _exit(0); },
+                   cases[0].others, {"E301", "E304"}, "rank 1 "});
+  for (const FaultCase& fault : cases) {
+    if (fault.name != name) continue;
+    auto connected = ConnectMpi(deadline);
+    if (!connected.ok()) {
+      log.Write(connected.status(), absl::ZeroDuration(), "cannot connect");
+      return 1;
+    }
+    const FaultResult result = RunFault(fault, **connected, hooks);
+    log.Write(result.status, result.after, Judge(fault, result, log.rank, deadline));
+    log.AwaitOthers((*connected)->size(), 2 * deadline);
+    return result.status.ok() ? 0 : 1;
+  }
+  std::fprintf(stderr, "there is no fault \"%s\"\n", name.c_str());
+  return 2;
+}
+
+}  // namespace
+}  // namespace shardcall::testing
+
+int main(int argc, char** argv) {
+  using namespace shardcall::testing;  // NOLINT
+  if (argc == 2 && std::string(argv[1]) == "--list") {
+    for (const FaultCase& fault : FaultCases()) std::printf("%s\n", fault.name.c_str());
+    for (const char* name : {"Terminated", "Leaves", "ExitsAtOnce", "StartKilled", "StartStopped",
+                             "StartLate", "StartLeaves"}) {
+      std::printf("%s\n", name);
+    }
+    return 0;
+  }
+  if (argc != 4) return 2;
+  return Run(argv[1], absl::Seconds(std::atof(argv[2])), Log{argv[3], RankOfLauncher()});
+}
