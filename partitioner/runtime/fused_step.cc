@@ -13,8 +13,8 @@
 namespace shardcall {
 namespace {
 
-constexpr int64_t kBlockBytes = 24 << 10;  // of all that a block touches
-constexpr int64_t kLeastBlock = 512, kMostBlock = 4096;
+constexpr int64_t kBlockBytes = 12 << 10;  // of all that a block touches
+constexpr int64_t kLeastBlock = 256, kMostBlock = 4096;
 constexpr int64_t kMostTableBytes = 64 << 10;
 
 class FusedBuilder {

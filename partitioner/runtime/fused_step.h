@@ -88,6 +88,11 @@ struct FusedData : OpData {
 
 absl::Status RunFused(StepRun& run);
 
+// Elements [begin, begin + n) of a view of `source`, whose elements have 1, 2, 4, 8
+// or 16 bytes: where they lie together there, that place, else `scratch`, filled.
+const void* LoadView(int bytes, const FusedView& view, const void* source, int64_t begin, int64_t n,
+                     void* scratch);
+
 // The form of an opcode's kernel with operand `same` one element for all lanes
 // (-1: none), and with f32 results rounded to bf16; null if there is none.
 LaneFn FindFusedForm(Opcode opcode, const LaneKernel& kernel, int same, bool round);

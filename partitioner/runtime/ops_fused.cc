@@ -12,74 +12,6 @@
 namespace shardcall {
 namespace {
 
-template <typename T>
-void CopyLine(const T* src, int64_t stride, T* dst, int64_t n) {
-  if (stride == 1) {
-    std::memcpy(dst, src, n * sizeof(T));
-  } else if (stride == 0) {
-    std::fill_n(dst, n, *src);
-  } else {
-    for (int64_t i = 0; i < n; ++i) dst[i] = src[i * stride];
-  }
-}
-
-// Elements [begin, begin + n) of a view; the source itself where they lie
-// together there, else `scratch`.
-template <typename T>
-const void* LoadView(const FusedView& view, const void* source, int64_t begin, int64_t n,
-                     void* scratch) {
-  const T* src = static_cast<const T*>(source) + view.offset;
-  T* dst = static_cast<T*>(scratch);
-  const int last = static_cast<int>(view.loops.size()) - 1;
-  if (last < 0) {
-    std::fill_n(dst, n, *src);
-    return dst;
-  }
-  absl::InlinedVector<int64_t, 4> index(last + 1);
-  int64_t rest = begin;
-  for (int k = last; k >= 0; --k) {
-    index[k] = rest % view.loops[k].size;
-    rest /= view.loops[k].size;
-    src += index[k] * view.loops[k].stride;
-  }
-  const FusedView::Loop inner = view.loops[last];
-  if (inner.stride == 1 && index[last] + n <= inner.size) return src;
-  while (true) {
-    const int64_t count = std::min(n, inner.size - index[last]);
-    CopyLine(src, inner.stride, dst, count);
-    dst += count;
-    n -= count;
-    if (n == 0) return scratch;
-    src -= index[last] * inner.stride;
-    index[last] = 0;
-    for (int k = last - 1; k >= 0; --k) {
-      src += view.loops[k].stride;
-      if (++index[k] < view.loops[k].size) break;
-      src -= view.loops[k].stride * view.loops[k].size;
-      index[k] = 0;
-    }
-  }
-}
-
-struct Word128 {
-  uint64_t low, high;
-};
-const void* LoadView(int bytes, const FusedView& view, const void* source, int64_t begin, int64_t n,
-                     void* scratch) {
-  switch (bytes) {
-    case 1:
-      return LoadView<uint8_t>(view, source, begin, n, scratch);
-    case 2:
-      return LoadView<uint16_t>(view, source, begin, n, scratch);
-    case 4:
-      return LoadView<uint32_t>(view, source, begin, n, scratch);
-    case 8:
-      return LoadView<uint64_t>(view, source, begin, n, scratch);
-    default:
-      return LoadView<Word128>(view, source, begin, n, scratch);
-  }
-}
-
 void Fill(int bytes, const void* element, void* to, int64_t n) {
   FillElements(bytes, static_cast<const char*>(element), static_cast<char*>(to), n);
 }
@@ -131,18 +63,17 @@ class BlockRunner {
   void Run() {
     if (data_.elements == 0) return;
     for (const FusedTable& table : data_.tables) FillTable(table);
-    for (const FusedInstr& instr : data_.once) LoadSingle(instr, 0);
+    for (const FusedInstr& instr : data_.once) {
+      const Source& source = sources_[instr.operand];
+      LoadSingle(instr, static_cast<const char*>(source.data) +
+                            instr.view.offset * ElementTypeBytes(source.type));
+    }
     pinned_ = single_;
+    cursors_.resize(data_.instrs.size());
     for (int64_t begin = 0; begin < data_.elements; begin += block_) {
       const int64_t n = std::min(block_, data_.elements - begin);
-      for (size_t r = 0; r < address_.size(); ++r) {
-        const FusedRegister& reg = data_.registers[r];
-        if (reg.place == FusedRegister::kScratch) continue;
-        const int64_t at =
-            reg.place == FusedRegister::kTable ? begin % data_.tables[reg.index].period : begin;
-        address_[r] = base_[r] + at * reg.bytes;
-      }
-      for (const FusedInstr& instr : data_.instrs) RunInstr(instr, begin, n);
+      for (size_t k = 0; k < data_.instrs.size(); ++k) RunInstr(data_.instrs[k], k, begin, n);
+      Advance(begin + n);
     }
   }
 
@@ -150,6 +81,13 @@ class BlockRunner {
   struct Source {
     const void* data;
     ElementType type;
+  };
+
+  // Where a view's next block begins, and for how many elements the innermost
+  // loop goes on from there; 0: that is not known.
+  struct Cursor {
+    const char* at = nullptr;
+    int64_t left = 0;
   };
 
   static int64_t OddLines(int64_t bytes) { return (bytes + 127) / 128 * 128 + 64; }
@@ -176,38 +114,61 @@ class BlockRunner {
     }
   }
 
-  // One element for the block from `begin` on.
-  void LoadSingle(const FusedInstr& instr, int64_t begin) {
-    const Source& source = sources_[instr.operand];
-    char* to = base_[instr.out];
-    const void* from = LoadView(ElementTypeBytes(source.type), instr.view, source.data, begin, 1,
-                                source.type == ElementType::kBF16 ? raw_ : to);
-    if (source.type == ElementType::kBF16) {
-      DecodeBf16(static_cast<const uint16_t*>(from), reinterpret_cast<float*>(to), 1);
-    } else if (from != to) {
-      std::memcpy(to, from, ElementTypeBytes(source.type));
+  // Registers that are not scratch go on to element `begin`.
+  void Advance(int64_t begin) {
+    for (size_t r = 0; r < address_.size(); ++r) {
+      const FusedRegister& reg = data_.registers[r];
+      if (reg.place == FusedRegister::kScratch) continue;
+      int64_t at = begin;
+      if (reg.place == FusedRegister::kTable) {
+        const int64_t period = data_.tables[reg.index].period;
+        at = block_ % period == 0 ? 0 : begin % period;
+      }
+      address_[r] = base_[r] + at * reg.bytes;
     }
-    address_[instr.out] = to;
+  }
+
+  void LoadSingle(const FusedInstr& instr, const char* from) {
+    const Source& source = sources_[instr.operand];
+    address_[instr.out] = const_cast<char*>(from);
+    if (source.type == ElementType::kBF16) {
+      address_[instr.out] = base_[instr.out];
+      DecodeBf16(reinterpret_cast<const uint16_t*>(from),
+                 reinterpret_cast<float*>(base_[instr.out]), 1);
+    }
     single_[instr.out] = true;
   }
-  void LoadBlock(const FusedInstr& instr, int64_t begin, int64_t n) {
-    if (!instr.view.scalar()) {
-      const FusedView::Loop inner = instr.view.loops.back();
-      if (inner.stride == 0 && begin % inner.size + n <= inner.size) {
-        return LoadSingle(instr, begin);
-      }
-    }
-    single_[instr.out] = false;
+  void LoadBlock(const FusedInstr& instr, Cursor* cursor, int64_t begin, int64_t n) {
     const Source& source = sources_[instr.operand];
-    char* scratch = base_[instr.out];
     const int bytes = ElementTypeBytes(source.type);
-    if (source.type == ElementType::kBF16) {
-      const void* raw = LoadView(bytes, instr.view, source.data, begin, n, raw_);
-      DecodeBf16(static_cast<const uint16_t*>(raw), reinterpret_cast<float*>(scratch), n);
-      return;
+    const FusedView::Loop inner = instr.view.loops.back();
+    if (cursor->left == 0) {
+      int64_t rest = begin, offset = instr.view.offset;
+      for (size_t k = instr.view.loops.size(); k-- > 0;) {
+        const FusedView::Loop& loop = instr.view.loops[k];
+        offset += rest % loop.size * loop.stride;
+        rest /= loop.size;
+      }
+      cursor->at = static_cast<const char*>(source.data) + offset * bytes;
+      cursor->left = inner.size - begin % inner.size;
     }
-    address_[instr.out] = static_cast<char*>(
-        const_cast<void*>(LoadView(bytes, instr.view, source.data, begin, n, scratch)));
+    const char* from = cursor->at;
+    const bool together = inner.stride <= 1 && n <= cursor->left;
+    cursor->left = together ? cursor->left - n : 0;
+    cursor->at += n * inner.stride * bytes;
+    if (together && inner.stride == 0) return LoadSingle(instr, from);
+    single_[instr.out] = false;
+    const bool bf16 = source.type == ElementType::kBF16;
+    const void* block = from;
+    if (!together) {
+      block = LoadView(bytes, instr.view, source.data, begin, n, bf16 ? raw_ : base_[instr.out]);
+    }
+    if (bf16) {
+      DecodeBf16(static_cast<const uint16_t*>(block), reinterpret_cast<float*>(base_[instr.out]),
+                 n);
+    } else {
+      address_[instr.out] = static_cast<char*>(const_cast<void*>(block));
+    }
   }
 
   // Makes the block of a register that holds one element for all.
@@ -242,12 +203,12 @@ class BlockRunner {
     if (instr.round) RoundToBf16(reinterpret_cast<float*>(out), n);
   }
 
-  void RunInstr(const FusedInstr& instr, int64_t begin, int64_t n) {
+  void RunInstr(const FusedInstr& instr, size_t k, int64_t begin, int64_t n) {
     switch (instr.kind) {
       case FusedInstr::kCompute:
         return Compute(instr, n);
       case FusedInstr::kLoadView:
-        return LoadBlock(instr, begin, n);
+        return LoadBlock(instr, &cursors_[k], begin, n);
       case FusedInstr::kDecode:
         DecodeBf16(reinterpret_cast<const uint16_t*>(address_[instr.in[0]]),
                    reinterpret_cast<float*>(address_[instr.out]), n);
@@ -272,6 +233,7 @@ class BlockRunner {
   absl::InlinedVector<bool, 24> single_, pinned_;
   absl::InlinedVector<int64_t, 4> table_at_;  // by table: offset in scratch_
   std::vector<FusedReduction> reductions_;
+  std::vector<Cursor> cursors_;  // by instruction
   Tensor scratch_;
   int64_t block_ = 0, slot_bytes_ = 0;
   char* raw_ = nullptr;
