@@ -19,6 +19,7 @@ namespace shardcall {
 
 void StepRun::Set(int r, Tensor t) {
   const LeafShape& shape = step_.shapes[r];
+  if (step_.sized) return SetSized(r, std::move(t));
   if (t.dims() != shape.dims || t.type() != shape.type) {
     t = std::move(t).As(shape.type, shape.dims);
   }
@@ -96,6 +97,18 @@ absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* 
 
 namespace {
 
+// Of the parameter's shape, or smaller where a dimension is dynamic.
+bool Fits(const Tensor& t, const LeafShape& shape) {
+  if (t.type() != shape.type || t.dims().size() != shape.dims.size()) return false;
+  for (size_t d = 0; d < shape.dims.size(); ++d) {
+    if (t.dims()[d] != shape.dims[d] &&
+        !(shape.IsDynamicDim(d) && t.dims()[d] < shape.dims[d])) {
+      return false;
+    }
+  }
+  return true;
+}
+
 absl::Status CheckArguments(const DeviceProgram& program, absl::Span<const Tensor> arguments,
                             const DeviceContext& device) {
   if (arguments.size() != program.parameters.size()) {
@@ -107,7 +120,7 @@ absl::Status CheckArguments(const DeviceProgram& program, absl::Span<const Tenso
   }
   for (size_t k = 0; k < arguments.size(); ++k) {
     const LeafShape& shape = program.parameters[k];
-    if (arguments[k].type() != shape.type || arguments[k].dims() != shape.dims) {
+    if (!Fits(arguments[k], shape)) {
       return ToStatus({.code = "E313",
                        .message = absl::StrCat("argument ", k, " does not fit its parameter"),
                        .where = program.name,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "partitioner/runtime/dynamic_sizes.h"
 #include "partitioner/runtime/lower_computation.h"
 #include "sharding/status.h"
 
@@ -81,6 +82,15 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> Lower(const Module& module,
                      .fix = "Make the replicas partitions: num_partitions"},
                     absl::StatusCode::kUnimplemented);
   }
+  if (!HasDynamicSizes(module)) return LowerAll(module, options);
+  LowerOptions sized = options;
+  sized.fuse = false;
+  SHARDCALL_ASSIGN_OR_RETURN(sized.dynamic, DynamicSource::Create(module));
+  return LowerAll(sized.dynamic->module(), sized);
+}
+
+absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerAll(const Module& module,
+                                                              const LowerOptions& options) {
   std::vector<bool> needed(module.num_computations()), effects(module.num_computations());
   SHARDCALL_RETURN_IF_ERROR(Survey(module, &needed, &effects));
 

@@ -12,6 +12,8 @@
 
 namespace shardcall {
 
+class DynamicSource;
+
 struct LowerOptions {
   // The unpartitioned module is to be run by all devices at once on global
   // arrays, as the reference for programs with manual regions: entering such a
@@ -20,6 +22,8 @@ struct LowerOptions {
   // Runs of elementwise ops become one step over blocks that stay in cache.
   // Results have the same bits either way.
   bool fuse = true;
+  // Set by Lower itself, for modules with dynamic dimensions (dynamic_sizes.h).
+  std::shared_ptr<DynamicSource> dynamic = nullptr;
 };
 
 // Errors: E310 an opcode (or a form of it) that is not executed, E311 a program

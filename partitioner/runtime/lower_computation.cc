@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "partitioner/runtime/dynamic_sizes.h"
 #include "partitioner/runtime/fuse.h"
 #include "partitioner/runtime/lower_table.h"
 #include "sharding/status.h"
@@ -223,7 +224,19 @@ absl::Status ComputationLowering::Emit(const LowerContext& context, int first, i
     step.results.push_back(NewSlot());
     result->push_back(step.results.back());
   }
-  SHARDCALL_RETURN_IF_ERROR(LowerByOpcode(context, &step));
+  const SizedKind kind = options_.dynamic == nullptr ? SizedKind::kNot
+                                                     : SizedKindOf(m_, context.instr);
+  step.sized = kind == SizedKind::kPasses;
+  if (kind == SizedKind::kFullOnly) {
+    Step check;
+    check.opcode = step.opcode;
+    check.name = step.name;
+    check.operands = step.operands;
+    SHARDCALL_RETURN_IF_ERROR(LowerFullSizes(context, &check));
+    out_->steps.push_back(std::move(check));
+  }
+  SHARDCALL_RETURN_IF_ERROR(kind == SizedKind::kMade ? LowerSized(context, &step)
+                                                     : LowerByOpcode(context, &step));
   if (context.instr.opcode == Opcode::kCustomCall &&
       !IsManualBoundaryTarget(context.instr.as<CustomCallAttrs>().target)) {
     program_->targets.push_back({std::string(context.instr.as<CustomCallAttrs>().target), step.name,

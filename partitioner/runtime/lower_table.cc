@@ -71,10 +71,6 @@ LowerFn FindLowerFn(Opcode opcode) {
       return LowerScan;
     case Opcode::kRaggedDot:
       return LowerRaggedDot;
-    case Opcode::kSetDimensionSize:
-      return LowerSetDimensionSize;
-    case Opcode::kDynamicReshape:
-      return LowerDynamicReshape;
     case Opcode::kRng:
       return LowerRng;
     case Opcode::kRngGetAndUpdateState:
@@ -158,6 +154,9 @@ LeafShape MakeLeafShape(const Shape& shape) {
   leaf.type = shape.element_type();
   leaf.dims.assign(shape.dims().begin(), shape.dims().end());
   leaf.minor_to_major.assign(shape.minor_to_major().begin(), shape.minor_to_major().end());
+  for (int d = 0; shape.IsDynamic() && d < shape.rank(); ++d) {
+    leaf.dynamic.push_back(shape.IsDynamicDim(d));
+  }
   return leaf;
 }
 

@@ -26,11 +26,15 @@ namespace shardcall {
 class StepRun;
 using OpFn = absl::Status (*)(StepRun& run);
 
-// A leaf's type, dims and layout (empty: descending).
+// A leaf's type, dims and layout (empty: descending). A dynamic dimension may be
+// smaller at run time (dynamic_sizes.h).
 struct LeafShape {
   ElementType type = ElementType::kInvalid;
   Dims dims;
   Dims minor_to_major;
+  absl::InlinedVector<bool, 4> dynamic = {};  // empty: none
+
+  bool IsDynamicDim(size_t d) const { return d < dynamic.size() && dynamic[d]; }
 
   int64_t num_elements() const {
     int64_t n = 1;
@@ -64,6 +68,7 @@ struct Step {
   absl::InlinedVector<int32_t, 1> unread;       // results that no step reads
   std::unique_ptr<const OpData> data;
   std::string name;  // instruction's, for messages
+  bool sized = false;  // results have the sizes they come with, not those of `shapes`
 };
 
 struct ProgramComputation {

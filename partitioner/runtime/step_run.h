@@ -65,6 +65,8 @@ class StepRun {
   Tensor NewResult(int r) const { return Tensor(step_.shapes[r].type, step_.shapes[r].dims); }
   // Sets result r. The tensor takes the result's dims; its bytes must fit.
   void Set(int r, Tensor t);
+  // The tensor as it is, though smaller than the result's shape.
+  void SetSized(int r, Tensor t) { slots_[step_.results[r]] = std::move(t); }
   // A buffer for result r: that of an operand with elements as wide which dies
   // here, else a new one. Operands stay readable through `in_data` only.
   Tensor ReuseOrNew(int r, absl::Span<const int> candidates);

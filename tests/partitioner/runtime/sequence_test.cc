@@ -118,21 +118,6 @@ TEST(RngState, GivesWhatStoodBeforeItsIncrement) {
   EXPECT_EQ(IntElement((*states)[1], 0) - IntElement((*states)[0], 0), 5);
 }
 
-TEST(DynamicSizes, AreThoseOfTheBounds) {
-  EXPECT_THAT(Eval("x = s32[4] constant({1, 2, 3, 4})\nn = s32[] constant(4)\n"
-                   "s = s32[<=4] set-dimension-size(x, n), dimensions={0}\n"
-                   "ROOT r = s32[] get-dimension-size(s), dimensions={0}"),
-              ElementsAre(4));
-  EXPECT_THAT(Eval("x = s32[4] constant({1, 2, 3, 4})\nn = s32[] constant(2)\n"
-                   "ROOT s = s32[2,<=2] dynamic-reshape(x, n, n)"),
-              ElementsAre(1, 2, 3, 4));
-  const auto smaller = RunText(
-      "x = s32[4] constant({1, 2, 3, 4})\nn = s32[] constant(3)\n"
-      "ROOT s = s32[<=4] set-dimension-size(x, n), dimensions={0}");
-  EXPECT_EQ(DiagnosticCode(smaller.status()), "E310");
-  EXPECT_THAT(std::string(smaller.status().message()), HasSubstr("the size is 3 of a bound of 4"));
-}
-
 TEST(Transfers, HaveNoOtherSide) {
   const auto infeed = LowerText(
       "t = token[] after-all()\n"
