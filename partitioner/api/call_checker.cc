@@ -24,6 +24,7 @@ bool MayShard(const Factor& f) {
 
 absl::Status CallChecker::Run() {
   SHARDCALL_RETURN_IF_ERROR(FindSizes());
+  if (options_.reference != nullptr) CheckReference();
   if (call_.callbacks) {
     CheckCallbacks();
     return absl::OkStatus();
@@ -272,6 +273,34 @@ void CallChecker::Report(int f, const Failure& failure) {
     finding.suggestion = Better(call_, f, /*with_replication=*/true)->RuleLine(base_);
   }
   out_.findings.push_back(std::move(finding));
+}
+
+void CallChecker::CheckReference() {
+  std::vector<Sizes> tries = {base_};
+  for (int f = 0; f < NumFactors(); ++f) {
+    for (int64_t size : {1, 3, 8}) tries.push_back(With(f, size));
+  }
+  for (const Sizes& sizes : tries) {
+    if (!Takes(sizes)) continue;
+    const TrialResult result = AgainstReference(call_, sizes, seed_, options_);
+    if (result.outcome == TrialOutcome::kNoReference) {
+      if (sizes != base_) continue;
+      out_.untested.push_back(absl::StrCat("the reference: ", result.message));
+      return;
+    }
+    ++out_.trials;
+    if (result.outcome == TrialOutcome::kHolds) continue;
+    RuleFinding finding;
+    finding.verdict = RuleVerdict::kIncorrect;
+    finding.rule = call_.RuleLine(base_);
+    finding.message = absl::StrCat("the handler and the reference disagree on one device: ",
+                                   result.message);
+    finding.signature = call_.SignatureText(sizes);
+    finding.backend_config = call_.backend_config;
+    finding.seed = seed_;
+    out_.findings.push_back(std::move(finding));
+    return;
+  }
 }
 
 void CallChecker::CheckCallbacks() {

@@ -39,6 +39,12 @@ class CallChecker {
   // (missing), and what makes it send more than it need (needless).
   std::map<std::string, RuleFinding> Improvements();
 
+  // Types and sizes that the handler takes: the sizes small and distinct, if it
+  // can be. Run does this first. E190 if there are none.
+  absl::Status FindSizes();
+  const CheckedCall& call() const { return call_; }      // with those types
+  const std::vector<int64_t>& base() const { return base_; }
+
  private:
   using Sizes = std::vector<int64_t>;
   struct Failure {
@@ -58,9 +64,6 @@ class CallChecker {
   bool InAnOperand(int f) const;
 
   bool Takes(const Sizes& sizes, std::string* message = nullptr);
-  // Types and sizes that the handler takes: the sizes small and distinct, if it
-  // can be.
-  absl::Status FindSizes();
   // The base with a factor, and what it is linked to, of another size.
   Sizes With(int factor, int64_t size) const;
   // The trial with both kinds of inputs. True if one of them was compared.
@@ -79,6 +82,8 @@ class CallChecker {
   // Factors that the handler takes in one size only although the rule keeps them
   // apart.
   void FindOneAsSeveral(std::map<std::string, RuleFinding>* out);
+  // The handler's numbers against the reference's, in every size of a factor.
+  void CheckReference();
   void Report(int f, const Failure& failure);
   void CheckCallbacks();
 

@@ -16,6 +16,12 @@ absl::string_view RuleVerdictName(RuleVerdict verdict) {
   return kNames[static_cast<int>(verdict)];
 }
 
+void SortFindings(RuleCheck* check) {
+  std::stable_sort(check->findings.begin(), check->findings.end(),
+                   [](const RuleFinding& a, const RuleFinding& b) { return a.verdict > b.verdict; });
+  if (!check->findings.empty()) check->verdict = check->findings[0].verdict;
+}
+
 absl::StatusOr<RuleCheck> CheckRule(const std::vector<CheckedCall>& calls, uint64_t seed,
                                     const TrialOptions& options) {
   RuleCheck check;
@@ -36,9 +42,7 @@ absl::StatusOr<RuleCheck> CheckRule(const std::vector<CheckedCall>& calls, uint6
   for (auto& [rule, by_factor] : better) {
     for (auto& [factor, finding] : by_factor) check.findings.push_back(std::move(finding));
   }
-  std::stable_sort(check.findings.begin(), check.findings.end(),
-                   [](const RuleFinding& a, const RuleFinding& b) { return a.verdict > b.verdict; });
-  if (!check.findings.empty()) check.verdict = check.findings[0].verdict;
+  SortFindings(&check);
   return check;
 }
 

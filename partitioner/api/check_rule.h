@@ -47,6 +47,9 @@ struct RuleCheck {
   std::vector<std::string> untested;          // factors no run could shard, and why
 };
 
+// The gravest first, and the verdict from it.
+void SortFindings(RuleCheck* check);
+
 // {"verdict": .., "factor": .., "suggestion": .., "findings": [..], ..}: of the
 // first finding, then all.
 std::string RuleCheckJson(const RuleCheck& check);

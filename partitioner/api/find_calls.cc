@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where checked calls come from: registrations and programs.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -162,7 +163,7 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target
       if (a.applies != nullptr && !a.applies(config)) continue;
       CheckedCall call;
       call.target = target;
-      call.api_version = handler->api_version;
+      call.api_version = std::max(handler->api_version, 1);  // 0: any
       call.backend_config = config;
       call.rule = RuleOf(a);
       call.num_operands = a.num_operands;

@@ -20,12 +20,28 @@
 #include "kernels/ffi/typed_handler.h"
 #include "kernels/ffi/untyped_handler.h"
 #include "partitioner/api/partial_op_names.h"
+#include "partitioner/api/reference.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, const char* fix) {
+  struct stat info;  // a stream over a directory opens
+  std::ifstream in(path, std::ios::binary);
+  if (!in || stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) {
+    Diagnostic d;
+    d.code = "E143";
+    d.message = absl::StrCat("\"", path, "\" cannot be read");
+    d.fix = fix;
+    return ToStatus(d, absl::StatusCode::kNotFound);
+  }
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
 
 class ManifestReader {
  public:
@@ -100,12 +116,14 @@ class ManifestReader {
       d.fix = "pass a HandlerRegistry";
       return ToStatus(d);
     }
-    const size_t slash = file_.rfind('/');
-    if (!absl::StartsWith(path, "/") && slash != std::string::npos) {
-      path = absl::StrCat(file_.substr(0, slash + 1), path);
-    }
-    SHARDCALL_ASSIGN_OR_RETURN(library_, Library::Open(path));
+    SHARDCALL_ASSIGN_OR_RETURN(library_, Library::Open(Beside(path)));
     return absl::OkStatus();
+  }
+  // A path relative to the manifest.
+  std::string Beside(const std::string& path) const {
+    const size_t slash = file_.rfind('/');
+    if (absl::StartsWith(path, "/") || slash == std::string::npos) return path;
+    return absl::StrCat(file_.substr(0, slash + 1), path);
   }
 
   // A variable or function of the library; null where `key` is not given.
@@ -203,7 +221,7 @@ class ManifestReader {
         j, where,
         {"name", "symbol", "platform", "api_version", "traits", "rule", "need_replication",
          "reduction", "permutation", "blocked", "pad", "sizes", "batch_dims", "backend_config",
-         "kernel", "attributes"}));
+         "kernel", "attributes", "partition_like"}));
     SHARDCALL_ASSIGN_OR_RETURN(const std::string name, String(j, "name", where));
     std::string config;
     if (j.contains("backend_config")) {
@@ -215,6 +233,7 @@ class ManifestReader {
     const std::string source = absl::StrCat("manifest ", file_);
     SHARDCALL_RETURN_IF_ERROR(ReadKernel(j, where, name, config, source));
     SHARDCALL_RETURN_IF_ERROR(ReadHandler(j, where, name, config));
+    if (j.contains("partition_like")) return ReadReference(j, where, name, source);
     const bool computed = j.contains("kernel") || j.contains("symbol");
     if (computed && !j.contains("batch_dims") && !j.contains("rule")) {
       return absl::OkStatus();
@@ -251,6 +270,18 @@ class ManifestReader {
       }
     }
     return targets_.RegisterRule(name, std::move(text), config, source);
+  }
+
+  // The rule is that of a program in HLO text.
+  absl::Status ReadReference(const Json& j, const std::string& where, const std::string& name,
+                             const std::string& source) const {
+    for (const char* key : {"rule", "batch_dims", "backend_config"}) {
+      if (j.contains(key)) return Bad(where, absl::StrCat("no \"", key, "\""), "partition_like");
+    }
+    SHARDCALL_ASSIGN_OR_RETURN(const std::string path, String(j, "partition_like", where));
+    SHARDCALL_ASSIGN_OR_RETURN(
+        std::string hlo, ReadFile(Beside(path), "give the path of HLO text, beside the manifest"));
+    return RegisterPartitionLike(name, std::move(hlo), &targets_, source);
   }
 
   // The target's calls go to the handler of another one.
@@ -332,18 +363,9 @@ absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
 
 absl::Status LoadManifestFile(const std::string& path, TargetRegistry* targets,
                               HandlerRegistry* handlers) {
-  struct stat info;  // a stream over a directory opens
-  std::ifstream in(path, std::ios::binary);
-  if (!in || stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) {
-    Diagnostic d;
-    d.code = "E143";
-    d.message = absl::StrCat("the plugin \"", path, "\" cannot be read");
-    d.fix = "check the path given to --plugin";
-    return ToStatus(d, absl::StatusCode::kNotFound);
-  }
-  std::stringstream text;
-  text << in.rdbuf();
-  return LoadManifest(text.str(), path, targets, handlers);
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string text,
+                             ReadFile(path, "check the path given to --plugin"));
+  return LoadManifest(text, path, targets, handlers);
 }
 
 }  // namespace shardcall

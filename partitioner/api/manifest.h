@@ -12,10 +12,12 @@
 //                 "backend_config": "text that the call has"},
 //                {"name": "stateful", "symbol": {"instantiate": "Make", "execute": "Use"}},
 //                {"name": "row_solve", "batch_dims": 1},
+//                {"name": "my_ffn", "partition_like": "ffn.hlo"},
 //                {"name": "batch_fft", "batch_dims": 1,
 //                 "kernel": "fft", "attributes": "{fft_type = \"IFFT\"}"}]}
 //
-// A path of `library` is relative to the manifest. `types` are registered
+// `partition_like` is HLO text whose rule the target has (reference.h). A path of
+// `library` or of that is relative to the manifest. `types` are registered
 // before any handler is asked for its version: variables of the library that
 // hold the id of a type (XLA_FFI_TypeId) and how it is deleted
 // (XLA_FFI_TypeInfo).

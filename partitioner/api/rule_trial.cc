@@ -97,6 +97,25 @@ bool HandlerTakes(const CheckedCall& call, const std::vector<int64_t>& sizes,
   return status.ok();
 }
 
+TrialResult AgainstReference(const CheckedCall& call, const std::vector<int64_t>& sizes,
+                             uint64_t seed, const TrialOptions& options) {
+  const absl::StatusOr<Module> module = Parsed(call.Hlo(sizes, {}));
+  if (!module.ok()) return {TrialOutcome::kNoReference, std::string(module.status().message())};
+  for (uint64_t kind : {0, 1}) {
+    const std::vector<Tensor> inputs = Inputs(*module, 2 * seed + kind);
+    const auto want = Evaluate(*module, inputs, options.reference);
+    if (!want.ok()) return {TrialOutcome::kNoReference, std::string(want.status().message())};
+    const auto got = Evaluate(*module, inputs, options.handlers);
+    if (!got.ok()) return {TrialOutcome::kRefused, std::string(got.status().message())};
+    for (size_t k = 0; k < want->size(); ++k) {
+      if (!Compare((*want)[k], (*got)[k], /*exact=*/false).ok) {
+        return {TrialOutcome::kWrong, Difference(static_cast<int>(k), (*want)[k], (*got)[k])};
+      }
+    }
+  }
+  return {};
+}
+
 TrialResult RunTrial(const RuleTrial& trial, const TrialOptions& options) {
   const CheckedCall& call = *trial.call;
   auto failed = [](TrialOutcome outcome, const absl::Status& status) {

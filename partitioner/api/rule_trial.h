@@ -38,12 +38,16 @@ using TrialOutcome = TrialResult::Outcome;
 struct TrialOptions {
   const TargetRegistry* targets = nullptr;    // for callbacks
   const HandlerRegistry* handlers = nullptr;
+  const HandlerRegistry* reference = nullptr;  // of the target; null: there is none
   absl::Duration deadline = absl::Seconds(20);
 };
 
 // Whether the handler takes the call on one device.
 bool HandlerTakes(const CheckedCall& call, const std::vector<int64_t>& sizes,
                   const TrialOptions& options, std::string* message);
+// The call on one device by handlers and by reference, with both kinds of inputs.
+TrialResult AgainstReference(const CheckedCall& call, const std::vector<int64_t>& sizes,
+                             uint64_t seed, const TrialOptions& options);
 TrialResult RunTrial(const RuleTrial& trial, const TrialOptions& options);
 
 }  // namespace shardcall

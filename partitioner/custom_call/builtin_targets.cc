@@ -79,7 +79,13 @@ absl::Status AddRmsNorm(TargetRegistry& registry) {
   bwd.push_back({.text = {.rule = "a b c d, a b c d, a d, a b c -> a b c d, a d",
                           .need_replication = {"d"},
                           .reduction = {{"b", PartialOp::kSum}, {"c", PartialOp::kSum}}}});
-  return registry.RegisterRules("rms_norm_bwd", std::move(bwd), "", "built in");
+  SHARDCALL_RETURN_IF_ERROR(
+      registry.RegisterRules("rms_norm_bwd", std::move(bwd), "", "built in"));
+  return registry.RegisterVjp(
+      "rms_norm", {.target = "rms_norm_bwd",
+                   .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),
+                                 VjpArgument::Operand(1), VjpArgument::Result(1)},
+                   .gradients = {0, 1}});
 }
 
 // Batch and groups of heads are independent: r heads of q share one of k and v.
@@ -119,7 +125,14 @@ absl::Status AddFlashAttention(TargetRegistry& registry) {
   }
   SHARDCALL_RETURN_IF_ERROR(
       registry.RegisterRules("flash_attention_fwd", std::move(fwd), "", "built in"));
-  return registry.RegisterRules("flash_attention_bwd", std::move(bwd), "", "built in");
+  SHARDCALL_RETURN_IF_ERROR(
+      registry.RegisterRules("flash_attention_bwd", std::move(bwd), "", "built in"));
+  return registry.RegisterVjp(
+      "flash_attention_fwd",
+      {.target = "flash_attention_bwd",
+       .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0), VjpArgument::Operand(1),
+                     VjpArgument::Operand(2), VjpArgument::Result(0), VjpArgument::Result(1)},
+       .gradients = {0, 1, 2}});
 }
 
 absl::Status AddGemm(TargetRegistry& registry) {

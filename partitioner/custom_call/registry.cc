@@ -334,6 +334,20 @@ absl::Status TargetRegistry::RegisterCustomCallPartitioner(std::string target,
   return Add(std::move(rule));
 }
 
+absl::Status TargetRegistry::RegisterReference(std::string target, std::string hlo) {
+  std::shared_ptr<const std::string>& known = facts_[target].reference;
+  if (known != nullptr && *known != hlo) {
+    return ToStatus({.code = "E105",
+                     .message = absl::StrCat("target \"", target, "\" has another reference"),
+                     .expected = *known,
+                     .found = hlo,
+                     .fix = "Register one reference"},
+                    absl::StatusCode::kAlreadyExists);
+  }
+  known = std::make_shared<const std::string>(std::move(hlo));
+  return absl::OkStatus();
+}
+
 const TargetRule* TargetRegistry::Find(absl::string_view target,
                                        absl::string_view backend_config) const {
   auto it = rules_.find(std::make_pair(std::string(target), std::string(backend_config)));

@@ -113,6 +113,15 @@ class TargetRegistry : public TargetShapes {
   absl::StatusOr<const Shape*> InferShape(const ShapeRequest& call) const override;
   absl::Status CheckShape(const ShapeRequest& call, const Shape* declared) const override;
 
+  // Keeps the HLO text that says what the target computes; RegisterPartitionLike
+  // (partitioner/api/reference.h) makes the rule of it. E105 if there is another.
+  absl::Status RegisterReference(std::string target, std::string hlo);
+  // The target must have a rule. If that of its VJP is not registered, it gets the
+  // transposed rule (derived_rules.h). E105 where there is another, E116 where
+  // arguments or gradients do not fit the rule.
+  absl::Status RegisterVjp(std::string target, VjpSpec vjp);
+  // The target's rule strings get their batched forms. E105, as above.
+  absl::Status RegisterBatching(std::string target, BatchingSpec batching);
   const TargetFacts* Facts(absl::string_view target) const;  // null if there are none
   // The entry for (target, backend_config), else that for target alone; null if none.
   const TargetRule* Find(absl::string_view target, absl::string_view backend_config) const;

@@ -4,7 +4,10 @@
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_TARGET_FACTS_H_
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "partitioner/ir/target_shapes.h"
@@ -15,8 +18,48 @@ namespace shardcall {
 // failure or a throw is E121.
 using ShapeFunction = std::function<absl::StatusOr<const Shape*>(const ShapeRequest& call)>;
 
+// How the gradients of a call's operands are computed: by another target, or by
+// HLO whose parameters are `arguments`.
+//   rms_norm(x, gain) -> (y, rstd) has rms_norm_bwd(dy, x, gain, rstd) -> (dx, dgain):
+//   {.target = "rms_norm_bwd",
+//    .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),
+//                  VjpArgument::Operand(1), VjpArgument::Result(1)},
+//    .gradients = {0, 1}}
+struct VjpArgument {
+  enum class Kind : uint8_t { kOperand, kResult, kCotangent } kind = Kind::kOperand;
+  int index = 0;  // flat
+  static VjpArgument Operand(int k) { return {Kind::kOperand, k}; }
+  static VjpArgument Result(int k) { return {Kind::kResult, k}; }
+  static VjpArgument Cotangent(int k) { return {Kind::kCotangent, k}; }
+};
+struct VjpSpec {
+  std::string target;       // or
+  std::string computation;  // HLO text, written as a reference of partition_like is
+  std::vector<VjpArgument> arguments;
+  std::vector<int> gradients;  // result k is the gradient of operand gradients[k]
+  // backend_config of the target's call; nullopt: the one of the call itself.
+  std::optional<std::string> backend_config = std::nullopt;
+};
+
+// What vmap makes of a call.
+struct BatchingSpec {
+  enum class Kind : uint8_t {
+    kLeading,    // the target takes one more leading dimension on operands that
+                 // are batched and on all results
+    kBroadcast,  // likewise, and on every operand
+    kTarget,     // `target` does, as kLeading; it has a rule of its own
+    kLoop,       // one call after another
+  } kind = Kind::kLeading;
+  std::string target = {};
+};
+
 struct TargetFacts {
   ShapeFunction shapes;  // null: by the rule string, where that says enough
+  // HLO that computes what the target does, and whose rule it has; null: none. See
+  // partitioner/api/reference.h.
+  std::shared_ptr<const std::string> reference;
+  std::optional<VjpSpec> vjp;
+  std::optional<BatchingSpec> batching;
 };
 
 }  // namespace shardcall

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/ffi/handler.h"
 #include "partitioner/api/partition.h"
+#include "partitioner/custom_call/lowering.h"
 #include "partitioner/ir/printer.h"
 #include "partitioner/ir/proto/hlo_proto.h"
 #include "partitioner/tools/flags.h"
@@ -51,14 +52,16 @@ absl::StatusOr<Module> LoadModule(const std::string& path, double* parse_us = nu
 // input.
 absl::Status WriteModule(const std::string& path, const Module& module, ProtoForm input,
                          const PrintOptions& text = {});
-// The input of `flags`, with the mesh sizes of --remesh.
-absl::StatusOr<Module> LoadProgram(const Flags& flags, double* parse_us = nullptr);
-
 struct Session {
   TargetRegistry targets;
   HandlerRegistry handlers;
+  LoweringRegistry lowerings;
   PartitionOptions options;
 };
+// The input of `flags`, with the mesh sizes of --remesh and the session's
+// lowerings for Host.
+absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session,
+                                   double* parse_us = nullptr);
 // Built-in targets, plugins, and the options that partition, run, verify and
 // explain share. On the heap: the options point into it.
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/builtin.h"
+#include "partitioner/api/lower_calls.h"
 #include "partitioner/api/plugin.h"
 #include "partitioner/propagation/remesh.h"
 #include "partitioner/tools/command.h"
@@ -89,8 +90,10 @@ absl::Status WriteOutput(const std::string& path, absl::string_view text) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Module> LoadProgram(const Flags& flags, double* parse_us) {
+absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session,
+                                   double* parse_us) {
   SHARDCALL_ASSIGN_OR_RETURN(Module module, LoadModule(flags.positional()[0], parse_us));
+  SHARDCALL_ASSIGN_OR_RETURN(module, LowerCalls(std::move(module), session.lowerings, "Host"));
   if (!flags.Has("remesh")) return module;
   std::vector<AxisSize> sizes;
   for (absl::string_view entry : absl::StrSplit(flags.Get("remesh"), ',')) {
@@ -115,6 +118,9 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   auto session = std::make_unique<Session>();
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinTargets(session->targets));
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinHandlers(session->handlers));
+  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinLowerings(session->lowerings));
+  SHARDCALL_RETURN_IF_ERROR(
+      session->lowerings.Register("", "Host", LowerToHandlers(&session->handlers)));
   for (const std::string& path : flags.All("plugin")) {
     SHARDCALL_RETURN_IF_ERROR(LoadPlugin(path, &session->targets, &session->handlers));
   }

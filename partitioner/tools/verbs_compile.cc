@@ -90,7 +90,7 @@ int RunPropagate(const Flags& flags) {
   if (absl::Status s = OneInput(flags); !s.ok()) return FailUsage(s);
   absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
   if (!session.ok()) return Fail(session.status());
-  absl::StatusOr<Module> module = LoadProgram(flags);
+  absl::StatusOr<Module> module = LoadProgram(flags, **session);
   if (!module.ok()) return Fail(module.status());
   if (absl::Status s = ParseBits(flags, "allow-output", static_cast<int>(ResultLeaves(*module).size()),
                                  &module->header.propagate_to_output); !s.ok()) {
@@ -127,7 +127,7 @@ int RunPartition(const Flags& flags) {
   if (!session.ok()) return Fail(session.status());
   PartitionOptions& options = (*session)->options;
   double parse_us = 0;
-  absl::StatusOr<Module> module = LoadProgram(flags, &parse_us);
+  absl::StatusOr<Module> module = LoadProgram(flags, **session, &parse_us);
   if (!module.ok()) return Fail(module.status());
   absl::Status dumped;
   if (flags.Has("dump")) {
@@ -176,7 +176,7 @@ int RunExplain(const Flags& flags) {
   if (!terms.ok()) return FailUsage(terms.status());
   absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
   if (!session.ok()) return Fail(session.status());
-  absl::StatusOr<Module> module = LoadProgram(flags);
+  absl::StatusOr<Module> module = LoadProgram(flags, **session);
   if (!module.ok()) return Fail(module.status());
   absl::StatusOr<std::unique_ptr<PartitionedProgram>> p =
       Partition(*std::move(module), (*session)->options);

@@ -7,6 +7,8 @@
 #include "absl/time/clock.h"
 #include "collectives/mpi.h"
 #include "partitioner/api/check_rule.h"
+#include "partitioner/api/check_vjp.h"
+#include "partitioner/api/reference.h"
 #include "partitioner/api/verify.h"
 #include "partitioner/runtime/npz.h"
 #include "partitioner/tools/command.h"
@@ -92,7 +94,7 @@ int Run(const Flags& flags, Session& session) {
   absl::StatusOr<Execution> e = MakeExecution(flags, session);
   if (!e.ok()) return Fail(e.status());
   auto fail = [&](const absl::Status& s) { return FailRank(*e, s, Phase::kBefore); };
-  absl::StatusOr<Module> module = LoadProgram(flags);
+  absl::StatusOr<Module> module = LoadProgram(flags, session);
   if (!module.ok()) return fail(module.status());
   absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, *module);
   if (!inputs.ok()) return fail(inputs.status());
@@ -131,7 +133,7 @@ int DoVerify(const Flags& flags, Session& session) {
   auto fail = [&](const absl::Status& s) { return FailRank(*e, s, Phase::kBefore); };
   absl::StatusOr<int64_t> seed = flags.Int("seed", 0);
   if (!seed.ok()) return FailUsage(seed.status());
-  absl::StatusOr<Module> module = LoadProgram(flags);
+  absl::StatusOr<Module> module = LoadProgram(flags, session);
   if (!module.ok()) return fail(module.status());
   std::vector<Tensor> given;
   if (flags.Has("inputs")) {
@@ -162,14 +164,32 @@ int DoCheckRule(const Flags& flags, Session& session) {
   options.handlers = &session.handlers;
   const auto check = [&]() -> absl::StatusOr<RuleCheck> {
     SHARDCALL_ASSIGN_OR_RETURN(const int64_t seed, flags.Int("seed", 0));
-    SHARDCALL_RETURN_IF_ERROR(session.handlers.Find(target, "Host").status());
+    const TargetFacts* facts = session.targets.Facts(target);
+    HandlerRegistry reference = session.handlers;
+    if (facts != nullptr && facts->reference != nullptr) {
+      HandlerRegistry alone;
+      SHARDCALL_ASSIGN_OR_RETURN(HandlerEntry entry,
+                                 ReferenceHandler(target, *facts->reference, &session.targets,
+                                                  &session.handlers));
+      SHARDCALL_RETURN_IF_ERROR(alone.Register(entry));
+      if (session.handlers.Find(target, "Host").ok()) {
+        reference = std::move(alone);
+        options.reference = &reference;
+      } else {  // it stands for the handler
+        reference = session.handlers;
+        SHARDCALL_RETURN_IF_ERROR(reference.Register(std::move(entry)));
+        options.handlers = &reference;
+      }
+    }
     std::vector<CheckedCall> calls;
     if (flags.positional().empty()) {
-      SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfTarget(target, session.targets, session.handlers));
+      SHARDCALL_RETURN_IF_ERROR(options.handlers->Find(target, "Host").status());
+      SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfTarget(target, session.targets, *options.handlers));
     } else {
       SHARDCALL_ASSIGN_OR_RETURN(const Module module, LoadModule(flags.positional()[0]));
       SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfModule(target, session.targets, module));
     }
+    if (flags.Has("vjp")) return CheckVjp(calls, static_cast<uint64_t>(seed), options);
     return CheckRule(calls, static_cast<uint64_t>(seed), options);
   }();
   if (!check.ok()) return Fail(check.status());

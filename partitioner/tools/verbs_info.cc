@@ -34,6 +34,22 @@ absl::StatusOr<const Shape*> ParseShapeText(const std::string& text,
   return ToStatus(d);
 }
 
+// Whether every factor of a result is one of an operand.
+bool GivesShapes(const TargetRule& rule) {
+  for (const RuleAlternative& a : rule.alternatives) {
+    std::set<std::string> known;
+    for (size_t k = 0; k < a.values.size(); ++k) {
+      for (const auto& dim : a.values[k].dims) {
+        for (const std::string& f : dim) {
+          if (static_cast<int>(k) < a.num_operands) known.insert(f);
+          if (known.count(f) == 0) return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
 absl::Status Reshard(const Flags& flags) {
   auto context = std::make_shared<Context>();
   SHARDCALL_ASSIGN_OR_RETURN(const Shape* shape, ParseShapeText(flags.Get("shape"), context));
@@ -86,8 +102,8 @@ int RunTargets(const Flags& flags) {
   for (const TargetRule* r : (*session)->targets.List()) names.insert(r->target);
   const std::vector<const HandlerEntry*> handlers = (*session)->handlers.List();
   for (const HandlerEntry* h : handlers) names.insert(h->target);
-  std::printf("%-24s %-10s %-4s %-12s %-28s %s\n", "target", "platform", "api", "rule", "traits",
-              "source");
+  std::printf("%-24s %-10s %-4s %-14s %-18s %-28s %s\n", "target", "platform", "api", "rule",
+              "has", "traits", "source");
   for (const std::string& name : names) {
     std::set<std::string> levels, sources;
     for (const TargetRule* r : (*session)->targets.List()) {
@@ -95,18 +111,35 @@ int RunTargets(const Flags& flags) {
       levels.insert(std::string(RuleLevelName(r->level)));
       sources.insert(r->source);
     }
+    std::vector<std::string> has;
+    if (const TargetFacts* facts = (*session)->targets.Facts(name)) {
+      if (facts->reference != nullptr) levels = {"partition_like"};
+      if (facts->shapes != nullptr) has.push_back("shapes");
+      if (facts->vjp.has_value()) has.push_back("vjp");
+      if (facts->batching.has_value()) has.push_back("batching");
+    }
+    if (has.empty() || has[0] != "shapes") {
+      for (const TargetRule* r : (*session)->targets.List()) {
+        if (r->target != name || r->level != RuleLevel::kRule || !GivesShapes(*r)) continue;
+        has.insert(has.begin(), "shapes");
+        break;
+      }
+    }
+    const std::string facts = has.empty() ? "-" : absl::StrJoin(has, ",");
     bool any = false;
     for (const HandlerEntry* h : handlers) {
       if (h->target != name) continue;
       any = true;
-      std::printf("%-24s %-10s %-4d %-12s %-28s %s\n", name.c_str(), h->platform.c_str(),
+      std::printf("%-24s %-10s %-4d %-14s %-18s %-28s %s\n", name.c_str(), h->platform.c_str(),
                   h->api_version, levels.empty() ? "-" : absl::StrJoin(levels, ",").c_str(),
+                  facts.c_str(),
                   h->traits.empty() ? "-" : absl::StrJoin(h->traits, ",").c_str(),
                   h->source.c_str());
     }
     if (!any) {
-      std::printf("%-24s %-10s %-4s %-12s %-28s %s\n", name.c_str(), "-", "-",
-                  absl::StrJoin(levels, ",").c_str(), "-", absl::StrJoin(sources, ",").c_str());
+      std::printf("%-24s %-10s %-4s %-14s %-18s %-28s %s\n", name.c_str(), "-", "-",
+                  absl::StrJoin(levels, ",").c_str(), facts.c_str(), "-",
+                  absl::StrJoin(sources, ",").c_str());
     }
   }
   return kExitOk;

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/lower_calls.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "partitioner/ir/called_computations.h"
+#include "partitioner/ir/checked_builder.h"
+#include "partitioner/ir/verifier.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+constexpr absl::string_view kName = "composite.name";
+constexpr absl::string_view kAttributes = "composite.attributes";
+constexpr absl::string_view kVersion = "composite.version";
+
+absl::string_view Attribute(const Instruction& i, absl::string_view key) {
+  return i.frontend == nullptr ? absl::string_view() : i.frontend->Find(key);
+}
+
+// Without composite.*; null if nothing is left.
+const FrontendAttributes* PlainFrontend(Context& context, const FrontendAttributes* given) {
+  if (given == nullptr) return nullptr;
+  std::vector<std::pair<absl::string_view, absl::string_view>> left;
+  for (const auto& entry : given->entries) {
+    if (!absl::StartsWith(entry.first, "composite.")) left.push_back(entry);
+  }
+  return left.empty() ? nullptr : InternFrontendAttributes(context, left);
+}
+
+// Columns before rows in memory, for matrices: what has as many dimensions as
+// `matrix_rank`.
+const Shape* ColumnMajor(Context& context, const Shape* shape, int matrix_rank) {
+  const int rank = shape->rank();
+  if (rank < 2 || rank < matrix_rank) return context.WithDefaultLayout(shape->bare());
+  std::vector<int64_t> order = {rank - 2, rank - 1};
+  for (int d = rank - 3; d >= 0; --d) order.push_back(d);
+  return context.MakeArray(shape->element_type(), shape->dims(), order);
+}
+
+class Rewriter {
+ public:
+  Rewriter(const Module& old, const LoweringRegistry& lowerings, absl::string_view platform)
+      : old_(old), lowerings_(lowerings), platform_(platform), out_(old.shared_context()),
+        monoids_(&out_) {}
+
+  // Whether any call is lowered, or is a composite.
+  static bool AnyMarked(const Module& m, const LoweringRegistry& lowerings) {
+    for (int n = 0; n < m.num_instructions(); ++n) {
+      const Instruction& i = m.instr(InstrId(n));
+      if (i.opcode == Opcode::kCall && i.as<CallAttrs>().is_composite) return true;
+      if (i.opcode == Opcode::kCustomCall && lowerings.Knows(i.as<CustomCallAttrs>().target)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  absl::StatusOr<Module> Run() {
+    out_.header = old_.header;
+    for (const auto& text : old_.texts()) out_.KeepText(text);
+    std::vector<CompId> comps(old_.num_computations());
+    map_.resize(old_.num_instructions());
+    for (CompId c : ComputationPostOrder(old_)) {
+      const Computation& from = old_.comp(c);
+      const CompId to = comps[c.value] = out_.AddComputation(from.name);
+      out_.mutable_comp(to).execution_thread = from.execution_thread;
+      for (InstrId id : from.instructions) {
+        SHARDCALL_ASSIGN_OR_RETURN(const InstrId lowered, TryLower(id, to));
+        if (lowered.valid()) {
+          map_[id.value] = lowered;
+          continue;
+        }
+        Instruction copy = old_.instr(id);
+        copy.attrs = MapComputations(old_, copy, [&](CompId k) { return comps[k.value]; });
+        if (copy.opcode == Opcode::kCall && copy.as<CallAttrs>().is_composite) {
+          CallAttrs plain = copy.as<CallAttrs>();
+          plain.is_composite = false;
+          copy.attrs = InternAttributes(out_.context(), plain);
+        }
+        const InstrId made = map_[id.value] = out_.Add(to, copy, Operands(id));
+        if (const RareAttributes* rare = old_.rare(old_.instr(id)); rare != nullptr) {
+          RareAttributes& mine = out_.mutable_rare(made) = *rare;
+          for (InstrId& before : mine.control_predecessors) before = map_[before.value];
+        }
+      }
+      out_.SetRoot(to, map_[from.root.value]);
+    }
+    out_.set_entry(comps[old_.entry().value]);
+    SHARDCALL_RETURN_IF_ERROR(VerifyModule(out_, "lowered"));
+    return std::move(out_);
+  }
+
+ private:
+  std::vector<InstrId> Operands(InstrId id) const {
+    std::vector<InstrId> out;
+    for (InstrId o : old_.operands(id)) out.push_back(map_[o.value]);
+    return out;
+  }
+
+  // Invalid where it stays as it is.
+  absl::StatusOr<InstrId> TryLower(InstrId id, CompId to) {
+    const Instruction& i = old_.instr(id);
+    LoweringRequest request;
+    request.context = &out_.context();
+    request.platform = platform_;
+    if (i.opcode == Opcode::kCall && i.as<CallAttrs>().is_composite) {
+      request.composite = true;
+      request.name = Attribute(i, kName);
+      request.version = Attribute(i, kVersion);
+      request.attributes = Attribute(i, kAttributes);
+    } else if (i.opcode == Opcode::kCustomCall &&
+               lowerings_.Knows(i.as<CustomCallAttrs>().target)) {
+      request.name = i.as<CustomCallAttrs>().target;
+      request.attributes = i.backend_config;
+    }
+    if (request.name.empty()) return InstrId();
+    std::vector<const Shape*> operands, results;
+    for (InstrId o : old_.operands(id)) operands.push_back(old_.instr(o).shape);
+    if (i.shape->IsTuple()) {
+      results.assign(i.shape->tuple().begin(), i.shape->tuple().end());
+    } else {
+      results.push_back(i.shape);
+    }
+    for (const auto* list : {&operands, &results}) {
+      for (const Shape* s : *list) {
+        if (!s->IsArray()) return InstrId();  // tokens and nested tuples: the body
+      }
+    }
+    request.operands = operands;
+    request.results = results;
+    SHARDCALL_ASSIGN_OR_RETURN(const std::optional<LoweredCall> lowered, lowerings_.Ask(request));
+    if (!lowered.has_value()) return InstrId();
+    return Emit(id, to, request, *lowered);
+  }
+
+  absl::Status Misfit(InstrId id, const LoweringRequest& request, std::string message,
+                      std::string expected, std::string found) const {
+    return ToStatus({.code = "E119",
+                     .message = absl::StrCat("the lowering of \"", request.name, "\" for ",
+                                             request.platform, " does not fit: ", message),
+                     .where = absl::StrCat("%", old_.instr(id).name),
+                     .expected = std::move(expected),
+                     .found = std::move(found),
+                     .fix = "Correct the lowering, or let it skip this call"});
+  }
+
+  absl::StatusOr<InstrId> Emit(InstrId id, CompId to, const LoweringRequest& request,
+                               const LoweredCall& call) {
+    const Instruction& i = old_.instr(id);
+    Context& context = out_.context();
+    CheckedBuilder b(&out_, to, &monoids_);
+    b.set_metadata(i.metadata);
+    const size_t n = request.operands.size(), m = request.results.size();
+    if (call.target.empty()) return Misfit(id, request, "no target", "a name", "none");
+    if (!call.operand_types.empty() && call.operand_types.size() != n) {
+      return Misfit(id, request, "another number of operand types", absl::StrCat(n),
+                    absl::StrCat(call.operand_types.size()));
+    }
+    if (!call.take.empty() && call.take.size() != m) {
+      return Misfit(id, request, "another number of results", absl::StrCat(m),
+                    absl::StrCat(call.take.size()));
+    }
+    std::vector<const Shape*> results(call.results);
+    if (results.empty()) results.assign(request.results.begin(), request.results.end());
+    auto source = [&](size_t k) { return call.take.empty() ? static_cast<int>(k) : call.take[k]; };
+    for (size_t k = 0; k < m; ++k) {
+      const int s = source(k);
+      if (s < 0 || s >= static_cast<int>(results.size()) || results[s] == nullptr ||
+          !results[s]->IsArray() || results[s]->dims() != request.results[k]->dims()) {
+        return Misfit(id, request, absl::StrCat("result ", k, " is not one of the target's"),
+                      request.results[k]->ToString(false),
+                      s >= 0 && s < static_cast<int>(results.size()) && results[s] != nullptr
+                          ? results[s]->ToString(false)
+                          : absl::StrCat("result ", s));
+      }
+    }
+    std::vector<InstrId> operands = Operands(id);
+    for (size_t k = 0; k < n && !call.operand_types.empty(); ++k) {
+      if (!IsArrayType(call.operand_types[k])) {
+        return Misfit(id, request, absl::StrCat("operand ", k, " has no type"), "an array type",
+                      std::string(ElementTypeName(call.operand_types[k])));
+      }
+      SHARDCALL_ASSIGN_OR_RETURN(operands[k], b.Convert(operands[k], call.operand_types[k]));
+    }
+    CustomCallAttrs attrs;
+    attrs.target = call.target;
+    attrs.api_version = call.api_version;
+    std::vector<const Shape*> layouts;
+    int rank = 0;
+    for (InstrId o : operands) rank = std::max(rank, b.shape(o)->rank());
+    for (const Shape*& s : results) {
+      s = call.column_major ? ColumnMajor(context, s, rank) : context.WithDefaultLayout(s->bare());
+    }
+    if (call.column_major) {
+      for (InstrId o : operands) layouts.push_back(ColumnMajor(context, b.shape(o), rank));
+      attrs.has_layout_constraints = true;
+      attrs.operand_layouts = layouts;
+    }
+    // The call's tuple stays one, even of one element.
+    const bool tuple = results.size() != 1 || (i.shape->IsTuple() && m == 1);
+    SHARDCALL_ASSIGN_OR_RETURN(
+        const InstrId made,
+        b.CustomCall(attrs, operands, tuple ? context.MakeTuple(results) : results[0],
+                     call.backend_config));
+    out_.mutable_instr(made).name = i.name;
+    std::vector<InstrId> values;
+    for (size_t k = 0; k < m; ++k) {
+      InstrId value = made;
+      if (tuple) {
+        SHARDCALL_ASSIGN_OR_RETURN(value, b.GetTupleElement(made, source(k)));
+      }
+      SHARDCALL_ASSIGN_OR_RETURN(value,
+                                 b.Convert(value, request.results[k]->element_type()));
+      if (b.shape(value) != request.results[k]) {  // the same array in another layout
+        SHARDCALL_ASSIGN_OR_RETURN(
+            value, b.Add(Opcode::kCopy, {value}, nullptr, request.results[k]));
+      }
+      values.push_back(value);
+    }
+    InstrId last = values[0];
+    if (i.shape->IsTuple()) {
+      SHARDCALL_ASSIGN_OR_RETURN(last, b.Add(Opcode::kTuple, values));
+    }
+    // What was said of the call's result is said of what stands for it.
+    Instruction& end = out_.mutable_instr(last);
+    end.sharding = i.sharding;
+    const FrontendAttributes* frontend = PlainFrontend(context, i.frontend);
+    if (frontend != nullptr) end.frontend = frontend;
+    return last;
+  }
+
+  const Module& old_;
+  const LoweringRegistry& lowerings_;
+  const absl::string_view platform_;
+  Module out_;
+  MonoidTable monoids_;
+  std::vector<InstrId> map_;
+};
+
+}  // namespace
+
+absl::StatusOr<Module> LowerCalls(Module module, const LoweringRegistry& lowerings,
+                                  absl::string_view platform) {
+  if (!Rewriter::AnyMarked(module, lowerings)) return module;
+  return Rewriter(module, lowerings, platform).Run();
+}
+
+LoweringFunction LowerToHandlers(const HandlerRegistry* handlers) {
+  return [handlers](const LoweringRequest& call) -> LoweringAnswer {
+    if (!call.composite || !handlers->Find(call.name, call.platform).ok()) return Skip();
+    const HandlerEntry* entry = *handlers->Find(call.name, call.platform);
+    LoweredCall out;
+    out.target = std::string(call.name);
+    out.api_version = entry->api_version == 0 ? 1 : entry->api_version;
+    out.backend_config = std::string(call.attributes);
+    return out;
+  };
+}
+
+}  // namespace shardcall

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts the lowerings of a platform in place of composites and of custom calls
+// that are marked by name; before partitioning, so that what comes of it has a
+// rule like any other call.
+#ifndef SHARDCALL_PARTITIONER_API_LOWER_CALLS_H_
+#define SHARDCALL_PARTITIONER_API_LOWER_CALLS_H_
+
+#include "absl/status/statusor.h"
+#include "kernels/ffi/handler.h"
+#include "partitioner/custom_call/lowering.h"
+#include "partitioner/ir/module.h"
+
+namespace shardcall {
+
+// `module` with every marked call that a lowering takes as a custom call, with
+// converts, copies to other layouts and a tuple around it where they are needed.
+// Composites that all skip are plain calls, to be inlined. The module must have
+// passed VerifyModule, and the result does. Errors: those of lowerings (E121);
+// E119 an answer that does not fit the call: counts, types, results.
+absl::StatusOr<Module> LowerCalls(Module module, const LoweringRegistry& lowerings,
+                                  absl::string_view platform);
+
+// For any name: a composite for which `handlers`, which must outlive the
+// lowering, has a handler of the same name becomes a call of that, with the
+// composite's attributes. So a plugin's kernel takes the place of a body.
+LoweringFunction LowerToHandlers(const HandlerRegistry* handlers);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_LOWER_CALLS_H_

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDCALL_PARTITIONER_IR_EMBED_H_
+#define SHARDCALL_PARTITIONER_IR_EMBED_H_
+
+#include "partitioner/ir/module.h"
+
+namespace shardcall {
+
+// Copies all computations of `from`, which has the same Context, into `into`,
+// and gives the copy of its entry. Names stay, so printing makes them unique.
+CompId EmbedComputations(const Module& from, Module* into);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_EMBED_H_

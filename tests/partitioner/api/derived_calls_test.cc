@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// VJPs and batched forms of calls, and the proof of a VJP.
+#include "partitioner/api/derived_calls.h"
+
+#include <algorithm>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/builtin.h"
+#include "partitioner/api/check_vjp.h"
+#include "partitioner/api/executable.h"
+#include "partitioner/api/reference.h"
+#include "partitioner/api/verify.h"
+#include "partitioner/ir/parser.h"
+#include "partitioner/ir/printer.h"
+#include "partitioner/ir/program_builder.h"
+#include "partitioner/runtime/random_inputs.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kProduct[] = R"(HloModule mv
+ENTRY main { x = f32[5,6] parameter(0) w = f32[6] parameter(1)
+  ROOT y = f32[5] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0} })";
+// dx = dy w, dw = x^T dy; in other sizes than any call here has.
+constexpr char kProductVjp[] = R"(HloModule mv_vjp
+ENTRY main { dy = f32[7] parameter(0) x = f32[7,3] parameter(1) w = f32[3] parameter(2)
+  a = f32[7,3] broadcast(dy), dimensions={0}
+  b = f32[7,3] broadcast(w), dimensions={1}
+  dx = f32[7,3] multiply(a, b)
+  dw = f32[3] dot(dy, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  ROOT t = (f32[7,3], f32[3]) tuple(dx, dw) })";
+constexpr char kBatchedProduct[] = R"(HloModule bmv
+ENTRY main { x = f32[4,5,6] parameter(0) w = f32[4,6] parameter(1)
+  ROOT y = f32[4,5] dot(x, w), lhs_batch_dims={0}, rhs_batch_dims={0},
+    lhs_contracting_dims={2}, rhs_contracting_dims={1} })";
+
+struct Registries {
+  TargetRegistry targets;
+  HandlerRegistry handlers;
+  void Add(const std::string& target, const std::string& hlo) {
+    ASSERT_TRUE(RegisterPartitionLike(target, hlo, &targets).ok());
+    ASSERT_TRUE(handlers.Register(*ReferenceHandler(target, hlo, nullptr, nullptr)).ok());
+  }
+};
+VjpSpec ProductVjp(std::string computation) {
+  return {.computation = std::move(computation),
+          .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),
+                        VjpArgument::Operand(1)},
+          .gradients = {0, 1}};
+}
+
+absl::StatusOr<RuleCheck> Check(const Registries& r, const std::string& target) {
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<CheckedCall> calls,
+                             CallsOfTarget(target, r.targets, r.handlers));
+  return CheckVjp(calls, 0, {.targets = &r.targets, .handlers = &r.handlers});
+}
+
+TEST(CheckVjp, HoldsForTheShippedOnes) {
+  Registries r;
+  ASSERT_TRUE(RegisterBuiltinTargets(r.targets).ok());
+  ASSERT_TRUE(RegisterBuiltinHandlers(r.handlers).ok());
+  for (const char* target : {"rms_norm", "flash_attention_fwd"}) {
+    const auto check = Check(r, target);
+    ASSERT_TRUE(check.ok()) << check.status();
+    EXPECT_EQ(check->verdict, RuleVerdict::kHolds) << RuleCheckJson(*check);
+    EXPECT_GT(check->trials, 10);
+    EXPECT_TRUE(check->untested.empty()) << check->untested[0];
+  }
+  EXPECT_EQ(DiagnosticCode(Check(r, "custom_relu").status()), "E118");
+}
+
+TEST(CheckVjp, HoldsForAComputation) {
+  Registries r;
+  r.Add("mv", kProduct);
+  ASSERT_TRUE(r.targets.RegisterVjp("mv", ProductVjp(kProductVjp)).ok());
+  const auto check = Check(r, "mv");
+  ASSERT_TRUE(check.ok()) << check.status();
+  EXPECT_EQ(check->verdict, RuleVerdict::kHolds) << RuleCheckJson(*check);
+}
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+TEST(CheckVjp, FindsSeededFaults) {
+  struct Fault {
+    const char *from, *to, *operand;
+  };
+  for (const Fault& f : {
+           Fault{"dx = f32[7,3] multiply(a, b)", "dx = f32[7,3] add(a, b)", "operand 0"},
+           Fault{"dx = f32[7,3] multiply(a, b)",
+                 "n = f32[7,3] negate(a) dx = f32[7,3] multiply(n, b)", "operand 0"},
+           Fault{"b = f32[7,3] broadcast(w), dimensions={1}",
+                 "r = f32[3] reverse(w), dimensions={0} b = f32[7,3] broadcast(r), dimensions={1}",
+                 "operand 0"},
+           Fault{"dw = f32[3] dot(dy, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+                 "dd = f32[7] add(dy, dy) dw = f32[3] dot(dd, x), lhs_contracting_dims={0}, "
+                 "rhs_contracting_dims={0}",
+                 "operand 1"},
+           Fault{"dw = f32[3] dot(dy, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+                 "d = f32[3] dot(dy, x), lhs_contracting_dims={0}, rhs_contracting_dims={0} "
+                 "dw = f32[3] subtract(d, d)",
+                 "operand 1"}}) {
+    Registries r;
+    r.Add("mv", kProduct);
+    ASSERT_TRUE(r.targets.RegisterVjp("mv", ProductVjp(Replaced(kProductVjp, f.from, f.to))).ok());
+    const auto check = Check(r, "mv");
+    ASSERT_TRUE(check.ok()) << check.status();
+    ASSERT_EQ(check->verdict, RuleVerdict::kIncorrect) << f.to;
+    EXPECT_EQ(check->findings[0].factor, f.operand) << RuleCheckJson(*check);
+    EXPECT_THAT(check->findings[0].message, HasSubstr("finite differences"));
+  }
+}
+
+TEST(CheckVjp, ChecksTheTransposedRuleWithTheVjpsHandler) {
+  Registries r;
+  r.Add("mv", kProduct);
+  VjpSpec vjp = ProductVjp("");
+  vjp.target = "mv_bwd";
+  ASSERT_TRUE(r.targets.RegisterVjp("mv", vjp).ok());
+  ASSERT_TRUE(r.handlers.Register(*ReferenceHandler("mv_bwd", kProductVjp, nullptr, nullptr)).ok());
+  auto check = Check(r, "mv");
+  ASSERT_TRUE(check.ok()) << check.status();
+  EXPECT_EQ(check->verdict, RuleVerdict::kHolds) << RuleCheckJson(*check);
+  EXPECT_GT(check->trials, 20);  // those of the rule among them
+}
+
+// One device: what the program gives.
+std::vector<Tensor> RunOne(Module module, const HandlerRegistry& handlers,
+                        const std::vector<Tensor>& inputs) {
+  const auto program = Compile(std::move(module), {.handlers = &handlers});
+  EXPECT_TRUE(program.ok()) << program.status();
+  if (!program.ok()) return {};
+  const auto out = program->Execute(inputs);
+  EXPECT_TRUE(out.ok()) << out.status();
+  return out.ok() ? *out : std::vector<Tensor>();
+}
+
+TEST(Vjp, SaysWhyThereIsNone) {
+  Registries r;
+  r.Add("mv", kProduct);
+  ProgramBuilder p("m");
+  const InstrId x = *p.Parameter(ElementType::kF32, {5, 6}), w = *p.Parameter(ElementType::kF32, {6});
+  CustomCallAttrs attrs;
+  attrs.target = "mv";
+  const InstrId y = *p.builder().CustomCall(attrs, {x, w}, r.targets);
+  auto code = [&](InstrId call, std::vector<InstrId> cotangents) {
+    return std::string(DiagnosticCode(Vjp(p.builder(), r.targets, call, cotangents).status()));
+  };
+  EXPECT_EQ(code(y, {y}), "E118");  // none is registered
+  ASSERT_TRUE(r.targets.RegisterVjp("mv", ProductVjp(kProductVjp)).ok());
+  EXPECT_EQ(code(x, {y}), "E118");
+  EXPECT_EQ(code(InstrId(), {y}), "E118");
+  EXPECT_EQ(code(y, {}), "E118");
+  EXPECT_EQ(code(y, {x}), "E118");  // a cotangent of another shape
+  EXPECT_EQ(code(y, {y}), "");
+  EXPECT_EQ(code(y, {InstrId()}), "");  // zeros
+}
+
+// mv over a batch in four ways; all give what the batched product does.
+class VmapTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(VmapTest, IsTheProductOfEachElement) {
+  using Kind = BatchingSpec::Kind;
+  for (const std::vector<bool>& batched :
+       {std::vector<bool>{true, true}, {true, false}, {false, true}}) {
+    Registries r;
+    ASSERT_TRUE(r.targets.RegisterRule("mv", {.rule = "m k, k -> m",
+                                              .reduction = {{"k", PartialOp::kSum}},
+                                              .pad = {{"k", 0}}}).ok());
+    r.Add("bmv", kBatchedProduct);
+    // A kernel that takes batched operands and others alike.
+    auto one = ReferenceHandler("mv", kProduct, nullptr, nullptr);
+    auto many = ReferenceHandler("mv", kBatchedProduct, nullptr, nullptr);
+    HandlerEntry entry;
+    entry.target = "mv";
+    entry.host = [one = one->host, many = many->host](const HandlerContext& c,
+                                                      absl::Span<const BufferView> in,
+                                                      absl::Span<const BufferView> out) {
+      return in[0].rank() == 2 ? one(c, in, out) : many(c, in, out);
+    };
+    ASSERT_TRUE(r.handlers.Register(std::move(entry)).ok());
+    const Kind kind = static_cast<Kind>(GetParam());
+    // The leading form here needs both batched.
+    if ((kind == Kind::kLeading || kind == Kind::kTarget) && !(batched[0] && batched[1])) continue;
+    ASSERT_TRUE(r.targets.RegisterBatching("mv", {kind, kind == Kind::kTarget ? "bmv" : ""}).ok());
+
+    ProgramBuilder p("m");
+    CheckedBuilder& b = p.builder();
+    const std::vector<int64_t> xs = batched[0] ? std::vector<int64_t>{3, 5, 6}
+                                               : std::vector<int64_t>{5, 6};
+    const std::vector<int64_t> ws = batched[1] ? std::vector<int64_t>{3, 6}
+                                               : std::vector<int64_t>{6};
+    const InstrId x = *p.Parameter(ElementType::kF32, xs), w = *p.Parameter(ElementType::kF32, ws);
+    // The call of one element, in a computation of its own.
+    const CompId body = p.module().AddComputation("one");
+    CheckedBuilder o(&p.module(), body, &p.monoids());
+    CustomCallAttrs attrs;
+    attrs.target = "mv";
+    const InstrId call = *o.CustomCall(
+        attrs, {*o.Parameter(0, p.Array(ElementType::kF32, {5, 6})),
+                *o.Parameter(1, p.Array(ElementType::kF32, {6}))},
+        p.Array(ElementType::kF32, {5}));
+    ASSERT_TRUE(o.SetRoot(call).ok());
+    const auto made = Vmap(b, r.targets, call, {x, w}, batched);
+    ASSERT_TRUE(made.ok()) << made.status();
+    ASSERT_EQ(made->size(), 1);
+    EXPECT_EQ(b.shape((*made)[0])->ToString(false), "f32[3,5]");
+    auto module = std::move(p).Build((*made)[0]);
+    ASSERT_TRUE(module.ok()) << module.status();
+    const std::string text = PrintModule(*module);
+    const std::vector<Tensor> inputs = RandomInputs(ParameterLeaves(*module), 3);
+    const std::vector<Tensor> got = RunOne(*std::move(module), r.handlers, inputs);
+    ASSERT_EQ(got.size(), 1) << text;
+    const float *xf = inputs[0].data<float>(), *wf = inputs[1].data<float>();
+    for (int64_t n = 0; n < 3; ++n) {
+      for (int64_t i = 0; i < 5; ++i) {
+        float want = 0;
+        for (int64_t k = 0; k < 6; ++k) {
+          want += xf[(batched[0] ? 30 * n : 0) + 6 * i + k] * wf[(batched[1] ? 6 * n : 0) + k];
+        }
+        EXPECT_EQ(got[0].data<float>()[5 * n + i], want) << text;
+      }
+    }
+    // Partitioned over the batch and the rows: the same.
+    for (const char* tiles : {"devices=[2,1]<=[2]", "devices=[1,2]<=[2]"}) {
+      auto parsed = ParseModule(std::make_shared<const std::string>(text),
+                                std::make_shared<Context>(), "vmap");
+      ASSERT_TRUE(parsed.ok()) << parsed.status();
+      const Computation& main = parsed->comp(parsed->entry());
+      parsed->header.num_partitions = 2;
+      parsed->header.has_num_partitions = true;
+      Instruction& first = parsed->mutable_instr(main.parameters[0]);
+      const std::string sharding =
+          first.shape->rank() == 3 ? std::string(tiles).insert(std::string(tiles).find(']'), ",1")
+                                   : std::string(tiles);
+      first.sharding = InternHloSharding(parsed->context(), *ParseHloSharding("{" + sharding + "}"));
+      RunOptions options;
+      options.partition.targets = &r.targets;
+      options.handlers = &r.handlers;
+      const auto result = Verify(*std::move(parsed), options, 1, {}, nullptr);
+      ASSERT_TRUE(result.ok()) << result.status();
+      EXPECT_EQ(result->status, VerifyResult::Status::kOk) << VerifyJson(*result);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Ways, VmapTest, ::testing::Range(0, 4));
+
+TEST(Vmap, SaysWhyThereIsNone) {
+  Registries r;
+  r.Add("mv", kProduct);
+  ProgramBuilder p("m");
+  const InstrId x = *p.Parameter(ElementType::kF32, {5, 6}), w = *p.Parameter(ElementType::kF32, {6});
+  CustomCallAttrs attrs;
+  attrs.target = "mv";
+  const InstrId y = *p.builder().CustomCall(attrs, {x, w}, r.targets);
+  auto code = [&](std::vector<InstrId> operands, std::vector<bool> batched) {
+    return std::string(
+        DiagnosticCode(Vmap(p.builder(), r.targets, y, operands, batched).status()));
+  };
+  EXPECT_EQ(code({x, w}, {false, false}), "E118");
+  EXPECT_EQ(code({x, w}, {true, false}), "E118");
+  EXPECT_EQ(code({x}, {true}), "E118");
+  EXPECT_EQ(code({x, InstrId()}, {false, true}), "E118");
+}
+
+// A call within a loop: the stacked dimension is whole in it, rows are not.
+TEST(Scan, ShardsWhatTheCallLetsAndNotTheSteps) {
+  const std::string text = R"(HloModule scan, num_partitions=4
+cond { p = (s32[], f32[3,8,6], f32[8,6]) parameter(0) i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(3) ROOT c = pred[] compare(i, n), direction=LT }
+body { p = (s32[], f32[3,8,6], f32[8,6]) parameter(0) i = s32[] get-tuple-element(p), index=0
+  xs = f32[3,8,6] get-tuple-element(p), index=1 acc = f32[8,6] get-tuple-element(p), index=2
+  z = s32[] constant(0) o = s32[] constant(1) j = s32[] add(i, o)
+  x = f32[1,8,6] dynamic-slice(xs, i, z, z), dynamic_slice_sizes={1,8,6}
+  r = f32[8,6] reshape(x)
+  c = f32[8,6] custom-call(acc, r), custom_call_target="step"
+  ROOT t = (s32[], f32[3,8,6], f32[8,6]) tuple(j, xs, c) }
+ENTRY e { xs = f32[3,8,6] parameter(0), sharding={devices=[SHARDS]<=[4]}
+  a = f32[8,6] parameter(1), sharding={devices=[4,1]<=[4]} z = s32[] constant(0)
+  t = (s32[], f32[3,8,6], f32[8,6]) tuple(z, xs, a)
+  w = (s32[], f32[3,8,6], f32[8,6]) while(t), condition=cond, body=body
+  ROOT y = f32[8,6] get-tuple-element(w), index=2 })";
+  Registries r;
+  r.Add("step", "HloModule s\nENTRY e { a = f32[8,6] parameter(0) x = f32[8,6] parameter(1)\n"
+                "b = f32[8,6] multiply(a, x) ROOT c = f32[8,6] add(b, x) }");
+  for (const char* shards : {"1,4,1", "4,1,1"}) {
+    auto module = ParseModule(
+        std::make_shared<const std::string>(Replaced(text, "SHARDS", shards)),
+        std::make_shared<Context>(), "scan");
+    ASSERT_TRUE(module.ok()) << module.status();
+    RunOptions options;
+    options.partition.targets = &r.targets;
+    options.handlers = &r.handlers;
+    const auto result = Verify(*std::move(module), options, 1, {}, nullptr);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->status, VerifyResult::Status::kOk) << VerifyJson(*result);
+  }
+}
+
+}  // namespace
+}  // namespace shardcall
