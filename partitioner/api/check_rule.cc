@@ -18,7 +18,9 @@ absl::string_view RuleVerdictName(RuleVerdict verdict) {
 
 void SortFindings(RuleCheck* check) {
   std::stable_sort(check->findings.begin(), check->findings.end(),
-                   [](const RuleFinding& a, const RuleFinding& b) { return a.verdict > b.verdict; });
+                   [](const RuleFinding& a, const RuleFinding& b) {
+                     return a.verdict > b.verdict;
+                   });
   if (!check->findings.empty()) check->verdict = check->findings[0].verdict;
 }
 

@@ -361,8 +361,8 @@ absl::StatusOr<std::vector<InstrId>> Vmap(CheckedBuilder& b, const TargetRegistr
   }
   int64_t size = -1;
   for (size_t k = 0; k < operands.size(); ++k) {
-    const bool known = operands[k].valid() && operands[k].value <
-                                                  static_cast<uint32_t>(b.module().num_instructions());
+    const uint32_t end = static_cast<uint32_t>(b.module().num_instructions());
+    const bool known = operands[k].valid() && operands[k].value < end;
     const Shape* have = known ? b.shape(operands[k]) : nullptr;
     if (have != nullptr && batched[k] && have->IsArray() && have->rank() > 0 && size < 0) {
       size = have->dim(0);

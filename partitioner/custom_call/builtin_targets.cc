@@ -112,7 +112,8 @@ absl::Status AddFlashAttention(TargetRegistry& registry) {
                      .inferred = {"r"},
                      .applies = l.applies,
                      .example_configs = l.examples,
-                     .types = *lse == '\0' ? "T, T, T -> T" : "T, T, T -> T, f32 | T, T, T -> T, T"});
+                     .types = *lse == '\0' ? "T, T, T -> T"
+                                           : "T, T, T -> T, f32 | T, T, T -> T, T"});
     }
     bwd.push_back({.text = {.rule = absl::StrCat(l.out, ", ", qkv, ", ", l.out,
                                                  ", b (g r) s -> ", qkv),
@@ -205,8 +206,8 @@ absl::Status RegisterBuiltinTargets(TargetRegistry& registry) {
   SHARDCALL_RETURN_IF_ERROR(AddGemm(registry));
   SHARDCALL_RETURN_IF_ERROR(AddFft(registry));
   SHARDCALL_RETURN_IF_ERROR(RegisterLapackTargets(registry));
-  return registry.RegisterRules("custom_relu", {{.text = {.rule = "... -> ..."}, .types = "T -> T"}},
-                                "", "built in");
+  return registry.RegisterRules(
+      "custom_relu", {{.text = {.rule = "... -> ..."}, .types = "T -> T"}}, "", "built in");
 }
 
 }  // namespace shardcall

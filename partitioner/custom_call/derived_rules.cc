@@ -238,7 +238,8 @@ absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
     return refuse("E105", "is neither a target nor a computation, or both", "Give one of the two");
   }
   if (vjp.arguments.empty() || vjp.gradients.empty()) {
-    return refuse("E116", "takes or gives nothing", "Say what it takes and whose gradients it gives");
+    return refuse("E116", "takes or gives nothing",
+                  "Say what it takes and whose gradients it gives");
   }
   if (facts_[target].vjp.has_value()) {
     return refuse("E105", "is registered already", "Register one",
@@ -281,7 +282,8 @@ absl::Status TargetRegistry::RegisterBatching(std::string target, BatchingSpec b
   if (found == nullptr || facts_[target].batching.has_value() ||
       batching.target.empty() == (batching.kind == Kind::kTarget)) {
     return ToStatus({.code = "E105",
-                     .message = absl::StrCat("the batching of \"", target, "\" cannot be registered"),
+                     .message = absl::StrCat("the batching of \"", target,
+                                             "\" cannot be registered"),
                      .expected = "a target that has a rule and no batching yet; with the name of "
                                  "another target for that kind alone",
                      .found = found == nullptr ? "no rule" : "other",

@@ -47,7 +47,9 @@ class DimensionClasses {
   void AddRule(InstrId id, const ShardingRule& rule);
   void AddStructural(InstrId id);
   const Shape* LeafShape(LeafId leaf) const;
-  int NodeOf(LeafId leaf, int dim) const { return first_[program_.leaves.canonical(leaf).value] + dim; }
+  int NodeOf(LeafId leaf, int dim) const {
+    return first_[program_.leaves.canonical(leaf).value] + dim;
+  }
 
   const Program& program_;
   std::vector<Node> nodes_;
