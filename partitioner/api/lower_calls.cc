@@ -251,9 +251,10 @@ absl::StatusOr<Module> LowerCalls(Module module, const LoweringRegistry& lowerin
   return Rewriter(module, lowerings, platform).Run();
 }
 
-LoweringFunction LowerToHandlers(const HandlerRegistry* handlers) {
-  return [handlers](const LoweringRequest& call) -> LoweringAnswer {
+LoweringFunction LowerToHandlers(const HandlerRegistry* handlers, const TargetRegistry* targets) {
+  return [handlers, targets](const LoweringRequest& call) -> LoweringAnswer {
     if (!call.composite || !handlers->Find(call.name, call.platform).ok()) return Skip();
+    if (targets != nullptr && targets->Find(call.name, call.attributes) == nullptr) return Skip();
     const HandlerEntry* entry = *handlers->Find(call.name, call.platform);
     LoweredCall out;
     out.target = std::string(call.name);

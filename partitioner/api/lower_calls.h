@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/ffi/handler.h"
 #include "partitioner/custom_call/lowering.h"
+#include "partitioner/custom_call/registry.h"
 #include "partitioner/ir/module.h"
 
 namespace shardcall {
@@ -20,10 +21,11 @@ namespace shardcall {
 absl::StatusOr<Module> LowerCalls(Module module, const LoweringRegistry& lowerings,
                                   absl::string_view platform);
 
-// For any name: a composite for which `handlers`, which must outlive the
-// lowering, has a handler of the same name becomes a call of that, with the
-// composite's attributes. So a plugin's kernel takes the place of a body.
-LoweringFunction LowerToHandlers(const HandlerRegistry* handlers);
+// For any name: a composite for which `handlers` has a handler of the same name,
+// and `targets` (null: any) a rule, becomes a call of that, with the composite's
+// attributes. So a plugin's kernel takes the place of a body, and none without a
+// rule takes that of a body that can be partitioned. Both must outlive it.
+LoweringFunction LowerToHandlers(const HandlerRegistry* handlers, const TargetRegistry* targets);
 
 }  // namespace shardcall
 

@@ -107,6 +107,20 @@ absl::Status RegisterPartitionLike(std::string target, std::string hlo, TargetRe
   return targets->RegisterReference(std::move(target), std::move(hlo));
 }
 
+absl::StatusOr<CheckRegistries> RegistriesForCheck(const std::string& target,
+                                                   const TargetRegistry& targets,
+                                                   const HandlerRegistry& handlers) {
+  CheckRegistries out{handlers, std::nullopt};
+  const TargetFacts* facts = targets.Facts(target);
+  if (facts == nullptr || facts->reference == nullptr) return out;
+  SHARDCALL_ASSIGN_OR_RETURN(HandlerEntry entry,
+                             ReferenceHandler(target, *facts->reference, &targets, &handlers));
+  HandlerRegistry* into = &out.handlers;
+  if (handlers.Find(target, "Host").ok()) into = &out.reference.emplace();
+  SHARDCALL_RETURN_IF_ERROR(into->Register(std::move(entry)));
+  return out;
+}
+
 absl::StatusOr<HandlerEntry> ReferenceHandler(absl::string_view target, const std::string& hlo,
                                               const TargetRegistry* targets,
                                               const HandlerRegistry* handlers) {

@@ -19,6 +19,7 @@
 #ifndef SHARDCALL_PARTITIONER_API_REFERENCE_H_
 #define SHARDCALL_PARTITIONER_API_REFERENCE_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -48,6 +49,17 @@ absl::Status RegisterPartitionLike(std::string target, std::string hlo, TargetRe
 absl::StatusOr<HandlerEntry> ReferenceHandler(absl::string_view target, const std::string& hlo,
                                               const TargetRegistry* targets,
                                               const HandlerRegistry* handlers);
+
+// What a check of the target runs: `handlers`, with the reference in place of a
+// handler that is not there; and the reference alone where both are there.
+struct CheckRegistries {
+  HandlerRegistry handlers;
+  std::optional<HandlerRegistry> reference;
+};
+// `targets` and `handlers` must outlive the result.
+absl::StatusOr<CheckRegistries> RegistriesForCheck(const std::string& target,
+                                                   const TargetRegistry& targets,
+                                                   const HandlerRegistry& handlers);
 
 }  // namespace shardcall
 

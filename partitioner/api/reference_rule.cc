@@ -26,6 +26,9 @@
 namespace shardcall {
 namespace {
 
+constexpr int64_t kSmall = 8;
+constexpr int64_t kMostElements = int64_t{1} << 22;
+
 absl::StatusOr<Module> Parsed(const std::string& hlo) {
   SHARDCALL_ASSIGN_OR_RETURN(Module module,
                              ParseModule(std::make_shared<const std::string>(hlo),
@@ -57,6 +60,7 @@ class RuleFinder {
 
   absl::StatusOr<RuleAlternative> Run() {
     SHARDCALL_RETURN_IF_ERROR(ReadSignature());
+    SHARDCALL_RETURN_IF_ERROR(FindSize());
     for (const auto& [atom, size] : s_.sizes) {
       Factor& f = factors_[atom];
       f.kind = FactorKind::kNeedReplication;
@@ -131,6 +135,31 @@ class RuleFinder {
     return false;
   }
 
+  // Trials are on small arrays, whatever sizes the reference is written in.
+  int64_t Usual(int atom) const {
+    const int64_t size = s_.sizes.at(atom);
+    return small_ && s_.fixed.count(atom) == 0 ? std::min<int64_t>(size, kSmall) : size;
+  }
+  // Whether it can be made small; if not, it must be so by itself.
+  absl::Status FindSize() {
+    small_ = true;
+    if (Resized({}).ok()) return absl::OkStatus();
+    small_ = false;
+    for (const auto& tensor : s_.tensors) {
+      int64_t elements = 1;
+      for (const auto& dim : tensor) {
+        for (int a : dim) {
+          if (__builtin_mul_overflow(elements, s_.sizes.at(a), &elements) ||
+              elements > kMostElements) {
+            return Unfit("the reference is written in one large size, which its rule cannot be "
+                         "tried on");
+          }
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // The reference with other sizes of some atoms; the operands' dims.
   absl::StatusOr<Module> Resized(const std::map<int, int64_t>& now) const {
     std::vector<std::vector<int64_t>> dims;
@@ -138,7 +167,7 @@ class RuleFinder {
       dims.emplace_back();
       for (const auto& atoms : s_.tensors[t]) {
         int64_t size = 1;
-        for (int a : atoms) size *= now.count(a) > 0 ? now.at(a) : s_.sizes.at(a);
+        for (int a : atoms) size *= now.count(a) > 0 ? now.at(a) : Usual(a);
         dims.back().push_back(size);
       }
     }
@@ -466,7 +495,7 @@ class RuleFinder {
   const std::string hlo_;
   const TargetRegistry& targets_;
   Signature s_;
-  bool tuple_ = false;
+  bool tuple_ = false, small_ = false;
   std::array<int, 256> opcodes_{};
   std::map<int, Factor> factors_;
 };

@@ -10,10 +10,12 @@
 
 #include "gmock/gmock.h"
 #include "partitioner/api/check_rule.h"
+#include "partitioner/api/reference.h"
 
 namespace shardcall {
 
-// Matches the name of a target whose rule holds: see CheckRule. The registries
+// Matches the name of a target whose rule holds: see CheckRule. A target without a
+// handler that has a reference (partition_like) is checked by that. The registries
 // must outlive the matcher. A failure prints the findings, or why the rule could
 // not be checked.
 class RuleHoldsMatcher {
@@ -24,11 +26,16 @@ class RuleHoldsMatcher {
 
   template <typename Name>
   bool MatchAndExplain(const Name& target, std::ostream* out) const {
+    const absl::StatusOr<CheckRegistries> by =
+        RegistriesForCheck(std::string(target), targets_, handlers_);
+    if (!by.ok()) return Explain(by.status(), out);
     const absl::StatusOr<std::vector<CheckedCall>> calls =
-        CallsOfTarget(std::string(target), targets_, handlers_);
+        CallsOfTarget(std::string(target), targets_, by->handlers);
     if (!calls.ok()) return Explain(calls.status(), out);
-    const absl::StatusOr<RuleCheck> check =
-        CheckRule(*calls, seed_, {.targets = &targets_, .handlers = &handlers_});
+    const absl::StatusOr<RuleCheck> check = CheckRule(
+        *calls, seed_,
+        {.targets = &targets_, .handlers = &by->handlers,
+         .reference = by->reference.has_value() ? &*by->reference : nullptr});
     if (!check.ok()) return Explain(check.status(), out);
     if (check->verdict == RuleVerdict::kHolds) return true;
     if (out != nullptr) *out << RuleCheckJson(*check);

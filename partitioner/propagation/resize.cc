@@ -141,7 +141,7 @@ class Resizer {
     size_t next = 0;
     return WithLeaves(shape, leaves, &next);
   }
-  // Tuples in a reference nest a few levels at most; the parser bounds them.
+  // Tuples nest as deep as the parser lets them (kMaxNesting).
   const Shape* WithLeaves(const Shape* shape, const std::vector<const Shape*>& leaves,
                           size_t* next) {
     if (!shape->IsTuple()) return leaves[(*next)++];

@@ -120,7 +120,8 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinHandlers(session->handlers));
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinLowerings(session->lowerings));
   SHARDCALL_RETURN_IF_ERROR(
-      session->lowerings.Register("", "Host", LowerToHandlers(&session->handlers)));
+      session->lowerings.Register("", "Host",
+                                  LowerToHandlers(&session->handlers, &session->targets)));
   for (const std::string& path : flags.All("plugin")) {
     SHARDCALL_RETURN_IF_ERROR(LoadPlugin(path, &session->targets, &session->handlers));
   }

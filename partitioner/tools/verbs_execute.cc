@@ -164,23 +164,10 @@ int DoCheckRule(const Flags& flags, Session& session) {
   options.handlers = &session.handlers;
   const auto check = [&]() -> absl::StatusOr<RuleCheck> {
     SHARDCALL_ASSIGN_OR_RETURN(const int64_t seed, flags.Int("seed", 0));
-    const TargetFacts* facts = session.targets.Facts(target);
-    HandlerRegistry reference = session.handlers;
-    if (facts != nullptr && facts->reference != nullptr) {
-      HandlerRegistry alone;
-      SHARDCALL_ASSIGN_OR_RETURN(HandlerEntry entry,
-                                 ReferenceHandler(target, *facts->reference, &session.targets,
-                                                  &session.handlers));
-      SHARDCALL_RETURN_IF_ERROR(alone.Register(entry));
-      if (session.handlers.Find(target, "Host").ok()) {
-        reference = std::move(alone);
-        options.reference = &reference;
-      } else {  // it stands for the handler
-        reference = session.handlers;
-        SHARDCALL_RETURN_IF_ERROR(reference.Register(std::move(entry)));
-        options.handlers = &reference;
-      }
-    }
+    SHARDCALL_ASSIGN_OR_RETURN(const CheckRegistries by,
+                               RegistriesForCheck(target, session.targets, session.handlers));
+    options.handlers = &by.handlers;
+    if (by.reference.has_value()) options.reference = &*by.reference;
     std::vector<CheckedCall> calls;
     if (flags.positional().empty()) {
       SHARDCALL_RETURN_IF_ERROR(options.handlers->Find(target, "Host").status());

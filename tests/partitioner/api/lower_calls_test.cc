@@ -144,7 +144,8 @@ TEST(Lowerings, AnswersThatDoNotFitAreErrors) {
 TEST(Lowerings, AHandlerOfTheNameTakesThePlaceOfTheBody) {
   HandlerRegistry handlers;
   LoweringRegistry l;
-  ASSERT_TRUE(l.Register("", "Host", LowerToHandlers(&handlers)).ok());
+  TargetRegistry targets;
+  ASSERT_TRUE(l.Register("", "Host", LowerToHandlers(&handlers, &targets)).ok());
   EXPECT_THAT(Text(LowerCalls(Parse(kComposite), l, "Host")), Not(HasSubstr("custom-call")));
   HandlerEntry entry;
   entry.target = "my.twice";
@@ -156,6 +157,9 @@ TEST(Lowerings, AHandlerOfTheNameTakesThePlaceOfTheBody) {
     return absl::OkStatus();
   };
   ASSERT_TRUE(handlers.Register(std::move(entry)).ok());
+  // The body can be partitioned; a call without a rule could not.
+  EXPECT_THAT(Text(LowerCalls(Parse(kComposite), l, "Host")), Not(HasSubstr("custom-call")));
+  ASSERT_TRUE(targets.RegisterRule("my.twice", {.rule = "... -> ..."}).ok());
   auto lowered = LowerCalls(Parse(kComposite), l, "Host");
   EXPECT_THAT(Text(lowered), HasSubstr("custom_call_target=\"my.twice\""));
   const std::vector<Tensor> x = RandomInputs(ParameterLeaves(*lowered), 1);

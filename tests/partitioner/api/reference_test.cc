@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "partitioner/api/check_rule.h"
 #include "partitioner/api/partition.h"
+#include "partitioner/api/rule_matchers.h"
 #include "partitioner/api/run.h"
 #include "partitioner/api/verify.h"
 #include "partitioner/ir/parser.h"
@@ -126,6 +127,16 @@ TEST(RuleOfReference, TypesThatDifferAreSaid) {
             "i, i -> i, i | f32, s32 -> pred, f32");
 }
 
+TEST(RuleOfReference, LargeSizesAreTriedSmall) {
+  EXPECT_EQ(Rule("ENTRY e { x = f32[1000000,2000000] parameter(0) y = f32[2000000,70] parameter(1)\n"
+                 "ROOT z = f32[1000000,70] dot(x, y), lhs_contracting_dims={1}, "
+                 "rhs_contracting_dims={0} }"),
+            "i j, j k -> i k j:add pad j=0.000000 | T, T -> T");
+  EXPECT_THAT(Rule("ENTRY e { x = f32[100000,100000] parameter(0) ROOT y = f32[99999,99999] "
+                   "slice(x), slice={[1:100000], [1:100000]} }"),
+              testing::AnyOf(HasSubstr("E114"), HasSubstr("!i")));
+}
+
 TEST(RuleOfReference, SaysWhatItDoesNotTake) {
   EXPECT_THAT(Rule("ENTRY e { x = f32[4] parameter(0), "), HasSubstr("E0"));
   EXPECT_THAT(Rule("ENTRY e { ROOT x = f32[4] iota(), iota_dimension=0 }"), HasSubstr("E114"));
@@ -188,6 +199,56 @@ TEST(PartitionLike, TheCallPropagatesAndPartitionsAsTheBodyDoes) {
   }
 }
 
+// The same program with the call, and with the body in its place.
+struct LikeCase {
+  const char *name, *body, *operands, *result;
+};
+TEST(PartitionLike, ResultsAreShardedAsTheBodyShardsThem) {
+  const std::vector<LikeCase> cases = {
+      {"product",
+       "p { a = f32[8,12] parameter(0) b = f32[12,16] parameter(1)\n"
+       "ROOT z = f32[8,16] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }\n",
+       "x = f32[8,12] parameter(0), sharding={A}\n y = f32[12,16] parameter(1), sharding={B}\n",
+       "f32[8,16]"},
+      {"sum",
+       "p { a = f32[8,12] parameter(0) b = f32[12] parameter(1)\n"
+       "c = f32[8,12] broadcast(b), dimensions={1}\n ROOT z = f32[8,12] add(a, c) }\n",
+       "x = f32[8,12] parameter(0), sharding={A}\n y = f32[12] parameter(1), sharding={replicated}\n",
+       "f32[8,12]"}};
+  const std::vector<std::string> tiles = {"devices=[2,2]<=[4]", "devices=[4,1]<=[4]",
+                                          "devices=[1,4]<=[4]", "replicated",
+                                          "devices=[1,2,2]<=[4] last_tile_dim_replicate"};
+  for (const LikeCase& c : cases) {
+    TargetRegistry targets;
+    std::string reference = c.body;
+    ASSERT_TRUE(RegisterPartitionLike("t", "HloModule m\nENTRY " + reference, &targets).ok());
+    for (const std::string& a : tiles) {
+      for (const std::string& b : tiles) {
+        std::string outputs[2];
+        for (const bool call : {false, true}) {
+          std::string operands = c.operands;
+          operands.replace(operands.find("{A}") + 1, 1, a);
+          if (operands.find("{B}") != std::string::npos) {
+            operands.replace(operands.find("{B}") + 1, 1, b);
+          }
+          const std::string text =
+              "HloModule m, num_partitions=4, allow_spmd_sharding_propagation_to_output={true}\n" +
+              reference + "ENTRY e {\n" + operands + "ROOT z = " + c.result +
+              (call ? " custom-call(x, y), custom_call_target=\"t\"" : " call(x, y), to_apply=p") +
+              "\n}\n";
+          auto module = ParseModule(std::make_shared<const std::string>(text),
+                                    std::make_shared<Context>(), "t");
+          ASSERT_TRUE(module.ok()) << module.status() << text;
+          const auto program = Partition(*std::move(module), {.targets = &targets});
+          ASSERT_TRUE(program.ok()) << program.status();
+          outputs[call] = (*program)->local.outputs[0]->sharding->ToString();
+        }
+        EXPECT_EQ(outputs[0], outputs[1]) << c.name << " " << a << " " << b;
+      }
+    }
+  }
+}
+
 TEST(PartitionLike, ShapesFollowTheReference) {
   const auto r = Norm();
   Context c;
@@ -212,6 +273,9 @@ RuleCheck Check(const Registered& r, const HandlerRegistry* reference) {
 
 TEST(PartitionLike, TheCheckerTakesAReferenceForAHandler) {
   const auto r = Norm();
+  const HandlerRegistry none;
+  EXPECT_THAT("norm", RuleHolds(r->targets, none));
+  EXPECT_THAT("norm", RuleHolds(r->targets, r->handlers));
   const RuleCheck check = Check(*r, nullptr);
   EXPECT_EQ(check.verdict, RuleVerdict::kHolds) << RuleCheckJson(check);
   EXPECT_GT(check.trials, 20);
