@@ -68,11 +68,17 @@ def gather(name, index, k):
                 [x, at], bitwise(), label=f'{index} {k}')
 
 
-def scatter(name, index, op, k):
+ORDERLESS = {'add': np.add, 'multiply': np.multiply, 'maximum': np.maximum,
+             'minimum': np.minimum}
+LAST_ALONE = ('without index components XLA applies the last update alone in some programs, '
+              'every one in others')
+
+
+def scatter(name, index, op, k, fewest=1):
     rng = T.rng('scatter', name, index, op, k)
-    g = Indexing(rng, k % 2 == 1, 1)
-    if not g.map:
-        return None  # XLA applies one update alone where there are no components
+    g = Indexing(rng, k % 2 == 1, fewest)
+    if bool(g.map) != bool(fewest) or (not g.map and op not in ORDERLESS):
+        return None
     x, at = small(name, g.operand, 'x', k), g.start(rng, index)
     y = small(name, g.array, 'y', k)
     extra = '' if not g.batching else (
@@ -88,7 +94,22 @@ f {{
   i = {shape(index, at.shape)} parameter(1)
   y = {shape(name, y.shape)} parameter(2)
   ROOT r = {shape(name, g.operand)} scatter(x, i, y), update_window_dims={braces(g.window_dims)}, inserted_window_dims={braces(g.dropped)}, scatter_dims_to_operand_dims={braces(g.map)}{extra}, index_vector_dim={g.vector}, to_apply=f''',
-                [x, at, y], bitwise(), helpers=helpers, label=f'{op} {index} {k}')
+                [x, at, y], bitwise(), helpers=helpers, label=f'{op} {index} {k}',
+                reference=None if g.map else every_update(g, op), freedom=LAST_ALONE)
+
+
+def every_update(g, op):
+    """By the definition: without index components all updates meet at the origin."""
+    def compute(x, at, y):
+        del at
+        out = x.copy()
+        others = [d for d in range(y.ndim) if d not in g.window_dims]
+        windows = np.moveaxis(y, others, range(len(others)))
+        at_origin = tuple(0 if d in g.dropped else slice(0, n) for d, n in enumerate(g.window))
+        for batch in np.ndindex(windows.shape[:len(others)]):
+            out[at_origin] = ORDERLESS[op](out[at_origin], windows[batch])
+        return out
+    return None if g.batching else compute
 
 
 def scatter_two(k):
@@ -215,6 +236,11 @@ def register(add, full):
                 case = scatter(name, INDEX_TYPES[(k + n) % len(INDEX_TYPES)], op, k)
                 if case is not None:
                     add(case)
+    for name in ('s32', 'f32'):  # without index components
+        for k in range(16 * few):
+            case = scatter(name, 's32', ('add', 'maximum')[k // 2 % 2], k, 0)
+            if case is not None:
+                add(case)
     for k in range(few):
         add(scatter_two(k))
     for n, name in enumerate(PLAIN):
