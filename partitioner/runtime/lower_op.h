@@ -75,6 +75,7 @@ absl::Status LowerConditional(const LowerContext& context, Step* step);
 absl::Status LowerCall(const LowerContext& context, Step* step);
 absl::Status LowerScan(const LowerContext& context, Step* step);
 absl::Status LowerRaggedDot(const LowerContext& context, Step* step);
+absl::Status LowerScaledDot(const LowerContext& context, Step* step);
 absl::Status LowerRng(const LowerContext& context, Step* step);
 absl::Status LowerRngGetAndUpdateState(const LowerContext& context, Step* step);
 absl::Status LowerRngBitGenerator(const LowerContext& context, Step* step);

@@ -71,6 +71,8 @@ LowerFn FindLowerFn(Opcode opcode) {
       return LowerScan;
     case Opcode::kRaggedDot:
       return LowerRaggedDot;
+    case Opcode::kScaledDot:
+      return LowerScaledDot;
     case Opcode::kRng:
       return LowerRng;
     case Opcode::kRngGetAndUpdateState:

@@ -215,7 +215,33 @@ def batch_norm(name, form, k):
                 given, close(linear_limit(name)), reference=reference, label=str(k))
 
 
+def scaled_dot(name, k):
+    """Whole numbers and powers of two, so that all is exact. XLA on CPU has no such op."""
+    rng = T.rng('scaled-dot', name, k)
+    m, n = (int(v) for v in rng.integers(1, 6, 2))
+    blocks, block = int(rng.integers(1, 4)), int(rng.integers(1, 5))
+    x, y = (rng.integers(-2, 3, (rows, blocks * block)).astype(T.DTYPES[name])
+            for rows in (m, n))
+    s, t = (np.exp2(rng.integers(-2, 3, (rows, blocks))).astype(T.DTYPES['f8e8m0fnu'])
+            for rows in (m, n))
+
+    def reference(x, y, s, t):
+        wide = [np.repeat(b.astype(np.float64), block, axis=1) * a.astype(np.float64)
+                for a, b in ((x, s), (y, t))]
+        return wide[0] @ wide[1].T
+    return Case('scaled-dot', name, f'''
+  x = {name}[{m},{blocks * block}] parameter(0)
+  y = {name}[{n},{blocks * block}] parameter(1)
+  s = f8e8m0fnu[{m},{blocks}] parameter(2)
+  t = f8e8m0fnu[{n},{blocks}] parameter(3)
+  ROOT r = f32[{m},{n}] scaled-dot(x, y, s, t), lhs_contracting_dims={{1}}, \
+rhs_contracting_dims={{1}}''', [x, y, s, t], bitwise(), reference=reference, label=str(k))
+
+
 def register(add, full):
+    for name in ('f4e2m1fn', 'f8e4m3fn', 'f8e5m2', 'bf16', 'f16', 'f32'):
+        for k in range(8 if full else 2):
+            add(scaled_dot(name, k))
     few = 24 if full else 4
     for name in PLAIN:
         for k in range(few):

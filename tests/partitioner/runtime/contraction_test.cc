@@ -247,5 +247,14 @@ TEST(Contraction, SelectAndScatterByRowsIsThatByElements) {
   }
 }
 
+TEST(ScaledDot, ScalesBlocksOfWhatItContracts) {
+  EXPECT_THAT(Eval("x = f8e4m3fn[1,4] constant({{1, 2, 3, 4}})\n"
+                   "y = bf16[2,4] constant({{1, 1, 1, 1}, {1, 0, 0, 2}})\n"
+                   "s = f8e8m0fnu[1,2] constant({{2, 0.5}})\nt = bf16[] constant(1)\n"
+                   "ROOT r = f32[1,2] scaled-dot(x, y, s, t), lhs_contracting_dims={1}, "
+                   "rhs_contracting_dims={1}"),
+              testing::ElementsAre(2 * (1 + 2) + 0.5 * (3 + 4), 2 * 1 + 0.5 * 8));
+}
+
 }  // namespace
 }  // namespace shardcall
