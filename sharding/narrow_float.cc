@@ -8,6 +8,11 @@
 
 #include "sharding/status.h"
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 namespace shardcall {
 namespace {
 
@@ -185,6 +190,88 @@ const std::array<float, 256>& TableOf(ElementType type) {
   return (*tables)[static_cast<int>(type)];
 }
 
+// Without branches, so that compilers vectorise loops over it: choices by masks.
+inline uint32_t Choose(bool condition, uint32_t yes, uint32_t no) {
+  const uint32_t mask = 0u - static_cast<uint32_t>(condition);
+  return (yes & mask) | (no & ~mask);
+}
+
+inline float DecodeF16(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
+  const int32_t magnitude = bits & 0x7fff;
+  const uint32_t shifted = static_cast<uint32_t>(magnitude) << 13;
+  // The exponent is too small by 112, subnormals included.
+  const float scaled = std::bit_cast<float>(shifted) * 0x1p112f;
+  const uint32_t special = 0x7f800000u | shifted | Choose(magnitude > 0x7c00, 0x400000u, 0);
+  return std::bit_cast<float>(
+      sign | Choose(magnitude >= 0x7c00, special, std::bit_cast<uint32_t>(scaled)));
+}
+
+inline uint16_t EncodeF16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  const int32_t size = static_cast<int32_t>(magnitude);
+  const uint32_t normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1)) >> 13;
+  // Below 2^-14: the adder rounds at the place of the least subnormal, 2^-24.
+  const float rounded = std::bit_cast<float>(magnitude) + 0.5f;
+  const uint32_t small = std::bit_cast<uint32_t>(rounded) - 0x3f000000u;
+  uint32_t result = Choose(size < 0x38800000, small, normal);
+  result = Choose(size >= 0x477ff000, 0x7c00u, result);  // 65520 and above
+  result = Choose(size > 0x7f800000, 0x7e00u, result);
+  return static_cast<uint16_t>((bits >> 16 & 0x8000u) | result);
+}
+
+void DecodeLoop(const uint16_t* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = DecodeF16(from[i]);
+}
+void EncodeLoop(const float* from, int64_t count, uint16_t* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = EncodeF16(from[i]);
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+// By the processor's conversions, which agree but for what becomes of NaN's
+// payload on the way to f16.
+bool HasF16C() {
+  static const bool has = [] {  // not every compiler asks for it by name
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+  }();
+  return has;
+}
+__attribute__((target("avx2,f16c"))) void DecodeF16C(const uint16_t* from, int64_t count,
+                                                     float* to) {
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(half));
+  }
+  DecodeLoop(from + i, count - i, to + i);
+}
+__attribute__((target("avx2,f16c"))) void EncodeF16C(const float* from, int64_t count,
+                                                     uint16_t* to) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  const __m256 nan = _mm256_set1_ps(std::numeric_limits<float>::quiet_NaN());
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m256 x = _mm256_loadu_ps(from + i);
+    const __m256 canonical = _mm256_or_ps(_mm256_and_ps(x, sign), nan);
+    const __m256 value = _mm256_blendv_ps(x, canonical, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
+                     _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  EncodeLoop(from + i, count - i, to + i);
+}
+void DecodeF16s(const uint16_t* from, int64_t count, float* to) {
+  HasF16C() ? DecodeF16C(from, count, to) : DecodeLoop(from, count, to);
+}
+void EncodeF16s(const float* from, int64_t count, uint16_t* to) {
+  HasF16C() ? EncodeF16C(from, count, to) : EncodeLoop(from, count, to);
+}
+#else
+void DecodeF16s(const uint16_t* from, int64_t count, float* to) { DecodeLoop(from, count, to); }
+void EncodeF16s(const float* from, int64_t count, uint16_t* to) { EncodeLoop(from, count, to); }
+#endif
+
 template <typename T>
 void Load(ElementType type, const void* from, int64_t count, T* to) {
   switch (type) {
@@ -205,7 +292,11 @@ void Load(ElementType type, const void* from, int64_t count, T* to) {
     }
     case ElementType::kF16: {
       const auto* p = static_cast<const uint16_t*>(from);
-      for (int64_t i = 0; i < count; ++i) to[i] = F16ToFloat(p[i]);
+      if constexpr (sizeof(T) == 4) {
+        DecodeF16s(p, count, to);
+      } else {
+        for (int64_t i = 0; i < count; ++i) to[i] = DecodeF16(p[i]);
+      }
       return;
     }
     default: {
@@ -242,11 +333,12 @@ void Store(ElementType type, const T* from, int64_t count, void* to) {
     }
     case ElementType::kF16: {
       auto* p = static_cast<uint16_t*>(to);
-      for (int64_t i = 0; i < count; ++i) {
-        if constexpr (sizeof(T) == 4)
-          p[i] = FloatToF16(from[i]);
-        else
+      if constexpr (sizeof(T) == 4) {
+        EncodeF16s(from, count, p);
+      } else {
+        for (int64_t i = 0; i < count; ++i) {
           p[i] = static_cast<uint16_t>(FloatToBits(type, from[i]));
+        }
       }
       return;
     }
@@ -260,32 +352,8 @@ void Store(ElementType type, const T* from, int64_t count, void* to) {
 
 }  // namespace
 
-float F16ToFloat(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
-  const uint32_t magnitude = bits & 0x7fffu;
-  if (magnitude >= 0x7c00u) {
-    const uint32_t payload = magnitude > 0x7c00u ? 0x400000u | (magnitude & 0x3ffu) << 13 : 0;
-    return std::bit_cast<float>(sign | 0x7f800000u | payload);
-  }
-  // Shifted into place the exponent is too small by 112, subnormals included.
-  const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(scaled) | sign);
-}
-
-uint16_t FloatToF16(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint16_t sign = bits >> 16 & 0x8000u;
-  const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return sign | 0x7e00u;
-  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and above
-  if (magnitude < 0x38800000u) {
-    // Below 2^-14: the adder rounds at the place of the least subnormal, 2^-24.
-    const float rounded = std::bit_cast<float>(magnitude) + 0.5f;
-    return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(rounded) - 0x3f000000u);
-  }
-  return sign |
-         static_cast<uint16_t>((magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1)) >> 13);
-}
+float F16ToFloat(uint16_t bits) { return DecodeF16(bits); }
+uint16_t FloatToF16(float value) { return EncodeF16(value); }
 
 double FloatFromBits(ElementType type, uint64_t bits) {
   switch (type) {

@@ -38,12 +38,41 @@ bool Begin(int64_t m, int64_t n, int64_t k, T beta, T* c, int64_t ldc) {
   return false;
 }
 
+void Gemv(CBLAS_TRANSPOSE op, int64_t rows, int64_t cols, float alpha, const float* a, int64_t lda,
+          const float* x, int64_t incx, float beta, float* y, int64_t incy) {
+  cblas_sgemv(CblasRowMajor, op, rows, cols, alpha, a, lda, x, incx, beta, y, incy);
+}
+void Gemv(CBLAS_TRANSPOSE op, int64_t rows, int64_t cols, double alpha, const double* a,
+          int64_t lda, const double* x, int64_t incx, double beta, double* y, int64_t incy) {
+  cblas_dgemv(CblasRowMajor, op, rows, cols, alpha, a, lda, x, incx, beta, y, incy);
+}
+
+// Products with a vector read the matrix once, where it lies. False if neither
+// side is one.
+template <typename T>
+bool ByVector(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, T alpha, const T* a,
+              int64_t lda, const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
+  const bool turned_a = op_a != BlasOp::kNone, turned_b = op_b != BlasOp::kNone;
+  if (n == 1) {
+    for (int64_t i = 0; i < m && beta == T(0); ++i) c[i * ldc] = T(0);  // not read
+    Gemv(turned_a ? CblasTrans : CblasNoTrans, turned_a ? k : m, turned_a ? m : k, alpha, a, lda, b,
+         turned_b ? 1 : ldb, beta, c, ldc);
+    return true;
+  }
+  if (m != 1) return false;
+  for (int64_t j = 0; j < n && beta == T(0); ++j) c[j] = T(0);
+  Gemv(turned_b ? CblasNoTrans : CblasTrans, turned_b ? n : k, turned_b ? k : n, alpha, b, ldb, a,
+       turned_a ? lda : 1, beta, c, 1);
+  return true;
+}
+
 }  // namespace
 
 void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, float alpha,
               const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
               int64_t ldc) {
   if (!Begin(m, n, k, beta, c, ldc)) return;
+  if (ByVector(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
   cblas_sgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
               ldc);
 }
@@ -52,6 +81,7 @@ void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, double 
               const double* a, int64_t lda, const double* b, int64_t ldb, double beta, double* c,
               int64_t ldc) {
   if (!Begin(m, n, k, beta, c, ldc)) return;
+  if (ByVector(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
   cblas_dgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
               ldc);
 }

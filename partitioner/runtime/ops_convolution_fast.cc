@@ -6,6 +6,7 @@
 
 #include "kernels/host/blas.h"
 #include "partitioner/runtime/convolution.h"
+#include "partitioner/runtime/isa.h"
 #include "partitioner/runtime/strided.h"
 #include "sharding/narrow_float.h"
 
@@ -261,6 +262,51 @@ void ByPositions(const Operands<T>& p, int64_t images, int64_t groups, int64_t i
   }
 }
 
+// out[i] = x[0][i] y[0][i] + x[1][i] y[1][i] + ..
+template <typename T>
+void SumOfProducts(const T* const* x, const T* const* y, int64_t count, T* out, int64_t n) {
+  constexpr int64_t kLanes = 32;
+  T sum[kLanes];
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t lanes = std::min(kLanes, n - i);
+    std::fill_n(sum, kLanes, T(0));
+    for (int64_t t = 0; t < count; ++t) {
+      const T *a = x[t] + i, *b = y[t] + i;
+      if (lanes == kLanes) {
+        for (int64_t j = 0; j < kLanes; ++j) sum[j] += a[j] * b[j];
+      } else {
+        for (int64_t j = 0; j < lanes; ++j) sum[j] += a[j] * b[j];
+      }
+    }
+    std::copy_n(sum, lanes, out + i);
+  }
+}
+
+// One feature in and out of each group: features are lanes.
+template <typename T>
+void ByFeatures(const Operands<T>& p, int64_t images, int64_t features) {
+  static const auto sum_of_products = BestForCpu<SumOfProducts<T>>();
+  const int64_t image = Product(p.in) * features, window = Product(p.window.size);
+  std::vector<const T*> x(window), y(window);
+  T* result = p.result;
+  for (int64_t b = 0; b < images; ++b) {
+    for (IndexCounter o(p.out); !o.done(); o.Next(), result += features) {
+      int64_t count = 0, element = 0;
+      for (IndexCounter w(p.window.size); !w.done(); w.Next(), ++element) {
+        int64_t offset = 0;
+        for (size_t k = 0; k < p.out.size() && offset >= 0; ++k) {
+          const int64_t i = p.indices.at(static_cast<int>(k), o.index()[k], w.index()[k]);
+          offset = i < 0 ? -1 : offset + i * p.strides[k];
+        }
+        if (offset < 0) continue;
+        x[count] = p.lhs + b * image + offset;
+        y[count++] = p.rhs + element * features;
+      }
+      sum_of_products(x.data(), y.data(), count, result, features);
+    }
+  }
+}
+
 // Where windows are larger than the result, as in gradients of kernels: rows are
 // window elements of one feature, columns output positions and images:
 // result[position, image, f] = rows^T rhs, summed over rows. lhs is [feature,
@@ -336,7 +382,9 @@ absl::Status Run(StepRun& run, const ConvolutionData& data, ElementType type) {
                   segments,    lhs.data<T>(), rhs.data<T>(), out.MutableData<T>()};
     const int64_t together = by_window ? images : in_features * data.feature_groups;
     for (int64_t& stride : p.strides) stride *= together;
-    if (by_window) {
+    if (in_features == 1 && data.feature_groups == out_features && out_features > 1) {
+      ByFeatures(p, images, out_features);
+    } else if (by_window) {
       ByWindowElements(p, images, in_features, out_features);
     } else {
       ByPositions(p, images, data.feature_groups, in_features, out_features);
@@ -369,8 +417,10 @@ bool IsFastConvolution(const ConvolutionData& data, ElementType lhs, ElementType
     if (data.window.size[k] > kMostIndices / std::max<int64_t>(out, 1)) return false;
     indices += out * data.window.size[k];
   }
+  const bool by_features = in_features == 1 && n == 1 && out_features > 1;
   return data.window.rank() > 0 && indices <= kMostIndices && window > 0 && in_features > 0 &&
-         n > 0 && window <= kMostElements / in_features && window * in_features > kSmallPanel / n &&
+         n > 0 && window <= kMostElements / in_features &&
+         (by_features || window * in_features > kSmallPanel / n) &&
          result.num_elements() <= kMostElements;
 }
 

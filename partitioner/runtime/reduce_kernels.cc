@@ -156,6 +156,18 @@ void AddColumns(const T* x, int64_t n, A* part) {
   for (int64_t b = 0; b < n; ++b) part[b] = Op::Do(part[b], static_cast<A>(x[b]));
 }
 
+// kTogether rows, `stride` apart, that go to the same part, in that order.
+constexpr int64_t kTogether = 4;
+template <typename Op, typename T, typename A>
+void AddColumnsTogether(const T* x, int64_t stride, int64_t n, A* part) {
+  SHARDCALL_LANES
+  for (int64_t b = 0; b < n; ++b) {
+    A sum = part[b];
+    for (int64_t k = 0; k < kTogether; ++k) sum = Op::Do(sum, static_cast<A>(x[b + k * stride]));
+    part[b] = sum;
+  }
+}
+
 template <typename Op, typename T, typename A>
 void Reduce(ElementType type, const void* in, const void* init, void* out, int64_t outer,
             int64_t extent, int64_t inner) {
@@ -179,7 +191,16 @@ void Reduce(ElementType type, const void* in, const void* init, void* out, int64
     for (int64_t b0 = 0; b0 < inner; b0 += kColumns) {
       const int64_t n = std::min(kColumns, inner - b0);
       std::fill_n(parts, kParts * kColumns, Op::template Identity<A>());
-      for (int64_t r = 0; r < extent; ++r) {
+      int64_t r = 0;
+      if (ElementTypeBytes(type) == sizeof(T)) {  // what need not be decoded
+        for (; r + kTogether * kParts <= extent; r += kTogether * kParts) {
+          const T* x = static_cast<const T*>(in) + (a * extent + r) * inner + b0;
+          for (int64_t j = 0; j < kParts; ++j) {
+            AddColumnsTogether<Op>(x + j * inner, kParts * inner, n, parts + j * kColumns);
+          }
+        }
+      }
+      for (; r < extent; ++r) {
         const T* x = Load<T>(type, in, (a * extent + r) * inner + b0, n, scratch);
         AddColumns<Op>(x, n, parts + r % kParts * kColumns);
       }

@@ -23,6 +23,8 @@ void CopyRun(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64
       std::memcpy(dst, src, n * sizeof(T));
     } else if (src_stride == 0) {
       std::fill_n(dst, n, *src);
+    } else if (src_stride == -1) {
+      std::reverse_copy(src - (n - 1), src + 1, dst);
     } else {
       for (int64_t i = 0; i < n; ++i) dst[i] = src[i * src_stride];
     }
