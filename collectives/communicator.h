@@ -19,6 +19,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,6 +88,33 @@ class Communicator {
   // Point to point; the receiver names the same byte count.
   virtual absl::Status Send(int to, const void* data, int64_t bytes, CollectiveTag tag) = 0;
   virtual absl::Status Recv(int from, void* data, int64_t bytes, CollectiveTag tag) = 0;
+
+  // A call that goes on while the caller does something else.
+  class Pending {
+   public:
+    virtual ~Pending() = default;  // awaits it too
+    virtual absl::Status Done() = 0;  // awaits the call; its status
+  };
+  using Call = std::function<absl::Status(Communicator&)>;
+  // Starts `call`, which calls this communicator's collectives by way of its
+  // argument. Calls run in the order in which they are started, later ordinary
+  // ones after them, so ranks must start them in one order; Done may come in any.
+  // What the call refers to stays until then. Backends that cannot go on by
+  // themselves run the call here and now; async.h makes them.
+  virtual std::unique_ptr<Pending> Start(Call call) {
+    class Over final : public Pending {
+     public:
+      explicit Over(absl::Status status) : status_(std::move(status)) {}
+      absl::Status Done() override { return status_; }
+
+     private:
+      const absl::Status status_;
+    };
+    return std::make_unique<Over>(call(*this));
+  }
+
+  // For reports of failures: whether all ranks run the same program.
+  virtual void SetProgramNote(absl::string_view /*note*/) {}
 
   // Makes every pending and later call, on every device that can be reached,
   // return kAborted with `reason`.

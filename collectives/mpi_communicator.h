@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -58,6 +59,9 @@ class MpiCommunicator final : public Communicator {
                          CollectiveTag tag) override;
   absl::Status Send(int to, const void* data, int64_t bytes, CollectiveTag tag) override;
   absl::Status Recv(int from, void* data, int64_t bytes, CollectiveTag tag) override;
+  void SetProgramNote(absl::string_view note) override {
+    session_.set_program_note(std::string(note));
+  }
   void Abort(const absl::Status& reason) override { session_.Abort(reason); }
 
  private:

@@ -122,7 +122,7 @@ class MpiSession {
   uint32_t calls_ = 0;
   MpiPeers peers_;
   MpiSegment segment_;
-  std::string program_note_;
+  std::string program_note_ = "programs were not compared";
   FlightRecorder recorder_;
   std::vector<char> send_area_, receive_area_, scratch_;
 

@@ -69,6 +69,8 @@ absl::Status CheckProgram(Communicator& communicator, const ProgramIdentity& ide
                      .fix = absl::StrCat("Start ", identity.world_size, " ranks")},
                     absl::StatusCode::kFailedPrecondition);
   }
+  communicator.SetProgramNote(
+      absl::StrCat("all ranks run program ", absl::Hex(identity.program_hash, absl::kZeroPad16)));
   return absl::OkStatus();
 }
 

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <utility>
 
 #include "collectives/program_check.h"
 #include "collectives/reduce.h"
+#include "collectives/split.h"
 #include "sharding/status.h"
 #include "tests/collectives/reference.h"
 
@@ -340,6 +342,113 @@ void RandomSequence(Communicator& c) {
   }
 }
 
+// Several calls under way, over different groups, awaited in another order; an
+// ordinary call runs after them.
+void StartedCallsRunInOrder(Communicator& c) {
+  const Ranks all = Iota(c.size());
+  const int64_t n = c.size();
+  const Groups neighbours = GroupForms(c.size())[3];
+  const Ranks& pair = *GroupOf(neighbours, c.rank());
+  for (uint32_t seed = 50000; seed < 50020; ++seed) {
+    const int64_t count = kSizes[seed % 9] / 4;
+    const Bytes in = Data(c.rank(), seed, ElementType::kF32, count);
+    Bytes sum(in.size(), kUntouched), gathered(n * in.size(), kUntouched);
+    Bytes max(in.size(), kUntouched), sum_of_sums(in.size(), kUntouched);
+    std::vector<std::unique_ptr<Communicator::Pending>> pending;
+    pending.push_back(c.Start([&](Communicator& inner) {
+      return inner.AllReduce(all, ReduceKind::kSum, ElementType::kF32, in.data(), sum.data(), count,
+                             {"%sum"});
+    }));
+    pending.push_back(c.Start([&](Communicator& inner) {
+      return inner.AllReduce(pair, ReduceKind::kMax, ElementType::kF32, in.data(), max.data(),
+                             count, {"%max"});
+    }));
+    // Reads what the first one wrote: started later, so it runs later.
+    pending.push_back(c.Start([&](Communicator& inner) {
+      return inner.AllGather(all, sum.data(), gathered.data(), sum.size(), {"%ag"});
+    }));
+    if (seed % 3 == 0) {
+      EXPECT_OK(c.AllReduce(all, ReduceKind::kMax, ElementType::kF32, sum.data(),
+                            sum_of_sums.data(), count, {"%after"}));
+      EXPECT_EQ(sum_of_sums, sum);
+    }
+    std::vector<Bytes> inputs, pair_inputs;
+    for (int rank : all) inputs.push_back(Data(rank, seed, ElementType::kF32, count));
+    for (int rank : pair) pair_inputs.push_back(Data(rank, seed, ElementType::kF32, count));
+    EXPECT_OK(pending[2]->Done());
+    EXPECT_OK(pending[0]->Done());
+    EXPECT_OK(pending[1]->Done());
+    const Bytes expected = ReferenceReduce(ReduceKind::kSum, ElementType::kF32, inputs, 0, count);
+    EXPECT_EQ(sum, expected);
+    EXPECT_EQ(max, ReferenceReduce(ReduceKind::kMax, ElementType::kF32, pair_inputs, 0, count));
+    Bytes all_expected;
+    for (int r = 0; r < n; ++r) {
+      all_expected.insert(all_expected.end(), expected.begin(), expected.end());
+    }
+    EXPECT_EQ(gathered, all_expected);
+  }
+  // A status is that of the call, and what nobody awaits is awaited at the end.
+  EXPECT_EQ(DiagnosticCode(c.Start([](Communicator& inner) {
+                              return inner.Broadcast({inner.rank()}, 7, nullptr, 4, {"%bad"});
+                            })->Done()),
+            "E306");
+  c.Start([&](Communicator& inner) { return inner.Barrier(all, {"%unawaited"}); });
+  EXPECT_OK(c.Barrier(all, {"%after"}));
+}
+
+// A split communicator is one of its own: groups, ranks and roots are its own.
+void SplitsIntoGroupsOfEveryForm(Communicator& c) {
+  for (const Groups& groups : GroupForms(c.size())) {
+    const Ranks* group = GroupOf(groups, c.rank());
+    if (group == nullptr) {
+      EXPECT_EQ(DiagnosticCode(Split(c, groups[0]).status()), "E306");
+      continue;
+    }
+    auto split = Split(c, *group);
+    ASSERT_TRUE(split.ok()) << split.status();
+    Communicator& s = **split;
+    EXPECT_EQ(s.size(), static_cast<int>(group->size()));
+    EXPECT_EQ((*group)[s.rank()], c.rank());
+    TestAllReduce(s, Iota(s.size()), {ReduceKind::kSum, ElementType::kF32, 3000, false, 60000});
+    TestReduceScatter(s, Iota(s.size()), {ReduceKind::kMax, ElementType::kBF16, 7, false, 60001});
+    TestAllGather(s, Iota(s.size()), 33, false, 60002);
+    TestAllToAll(s, Iota(s.size()), 5000, true, 60003);
+    TestAllToAllV(s, Iota(s.size()), 10, false, 60004);
+    TestBroadcast(s, Iota(s.size()), s.size() - 1, 100, 60005);
+    std::vector<std::pair<int, int>> ring;
+    for (int r = 0; r < s.size(); ++r) ring.push_back({r, (r + 1) % s.size()});
+    TestPermute(s, ring, 4000, false, 60006);
+    const auto started = s.Start(
+        [](Communicator& inner) { return inner.Barrier(Iota(inner.size()), {"%started"}); });
+    EXPECT_OK(started->Done());
+    EXPECT_EQ(DiagnosticCode(s.Barrier({s.rank(), s.size()}, {"%bad"})), "E306");
+  }
+}
+
+void AllToAllOfBuffersThatLieApart(Communicator& c) {
+  const Ranks all = Iota(c.size());
+  for (int64_t bytes : kSizes) {
+    for (bool in_place : {false, true}) {
+      std::vector<Bytes> in, out, expected;
+      for (int j = 0; j < c.size(); ++j) {
+        in.push_back(RawData(c.rank(), 70000 + j, bytes));
+        out.push_back(Bytes(bytes, kUntouched));
+        expected.push_back(RawData(j, 70000 + c.rank(), bytes));
+      }
+      std::vector<const void*> sources;
+      std::vector<void*> targets;
+      for (int j = 0; j < c.size(); ++j) {
+        sources.push_back(in[j].data());
+        targets.push_back(in_place ? in[(j + 1) % c.size()].data() : out[j].data());
+      }
+      EXPECT_OK(AllToAllBuffers(c, all, sources, targets, bytes, {"%a2a"}));
+      for (int j = 0; j < c.size(); ++j) {
+        EXPECT_EQ(in_place ? in[(j + 1) % c.size()] : out[j], expected[j]) << bytes;
+      }
+    }
+  }
+}
+
 void BadArgumentsAreRefusedAtOnce(Communicator& c) {
   const Ranks all = Iota(c.size());
   float x = 0;
@@ -396,6 +505,9 @@ const std::vector<ConformanceCase>& ConformanceCases() {
       {"Permutes", Permutes},
       {"SendsAndReceives", SendsAndReceives},
       {"RandomSequence", RandomSequence},
+      {"StartedCallsRunInOrder", StartedCallsRunInOrder},
+      {"SplitsIntoGroupsOfEveryForm", SplitsIntoGroupsOfEveryForm},
+      {"AllToAllOfBuffersThatLieApart", AllToAllOfBuffersThatLieApart},
       {"BadArgumentsAreRefusedAtOnce", BadArgumentsAreRefusedAtOnce},
       {"EqualProgramsPassTheCheckAndUnequalOnesAreNamed",
        EqualProgramsPassTheCheckAndUnequalOnesAreNamed},

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "collectives/async.h"
 #include "collectives/in_process.h"
 #include "tests/collectives/conformance.h"
 
@@ -35,6 +36,27 @@ INSTANTIATE_TEST_SUITE_P(AllCases, InProcess,
                            return ConformanceCases()[std::get<1>(info.param)].name + "On" +
                                   std::to_string(std::get<0>(info.param));
                          });
+
+// The same through a thread of its own per device.
+class InProcessAsync : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(InProcessAsync, Conforms) {
+  const ConformanceCase& test = ConformanceCases()[GetParam()];
+  InProcessWorld world(3, absl::Seconds(60));
+  std::vector<std::thread> devices;
+  for (int r = 0; r < 3; ++r) {
+    devices.emplace_back([&world, &test, r] {
+      auto communicator = world.Rank(r);
+      AsyncCommunicator async(*communicator);
+      test.body(async);
+    });
+  }
+  for (std::thread& device : devices) device.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(AllCases, InProcessAsync,
+                         ::testing::Range<size_t>(0, ConformanceCases().size()),
+                         [](const auto& info) { return ConformanceCases()[info.param].name; });
 
 TEST(InProcessScale, FiveHundredTwelveDevicesMeetOnAFewCores) {
   constexpr int kSize = 512;

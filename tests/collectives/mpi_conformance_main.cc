@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conformance suite on this process's rank; run by mpirun. Ends with status
-// 1 on every rank if any rank failed.
+// The conformance suite on this process's rank; run by mpirun, with --async
+// through a thread that makes the calls. Ends with status 1 on every rank if any
+// rank failed.
 #include <gtest/gtest.h>
 
 #include <iostream>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <vector>
 
+#include "collectives/async.h"
 #include "collectives/mpi.h"
 #include "tests/collectives/conformance.h"
 
@@ -41,14 +44,15 @@ class RankPrinter : public ::testing::EmptyTestEventListener {
   }
 };
 
-int RunAll() {
+int RunAll(bool async) {
   auto connected = ConnectMpi(absl::Seconds(60));
   if (!connected.ok()) {
     std::cerr << connected.status() << std::endl;
     return 1;
   }
   const std::unique_ptr<Communicator> owned = *std::move(connected);
-  communicator = owned.get();
+  AsyncCommunicator wrapped(*owned);
+  communicator = async ? &wrapped : owned.get();
   auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
   if (communicator->rank() != 0) delete listeners.Release(listeners.default_result_printer());
   listeners.Append(new RankPrinter);
@@ -65,5 +69,5 @@ int RunAll() {
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  return shardcall::testing::RunAll();
+  return shardcall::testing::RunAll(argc == 2 && std::string(argv[1]) == "--async");
 }

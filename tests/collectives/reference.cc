@@ -147,7 +147,8 @@ void ReducePred(ReduceKind kind, const std::vector<Bytes>& inputs, int64_t at, B
 
 const std::vector<ElementType>& ReducibleTypes() {
   using E = ElementType;
-  static const std::vector<E> kTypes = {E::kPred,       E::kS2,
+  static const std::vector<E> kTypes = {E::kPred,       E::kS1,
+                                        E::kU1,         E::kS2,
                                         E::kS4,         E::kS8,
                                         E::kS16,        E::kS32,
                                         E::kS64,        E::kU2,
