@@ -27,9 +27,7 @@ bool Holds(const std::vector<int>& sorted, int rank) {
 MpiRendezvous::MpiRendezvous(MpiSession& session, absl::Duration patience, bool check_every_call)
     : session_(session),
       patience_(patience),
-      check_every_call_(check_every_call),
-      meetings_(session.size(), 0),
-      met_(session.size(), MpiHeader{}) {}
+      check_every_call_(check_every_call) {}
 
 absl::Status MpiRendezvous::Begin(const MpiMeeting& meeting,
                                   absl::Span<const MpiPartner> partners) {
@@ -38,7 +36,7 @@ absl::Status MpiRendezvous::Begin(const MpiMeeting& meeting,
   announced_ = false;
   heard_seen_ = -1;
   next_look_ = std::min(kUnusualWait, patience_ / 4);
-  for (const MpiPartner& partner : partners) ++meetings_[partner.rank];
+  for (const MpiPartner& partner : partners) ++session_.meetings(partner.rank);
   return check_every_call_ && !partners.empty() ? ExchangeHeaders() : absl::OkStatus();
 }
 
@@ -51,7 +49,7 @@ int MpiRendezvous::ReceiveTag(const MpiPartner& partner) const {
 }
 
 void MpiRendezvous::End() {
-  for (const MpiPartner& partner : partners_) met_[partner.rank] = HeaderTo(partner);
+  for (const MpiPartner& partner : partners_) session_.met(partner.rank) = HeaderTo(partner);
   partners_ = {};
 }
 
@@ -81,7 +79,7 @@ absl::Status MpiRendezvous::Watch(absl::Duration idle, const MpiMessages& messag
 }
 
 MpiHeader MpiRendezvous::HeaderTo(const MpiPartner& partner) const {
-  return MpiHeaderFor(meeting_, partner, meetings_[partner.rank]);
+  return MpiHeaderFor(meeting_, partner, session_.meetings(partner.rank));
 }
 
 void MpiRendezvous::Announce() {
@@ -92,7 +90,7 @@ void MpiRendezvous::Announce() {
 const MpiHeader* MpiRendezvous::Heard(const MpiPartner& partner) const {
   const MpiHeader& header = session_.heard(partner.rank);
   // Else it speaks of an earlier call, or of one that this rank comes to later.
-  return header.number > 0 && header.meeting == meetings_[partner.rank] ? &header : nullptr;
+  return header.number > 0 && header.meeting == session_.meetings(partner.rank) ? &header : nullptr;
 }
 
 absl::Status MpiRendezvous::CheckHeard() const {
@@ -105,8 +103,8 @@ absl::Status MpiRendezvous::CheckHeard() const {
   // part was done: who sends blocks of other sizes than awaited, say.
   for (int rank = 0; rank < session_.size(); ++rank) {
     const MpiHeader& theirs = session_.heard(rank);
-    if (theirs.number > 0 && theirs.meeting == met_[rank].meeting) {
-      pairs.push_back({rank, met_[rank], theirs});
+    if (theirs.number > 0 && theirs.meeting == session_.met(rank).meeting) {
+      pairs.push_back({rank, session_.met(rank), theirs});
     }
   }
   const bool agreed = std::all_of(pairs.begin(), pairs.end(),
@@ -202,7 +200,7 @@ std::string MpiRendezvous::Describe(int rank) const {
     return absl::StrCat(state == MpiPeers::State::kStopped ? "is stopped; it " : "",
                         log.Summary());
   }
-  const MpiHeader& met = met_[rank];
+  const MpiHeader& met = session_.met(rank);
   const char* const what = state == MpiPeers::State::kEnded     ? "has ended"
                            : state == MpiPeers::State::kStopped ? "is stopped"
                                                                 : "is absent";

@@ -65,9 +65,6 @@ class MpiRendezvous {
   bool announced_ = false;
   int64_t heard_seen_ = -1;
   absl::Duration next_look_;
-
-  std::vector<int64_t> meetings_;  // by rank: calls begun together
-  std::vector<MpiHeader> met_;     // by rank: of the last call that is over
 };
 
 }  // namespace shardcall

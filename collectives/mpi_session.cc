@@ -91,6 +91,8 @@ absl::Status MpiSession::Start(absl::Duration deadline) {
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &size_);
   heard_.assign(size_, MpiHeader{});
+  met_.assign(size_, MpiHeader{});
+  meetings_.assign(size_, 0);
   SHARDCALL_RETURN_IF_ERROR(ExchangeIdentities(deadline));
   mpi_yields_ = MpiYields();
   return PostControl();

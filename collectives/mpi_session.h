@@ -59,6 +59,11 @@ class MpiSession {
 
   // Whether a look for messages gives the core away by itself.
   bool mpi_yields() const { return mpi_yields_; }
+  // With call_mutex held, of another rank: how many calls both have begun, over
+  // all communicators, and the last one that is over.
+  int64_t& meetings(int rank) { return meetings_[rank]; }
+  MpiHeader& met(int rank) { return met_[rank]; }
+
   const MpiPeers& peers() const { return peers_; }
   // Whether all ranks run the same program, for reports.
   const std::string& program_note() const { return program_note_; }
@@ -117,7 +122,8 @@ class MpiSession {
   Control outgoing_{};
   std::vector<MPI_Request> outgoing_requests_;
   std::list<Telling> tellings_;
-  std::vector<MpiHeader> heard_;  // by rank
+  std::vector<MpiHeader> heard_, met_;  // by rank
+  std::vector<int64_t> meetings_;
   int64_t heard_count_ = 0;
   uint32_t calls_ = 0;
   MpiPeers peers_;

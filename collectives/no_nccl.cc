@@ -5,11 +5,15 @@
 
 namespace shardcall {
 
-absl::StatusOr<std::unique_ptr<Communicator>> ConnectNccl(absl::Duration) {
+absl::Status CheckNcclDevice() {
   return ToStatus({.code = "E303",
                    .message = "the nccl backend is not in this build of shardcall",
                    .fix = "Use --backend=inprocess or --backend=mpi"},
                   absl::StatusCode::kUnavailable);
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectNccl(absl::Duration, const NcclOptions&) {
+  return CheckNcclDevice();
 }
 
 }  // namespace shardcall

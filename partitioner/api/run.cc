@@ -173,9 +173,12 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
                                                    Communicator* communicator) {
   const LocalProgram& local = program.local;
   const int n = static_cast<int>(program.global->program.num_partitions);
-  if (options.backend == Backend::kNccl) {
-    // Says what is missing; ops themselves run on the host in this version.
-    return ConnectNccl(options.deadline).status();
+  if (options.backend == Backend::kNccl && communicator == nullptr) {
+    SHARDCALL_RETURN_IF_ERROR(CheckNcclDevice());
+    return ToStatus({.code = "E303",
+                     .message = "the nccl backend needs a communicator per process",
+                     .fix = "Pass what ConnectNccl gives"},
+                    absl::StatusCode::kFailedPrecondition);
   }
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> device_program,
                              Lower(local.module));

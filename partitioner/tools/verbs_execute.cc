@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "collectives/mpi.h"
+#include "collectives/nccl.h"
 #include "partitioner/api/check_rule.h"
 #include "partitioner/api/check_vjp.h"
 #include "partitioner/api/reference.h"
@@ -19,7 +20,8 @@ namespace {
 
 struct Execution {
   RunOptions options;
-  std::unique_ptr<Communicator> communicator;  // MPI only
+  std::unique_ptr<Communicator> bootstrap;     // NCCL: over which its ranks find each other
+  std::unique_ptr<Communicator> communicator;  // null where devices are threads
   bool first_rank = true;                      // prints and writes
 };
 
@@ -48,6 +50,15 @@ absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& sessi
       return ToStatus(d, absl::StatusCode::kUnavailable);
     }
     SHARDCALL_ASSIGN_OR_RETURN(e.communicator, ConnectMpi(e.options.deadline));
+    e.first_rank = e.communicator->rank() == 0;
+  } else if (e.options.backend == Backend::kNccl) {
+    SHARDCALL_RETURN_IF_ERROR(CheckNcclDevice());
+    NcclOptions nccl;
+    if (LaunchedByMpi()) {
+      SHARDCALL_ASSIGN_OR_RETURN(e.bootstrap, ConnectMpi(e.options.deadline));
+      nccl.over = e.bootstrap.get();
+    }
+    SHARDCALL_ASSIGN_OR_RETURN(e.communicator, ConnectNccl(e.options.deadline, nccl));
     e.first_rank = e.communicator->rank() == 0;
   }
   return e;

@@ -183,11 +183,15 @@ Bytes RawData(int rank, uint32_t seed, int64_t bytes) {
   return data;
 }
 
+static bool exact_data = false;
+void SetExactData(bool exact) { exact_data = exact; }
+
 Bytes Data(int rank, uint32_t seed, ElementType type, int64_t count) {
   const int width = ElementTypeBytes(type);
   Bytes data = RawData(rank, seed, count * width);
   std::mt19937 random(seed * 7919u + rank);
-  const auto real = [&] {
+  const auto real = [&]() -> double {
+    if (exact_data) return static_cast<double>(random() % 4) - 1;
     const double value = static_cast<double>(random()) / 4294967296.0 - 0.5;
     return std::ldexp(value, static_cast<int>(random() % 8) - 3);
   };

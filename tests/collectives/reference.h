@@ -20,6 +20,9 @@ const std::vector<ReduceKind>& AllKinds();
 // What `rank` contributes to call `seed`: the same wherever it is computed.
 // Floats are finite, of both signs and several magnitudes, so that the order of
 // a sum shows in its last bits.
+// With SetExactData(true) they are small integers, whose sums and products of a
+// few are exact in every order, for backends that have an order of their own.
+void SetExactData(bool exact);
 Bytes Data(int rank, uint32_t seed, ElementType type, int64_t count);
 Bytes RawData(int rank, uint32_t seed, int64_t bytes);
 

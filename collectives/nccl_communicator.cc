@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/nccl_communicator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "collectives/report.h"
+#include "collectives/wait_word.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+constexpr int kLooksBeforeSleep = 2000;
+constexpr auto kSleep = std::chrono::microseconds(20);
+static_assert(sizeof(ncclUniqueId) <= SideChannel::kMaxBytes);
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(std::unique_ptr<SideChannel> side, int device,
+                                   absl::Duration deadline, bool check_every_call)
+    : side_(std::move(side)),
+      device_(device),
+      deadline_(deadline),
+      check_every_call_(check_every_call) {}
+
+absl::StatusOr<std::unique_ptr<Communicator>> NcclCommunicator::Create(
+    std::unique_ptr<SideChannel> side, int device, absl::Duration deadline,
+    bool check_every_call) {
+  auto made = std::unique_ptr<NcclCommunicator>(
+      new NcclCommunicator(std::move(side), device, deadline, check_every_call));
+  SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device), "cudaSetDevice"));
+  SHARDCALL_RETURN_IF_ERROR(CudaStatus(
+      cudaStreamCreateWithFlags(&made->stream_, cudaStreamNonBlocking), "cudaStreamCreate"));
+  SHARDCALL_RETURN_IF_ERROR(CudaStatus(
+      cudaEventCreateWithFlags(&made->event_, cudaEventDisableTiming), "cudaEventCreate"));
+  std::vector<int> all(made->size());
+  std::iota(all.begin(), all.end(), 0);
+  SHARDCALL_ASSIGN_OR_RETURN(made->world_, made->FindClique(all));
+  return made;
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  cudaSetDevice(device_);
+  for (auto& [ranks, clique] : cliques_) {
+    if (clique->comm == nullptr) continue;
+    // An orderly end waits for all members, without a deadline; nothing is under
+    // way here, so to abort loses nothing.
+    ncclCommAbort(clique->comm);
+  }
+  if (event_ != nullptr) cudaEventDestroy(event_);
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+absl::StatusOr<NcclCommunicator::Clique*> NcclCommunicator::FindClique(Group group) {
+  std::vector<int> ranks(group.begin(), group.end());
+  const auto it = cliques_.find(ranks);
+  if (it != cliques_.end()) return it->second.get();
+  SHARDCALL_RETURN_IF_ERROR(CheckGroup(group, rank(), size()));
+  SHARDCALL_RETURN_IF_ERROR(failure());
+  absl::StatusOr<Clique*> made = MakeClique(group);
+  if (!made.ok()) Fail(made.status());
+  return made;
+}
+
+absl::StatusOr<NcclCommunicator::Clique*> NcclCommunicator::MakeClique(Group group) {
+  SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device_), "cudaSetDevice"));
+  auto clique = std::make_unique<Clique>();
+  clique->ranks.assign(group.begin(), group.end());
+  clique->me = static_cast<int>(std::find(group.begin(), group.end(), rank()) - group.begin());
+  ncclUniqueId id;
+  std::string mine;
+  if (clique->me == 0) {
+    SHARDCALL_RETURN_IF_ERROR(NcclStatus(ncclGetUniqueId(&id), "ncclGetUniqueId"));
+    mine.assign(id.internal, sizeof(id.internal));
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
+                             side_->Gather(group, mine, "id of a group"));
+  if (ids.front().size() != sizeof(id.internal)) {
+    return ToStatus({.code = "E309", .message = "the id of a group is none"},
+                    absl::StatusCode::kInternal);
+  }
+  std::memcpy(id.internal, ids.front().data(), sizeof(id.internal));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  Clique* const kept = clique.get();
+  const ncclResult_t result =
+      ncclCommInitRankConfig(&kept->comm, kept->count(), id, kept->me, &config);
+  std::vector<int> key = kept->ranks;
+  cliques_.emplace(std::move(key), std::move(clique));
+  Call call;
+  call.name = "ncclCommInitRankConfig";
+  call.clique = kept;
+  call.ranks = kept->ranks;
+  SHARDCALL_RETURN_IF_ERROR(Enqueued(call, result, "ncclCommInitRankConfig"));
+  return kept;
+}
+
+absl::Status NcclCommunicator::Run(Group group, const CallSignature& signature, CollectiveTag tag,
+                                   Body body) {
+  Call call;
+  SHARDCALL_ASSIGN_OR_RETURN(call.clique, FindClique(group));
+  SHARDCALL_RETURN_IF_ERROR(CheckSignature(signature, call.clique->count()));
+  call.signature = signature;
+  call.name = tag.name;
+  call.ranks = call.clique->ranks;
+  return Recorded(call, body);
+}
+
+absl::Status NcclCommunicator::RunPairs(std::vector<int> ranks, const CallSignature& signature,
+                                        CollectiveTag tag, Body body) {
+  Call call;
+  call.clique = world_;
+  call.signature = signature;
+  call.name = tag.name;
+  call.ranks = std::move(ranks);
+  return Recorded(call, body);
+}
+
+absl::Status NcclCommunicator::Recorded(Call& call, Body body) {
+  SHARDCALL_RETURN_IF_ERROR(failure());
+  SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device_), "cudaSetDevice"));
+  call.number = recorder_.Begin(call.signature, call.ranks, call.name);
+  absl::Status status;
+  // Pairs have no group in which all could compare.
+  if (check_every_call_ && call.ranks.size() > 1 && call.ranks == call.clique->ranks) {
+    status = Compare(call, call.ranks);
+  }
+  if (status.ok()) status = body(call);
+  recorder_.End(status.ok());
+  if (!status.ok() && status.code() != absl::StatusCode::kInvalidArgument) {
+    Fail(status);
+    return failure();
+  }
+  return status;
+}
+
+absl::Status NcclCommunicator::Await(Call& call,
+                                     absl::FunctionRef<absl::StatusOr<bool>()> is_done) {
+  const MonotonicTime end = DeadlineAfter(deadline_);
+  for (int look = 0;; ++look) {
+    SHARDCALL_ASSIGN_OR_RETURN(const bool done, is_done());
+    if (done) return absl::OkStatus();
+    if (failed_.load(std::memory_order_acquire)) return failure();
+    if (look % 16 == 0 && std::chrono::steady_clock::now() >= end) return Explain(call);
+    if (look < kLooksBeforeSleep) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kSleep);
+    }
+  }
+}
+
+absl::Status NcclCommunicator::Enqueued(Call& call, ncclResult_t result, absl::string_view what) {
+  if (result != ncclSuccess && result != ncclInProgress) return NcclStatus(result, what);
+  return Await(call, [&]() -> absl::StatusOr<bool> {
+    ncclResult_t state = ncclSuccess;
+    SHARDCALL_RETURN_IF_ERROR(
+        NcclStatus(ncclCommGetAsyncError(call.clique->comm, &state), "ncclCommGetAsyncError"));
+    if (state == ncclInProgress) return false;
+    SHARDCALL_RETURN_IF_ERROR(NcclStatus(state, what));
+    return true;
+  });
+}
+
+absl::Status NcclCommunicator::Finish(Call& call) {
+  SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaEventRecord(event_, stream_), "cudaEventRecord"));
+  return Await(call, [&]() -> absl::StatusOr<bool> {
+    const cudaError_t code = cudaEventQuery(event_);
+    if (code == cudaSuccess) return true;
+    if (code != cudaErrorNotReady) return CudaStatus(code, SignatureText(call.signature));
+    ncclResult_t state = ncclSuccess;
+    SHARDCALL_RETURN_IF_ERROR(
+        NcclStatus(ncclCommGetAsyncError(call.clique->comm, &state), "ncclCommGetAsyncError"));
+    if (state != ncclSuccess && state != ncclInProgress) {
+      return NcclStatus(state, SignatureText(call.signature));
+    }
+    return false;
+  });
+}
+
+absl::Status NcclCommunicator::Compare(const Call& call, absl::Span<const int> group) {
+  std::string mine = absl::StrCat(SignatureText(call.signature), TagText(call.name));
+  mine.resize(std::min(mine.size(), SideChannel::kMaxBytes));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
+                             side_->Gather(group, mine, mine));
+  std::vector<MemberText> members;
+  bool agreed = true;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    members.push_back({group[i], texts[i]});
+    agreed = agreed && texts[i] == texts.front();
+  }
+  if (agreed) return absl::OkStatus();
+  return MismatchStatus(members, recorder_.History(absl::StrCat("  rank ", rank(), " ")));
+}
+
+absl::Status NcclCommunicator::Explain(const Call& call) {
+  // Of a permute each rank meets others, so there is no group to compare in.
+  const bool whole = call.ranks == call.clique->ranks;
+  if (whole) SHARDCALL_RETURN_IF_ERROR(Compare(call, call.ranks));
+  LateReport report;
+  report.signature = call.signature;
+  report.number = call.number;
+  report.name = call.name;
+  report.waiting = {rank()};
+  for (int other : call.ranks) {
+    if (other == rank()) continue;
+    report.absent.push_back(other);
+    report.last.push_back(whole ? "has called, but its data does not move"
+                                : "is absent, or its data does not move");
+  }
+  report.waited = deadline_;
+  report.programs = program_note_;
+  report.history = recorder_.History(absl::StrCat("  rank ", rank(), " "));
+  return LateStatus(report);
+}
+
+absl::Status NcclCommunicator::failure() const {
+  if (!failed_.load(std::memory_order_acquire)) return absl::OkStatus();
+  std::lock_guard<std::mutex> lock(failure_mutex_);
+  return failure_;
+}
+
+// On the thread that makes the calls.
+void NcclCommunicator::Fail(const absl::Status& status) {
+  {
+    std::lock_guard<std::mutex> lock(failure_mutex_);
+    if (failure_.ok()) failure_ = status;
+    failed_.store(true, std::memory_order_release);
+  }
+  // Kernels that wait for peers end with this; nobody waits for ever.
+  for (auto& [ranks, clique] : cliques_) {
+    if (clique->comm == nullptr) continue;
+    ncclCommAbort(clique->comm);
+    clique->comm = nullptr;
+  }
+  side_->Abort(failure());
+}
+
+void NcclCommunicator::Abort(const absl::Status& reason) {
+  {
+    std::lock_guard<std::mutex> lock(failure_mutex_);
+    if (!failure_.ok()) return;
+    failure_ = AbortedStatus(reason);
+  }
+  // A call under way sees it, and aborts NCCL's communicators.
+  failed_.store(true, std::memory_order_release);
+  side_->Abort(failure());
+}
+
+}  // namespace shardcall

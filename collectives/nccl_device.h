@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the NCCL backend holds of CUDA and NCCL, each freed by its owner, and
+// their errors as statuses.
+#ifndef SHARDCALL_COLLECTIVES_NCCL_DEVICE_H_
+#define SHARDCALL_COLLECTIVES_NCCL_DEVICE_H_
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "collectives/communicator.h"
+#include "sharding/element_type.h"
+
+namespace shardcall {
+
+// OK, or E309 with the library's text.
+absl::Status CudaStatus(cudaError_t code, absl::string_view what);
+absl::Status NcclStatus(ncclResult_t code, absl::string_view what);
+
+// Device memory that grows and is kept.
+class DeviceScratch {
+ public:
+  DeviceScratch() = default;
+  ~DeviceScratch() { cudaFree(data_); }
+  DeviceScratch(const DeviceScratch&) = delete;
+  DeviceScratch& operator=(const DeviceScratch&) = delete;
+
+  // At least `bytes`, never null; what it held is lost if it grows. Nothing that
+  // uses it may be under way.
+  absl::StatusOr<char*> Get(int64_t bytes);
+
+ private:
+  char* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+// Whether a kernel or NCCL may read the pointer; host memory is staged.
+bool IsDevicePointer(const void* pointer);
+
+// How NCCL does a reduction of a type.
+struct NativeReduction {
+  ncclDataType_t type;
+  ncclRedOp_t op;
+  int units = 1;  // NCCL's elements in one of ours: 2 for complex numbers
+};
+// None where NCCL has no such type or reduction, or would round in between.
+std::optional<NativeReduction> FindNative(ReduceKind kind, ElementType type);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_COLLECTIVES_NCCL_DEVICE_H_

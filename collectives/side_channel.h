@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks exchange a few bytes outside of a transport that needs help to
+// start, or cannot tell who is absent: over another communicator, or TCP.
+#ifndef SHARDCALL_COLLECTIVES_SIDE_CHANNEL_H_
+#define SHARDCALL_COLLECTIVES_SIDE_CHANNEL_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "collectives/communicator.h"
+
+namespace shardcall {
+
+class SideChannel {
+ public:
+  static constexpr size_t kMaxBytes = 240;  // of one text
+
+  virtual ~SideChannel() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Collective over the group: the text of every member, in group order. `what`
+  // is for messages. E301 names who did not come in time.
+  virtual absl::StatusOr<std::vector<std::string>> Gather(absl::Span<const int> group,
+                                                          const std::string& mine,
+                                                          absl::string_view what) = 0;
+  // Tells the others that this rank has failed, where that can be told.
+  virtual void Abort(const absl::Status& /*reason*/) {}
+};
+
+// Over a communicator, which outlives it.
+std::unique_ptr<SideChannel> SideChannelOver(Communicator& communicator);
+
+// Over TCP: rank 0 listens at `address` ("host:port"), the others connect to it.
+// E301 if that takes longer than `deadline`, which bounds every Gather too; E306
+// for an address that is none, E307 where the system fails.
+absl::StatusOr<std::unique_ptr<SideChannel>> SideChannelOverTcp(const std::string& address,
+                                                                int rank, int size,
+                                                                absl::Duration deadline);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_COLLECTIVES_SIDE_CHANNEL_H_

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# On a machine with a GPU, in one call: builds with CUDA, runs the conformance
+# suite over NCCL on one rank, then on several ranks that share GPU 0, and times
+# the collectives with a rank per GPU.
+#   bash tests/collectives/run_nccl.sh [BUILD=build-cuda]
+# Several ranks on one GPU test results, not speed: NCCL counts hosts by
+# NCCL_HOSTID, and takes sockets between them.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+build=${1:-build-cuda}
+nvidia-smi -L || { echo 'there is no GPU here' >&2; exit 4; }
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DSHARDCALL_CUDA=ON
+ninja -C "$build" nccl_conformance shardcall
+program=$build/bin/nccl_conformance
+
+echo '== one rank'
+"$program"
+shared='NCCL_HOSTID=vhost$OMPI_COMM_WORLD_RANK NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1
+  NCCL_IB_DISABLE=1 NCCL_NET=Socket NCCL_NET_PLUGIN=none NCCL_SOCKET_IFNAME=lo
+  NCCL_SOCKET_FAMILY=AF_INET NCCL_MNNVL_ENABLE=0 NCCL_NVLS_ENABLE=0 NCCL_RAS_ENABLE=0
+  NCCL_MAX_CTAS=2 NCCL_ALGO=Ring NCCL_PROTO=Simple CUDA_MODULE_LOADING=EAGER CUDA_VISIBLE_DEVICES=0'
+for ranks in 2 4; do
+  echo "== $ranks ranks on GPU 0"
+  mpirun -np "$ranks" bash -c "env $(echo $shared) $program"
+done
+gpus=$(nvidia-smi -L | wc -l)
+echo "== $gpus ranks, one a GPU, timed"
+mpirun -np "$gpus" "$program" --gtest_filter=NcclDevice.* --time
