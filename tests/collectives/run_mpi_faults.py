@@ -27,16 +27,17 @@ SILENT_GUILTY = {'Killed', 'KilledBeforeAShortCall', 'Stopped', 'Terminated', 'L
 
 
 def processes(mark):
-    """Ids of live processes whose environment has the mark."""
-    found = []
+    """Ids of live processes whose environment has the mark, with their states."""
+    found = {}
     for path in glob.glob('/proc/[0-9]*'):
         try:
             with open(path + '/environ', 'rb') as f:
                 if f'{MARK}={mark}'.encode() not in f.read():
                     continue
             with open(path + '/stat') as f:
-                if f.read().rsplit(')', 1)[1].split()[0] not in 'ZX':
-                    found.append(int(path[6:]))
+                state = f.read().rsplit(')', 1)[1].split()[0]
+            if state not in 'ZX':
+                found[int(path[6:])] = state
         except (OSError, IndexError):
             continue
     return found
@@ -65,7 +66,9 @@ def run(args, fault, ranks):
     try:
         if fault == 'LauncherKilled':
             # All have met by then, and wait for the one that is stopped.
-            time.sleep(args.deadline * 0.5 + 2)
+            end = time.monotonic() + 30
+            while time.monotonic() < end and 'T' not in processes(mark).values():
+                time.sleep(0.02)
             job.kill()
         # Start-up and the launcher's own clean-up take their time on a busy machine.
         job.wait(timeout=30 + 6 * args.deadline)
