@@ -3,6 +3,8 @@
 
 #include "kernels/host/kernels.h"
 #include "kernels/host/lapack/targets.h"
+#include "kernels/host/loss.h"
+#include "kernels/host/moe.h"
 
 namespace shardcall {
 
@@ -22,6 +24,16 @@ absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry) {
   add("flash_attention_fwd", FlashAttentionFwd);
   add("rms_norm", RmsNorm);
   add("rms_norm_bwd", RmsNormBwd);
+  add("gemm", CublasGemm);
+  add("moe_combine", MoeCombine);
+  add("moe_dispatch", MoeDispatch);
+  add("moe_positions", MoePositions);
+  add("nccl_allreduce", NcclAllReduce);
+  add("softmax_cross_entropy", SoftmaxCrossEntropy);
+  add("softmax_cross_entropy_bwd", SoftmaxCrossEntropyBwd);
+  add("softmax_cross_entropy_shard", SoftmaxCrossEntropyShard);
+  add("sparse_matmul", SparseMatmul);
+  add("topk", TopK);
   for (auto& [target, handler] : LapackTargets()) add(target, std::move(handler));
   return status;
 }

@@ -48,7 +48,7 @@ absl::Status FlashAttentionBwd(const HandlerContext& context, absl::Span<const B
                                absl::Span<const BufferView> results);
 
 // cublas_gemm(a T[B.., m, k], b T[B.., k, n], [c R[B.., m, n]]) -> d R[B.., m, n]
-//   d = alpha op(a) op(b) + beta c
+//   d = alpha op(a) op(b) + beta c; under the name gemm too
 // in the terms of cuBLAS (op, alpha, beta, leading batch dimensions), on arrays
 // in HLO's row-major order. T is also c64 or c128; R is T, or f32 for a narrow
 // T. Attributes: transa, transb ("N", "T" or "C", or a bool for "T"; a is then
@@ -66,6 +66,34 @@ absl::Status Fft(const HandlerContext& context, absl::Span<const BufferView> ope
 // custom_relu(x T[..]) -> y T[..]: max(x, 0); NaN stays NaN. T is also s8 to s64.
 absl::Status CustomRelu(const HandlerContext& context, absl::Span<const BufferView> operands,
                         absl::Span<const BufferView> results);
+
+// topk(x T[.., n], [labels s32[.., n]]) -> (values T[.., k], indices s32[.., k])
+//   the k first of each line and where they stand (or their labels), best first
+// Attribute: largest (bool, true), else the smallest are best. Equal elements stand
+// in the order of the line. Floats are in total order, as for the HLO op: -NaN < -inf
+// < .. < -0 < +0 < .. < +inf < NaN. T is also any integer of a byte or more.
+absl::Status TopK(const HandlerContext& context, absl::Span<const BufferView> operands,
+                  absl::Span<const BufferView> results);
+
+// sparse_matmul(values T[z], columns s32[z], offsets s32[m+1], b T[k, n]) -> y T[m, n]
+//   y[i] = sum over e in [offsets[i], offsets[i+1]) of values[e] b[columns[e]]
+// a matrix in compressed sparse rows times a dense one. Offsets are clamped to
+// [0, z], and a row that ends before it starts is empty; an entry whose column is
+// not in [0, k) counts as padding. So no operand is read beyond its ends, and a
+// part of the columns, rows or entries is a product by itself. T is also c64, c128
+// and any integer of a byte or more. Sums are taken in the order of entries.
+absl::Status SparseMatmul(const HandlerContext& context, absl::Span<const BufferView> operands,
+                          absl::Span<const BufferView> results);
+
+// nccl_allreduce(x T[..]) -> y T[..]: what the devices of a group reduce to, by the
+// communicator of the run, whatever its backend. Attributes:
+//   op (string, "sum"), also "product", "max", "min"
+//   replica_groups (ints)  partition ids, group by group; without it all are one group
+//   group_size (int)       of the groups; without it replica_groups is one group
+// All devices of a group must call, in the same order. T is what the communicator
+// reduces. On one device: y = x.
+absl::Status NcclAllReduce(const HandlerContext& context, absl::Span<const BufferView> operands,
+                           absl::Span<const BufferView> results);
 
 }  // namespace shardcall
 

@@ -153,7 +153,8 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target
   if (rule->level == RuleLevel::kBatchDims) {
     return NeedsProgram(target, "says how many dimensions are a batch, not how many there are");
   }
-  if (rule->level == RuleLevel::kCallbacks) return NeedsProgram(target, "has callbacks alone");
+  const bool callbacks = rule->level == RuleLevel::kCallbacks;
+  if (callbacks && rule->alternatives.empty()) return NeedsProgram(target, "has callbacks alone");
   SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* handler, handlers.Find(target, "Host"));
   std::vector<CheckedCall> calls;
   for (const RuleAlternative& a : rule->alternatives) {
@@ -165,6 +166,7 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target
       call.target = target;
       call.api_version = std::max(handler->api_version, 1);  // 0: any
       call.backend_config = config;
+      call.callbacks = callbacks;
       call.rule = RuleOf(a);
       call.num_operands = a.num_operands;
       call.types.assign(a.values.size(), ElementType::kF32);

@@ -79,6 +79,8 @@ bool MakesFractions(Opcode op) {
 bool IsExactTarget(absl::string_view target) {
   return target == "Sharding" || absl::StartsWith(target, "xla.sdy.") ||
          absl::StartsWith(target, "SPMD") || target == "custom_relu" ||
+         target == "topk" || target == "sparse_matmul" || target == "nccl_allreduce" ||
+         absl::StartsWith(target, "moe_") ||
          target == "annotate_device_placement";
 }
 

@@ -7,25 +7,18 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "partitioner/custom_call/collective_targets.h"
+#include "partitioner/custom_call/config_text.h"
 #include "partitioner/custom_call/lapack_targets.h"
+#include "partitioner/custom_call/loss_targets.h"
+#include "partitioner/custom_call/moe_targets.h"
 #include "partitioner/custom_call/registry.h"
+#include "partitioner/custom_call/sparse_targets.h"
+#include "partitioner/custom_call/topk_targets.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 namespace {
-
-// The text behind `key = ` in a dictionary `{key = value, ...}`, else empty.
-absl::string_view AttributeText(absl::string_view dictionary, absl::string_view key) {
-  for (size_t at = dictionary.find(key); at != absl::string_view::npos;
-       at = dictionary.find(key, at + 1)) {
-    const char before = at == 0 ? '{' : dictionary[at - 1];
-    absl::string_view rest = dictionary.substr(at + key.size());
-    if ((before == '{' || before == ' ' || before == ',') && absl::ConsumePrefix(&rest, " = ")) {
-      return rest;
-    }
-  }
-  return {};
-}
 
 bool IsTransposed(absl::string_view config, absl::string_view key) {
   const absl::string_view value = AttributeText(config, key);
@@ -159,6 +152,7 @@ absl::Status AddGemm(TargetRegistry& registry) {
                     .applies = o.applies,
                     .example_configs = o.examples});
   }
+  SHARDCALL_RETURN_IF_ERROR(registry.RegisterRules("gemm", gemm, "", "built in"));
   return registry.RegisterRules("cublas_gemm", std::move(gemm), "", "built in");
 }
 
@@ -206,6 +200,11 @@ absl::Status RegisterBuiltinTargets(TargetRegistry& registry) {
   SHARDCALL_RETURN_IF_ERROR(AddGemm(registry));
   SHARDCALL_RETURN_IF_ERROR(AddFft(registry));
   SHARDCALL_RETURN_IF_ERROR(RegisterLapackTargets(registry));
+  SHARDCALL_RETURN_IF_ERROR(RegisterLossTargets(registry));
+  SHARDCALL_RETURN_IF_ERROR(RegisterMoeTargets(registry));
+  SHARDCALL_RETURN_IF_ERROR(RegisterCollectiveTargets(registry));
+  SHARDCALL_RETURN_IF_ERROR(RegisterSparseTargets(registry));
+  SHARDCALL_RETURN_IF_ERROR(RegisterTopKTargets(registry));
   return registry.RegisterRules(
       "custom_relu", {{.text = {.rule = "... -> ..."}, .types = "T -> T"}}, "", "built in");
 }

@@ -272,7 +272,7 @@ absl::StatusOr<const Shape*> TargetRegistry::InferShape(const ShapeRequest& call
   if (facts != nullptr && facts->shapes != nullptr) return AskFunction(facts->shapes, call);
   const TargetRule* rule = Find(call.target, call.backend_config);
   if (rule == nullptr) return NoShape(call.target, "the target is not registered");
-  if (rule->level != RuleLevel::kRule) {
+  if (rule->alternatives.empty()) {
     return NoShape(call.target, absl::StrCat("its registration, by ", RuleLevelName(rule->level),
                                              ", says nothing of shapes"));
   }
@@ -294,7 +294,7 @@ absl::Status TargetRegistry::CheckShape(const ShapeRequest& call, const Shape* d
     if (SameLeaves(expected, declared)) return absl::OkStatus();
   } else {
     const TargetRule* rule = Find(call.target, call.backend_config);
-    if (rule == nullptr || rule->level != RuleLevel::kRule) return absl::OkStatus();
+    if (rule == nullptr || rule->alternatives.empty()) return absl::OkStatus();
     // The right one of several signatures is whichever fits; a rule that says
     // too little of the result says nothing against it.
     for (const RuleAlternative& a : rule->alternatives) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "partitioner/ir/checked_builder.h"
 #include "partitioner/ir/module.h"
 #include "sharding/sharding.h"
 
@@ -49,6 +50,16 @@ class PartitionContext {
   // before users. Instructions take the call's metadata.
   virtual Module& module() = 0;
   virtual CompId computation() = 0;
+  virtual CheckedBuilder& builder() = 0;  // appends to it
+  // The first global index that this device's tile has in dimension `dim` of an
+  // array `global` under `sharding` (canonical tiles): s32[].
+  virtual absl::StatusOr<LocalValue> TileStart(const Shape* global, const Sharding* sharding,
+                                               int dim) = 0;
+  // x, a shard of `global`, with the scalar `fill` past the valid extent of any of
+  // `dims`; x itself where they divide evenly.
+  virtual absl::StatusOr<LocalValue> MaskPadding(LocalValue x, const Shape* global,
+                                                 const Sharding* sharding,
+                                                 absl::Span<const int> dims, LocalValue fill) = 0;
   // The same custom call (attributes, side effects, aliasing kept) on local
   // operands, with given local leaf shapes of the results.
   virtual absl::StatusOr<std::vector<LocalValue>> CallTarget(

@@ -262,14 +262,13 @@ absl::Status TargetRegistry::Add(TargetRule rule) {
       absl::StatusCode::kAlreadyExists);
 }
 
-absl::Status TargetRegistry::RegisterRules(std::string target,
-                                           std::vector<RuleAlternative> alternatives,
-                                           std::string backend_config, std::string source) {
-  TargetRule rule;
+absl::Status TargetRegistry::AddAlternatives(std::vector<RuleAlternative> alternatives,
+                                             TargetRule rule) {
   if (alternatives.empty()) {
-    return ToStatus({.code = "E105",
-                     .message = absl::StrCat("target \"", target, "\" is registered with no rule"),
-                     .fix = "Give at least one rule string"});
+    return ToStatus(
+        {.code = "E105",
+         .message = absl::StrCat("target \"", rule.target, "\" is registered with no rule"),
+         .fix = "Give at least one rule string"});
   }
   for (RuleAlternative& a : alternatives) {
     RuleText text = a.text;
@@ -277,21 +276,40 @@ absl::Status TargetRegistry::RegisterRules(std::string target,
     auto parsed = ParseRule(text);
     if (!parsed.ok()) {
       return absl::Status(parsed.status().code(),
-                          absl::StrCat(parsed.status().message(), " (rule of target \"", target,
-                                       "\", ", source, ")"));
+                          absl::StrCat(parsed.status().message(), " (rule of target \"", rule.target,
+                                       "\", ", rule.source, ")"));
     }
     a.rule = *std::move(parsed);
     ReadValues(&a);
-    SHARDCALL_RETURN_IF_ERROR(CheckTypes(a, target));
+    SHARDCALL_RETURN_IF_ERROR(CheckTypes(a, rule.target));
   }
-  rule.target = std::move(target);
-  rule.backend_config = std::move(backend_config);
-  rule.level = RuleLevel::kRule;
   rule.text = alternatives[0].text;
   rule.rule = alternatives[0].rule;
   rule.alternatives = std::move(alternatives);
-  rule.source = std::move(source);
   return Add(std::move(rule));
+}
+
+absl::Status TargetRegistry::RegisterRules(std::string target,
+                                           std::vector<RuleAlternative> alternatives,
+                                           std::string backend_config, std::string source) {
+  TargetRule rule;
+  rule.target = std::move(target);
+  rule.backend_config = std::move(backend_config);
+  rule.level = RuleLevel::kRule;
+  rule.source = std::move(source);
+  return AddAlternatives(std::move(alternatives), std::move(rule));
+}
+
+absl::Status TargetRegistry::RegisterCallbacksOfRule(std::string target,
+                                                     std::vector<RuleAlternative> alternatives,
+                                                     PartitionerCallbacks callbacks,
+                                                     std::string source) {
+  TargetRule rule;
+  rule.target = std::move(target);
+  rule.level = RuleLevel::kCallbacks;
+  rule.callbacks = std::move(callbacks);
+  rule.source = std::move(source);
+  return AddAlternatives(std::move(alternatives), std::move(rule));
 }
 
 absl::Status TargetRegistry::RegisterRule(std::string target, RuleText text,

@@ -82,7 +82,7 @@ struct TargetRule {
   int batch_dims = 0;
   RuleText text;
   std::shared_ptr<const RuleTemplate> rule;
-  std::vector<RuleAlternative> alternatives;  // level kRule; [0] is text and rule
+  std::vector<RuleAlternative> alternatives;  // [0] is text and rule
   PartitionerCallbacks callbacks;
   std::string source;          // "built in", "manifest FILE", "program"
 
@@ -107,6 +107,13 @@ class TargetRegistry : public TargetShapes {
                                              std::string backend_config = "",
                                              std::string source = "program");
 
+  // Callbacks whose target has rule strings too: they say what the dimensions are,
+  // for shape inference and checks of the rule. See RegisterRuleWithBody.
+  absl::Status RegisterCallbacksOfRule(std::string target,
+                                       std::vector<RuleAlternative> alternatives,
+                                       PartitionerCallbacks callbacks,
+                                       std::string source = "program");
+
   // For targets whose rule string does not give the results' shapes, and in place
   // of it. E105 if the target has one.
   absl::Status RegisterShapeInference(std::string target, ShapeFunction function);
@@ -129,6 +136,7 @@ class TargetRegistry : public TargetShapes {
 
  private:
   absl::Status Add(TargetRule rule);
+  absl::Status AddAlternatives(std::vector<RuleAlternative> alternatives, TargetRule rule);
   absl::btree_map<std::pair<std::string, std::string>, TargetRule> rules_;
   absl::btree_map<std::string, TargetFacts> facts_;
 };

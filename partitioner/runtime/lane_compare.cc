@@ -8,7 +8,7 @@
 
 #include "partitioner/runtime/isa.h"
 #include "partitioner/runtime/lane_kernel.h"
-#include "partitioner/runtime/sort_keys.h"
+#include "kernels/host/sort_keys.h"
 
 namespace shardcall {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "partitioner/runtime/lane_program.h"
 #include "partitioner/runtime/lower_op.h"
-#include "partitioner/runtime/sort_keys.h"
+#include "kernels/host/sort_keys.h"
 #include "partitioner/runtime/step_run.h"
 #include "partitioner/runtime/strided.h"
 #include "sharding/status.h"

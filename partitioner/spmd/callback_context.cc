@@ -11,7 +11,12 @@ namespace {
 
 class CallbackContext : public PartitionContext {
  public:
-  CallbackContext(Localizer& l, InstrId id, const Decision& d) : l_(l), id_(id), decision_(d) {
+  CallbackContext(Localizer& l, InstrId id, const Decision& d)
+      : l_(l),
+        id_(id),
+        decision_(d),
+        builder_(&l.local(), l.builder().computation(), &l.emitter().shared().monoids) {
+    builder_.set_metadata(l.builder().metadata());
     const Instruction& instr = l.global().instr(id);
     view_.context = &l.context();
     const auto& attrs = instr.as<CustomCallAttrs>();
@@ -54,6 +59,28 @@ class CallbackContext : public PartitionContext {
   }
   Module& module() override { return l_.local(); }
   CompId computation() override { return l_.builder().computation(); }
+  CheckedBuilder& builder() override { return builder_; }
+
+  absl::StatusOr<LocalValue> TileStart(const Shape* global, const Sharding* sharding,
+                                       int dim) override {
+    SHARDCALL_RETURN_IF_ERROR(CheckDim(global, sharding, dim));
+    return LocalValue{l_.emitter().TileStart(*sharding, global, dim)};
+  }
+  absl::StatusOr<LocalValue> MaskPadding(LocalValue x, const Shape* global,
+                                         const Sharding* sharding, absl::Span<const int> dims,
+                                         LocalValue fill) override {
+    for (int d : dims) SHARDCALL_RETURN_IF_ERROR(CheckDim(global, sharding, d));
+    const Shape* want = LocalShape(l_.context(), global, sharding);
+    const Shape* have = builder_.shape(x.id);
+    const Shape* scalar = builder_.shape(fill.id);
+    if (!have->IsArray() || want->dims() != have->dims() || !scalar->IsArray() ||
+        scalar->rank() != 0 || scalar->element_type() != have->element_type()) {
+      return Error("E120", "padding is filled in what is no shard of the array, or by no scalar",
+                   absl::StrCat(want->ToString(false), " and a scalar of its type"),
+                   absl::StrCat(have->ToString(false), " and ", scalar->ToString(false)));
+    }
+    return LocalValue{l_.emitter().MaskPadding(x.id, global, *sharding, dims, fill.id)};
+  }
 
   absl::StatusOr<std::vector<LocalValue>> CallTarget(
       absl::Span<const LocalValue> operands, absl::Span<const Shape* const> results) override {
@@ -61,6 +88,10 @@ class CallbackContext : public PartitionContext {
     if (results.size() != view_.results.size()) {
       return Error("E120", "the target was called with another number of results",
                    absl::StrCat(view_.results.size()), absl::StrCat(results.size()));
+    }
+    if (operands.size() != view_.operands.size()) {
+      return Error("E120", "the target was called with another number of operands",
+                   absl::StrCat(view_.operands.size()), absl::StrCat(operands.size()));
     }
     LocalOp op{id_, instr, decision_, {}, {}, {}};
     for (LocalValue v : operands) op.operands.push_back(v.id);
@@ -153,9 +184,20 @@ class CallbackContext : public PartitionContext {
     return absl::OkStatus();
   }
 
+  absl::Status CheckDim(const Shape* global, const Sharding* sharding, int dim) const {
+    if (global != nullptr && global->IsArray() && sharding != nullptr && dim >= 0 &&
+        dim < global->rank() && sharding->rank() == global->rank()) {
+      return absl::OkStatus();
+    }
+    return Error("E120", "a tile is asked for that is of no array",
+                 "an array, a sharding of its rank, and one of its dimensions",
+                 absl::StrCat("dimension ", dim));
+  }
+
   Localizer& l_;
   InstrId id_;
   const Decision& decision_;
+  CheckedBuilder builder_;
   CustomCallView view_;
   std::vector<std::pair<InstrId, int>> sources_;
   std::vector<InstrId> values_;

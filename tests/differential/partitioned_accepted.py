@@ -191,16 +191,15 @@ def main():
             out = os.path.join(directory, os.path.basename(path))
             args = ['partition', path, '-o', out, *command.device_flags(path)]
             result = command.run(args, timeout=30)
-            if result.diagnostic == 'E101' and command.RULE_LOST.search(path):
-                result = command.run([*args, '--plugin=' + command.RULES], timeout=30)
+            if result.diagnostic == 'E101':
+                result = command.run([*args, *command.RULE_FLAGS], timeout=30)
             return path, out, result
 
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             for path, out, result in pool.map(partition, files):
                 name = os.path.basename(path)
                 if result.code != 0:
-                    if (result.fault or command.in_families(path)
-                            or command.RULE_LOST.search(name)):
+                    if result.fault or command.in_families(path) or result.diagnostic == 'E101':
                         print(f'{name}: {result.fault or "not partitioned"}: {result.err[:500]}')
                         failures += 1
                     refused += 1

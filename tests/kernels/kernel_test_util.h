@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/builtin.h"
+#include "kernels/host/element_io.h"
 #include "sharding/narrow_float.h"
 #include "sharding/status.h"
 
@@ -53,8 +54,19 @@ inline Tensor RandomTensor(ElementType type, std::vector<int64_t> dims, int seed
   return t;
 }
 
+// Whole numbers from `low` to `high`.
+inline Tensor RandomIntegers(ElementType type, std::vector<int64_t> dims, int seed, int low,
+                             int high) {
+  Tensor t(type, std::move(dims));
+  std::mt19937_64 rng(seed);
+  std::uniform_int_distribution<int> numbers(low, high);
+  for (double& v : t.values) v = numbers(rng);
+  return t;
+}
+
 // Runs the shipped handler of `target`; `results` gives types and shapes and
-// gets the values. Result memory is full of NaN before: all must be written.
+// gets the values. Result memory is full of NaN (integers: 85) before: all must be
+// written.
 inline absl::Status CallKernel(absl::string_view target, const std::vector<Tensor>& operands,
                                std::vector<Tensor>* results, absl::string_view attributes = "") {
   HandlerRegistry registry;
@@ -65,8 +77,14 @@ inline absl::Status CallKernel(absl::string_view target, const std::vector<Tenso
   auto view = [&memory](const Tensor& t, double fill) {
     memory.emplace_back(t.size() * ElementTypeBytes(t.type) + 1);
     std::vector<double> values = t.values;
-    if (std::isnan(fill)) values.assign(t.size(), fill);
-    StoreFloats(t.type, values.data(), t.size(), memory.back().data());
+    if (std::isnan(fill)) values.assign(t.size(), IsFloat(t.type) ? fill : 85);
+    if (IsFloat(t.type)) {
+      StoreFloats(t.type, values.data(), t.size(), memory.back().data());
+    } else {
+      std::vector<uint64_t> bits;
+      for (double v : values) bits.push_back(static_cast<uint64_t>(static_cast<int64_t>(v)));
+      StoreElements(t.type, bits.data(), t.size(), memory.back().data());
+    }
     return BufferView{t.type, t.dims, memory.back().data()};
   };
   std::vector<BufferView> in, out;
@@ -79,7 +97,7 @@ inline absl::Status CallKernel(absl::string_view target, const std::vector<Tenso
   context.backend_config = attributes;
   SHARDCALL_RETURN_IF_ERROR(entry->host(context, in, out));
   for (size_t i = 0; i < results->size(); ++i) {
-    LoadFloats(out[i].type, out[i].data, (*results)[i].size(), (*results)[i].values.data());
+    LoadElements(out[i].type, out[i].data, (*results)[i].size(), (*results)[i].values.data());
   }
   return absl::OkStatus();
 }

@@ -90,8 +90,12 @@ TEST(HandlerRegistry, TheShippedTargetsAreBuiltIn) {
     EXPECT_EQ(e->source, "built in");
     EXPECT_EQ(e->platform, "Host");
   }
-  EXPECT_THAT(names, ElementsAre("cublas_gemm", "custom_relu", "fft",
-                                 "flash_attention_bwd", "flash_attention_fwd", "rms_norm", "rms_norm_bwd"));
+  EXPECT_THAT(names,
+              ElementsAre("cublas_gemm", "custom_relu", "fft", "flash_attention_bwd",
+                          "flash_attention_fwd", "gemm", "moe_combine", "moe_dispatch",
+                          "moe_positions", "nccl_allreduce", "rms_norm", "rms_norm_bwd",
+                          "softmax_cross_entropy", "softmax_cross_entropy_bwd",
+                          "softmax_cross_entropy_shard", "sparse_matmul", "topk"));
   EXPECT_EQ(lapack, 60);  // 15 routines of four types
 }
 

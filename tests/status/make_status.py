@@ -45,11 +45,13 @@ has {seconds} seconds. `yes`, or why not: a diagnostic's code, or what differs. 
   where all sums are of whole numbers, else within 1e-6 of the array's largest value (bf16: 1e-2). On the
   devices of the program, and on one (programs with a manual region have no such form).
 - Empty: the corpus has no numbers for the file, or the form does not exist.
-- `E101; with its rule`: the file names a custom call's rule only by the address of a Python object;
-  the second answer is with `--plugin=tests/data/plugins/custom_partitioning.json`.
+- `E101; with its rule`: the file has no rule for a custom call, or names it only by the address of a
+  Python object; the second answer is with `tests/data/plugins/custom_calls.json` and
+  `custom_partitioning.json` as `--plugin`, which have one rule per target.
 - Of `custom_partitioning` calls no dump holds the function: `fft_custom_partitioning_*` are run and verified with
-  the kernel that the same manifest names.
-- E101 is the right answer where a custom call has neither a rule in the file nor one registered.
+  the kernel that a manifest names.
+- E101 is the right answer where a custom call has neither a rule in the file nor one registered. It
+  names every such target (`tests/status/custom_call_corpus.py`).
 
 """
 
@@ -118,8 +120,8 @@ def examine(path):
                 for later in COLUMNS[COLUMNS.index(column) + 1:COLUMNS.index('fallbacks')]:
                     row[later] = '-'
                 break
-        if row['partitioned'] == 'E101' and command.RULE_LOST.search(path):
-            again = outcome(command.run([*steps[2][1], '--plugin=' + command.RULES],
+        if row['partitioned'] == 'E101':
+            again = outcome(command.run([*steps[2][1], *command.RULE_FLAGS],
                                         timeout=SECONDS_A_STEP))
             row['partitioned'] = f'E101; with its rule: {again}'
         if row['partitioned'].endswith('yes'):

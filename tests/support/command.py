@@ -16,10 +16,12 @@ DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 FAMILIES = ('mlp_', 'llama_', 'moe_onehot_', 'shard_map_', 'embed_cross_entropy')
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 
-# The GSPMD form of a custom_partitioning call holds only the address of a Python
-# object: without a manifest its rule is not known (E101).
-RULE_LOST = re.compile(r'(llama_block_fwd_ruled|fft_custom_partitioning).*\.gspmd\.hlo$')
-RULES = os.path.join(DATA, 'plugins', 'custom_partitioning.json')  # of those
+# Manifests with a rule for every target of the corpus that has none in the text.
+# (The GSPMD form of a custom_partitioning call holds only the address of a Python
+# object.) Without them such a program is E101.
+RULES = [os.path.join(DATA, 'plugins', name)
+         for name in ('custom_partitioning.json', 'custom_calls.json')]
+RULE_FLAGS = ['--plugin=' + path for path in RULES]
 # No form of such a call holds its function: the manifest names the kernels.
 KERNEL_LOST = re.compile(r'fft_custom_partitioning')
 
@@ -110,7 +112,7 @@ def device_flags(path):
 
 def plugin_flags(path):
     """What running the program needs beside it."""
-    return ['--plugin=' + RULES] if KERNEL_LOST.search(os.path.basename(path)) else []
+    return RULE_FLAGS if KERNEL_LOST.search(os.path.basename(path)) else []
 
 
 def numerics(path, kind):

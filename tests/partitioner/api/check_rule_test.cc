@@ -429,6 +429,8 @@ TEST(RuleHolds, IsWhatAllShippedTargetsDo) {
   ASSERT_TRUE(RegisterBuiltinTargets(targets).ok());
   ASSERT_TRUE(RegisterBuiltinHandlers(handlers).ok());
   for (const TargetRule* rule : targets.List()) {
+    // Outside of a manual region it has no meaning, and is refused.
+    if (rule->target == "nccl_allreduce") continue;
     EXPECT_THAT(rule->target, RuleHolds(targets, handlers, 1));
   }
 }

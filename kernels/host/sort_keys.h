@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements as integers that are ordered alike: floats by total order.
-#ifndef SHARDCALL_PARTITIONER_RUNTIME_SORT_KEYS_H_
-#define SHARDCALL_PARTITIONER_RUNTIME_SORT_KEYS_H_
+#ifndef SHARDCALL_KERNELS_HOST_SORT_KEYS_H_
+#define SHARDCALL_KERNELS_HOST_SORT_KEYS_H_
 
 #include <cstdint>
 #include <vector>
@@ -28,4 +28,4 @@ void OrderKeys(ElementType type, const void* elements, int64_t count, std::vecto
 
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_RUNTIME_SORT_KEYS_H_
+#endif  // SHARDCALL_KERNELS_HOST_SORT_KEYS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/runtime/sort_keys.h"
+#include "kernels/host/sort_keys.h"
 
 namespace shardcall {
 namespace {

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <complex>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/host/arguments.h"
+#include "kernels/host/element_io.h"
+#include "kernels/host/kernels.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+constexpr ElementType kTypes[] = {
+    ElementType::kF32, ElementType::kBF16, ElementType::kF16, ElementType::kF64,
+    ElementType::kC64, ElementType::kC128, ElementType::kS8,  ElementType::kS16,
+    ElementType::kS32, ElementType::kS64,  ElementType::kU8,  ElementType::kU16,
+    ElementType::kU32, ElementType::kU64};
+
+template <typename T>
+void Run(absl::Span<const BufferView> operands, const BufferView& y) {
+  const BufferView &values = operands[0], &b = operands[3];
+  const auto* columns = static_cast<const int32_t*>(operands[1].data);
+  const auto* offsets = static_cast<const int32_t*>(operands[2].data);
+  const int64_t z = values.dims[0], k = b.dims[0], m = y.dims[0], n = y.dims[1];
+  std::vector<T> weights(z), dense(k * n), sum(n);
+  LoadElements(values.type, values.data, z, weights.data());
+  LoadElements(b.type, b.data, k * n, dense.data());
+  for (int64_t i = 0; i < m; ++i) {
+    std::fill(sum.begin(), sum.end(), T(0));
+    const int64_t end = std::clamp<int64_t>(offsets[i + 1], 0, z);
+    for (int64_t e = std::clamp<int64_t>(offsets[i], 0, z); e < end; ++e) {
+      const int64_t column = columns[e];
+      if (column < 0 || column >= k) continue;
+      const T* row = dense.data() + column * n;
+      for (int64_t j = 0; j < n; ++j) sum[j] += weights[e] * row[j];
+    }
+    StoreElements(y.type, sum.data(), n,
+                  static_cast<char*>(y.data) + i * n * ElementTypeBytes(y.type));
+  }
+}
+
+}  // namespace
+
+absl::Status SparseMatmul(const HandlerContext& context, absl::Span<const BufferView> operands,
+                          absl::Span<const BufferView> results) {
+  const CallArguments args(context, operands, results, {"values", "columns", "offsets", "b"},
+                           {"y"});
+  SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
+  SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(0), kTypes));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckRank(Operand(0), 1));
+  const ElementType type = operands[0].type;
+  for (int index : {1, 2}) {
+    SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(index), {ElementType::kS32}));
+    SHARDCALL_RETURN_IF_ERROR(args.CheckRank(Operand(index), 1));
+  }
+  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Operand(1), operands[0].dims));
+  for (ArgumentPlace matrix : {Operand(3), Result(0)}) {
+    SHARDCALL_RETURN_IF_ERROR(args.CheckType(matrix, {type}));
+    SHARDCALL_RETURN_IF_ERROR(args.CheckRank(matrix, 2));
+  }
+  SHARDCALL_RETURN_IF_ERROR(
+      args.CheckDims(Result(0), {results[0].dims[0], operands[3].dims[1]}));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Operand(2), {results[0].dims[0] + 1}));
+  SHARDCALL_RETURN_IF_ERROR(args.Located(context.attribute_map().OnlyKnown({})));
+  switch (type) {
+    case ElementType::kF64:
+      Run<double>(operands, results[0]);
+      break;
+    case ElementType::kC64:
+      Run<std::complex<float>>(operands, results[0]);
+      break;
+    case ElementType::kC128:
+      Run<std::complex<double>>(operands, results[0]);
+      break;
+    default:
+      if (IsFloat(type)) {
+        Run<float>(operands, results[0]);
+      } else {
+        Run<uint64_t>(operands, results[0]);  // modulo 2^64, and so modulo the type's width
+      }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace shardcall

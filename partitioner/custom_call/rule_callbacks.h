@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Targets whose dimensions a rule describes, but whose shards need more than a
+// call of the target: indices that count from the shard's first element, or
+// partial results that are combined in a way of their own. Such a target gives a
+// rule and a body; its three callbacks follow.
+//
+// In the rule, a factor may stand in results alone (the body computes that part
+// of the result), and a pass-through factor may be missing from a result (the
+// body combines over it). A reduction factor leaves partial results, as in any
+// rule. Where a factor has a pad, operands are filled with it.
+//
+// Example: the columns of a one-hot matrix, `t -> t v`. On a device that has the
+// columns from `first` on, the body subtracts `first` from the indices and calls
+// the target for as many columns as there are.
+#ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_RULE_CALLBACKS_H_
+#define SHARDCALL_PARTITIONER_CUSTOM_CALL_RULE_CALLBACKS_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "partitioner/custom_call/partition_context.h"
+#include "partitioner/custom_call/registry.h"
+#include "sharding/rule.h"
+
+namespace shardcall {
+
+// A call on one device, as a body sees it. Factors are named as in the rule; one
+// that the rule does not have (or whose dimensions `...` has) is a CHECK failure.
+class LocalCall {
+ public:
+  LocalCall(PartitionContext& context, const ShardingRule& rule, std::vector<AxisList> axes)
+      : context_(context), rule_(rule), axes_(std::move(axes)) {}
+
+  PartitionContext& context() const { return context_; }
+  const CustomCallView& call() const { return context_.call(); }
+  CheckedBuilder& builder() const { return context_.builder(); }
+
+  const Shape* shape(InstrId id) const { return builder().shape(id); }
+  bool IsSharded(absl::string_view factor) const { return !Axes(factor).empty(); }
+  absl::Span<const AxisRef> Axes(absl::string_view factor) const;  // major to minor
+  int64_t Size(absl::string_view factor) const;                    // global
+  int64_t Tile(absl::string_view factor) const;                    // of each device
+  // The first global index of this device's tile: s32[].
+  absl::StatusOr<InstrId> Start(absl::string_view factor) const;
+  // Indices into the factor's dimension, counted from this device's first one, in
+  // x's signed integer type: what is in [0, Tile) is on this device. One that is no
+  // index of the global dimension is none here either, padding or not.
+  absl::StatusOr<InstrId> LocalIndices(InstrId x, absl::string_view factor) const;
+  // x, which has the local dimensions of operand `i`, with the scalar `fill` past
+  // the valid extent of `dim`.
+  absl::StatusOr<InstrId> MaskOperand(InstrId x, int i, int dim, InstrId fill) const;
+
+  // What tensor t (operands, then results) is sharded by.
+  const Sharding* TensorSharding(int t) const;
+  const Shape* LocalResult(int i) const;  // the local shape of result i
+  // The target on these operands, with the local shapes of all results.
+  absl::StatusOr<std::vector<InstrId>> CallTarget(absl::Span<const InstrId> operands) const;
+  // A typed-FFI call of `target` with the attributes `config` ("" or "{..}"), and its
+  // result leaves. Nothing else of the call is kept: CallTarget keeps all.
+  absl::StatusOr<std::vector<InstrId>> MakeCall(absl::string_view target, absl::string_view config,
+                                                absl::Span<const InstrId> operands,
+                                                absl::Span<const Shape* const> results) const;
+  absl::StatusOr<InstrId> AllReduce(InstrId x, PartialOp op, absl::string_view factor) const;
+  absl::StatusOr<InstrId> AllGather(InstrId x, int dim, absl::string_view factor) const;
+
+ private:
+  int Factor(absl::string_view name) const;
+
+  PartitionContext& context_;
+  const ShardingRule& rule_;
+  std::vector<AxisList> axes_;  // by factor
+};
+
+// Makes this device's results of the local operands, in the shapes LocalResult.
+using LocalBody = std::function<absl::StatusOr<std::vector<InstrId>>(
+    LocalCall& call, absl::Span<const InstrId> operands)>;
+
+// Registers `target` with the callbacks of a rule and a body; `alternatives` as
+// for RegisterRules, without compounds. A body that asks for what does not fit
+// is E120 or E021 to E025.
+absl::Status RegisterRuleWithBody(TargetRegistry& registry, std::string target,
+                                  std::vector<RuleAlternative> alternatives, LocalBody body,
+                                  std::string source = "program");
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_RULE_CALLBACKS_H_

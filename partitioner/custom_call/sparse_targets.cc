@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rule of sparse_matmul: `z, z, r, k n -> m n`, with r = m + 1 offsets.
+//   n  columns of b and y are independent.
+//   m  rows are too, but the offsets of a part are one more than its rows, so every
+//      device has all offsets and cuts its own out of them.
+//   k  a device with some rows of b adds the entries in those columns: a sum.
+//   z  a device with some entries adds those, with offsets counted from its first
+//      entry (the kernel clamps them): a sum.
+#include "partitioner/custom_call/sparse_targets.h"
+
+#include <vector>
+
+#include "partitioner/custom_call/rule_callbacks.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+// The T + 1 offsets of this device's rows.
+absl::StatusOr<InstrId> OffsetsOfRows(LocalCall& call, InstrId offsets) {
+  if (!call.IsSharded("m")) return offsets;
+  CheckedBuilder& b = call.builder();
+  const int64_t tile = call.Tile("m");
+  const int64_t padded = tile * AxesSize(call.Axes("m"));
+  // Rows behind the last one end at 0 and are empty.
+  SHARDCALL_ASSIGN_OR_RETURN(const InstrId zero, b.ConstantInt(ElementType::kS32, 0));
+  SHARDCALL_ASSIGN_OR_RETURN(const InstrId all,
+                             b.Pad(offsets, zero, {0}, {padded - call.Size("m")}));
+  SHARDCALL_ASSIGN_OR_RETURN(const InstrId start, call.Start("m"));
+  return b.DynamicSlice(all, {start}, {tile + 1});
+}
+
+absl::StatusOr<std::vector<InstrId>> Multiply(LocalCall& call,
+                                              absl::Span<const InstrId> operands) {
+  CheckedBuilder& b = call.builder();
+  std::vector<InstrId> local(operands.begin(), operands.end());
+  SHARDCALL_ASSIGN_OR_RETURN(local[1], call.LocalIndices(local[1], "k"));
+  SHARDCALL_ASSIGN_OR_RETURN(local[2], OffsetsOfRows(call, local[2]));
+  if (call.IsSharded("z")) {
+    SHARDCALL_ASSIGN_OR_RETURN(InstrId start, call.Start("z"));
+    SHARDCALL_ASSIGN_OR_RETURN(start, b.BroadcastScalar(start, call.shape(local[2])));
+    SHARDCALL_ASSIGN_OR_RETURN(local[2], b.Add(Opcode::kSubtract, {local[2], start}));
+  }
+  return call.CallTarget(local);
+}
+
+}  // namespace
+
+absl::Status RegisterSparseTargets(TargetRegistry& registry) {
+  // Entries past the end are in no column.
+  return RegisterRuleWithBody(
+      registry, "sparse_matmul",
+      {{.text = {.rule = "z, z, r, k n -> m n",
+                 .need_replication = {"r"},
+                 .reduction = {{"z", PartialOp::kSum}, {"k", PartialOp::kSum}},
+                 .pad = {{"z", -1}}},
+        .types = "T, s32, s32, T -> T"}},
+      Multiply, "built in");
+}
+
+}  // namespace shardcall
