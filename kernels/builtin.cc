@@ -3,6 +3,7 @@
 
 #include "kernels/host/kernels.h"
 #include "kernels/host/lapack/targets.h"
+#include "kernels/host/lapack/untyped.h"
 #include "kernels/host/loss.h"
 #include "kernels/host/moe.h"
 
@@ -10,8 +11,9 @@ namespace shardcall {
 
 absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry) {
   absl::Status status;
-  auto add = [&](absl::string_view target, HostHandler handler) {
+  auto add = [&](absl::string_view target, HostHandler handler, int api_version = 4) {
     HandlerEntry entry;
+    entry.api_version = api_version;
     entry.target = std::string(target);
     entry.source = "built in";
     entry.host = std::move(handler);
@@ -35,6 +37,9 @@ absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry) {
   add("sparse_matmul", SparseMatmul);
   add("topk", TopK);
   for (auto& [target, handler] : LapackTargets()) add(target, std::move(handler));
+  for (auto& [target, handler] : UntypedLapackTargets()) {
+    add(target, std::move(handler), /*api_version=*/2);
+  }
   return status;
 }
 

@@ -200,6 +200,7 @@ absl::Status RegisterBuiltinTargets(TargetRegistry& registry) {
   SHARDCALL_RETURN_IF_ERROR(AddGemm(registry));
   SHARDCALL_RETURN_IF_ERROR(AddFft(registry));
   SHARDCALL_RETURN_IF_ERROR(RegisterLapackTargets(registry));
+  SHARDCALL_RETURN_IF_ERROR(RegisterUntypedLapackTargets(registry));
   SHARDCALL_RETURN_IF_ERROR(RegisterLossTargets(registry));
   SHARDCALL_RETURN_IF_ERROR(RegisterMoeTargets(registry));
   SHARDCALL_RETURN_IF_ERROR(RegisterCollectiveTargets(registry));

@@ -9,6 +9,8 @@ namespace shardcall {
 
 // Rules of lapack_sgetrf_ffi and its kin, as the kernels have them.
 absl::Status RegisterLapackTargets(TargetRegistry& registry);
+// Those of lapack_sgetrf, blas_strsm and their kin, before the typed FFI.
+absl::Status RegisterUntypedLapackTargets(TargetRegistry& registry);
 
 }  // namespace shardcall
 

@@ -4,11 +4,12 @@
 
   SHARDCALL_COMMAND=build/bin/shardcall mpi_same_bytes.py --mpiexec=mpirun [NAME_PART...]
 
-A handful of programs; all mlp_*, llama_*tiny* and shard_map_* files with inputs
+A handful of programs, and those of tests/data/targets; all mlp_*, llama_*tiny* and shard_map_* files with inputs
 where SHARDCALL_CORPUS is set. Exit status 77: no MPI.
 """
 
 import argparse
+import glob
 import os
 import re
 import sys
@@ -29,7 +30,8 @@ ENVIRONMENT = {'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': 
 def examine(path, mpiexec, directory):
     """What is wrong with one file; ''."""
     devices = re.search(r'num_partitions=(\d+)', command.header(path)).group(1)
-    inputs = '--inputs=' + command.numerics(path, 'inputs')
+    given = command.numerics(path, 'inputs')
+    inputs = '--inputs=' + given if given else '--random-inputs=3'
     contents = {}
     for backend, prefix in (('inprocess', ()), ('mpi', (mpiexec, '-np', devices))):
         out = os.path.join(directory, backend + '.npz')
@@ -56,6 +58,8 @@ def main():
              and (ALL.match(os.path.basename(f)) if whole
                   else os.path.basename(f).startswith(HANDFUL))
              and (not args.names or any(part in f for part in args.names))]
+    files += [f for f in sorted(glob.glob(os.path.join(command.DATA, 'targets', '*.hlo')))
+              if not args.names or any(part in f for part in args.names)]
     failures = 0
     with tempfile.TemporaryDirectory() as directory:
         for path in files:

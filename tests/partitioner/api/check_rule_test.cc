@@ -431,6 +431,10 @@ TEST(RuleHolds, IsWhatAllShippedTargetsDo) {
   for (const TargetRule* rule : targets.List()) {
     // Outside of a manual region it has no meaning, and is refused.
     if (rule->target == "nccl_allreduce") continue;
+    // Their sizes are operands, which random numbers contradict.
+    const bool untyped = rule->target.rfind("blas_", 0) == 0 ||
+                         (rule->target.rfind("lapack_", 0) == 0 && rule->alternatives[0].types.empty());
+    if (untyped) continue;
     EXPECT_THAT(rule->target, RuleHolds(targets, handlers, 1));
   }
 }
