@@ -11,7 +11,7 @@ namespace shardcall {
 
 absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry) {
   absl::Status status;
-  auto add = [&](absl::string_view target, HostHandler handler, int api_version = 4) {
+  auto add = [&](absl::string_view target, HostHandler handler, int api_version = 4) {  // 0: any
     HandlerEntry entry;
     entry.api_version = api_version;
     entry.target = std::string(target);
@@ -38,7 +38,7 @@ absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry) {
   add("topk", TopK);
   for (auto& [target, handler] : LapackTargets()) add(target, std::move(handler));
   for (auto& [target, handler] : UntypedLapackTargets()) {
-    add(target, std::move(handler), /*api_version=*/2);
+    add(target, std::move(handler), /*api_version=*/0);
   }
   return status;
 }

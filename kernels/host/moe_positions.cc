@@ -28,7 +28,8 @@ absl::Status MoePositions(const HandlerContext& context, absl::Span<const Buffer
     taken.clear();
     for (int64_t i = 0; i < group; ++i) {
       // Choices in the order that counts, at their place in memory.
-      const int64_t at = choices_first ? i % (group / choices) * choices + i / (group / choices) : i;
+      const int64_t tokens = group / choices;
+      const int64_t at = choices_first ? i % tokens * choices + i / tokens : i;
       const int32_t expert = experts[g * group + at];
       positions[g * group + at] = expert < 0 ? -1 : taken[expert]++;
     }

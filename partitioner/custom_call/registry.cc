@@ -276,8 +276,8 @@ absl::Status TargetRegistry::AddAlternatives(std::vector<RuleAlternative> altern
     auto parsed = ParseRule(text);
     if (!parsed.ok()) {
       return absl::Status(parsed.status().code(),
-                          absl::StrCat(parsed.status().message(), " (rule of target \"", rule.target,
-                                       "\", ", rule.source, ")"));
+                          absl::StrCat(parsed.status().message(), " (rule of target \"",
+                                       rule.target, "\", ", rule.source, ")"));
     }
     a.rule = *std::move(parsed);
     ReadValues(&a);

@@ -90,7 +90,8 @@ absl::Status PartitionByRule(PartitionContext& context, const TargetRule& target
                              const LocalBody& body) {
   const CustomCallView& call = context.call();
   SHARDCALL_ASSIGN_OR_RETURN(
-      const ShardingRule rule, target.Instantiate(call.backend_config, call.operands, call.results));
+      const ShardingRule rule,
+      target.Instantiate(call.backend_config, call.operands, call.results));
   const int num_operands = static_cast<int>(call.operands.size());
   std::vector<const Sharding*> operands, results;
   for (int k = 0; k < num_operands; ++k) operands.push_back(context.operand_sharding(k));
@@ -109,7 +110,8 @@ absl::Status PartitionByRule(PartitionContext& context, const TargetRule& target
   }
   for (size_t k = 0; k < made.size(); ++k) {
     const int t = num_operands + static_cast<int>(k);
-    const Sharding* s = call.results[k]->IsArray() ? ShardingOf(rule, call, t, axes, true) : nullptr;
+    const Sharding* s =
+        call.results[k]->IsArray() ? ShardingOf(rule, call, t, axes, true) : nullptr;
     SHARDCALL_RETURN_IF_ERROR(context.SetResult(static_cast<int>(k), {made[k]}, s));
   }
   return absl::OkStatus();

@@ -70,7 +70,8 @@ absl::StatusOr<std::vector<InstrId>> TopK(LocalCall& call, absl::Span<const Inst
 absl::Status RegisterTopKTargets(TargetRegistry& registry) {
   return RegisterRuleWithBody(
       registry, "topk",
-      {{.text = {.rule = "... n -> ... k, ... k", .need_replication = {"k"}}, .types = "T -> T, s32"},
+      {{.text = {.rule = "... n -> ... k, ... k", .need_replication = {"k"}},
+        .types = "T -> T, s32"},
        {.text = {.rule = "... n, ... n -> ... k, ... k", .need_replication = {"k"}},
         .types = "T, s32 -> T, s32"}},
       TopK, "built in");

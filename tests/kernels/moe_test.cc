@@ -89,7 +89,8 @@ TEST_P(MoeTest, DispatchAndCombineAreTheOneHotProducts) {
   for (int64_t i = 0; i < k.t * k.a; ++i) {
     for (int64_t s = 0; s < slots; ++s) {
       for (int64_t j = 0; j < k.d; ++j) {
-        want[i / k.a * k.d + j] += gates.values[i] * routes[i * slots + s] * outputs.values[s * k.d + j];
+        want[i / k.a * k.d + j] +=
+            gates.values[i] * routes[i * slots + s] * outputs.values[s * k.d + j];
       }
     }
   }

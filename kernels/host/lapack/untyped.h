@@ -35,7 +35,7 @@
 
 namespace shardcall {
 
-// All of them by name; they are of API version 2.
+// All of them by name, for calls of any API version.
 std::vector<std::pair<std::string, HostHandler>> UntypedLapackTargets();
 
 }  // namespace shardcall

@@ -56,7 +56,8 @@ std::vector<Routine> Routines(bool complex) {
   };
   const std::vector<std::string> eigen = {"s32 B", "s32 4", "u8 86", "u8 86"};
   const std::vector<std::string> svd = {"s32 0", "s32 1", "s32 B", "s32 4", "s32 4", "s32 500"};
-  const std::string svd_mode = "{mode = 83 : ui8}", both_mode = "{mode = 86 : ui8, uplo = 76 : ui8}";
+  const std::string svd_mode = "{mode = 83 : ui8}";
+  const std::string both_mode = "{mode = 86 : ui8, uplo = 76 : ui8}";
   const std::string eigen_mode = "{compute_left = 86 : ui8, compute_right = 86 : ui8}";
   const std::string schur_mode = "{mode = 86 : ui8, sort = 78 : ui8}";
   const std::vector<std::string> svd_typed = {kMatrix, "R[B,4]", kMatrix, kMatrix, kInfo};
