@@ -91,7 +91,8 @@ TEST(HandlerRegistry, TheShippedTargetsAreBuiltIn) {
     EXPECT_EQ(e->platform, "Host");
   }
   EXPECT_THAT(names,
-              ElementsAre("cublas_gemm", "cublas_getrf_batched", "custom_relu", "fft", "flash_attention_bwd",
+              ElementsAre("cublas_gemm", "cublas_getrf_batched", "custom_relu", "fft",
+                          "flash_attention_bwd",
                           "flash_attention_fwd", "gemm", "moe_combine", "moe_dispatch",
                           "moe_positions", "nccl_allreduce", "rms_norm", "rms_norm_bwd",
                           "softmax_cross_entropy", "softmax_cross_entropy_bwd",
