@@ -119,6 +119,9 @@ TEST_F(InferShapesTest, DeclaredShapesAreHeldAgainstEverySignature) {
   EXPECT_THAT(Check("rms_norm", {x, F32({8})}, F32({4, 9})), HasSubstr("E023"));
   EXPECT_THAT(Check("rms_norm", {x, F32({8})}, A(ElementType::kBF16, {4, 8})), HasSubstr("E023"));
   EXPECT_EQ(Check("unknown", {x}, x), "ok");
+  const bool first[] = {true, false};
+  const Shape* bounded = context_.MakeDynamicArray(ElementType::kF32, {4, 9}, first);
+  EXPECT_EQ(Check("rms_norm", {x, F32({8})}, bounded), "ok");
   EXPECT_EQ(Check("lapack_sgeqrf_ffi", {x}, context_.MakeTuple({x, F32({4})})), "ok");
 }
 
