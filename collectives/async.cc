@@ -5,7 +5,8 @@ namespace shardcall {
 
 class AsyncCommunicator::Ticket final : public Communicator::Pending {
  public:
-  Ticket(AsyncCommunicator& owner, std::shared_ptr<Job> job) : owner_(owner), job_(std::move(job)) {}
+  Ticket(AsyncCommunicator& owner, std::shared_ptr<Job> job)
+      : owner_(owner), job_(std::move(job)) {}
   ~Ticket() override { Done().IgnoreError(); }
 
   absl::Status Done() override {

@@ -206,7 +206,9 @@ absl::Status MpiCommunicator::Broadcast(Group group, int root, void* buffer, int
     for (int j = 0; j < members.count() && members.me == root; ++j) {
       if (j != root) call.partners.push_back({members.ranks[j], MpiRole::kSender, bytes, 0});
     }
-    if (members.me != root) call.partners.push_back({members.ranks[root], MpiRole::kReceiver, 0, bytes});
+    if (members.me != root) {
+      call.partners.push_back({members.ranks[root], MpiRole::kReceiver, 0, bytes});
+    }
     SHARDCALL_RETURN_IF_ERROR(rendezvous_.Begin(call.meeting, call.partners));
     MpiMessages messages(session_);
     for (const MpiPartner& partner : call.partners) {

@@ -15,7 +15,9 @@ uint64_t Mix(uint64_t hash, uint64_t value) {
 }
 
 // A send is met by a receive.
-CollectiveOp Normal(CollectiveOp op) { return op == CollectiveOp::kRecv ? CollectiveOp::kSend : op; }
+CollectiveOp Normal(CollectiveOp op) {
+  return op == CollectiveOp::kRecv ? CollectiveOp::kSend : op;
+}
 
 }  // namespace
 

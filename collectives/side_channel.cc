@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/side_channel.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -36,7 +37,8 @@ class OverCommunicator final : public SideChannel {
         communicator_.AllGather(group, &record, records.data(), sizeof(Record), {what}));
     std::vector<std::string> texts;
     for (const Record& other : records) {
-      texts.emplace_back(other.text, std::min<int64_t>(std::max<int64_t>(other.bytes, 0), kMaxBytes));
+      const int64_t bytes = std::clamp<int64_t>(other.bytes, 0, kMaxBytes);
+      texts.emplace_back(other.text, bytes);
     }
     return texts;
   }

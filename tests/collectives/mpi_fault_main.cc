@@ -79,7 +79,9 @@ int RunAtStart(const std::string& fault, absl::Duration deadline, const Log& log
   const absl::Duration after = absl::Now() - start;
   std::string complaint;
   // The launcher may end the job before the deadline.
-  if (DiagnosticCode(status) != "E301" && DiagnosticCode(status) != "E304") complaint = absl::StrCat("got ", status.message());
+  if (DiagnosticCode(status) != "E301" && DiagnosticCode(status) != "E304") {
+    complaint = absl::StrCat("got ", status.message());
+  }
   if (after > 2 * deadline) complaint = "got its error late";
   log.Write(status, after, complaint);
   log.AwaitOthers(SizeOfLauncher(), 2 * deadline);
