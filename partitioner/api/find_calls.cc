@@ -231,10 +231,11 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfModule(const std::string& target
                        .fix = "Give its rule with --plugin=FILE.json"},
                       absl::StatusCode::kNotFound);
     }
-    call.callbacks = registered != nullptr && registered->level == RuleLevel::kCallbacks;
+    call.callbacks = source == CustomCallSource::kRegistry && registered->level == RuleLevel::kCallbacks;
     std::vector<const Shape*> shapes = operands;
     shapes.insert(shapes.end(), results.begin(), results.end());
-    if (registered != nullptr && registered->level == RuleLevel::kBatchDims) {
+    if (registered != nullptr && registered->level == RuleLevel::kBatchDims &&
+        source == CustomCallSource::kRegistry) {
       call.rule = BatchFactors(registered->batch_dims, call.num_operands, shapes);
     } else if (call.callbacks) {
       call.rule = NeedReplicationRule(args);

@@ -152,10 +152,16 @@ bool Equal(const RuleText& a, const RuleText& b) {
          a.pad == b.pad && a.sizes == b.sizes;
 }
 
-// Callbacks have no equality: two registrations of the same key differ.
+// Functions have no equality: callbacks are equal by what they are known by.
+bool Equal(const PartitionerCallbacks& a, const PartitionerCallbacks& b) {
+  return !a.identity.empty() && a.identity == b.identity && a.version == b.version &&
+         a.can_side_effecting_have_replicated_sharding ==
+             b.can_side_effecting_have_replicated_sharding;
+}
+
 bool Equal(const TargetRule& a, const TargetRule& b) {
   if (a.level != b.level || a.batch_dims != b.batch_dims ||
-      a.level == RuleLevel::kCallbacks ||
+      (a.level == RuleLevel::kCallbacks && !Equal(a.callbacks, b.callbacks)) ||
       a.alternatives.size() != b.alternatives.size()) {
     return false;
   }
@@ -173,7 +179,8 @@ std::string Describe(const TargetRule& r) {
   std::string out;
   switch (r.level) {
     case RuleLevel::kBatchDims:
-      out = absl::StrCat("batch_dims=", r.batch_dims);
+      out = r.batch_dims == kBatchDimsOfCall ? "batch_dims of the call"
+                                             : absl::StrCat("batch_dims=", r.batch_dims);
       break;
     case RuleLevel::kCallbacks:
       out = absl::StrCat("callbacks, version ", r.callbacks.version);
@@ -323,7 +330,7 @@ absl::Status TargetRegistry::RegisterRule(std::string target, RuleText text,
 absl::Status TargetRegistry::RegisterBatchPartitionable(std::string target, int batch_dims,
                                                         std::string backend_config,
                                                         std::string source) {
-  if (batch_dims < 0) {
+  if (batch_dims < 0 && batch_dims != kBatchDimsOfCall) {
     return ToStatus({.code = "E105",
                      .message = absl::StrCat("target \"", target, "\" has negative batch_dims"),
                      .expected = "0 or more",

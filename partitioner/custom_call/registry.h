@@ -12,6 +12,7 @@
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_REGISTRY_H_
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -47,7 +48,17 @@ struct PartitionerCallbacks {
   std::function<absl::Status(PartitionContext& context)> partition;
   // Version of the callbacks' behaviour, part of cache keys.
   int version = 1;
+  // A call with side effects may say sharding={replicated}: it then runs on
+  // every device. Otherwise such a call needs a maximal device or a rule.
+  bool can_side_effecting_have_replicated_sharding = false;
+  // What tells these callbacks from others, such as their functions' addresses:
+  // two registrations with equal ones, not empty, and one version are equal.
+  std::vector<const void*> identity = {};
 };
+
+// batch_dims of a target whose calls say it themselves, in the frontend
+// attribute num_batch_dims.
+inline constexpr int kBatchDimsOfCall = std::numeric_limits<int>::min();
 
 // One signature of a target. A target may have several (an optional operand or
 // result, attributes that change what a dimension means); the first that fits
@@ -100,6 +111,7 @@ class TargetRegistry : public TargetShapes {
                             std::string source = "program");
   absl::Status RegisterRules(std::string target, std::vector<RuleAlternative> alternatives,
                              std::string backend_config = "", std::string source = "program");
+  // `batch_dims`: 0 or more, or kBatchDimsOfCall.
   absl::Status RegisterBatchPartitionable(std::string target, int batch_dims,
                                           std::string backend_config = "",
                                           std::string source = "program");

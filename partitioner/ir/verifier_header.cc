@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "partitioner/ir/shape_inference.h"
+#include "partitioner/ir/output_aliasing.h"
 #include "partitioner/ir/verifier_internal.h"
 
 namespace shardcall::verifier {

@@ -24,8 +24,6 @@ bool Fail(Fault* error, absl::string_view code, std::string message, std::string
 
 // Without layout; large tuples as the number of their leaves.
 std::string ShapeText(const Shape* shape);
-// The part of `shape` at a tuple index; null if there is none.
-const Shape* PartAt(const Shape* shape, absl::Span<const int64_t> index);
 
 // Ids, order, roots, parameters, control predecessors, called computations,
 // cycles. The other parts rely on it.

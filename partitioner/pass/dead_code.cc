@@ -8,7 +8,8 @@
 namespace shardcall {
 namespace {
 
-bool HasEffect(const Instruction& i) {
+// By itself; a loop or a branch has the effects of what it calls.
+bool HasOwnEffect(const Instruction& i) {
   if (i.opcode == Opcode::kParameter || HasTrait(i.opcode, kSideEffect)) return true;
   return i.opcode == Opcode::kCustomCall && i.as<CustomCallAttrs>().has_side_effect;
 }
@@ -42,7 +43,24 @@ class DeadCode : public Pass {
   }
 
  private:
+  bool HasEffect(const Module& m, const Instruction& i) const {
+    if (HasOwnEffect(i)) return true;
+    for (CompId c : CalledComputations(m, i)) {
+      if (effects_[c.value]) return true;
+    }
+    return false;
+  }
+  void FindEffects(const Module& m) {
+    effects_.assign(m.num_computations(), false);
+    for (CompId c : ComputationPostOrder(m)) {
+      for (InstrId id : m.comp(c).instructions) {
+        const Instruction& i = m.instr(id);
+        if (i.opcode != Opcode::kParameter && HasEffect(m, i)) effects_[c.value] = true;
+      }
+    }
+  }
   void FindLive(const Module& m) {
+    FindEffects(m);
     live_.assign(m.num_instructions(), false);
     live_comps_.assign(m.num_computations(), false);
     std::vector<CompId> comps{m.entry()};
@@ -58,7 +76,7 @@ class DeadCode : public Pass {
       comps.pop_back();
       mark(comp.root);
       for (InstrId id : comp.instructions) {
-        if (HasEffect(m.instr(id))) mark(id);
+        if (HasEffect(m, m.instr(id))) mark(id);
       }
       while (!work.empty()) {
         const InstrId id = work.back();
@@ -103,6 +121,7 @@ class DeadCode : public Pass {
   }
 
   std::vector<bool> live_, live_comps_;
+  std::vector<bool> effects_;  // by computation
 };
 
 }  // namespace

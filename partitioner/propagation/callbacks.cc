@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Custom calls with callbacks: `infer` gives the results from the operands, and
 // `propagate_user_sharding` is asked before a user's wish reaches a result. A
-// callback that fails or throws is E121 with target and instruction.
+// callback that fails or throws is E121 with target and instruction, one whose
+// sharding does not fit E120.
+#include <algorithm>
 #include <exception>
 
 #include "absl/strings/str_cat.h"
@@ -23,44 +25,18 @@ absl::Status CallbackError(const Instruction& instr, absl::string_view callback,
                   code);
 }
 
-CustomCallView MakeCustomCallView(const Program& program, InstrId i) {
-  const Module& m = program.module;
-  const Instruction& instr = m.instr(i);
-  CustomCallView view;
-  view.context = &m.context();
-  view.target = instr.as<CustomCallAttrs>().target;
-  view.instruction = instr.name;
-  view.backend_config = instr.backend_config;
-  view.frontend = instr.frontend;
-  view.mesh = program.mesh;
-  view.manual_axes = program.manual_axes(i);
-  for (InstrId o : m.operands(instr)) {
-    const Shape* s = m.instr(o).shape;
-    for (int k = 0; k < s->num_leaves(); ++k) view.operands.push_back(s->leaf(k));
-  }
-  for (int k = 0; k < instr.shape->num_leaves(); ++k) view.results.push_back(instr.shape->leaf(k));
-  return view;
-}
-
 }  // namespace
 
-absl::Status PropagationEngine::VisitCallbacks(uint32_t n, const Node& node) {
+// Each question is asked once: callbacks are functions of what they are given.
+absl::StatusOr<std::vector<const Sharding*>> PropagationEngine::AskInferCallback(
+    const Node& node, const std::vector<const Sharding*>& operands) {
   const Instruction& instr = program_.module.instr(node.instr);
   const PartitionerCallbacks& callbacks = rules_.target(node.instr)->callbacks;
-  if (callbacks.infer_sharding_from_operands == nullptr) return absl::OkStatus();
-  const absl::Span<const LeafId> leaves = graph_.leaves(node);
-  std::vector<const Sharding*> operands;
-  LeafId from;
-  for (int k = 0; k < node.index; ++k) {
-    operands.push_back(sharding_[leaves[k].value]);
-    if (operands.back() == nullptr) {
-      operands.back() = ReplicatedSharding(context_, program_.mesh, 0);
-    } else if (!from.valid() && operands.back()->HasShardedDim()) {
-      from = leaves[k];
-    }
-  }
-  if (!from.valid()) return absl::OkStatus();
-  const CustomCallView view = MakeCustomCallView(program_, node.instr);
+  const auto [known, fresh] = answers_.try_emplace(
+      Asked{rules_.kind(node.instr), program_.region_of[node.instr.value], -1, operands});
+  if (!fresh) return known->second;
+  const CustomCallView view = ViewCustomCall(
+      program_.module, node.instr, program_.mesh, program_.manual_axes(node.instr));
   constexpr absl::string_view kName = "infer_sharding_from_operands";
   absl::StatusOr<std::vector<const Sharding*>> inferred;
   try {
@@ -75,7 +51,7 @@ absl::Status PropagationEngine::VisitCallbacks(uint32_t n, const Node& node) {
     return CallbackError(instr, kName, absl::StrCat("failed: ", inferred.status().message()),
                          inferred.status().code());
   }
-  const size_t results = leaves.size() - node.index;
+  const size_t results = view.results.size();
   if (inferred->size() != results) {
     return CallbackError(instr, kName,
                          absl::StrCat("gave ", inferred->size(), " shardings for ", results,
@@ -83,16 +59,42 @@ absl::Status PropagationEngine::VisitCallbacks(uint32_t n, const Node& node) {
                          absl::StatusCode::kInvalidArgument);
   }
   for (size_t r = 0; r < results; ++r) {
+    const Sharding*& s = (*inferred)[r];
+    if (s == nullptr || !view.results[r]->IsArray()) continue;
+    // What lies on another mesh of the program comes from an operand.
+    if (std::find(operands.begin(), operands.end(), s) != operands.end() &&
+        s->rank() == view.results[r]->rank()) {
+      continue;
+    }
+    SHARDCALL_ASSIGN_OR_RETURN(
+        s, view.Checked(s, view.results[r], absl::StrCat(kName, ": result ", r)));
+  }
+  known->second = *std::move(inferred);
+  return known->second;
+}
+
+absl::Status PropagationEngine::VisitCallbacks(uint32_t n, const Node& node) {
+  const PartitionerCallbacks& callbacks = rules_.target(node.instr)->callbacks;
+  if (callbacks.infer_sharding_from_operands == nullptr) return absl::OkStatus();
+  const absl::Span<const LeafId> leaves = graph_.leaves(node);
+  std::vector<const Sharding*> operands;
+  LeafId from;
+  for (int k = 0; k < node.index; ++k) {
+    operands.push_back(sharding_[leaves[k].value]);
+    if (operands.back() == nullptr) {
+      operands.back() = ReplicatedSharding(context_, program_.mesh, 0);
+    } else if (!from.valid() && operands.back()->HasShardedDim()) {
+      from = leaves[k];
+    }
+  }
+  if (!from.valid()) return absl::OkStatus();
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<const Sharding*> inferred,
+                             AskInferCallback(node, operands));
+  for (size_t r = 0; r < inferred.size(); ++r) {
     const LeafId leaf = leaves[node.index + r];
-    const Sharding* want = (*inferred)[r];
+    const Sharding* want = inferred[r];
     const Sharding* have = sharding_[leaf.value];
     if (want == nullptr || have == nullptr || want->is_maximal()) continue;
-    if (want->rank() != have->rank()) {
-      return CallbackError(instr, kName,
-                           absl::StrCat("gave result ", r, " rank ", want->rank(), ", it has ",
-                                        have->rank()),
-                           absl::StatusCode::kInvalidArgument);
-    }
     for (int d = 0; d < have->rank(); ++d) {
       if (AxesSize(want->dim(d)) <= AxesSize(have->dim(d))) continue;
       own_proposals_.push_back({0, static_cast<int16_t>(d), 0, FactorKind::kPassThrough,
@@ -110,11 +112,15 @@ absl::StatusOr<const Sharding*> PropagationEngine::AskUserCallback(const Node& n
   const Instruction& instr = program_.module.instr(node.instr);
   const PartitionerCallbacks& callbacks = rules_.target(node.instr)->callbacks;
   if (callbacks.propagate_user_sharding == nullptr) return before;
-  const CustomCallView view = MakeCustomCallView(program_, node.instr);
+  const CustomCallView view = ViewCustomCall(
+      program_.module, node.instr, program_.mesh, program_.manual_axes(node.instr));
   constexpr absl::string_view kName = "propagate_user_sharding";
   const absl::Span<const LeafId> leaves = graph_.leaves(node);
   int index = 0;
   while (leaves[node.index + index] != leaf) ++index;
+  const auto [known, fresh] = answers_.try_emplace(
+      Asked{rules_.kind(node.instr), program_.region_of[node.instr.value], index, {wanted}});
+  if (!fresh) return Extended(before, known->second[0], wanted, *limits_[leaf.value]);
   absl::StatusOr<const Sharding*> answer;
   try {
     answer = callbacks.propagate_user_sharding(view, index, wanted);
@@ -129,15 +135,18 @@ absl::StatusOr<const Sharding*> PropagationEngine::AskUserCallback(const Node& n
                          answer.status().code());
   }
   const Sharding* s = *answer;
-  if (s == nullptr || s->is_maximal()) return before;
-  if (s->rank() != before->rank()) {
-    return CallbackError(instr, kName,
-                         absl::StrCat("gave rank ", s->rank(), ", result ", index, " has ",
-                                      before->rank()),
-                         absl::StatusCode::kInvalidArgument);
+  if (s != nullptr && s != wanted) {
+    SHARDCALL_ASSIGN_OR_RETURN(
+        s, view.Checked(s, view.results[index], absl::StrCat(kName, ": result ", index)));
   }
-  if (s->mesh() != wanted->mesh()) return before;
-  const Limits& limits = *limits_[leaf.value];
+  known->second = {s};
+  return Extended(before, s, wanted, *limits_[leaf.value]);
+}
+
+// `before` with what `s` adds to it.
+const Sharding* PropagationEngine::Extended(const Sharding* before, const Sharding* s,
+                                            const Sharding* wanted, const Limits& limits) {
+  if (s == nullptr || s->is_maximal() || s->mesh() != wanted->mesh()) return before;
   ShardingBuilder b(*before);
   b.mesh = wanted->mesh();
   AxisList used(before->used().begin(), before->used().end());

@@ -8,8 +8,10 @@
 #define SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_
 
 #include <deque>
+#include <tuple>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "partitioner/propagation/block_list.h"
 #include "partitioner/propagation/graph.h"
@@ -68,8 +70,12 @@ class PropagationEngine {
 
   // callbacks.cc
   absl::Status VisitCallbacks(uint32_t n, const Node& node);
+  absl::StatusOr<std::vector<const Sharding*>> AskInferCallback(
+      const Node& node, const std::vector<const Sharding*>& operands);
   absl::StatusOr<const Sharding*> AskUserCallback(const Node& node, LeafId leaf,
                                                   const Sharding* wanted);
+  const Sharding* Extended(const Sharding* before, const Sharding* s, const Sharding* wanted,
+                           const Limits& limits);
 
   const Program& program_;
   RuleTable& rules_;
@@ -93,6 +99,11 @@ class PropagationEngine {
   std::vector<uint8_t> queued_;        // by node, a bit per stage
   std::vector<Pending> pending_;
   std::deque<Proposal> own_proposals_;  // of this round's boundaries and callbacks
+
+  // What callbacks answered, by kind of call, manual region, result (-1: all) and
+  // the shardings they were given.
+  using Asked = std::tuple<const void*, int, int, std::vector<const Sharding*>>;
+  absl::flat_hash_map<Asked, std::vector<const Sharding*>> answers_;
 };
 
 }  // namespace shardcall

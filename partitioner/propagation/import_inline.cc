@@ -111,6 +111,9 @@ class Inliner {
         }
         ++live_count_[c.value];
         for (InstrId operand : old_.operands(i)) live_[operand.value] = true;
+        if (const RareAttributes* rare = old_.rare(i)) {
+          for (InstrId before : rare->control_predecessors) live_[before.value] = true;
+        }
       }
     }
   }

@@ -96,6 +96,19 @@ ShardingRule BuiltinRule(const RuleArgs& args) {
 
 }  // namespace
 
+int64_t MaximalDevice(const Program& program, InstrId i) {
+  const Instruction& instr = program.module.instr(i);
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+    const ShardingConstraint* c = program.constraints[program.leaves.leaf(i, k).value];
+    if (c != nullptr && c->maximal_device >= 0) return c->maximal_device;
+  }
+  // Leaves without a constraint, such as tokens, and tuples without leaves.
+  if (instr.sharding == nullptr) return -1;
+  const HloSharding* s = instr.sharding;
+  if (s->kind == HloSharding::Kind::kTuple && s->tuple.size() == 1) s = &s->tuple[0];
+  return s->kind == HloSharding::Kind::kMaximal ? s->device : -1;
+}
+
 struct RuleTable::Impl {
   struct Entry {
     Opcode opcode;
@@ -106,6 +119,7 @@ struct RuleTable::Impl {
     Shapes shapes;  // operands, then the result, without layouts
     OpClass op_class;
     const TargetRule* target = nullptr;
+    bool has_rule = true;
     std::optional<ShardingRule> rule;
   };
 
@@ -136,18 +150,7 @@ const RuleTable::Impl::Entry* RuleTable::Impl::Find(InstrId i) {
   const Module& m = program.module;
   const Instruction& instr = m.instr(i);
   const bool call = instr.opcode == Opcode::kCustomCall;
-  bool maximal = false;
-  if (call) {
-    for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-      const ShardingConstraint* c = program.constraints[program.leaves.leaf(i, k).value];
-      maximal = maximal || (c != nullptr && c->maximal_device >= 0);
-    }
-    if (instr.shape->num_leaves() == 0 && instr.sharding != nullptr) {
-      const HloSharding& s = *instr.sharding;
-      maximal = s.kind == HloSharding::Kind::kMaximal ||
-                (s.tuple.size() == 1 && s.tuple[0].kind == HloSharding::Kind::kMaximal);
-    }
-  }
+  const bool maximal = call && MaximalDevice(program, i) >= 0;
   const FrontendAttributes* frontend = call ? instr.frontend : nullptr;
   const absl::string_view config = call ? instr.backend_config : absl::string_view();
   const absl::Span<const InstrId> operands = m.operands(instr);
@@ -217,11 +220,18 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   }
   const CustomCallSource source =
       FindCustomCallRule(args, options.targets, entry->maximal, &entry->target);
+  entry->has_rule =
+      source != CustomCallSource::kMissing && source != CustomCallSource::kNothingToShard;
+  // Callbacks without `partition` only steer propagation.
+  if (source == CustomCallSource::kRegistry && entry->target->level == RuleLevel::kCallbacks &&
+      entry->target->callbacks.partition == nullptr) {
+    entry->has_rule = false;
+  }
   if (source == CustomCallSource::kMissing) {
     entry->op_class = OpClass::kMissing;
     return;
   }
-  if (entry->target != nullptr && entry->target->level == RuleLevel::kCallbacks) {
+  if (source == CustomCallSource::kRegistry && entry->target->level == RuleLevel::kCallbacks) {
     entry->op_class = OpClass::kCallbacks;
     if (status.ok()) status = CheckShape(i);
     return;
@@ -267,6 +277,10 @@ const TargetRule* RuleTable::target(InstrId i) {
   }
   return impl_->Get(i)->target;
 }
+
+const void* RuleTable::kind(InstrId i) { return impl_->Get(i); }
+
+bool RuleTable::has_rule(InstrId i) { return impl_->Get(i)->has_rule; }
 
 const absl::Status& RuleTable::status() const { return impl_->status; }
 

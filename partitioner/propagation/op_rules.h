@@ -40,6 +40,9 @@ enum class OpClass : uint8_t {
   kMissing,      // custom call without a rule: E101 if anything sharded meets it
 };
 
+// The device that an instruction is to run on by its annotation; -1: all.
+int64_t MaximalDevice(const Program& program, InstrId i);
+
 class RuleTable {
  public:
   RuleTable(const Program& program, RuleOptions options);
@@ -50,8 +53,14 @@ class RuleTable {
   // rule's operands and results are flat leaves. Errors of a user's rule (E110,
   // E111, with the instruction) are kept and given by status().
   const ShardingRule* rule(InstrId i);
-  // The registration behind a custom call; null if none.
+  // What the registry has of a custom call's target, whether or not that
+  // decides; null if nothing.
   const TargetRule* target(InstrId i);
+  // Equal for instructions of one opcode with equal attributes and shapes.
+  const void* kind(InstrId i);
+  // Whether something says how a custom call is partitioned: the call itself, the
+  // registry, or what the partitioner knows of the target.
+  bool has_rule(InstrId i);
   const absl::Status& status() const;
   bool MayReplicate(absl::string_view target) const;
   int64_t hits() const;

@@ -111,7 +111,8 @@ ShardingRule CollectivePassThroughRule(const RuleArgs& args);
 enum class CustomCallSource : uint8_t {
   kMissing, kOwnRule, kRegistry, kBatchDims, kHarmless, kNothingToShard,
 };
-// What decides; `target` is the registry's entry if that does.
+// What decides; `target` is the registry's entry if there is one, even if it
+// leaves the decision to the call.
 CustomCallSource FindCustomCallRule(const RuleArgs& args, const TargetRegistry* targets,
                                     bool maximal, const TargetRule** target);
 absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSource source,

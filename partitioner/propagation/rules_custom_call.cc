@@ -32,6 +32,11 @@ bool IsHarmless(const RuleArgs& args, absl::string_view target) {
   return true;
 }
 
+// Whether a registration decides, and does not leave that to num_batch_dims.
+bool Decides(const TargetRule& r) {
+  return r.level != RuleLevel::kBatchDims || r.batch_dims != kBatchDimsOfCall;
+}
+
 absl::StatusOr<int> BatchDims(absl::string_view text) {
   int k;
   if (absl::SimpleAtoi(text, &k) && k >= 0) return k;
@@ -62,7 +67,7 @@ CustomCallSource FindCustomCallRule(const RuleArgs& args, const TargetRegistry* 
   if (!Attribute(args.instr, kRuleKey).empty()) return CustomCallSource::kOwnRule;
   if (targets != nullptr) {
     *target = targets->Find(a.target, args.instr.backend_config);
-    if (*target != nullptr) return CustomCallSource::kRegistry;
+    if (*target != nullptr && Decides(**target)) return CustomCallSource::kRegistry;
   }
   if (!Attribute(args.instr, kBatchKey).empty()) return CustomCallSource::kBatchDims;
   if (IsHarmless(args, a.target)) return CustomCallSource::kHarmless;

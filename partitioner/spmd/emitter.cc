@@ -243,4 +243,20 @@ void Emitter::Record(InstrId id, int64_t group_size, int64_t num_groups) {
   shared_.records.push_back(r);
 }
 
+void Emitter::RecordAsWritten(InstrId id, int64_t num_devices) {
+  int64_t group_size = num_devices, num_groups = 1;
+  const Instruction& instr = b_.module().instr(id);
+  if (instr.attrs->kind == AttrKind::kCollective) {
+    const ReplicaGroups& groups = instr.as<CollectiveAttrs>().groups;
+    if (groups.form == ReplicaGroups::Form::kLists && !groups.lists.empty()) {
+      num_groups = static_cast<int64_t>(groups.lists.size());
+      group_size = static_cast<int64_t>(groups.lists[0].size());
+    } else if (groups.form == ReplicaGroups::Form::kIota) {
+      num_groups = groups.num_groups;
+      group_size = groups.group_size;
+    }
+  }
+  Record(id, group_size, num_groups);
+}
+
 }  // namespace shardcall

@@ -95,6 +95,8 @@ class Emitter {
   InstrId ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axes, PartialOp op);
   // Notes a collective that was emitted otherwise.
   void Record(InstrId id, int64_t group_size, int64_t num_groups);
+  // Likewise, with the groups that the instruction itself has; else all devices.
+  void RecordAsWritten(InstrId id, int64_t num_devices);
 
  private:
   ReplicaGroups MakeGroups(absl::Span<const AxisRef> axes);

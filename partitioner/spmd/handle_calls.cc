@@ -52,22 +52,11 @@ LocalIds HandleCustomCall(Localizer& l, const LocalOp& op) {
 LocalIds HandleCollective(Localizer& l, const LocalOp& op) {
   const LocalIds out = l.Clone(op, AssembleOperands(l, op));
   const Module& m = l.local();
-  int64_t group_size = l.program().num_partitions, num_groups = 1;
   // The instruction is the last one, or the source of the elements read off it.
   InstrId id = out[0];
   while (m.instr(id).opcode == Opcode::kGetTupleElement) id = m.operand(id, 0);
-  if (op.instr.attrs->kind == AttrKind::kCollective) {
-    const ReplicaGroups& groups = op.instr.as<CollectiveAttrs>().groups;
-    if (groups.form == ReplicaGroups::Form::kLists && !groups.lists.empty()) {
-      num_groups = static_cast<int64_t>(groups.lists.size());
-      group_size = static_cast<int64_t>(groups.lists[0].size());
-    } else if (groups.form == ReplicaGroups::Form::kIota) {
-      num_groups = groups.num_groups;
-      group_size = groups.group_size;
-    }
-  }
   l.emitter().set_cause({CollectiveCause::Kind::kProgram, op.id, 0});
-  l.emitter().Record(id, group_size, num_groups);
+  l.emitter().RecordAsWritten(id, l.program().num_partitions);
   return out;
 }
 

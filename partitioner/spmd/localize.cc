@@ -159,7 +159,13 @@ void Localizer::CopyOneComputation(CompId comp) {
         MapComputations(global_, copy, [&](CompId c) { return computation_map_[c.value]; });
     operands.clear();
     for (InstrId o : global_.operands(id)) operands.push_back(ids.at(o));
-    ids[id] = local().Add(to, copy, operands);
+    const InstrId now = local().Add(to, copy, operands);
+    ids[id] = now;
+    const RareAttributes* rare = global_.rare(global_.instr(id));
+    if (rare == nullptr || rare->control_predecessors.empty()) continue;
+    for (InstrId p : rare->control_predecessors) {
+      local().mutable_rare(now).control_predecessors.push_back(ids.at(p));
+    }
   }
   local().SetRoot(to, ids.at(from.root));
   computation_map_[comp.value] = to;
@@ -198,6 +204,7 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
     case PlanKind::kCallbacks: return LocalizeCallbacks(id, *plan.decision);
     case PlanKind::kConstant:
     case PlanKind::kManual:
+    case PlanKind::kOneDevice:
     case PlanKind::kRule: break;
   }
   const Decision& d = *plan.decision;
@@ -215,6 +222,10 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
     const Shape* leaf = instr.shape->leaf(k);
     op.result_shapes.push_back(
         d.produced[k] == nullptr ? leaf : LocalShape(context_, leaf, d.produced[k]));
+  }
+  if (plan.kind == PlanKind::kOneDevice) {
+    LocalizeOneDevice(op);
+    return status_;
   }
   LocalIds produced;
   switch (instr.opcode) {
@@ -261,8 +272,11 @@ absl::Status Localizer::LocalizeComputation(CompId comp) {
   emitter_ = std::make_unique<Emitter>(&result_.module, to, program_.mesh, &shared_);
   copies_.clear();
   for (InstrId id : global_.comp(comp).instructions) {
+    const int begin = local().num_instructions();
     SHARDCALL_RETURN_IF_ERROR(LocalizeInstruction(id));
+    if (!emitted_.empty()) NoteEmitted(id, begin);
   }
+  if (!emitted_.empty()) KeepControlEdges(comp);
   FinishRoot(comp);
   return status_;
 }
@@ -284,6 +298,7 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
       for (CompId c : CalledComputations(global_, instr)) caller_[c] = InstrId(i);
     }
   }
+  FindControlled();
   const std::vector<CompId> order = PartitionedComputations(global_, ComputationPostOrder(global_));
   for (CompId comp : order) SHARDCALL_RETURN_IF_ERROR(LocalizeComputation(comp));
   for (CollectiveRecord& r : shared_.records) {

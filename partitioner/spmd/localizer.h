@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk behind Localize, split over localize.cc (driver, values),
 // localize_structural.cc (control flow, boundaries), localize_header.cc (the
-// module's header), callback_context.cc (partition callbacks) and handle_*.cc
-// (one per op family).
+// module's header), localize_order.cc (control edges), localize_one_device.cc
+// (calls that one device runs), callback_context.cc (partition callbacks) and
+// handle_*.cc (one per op family).
 #ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZER_H_
 #define SHARDCALL_PARTITIONER_SPMD_LOCALIZER_H_
 
@@ -84,6 +85,13 @@ class Localizer {
   void LocalizeWhile(InstrId id, const Decision& d);
   void LocalizeBranches(InstrId id, const Decision& d);
   std::vector<const Sharding*> RootStates(CompId comp) const;
+  // localize_order.cc
+  void FindControlled();
+  void NoteEmitted(InstrId id, int begin);
+  void KeepControlEdges(CompId comp);
+  // localize_one_device.cc
+  void LocalizeOneDevice(const LocalOp& op);
+  InstrId FromDevice(InstrId x, int64_t device);
   // callback_context.cc
   absl::Status LocalizeCallbacks(InstrId id, const Decision& d);
   // localize_header.cc
@@ -106,6 +114,8 @@ class Localizer {
   absl::flat_hash_map<std::pair<uint32_t, const Sharding*>, InstrId> copies_;
   std::vector<CompId> computation_map_;
   absl::flat_hash_map<CompId, InstrId> caller_;  // instruction that runs a computation
+  // Local instructions that stand for a global one at either end of a control edge.
+  absl::flat_hash_map<InstrId, std::vector<InstrId>> emitted_;
   absl::Status status_;
 };
 

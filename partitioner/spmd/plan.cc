@@ -100,6 +100,13 @@ void Planner::PlanInstruction(InstrId id) {
     PlanStructural(id);
     return;
   }
+  if (module_.instr(id).opcode == Opcode::kCustomCall && program_.num_partitions > 1) {
+    if (MaximalDevice(program_, id) >= 0) {
+      PlanReplicated(id, PlanKind::kOneDevice);
+      return;
+    }
+    CheckSideEffect(id);
+  }
   switch (rules_.op_class(id)) {
     case OpClass::kRule: PlanRule(id, *rules_.rule(id)); break;
     case OpClass::kStructural:

@@ -35,6 +35,7 @@ enum class PlanKind : uint8_t {
   kCall,
   kManual,       // partition-id, collectives: copied as they are
   kCallbacks,    // custom call with a partition callback
+  kOneDevice,    // custom call that one device runs, for all
 };
 
 // One way to do an op, shared by all ops alike (same rule, same states). Those
@@ -83,7 +84,8 @@ const Sharding* OutputSharding(const Program& program, const PropagationResult& 
                                InstrId root, int flat);
 
 // Errors: E101 for every custom call without a rule that meets sharded values
-// (all in one message), E150 (uneven shards of a reduction without pad value).
+// (all in one message), E104 (side effects that every device would have), E150
+// (uneven shards of a reduction without pad value).
 absl::StatusOr<Plan> MakePlan(const Program& program, const PropagationResult& propagation,
                               RuleTable& rules, const SpmdOptions& options);
 

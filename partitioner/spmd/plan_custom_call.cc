@@ -10,7 +10,7 @@
 #include "sharding/status.h"
 
 namespace shardcall {
-void Planner::PlanReplicated(InstrId id) {
+void Planner::PlanReplicated(InstrId id, PlanKind kind) {
   const Instruction& instr = module_.instr(id);
   Decision d;
   States need, produced, final;
@@ -29,11 +29,43 @@ void Planner::PlanReplicated(InstrId id) {
   d.operands = need;
   d.produced = produced;
   d.final = final;
-  if (collectives > 0) {
+  if (collectives > 0 && kind == PlanKind::kRule) {
     plan_.fallbacks.push_back(
         {id, absl::StrCat(OpcodeText(instr.opcode), " runs on whole operands; they are gathered")});
   }
-  Finish(id, PlanKind::kRule, Keep(d));
+  Finish(id, kind, Keep(d));
+}
+
+// What nobody says how to partition every device would run. That is meant in a
+// manual region, and where the program or its caller says so.
+void Planner::CheckSideEffect(InstrId id) {
+  const Instruction& instr = module_.instr(id);
+  const auto& attrs = instr.as<CustomCallAttrs>();
+  if (!attrs.has_side_effect || !program_.manual_axes(id).empty() || rules_.has_rule(id) ||
+      rules_.MayReplicate(attrs.target)) {
+    return;
+  }
+  bool says = instr.sharding != nullptr;
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+    says = says || program_.constraints[leaves_.leaf(id, k).value] != nullptr;
+  }
+  const TargetRule* target = rules_.target(id);
+  if (says && target != nullptr && target->level == RuleLevel::kCallbacks &&
+      target->callbacks.can_side_effecting_have_replicated_sharding) {
+    return;
+  }
+  Diagnostic e;
+  e.code = "E104";
+  e.message = absl::StrCat("target \"", attrs.target, "\" (%", instr.name,
+                           ") has side effects, and each of ", program_.num_partitions,
+                           " devices would run it");
+  e.where = SourceLine(module_, instr);
+  e.expected = "a sharding that says which device does";
+  e.found = says ? "a call that is replicated" : "a call without a sharding";
+  e.fix = "Write sharding={maximal device=0} on the call; or, if every device may, "
+          "sharding={replicated}, and register the target with "
+          "can_side_effecting_have_replicated_sharding";
+  errors_.push_back(FormatDiagnostic(e));
 }
 
 void Planner::PlanMissing(InstrId id) {
@@ -77,11 +109,23 @@ void Planner::PlanMissing(InstrId id) {
         "dump with Shardy (the rule then stands in the text), or pass --allow-replicate=",
         attrs.target);
   }
+  const TargetRule* target = rules_.target(id);
+  if (target != nullptr && target->level == RuleLevel::kBatchDims) {
+    e.message = absl::StrCat("target \"", attrs.target, "\" (%", instr.name,
+                             ") is registered as batch partitionable, but the call does not say "
+                             "its batch dims; ", sharded);
+    e.fix = "Give it the frontend attribute num_batch_dims, e.g. "
+            "frontend_attributes={num_batch_dims=\"1\"}, or register batch_dims";
+  }
   errors_.push_back(FormatDiagnostic(e));
   PlanReplicated(id);
 }
 
 void Planner::PlanCallbacks(InstrId id) {
+  if (!rules_.has_rule(id)) {
+    PlanMissing(id);
+    return;
+  }
   // The callback chooses its operands' shardings when it runs; what it yields
   // is resharded to what propagation decided.
   PlanPassedStates(id, PlanKind::kCallbacks, OperandStates(id));

@@ -21,6 +21,7 @@ absl::string_view KindName(PlanKind kind) {
     case PlanKind::kCall: return "call";
     case PlanKind::kManual: return "manual";
     case PlanKind::kCallbacks: return "callbacks";
+    case PlanKind::kOneDevice: return "one device";
   }
   return "?";
 }

@@ -85,7 +85,8 @@ class Planner {
   // plan_custom_call.cc
   void PlanMissing(InstrId id);
   void PlanCallbacks(InstrId id);
-  void PlanReplicated(InstrId id);
+  void PlanReplicated(InstrId id, PlanKind kind = PlanKind::kRule);
+  void CheckSideEffect(InstrId id);
   void CheckUneven(InstrId id, const Decision& d);
 
   const Program& program_;

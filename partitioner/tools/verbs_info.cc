@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // reshard and targets: what answers questions.
 #include <cstdio>
-#include <map>
-#include <set>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
+#include "partitioner/api/targets.h"
 #include "partitioner/ir/parser.h"
 #include "partitioner/tools/command.h"
 #include "sharding/convert.h"
@@ -98,50 +95,7 @@ int RunReshard(const Flags& flags) {
 int RunTargets(const Flags& flags) {
   absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
   if (!session.ok()) return Fail(session.status());
-  std::set<std::string> names;
-  for (const TargetRule* r : (*session)->targets.List()) names.insert(r->target);
-  const std::vector<const HandlerEntry*> handlers = (*session)->handlers.List();
-  for (const HandlerEntry* h : handlers) names.insert(h->target);
-  std::printf("%-24s %-10s %-4s %-14s %-18s %-28s %s\n", "target", "platform", "api", "rule",
-              "has", "traits", "source");
-  for (const std::string& name : names) {
-    std::set<std::string> levels, sources;
-    for (const TargetRule* r : (*session)->targets.List()) {
-      if (r->target != name) continue;
-      levels.insert(std::string(RuleLevelName(r->level)));
-      sources.insert(r->source);
-    }
-    std::vector<std::string> has;
-    if (const TargetFacts* facts = (*session)->targets.Facts(name)) {
-      if (facts->reference != nullptr) levels = {"partition_like"};
-      if (facts->shapes != nullptr) has.push_back("shapes");
-      if (facts->vjp.has_value()) has.push_back("vjp");
-      if (facts->batching.has_value()) has.push_back("batching");
-    }
-    if (has.empty() || has[0] != "shapes") {
-      for (const TargetRule* r : (*session)->targets.List()) {
-        if (r->target != name || r->level != RuleLevel::kRule || !GivesShapes(*r)) continue;
-        has.insert(has.begin(), "shapes");
-        break;
-      }
-    }
-    const std::string facts = has.empty() ? "-" : absl::StrJoin(has, ",");
-    bool any = false;
-    for (const HandlerEntry* h : handlers) {
-      if (h->target != name) continue;
-      any = true;
-      std::printf("%-24s %-10s %-4d %-14s %-18s %-28s %s\n", name.c_str(), h->platform.c_str(),
-                  h->api_version, levels.empty() ? "-" : absl::StrJoin(levels, ",").c_str(),
-                  facts.c_str(),
-                  h->traits.empty() ? "-" : absl::StrJoin(h->traits, ",").c_str(),
-                  h->source.c_str());
-    }
-    if (!any) {
-      std::printf("%-24s %-10s %-4s %-14s %-18s %-28s %s\n", name.c_str(), "-", "-",
-                  absl::StrJoin(levels, ",").c_str(), facts.c_str(), "-",
-                  absl::StrJoin(sources, ",").c_str());
-    }
-  }
+  std::fputs(DescribeTargets((*session)->targets, (*session)->handlers).c_str(), stdout);
   return kExitOk;
 }
 

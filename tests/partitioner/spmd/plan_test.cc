@@ -259,7 +259,7 @@ TEST(Callbacks, IndicesAndRanksAreChecked) {
                 absl::StatusOr<LocalValue> x = c.Operand(0, c.operand_sharding(0));
                 return c.AllGather(*x, 5, {}).status();
               }),
-              Fails("E120", "all-gather"));
+              Fails("E120", "a dimension that the value does not have"));
 }
 
 // ---- trip counts ----

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/c_call_view.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/api/partial_op_names.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+template <typename T>
+const T* Find(const Shardcall_CallView* view, const char* name) {
+  const Attribute* a = name == nullptr ? nullptr : ViewOf(view).attributes().Find(name);
+  return a == nullptr ? nullptr : absl::get_if<T>(&a->value);
+}
+int GetInt(const Shardcall_CallView* view, const char* name, int64_t* value) {
+  const auto* s = Find<AttributeScalar>(view, name);
+  if (s == nullptr || !IsInteger(s->type) || value == nullptr) return 0;
+  *value = s->i;
+  return 1;
+}
+int GetFloat(const Shardcall_CallView* view, const char* name, double* value) {
+  const auto* s = Find<AttributeScalar>(view, name);
+  if (s == nullptr || !IsFloat(s->type) || value == nullptr) return 0;
+  *value = s->f;
+  return 1;
+}
+int GetBool(const Shardcall_CallView* view, const char* name, int* value) {
+  const auto* s = Find<AttributeScalar>(view, name);
+  if (s == nullptr || s->type != ElementType::kPred || value == nullptr) return 0;
+  *value = s->i != 0;
+  return 1;
+}
+int GetString(const Shardcall_CallView* view, const char* name, const char** value, size_t* size) {
+  const auto* s = Find<std::string>(view, name);
+  if (s == nullptr || value == nullptr || size == nullptr) return 0;
+  *value = s->data();
+  *size = s->size();
+  return 1;
+}
+
+const Shardcall_Sharding* Given(const Shardcall_CallView* view,
+                                absl::StatusOr<const Sharding*> s) {
+  CCallView& v = ViewOf(view);
+  if (s.ok()) return v.Give(*s);
+  v.Fail(s.status());
+  return nullptr;
+}
+
+bool RankFits(const Shardcall_CallView* view, int32_t rank) {
+  if (rank >= 0 && rank <= 64) return true;
+  CCallView& v = ViewOf(view);
+  v.Fail(v.call().Misfit("a sharding is asked for", "a rank of 0 to 64", absl::StrCat(rank)));
+  return false;
+}
+
+const Shardcall_Sharding* ParseSharding(const Shardcall_CallView* view, const char* text,
+                                        int32_t rank) {
+  if (!RankFits(view, rank)) return nullptr;
+  return Given(view, ViewOf(view).call().ParseSharding(text == nullptr ? "" : text, rank));
+}
+const Shardcall_Sharding* Replicated(const Shardcall_CallView* view, int32_t rank) {
+  if (!RankFits(view, rank)) return nullptr;
+  return ViewOf(view).Give(ViewOf(view).call().Replicated(rank));
+}
+
+absl::StatusOr<const Sharding*> Changed(CCallView& v, const Shardcall_Sharding* given, int32_t dim,
+                                        const char* op, const char* const* names) {
+  SHARDCALL_ASSIGN_OR_RETURN(const Sharding* s, v.Take(given));
+  SHARDCALL_ASSIGN_OR_RETURN(const AxisList axes, v.Axes(names));
+  ShardingBuilder b(*s);
+  if (op == nullptr) {
+    if (dim < 0 || dim >= s->rank()) {
+      return v.call().Misfit("a dimension is to be sharded that does not exist",
+                             absl::StrCat("below ", s->rank()), absl::StrCat(dim));
+    }
+    b.dims[dim] = axes;
+  } else {
+    if (!PartialOpFromName(op, &b.partial_op)) {
+      return v.call().Misfit("there is no such reduction", std::string(kPartialOpNames), op);
+    }
+    b.partial = axes;
+  }
+  AxisList used(b.partial.begin(), b.partial.end());
+  for (const AxisList& d : b.dims) {
+    if (Overlaps(d, used)) {
+      return v.call().Misfit("an axis would stand twice in one sharding", "each axis once",
+                             s->ToString());
+    }
+    used.insert(used.end(), d.begin(), d.end());
+  }
+  return b.Intern(*v.call().context);
+}
+const Shardcall_Sharding* WithDim(const Shardcall_CallView* view, const Shardcall_Sharding* s,
+                                  int32_t dim, const char* const* axes) {
+  return Given(view, Changed(ViewOf(view), s, dim, nullptr, axes));
+}
+const Shardcall_Sharding* WithPartial(const Shardcall_CallView* view, const Shardcall_Sharding* s,
+                                      const char* op, const char* const* axes) {
+  return Given(view, Changed(ViewOf(view), s, 0, op == nullptr ? "" : op, axes));
+}
+
+const char* ShardingText(const Shardcall_CallView* view, const Shardcall_Sharding* s) {
+  const absl::StatusOr<const Sharding*> taken = ViewOf(view).Take(s);
+  return taken.ok() ? ViewOf(view).Keep((*taken)->ToString()) : "";
+}
+int32_t ShardingRank(const Shardcall_CallView* view, const Shardcall_Sharding* s) {
+  const absl::StatusOr<const Sharding*> taken = ViewOf(view).Take(s);
+  return taken.ok() ? (*taken)->rank() : -1;
+}
+int64_t NumShards(const Shardcall_CallView* view, const Shardcall_Sharding* s, int32_t dim) {
+  const absl::StatusOr<const Sharding*> taken = ViewOf(view).Take(s);
+  if (!taken.ok() || dim < 0 || dim >= (*taken)->rank()) return 0;
+  return (*taken)->num_shards(dim);
+}
+void SetMessage(const Shardcall_CallView* view, const char* message) {
+  ViewOf(view).SetMessage(message);
+}
+
+}  // namespace
+
+CCallView::CCallView(const CustomCallView& call) : call_(call), c_() {
+  if (call.api_version == 4) {
+    // A dictionary that no handler could be given has no attributes here.
+    absl::StatusOr<AttributeMapView> parsed = AttributeMapView::Parse(call.backend_config);
+    if (parsed.ok()) attributes_ = *std::move(parsed);
+  }
+  for (const Shape* s : call.operands) operands_.push_back(ShapeOf(*s));
+  for (const Shape* s : call.results) results_.push_back(ShapeOf(*s));
+  for (const Shape* s : call.operand_layouts) operand_layouts_.push_back(ShapeOf(*s));
+  for (CustomCallView::Axis& a : call.axes()) {
+    axes_.push_back({sizeof(Shardcall_Axis), Keep(std::move(a.name)), a.size, a.manual});
+  }
+  if (call.frontend != nullptr) {
+    for (const auto& [key, value] : call.frontend->entries) {
+      frontend_.push_back({sizeof(Shardcall_KeyValue), Keep(std::string(key)),
+                           Keep(std::string(value))});
+    }
+  }
+  for (const CustomCallView::Alias& a : call.aliases) {
+    aliases_.push_back({sizeof(Shardcall_Alias), a.result, a.operand});
+  }
+  c_.struct_size = sizeof(c_);
+  c_.target = Keep(std::string(call.target));
+  c_.instruction = Keep(std::string(call.instruction));
+  c_.backend_config = Keep(std::string(call.backend_config));
+  c_.backend_config_size = call.backend_config.size();
+  c_.api_version = call.api_version;
+  c_.has_side_effect = call.has_side_effect;
+  c_.num_operands = static_cast<int32_t>(operands_.size());
+  c_.num_results = static_cast<int32_t>(results_.size());
+  c_.num_operand_layouts = static_cast<int32_t>(operand_layouts_.size());
+  c_.num_axes = static_cast<int32_t>(axes_.size());
+  c_.num_frontend_attributes = static_cast<int32_t>(frontend_.size());
+  c_.num_aliases = static_cast<int32_t>(aliases_.size());
+  c_.operands = operands_.data();
+  c_.results = results_.data();
+  c_.operand_layouts = operand_layouts_.data();
+  c_.axes = axes_.data();
+  c_.frontend_attributes = frontend_.data();
+  c_.aliases = aliases_.data();
+  c_.get_int = GetInt;
+  c_.get_float = GetFloat;
+  c_.get_bool = GetBool;
+  c_.get_string = GetString;
+  c_.parse_sharding = ParseSharding;
+  c_.replicated = Replicated;
+  c_.with_dim = WithDim;
+  c_.with_partial = WithPartial;
+  c_.sharding_text = ShardingText;
+  c_.sharding_rank = ShardingRank;
+  c_.num_shards = NumShards;
+  c_.set_message = shardcall::SetMessage;
+  c_.reserved = this;
+}
+
+Shardcall_Shape CCallView::ShapeOf(const Shape& shape) {
+  Shardcall_Shape c = SHARDCALL_INIT(Shardcall_Shape);
+  c.type = static_cast<int32_t>(shape.IsArray() ? shape.element_type() : ElementType::kToken);
+  if (!shape.IsArray()) return c;
+  c.rank = shape.rank();
+  c.dims = shape.dims().data();
+  if (shape.has_layout()) {
+    const auto order = shape.minor_to_major();
+    layouts_.emplace_back(order.begin(), order.end());
+    c.minor_to_major = layouts_.back().data();
+  }
+  return c;
+}
+
+const Shardcall_Sharding* CCallView::Give(const Sharding* s) {
+  if (s != nullptr) given_.insert(s);
+  return reinterpret_cast<const Shardcall_Sharding*>(s);
+}
+
+absl::StatusOr<const Sharding*> CCallView::Take(const Shardcall_Sharding* s) const {
+  const auto* sharding = reinterpret_cast<const Sharding*>(s);
+  if (s == nullptr || given_.contains(sharding)) return sharding;
+  return call_.Misfit("a sharding is used that this callback was not given",
+                      "one of this call's, such as parse_sharding gives", "another pointer");
+}
+
+absl::StatusOr<AxisList> CCallView::Axes(const char* const* names) const {
+  std::vector<std::string> list;
+  for (int i = 0; names != nullptr && i < 64 && names[i] != nullptr; ++i) list.push_back(names[i]);
+  return call_.AxesNamed(list);
+}
+
+int CCallView::Fail(absl::Status status) {
+  const int code = static_cast<int>(status.code());
+  if (first_error_.ok()) first_error_ = std::move(status);
+  return code;
+}
+
+absl::Status CCallView::Returned(int code) const {
+  if (code == 0) return absl::OkStatus();
+  if (message_.empty() && !first_error_.ok()) return first_error_;
+  const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
+  return absl::Status(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
+                      message_.empty() ? absl::StrCat("code ", code) : message_);
+}
+
+}  // namespace shardcall

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects behind the handles of shardcall_c_program.h.
+#ifndef SHARDCALL_PARTITIONER_API_C_OBJECTS_H_
+#define SHARDCALL_PARTITIONER_API_C_OBJECTS_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "partitioner/api/c_internal.h"
+#include "partitioner/api/run.h"
+
+// Keeps its bytes: each use that changes a module reads it anew, on a Context of
+// its own, so that threads need not wait for each other.
+struct Shardcall_Module {
+  Shardcall_Module(std::string b, std::string n, shardcall::Module m)
+      : bytes(std::move(b)), name(std::move(n)), module(std::move(m)) {}
+  std::string bytes, name;
+  mutable std::mutex mutex;  // of `module`, whose Context is not locked
+  shardcall::Module module;
+};
+
+struct Shardcall_Program {
+  std::shared_ptr<const shardcall::Registry> registry;  // outlives the program
+  shardcall::RunOptions options;
+  std::unique_ptr<shardcall::PartitionedProgram> program;
+  mutable std::mutex mutex;
+};
+
+struct Shardcall_Buffers {
+  std::vector<shardcall::Tensor> tensors;
+  std::vector<std::vector<int64_t>> dims;
+  std::vector<Shardcall_Buffer> buffers;
+};
+
+namespace shardcall {
+
+// Text or binary, verified.
+absl::StatusOr<Module> ReadCModule(absl::string_view bytes, const std::string& name);
+
+// With a snapshot of the registry, which `*registry` keeps.
+absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
+                                        const Shardcall_Options* options,
+                                        std::shared_ptr<const Registry>* registry);
+
+// Copies; E149 where they are not what the entry takes.
+absl::StatusOr<std::vector<Tensor>> ReadCInputs(const Module& module,
+                                                const Shardcall_Buffer* inputs,
+                                                int32_t num_inputs);
+Shardcall_Buffers* MakeCBuffers(std::vector<Tensor> tensors);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_C_OBJECTS_H_

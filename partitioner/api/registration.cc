@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/registration.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/builtin.h"
+#include "kernels/ffi/platform.h"
+#include "kernels/ffi/typed_handler.h"
+#include "kernels/ffi/untyped_handler.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+constexpr absl::string_view kSource = "program";
+
+absl::Status Refused(absl::string_view name, std::string message, std::string expected,
+                     std::string found, std::string fix, absl::StatusCode code) {
+  return ToStatus({.code = "E147",
+                   .message = std::move(message),
+                   .where = absl::StrCat("target \"", name, "\""),
+                   .expected = std::move(expected),
+                   .found = std::move(found),
+                   .fix = std::move(fix)},
+                  code);
+}
+
+absl::Status HasHandler(absl::string_view platform, absl::string_view what) {
+  return ToStatus({.code = "E141",
+                   .message = absl::StrCat("platform ", platform, " has a handler of ", what,
+                                           " already"),
+                   .fix = "register one handler per platform, and pass on from it"},
+                  absl::StatusCode::kAlreadyExists);
+}
+
+bool Equal(const CustomCallTarget& a, const CustomCallTarget& b) {
+  return a.api_version == b.api_version && a.traits == b.traits && a.function == b.function &&
+         a.stages.instantiate == b.stages.instantiate && a.stages.prepare == b.stages.prepare &&
+         a.stages.initialize == b.stages.initialize;
+}
+
+std::string Describe(const CustomCallTarget& t) {
+  return absl::StrCat(t.api_version == kTypedFfi ? "a typed FFI handler" : "an untyped function",
+                      " at 0x", absl::Hex(reinterpret_cast<uintptr_t>(t.function)),
+                      t.stages.instantiate == nullptr ? "" : " with instantiate",
+                      t.traits == CustomCallTraits::kDefault ? "" : ", COMMAND_BUFFER_COMPATIBLE");
+}
+
+absl::StatusOr<HandlerEntry> MakeEntry(const CustomCallTarget& target) {
+  if (target.api_version == kTypedFfi) {
+    SHARDCALL_ASSIGN_OR_RETURN(
+        HandlerEntry entry, MakeTypedEntry(target.name, target.platform, target.stages, kSource));
+    const std::string trait = "COMMAND_BUFFER_COMPATIBLE";
+    if (target.traits == CustomCallTraits::kCommandBufferCompatible &&
+        std::find(entry.traits.begin(), entry.traits.end(), trait) == entry.traits.end()) {
+      entry.traits.push_back(trait);
+    }
+    return entry;
+  }
+  return MakeUntypedEntry(target.name, target.platform, const_cast<void*>(target.function),
+                          /*api_version=*/0, kSource);
+}
+
+}  // namespace
+
+absl::Status Registry::Add(CustomCallTarget target) {
+  SHARDCALL_ASSIGN_OR_RETURN(HandlerEntry entry, MakeEntry(target));
+  const auto key = std::make_pair(target.platform, target.name);
+  const auto known = targets_.find(key);
+  if (known != targets_.end()) {
+    if (Equal(known->second, target)) return absl::OkStatus();
+    return ToStatus({.code = "E141",
+                     .message = absl::StrCat("target \"", target.name, "\" has a function for ",
+                                             target.platform, " already"),
+                     .expected = Describe(known->second),
+                     .found = Describe(target),
+                     .fix = "Give the new one another name, or leave one of the two out"},
+                    absl::StatusCode::kAlreadyExists);
+  }
+  SHARDCALL_RETURN_IF_ERROR(handlers.Register(std::move(entry)));
+  auto handler = target_handlers_.find(target.platform);
+  targets_.emplace(key, target);
+  return handler == target_handlers_.end() ? absl::OkStatus() : handler->second(target);
+}
+
+absl::Status Registry::RegisterCustomCallTarget(absl::string_view name, const void* function,
+                                                absl::string_view platform, int api_version,
+                                                CustomCallTraits traits) {
+  if (api_version != kUntypedFfi && api_version != kTypedFfi) {
+    return Refused(name,
+                   absl::StrCat("API version ", api_version,
+                                " is not supported by RegisterCustomCallTarget"),
+                   "0 (untyped) or 1 (typed FFI)", absl::StrCat(api_version),
+                   "register API versions 1 to 3 of HLO as 0, and 4 as 1",
+                   absl::StatusCode::kUnimplemented);
+  }
+  if (api_version == kTypedFfi) {
+    abi::HandlerBundle stages = {};
+    stages.execute = reinterpret_cast<abi::Handler*>(const_cast<void*>(function));
+    return RegisterCustomCallTarget(name, stages, platform, traits);
+  }
+  if (traits != CustomCallTraits::kDefault) {
+    return Refused(name, "an untyped function has no traits", "traits DEFAULT",
+                   traits == CustomCallTraits::kCommandBufferCompatible
+                       ? "COMMAND_BUFFER_COMPATIBLE"
+                       : absl::StrCat(static_cast<uint32_t>(traits)),
+                   "register it as a typed FFI handler (api version 1), or without traits",
+                   absl::StatusCode::kInvalidArgument);
+  }
+  CustomCallTarget target;
+  target.name = std::string(name);
+  SHARDCALL_ASSIGN_OR_RETURN(target.platform, PlatformFromName(platform));
+  target.function = function;
+  return Add(std::move(target));
+}
+
+absl::Status Registry::RegisterCustomCallTarget(absl::string_view name,
+                                                const abi::HandlerBundle& stages,
+                                                absl::string_view platform,
+                                                CustomCallTraits traits) {
+  if (traits != CustomCallTraits::kDefault &&
+      traits != CustomCallTraits::kCommandBufferCompatible) {
+    return Refused(name, "there are no such traits", "DEFAULT or COMMAND_BUFFER_COMPATIBLE",
+                   absl::StrCat(static_cast<uint32_t>(traits)), "give 0 or 1",
+                   absl::StatusCode::kInvalidArgument);
+  }
+  CustomCallTarget target;
+  target.name = std::string(name);
+  SHARDCALL_ASSIGN_OR_RETURN(target.platform, PlatformFromName(platform));
+  target.api_version = kTypedFfi;
+  target.traits = traits;
+  target.function = reinterpret_cast<const void*>(stages.execute);
+  target.stages = stages;
+  return Add(std::move(target));
+}
+
+absl::Status Registry::RegisterCustomCallHandler(absl::string_view platform,
+                                                 CustomCallHandler handler) {
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
+  if (handler == nullptr) {
+    return Refused("", "a handler of targets is null", "a function", "none", "give a function",
+                   absl::StatusCode::kInvalidArgument);
+  }
+  if (!target_handlers_.emplace(name, handler).second) return HasHandler(name, "targets");
+  absl::Status first;
+  const auto all = targets_;  // the handler may register more
+  for (const auto& [key, target] : all) {
+    if (key.first == name) first.Update(handler(target));
+  }
+  return first;
+}
+
+absl::StatusOr<std::map<std::string, CustomCallTarget>> Registry::CustomCallTargets(
+    absl::string_view platform) const {
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
+  std::map<std::string, CustomCallTarget> out;
+  for (const auto& [key, target] : targets_) {
+    if (key.first == name) out.emplace(key.second, target);
+  }
+  return out;
+}
+
+absl::Status Registry::RegisterCustomCallPartitioner(
+    absl::string_view name, PartitionerCallbacks callbacks,
+    bool can_side_effecting_have_replicated_sharding) {
+  callbacks.can_side_effecting_have_replicated_sharding |=
+      can_side_effecting_have_replicated_sharding;
+  return rules.RegisterCustomCallPartitioner(std::string(name), std::move(callbacks));
+}
+
+absl::Status Registry::RegisterCustomCallAsBatchPartitionable(absl::string_view name) {
+  return rules.RegisterBatchPartitionable(std::string(name), kBatchDimsOfCall);
+}
+
+absl::Status Registry::RegisterCustomTypeId(absl::string_view name, int64_t* type_id,
+                                            absl::string_view platform, FfiDeleter deleter) {
+  if (type_id == nullptr) {
+    return Refused(name, "a type id is registered without a place for it",
+                   "a pointer to 0, or to the id wanted", "null", "give the address of a variable",
+                   absl::StatusCode::kInvalidArgument);
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string on, PlatformFromName(platform));
+  SHARDCALL_ASSIGN_OR_RETURN(*type_id, RegisterFfiType(name, *type_id, deleter));
+  if (!types_.emplace(std::make_pair(on, std::string(name)), *type_id).second) {
+    return absl::OkStatus();
+  }
+  auto handler = type_handlers_.find(on);
+  return handler == type_handlers_.end() ? absl::OkStatus() : handler->second(name, *type_id);
+}
+
+absl::Status Registry::RegisterCustomTypeIdHandler(absl::string_view platform,
+                                                   CustomTypeIdHandler handler) {
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
+  if (handler == nullptr) {
+    return Refused("", "a handler of type ids is null", "a function", "none", "give a function",
+                   absl::StatusCode::kInvalidArgument);
+  }
+  if (!type_handlers_.emplace(name, handler).second) return HasHandler(name, "type ids");
+  absl::Status first;
+  const auto all = types_;
+  for (const auto& [key, id] : all) {
+    if (key.first == name) first.Update(handler(key.second, id));
+  }
+  return first;
+}
+
+SharedRegistry::SharedRegistry() {
+  SHARDCALL_CHECK(RegisterBuiltinTargets(registry_.rules).ok());
+  SHARDCALL_CHECK(RegisterBuiltinHandlers(registry_.handlers).ok());
+}
+
+std::shared_ptr<const Registry> SharedRegistry::Snapshot() {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  if (snapshot_ == nullptr) snapshot_ = std::make_shared<const Registry>(registry_);
+  return snapshot_;
+}
+
+absl::Status SharedRegistry::Change(const std::function<absl::Status(Registry&)>& change) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const absl::Status status = change(registry_);
+  snapshot_ = nullptr;
+  return status;
+}
+
+SharedRegistry& ProcessRegistry() {
+  static SharedRegistry* const registry = new SharedRegistry;
+  return *registry;
+}
+
+absl::Status RegisterCustomCallHandler(absl::string_view platform, CustomCallHandler handler) {
+  return ProcessRegistry().Change(
+      [&](Registry& r) { return r.RegisterCustomCallHandler(platform, std::move(handler)); });
+}
+
+absl::StatusOr<std::map<std::string, CustomCallTarget>> CustomCallTargets(
+    absl::string_view platform) {
+  return DefaultRegistry()->CustomCallTargets(platform);
+}
+
+absl::Status RegisterCustomCallPartitioner(absl::string_view name, PartitionerCallbacks callbacks,
+                                           bool can_side_effecting_have_replicated_sharding) {
+  return ProcessRegistry().Change([&](Registry& r) {
+    return r.RegisterCustomCallPartitioner(name, std::move(callbacks),
+                                           can_side_effecting_have_replicated_sharding);
+  });
+}
+
+absl::Status RegisterCustomCallAsBatchPartitionable(absl::string_view name) {
+  return ProcessRegistry().Change(
+      [&](Registry& r) { return r.RegisterCustomCallAsBatchPartitionable(name); });
+}
+
+absl::Status RegisterCustomTypeId(absl::string_view name, int64_t* type_id,
+                                  absl::string_view platform, FfiDeleter deleter) {
+  return ProcessRegistry().Change(
+      [&](Registry& r) { return r.RegisterCustomTypeId(name, type_id, platform, deleter); });
+}
+
+absl::Status RegisterCustomTypeIdHandler(absl::string_view platform, CustomTypeIdHandler handler) {
+  return ProcessRegistry().Change(
+      [&](Registry& r) { return r.RegisterCustomTypeIdHandler(platform, std::move(handler)); });
+}
+
+}  // namespace shardcall

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is registered, as the table that `shardcall targets` prints.
+#ifndef SHARDCALL_PARTITIONER_API_TARGETS_H_
+#define SHARDCALL_PARTITIONER_API_TARGETS_H_
+
+#include <string>
+
+#include "kernels/ffi/handler.h"
+#include "partitioner/custom_call/registry.h"
+
+namespace shardcall {
+
+// A line per target and platform, by name: platform, api version (1 to 4; 0: the
+// untyped ABI that a call says), kind of rule, traits, source.
+std::string DescribeTargets(const TargetRegistry& rules, const HandlerRegistry& handlers);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_TARGETS_H_

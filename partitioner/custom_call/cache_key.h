@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A key for caches of what was made with a rule, such as a compiled program: it
+// says the target, its rule with the version of its callbacks, the attributes of
+// the call and the mesh. No address, hash seed or order of registration enters
+// it, so two processes, and two builds, have the same.
+#ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_CACHE_KEY_H_
+#define SHARDCALL_PARTITIONER_CUSTOM_CALL_CACHE_KEY_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "partitioner/custom_call/registry.h"
+
+namespace shardcall {
+
+// 32 hexadecimal digits: FNV-1a of 128 bits over the key's text. `frontend` may
+// be null; sharding annotations in it (xla.sdy.*) do not count.
+std::string RuleCacheKey(const TargetRule& rule, absl::string_view backend_config,
+                         const FrontendAttributes* frontend, const BaseMesh& mesh);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_CACHE_KEY_H_

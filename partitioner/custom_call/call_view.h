@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A custom call as callbacks see it: global shapes of flat leaves, attributes,
+// and the mesh with its named axes.
+#ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_CALL_VIEW_H_
+#define SHARDCALL_PARTITIONER_CUSTOM_CALL_CALL_VIEW_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "partitioner/ir/module.h"
+#include "sharding/sharding.h"
+
+namespace shardcall {
+
+struct CustomCallView {
+  Context* context = nullptr;           // to make shardings and shapes with
+  absl::string_view target, instruction;
+  // As the text has it: {k = 3 : i64} of a typed call, which AttributeMapView
+  // (kernels/ffi/attributes.h) reads; any bytes of an untyped one.
+  absl::string_view backend_config;
+  const FrontendAttributes* frontend = nullptr;  // or null
+  int api_version = 1;                  // 1 to 4, as HLO says
+  bool has_side_effect = false;
+
+  std::vector<const Shape*> operands, results;  // with layouts
+  // The layouts that the call asks for its operands in, a leaf each; empty: any.
+  std::vector<const Shape*> operand_layouts;
+  struct Alias {
+    int result, operand;  // flat leaves that share a buffer
+  };
+  std::vector<Alias> aliases;
+
+  const BaseMesh* mesh = nullptr;
+  absl::Span<const AxisRef> manual_axes;  // axes a callback must leave alone
+
+  // The axes by the program's names, or x0, x1, .. where it has none, major to
+  // minor. A manual axis is not the callback's to shard over.
+  struct Axis {
+    std::string name;
+    int64_t size = 1;
+    bool manual = false;
+    AxisList refs;  // its parts, major to minor
+  };
+  std::vector<Axis> axes() const;
+  // All that a callback may shard over.
+  AxisList free_axes() const;
+  // E120 for a name that is no axis, or a manual one.
+  absl::StatusOr<AxisList> AxesNamed(absl::Span<const std::string> names) const;
+
+  // Between typed shardings and text, on this mesh: `[{"data"}, {}]` with
+  // sub-axes `"data":(1)2`, or an HLO sharding such as {devices=[4,2]<=[8]}. E120
+  // for what does not fit: text, rank, an axis that is manual.
+  absl::StatusOr<const Sharding*> ParseSharding(absl::string_view text, int rank) const;
+  // Sharded over nothing.
+  const Sharding* Replicated(int rank) const {
+    return ReplicatedSharding(*context, mesh, rank, manual_axes);
+  }
+  // `s` as this call's callbacks may give it for a value of that shape: with the
+  // manual axes that are in force. E120: null, another rank or mesh, maximal, or
+  // over a manual axis. `what` stands in the message ("operand 0").
+  absl::StatusOr<const Sharding*> Checked(const Sharding* s, const Shape* shape,
+                                          absl::string_view what) const;
+  // E120 about this call.
+  absl::Status Misfit(std::string message, std::string expected, std::string found) const;
+};
+
+// The view of instruction `id`, a custom call.
+CustomCallView ViewCustomCall(const Module& module, InstrId id, const BaseMesh* mesh,
+                              absl::Span<const AxisRef> manual_axes);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_CALL_VIEW_H_

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole module put into a computation of another one: its entry's instructions
+// are appended there, its parameters being given values, and the computations
+// they call are copied.
+#ifndef SHARDCALL_PARTITIONER_IR_SPLICE_H_
+#define SHARDCALL_PARTITIONER_IR_SPLICE_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "partitioner/ir/module.h"
+
+namespace shardcall {
+
+struct SpliceResult {
+  InstrId root;
+  std::vector<InstrId> collectives;  // among what was appended to the computation
+};
+
+// Both modules are of one Context, and `from` has passed VerifyModule. E021 if
+// `operands` are not as many as the entry's parameters, or of other shapes.
+// Channel ids become new ones from *next_channel on, one for each of the text's.
+// Names are left to printing, shardings are dropped, and every instruction has
+// `metadata`, which may be null.
+absl::StatusOr<SpliceResult> Splice(const Module& from, absl::Span<const InstrId> operands,
+                                    const Metadata* metadata, int64_t* next_channel, Module* to,
+                                    CompId computation);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_SPLICE_H_

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registration under the names that jaxlib has: what is taken, what is refused,
+// and that what was registered runs.
+#include "partitioner/api/registration.h"
+
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "partitioner/api/run.h"
+#include "partitioner/ir/parser.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// test_subtract_f32 of the tutorial: two scalars in, one out.
+void SubtractF32(void* out, const void** in) {
+  *static_cast<float*>(out) = *static_cast<const float*>(in[0]) - *static_cast<const float*>(in[1]);
+}
+void Nothing(void*, const void**) {}
+
+std::string Text(const absl::Status& s) { return std::string(s.message()); }
+
+absl::StatusOr<std::vector<Tensor>> RunText(const std::string& text, std::vector<Tensor> inputs,
+                                            const Registry& registry) {
+  SHARDCALL_ASSIGN_OR_RETURN(Module m, ParseModule(std::make_shared<const std::string>(text),
+                                                   std::make_shared<Context>(), "test"));
+  return Evaluate(m, std::move(inputs), &registry.handlers);
+}
+
+constexpr char kSubtract[] = R"(HloModule m
+
+ENTRY e {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] custom-call(a, b), custom_call_target="test_subtract_f32"
+}
+)";
+
+Tensor Scalar(float value) { return Tensor::From<float>(ElementType::kF32, {}, {value}); }
+
+TEST(Registration, AnUntypedFunctionRuns) {
+  Registry r;
+  ASSERT_TRUE(r.RegisterCustomCallTarget("test_subtract_f32", SubtractF32).ok());
+  const auto out = RunText(kSubtract, {Scalar(1.25), Scalar(0.5)}, r);
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].data<float>()[0], 0.75f);
+}
+
+TEST(Registration, AnUnregisteredTargetSaysWhatIsRegistered) {
+  Registry r;
+  ASSERT_TRUE(r.RegisterCustomCallTarget("test_subtract_f64", SubtractF32).ok());
+  const auto out = RunText(kSubtract, {Scalar(1.25), Scalar(0.5)}, r);
+  EXPECT_EQ(DiagnosticCode(out.status()), "E140");
+  EXPECT_THAT(Text(out.status()), HasSubstr("test_subtract_f32"));
+  EXPECT_THAT(Text(out.status()), HasSubstr("Requested: Host"));
+  EXPECT_THAT(Text(out.status()), HasSubstr("test_subtract_f64"));
+}
+
+TEST(Registration, ApiVersionsOtherThan0And1AreUnimplemented) {
+  Registry r;
+  for (int version : {2, 3, 4, 9, -1}) {
+    const absl::Status s = r.RegisterCustomCallTarget("t", Nothing, "cpu", version);
+    EXPECT_EQ(s.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_EQ(DiagnosticCode(s), "E147");
+    EXPECT_THAT(Text(s), HasSubstr(absl::StrCat("API version ", version,
+                                                " is not supported by RegisterCustomCallTarget")));
+  }
+  EXPECT_TRUE(r.CustomCallTargets("cpu")->empty());
+}
+
+TEST(Registration, UntypedFunctionsHaveNoTraits) {
+  Registry r;
+  const absl::Status s = r.RegisterCustomCallTarget("t", Nothing, "cpu", kUntypedFfi,
+                                                    CustomCallTraits::kCommandBufferCompatible);
+  EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(DiagnosticCode(s), "E147");
+  EXPECT_THAT(Text(s), HasSubstr("COMMAND_BUFFER_COMPATIBLE"));
+}
+
+TEST(Registration, NullFunctionsUnknownPlatformsAndEmptyNamesAreErrors) {
+  Registry r;
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallTarget("t", nullptr)), "E144");
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallTarget("t", nullptr, "cpu", kTypedFfi)), "E144");
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallTarget("t", Nothing, "tpu")), "E141");
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallTarget("", Nothing)), "E141");
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallHandler("tpu", [](auto&) {
+              return absl::OkStatus();
+            })), "E141");
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallHandler("cpu", nullptr)), "E147");
+  EXPECT_EQ(DiagnosticCode(r.CustomCallTargets("tpu").status()), "E141");
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomTypeId("s", nullptr)), "E147");
+}
+
+TEST(Registration, EqualOnesPassAndOthersShowBoth) {
+  Registry r;
+  ASSERT_TRUE(r.RegisterCustomCallTarget("t", SubtractF32).ok());
+  EXPECT_TRUE(r.RegisterCustomCallTarget("t", SubtractF32).ok());
+  EXPECT_TRUE(r.RegisterCustomCallTarget("t", SubtractF32, "Host").ok());
+  const absl::Status s = r.RegisterCustomCallTarget("t", Nothing);
+  EXPECT_EQ(s.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(DiagnosticCode(s), "E141");
+  for (auto* f : {SubtractF32, Nothing}) {
+    EXPECT_THAT(Text(s), HasSubstr(absl::StrCat(absl::Hex(reinterpret_cast<uintptr_t>(f)))));
+  }
+}
+
+TEST(Registration, AHandlerReceivesWhatCameBeforeAndWhatComesAfter) {
+  Registry r;
+  std::vector<std::string> seen;
+  ASSERT_TRUE(r.RegisterCustomCallTarget("early", SubtractF32).ok());
+  ASSERT_TRUE(r.RegisterCustomCallHandler("Host", [&](const CustomCallTarget& t) {
+                 seen.push_back(absl::StrCat(t.name, " ", t.platform, " ", t.api_version));
+                 return t.name == "bad" ? absl::AbortedError("not here") : absl::OkStatus();
+               }).ok());
+  EXPECT_THAT(seen, ElementsAre("early Host 0"));
+  ASSERT_TRUE(r.RegisterCustomCallTarget("late", Nothing).ok());
+  ASSERT_TRUE(r.RegisterCustomCallTarget("late", Nothing).ok());  // known: not again
+  EXPECT_EQ(r.RegisterCustomCallTarget("bad", Nothing).code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(seen, ElementsAre("early Host 0", "late Host 0", "bad Host 0"));
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallHandler("cpu", [](auto&) {
+              return absl::OkStatus();
+            })), "E141");
+  const auto targets = r.CustomCallTargets("cpu");
+  ASSERT_TRUE(targets.ok());
+  EXPECT_EQ(targets->size(), 3);
+  EXPECT_EQ(targets->at("early").function, reinterpret_cast<const void*>(SubtractF32));
+}
+
+TEST(Registration, TypeIdsReachTheirPlatformsHandler) {
+  Registry r;
+  std::vector<std::string> seen;
+  int64_t early = 0, late = 0;
+  ASSERT_TRUE(r.RegisterCustomTypeId("registration_test.early", &early).ok());
+  EXPECT_GT(early, 0);
+  ASSERT_TRUE(r.RegisterCustomTypeIdHandler("cpu", [&](absl::string_view name, int64_t id) {
+                 seen.push_back(absl::StrCat(name, id));
+                 return absl::OkStatus();
+               }).ok());
+  ASSERT_TRUE(r.RegisterCustomTypeId("registration_test.late", &late).ok());
+  EXPECT_NE(early, late);
+  EXPECT_THAT(seen, ElementsAre(absl::StrCat("registration_test.early", early),
+                                absl::StrCat("registration_test.late", late)));
+  int64_t other = late;
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomTypeId("registration_test.early", &other)), "E141");
+}
+
+TEST(DefaultRegistry, HasTheShippedTargetsAndTakesOthersFromEveryThread) {
+  const std::shared_ptr<const Registry> before = DefaultRegistry();
+  EXPECT_NE(before->rules.Find("rms_norm", ""), nullptr);
+  EXPECT_TRUE(before->handlers.Find("rms_norm", "Host").ok());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_TRUE(RegisterCustomCallTarget(absl::StrCat("default_", i), SubtractF32).ok());
+        EXPECT_TRUE(
+            RegisterCustomCallAsBatchPartitionable(absl::StrCat("default_", t, "_", i)).ok());
+        EXPECT_TRUE(DefaultRegistry()->handlers.Find(absl::StrCat("default_", i), "Host").ok());
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_FALSE(before->handlers.Find("default_0", "Host").ok());
+  EXPECT_EQ(CustomCallTargets("cpu")->size(), 20);
+  EXPECT_NE(DefaultRegistry()->rules.Find("default_3_19", ""), nullptr);
+}
+
+}  // namespace
+}  // namespace shardcall

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that one device runs, side effects, and the order that a program states.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "tests/support/verify_text.h"
+
+namespace shardcall {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// Who ran target "noted", which gives its first operand back.
+struct Noted {
+  std::mutex mutex;
+  std::multiset<int> devices;
+};
+
+struct Rig {
+  Rig() {
+    HandlerEntry entry;
+    entry.target = "noted";
+    entry.host = [this](const HandlerContext& context, absl::Span<const BufferView> in,
+                        absl::Span<const BufferView> out) {
+      if (context.num_devices > 1) {
+        const std::lock_guard<std::mutex> lock(noted.mutex);
+        noted.devices.insert(context.device_ordinal);
+      }
+      for (size_t k = 0; k < out.size(); ++k) {
+        if (out[k].data == nullptr) continue;
+        std::memcpy(out[k].data, in[0].data, in[0].byte_size());
+      }
+      return absl::OkStatus();
+    };
+    EXPECT_TRUE(handlers.Register(std::move(entry)).ok());
+    options.targets = &targets;
+    options.handlers = &handlers;
+  }
+  Noted noted;
+  TargetRegistry targets;
+  HandlerRegistry handlers;
+  TextOptions options;
+};
+
+std::string Program(const std::string& type, const std::string& sharding, bool effect = true) {
+  return absl::StrReplaceAll(R"(HloModule m, num_partitions=4
+
+ENTRY e {
+  x = T[8,3] parameter(0), sharding={devices=[4,1]<=[4]}
+  c = T[8,3] custom-call(x), custom_call_target="noted"EFFECT
+  ROOT r = T[8,3] copy(c), sharding={devices=[4,1]<=[4]}
+}
+)",
+                             {{"T[", type + "["},
+                              {"EFFECT", absl::StrCat(effect ? ", custom_call_has_side_effect=true" : "",
+                                                      sharding.empty() ? "" : ", sharding=",
+                                                      sharding)}});
+}
+
+TEST(OneDevice, RunsOnThatDeviceAloneAndAllGetItsBits) {
+  for (const char* type : {"f32", "s32", "bf16", "pred", "c64", "f64", "u8", "s16"}) {
+    for (const bool effect : {true, false}) {
+      SCOPED_TRACE(absl::StrCat(type, effect ? " with effect" : ""));
+      Rig rig;
+      EXPECT_EQ(WhyNotEqual(Program(type, "{maximal device=2}", effect), rig.options), "");
+      EXPECT_THAT(rig.noted.devices, ElementsAre(2));
+    }
+  }
+}
+
+TEST(OneDevice, AnEffectWithoutAResultThatIsUsedStays) {
+  for (const char* result : {"()", "token[]", "f32[]"}) {
+    SCOPED_TRACE(result);
+    Rig rig;
+    const std::string sharding =
+        absl::string_view(result) == "()" ? "{{maximal device=1}}" : "{maximal device=1}";
+    const std::string text = absl::StrReplaceAll(R"(HloModule m, num_partitions=4
+
+ENTRY e {
+  x = f32[] parameter(0)
+  c = RESULT custom-call(x), custom_call_target="noted", custom_call_has_side_effect=true, sharding=SHARDING
+  ROOT r = f32[] negate(x)
+}
+)",
+                                                 {{"RESULT", result}, {"SHARDING", sharding}});
+    EXPECT_EQ(WhyNotEqual(text, rig.options), "");
+    EXPECT_THAT(rig.noted.devices, ElementsAre(1));
+  }
+}
+
+TEST(OneDevice, InALoopItRunsOncePerIteration) {
+  Rig rig;
+  EXPECT_EQ(WhyNotEqual(R"(HloModule m, num_partitions=4
+
+body {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  n = s32[] add(i, one)
+  x = f32[8] get-tuple-element(s), index=1
+  c = f32[8] custom-call(x), custom_call_target="noted", custom_call_has_side_effect=true, sharding={maximal device=3}
+  y = f32[8] add(c, x)
+  ROOT t = (s32[], f32[8]) tuple(n, y)
+}
+
+condition {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  three = s32[] constant(3)
+  ROOT r = pred[] compare(i, three), direction=LT
+}
+
+ENTRY e {
+  x = f32[8] parameter(0), sharding={devices=[4]<=[4]}
+  zero = s32[] constant(0)
+  init = (s32[], f32[8]) tuple(zero, x)
+  w = (s32[], f32[8]) while(init), condition=condition, body=body
+  ROOT r = f32[8] get-tuple-element(w), index=1
+}
+)",
+                        rig.options),
+            "");
+  EXPECT_THAT(rig.noted.devices, ElementsAre(3, 3, 3));
+}
+
+TEST(SideEffects, WithoutAShardingNameTwoFixes) {
+  Rig rig;
+  const std::string scalar = R"(HloModule m, num_partitions=4
+
+ENTRY e {
+  x = f32[] parameter(0)
+  c = f32[] custom-call(x), custom_call_target="noted", custom_call_has_side_effect=trueSHARDING
+  ROOT r = f32[] add(c, x)
+}
+)";
+  auto with = [&](const std::string& sharding) {
+    return absl::StrReplaceAll(scalar, {{"SHARDING", sharding}});
+  };
+  for (const char* sharding : {"", ", sharding={replicated}"}) {
+    const absl::Status s = PartitionText(with(sharding), rig.options).status();
+    EXPECT_THAT(s, Fails("E104", "target \"noted\" (%c) has side effects"));
+    EXPECT_THAT(s, Fails("E104", "sharding={maximal device=0}"));
+    EXPECT_THAT(s, Fails("E104", "can_side_effecting_have_replicated_sharding"));
+  }
+  PartitionerCallbacks may;
+  may.can_side_effecting_have_replicated_sharding = true;
+  ASSERT_TRUE(rig.targets.RegisterCustomCallPartitioner("noted", may).ok());
+  EXPECT_EQ(WhyNotEqual(with(", sharding={replicated}"), rig.options), "");
+  EXPECT_THAT(rig.noted.devices, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(PartitionText(with(""), rig.options), Fails("E104", "without a sharding"));
+}
+
+TEST(SideEffects, OfTargetsWithARuleHappenOnEveryShard) {
+  Rig rig;
+  ASSERT_TRUE(rig.targets.RegisterRule("noted", {.rule = "a b -> a b"}).ok());
+  EXPECT_EQ(WhyNotEqual(Program("f32", ""), rig.options), "");
+  EXPECT_THAT(rig.noted.devices, ElementsAre(0, 1, 2, 3));
+}
+
+TEST(BatchDimsOfTheCall, AreReadFromTheFrontendAttribute) {
+  Rig rig;
+  ASSERT_TRUE(rig.targets.RegisterBatchPartitionable("noted", kBatchDimsOfCall).ok());
+  const std::string text = absl::StrReplaceAll(
+      Program("f32", "", false),
+      {{"target=\"noted\"", "target=\"noted\", frontend_attributes={num_batch_dims=\"1\"}"}});
+  const auto p = PartitionText(text, rig.options);
+  ASSERT_TRUE(p.ok()) << p.status();
+  EXPECT_TRUE((*p)->local.collectives.empty());
+  EXPECT_EQ(WhyNotEqual(text, rig.options), "");
+  EXPECT_THAT(PartitionText(Program("f32", "", false), rig.options),
+              Fails("E101", "does not say its batch dims"));
+}
+
+TEST(ControlEdges, StayBetweenTheSameOps) {
+  Rig rig;
+  ASSERT_TRUE(rig.targets.RegisterRule("noted", {.rule = "a b -> a b"}).ok());
+  const std::string text = R"(HloModule m, num_partitions=4
+
+ENTRY e {
+  x = f32[8,4] parameter(0), sharding={devices=[4,1]<=[4]}
+  first = f32[8,4] custom-call(x), custom_call_target="noted", sharding={devices=[4,1]<=[4]}
+  sum = f32[4,8] transpose(x), dimensions={1,0}, control-predecessors={first}
+  second = f32[8,4] custom-call(x), custom_call_target="noted", control-predecessors={first, sum}, sharding={devices=[1,4]<=[4]}
+  ROOT r = (f32[8,4], f32[4,8]) tuple(second, sum), sharding={{devices=[1,4]<=[4]}, {devices=[4,1]<=[4]}}
+}
+)";
+  const auto p = PartitionText(text, rig.options);
+  ASSERT_TRUE(p.ok()) << p.status();
+  const std::string local = LocalText(**p);
+  EXPECT_THAT(local, HasSubstr("transpose(%"));
+  std::vector<std::string> edges;
+  for (size_t at = 0; (at = local.find("control-predecessors={", at)) != local.npos; ++at) {
+    edges.push_back(local.substr(at, local.find('}', at) - at));
+  }
+  ASSERT_EQ(edges.size(), 2) << local;
+  EXPECT_EQ(std::count(edges[0].begin(), edges[0].end(), '%'), 1);
+  EXPECT_EQ(std::count(edges[1].begin(), edges[1].end(), '%'), 2);
+  EXPECT_EQ(WhyNotEqual(text, rig.options), "");
+}
+
+TEST(Survival, RulesKeepAliasesLayoutsEffectsAndAttributes) {
+  Rig rig;
+  ASSERT_TRUE(rig.targets.RegisterRule("noted", {.rule = "a b -> a b"}).ok());
+  const auto p = PartitionText(R"(HloModule m, num_partitions=4
+
+ENTRY e {
+  x = f32[8,4]{0,1} parameter(0), sharding={devices=[4,1]<=[4]}
+  c = f32[8,4]{0,1} custom-call(x), custom_call_target="noted", operand_layout_constraints={f32[8,4]{0,1}}, custom_call_has_side_effect=true, output_to_operand_aliasing={{}: (0, {})}, api_version=API_VERSION_TYPED_FFI, frontend_attributes={kind="test"}, backend_config={k = 1 : i64}
+  ROOT r = f32[8,4]{0,1} copy(c)
+}
+)",
+                               rig.options);
+  ASSERT_TRUE(p.ok()) << p.status();
+  EXPECT_THAT(LocalText(**p),
+              AllOf(HasSubstr("f32[2,4]{0,1} custom-call("),
+                    HasSubstr("operand_layout_constraints={f32[2,4]{0,1}}"),
+                    HasSubstr("custom_call_has_side_effect=true"),
+                    HasSubstr("output_to_operand_aliasing={{}: (0, {})}"),
+                    HasSubstr("frontend_attributes={kind=\"test\"}"),
+                    HasSubstr("backend_config={k = 1 : i64}"), Not(HasSubstr("sharding="))));
+}
+
+}  // namespace
+}  // namespace shardcall
