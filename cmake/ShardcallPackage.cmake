@@ -1,13 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` installs: the libraries, their headers below
 # include/shardcall, the command, and the package that find_package(shardcall)
-# finds, with the target shardcall::shardcall.
+# finds. Its targets:
+#   shardcall::shardcall  for C++ and C, static (shared with BUILD_SHARED_LIBS)
+#   shardcall::shared     for C++, libshardcall.so with everything in it
+#   shardcall::c          for C, the same library and nothing else
+#   shardcall::plugin     headers for plugins in C, which link nothing
 include(CMakePackageConfigHelpers)
 
 add_library(shardcall_all INTERFACE)
 add_library(shardcall::shardcall ALIAS shardcall_all)
 target_link_libraries(shardcall_all INTERFACE shardcall::api shardcall::kernels)
 set_target_properties(shardcall_all PROPERTIES EXPORT_NAME shardcall)
+
+# Headers alone; projects in C may use it, so it says nothing of C++.
+add_library(shardcall_plugin INTERFACE)
+add_library(shardcall::plugin ALIAS shardcall_plugin)
+target_include_directories(shardcall_plugin INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/shardcall>)
+set_target_properties(shardcall_plugin PROPERTIES EXPORT_NAME plugin)
+
+get_property(rooms GLOBAL PROPERTY shardcall_rooms)
+if(BUILD_SHARED_LIBS)
+  add_library(shardcall_c INTERFACE)
+  target_link_libraries(shardcall_c INTERFACE shardcall_all)
+else()
+  set(objects)
+  foreach(room ${rooms})
+    list(APPEND objects $<TARGET_OBJECTS:${room}>)
+  endforeach()
+  add_library(shardcall_c SHARED ${objects})
+  # The archives bring what they link to; all they hold stands in the objects.
+  target_link_libraries(shardcall_c PRIVATE ${rooms} INTERFACE shardcall_plugin)
+  set_target_properties(shardcall_c PROPERTIES OUTPUT_NAME shardcall LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+endif()
+set_target_properties(shardcall_c PROPERTIES EXPORT_NAME c)
+add_library(shardcall::c ALIAS shardcall_c)
+
+# With what the C++ headers include.
+add_library(shardcall_shared INTERFACE)
+add_library(shardcall::shared ALIAS shardcall_shared)
+target_compile_features(shardcall_shared INTERFACE cxx_std_20)
+target_link_libraries(shardcall_shared INTERFACE shardcall_c absl::btree absl::flat_hash_map
+  absl::flat_hash_set absl::function_ref absl::inlined_vector absl::node_hash_map absl::span
+  absl::status absl::statusor absl::strings absl::synchronization absl::time absl::variant)
+set_target_properties(shardcall_shared PROPERTIES EXPORT_NAME shared)
+install(TARGETS shardcall_c shardcall_shared shardcall_plugin EXPORT shardcallTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/shardcall)
 install(TARGETS shardcall_all EXPORT shardcallTargets)

@@ -12,7 +12,7 @@ namespace shardcall {
 namespace {
 
 absl::Status BadInput(std::string message, std::string expected, std::string found) {
-  return ToStatus({.code = "E149",
+  return ToStatus({.code = "E313",
                    .message = std::move(message),
                    .expected = std::move(expected),
                    .found = std::move(found),

@@ -45,7 +45,7 @@ absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
                                         const Shardcall_Options* options,
                                         std::shared_ptr<const Registry>* registry);
 
-// Copies; E149 where they are not what the entry takes.
+// Copies; E313 where they are not what the entry takes.
 absl::StatusOr<std::vector<Tensor>> ReadCInputs(const Module& module,
                                                 const Shardcall_Buffer* inputs,
                                                 int32_t num_inputs);

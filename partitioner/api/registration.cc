@@ -59,8 +59,27 @@ absl::StatusOr<HandlerEntry> MakeEntry(const CustomCallTarget& target) {
     }
     return entry;
   }
-  return MakeUntypedEntry(target.name, target.platform, const_cast<void*>(target.function),
-                          /*api_version=*/0, kSource);
+  if (target.platform == "Host" || target.function == nullptr) {
+    return MakeUntypedEntry(target.name, target.platform, const_cast<void*>(target.function),
+                            /*api_version=*/0, kSource);
+  }
+  // For whoever handles the platform's targets; nothing here can run it.
+  HandlerEntry entry;
+  entry.target = target.name;
+  entry.platform = target.platform;
+  entry.api_version = 0;
+  entry.source = std::string(kSource);
+  entry.functions = {target.function};
+  entry.host = [](const HandlerContext& context, absl::Span<const BufferView>,
+                  absl::Span<const BufferView>) {
+    return ToStatus({.code = "E140",
+                     .message = absl::StrCat("target \"", context.target,
+                                             "\" has an untyped function for a device"),
+                     .expected = "a function for Host, or a typed FFI handler",
+                     .fix = "register one"},
+                    absl::StatusCode::kUnimplemented);
+  };
+  return entry;
 }
 
 }  // namespace

@@ -11,7 +11,8 @@
 namespace shardcall {
 
 // A line per target and platform, by name: platform, api version (1 to 4; 0: the
-// untyped ABI that a call says), kind of rule, traits, source.
+// untyped ABI that a call says), kind of rule, what else it has (shapes of its
+// results, a VJP, a batching rule), traits, source.
 std::string DescribeTargets(const TargetRegistry& rules, const HandlerRegistry& handlers);
 
 }  // namespace shardcall

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/ir/splice.h"
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/called_computations.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 namespace {
+
+template <typename T>
+const Attributes* Renumbered(Context& context, const Attributes* attrs,
+                             absl::flat_hash_map<int64_t, int64_t>* channels,
+                             int64_t* next_channel) {
+  T now = *static_cast<const T*>(attrs);
+  if (now.channel_id < 0) return attrs;
+  auto [it, fresh] = channels->try_emplace(now.channel_id, *next_channel);
+  if (fresh) ++*next_channel;
+  now.channel_id = it->second;
+  return InternAttributes(context, now);
+}
 
 class Splicing {
  public:
@@ -43,8 +54,10 @@ class Splicing {
       copy.sharding = nullptr;
       copy.metadata = metadata_;
       copy.extra = -1;
-      copy.attrs = Renumbered(
-          MapComputations(from_, instr, [&](CompId c) { return comps_[c.value]; }));
+      copy.attrs = WithNewChannel(
+          to_.context(),
+          MapComputations(from_, instr, [&](CompId c) { return comps_[c.value]; }), &channels_,
+          &next_channel_);
       operands.clear();
       for (InstrId o : from_.operands(id)) operands.push_back(now_[o.value]);
       const InstrId added = to_.Add(to, copy, operands);
@@ -61,24 +74,6 @@ class Splicing {
     }
   }
 
-  const Attributes* Renumbered(const Attributes* attrs) {
-    switch (attrs->kind) {
-      case AttrKind::kCollective: return WithChannel<CollectiveAttrs>(attrs);
-      case AttrKind::kPermute: return WithChannel<PermuteAttrs>(attrs);
-      case AttrKind::kSendRecv: return WithChannel<SendRecvAttrs>(attrs);
-      default: return attrs;
-    }
-  }
-  template <typename T>
-  const Attributes* WithChannel(const Attributes* attrs) {
-    T now = *static_cast<const T*>(attrs);
-    if (now.channel_id < 0) return attrs;
-    auto [it, fresh] = channels_.try_emplace(now.channel_id, next_channel_);
-    if (fresh) ++next_channel_;
-    now.channel_id = it->second;
-    return InternAttributes(to_.context(), now);
-  }
-
   const Module& from_;
   const Metadata* metadata_;
   int64_t& next_channel_;
@@ -90,6 +85,20 @@ class Splicing {
 };
 
 }  // namespace
+
+const Attributes* WithNewChannel(Context& context, const Attributes* attrs,
+                                 absl::flat_hash_map<int64_t, int64_t>* channels,
+                                 int64_t* next_channel) {
+  switch (attrs->kind) {
+    case AttrKind::kCollective:
+      return Renumbered<CollectiveAttrs>(context, attrs, channels, next_channel);
+    case AttrKind::kPermute:
+      return Renumbered<PermuteAttrs>(context, attrs, channels, next_channel);
+    case AttrKind::kSendRecv:
+      return Renumbered<SendRecvAttrs>(context, attrs, channels, next_channel);
+    default: return attrs;
+  }
+}
 
 absl::StatusOr<SpliceResult> Splice(const Module& from, absl::Span<const InstrId> operands,
                                     const Metadata* metadata, int64_t* next_channel, Module* to,

@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "partitioner/ir/module.h"
@@ -26,6 +27,12 @@ struct SpliceResult {
 absl::StatusOr<SpliceResult> Splice(const Module& from, absl::Span<const InstrId> operands,
                                     const Metadata* metadata, int64_t* next_channel, Module* to,
                                     CompId computation);
+
+// `attrs` with a new channel id where it has one, for copies of a collective:
+// *next_channel, or what `*channels` has for it already.
+const Attributes* WithNewChannel(Context& context, const Attributes* attrs,
+                                 absl::flat_hash_map<int64_t, int64_t>* channels,
+                                 int64_t* next_channel);
 
 }  // namespace shardcall
 

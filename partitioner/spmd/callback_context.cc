@@ -8,6 +8,7 @@
 #include "partitioner/ir/parser.h"
 #include "partitioner/ir/splice.h"
 #include "partitioner/ir/verifier.h"
+#include "partitioner/spmd/callback_memo.h"
 #include "partitioner/spmd/localizer.h"
 #include "sharding/status.h"
 
@@ -46,6 +47,7 @@ class CallbackContext : public PartitionContext {
     }
     values_.resize(view_.results.size());
     states_.resize(view_.results.size(), nullptr);
+    PassOver();
   }
 
   const CustomCallView& call() const override { return view_; }
@@ -61,8 +63,11 @@ class CallbackContext : public PartitionContext {
     } else {
       sharding = nullptr;
     }
-    return LocalValue{l_.Get(sources_[i].first, sources_[i].second, sharding,
-                             {CollectiveCause::Kind::kOperand, id_, i})};
+    NoteMade();
+    const LocalValue x{Fetched(i, sharding)};
+    record_.steps.push_back({i, sharding, x.id});
+    PassOver();
+    return x;
   }
   absl::StatusOr<const Shape*> ShapeOf(LocalValue x) override {
     SHARDCALL_RETURN_IF_ERROR(CheckValue(x));
@@ -275,10 +280,39 @@ class CallbackContext : public PartitionContext {
     }
     return absl::OkStatus();
   }
-  absl::Span<const InstrId> values() const { return values_; }
-  const std::vector<const Sharding*>& states() const { return states_; }
+  // Operand i as `sharding`.
+  InstrId Fetched(int i, const Sharding* sharding) {
+    return l_.Get(sources_[i].first, sources_[i].second, sharding,
+                  {CollectiveCause::Kind::kOperand, id_, i});
+  }
+  // All that the callback did.
+  CallbackRecord TakeRecord() {
+    NoteMade();
+    record_.call = id_;
+    record_.results = values_;
+    record_.states = states_;
+    return std::move(record_);
+  }
 
  private:
+  // What was emitted since the last look is the callback's, or is not.
+  void NoteMade() {
+    const Module& m = l_.local();
+    for (; seen_ < m.num_instructions(); ++seen_) {
+      if (m.instr(InstrId(seen_)).computation == builder_.computation()) {
+        record_.steps.push_back({-1, nullptr, InstrId(seen_)});
+      }
+    }
+    const std::vector<CollectiveRecord>& records = l_.emitter().shared().records;
+    for (; records_seen_ < records.size(); ++records_seen_) {
+      record_.collectives.push_back(records[records_seen_]);
+    }
+  }
+  void PassOver() {
+    seen_ = l_.local().num_instructions();
+    records_seen_ = l_.emitter().shared().records.size();
+  }
+
   // A callback's axes are those of the call's mesh; what lies on another base
   // mesh shows as whole.
   const Sharding* At(Decision::States states, int i) const {
@@ -390,6 +424,9 @@ class CallbackContext : public PartitionContext {
   std::vector<std::pair<InstrId, int>> sources_;
   std::vector<InstrId> values_;
   std::vector<const Sharding*> states_;
+  CallbackRecord record_;
+  int seen_ = 0;             // instructions
+  size_t records_seen_ = 0;  // of collectives
 };
 
 }  // namespace
@@ -397,6 +434,23 @@ class CallbackContext : public PartitionContext {
 absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
   CallbackContext context(*this, id, d);
   const TargetRule* target = rules_.target(id);
+  if (callback_memo_ == nullptr) callback_memo_ = std::make_shared<CallbackMemo>();
+  std::vector<const Sharding*> states(d.operands.begin(), d.operands.end());
+  states.insert(states.end(), d.final.begin(), d.final.end());
+  const CallbackMemo::Key key{rules_.kind(id), program_.region_of[id.value],
+                              builder().computation(), std::move(states)};
+  auto known = callback_memo_->known.find(key);
+  if (known != callback_memo_->known.end()) {
+    const CallbackRecord& record = known->second;
+    const std::vector<InstrId> results =
+        Replay(record, global_, id, emitter(), [&](int i, const Sharding* sharding) {
+          return context.Fetched(i, sharding);
+        });
+    Decision made = d;
+    made.produced = record.states;
+    StoreResults(id, made, results);
+    return status_;
+  }
   Diagnostic e;
   e.code = "E121";
   e.fix = "correct the target's partition callback";
@@ -419,9 +473,11 @@ absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
     return ToStatus(e, absl::StatusCode::kInternal);
   }
   SHARDCALL_RETURN_IF_ERROR(context.CheckAllSet());
+  const CallbackRecord& record =
+      callback_memo_->known.emplace(key, context.TakeRecord()).first->second;
   Decision made = d;
-  made.produced = context.states();
-  StoreResults(id, made, context.values());
+  made.produced = record.states;
+  StoreResults(id, made, record.results);
   return status_;
 }
 

@@ -2,10 +2,34 @@
 // Custom calls, and collectives that the program itself has.
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "partitioner/custom_call/call_view.h"
 #include "partitioner/ir/called_computations.h"
 #include "partitioner/spmd/localizer.h"
+#include "sharding/status.h"
 
 namespace shardcall {
+namespace {
+
+// A result in the buffer of an operand has its local shape.
+absl::Status CheckAliases(Localizer& l, const LocalOp& op) {
+  const CustomCallView view = ViewCustomCall(l.global(), op.id, l.program().mesh, {});
+  for (const CustomCallView::Alias& a : view.aliases) {
+    const Shape* result = op.result_shapes[a.result];
+    const Shape* operand = l.builder().shape(op.operands[a.operand]);
+    if (result->bare() == operand->bare()) continue;
+    return ToStatus({.code = "E122",
+                     .message = absl::StrCat("target \"", view.target, "\" (%", view.instruction,
+                                             "): result ", a.result, " aliases operand ", a.operand,
+                                             ", and its rule shards them otherwise"),
+                     .expected = operand->ToString(false),
+                     .found = result->ToString(false),
+                     .fix = "Give both the same factors in the rule, or leave the alias out"});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 LocalIds HandleCustomCall(Localizer& l, const LocalOp& op) {
   GraphBuilder& b = l.builder();
@@ -26,8 +50,9 @@ LocalIds HandleCustomCall(Localizer& l, const LocalOp& op) {
       }
     }
   }
-  const LocalIds operands = AssembleOperands(l, padded);
   CustomCallAttrs attrs = op.instr.as<CustomCallAttrs>();
+  if (!attrs.output_to_operand_aliasing.empty()) l.Fail(CheckAliases(l, padded));
+  const LocalIds operands = AssembleOperands(l, padded);
   std::vector<const Shape*> layouts;
   if (attrs.has_layout_constraints) {
     for (size_t k = 0; k < attrs.operand_layouts.size() && k < operands.size(); ++k) {

@@ -17,6 +17,8 @@
 
 namespace shardcall {
 
+struct CallbackMemo;  // callback_memo.h
+
 using LocalIds = absl::InlinedVector<InstrId, 6>;
 
 // What a handler gets: the op, its decision, and its operands' shards in the
@@ -51,6 +53,9 @@ class Localizer {
   void Store(InstrId id, int flat, InstrId value, const Sharding* state);
   // Stores what an op yields, after its reshard to decision.final.
   void StoreResults(InstrId id, const Decision& d, absl::Span<const InstrId> produced);
+
+  // Localizing ends with the first failure.
+  void Fail(absl::Status status) { status_.Update(std::move(status)); }
 
   // Elements of a local tuple (or the value itself) as flat leaves, and back.
   LocalIds Flatten(InstrId value);
@@ -96,6 +101,8 @@ class Localizer {
   absl::Status LocalizeCallbacks(InstrId id, const Decision& d);
   // localize_header.cc
   void MakeHeader();
+
+  std::shared_ptr<CallbackMemo> callback_memo_;
 
   const Attributes* LocalAttributes(const LocalOp& op);
 

@@ -31,22 +31,6 @@ absl::StatusOr<const Shape*> ParseShapeText(const std::string& text,
   return ToStatus(d);
 }
 
-// Whether every factor of a result is one of an operand.
-bool GivesShapes(const TargetRule& rule) {
-  for (const RuleAlternative& a : rule.alternatives) {
-    std::set<std::string> known;
-    for (size_t k = 0; k < a.values.size(); ++k) {
-      for (const auto& dim : a.values[k].dims) {
-        for (const std::string& f : dim) {
-          if (static_cast<int>(k) < a.num_operands) known.insert(f);
-          if (known.count(f) == 0) return false;
-        }
-      }
-    }
-  }
-  return true;
-}
-
 absl::Status Reshard(const Flags& flags) {
   auto context = std::make_shared<Context>();
   SHARDCALL_ASSIGN_OR_RETURN(const Shape* shape, ParseShapeText(flags.Get("shape"), context));

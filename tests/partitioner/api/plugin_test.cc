@@ -89,11 +89,11 @@ TEST(CPlugin, LoadedTwiceIsFineAndAnotherOfItsNameIsNot) {
 
 TEST(Plugin, FaultsAreOneDiagnosticEach) {
   for (const auto& [name, code, part] : std::vector<std::tuple<const char*, const char*, const char*>>{
-           {"bad_version", "E142", "0.1 to 0.1, found 0.2"},
+           {"bad_version", "E142", "0.1 to 0.2, found 0.3"},
            {"bad_null", "E142", "found null"},
            {"bad_no_entry", "E142", "does not export shardcall_plugin"},
            {"bad_undefined", "E142", "needs the symbol \"nobody_has_this\""},
-           {"bad_two_rules", "E146", "either rule or batch_dims"},
+           {"bad_two_rules", "E146", "one of rule, batch_dims"},
            {"bad_empty_target", "E146", "struct_size and name"}}) {
     Registries r;
     EXPECT_THAT(r.Load(Plugin(name)), Fails(code, part)) << name;

@@ -131,6 +131,20 @@ TEST(Registration, AHandlerReceivesWhatCameBeforeAndWhatComesAfter) {
   EXPECT_EQ(targets->at("early").function, reinterpret_cast<const void*>(SubtractF32));
 }
 
+TEST(Registration, AnUntypedFunctionOfAnotherPlatformReachesItsHandlerAlone) {
+  Registry r;
+  int seen = 0;
+  ASSERT_TRUE(r.RegisterCustomCallTarget("t", Nothing, "CUDA").ok());
+  ASSERT_TRUE(r.RegisterCustomCallHandler("gpu", [&](const CustomCallTarget& t) {
+                 seen += t.platform == "CUDA";
+                 return absl::OkStatus();
+               }).ok());
+  EXPECT_EQ(seen, 1);
+  EXPECT_EQ(r.CustomCallTargets("gpu")->size(), 1);
+  EXPECT_TRUE(r.CustomCallTargets("cpu")->empty());
+  EXPECT_EQ(DiagnosticCode(r.handlers.Find("t", "Host").status()), "E140");
+}
+
 TEST(Registration, TypeIdsReachTheirPlatformsHandler) {
   Registry r;
   std::vector<std::string> seen;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What partition callbacks see and build, and what becomes of their mistakes.
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -510,6 +511,52 @@ ENTRY e {
   asked = 0;
   EXPECT_TRUE(PartitionText(text, rig.options).ok());
   EXPECT_EQ(asked, 1);
+}
+
+TEST(CallbackMemo, PartitionIsAskedOncePerKindOfCallAndShardings) {
+  int asked = 0;
+  Rig rig([&](PartitionContext& c) -> absl::Status {
+    ++asked;
+    const Sharding* rows = Text(c, R"([{"x0"}, {}])");
+    SHARDCALL_ASSIGN_OR_RETURN(LocalValue x, c.Operand(0, rows));
+    SHARDCALL_ASSIGN_OR_RETURN(x, c.AllToAll(x, 1, 0, c.call().free_axes()));
+    SHARDCALL_ASSIGN_OR_RETURN(
+        const auto y,
+        c.CallTarget({x}, {LocalShape(*c.call().context, c.call().results[0],
+                                      Text(c, R"([{}, {"x0"}])"))}));
+    return c.SetResult(0, y[0], Text(c, R"([{}, {"x0"}])"));
+  });
+  const std::string text = R"(HloModule m, num_partitions=4
+
+ENTRY e {
+  x = s32[8,12] parameter(0), sharding={devices=[4,1]<=[4]}
+  a = s32[8,12] custom-call(x), custom_call_target="same", metadata={op_name="first"}
+  n = s32[8,12] negate(x)
+  b = s32[8,12] custom-call(n), custom_call_target="same", metadata={op_name="second"}
+  c = s32[8,12] custom-call(n), custom_call_target="same", backend_config="other"
+  s = s32[8,12] add(a, b)
+  ROOT r = s32[8,12] subtract(s, c)
+}
+)";
+  const auto p = PartitionText(text, rig.options);
+  ASSERT_TRUE(p.ok()) << p.status();
+  EXPECT_EQ(asked, 2);  // a and b are alike
+  EXPECT_EQ(WhyNotEqual(text, rig.options), "");
+  int permuted = 0;
+  std::vector<int64_t> channels;
+  for (const CollectiveRecord& r : (*p)->local.collectives) {
+    if (r.cause.kind != CollectiveCause::Kind::kCallback) continue;
+    ++permuted;
+    const Instruction& i = (*p)->local.module.instr(r.local);
+    channels.push_back(i.as<CollectiveAttrs>().channel_id);
+    if (permuted == 2) {
+      EXPECT_EQ(i.metadata->op_name, "second");
+      EXPECT_EQ((*p)->global->program.module.instr(r.cause.consumer).name, "b");
+    }
+  }
+  EXPECT_EQ(permuted, 3);
+  std::sort(channels.begin(), channels.end());
+  EXPECT_EQ(std::unique(channels.begin(), channels.end()), channels.end());
 }
 
 TEST(CallbackMistakes, InferThatGivesAnotherRank) {

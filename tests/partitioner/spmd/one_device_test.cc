@@ -229,5 +229,19 @@ ENTRY e {
                     HasSubstr("backend_config={k = 1 : i64}"), Not(HasSubstr("sharding="))));
 }
 
+TEST(Survival, AliasesThatARuleTearsApartAreRefused) {
+  Rig rig;
+  ASSERT_TRUE(rig.targets.RegisterRule("noted", {.rule = "a b -> b a"}).ok());
+  EXPECT_THAT(PartitionText(R"(HloModule m, num_partitions=4
+
+ENTRY e {
+  x = f32[8,8] parameter(0), sharding={devices=[4,1]<=[4]}
+  ROOT c = f32[8,8] custom-call(x), custom_call_target="noted", output_to_operand_aliasing={{}: (0, {})}
+}
+)",
+                            rig.options),
+              Fails("E122", "result 0 aliases operand 0"));
+}
+
 }  // namespace
 }  // namespace shardcall
