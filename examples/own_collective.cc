@@ -100,7 +100,8 @@ PartitionerCallbacks Callbacks() {
         [](std::string* out, const std::vector<int64_t>& group) {
           absl::StrAppend(out, absl::StrJoin(group, ","));
         });
-    context.module().mutable_instr(y[0].id).backend_config = call.context->arena().Copy(groups);
+    Module& local_program = context.builder().module();
+    local_program.mutable_instr(y[0].id).backend_config = call.context->arena().Copy(groups);
     return context.SetResult(0, y[0], sharding);
   };
   return c;
