@@ -78,7 +78,7 @@ const std::vector<FaultCase>& FaultCases() {
          absl::SleepFor(1.3 * hooks.deadline);
          return Long(c, hooks);
        },
-       Long, {"E301"}, "rank 1 last completed barrier #1 (%first)", true},
+       Long, {"E301"}, "(%first) and is in no collective", true},
       {"Skips", [](C& c, const H&) { return c.Barrier(Everyone(c), {"%next"}); }, Long, {"E305"},
        "rank 1 calls barrier (%next)", true},
       {"CallsAnotherOp", Gather, Long, {"E305"}, "rank 1 calls all-gather(400 bytes) (%ag.2)",

@@ -133,9 +133,10 @@ def main():
     print(f'{"fault":24}' + ''.join(f'{n:>4} ranks' for n in counts))
     for fault in faults:
         print(f'{fault:24}' + ''.join(f'{passed.get((fault, n), 0):>7}/{args.repeat:<2}' for n in counts))
-    # Others may run MPI on this machine too: what is theirs goes when they end.
-    end = time.monotonic() + 20
-    while left := set(glob.glob(SEGMENTS)) - segments:
+    # Others may run MPI on this machine too: what is theirs comes and goes.
+    end = time.monotonic() + 30
+    left = set(glob.glob(SEGMENTS)) - segments
+    while left := left & set(glob.glob(SEGMENTS)):
         if time.monotonic() > end:
             failed.append(f'shared memory is left: {sorted(left)}')
             break
