@@ -33,7 +33,9 @@ absl::string_view RuleLevelName(RuleLevel level);  // "batch_dims", "rule", "cal
 
 // The three callbacks. All get leaf shapes and shardings (tuples flattened).
 // Each may be null; then the call's operands and results take part only as
-// `partition` chooses, and propagation leaves them alone.
+// `partition` chooses, and propagation leaves them alone. All must depend on
+// nothing but what they are shown, and not on the instruction's name: they are
+// asked once for calls of equal shapes, shardings and attributes.
 struct PartitionerCallbacks {
   // Backwards: a user wants result `index` sharded as `user`; returns what the
   // result can be sharded as.

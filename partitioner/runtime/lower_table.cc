@@ -164,7 +164,8 @@ LeafShape MakeLeafShape(const Shape& shape) {
 
 bool IsAnnotationTarget(absl::string_view target) {
   return target == "Sharding" || target == "xla.sdy.FuncResultSharding" ||
-         target == "xla.sdy.ShardingGroup" || target == "annotate_device_placement";
+         target == "xla.sdy.ShardingGroup" || target == "annotate_device_placement" ||
+         target == "InspectSharding";
 }
 
 bool IsManualBoundaryTarget(absl::string_view target) {

@@ -268,6 +268,12 @@ absl::Status ParseAliasing(const LowerContext& context, absl::string_view text,
 absl::Status LowerCustomCall(const LowerContext& context, Step* step) {
   const auto& attrs = context.attrs<CustomCallAttrs>();
   if (IsManualBoundaryTarget(attrs.target)) return LowerManualBoundary(context, step);
+  if (attrs.api_version < 1 || attrs.api_version > 4) {
+    return context.Error("E140", absl::StrCat("the call of \"", attrs.target,
+                                              "\" has API version ", attrs.api_version,
+                                              ", and there are 1 to 4"),
+                         "Write api_version=API_VERSION_TYPED_FFI, or the version of the handler");
+  }
   auto data = std::make_unique<CustomCallData>();
   data->target = std::string(attrs.target);
   data->backend_config = std::string(context.instr.backend_config);

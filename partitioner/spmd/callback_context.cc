@@ -440,7 +440,8 @@ absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
   const CallbackMemo::Key key{rules_.kind(id), program_.region_of[id.value],
                               builder().computation(), std::move(states)};
   auto known = callback_memo_->known.find(key);
-  if (known != callback_memo_->known.end()) {
+  const bool for_effect = global_.instr(id).as<CustomCallAttrs>().has_side_effect;
+  if (!for_effect && known != callback_memo_->known.end()) {
     const CallbackRecord& record = known->second;
     const std::vector<InstrId> results =
         Replay(record, global_, id, emitter(), [&](int i, const Sharding* sharding) {
@@ -473,8 +474,8 @@ absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
     return ToStatus(e, absl::StatusCode::kInternal);
   }
   SHARDCALL_RETURN_IF_ERROR(context.CheckAllSet());
-  const CallbackRecord& record =
-      callback_memo_->known.emplace(key, context.TakeRecord()).first->second;
+  const CallbackRecord record = context.TakeRecord();
+  if (!for_effect) callback_memo_->known.emplace(key, record);
   Decision made = d;
   made.produced = record.states;
   StoreResults(id, made, record.results);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/builtin.h"
+#include "partitioner/api/inspect_sharding.h"
 #include "partitioner/api/lower_calls.h"
 #include "partitioner/api/plugin.h"
 #include "partitioner/propagation/remesh.h"
@@ -117,6 +118,7 @@ absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session,
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   auto session = std::make_unique<Session>();
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinTargets(session->targets));
+  SHARDCALL_RETURN_IF_ERROR(RegisterInspectSharding(session->targets));
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinHandlers(session->handlers));
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinLowerings(session->lowerings));
   SHARDCALL_RETURN_IF_ERROR(

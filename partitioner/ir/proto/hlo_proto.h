@@ -54,6 +54,9 @@ ProtoForm ProtoFormOf(const Module& module);
 absl::StatusOr<std::string> WriteModuleProto(const Module& module,
                                              ProtoForm form = ProtoForm::kModule);
 
+// A serialised OpSharding. E034 for what the message cannot say.
+absl::StatusOr<std::string> WriteShardingProto(const HloSharding& sharding);
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_HLO_PROTO_H_

@@ -464,4 +464,12 @@ absl::StatusOr<std::string> WriteModuleProto(const Module& module, ProtoForm for
   return bytes;
 }
 
+absl::StatusOr<std::string> WriteShardingProto(const HloSharding& sharding) {
+  const Module none(std::make_shared<Context>());
+  hlo_proto::Writer writer(none, nullptr);
+  hlo_pb::OpSharding message;
+  if (!writer.WriteSharding(sharding, &message)) return writer.status();
+  return message.SerializeAsString();
+}
+
 }  // namespace shardcall

@@ -34,6 +34,7 @@ class Writer {
   // Everything, serialised.
   bool WriteModule(std::string* out);
   const absl::Status& status() const { return status_; }
+  bool WriteSharding(const HloSharding& s, hlo_pb::OpSharding* p);
 
  private:
   bool Fail(absl::string_view message, absl::string_view found, absl::string_view fix);
@@ -69,7 +70,6 @@ class Writer {
   bool WriteLiteral(const Literal& literal, hlo_pb::LiteralProto* p);
   bool WriteMetadata(const Metadata& m, hlo_pb::OpMetadata* p);
   bool WriteFrontend(const FrontendAttributes& f, hlo_pb::FrontendAttributes* p);
-  bool WriteSharding(const HloSharding& s, hlo_pb::OpSharding* p);
   void WriteNamed(const HloSharding& s, hlo_pb::NamedShardingProto* p);
   void WriteMesh(const Mesh& mesh, absl::Span<const int64_t> list, hlo_pb::MeshProto* p);
   void WriteAxes(const Mesh& mesh, absl::Span<const NamedAxisRef> refs,

@@ -103,6 +103,14 @@ TEST(XlaCpuSuite, AnUnknownTargetIsNamed) {
   EXPECT_THAT(r, Fails("E140", "Near names: add_two"));
 }
 
+TEST(XlaCpuSuite, AnApiVersionThatIsNoneIsRefused) {
+  const std::string call = "ROOT r = f32[] custom-call(), custom_call_target=\"succeed\", ";
+  EXPECT_THAT(Results(call + "api_version=API_VERSION_UNSPECIFIED"),
+              Fails("E019", "API_VERSION_UNSPECIFIED"));
+  EXPECT_THAT(Results(call + "api_version=API_VERSION_NINE"), Fails("E019", "API_VERSION_NINE"));
+  EXPECT_FALSE(Results(call + "api_version=9").ok());
+}
+
 TEST(XlaCpuSuite, ATypedFailureKeepsItsCodeAndMessage) {
   const auto r = Results("ROOT r = f32[] custom-call(), " + Typed("fail", "{value = 42 : i32}"));
   EXPECT_EQ(r.status().code(), absl::StatusCode::kInternal);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The target `InspectSharding`: says at compile time how its operand is sharded,
+// and is gone from the partitioned program; its result, if it has one, is the
+// operand. Its backend_config is 16 bytes, the
+// address of a function and its data, as jax.debug.inspect_array_sharding writes
+// them:
+//
+//   const InspectShardingCallback callback([](absl::string_view op_sharding) {...});
+//   ... custom_call_target="InspectSharding", custom_call_has_side_effect=true,
+//       backend_config=callback.backend_config() ...
+//
+// A program that was dumped holds addresses of another process. So only callbacks
+// of this process that are alive are called; for others the call does nothing.
+#ifndef SHARDCALL_PARTITIONER_API_INSPECT_SHARDING_H_
+#define SHARDCALL_PARTITIONER_API_INSPECT_SHARDING_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "partitioner/custom_call/registry.h"
+
+extern "C" {
+// XLA's layout. The function sets error_txt where it fails, and with it
+// free_error, which is then called once.
+typedef struct Shardcall_InspectShardingArgs {
+  const char* sharding_spec;  // a serialised xla.OpSharding
+  size_t sharding_spec_size;
+  char* error_txt;
+  void* error_scratch;
+  void (*free_error)(struct Shardcall_InspectShardingArgs* args);
+} Shardcall_InspectShardingArgs;
+typedef void Shardcall_InspectSharding(void* data, Shardcall_InspectShardingArgs* args);
+}
+
+namespace shardcall {
+
+class InspectShardingCallback {
+ public:
+  // Given a serialised xla.OpSharding of the operand. An error, or a throw, fails
+  // the partitioning with E121. May be called from any thread that partitions.
+  using Function = std::function<absl::Status(absl::string_view op_sharding)>;
+  explicit InspectShardingCallback(Function function);
+  // A function in C; null is a callback that fails.
+  InspectShardingCallback(Shardcall_InspectSharding* function, void* data);
+  InspectShardingCallback(const InspectShardingCallback&) = delete;
+  InspectShardingCallback& operator=(const InspectShardingCallback&) = delete;
+  ~InspectShardingCallback();
+
+  // The 16 bytes; XLA, too, may call what they name, as long as this lives.
+  const std::string& backend_config() const { return backend_config_; }
+
+ private:
+  std::string backend_config_;
+  std::unique_ptr<Function> function_;
+};
+
+// Registers the target. Part of what RegisterBuiltinTargets cannot give, since it
+// writes protobuf; sessions of the command have it.
+absl::Status RegisterInspectSharding(TargetRegistry& registry);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_INSPECT_SHARDING_H_
