@@ -42,7 +42,8 @@ void Planner::CheckSideEffect(InstrId id) {
   const Instruction& instr = module_.instr(id);
   const auto& attrs = instr.as<CustomCallAttrs>();
   if (!attrs.has_side_effect || !program_.manual_axes(id).empty() || rules_.has_rule(id) ||
-      rules_.MayReplicate(attrs.target)) {
+      rules_.MayReplicate(attrs.target) ||
+      attrs.target == "InspectSharding") {  // its effect is that of partitioning
     return;
   }
   bool says = instr.sharding != nullptr;
