@@ -113,7 +113,7 @@ PartitionerCallbacks Counting(Counts* counts) {
     const Sharding* s = context.operand_sharding(0);
     const auto x = context.Operand(0, s);
     if (!x.ok()) return x.status();
-    const Shape* local = context.module().instr(x->id).shape;
+    const Shape* local = context.builder().shape(x->id);
     const auto y = context.CallTarget({*x}, {local});
     if (!y.ok()) return y.status();
     return context.SetResult(0, (*y)[0], s);

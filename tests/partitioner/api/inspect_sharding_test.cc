@@ -146,10 +146,7 @@ PartitionerCallbacks Pair(int* partitioned) {
     const Sharding* s = context.operand_sharding(0);
     SHARDCALL_ASSIGN_OR_RETURN(const LocalValue a, context.Operand(0, s));
     SHARDCALL_ASSIGN_OR_RETURN(const LocalValue b, context.Operand(1, s));
-    Module& m = context.module();
-    MonoidTable monoids(&m);
-    CheckedBuilder builder(&m, context.computation(), &monoids);
-    SHARDCALL_ASSIGN_OR_RETURN(const InstrId sum, builder.Add(Opcode::kAdd, {a.id, b.id}));
+    SHARDCALL_ASSIGN_OR_RETURN(const InstrId sum, context.builder().Add(Opcode::kAdd, {a.id, b.id}));
     return context.SetResult(0, {sum}, s);
   };
   return callbacks;
