@@ -100,12 +100,11 @@ void Planner::PlanInstruction(InstrId id) {
     PlanStructural(id);
     return;
   }
-  if (module_.instr(id).opcode == Opcode::kCustomCall && program_.num_partitions > 1) {
-    if (MaximalDevice(program_, id) >= 0) {
-      PlanReplicated(id, PlanKind::kOneDevice);
-      return;
-    }
-    CheckSideEffect(id);
+  const bool called =
+      module_.instr(id).opcode == Opcode::kCustomCall && program_.num_partitions > 1;
+  if (called && MaximalDevice(program_, id) >= 0) {
+    PlanReplicated(id, PlanKind::kOneDevice);
+    return;
   }
   switch (rules_.op_class(id)) {
     case OpClass::kRule: PlanRule(id, *rules_.rule(id)); break;
@@ -115,6 +114,7 @@ void Planner::PlanInstruction(InstrId id) {
     case OpClass::kManualOnly: PlanManual(id); break;
     case OpClass::kMissing: PlanMissing(id); break;
   }
+  if (called) CheckSideEffect(id);  // last: a missing rule is the first thing to say
 }
 
 void Planner::PlanComputation(CompId comp) {

@@ -58,8 +58,13 @@ def sharding(rank, devices, rng):
 def resharded(text, rng):
     devices = rng.choice(sorted(MESHES))
     out = []
+    entry = False
     for line in text.split('\n'):
         found = ARRAY.match(line)
+        entry = line.startswith('ENTRY') or entry and line != '}'
+        if 'ROOT' in line and not entry:  # must agree with the caller's and its other branches'
+            line = re.sub(r', sharding=\{[^{}]*\}', '', line)
+            found = None
         if line.startswith('HloModule'):
             line = re.sub(r'num_partitions=\d+', f'num_partitions={devices}', line)
         elif found and 'sharding={' in line:

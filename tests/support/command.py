@@ -117,5 +117,5 @@ def plugin_flags(path):
 
 def numerics(path, kind):
     """The npz file beside an HLO file: kind is inputs or outputs; None if absent."""
-    found = re.sub(r'\.(sdy|gspmd|v3)\.hlo$', f'.{kind}.npz', path)
+    found = re.sub(r'(\.(sdy|gspmd|v3))?\.hlo$', f'.{kind}.npz', path)
     return found if os.path.exists(found) else None
