@@ -65,6 +65,10 @@ class CallbackContext : public PartitionContext {
     }
     NoteMade();
     const LocalValue x{Fetched(i, sharding)};
+    for (const CallbackRecord::Step& step : record_.steps) {
+      const bool same = step.operand == i && step.sharding == sharding;
+      record_.ambiguous = record_.ambiguous || (step.value == x.id && !same);
+    }
     record_.steps.push_back({i, sharding, x.id});
     PassOver();
     return x;
@@ -475,7 +479,7 @@ absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
   }
   SHARDCALL_RETURN_IF_ERROR(context.CheckAllSet());
   const CallbackRecord record = context.TakeRecord();
-  if (!for_effect) callback_memo_->known.emplace(key, record);
+  if (!for_effect && !record.ambiguous) callback_memo_->known.emplace(key, record);
   Decision made = d;
   made.produced = record.states;
   StoreResults(id, made, record.results);

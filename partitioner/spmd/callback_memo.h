@@ -22,6 +22,9 @@ struct CallbackRecord {
     InstrId value;
   };
   InstrId call;  // in the global program
+  // Two operands were one value, so that it is not known which of them an
+  // instruction takes: not to be replayed.
+  bool ambiguous = false;
   std::vector<Step> steps;
   std::vector<CollectiveRecord> collectives;
   std::vector<InstrId> results;
