@@ -22,7 +22,7 @@ inline T ShardcallInit() {
 #define SHARDCALL_INIT(type) ShardcallInit<type>()
 extern "C" {
 #else
-#define SHARDCALL_INIT(type) {sizeof(type)}
+#define SHARDCALL_INIT(type) {.struct_size = sizeof(type)}
 #endif
 
 #define SHARDCALL_EXPORT __attribute__((visibility("default")))
