@@ -88,64 +88,59 @@ int32_t Barrier(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size
       [] { return absl::OkStatus(); });
 }
 
+// A collective that copies `bytes` from `in` to `out` where the device is alone;
+// `meet(communicator, group)` where it is not. Neither if `ok` is not.
+template <typename Meet>
+int32_t CopyingCollective(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size,
+                          const absl::Status& ok, const void* in, void* out, int64_t bytes,
+                          const Meet& meet) {
+  return Self(c).Collective(
+      group, size,
+      [&](Communicator& comm, Communicator::Group g) { return ok.ok() ? meet(comm, g) : ok; },
+      [&] {
+        if (ok.ok()) Copy(in, out, bytes);
+        return ok;
+      });
+}
+
 int32_t AllReduce(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size,
                   int32_t reduction, int32_t type, const void* in, void* out, int64_t count) {
   const absl::Status ok = CheckElements(reduction, type, in, out, count);
-  return Self(c).Collective(
-      group, size,
+  const auto element = static_cast<ElementType>(type);
+  return CopyingCollective(
+      c, group, size, ok, in, out, ok.ok() ? count * ElementTypeBytes(element) : 0,
       [&](Communicator& comm, Communicator::Group g) {
-        if (!ok.ok()) return ok;
-        return comm.AllReduce(g, static_cast<ReduceKind>(reduction), static_cast<ElementType>(type),
-                              in, out, count, Self(c).tag());
-      },
-      [&] {
-        if (ok.ok()) Copy(in, out, count * ElementTypeBytes(static_cast<ElementType>(type)));
-        return ok;
+        return comm.AllReduce(g, static_cast<ReduceKind>(reduction), element, in, out, count,
+                              Self(c).tag());
       });
 }
 
 int32_t ReduceScatter(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size,
                       int32_t reduction, int32_t type, const void* in, void* out, int64_t count) {
   const absl::Status ok = CheckElements(reduction, type, in, out, count);
-  return Self(c).Collective(
-      group, size,
+  const auto element = static_cast<ElementType>(type);
+  return CopyingCollective(
+      c, group, size, ok, in, out, ok.ok() ? count * ElementTypeBytes(element) : 0,
       [&](Communicator& comm, Communicator::Group g) {
-        if (!ok.ok()) return ok;
-        return comm.ReduceScatter(g, static_cast<ReduceKind>(reduction),
-                                  static_cast<ElementType>(type), in, out, count, Self(c).tag());
-      },
-      [&] {
-        if (ok.ok()) Copy(in, out, count * ElementTypeBytes(static_cast<ElementType>(type)));
-        return ok;
+        return comm.ReduceScatter(g, static_cast<ReduceKind>(reduction), element, in, out, count,
+                                  Self(c).tag());
       });
 }
 
 int32_t AllGather(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size, const void* in,
                   void* out, int64_t bytes) {
-  const absl::Status ok = CheckBytes(in, out, bytes);
-  return Self(c).Collective(
-      group, size,
-      [&](Communicator& comm, Communicator::Group g) {
-        return ok.ok() ? comm.AllGather(g, in, out, bytes, Self(c).tag()) : ok;
-      },
-      [&] {
-        if (ok.ok()) Copy(in, out, bytes);
-        return ok;
-      });
+  return CopyingCollective(c, group, size, CheckBytes(in, out, bytes), in, out, bytes,
+                           [&](Communicator& comm, Communicator::Group g) {
+                             return comm.AllGather(g, in, out, bytes, Self(c).tag());
+                           });
 }
 
 int32_t AllToAll(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size, const void* in,
                  void* out, int64_t bytes) {
-  const absl::Status ok = CheckBytes(in, out, bytes);
-  return Self(c).Collective(
-      group, size,
-      [&](Communicator& comm, Communicator::Group g) {
-        return ok.ok() ? comm.AllToAll(g, in, out, bytes, Self(c).tag()) : ok;
-      },
-      [&] {
-        if (ok.ok()) Copy(in, out, bytes);
-        return ok;
-      });
+  return CopyingCollective(c, group, size, CheckBytes(in, out, bytes), in, out, bytes,
+                           [&](Communicator& comm, Communicator::Group g) {
+                             return comm.AllToAll(g, in, out, bytes, Self(c).tag());
+                           });
 }
 
 int32_t Broadcast(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size, int32_t root,

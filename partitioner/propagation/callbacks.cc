@@ -99,7 +99,7 @@ absl::Status PropagationEngine::VisitCallbacks(uint32_t n, const Node& node) {
       if (AxesSize(want->dim(d)) <= AxesSize(have->dim(d))) continue;
       own_proposals_.push_back({0, static_cast<int16_t>(d), 0, FactorKind::kPassThrough,
                                 AxisList(want->dim(d).begin(), want->dim(d).end())});
-      Propose(leaf, from, n, &own_proposals_.back(), want->mesh(), LeafShape(from)->byte_size());
+      Propose(leaf, from, n, &own_proposals_.back(), want->mesh(), program_.LeafShape(from)->byte_size());
     }
   }
   return absl::OkStatus();
@@ -112,15 +112,15 @@ absl::StatusOr<const Sharding*> PropagationEngine::AskUserCallback(const Node& n
   const Instruction& instr = program_.module.instr(node.instr);
   const PartitionerCallbacks& callbacks = rules_.target(node.instr)->callbacks;
   if (callbacks.propagate_user_sharding == nullptr) return before;
-  const CustomCallView view = ViewCustomCall(
-      program_.module, node.instr, program_.mesh, program_.manual_axes(node.instr));
-  constexpr absl::string_view kName = "propagate_user_sharding";
   const absl::Span<const LeafId> leaves = graph_.leaves(node);
   int index = 0;
   while (leaves[node.index + index] != leaf) ++index;
   const auto [known, fresh] = answers_.try_emplace(
       Asked{rules_.kind(node.instr), program_.region_of[node.instr.value], index, {wanted}});
   if (!fresh) return Extended(before, known->second[0], wanted, *limits_[leaf.value]);
+  const CustomCallView view = ViewCustomCall(
+      program_.module, node.instr, program_.mesh, program_.manual_axes(node.instr));
+  constexpr absl::string_view kName = "propagate_user_sharding";
   absl::StatusOr<const Sharding*> answer;
   try {
     answer = callbacks.propagate_user_sharding(view, index, wanted);

@@ -12,7 +12,7 @@ DimensionClasses::DimensionClasses(const Program& program, RuleTable& rules) : p
     const LeafId leaf(l);
     if (leaves.canonical(leaf) != leaf) continue;
     first_[l] = static_cast<int>(nodes_.size());
-    const Shape* shape = LeafShape(leaf);
+    const Shape* shape = program_.LeafShape(leaf);
     for (int d = 0; d < (shape->IsArray() ? shape->rank() : 0); ++d) NewNode(shape->dim(d));
   }
   const Module& m = program.module;
@@ -119,15 +119,9 @@ void DimensionClasses::Unify(absl::Span<const int> a, absl::Span<const int> b) {
   Fix(absl::MakeConstSpan(y).subspan(j));
 }
 
-const Shape* DimensionClasses::LeafShape(LeafId leaf) const {
-  const InstrId owner = program_.leaves.instr(leaf);
-  const Shape* shape = program_.module.instr(owner).shape;
-  return shape->IsTuple() ? shape->leaf(program_.leaves.index(leaf)) : shape;
-}
-
 void DimensionClasses::UnifyLeaves(LeafId a, LeafId b) {
-  const Shape* shape = LeafShape(a);
-  const Shape* other = LeafShape(b);
+  const Shape* shape = program_.LeafShape(a);
+  const Shape* other = program_.LeafShape(b);
   if (!shape->IsArray() || !other->IsArray() || shape->rank() != other->rank()) return;
   for (int d = 0; d < shape->rank(); ++d) Unify({NodeOf(a, d)}, {NodeOf(b, d)});
 }

@@ -46,7 +46,6 @@ class DimensionClasses {
   void UnifyLeaves(LeafId a, LeafId b);
   void AddRule(InstrId id, const ShardingRule& rule);
   void AddStructural(InstrId id);
-  const Shape* LeafShape(LeafId leaf) const;
   int NodeOf(LeafId leaf, int dim) const {
     return first_[program_.leaves.canonical(leaf).value] + dim;
   }

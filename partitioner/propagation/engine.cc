@@ -96,7 +96,7 @@ void PropagationEngine::VisitBoundary(uint32_t n, const Node& node) {
   auto propose = [&](LeafId to, LeafId from, int d, AxisList axes) {
     own_proposals_.push_back({0, static_cast<int16_t>(d), 0, FactorKind::kPassThrough,
                               std::move(axes)});
-    Propose(to, from, n, &own_proposals_.back(), &mesh, LeafShape(from)->byte_size());
+    Propose(to, from, n, &own_proposals_.back(), &mesh, program_.LeafShape(from)->byte_size());
   };
   for (int d = 0; d < g.rank() && d < static_cast<int>(manual.size()); ++d) {
     AxisList whole = manual[d];

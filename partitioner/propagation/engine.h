@@ -51,7 +51,6 @@ class PropagationEngine {
   void Activate(int priority);
   AxisList ManualAxes(LeafId leaf) const;
   const Limits* InternLimits(const Limits& limits);
-  const Shape* LeafShape(LeafId l) const;
   std::vector<const Sharding*> OutputShardings() const;
 
   // engine.cc

@@ -80,10 +80,6 @@ uint32_t PropagationGraph::Push(Node node, absl::Span<const LeafId> leaves) {
   return static_cast<uint32_t>(nodes_.size()) - 1;
 }
 
-const Shape* PropagationGraph::LeafShape(LeafId l) const {
-  return module_.instr(program_.leaves.instr(l)).shape->leaf(program_.leaves.index(l));
-}
-
 void PropagationGraph::AddRuleNode(InstrId i, const ShardingRule* rule) {
   const StepRule*& step = by_rule_[rule];
   if (step == nullptr) {
@@ -137,8 +133,8 @@ const StepRule* PropagationGraph::Identity(const Shape* shape, int tensors, bool
 void PropagationGraph::AddEdge(InstrId via, LeafId a, LeafId b) {
   a = program_.leaves.canonical(a);
   b = program_.leaves.canonical(b);
-  const Shape* x = LeafShape(a);
-  const Shape* y = LeafShape(b);
+  const Shape* x = program_.LeafShape(a);
+  const Shape* y = program_.LeafShape(b);
   if (a == b || !x->IsArray() || !y->IsArray() || x->rank() == 0 || x->dims() != y->dims()) return;
   Node node;
   node.instr = via;
@@ -195,10 +191,10 @@ void PropagationGraph::AddGroups() {
     if (std::find(members.begin(), members.end(), leaf) == members.end()) members.push_back(leaf);
   }
   for (auto& [key, members] : groups) {
-    const Shape* shape = LeafShape(members[0]);
+    const Shape* shape = program_.LeafShape(members[0]);
     members.erase(std::remove_if(members.begin(), members.end(),
                                  [&](LeafId l) {
-                                   const Shape* s = LeafShape(l);
+                                   const Shape* s = program_.LeafShape(l);
                                    return !s->IsArray() || s->dims() != shape->dims();
                                  }),
                   members.end());

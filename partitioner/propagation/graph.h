@@ -64,7 +64,6 @@ class PropagationGraph {
   void NumberInstructions();
   void BuildAdjacency();
   uint32_t Push(Node node, absl::Span<const LeafId> leaves);
-  const Shape* LeafShape(LeafId l) const;
   const StepRule* Identity(const Shape* shape, int tensors, bool group);
 
   const Program& program_;

@@ -63,6 +63,9 @@ struct Program {
   explicit Program(Module m) : module(std::move(m)) {}
   Module module;
   LeafTable leaves;
+  const Shape* LeafShape(LeafId l) const {
+    return module.instr(leaves.instr(l)).shape->leaf(leaves.index(l));
+  }
   int64_t num_partitions = 1;
   // The mesh that unannotated values are replicated on, and all others.
   const BaseMesh* mesh = nullptr;

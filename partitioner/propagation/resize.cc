@@ -59,7 +59,7 @@ class Resizer {
     }
     for (bool compounds : {false, true}) {
       for (size_t k = 0; k < leaves.size(); ++k) {
-        const Shape* shape = Leaf(leaves[k]);
+        const Shape* shape = program_.LeafShape(leaves[k]);
         const int rank = shape->IsArray() ? shape->rank() : 0;
         const std::string where = absl::StrCat("operand ", k);
         if (rank != static_cast<int>(given[k].size())) {
@@ -108,13 +108,8 @@ class Resizer {
     return absl::OkStatus();
   }
 
-  const Shape* Leaf(LeafId leaf) const {
-    const Shape* shape = m_.instr(program_.leaves.instr(leaf)).shape;
-    return shape->IsTuple() ? shape->leaf(program_.leaves.index(leaf)) : shape;
-  }
-
   absl::StatusOr<const Shape*> NewLeaf(LeafId leaf) {
-    const Shape* shape = Leaf(leaf);
+    const Shape* shape = program_.LeafShape(leaf);
     if (!shape->IsArray()) return shape;
     std::vector<int64_t> dims;
     for (int d = 0; d < shape->rank(); ++d) {

@@ -5,10 +5,6 @@
 
 namespace shardcall {
 
-const Shape* PropagationEngine::LeafShape(LeafId l) const {
-  return program_.module.instr(program_.leaves.instr(l)).shape->leaf(program_.leaves.index(l));
-}
-
 const Limits* PropagationEngine::InternLimits(const Limits& limits) {
   uint64_t hash = MixHash(limits.closed, limits.cheap * 2 + limits.fixed);
   for (const AxisRef& a : limits.reserved) {
@@ -52,7 +48,7 @@ void PropagationEngine::FindConstraints() {
 // later priorities wait, closed, with their axes reserved.
 void PropagationEngine::SeedLeaf(LeafId leaf, int priority) {
   const uint32_t l = leaf.value;
-  const Shape* shape = LeafShape(leaf);
+  const Shape* shape = program_.LeafShape(leaf);
   const InstrId instr = program_.leaves.instr(leaf);
   const ShardingConstraint* c = constraint_[l];
   const bool boundary_exit = program_.annotation[instr.value] == AnnotationKind::kManualBoundary &&
@@ -146,9 +142,9 @@ void PropagationEngine::SeedAll(int priority) {
   plain.assign(program_.regions.size() * kRanks, nullptr);
   for (uint32_t l = 0; l < static_cast<uint32_t>(n); ++l) {
     const LeafId leaf(l);
-    if (program_.leaves.canonical(leaf) != leaf || !LeafShape(leaf)->IsArray()) continue;
+    if (program_.leaves.canonical(leaf) != leaf || !program_.LeafShape(leaf)->IsArray()) continue;
     const InstrId instr = program_.leaves.instr(leaf);
-    const int rank = LeafShape(leaf)->rank();
+    const int rank = program_.LeafShape(leaf)->rank();
     if (constraint_[l] != nullptr || rank >= kRanks || graph_.is_cheap(instr) ||
         program_.annotation[instr.value] == AnnotationKind::kManualBoundary) {
       SeedLeaf(leaf, priority);

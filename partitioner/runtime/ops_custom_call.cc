@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "partitioner/ir/output_aliasing.h"
 #include "partitioner/runtime/lower_op.h"
 #include "partitioner/runtime/step_run.h"
 #include "partitioner/runtime/strided.h"
@@ -193,74 +193,33 @@ absl::Status RunCustomCall(StepRun& run) {
   return absl::OkStatus();
 }
 
-// Numbers in "{1, 0}" from *at on, which moves behind the brace.
-bool ParseIndex(absl::string_view text, size_t* at, std::vector<int64_t>* out) {
-  const size_t open = text.find('{', *at);
-  const size_t close = text.find('}', open == text.npos ? *at : open);
-  if (open == text.npos || close == text.npos) return false;
-  out->clear();
-  std::string number;
-  for (size_t i = open + 1; i <= close; ++i) {
-    if (text[i] == ',' || text[i] == '}') {
-      int64_t value = 0;
-      if (!number.empty()) {
-        if (!absl::SimpleAtoi(number, &value)) return false;
-        out->push_back(value);
-      }
-      number.clear();
-    } else if (text[i] != ' ') {
-      number.push_back(text[i]);
-    }
-  }
-  *at = close + 1;
-  return true;
+// The flat leaf at an index; -1 if there is none, or a tuple.
+int LeafAt(const Shape* shape, absl::Span<const int64_t> index) {
+  const Shape* part = PartAt(shape, index);
+  return part == nullptr || part->IsTuple() ? -1 : FirstLeafAt(shape, index);
 }
 
-// The flat leaf at an index into a tuple shape; -1 if there is none.
-int LeafAt(const Shape& shape, absl::Span<const int64_t> index) {
-  const Shape* s = &shape;
-  int first = 0;
-  for (int64_t i : index) {
-    if (!s->IsTuple() || i < 0 || i >= static_cast<int64_t>(s->tuple().size())) return -1;
-    for (int64_t k = 0; k < i; ++k) first += s->tuple()[k]->num_leaves();
-    s = s->tuple()[i];
-  }
-  return s->IsTuple() ? -1 : first;
-}
-
-// `{{0}: (1, {}), {1}: (2, {})}`: output index, operand, index in the operand.
-absl::Status ParseAliasing(const LowerContext& context, absl::string_view text,
-                           std::vector<int>* alias) {
-  size_t at = text.find('{');
-  if (text.empty() || at == text.npos) return absl::OkStatus();
-  ++at;
-  while (true) {
-    const size_t next = text.find('{', at);
-    if (next == text.npos) return absl::OkStatus();
-    std::vector<int64_t> output, inner;
-    const size_t paren = text.find('(', next);
-    at = next;
-    if (paren == text.npos || !ParseIndex(text, &at, &output)) break;
-    const size_t comma = text.find(',', paren);
-    int64_t operand = 0;
-    if (comma == text.npos ||
-        !absl::SimpleAtoi(text.substr(paren + 1, comma - paren - 1), &operand)) {
-      break;
-    }
-    at = comma;
-    if (!ParseIndex(text, &at, &inner) || operand < 0 || operand >= context.num_operands()) break;
-    const int result = LeafAt(*context.instr.shape, output);
-    int leaf = LeafAt(*context.operand_shape(static_cast<int>(operand)), inner);
-    if (result < 0 || leaf < 0) break;
-    for (int64_t k = 0; k < operand; ++k) {
-      leaf += context.operand_shape(static_cast<int>(k))->num_leaves();
-    }
+// By result leaf: the operand leaf that it aliases.
+absl::Status FindAliases(const LowerContext& context, absl::string_view text,
+                         std::vector<int>* alias) {
+  const auto misfit = [&] {
+    return context.Error("E311", "output_to_operand_aliasing does not fit operands and results");
+  };
+  std::vector<OutputAlias> entries;
+  if (!ParseOutputAliasing(text, &entries)) return misfit();
+  for (const OutputAlias& a : entries) {
+    if (a.operand < 0 || a.operand >= context.num_operands()) return misfit();
+    const int operand = static_cast<int>(a.operand);
+    const int result = LeafAt(context.instr.shape, a.output);
+    int leaf = LeafAt(context.operand_shape(operand), a.inner);
+    if (result < 0 || leaf < 0) return misfit();
+    for (int k = 0; k < operand; ++k) leaf += context.operand_shape(k)->num_leaves();
     for (int other : *alias) {
       if (other == leaf) return context.Error("E311", "two results alias one operand");
     }
     (*alias)[result] = leaf;
   }
-  return context.Error("E311", "output_to_operand_aliasing does not fit operands and results");
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -319,7 +278,7 @@ absl::Status LowerCustomCall(const LowerContext& context, Step* step) {
     data->result_order.push_back(attrs.has_layout_constraints ? MajorToMinor(shape) : Dims{});
   }
   data->alias.assign(step->shapes.size(), -1);
-  SHARDCALL_RETURN_IF_ERROR(ParseAliasing(context, attrs.output_to_operand_aliasing, &data->alias));
+  SHARDCALL_RETURN_IF_ERROR(FindAliases(context, attrs.output_to_operand_aliasing, &data->alias));
   int leaf = 0;
   std::vector<const Shape*> operand_leaves;
   for (int k = 0; k < context.num_operands(); ++k) {
