@@ -45,8 +45,16 @@ absl::StatusOr<std::vector<Tensor>> Gathered(const PartitionedProgram& program,
     for (const std::vector<Tensor>& device : by_device) parts.push_back(device[k]);
     UnshardOptions unshard;
     unshard.check_replicas = options.check_replicas;
-    SHARDCALL_ASSIGN_OR_RETURN(
-        Tensor whole, Unshard(parts, *local.outputs[k], local.output_shapes[k]->dims(), unshard));
+    LocalState state = *local.outputs[k];
+    Dims dims(local.output_shapes[k]->dims().begin(), local.output_shapes[k]->dims().end());
+    std::vector<DimState> sizes;
+    if (local.output_shapes[k]->IsArray() && local.output_shapes[k]->IsDynamic()) {
+      // Every device holds the whole value, as large as it is.
+      dims = parts[0].dims();
+      for (int64_t size : dims) sizes.push_back({.tile = size});
+      state.dims = sizes;
+    }
+    SHARDCALL_ASSIGN_OR_RETURN(Tensor whole, Unshard(parts, state, dims, unshard));
     out.push_back(std::move(whole));
   }
   return out;

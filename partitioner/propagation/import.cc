@@ -98,6 +98,35 @@ absl::Status Annotations::ReadConstraints() {
   return absl::OkStatus();
 }
 
+absl::Status Annotations::HoldDynamicSizesWhole() {
+  absl::flat_hash_map<int, const ShardingConstraint*> whole;  // by rank
+  for (int n = 0; n < m_.num_instructions(); ++n) {
+    const Instruction& i = m_.instr(InstrId(n));
+    for (int k = 0; k < i.shape->num_leaves(); ++k) {
+      const Shape* leaf = i.shape->leaf(k);
+      if (!leaf->IsArray() || !leaf->IsDynamic()) continue;
+      const ShardingConstraint*& c = p_.constraints[p_.leaves.leaf(InstrId(n), k).value];
+      const bool cut = c != nullptr &&
+                       (c->maximal_device >= 0 || !c->unreduced.empty() ||
+                        std::any_of(c->dims.begin(), c->dims.end(),
+                                    [](const auto& dim) { return !dim.axes.empty(); }));
+      if (cut) {
+        return ToStatus({.code = "E054",
+                         .message = "a value whose size is known only at run time is not sharded",
+                         .where = std::string(i.name),
+                         .expected = "a replicated value, or none of a dynamic size",
+                         .found = leaf->ToString(false),
+                         .fix = "remove its sharding, or shard it before the size is set"},
+                        absl::StatusCode::kUnimplemented);
+      }
+      const ShardingConstraint*& closed = whole[leaf->rank()];
+      if (closed == nullptr) closed = Own(ClosedConstraint(p_.mesh, leaf->rank()));
+      if (c == nullptr || c->manual.empty()) c = closed;
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace import_internal
 
 namespace {
@@ -152,6 +181,7 @@ absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options
     Annotations annotations(inlined, &program);
     SHARDCALL_RETURN_IF_ERROR(annotations.ReadMeshes(options));
     SHARDCALL_RETURN_IF_ERROR(annotations.ReadConstraints());
+    SHARDCALL_RETURN_IF_ERROR(annotations.HoldDynamicSizesWhole());
     SHARDCALL_RETURN_IF_ERROR(import_internal::FindRegions(inlined, &program, &edit));
     if (edit.empty()) {
       SHARDCALL_RETURN_IF_ERROR(annotations.SettleManualAxes());

@@ -37,6 +37,9 @@ class Annotations {
   absl::Status ReadMeshes(const ImportOptions& options);
   // Constraints by leaf, boundaries of manual regions, kinds of annotation.
   absl::Status ReadConstraints();
+  // Values of dynamic size are held whole: the size of a shard would not be known.
+  // E054: a sharding that cuts one.
+  absl::Status HoldDynamicSizesWhole();
   // After regions are found: constraints name the manual axes in force.
   // E172: an annotation that contradicts the region it stands in.
   absl::Status SettleManualAxes();

@@ -43,6 +43,12 @@ OpClass ClassOf(Opcode opcode) {
   }
 }
 
+bool HasDynamicSize(const Shapes& shapes) {
+  return std::any_of(shapes.begin(), shapes.end(), [](const Shape* shape) {
+    return shape->IsArray() && shape->IsDynamic();
+  });
+}
+
 ShardingRule BuiltinRule(const RuleArgs& args) {
   const Opcode op = args.instr.opcode;
   if (HasTrait(op, kElementwise)) return PointwiseRule(args);
@@ -214,7 +220,8 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   const RuleArgs args{m, instr, operands, results};
   if (instr.opcode != Opcode::kCustomCall) {
     if (instr.opcode != Opcode::kPartitionId && instr.opcode != Opcode::kReplicaId) {
-      entry->rule = BuiltinRule(args);
+      entry->rule = HasDynamicSize(operands) || HasDynamicSize(results)
+                        ? NeedReplicationRule(args) : BuiltinRule(args);
     }
     return;
   }

@@ -53,7 +53,8 @@ void WriteFile(const std::string& path, const std::string& text) {
 }
 
 // The check in a child process, whose crash or hang is a failure as well.
-std::string IsolatedCheck(const std::string& text, CheckCounts* counts) {
+std::string IsolatedCheck(const std::string& text, CheckCounts* counts,
+                          const std::string& reference) {
   int ends[2];
   if (pipe(ends) != 0) return "no pipe";
   std::fflush(nullptr);
@@ -62,7 +63,7 @@ std::string IsolatedCheck(const std::string& text, CheckCounts* counts) {
     close(ends[0]);
     alarm(kMaxSeconds);
     CheckCounts mine;
-    const std::string why = CheckProgram(text, 1, &mine);
+    const std::string why = CheckProgram(text, 1, &mine, reference);
     ssize_t written = write(ends[1], &mine, sizeof(mine));
     written = write(ends[1], why.data(), why.size());
     _exit(written < 0);
@@ -99,14 +100,24 @@ std::string Kind(const std::string& why) {
 int Run(const Flags& flags) {
   CheckCounts counts;
   int failures = 0;
-  const auto check = [&](const std::string& text, CheckCounts* c) {
-    return flags.isolate ? IsolatedCheck(text, c) : CheckProgram(text, 1, c);
+  const auto check = [&](const std::string& text, CheckCounts* c,
+                         const std::string& reference = "") {
+    return flags.isolate ? IsolatedCheck(text, c, reference)
+                         : CheckProgram(text, 1, c, reference);
   };
-  const auto examine = [&](const std::string& text, const std::string& name) {
-    const std::string why = check(text, &counts);
+  const auto examine = [&](const std::string& text, const std::string& name,
+                           const std::string& reference = "") {
+    const std::string why = check(text, &counts, reference);
     if (why.empty()) return;
     ++failures;
     std::printf("%s: %s\n", name.c_str(), why.c_str());
+    if (!reference.empty()) {  // the pair cannot be shrunk as one text
+      if (!flags.keep.empty()) {
+        WriteFile(absl::StrCat(flags.keep, "/", name, ".hlo"), text);
+        WriteFile(absl::StrCat(flags.keep, "/", name, ".reference.hlo"), reference);
+      }
+      return;
+    }
     const std::string kind = Kind(why);
     const std::string small = ShrinkProgram(text, [&](const std::string& t) {
       CheckCounts ignored;
@@ -138,7 +149,13 @@ int Run(const Flags& flags) {
     }
     const std::string text = PrintModule(*module);
     if (flags.emit.empty()) {
-      examine(text, absl::StrCat("seed", seed));
+      std::string reference;
+      if (absl::StrContains(text, "SPMDFullToShardShape")) {
+        options.reference = true;
+        const absl::StatusOr<Module> meaning = GenerateModule(seed, options);
+        if (meaning.ok()) reference = PrintModule(*meaning);
+      }
+      examine(text, absl::StrCat("seed", seed), reference);
     } else {
       WriteFile(absl::StrCat(flags.emit, "/seed", seed, ".hlo"), text);
     }

@@ -232,7 +232,7 @@ struct OpTable {
     Generator::Method method;
     bool control;
   };
-  static constexpr std::array<Row, 30> kRows = {{
+  static constexpr std::array<Row, 38> kRows = {{
       {8, &Generator::Unary, false},         {3, &Generator::Fractions, false},
       {14, &Generator::Binary, false},       {5, &Generator::CompareSelect, false},
       {4, &Generator::ClampConvert, false},  {2, &Generator::Complexes, false},
@@ -244,6 +244,10 @@ struct OpTable {
       {8, &Generator::ReduceOp, false},      {2, &Generator::ReduceMany, false},
       {4, &Generator::ReduceWindowOp, false}, {1, &Generator::SelectAndScatterOp, false},
       {4, &Generator::SortOp, false},        {1, &Generator::RandomBits, false},
+      {2, &Generator::TopkOp, false},        {2, &Generator::TriangularSolveOp, false},
+      {2, &Generator::FftOp, false},         {1, &Generator::CholeskyOp, false},
+      {2, &Generator::ScanOp, false},        {1, &Generator::DynamicSizes, false},
+      {3, &Generator::ManualRegion, false},  {2, &Generator::FusionOp, true},
       {10, &Generator::DotOp, false},        {5, &Generator::ConvolutionOp, false},
       {5, &Generator::GatherOp, false},      {5, &Generator::ScatterOp, false},
       {3, &Generator::WhileOp, true},        {3, &Generator::ConditionalOp, true},

@@ -23,6 +23,8 @@ struct GeneratorOptions {
   int num_devices = 0;         // 0: at random, 2 to 8
   bool shardings = true;
   bool control_flow = true;
+  // What manual regions mean, in place of them: the same program for one device.
+  bool reference = false;
 };
 
 // An error is a fault of the generator or of shape inference.

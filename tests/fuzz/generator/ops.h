@@ -66,6 +66,8 @@ class Generator {
   Value ToType(Scope& s, Value v, ElementType type);           // converted within bounds
   Value Bounded(Scope& s, Value v, double bound);              // clamped if it may be larger
   Value Index(Scope& s);                                       // an integer scalar
+  InstrId Boundary(Scope& s, const char* target, InstrId x, const Dims& dims,
+                   const std::string& sharding);  // of a manual region
   InstrId Scalar(Scope& s, ElementType type, int64_t value);
   const Shape* Array(ElementType type, const Dims& dims);
   Dims DimsOf(Scope& s, Value v) const;
@@ -101,6 +103,13 @@ class Generator {
   bool SelectAndScatterOp(Scope& s);
   bool SortOp(Scope& s);
   bool RandomBits(Scope& s);
+  bool TopkOp(Scope& s);
+  bool TriangularSolveOp(Scope& s);
+  bool CholeskyOp(Scope& s);
+  bool FftOp(Scope& s);
+  bool ScanOp(Scope& s);
+  bool DynamicSizes(Scope& s);
+  bool ManualRegion(Scope& s);
   bool DotOp(Scope& s);
   bool ConvolutionOp(Scope& s);
   bool GatherOp(Scope& s);
@@ -108,6 +117,7 @@ class Generator {
   bool WhileOp(Scope& s);
   bool ConditionalOp(Scope& s);
   bool CallOp(Scope& s);
+  bool FusionOp(Scope& s);
   bool CustomCallOp(Scope& s);
 
   // A computation over one parameter per given value, which may use them and
@@ -131,6 +141,7 @@ class Generator {
   Module module_;
   MonoidTable monoids_;
   int64_t devices_ = 2;
+  bool fused_ = false;   // within a fusion, which has no calls and no regions
   absl::Status status_;  // the first op that was refused
 };
 

@@ -151,6 +151,51 @@ bool Generator::CallOp(Scope& s) {
   return Push(s, id, wanted.bound);
 }
 
+bool Generator::FusionOp(Scope& s) {
+  std::vector<Value> known;
+  std::vector<InstrId> operands;
+  std::vector<const Shape*> shapes;
+  for (int64_t k = random_.Int(1, 3); k > 0; --k) {
+    known.push_back(Any(s));
+    operands.push_back(known.back().id);
+    shapes.push_back(s.b.shape(operands.back()));
+  }
+  std::vector<Wanted> wanted;
+  for (int64_t k = random_.Chance(30) ? 2 : 1; k > 0; --k) {
+    ElementType type = RandomType();
+    if (IsComplex(type)) type = ElementType::kF32;
+    wanted.push_back({type, RandomDims(0, 3), IsInteger(type) ? kUnbounded : 8});
+  }
+  FusionAttrs attrs;
+  attrs.kind = "kLoop";
+  fused_ = true;
+  attrs.calls = Body(shapes, known, wanted, false, false, s.depth + 2);  // no control flow inside
+  fused_ = false;
+  // Nothing in a fusion may be unused: what would be is a result too.
+  GraphBuilder body(&module_, attrs.calls, &monoids_);
+  const Computation& c = module_.comp(attrs.calls);
+  std::vector<InstrId> results, unread;
+  std::vector<bool> read(module_.num_instructions(), false);
+  for (InstrId i : c.instructions) {
+    for (InstrId x : module_.operands(i)) read[x.value] = true;
+  }
+  for (InstrId i : c.instructions) {
+    if (!read[i.value]) (i == c.root ? results : unread).push_back(i);
+  }
+  if (!unread.empty()) {
+    results.insert(results.end(), unread.begin(), unread.end());
+    body.SetRoot(body.Tuple(results));
+  }
+  const InstrId id = Emit(s, Opcode::kFusion, operands, Intern(attrs));
+  if (!id.valid()) return false;
+  InstrId result = unread.empty() ? id : s.b.GetTupleElement(id, 0);
+  if (wanted.size() == 1) return Push(s, result, wanted[0].bound);
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    Push(s, s.b.GetTupleElement(result, static_cast<int64_t>(k)), wanted[k].bound);
+  }
+  return true;
+}
+
 bool Generator::CustomCallOp(Scope& s) {
   struct Target {
     const char* name;
@@ -160,6 +205,7 @@ bool Generator::CustomCallOp(Scope& s) {
   static const auto* const kTargets = new std::vector<Target>{
       {"test_negate", 2, false}, {"test_row_scan", 2, true}, {"test_sum", 2, true},
       {"test_scale", 2, true},   {"test_twice", 0, true},    {"test_total", 2, true}};
+  if (fused_) return false;
   const Target target = random_.Pick(*kTargets);
   Value v;
   if (!Find(s, [&](Value x) {

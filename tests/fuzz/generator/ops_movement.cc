@@ -158,7 +158,7 @@ bool Generator::Wrappers(Scope& s) {
 }
 
 bool Generator::ShardingCall(Scope& s) {
-  if (!options_.shardings) return false;
+  if (!options_.shardings || fused_) return false;
   const Value v = Any(s);
   CustomCallAttrs attrs;
   attrs.target = "Sharding";
