@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Custom calls without a rule, with callbacks, and with rules that uneven
 // shards break.
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -69,6 +71,48 @@ void Planner::CheckSideEffect(InstrId id) {
   errors_.push_back(FormatDiagnostic(e));
 }
 
+const Sharding* Planner::ShardedOutside(InstrId id, int flat) {
+  if (callers_.empty()) {
+    for (int n = 0; n < module_.num_instructions(); ++n) {
+      for (CompId c : CalledComputations(module_, module_.instr(InstrId(n)))) {
+        callers_[c] = InstrId(n);
+      }
+    }
+  }
+  for (InstrId inside = id;;) {
+    const LeafId leaf = leaves_.canonical(inside, flat);
+    InstrId outer = leaves_.instr(leaf), taken;
+    flat = leaves_.index(leaf);
+    if (module_.instr(outer).opcode == Opcode::kWhile) {
+      // The loop's result, or a carry that its body annotates.
+      if (module_.instr(outer).computation == module_.instr(inside).computation) return nullptr;
+      const InstrId root = module_.comp(module_.instr(outer).as<WhileAttrs>().body).root;
+      const LeafId next = leaves_.canonical(root, flat);
+      if (next != leaf && program_.constraints[next.value] != nullptr) return nullptr;
+      taken = module_.operand(outer, 0);
+    } else {
+      const Instruction& parameter = module_.instr(outer);
+      const auto caller = callers_.find(parameter.computation);
+      if (parameter.opcode != Opcode::kParameter || caller == callers_.end()) return nullptr;
+      outer = caller->second;
+      const Instruction& call = module_.instr(outer);
+      if (call.opcode == Opcode::kCall) {
+        taken = module_.operand(outer, static_cast<int>(parameter.as<ParameterAttrs>().number));
+      } else if (call.opcode == Opcode::kConditional) {
+        const auto& branches = call.as<ConditionalAttrs>().branches;
+        const auto at = std::find(branches.begin(), branches.end(), parameter.computation);
+        taken = module_.operand(outer, static_cast<int>(at - branches.begin()) + 1);
+      } else {
+        return nullptr;
+      }
+    }
+    if (module_.instr(outer).sharding != nullptr) return nullptr;
+    const Sharding* s = Wanted(taken, flat);
+    if (s != nullptr && !s->IsReplicated()) return s;
+    inside = taken;
+  }
+}
+
 void Planner::PlanMissing(InstrId id) {
   const Instruction& instr = module_.instr(id);
   const auto& attrs = instr.as<CustomCallAttrs>();
@@ -76,13 +120,24 @@ void Planner::PlanMissing(InstrId id) {
   const Shapes shapes = OperandShapes(id);
   std::string sharded;
   double moved = 0;
-  for (size_t k = 0; k < shapes.size(); ++k) {
-    if (operands[k] == nullptr || operands[k]->IsReplicated()) continue;
-    if (sharded.empty()) {
-      sharded = absl::StrCat("operand ", k, " is sharded ", operands[k]->ToString());
+  size_t leaf = 0;
+  for (InstrId operand : module_.operands(instr)) {
+    for (int k = 0; k < module_.instr(operand).shape->num_leaves(); ++k, ++leaf) {
+      const Sharding* from = operands[leaf];
+      if (from == nullptr) continue;
+      const char* where = "";
+      if (from->IsReplicated() && !rules_.MayReplicate(attrs.target)) {
+        // Gathered for the call's loop or branch is gathered all the same.
+        from = ShardedOutside(operand, k);
+        where = ", outside of its loop or branch";
+      }
+      if (from == nullptr || from->IsReplicated()) continue;
+      if (sharded.empty()) {
+        sharded = absl::StrCat("operand ", leaf, " is sharded ", from->ToString(), where);
+      }
+      int collectives = 0;
+      moved += ReshardBytes(shapes[leaf], from, Replicated(id, shapes[leaf]), &collectives);
     }
-    int collectives = 0;
-    moved += ReshardBytes(shapes[k], operands[k], Replicated(id, shapes[k]), &collectives);
   }
   for (int k = 0; k < instr.shape->num_leaves() && sharded.empty(); ++k) {
     const Sharding* s = Wanted(id, k);

@@ -84,6 +84,9 @@ class Planner {
 
   // plan_custom_call.cc
   void PlanMissing(InstrId id);
+  // The sharding of what a loop or a branch takes in as a value that it holds
+  // replicated, or null. A loop or branch with annotations of its own says so.
+  const Sharding* ShardedOutside(InstrId id, int flat);
   void PlanCallbacks(InstrId id);
   void PlanReplicated(InstrId id, PlanKind kind = PlanKind::kRule);
   void CheckSideEffect(InstrId id);
@@ -101,6 +104,7 @@ class Planner {
   std::vector<uint32_t> num_uses_;      // by instruction
   std::vector<InstrId> last_user_;      // by instruction
   std::vector<std::string> errors_;     // E101, E150
+  absl::flat_hash_map<CompId, InstrId> callers_;  // made when first asked for
 };
 
 }  // namespace shardcall

@@ -144,6 +144,74 @@ TEST(MissingTargets, AllStandInOneError) {
   EXPECT_THAT(s, Fails("E101", "operand 0 is sharded"));
 }
 
+// A loop whose carry must come out replicated; `body` makes y of x.
+std::string Loop(const std::string& body, const std::string& annotation = "") {
+  return absl::StrCat(R"(HloModule m, num_partitions=2
+
+cond {
+  c = (s32[], f32[8,4]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  k = s32[] constant(3)
+  ROOT r = pred[] compare(i, k), direction=LT
+}
+
+body {
+  c = (s32[], f32[8,4]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  x = f32[8,4] get-tuple-element(c), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+)", body, R"(
+  ROOT r = (s32[], f32[8,4]) tuple(j, y)
+}
+
+ENTRY main {
+  x = f32[8,4] parameter(0), sharding={devices=[2,1]<=[2]}
+  zero = s32[] constant(0)
+  t = (s32[], f32[8,4]) tuple(zero, x)
+  w = (s32[], f32[8,4]) while(t), condition=cond, body=body)", annotation, R"(
+  ROOT r = f32[8,4] get-tuple-element(w), index=1
+}
+)");
+}
+
+TEST(MissingTargets, WhatALoopOrABranchWouldGatherForThemIsNamed) {
+  EXPECT_THAT(PartitionText(Loop("  y = f32[8,4] custom-call(x), custom_call_target=\"mystery\""), {}),
+              Fails("E101", "operand 0 is sharded [{\"x0\"}, {}], outside of its loop or branch"));
+  EXPECT_THAT(PartitionText(R"(HloModule m, num_partitions=2
+
+yes {
+  x = f32[8,4] parameter(0), sharding={replicated}
+  ROOT y = f32[8,4] custom-call(x), custom_call_target="mystery"
+}
+
+no {
+  ROOT x = f32[8,4] parameter(0)
+}
+
+ENTRY main {
+  p = pred[] parameter(0)
+  x = f32[8,4] parameter(1), sharding={devices=[2,1]<=[2]}
+  ROOT r = f32[8,4] conditional(p, x, x), true_computation=yes, false_computation=no
+}
+)", {}), Fails("E101", "outside of its loop or branch"));
+}
+
+TEST(MissingTargets, WhatTheProgramItselfReplicatesIsNoError) {
+  // The carry is annotated in the body, the loop is annotated, the call stands
+  // behind the loop.
+  EXPECT_TRUE(PartitionText(Loop(R"(  z = f32[8,4] custom-call(x), custom_call_target="mystery"
+  y = f32[8,4] custom-call(z), custom_call_target="Sharding", sharding={replicated})"), {}).ok());
+  EXPECT_TRUE(PartitionText(Loop("  y = f32[8,4] custom-call(x), custom_call_target=\"mystery\"",
+                               ", sharding={{replicated}, {replicated}}"), {}).ok());
+  std::string behind = Loop("  y = f32[8,4] negate(x)");
+  behind.replace(behind.find("ROOT r = f32[8,4] get"), 5, "");
+  behind.replace(behind.rfind('}'), 1, R"(  q = f32[8,4] custom-call(r), custom_call_target="mystery"
+  ROOT both = (f32[8,4], f32[8,4]) tuple(r, q)
+})");
+  EXPECT_TRUE(PartitionText(behind, {}).ok());
+}
+
 TEST(MissingTargets, OptInPerTargetOrForAll) {
   EXPECT_THAT(Refused(kMissing, 4, {.allow_replicate = {"first_one"}}),
               testing::AllOf(Fails("E101", "second_one"), Not(Fails("E101", "\"first_one\""))));
