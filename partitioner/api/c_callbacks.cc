@@ -239,14 +239,20 @@ absl::Status Partition(const Shardcall_Partitioner& callbacks, PartitionContext&
 
 }  // namespace
 
+// Of 0.2.
+constexpr size_t kFirstPartitionerSize =
+    offsetof(Shardcall_Partitioner, propagate_reads_result_alone);
+
 absl::StatusOr<PartitionerCallbacks> MakeCCallbacks(const Shardcall_Partitioner& partitioner,
                                                     std::shared_ptr<const void> library) {
   Shardcall_Partitioner c;
-  SHARDCALL_RETURN_IF_ERROR(ReadStruct("a Shardcall_Partitioner", &partitioner, sizeof(c), &c));
+  SHARDCALL_RETURN_IF_ERROR(ReadStruct("a Shardcall_Partitioner", &partitioner,
+                                       kFirstPartitionerSize, &c));
   PartitionerCallbacks out;
   out.version = c.version == 0 ? 1 : c.version;
   out.can_side_effecting_have_replicated_sharding =
       c.can_side_effecting_have_replicated_sharding != 0;
+  out.propagate_reads_result_alone = c.propagate_reads_result_alone != 0;
   out.identity = {reinterpret_cast<const void*>(c.propagate_user_sharding),
                   reinterpret_cast<const void*>(c.infer_sharding_from_operands),
                   reinterpret_cast<const void*>(c.partition), c.data};

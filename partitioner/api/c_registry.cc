@@ -142,6 +142,53 @@ Shardcall_Error* Shardcall_RegisterCustomCallAsBatchPartitionable(Shardcall_Regi
   });
 }
 
+Shardcall_Error* Shardcall_RegisterCustomCallPartitionerWithApi(
+    Shardcall_Registry* registry, const char* name, const Shardcall_Partitioner* partitioner,
+    const void* pjrt_api) {
+  static constexpr char kName[] = "Shardcall_RegisterCustomCallPartitionerWithApi";
+  return Guarded(kName, [&] {
+    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "name", name));
+    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "partitioner", partitioner));
+    SHARDCALL_ASSIGN_OR_RETURN(const PartitionerCallbacks callbacks, MakeCCallbacks(*partitioner));
+    return RegistryOf(registry).Change([&](Registry& r) {
+      return r.RegisterCustomCallPartitioner(
+          name, callbacks, /*can_side_effecting_have_replicated_sharding=*/false, pjrt_api);
+    });
+  });
+}
+
+Shardcall_Error* Shardcall_RegisterCustomCallAsBatchPartitionableWithApi(
+    Shardcall_Registry* registry, const char* name, const void* pjrt_api) {
+  static constexpr char kName[] = "Shardcall_RegisterCustomCallAsBatchPartitionableWithApi";
+  return Guarded(kName, [&] {
+    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "name", name));
+    return RegistryOf(registry).Change([&](Registry& r) {
+      return r.RegisterCustomCallAsBatchPartitionable(name, pjrt_api);
+    });
+  });
+}
+
+Shardcall_Error* Shardcall_PassToPjrt(Shardcall_Registry* registry, const char* name,
+                                      const void* pjrt_api) {
+  static constexpr char kName[] = "Shardcall_PassToPjrt";
+  return Guarded(kName, [&] {
+    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "name", name));
+    return RegistryOf(registry).Snapshot()->PassToPjrt(name, pjrt_api);
+  });
+}
+
+Shardcall_Error* Shardcall_PjrtCallbacksOf(Shardcall_Registry* registry, const char* name,
+                                           Shardcall_PjrtCallbacks** callbacks) {
+  static constexpr char kName[] = "Shardcall_PjrtCallbacksOf";
+  return Guarded(kName, [&] {
+    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "name", name));
+    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "callbacks", callbacks));
+    SHARDCALL_ASSIGN_OR_RETURN(*callbacks,
+                               RegistryOf(registry).Snapshot()->MakePjrtCallbacks(name));
+    return absl::OkStatus();
+  });
+}
+
 Shardcall_Error* Shardcall_RegisterCustomTypeId(Shardcall_Registry* registry, const char* name,
                                                 const char* platform, int64_t* type_id,
                                                 void (*deleter)(void* object)) {

@@ -45,7 +45,7 @@ typedef struct Shardcall_PjrtPartitionArgs {
   Shardcall_PjrtAval op_result;
   Shardcall_PjrtString backend_config;
   Shardcall_PjrtString mlir_module;      // out: the local computation
-  Shardcall_PjrtString* args_sharding;   // out: num_args of them
+  Shardcall_PjrtString* args_sharding;   // out: the answer's own array of num_args
   Shardcall_PjrtString result_sharding;  // out
 } Shardcall_PjrtPartitionArgs;
 

@@ -9,6 +9,8 @@
 #include "kernels/ffi/platform.h"
 #include "kernels/ffi/typed_handler.h"
 #include "kernels/ffi/untyped_handler.h"
+#include "partitioner/api/pjrt_partitioner.h"
+#include "partitioner/api/pjrt_serving.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -181,16 +183,62 @@ absl::StatusOr<std::map<std::string, CustomCallTarget>> Registry::CustomCallTarg
   return out;
 }
 
-absl::Status Registry::RegisterCustomCallPartitioner(
-    absl::string_view name, PartitionerCallbacks callbacks,
-    bool can_side_effecting_have_replicated_sharding) {
-  callbacks.can_side_effecting_have_replicated_sharding |=
-      can_side_effecting_have_replicated_sharding;
-  return rules.RegisterCustomCallPartitioner(std::string(name), std::move(callbacks));
+absl::StatusOr<Shardcall_PjrtCallbacks*> Registry::Serve(const TargetRegistry& from,
+                                                         absl::string_view name) const {
+  PjrtTarget target;
+  target.name = std::string(name);
+  target.rules = std::make_shared<const TargetRegistry>(from);
+  for (const HandlerEntry* entry : handlers.List()) {
+    if (entry->target == name && entry->api_version != 0) target.api_version = entry->api_version;
+  }
+  return NewPjrtCallbacks(std::move(target));
 }
 
-absl::Status Registry::RegisterCustomCallAsBatchPartitionable(absl::string_view name) {
-  return rules.RegisterBatchPartitionable(std::string(name), kBatchDimsOfCall);
+absl::StatusOr<Shardcall_PjrtCallbacks*> Registry::MakePjrtCallbacks(
+    absl::string_view name) const {
+  return Serve(rules, name);
+}
+
+absl::Status Registry::Pass(const TargetRegistry& from, absl::string_view name,
+                            const void* c_api) const {
+  const TargetRule* rule = from.Find(name, "");
+  if (rule != nullptr && rule->level == RuleLevel::kBatchDims &&
+      rule->batch_dims == kBatchDimsOfCall) {
+    return RegisterBatchPartitionableWithPjrt(c_api, name);
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(Shardcall_PjrtCallbacks * callbacks, Serve(from, name));
+  const absl::Status status = RegisterPartitionerWithPjrt(c_api, name, callbacks);
+  if (!status.ok()) callbacks->dtor(callbacks);
+  return status;
+}
+
+absl::Status Registry::PassToPjrt(absl::string_view name, const void* c_api) const {
+  return Pass(rules, name, c_api);
+}
+
+absl::Status Registry::RegisterCustomCallPartitioner(
+    absl::string_view name, PartitionerCallbacks callbacks,
+    bool can_side_effecting_have_replicated_sharding, const void* c_api) {
+  callbacks.can_side_effecting_have_replicated_sharding |=
+      can_side_effecting_have_replicated_sharding;
+  if (c_api == nullptr) {
+    return rules.RegisterCustomCallPartitioner(std::string(name), std::move(callbacks));
+  }
+  TargetRegistry more = rules;
+  SHARDCALL_RETURN_IF_ERROR(
+      more.RegisterCustomCallPartitioner(std::string(name), std::move(callbacks)));
+  SHARDCALL_RETURN_IF_ERROR(Pass(more, name, c_api));
+  rules = std::move(more);
+  return absl::OkStatus();
+}
+
+absl::Status Registry::RegisterCustomCallAsBatchPartitionable(absl::string_view name,
+                                                              const void* c_api) {
+  TargetRegistry more = rules;
+  SHARDCALL_RETURN_IF_ERROR(more.RegisterBatchPartitionable(std::string(name), kBatchDimsOfCall));
+  if (c_api != nullptr) SHARDCALL_RETURN_IF_ERROR(Pass(more, name, c_api));
+  rules = std::move(more);
+  return absl::OkStatus();
 }
 
 absl::Status Registry::RegisterCustomTypeId(absl::string_view name, int64_t* type_id,
@@ -259,16 +307,21 @@ absl::StatusOr<std::map<std::string, CustomCallTarget>> CustomCallTargets(
 }
 
 absl::Status RegisterCustomCallPartitioner(absl::string_view name, PartitionerCallbacks callbacks,
-                                           bool can_side_effecting_have_replicated_sharding) {
+                                           bool can_side_effecting_have_replicated_sharding,
+                                           const void* c_api) {
   return ProcessRegistry().Change([&](Registry& r) {
     return r.RegisterCustomCallPartitioner(name, std::move(callbacks),
-                                           can_side_effecting_have_replicated_sharding);
+                                           can_side_effecting_have_replicated_sharding, c_api);
   });
 }
 
-absl::Status RegisterCustomCallAsBatchPartitionable(absl::string_view name) {
+absl::Status RegisterCustomCallAsBatchPartitionable(absl::string_view name, const void* c_api) {
   return ProcessRegistry().Change(
-      [&](Registry& r) { return r.RegisterCustomCallAsBatchPartitionable(name); });
+      [&](Registry& r) { return r.RegisterCustomCallAsBatchPartitionable(name, c_api); });
+}
+
+absl::Status PassToPjrt(absl::string_view name, const void* c_api) {
+  return ProcessRegistry().Change([&](Registry& r) { return r.PassToPjrt(name, c_api); });
 }
 
 absl::Status RegisterCustomTypeId(absl::string_view name, int64_t* type_id,

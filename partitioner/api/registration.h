@@ -29,6 +29,8 @@
 #include "kernels/ffi/handler.h"
 #include "partitioner/custom_call/registry.h"
 
+struct Shardcall_PjrtCallbacks;  // pjrt_partitioner.h
+
 namespace shardcall {
 
 // What a registration says of its function. HLO and manifests say 1 to 4.
@@ -88,12 +90,22 @@ class Registry {
 
   // E105 where the target has another rule; a partitioner without a `partition`
   // callback only says that calls with side effects may be replicated.
+  //
+  // With a `c_api`, a PJRT_Api*, that plugin's XLA has the registration, too
+  // (pjrt_serving.h): functions and what they refer to then live as long as the
+  // process. Where the plugin refuses (E148), nothing is registered.
   absl::Status RegisterCustomCallPartitioner(
       absl::string_view name, PartitionerCallbacks callbacks,
-      bool can_side_effecting_have_replicated_sharding = false);
+      bool can_side_effecting_have_replicated_sharding = false, const void* c_api = nullptr);
   // Calls say in the frontend attribute num_batch_dims how many leading
-  // dimensions are independent; one that does not is E101.
-  absl::Status RegisterCustomCallAsBatchPartitionable(absl::string_view name);
+  // dimensions are independent; one that does not is E101. `c_api` as above.
+  absl::Status RegisterCustomCallAsBatchPartitionable(absl::string_view name,
+                                                      const void* c_api = nullptr);
+  // Gives the plugin a target that is registered here, whatever its rule is: batch
+  // dims, a rule string, callbacks. As they are now; E101 for one without a rule.
+  absl::Status PassToPjrt(absl::string_view name, const void* c_api) const;
+  // The callbacks that it would have; the caller calls their dtor.
+  absl::StatusOr<Shardcall_PjrtCallbacks*> MakePjrtCallbacks(absl::string_view name) const;
 
   // The number of a type of the typed FFI, `*type_id` being 0 or the one wanted.
   // Numbers are of the process (ffi_types.h); handlers are told per platform.
@@ -105,6 +117,9 @@ class Registry {
 
  private:
   absl::Status Add(CustomCallTarget target);
+  absl::StatusOr<Shardcall_PjrtCallbacks*> Serve(const TargetRegistry& from,
+                                                 absl::string_view name) const;
+  absl::Status Pass(const TargetRegistry& from, absl::string_view name, const void* c_api) const;
 
   std::map<std::pair<std::string, std::string>, CustomCallTarget> targets_;  // platform, name
   std::map<std::string, CustomCallHandler> target_handlers_;                 // by platform
@@ -146,8 +161,10 @@ absl::StatusOr<std::map<std::string, CustomCallTarget>> CustomCallTargets(
     absl::string_view platform);
 absl::Status RegisterCustomCallPartitioner(
     absl::string_view name, PartitionerCallbacks callbacks,
-    bool can_side_effecting_have_replicated_sharding = false);
-absl::Status RegisterCustomCallAsBatchPartitionable(absl::string_view name);
+    bool can_side_effecting_have_replicated_sharding = false, const void* c_api = nullptr);
+absl::Status RegisterCustomCallAsBatchPartitionable(absl::string_view name,
+                                                    const void* c_api = nullptr);
+absl::Status PassToPjrt(absl::string_view name, const void* c_api);
 absl::Status RegisterCustomTypeId(absl::string_view name, int64_t* type_id,
                                   absl::string_view platform = "cpu",
                                   FfiDeleter deleter = nullptr);

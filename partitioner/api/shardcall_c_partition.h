@@ -159,6 +159,10 @@ typedef struct Shardcall_Partitioner {
                                       const Shardcall_Sharding** results, void* data);
   int (*partition)(const Shardcall_PartitionContext* context, void* data);
   void* data; /* lives as long as the registration */
+  /* Since 0.3: propagate_user_sharding reads results and backend_config alone, so
+   * a live XLA, which tells no more, may ask it (see pjrt_api in
+   * shardcall_c_registry.h). */
+  int32_t propagate_reads_result_alone;
 } Shardcall_Partitioner;
 
 #ifdef __cplusplus

@@ -13,6 +13,7 @@ extern "C" {
 #endif
 
 typedef struct Shardcall_Registry Shardcall_Registry;
+struct Shardcall_PjrtCallbacks; /* pjrt_partitioner.h */
 
 /* With the shipped targets. The caller owns it. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_Registry_Create(Shardcall_Registry** registry);
@@ -55,6 +56,23 @@ SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomCallPartitioner(
 /* Calls say their batch dims in the frontend attribute num_batch_dims. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomCallAsBatchPartitionable(
     Shardcall_Registry* registry, const char* name);
+
+/* Since 0.3. The same, and a live XLA has the registration too: `pjrt_api` is the
+ * PJRT_Api* of its plugin (null: as above). The plugin keeps the functions and
+ * `data` for the life of the process. Where it refuses, nothing is registered. */
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomCallPartitionerWithApi(
+    Shardcall_Registry* registry, const char* name, const Shardcall_Partitioner* partitioner,
+    const void* pjrt_api);
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomCallAsBatchPartitionableWithApi(
+    Shardcall_Registry* registry, const char* name, const void* pjrt_api);
+/* Gives the plugin a target that has any rule here. */
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_PassToPjrt(Shardcall_Registry* registry,
+                                                       const char* name, const void* pjrt_api);
+/* The same three callbacks for whoever calls them himself, such as a trampoline of
+ * jaxlib's register_custom_call_partitioner. A JAX_CustomCallPartitioner_Callbacks
+ * in PJRT's layout; its dtor frees it. */
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_PjrtCallbacksOf(
+    Shardcall_Registry* registry, const char* name, struct Shardcall_PjrtCallbacks** callbacks);
 
 /* *type_id is 0, or the number wanted; `deleter` may be null. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomTypeId(

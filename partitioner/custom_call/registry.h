@@ -53,6 +53,9 @@ struct PartitionerCallbacks {
   // A call with side effects may say sharding={replicated}: it then runs on
   // every device. Otherwise such a call needs a maximal device or a rule.
   bool can_side_effecting_have_replicated_sharding = false;
+  // propagate_user_sharding looks at nothing of the call but its results and its
+  // backend_config. XLA tells no more when it asks, so only then is it asked there.
+  bool propagate_reads_result_alone = false;
   // What tells these callbacks from others, such as their functions' addresses:
   // two registrations with equal ones, not empty, and one version are equal.
   std::vector<const void*> identity = {};

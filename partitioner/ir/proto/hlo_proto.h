@@ -56,6 +56,12 @@ absl::StatusOr<std::string> WriteModuleProto(const Module& module,
 
 // A serialised OpSharding. E034 for what the message cannot say.
 absl::StatusOr<std::string> WriteShardingProto(const HloSharding& sharding);
+// A serialised OpSharding in any of its forms, and a ShapeProto. `what` stands in
+// error messages only. Errors E030, E010, E016, E033.
+absl::StatusOr<HloSharding> ReadShardingProto(absl::string_view bytes, absl::string_view what);
+absl::StatusOr<const Shape*> ReadShapeProto(absl::string_view bytes,
+                                            std::shared_ptr<Context> context,
+                                            absl::string_view what);
 
 }  // namespace shardcall
 

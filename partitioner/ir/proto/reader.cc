@@ -486,6 +486,28 @@ bool Reader::KeepResidues() {
   return true;
 }
 
+const Shape* Reader::ShapeOf(absl::string_view bytes) {
+  hlo_pb::ShapeProto message;
+  const Shape* shape = nullptr;
+  if (!ParseMessage(bytes, &message)) {
+    FailBytes(hlo_pb::ShapeProto::descriptor(), bytes);
+  } else if (!ReadShape(message, "", &shape)) {
+    return nullptr;
+  }
+  return shape;
+}
+
+const HloSharding* Reader::ShardingOf(absl::string_view bytes) {
+  hlo_pb::OpSharding message;
+  const HloSharding* sharding = nullptr;
+  if (!ParseMessage(bytes, &message)) {
+    FailBytes(hlo_pb::OpSharding::descriptor(), bytes);
+  } else if (!ReadSharding(message, "", &sharding)) {
+    return nullptr;
+  }
+  return sharding;
+}
+
 }  // namespace hlo_proto
 
 bool LooksLikeProto(absl::string_view bytes) {
@@ -499,6 +521,22 @@ bool LooksLikeProto(absl::string_view bytes) {
     }
   }
   return false;
+}
+
+absl::StatusOr<HloSharding> ReadShardingProto(absl::string_view bytes, absl::string_view what) {
+  hlo_proto::Reader reader(what, std::make_shared<Context>());
+  const HloSharding* const sharding = reader.ShardingOf(bytes);
+  if (sharding == nullptr) return reader.status();
+  return *sharding;
+}
+
+absl::StatusOr<const Shape*> ReadShapeProto(absl::string_view bytes,
+                                            std::shared_ptr<Context> context,
+                                            absl::string_view what) {
+  hlo_proto::Reader reader(what, std::move(context));
+  const Shape* const shape = reader.ShapeOf(bytes);
+  if (shape == nullptr) return reader.status();
+  return shape;
 }
 
 absl::StatusOr<Module> ReadModuleProto(absl::string_view bytes, std::shared_ptr<Context> context,

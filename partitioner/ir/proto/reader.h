@@ -35,6 +35,9 @@ class Reader {
   bool Run(absl::string_view bytes);
   const absl::Status& status() const { return status_; }
   Module TakeModule();
+  // One message in place of a module; null after an error.
+  const Shape* ShapeOf(absl::string_view bytes);
+  const HloSharding* ShardingOf(absl::string_view bytes);
 
  private:
   struct InstructionBytes {
