@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/async.h"
 
+#include <utility>
+
 namespace shardcall {
 
 class AsyncCommunicator::Ticket final : public Communicator::Pending {
@@ -49,7 +51,7 @@ void AsyncCommunicator::Work() {
     if (jobs_.empty()) return;
     const std::shared_ptr<Job> job = jobs_.front();
     lock.unlock();
-    absl::Status status = job->call(inner_);
+    absl::Status status = job->call(inner());
     lock.lock();
     job->status = std::move(status);
     job->call = nullptr;
@@ -62,70 +64,6 @@ void AsyncCommunicator::Work() {
 void AsyncCommunicator::Drain() {
   std::unique_lock<std::mutex> lock(mutex_);
   finished_.wait(lock, [&] { return jobs_.empty(); });
-}
-
-absl::Status AsyncCommunicator::Barrier(Group group, CollectiveTag tag) {
-  Drain();
-  return inner_.Barrier(group, tag);
-}
-
-absl::Status AsyncCommunicator::AllReduce(Group group, ReduceKind kind, ElementType type,
-                                          const void* in, void* out, int64_t count,
-                                          CollectiveTag tag) {
-  Drain();
-  return inner_.AllReduce(group, kind, type, in, out, count, tag);
-}
-
-absl::Status AsyncCommunicator::ReduceScatter(Group group, ReduceKind kind, ElementType type,
-                                              const void* in, void* out, int64_t count,
-                                              CollectiveTag tag) {
-  Drain();
-  return inner_.ReduceScatter(group, kind, type, in, out, count, tag);
-}
-
-absl::Status AsyncCommunicator::AllGather(Group group, const void* in, void* out, int64_t bytes,
-                                          CollectiveTag tag) {
-  Drain();
-  return inner_.AllGather(group, in, out, bytes, tag);
-}
-
-absl::Status AsyncCommunicator::AllToAll(Group group, const void* in, void* out, int64_t bytes,
-                                         CollectiveTag tag) {
-  Drain();
-  return inner_.AllToAll(group, in, out, bytes, tag);
-}
-
-absl::Status AsyncCommunicator::AllToAllV(Group group, const void* in,
-                                          absl::Span<const int64_t> send_offsets,
-                                          absl::Span<const int64_t> send_sizes, void* out,
-                                          absl::Span<const int64_t> recv_offsets,
-                                          absl::Span<const int64_t> recv_sizes,
-                                          CollectiveTag tag) {
-  Drain();
-  return inner_.AllToAllV(group, in, send_offsets, send_sizes, out, recv_offsets, recv_sizes, tag);
-}
-
-absl::Status AsyncCommunicator::Permute(absl::Span<const std::pair<int, int>> pairs,
-                                        const void* in, void* out, int64_t bytes,
-                                        CollectiveTag tag) {
-  Drain();
-  return inner_.Permute(pairs, in, out, bytes, tag);
-}
-
-absl::Status AsyncCommunicator::Broadcast(Group group, int root, void* buffer, int64_t bytes,
-                                          CollectiveTag tag) {
-  Drain();
-  return inner_.Broadcast(group, root, buffer, bytes, tag);
-}
-
-absl::Status AsyncCommunicator::Send(int to, const void* data, int64_t bytes, CollectiveTag tag) {
-  Drain();
-  return inner_.Send(to, data, bytes, tag);
-}
-
-absl::Status AsyncCommunicator::Recv(int from, void* data, int64_t bytes, CollectiveTag tag) {
-  Drain();
-  return inner_.Recv(from, data, bytes, tag);
 }
 
 }  // namespace shardcall

@@ -20,9 +20,9 @@ absl::StatusOr<Executable> Compile(Module module, const RunOptions& options) {
     out.num_devices_ = static_cast<int>(program->global->program.num_partitions);
     out.partitioned_ = std::move(program);
   }
-  SHARDCALL_ASSIGN_OR_RETURN(
-      out.program_,
-      Lower(out.partitioned_ == nullptr ? module : out.partitioned_->local.module));
+  SHARDCALL_ASSIGN_OR_RETURN(out.program_, out.partitioned_ == nullptr
+                                               ? Lower(module)
+                                               : LowerLocal(*out.partitioned_, options));
   SHARDCALL_RETURN_IF_ERROR(CheckHandlers(*out.program_, options.handlers));
   return out;
 }

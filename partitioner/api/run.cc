@@ -9,9 +9,11 @@
 #include "collectives/program_check.h"
 #include "partitioner/api/version.h"
 #include "partitioner/ir/printer.h"
+#include "partitioner/ir/verifier.h"
 #include "partitioner/runtime/executor.h"
 #include "partitioner/runtime/lower.h"
 #include "partitioner/runtime/shard_io.h"
+#include "partitioner/runtime/started_calls.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -160,6 +162,28 @@ absl::StatusOr<std::vector<Tensor>> EvaluateGlobally(const Module& module,
   return std::move(outputs[0]);
 }
 
+absl::StatusOr<absl::optional<Module>> Overlapped(const Module& local,
+                                                 const OverlapOptions& schedule) {
+  SHARDCALL_ASSIGN_OR_RETURN(PassResult result, MakeOverlap(schedule)->Run(local));
+  if (!result.changed) return absl::optional<Module>();
+  const absl::Status status = VerifyModule(result.module, "overlapped module");
+  if (!status.ok()) {
+    return absl::InternalError(
+        absl::StrCat("the module with collectives apart does not verify, which is a bug of "
+                     "shardcall: ",
+                     std::string(status.message())));
+  }
+  return absl::optional<Module>(std::move(result.module));
+}
+
+absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerLocal(const PartitionedProgram& program,
+                                                                const RunOptions& options) {
+  if (!options.overlap || options.backend == Backend::kNccl) return Lower(program.local.module);
+  SHARDCALL_ASSIGN_OR_RETURN(const absl::optional<Module> overlapped,
+                             Overlapped(program.local.module, options.schedule));
+  return Lower(overlapped ? *overlapped : program.local.module);
+}
+
 absl::StatusOr<std::vector<Tensor>> RunLowered(const PartitionedProgram& program,
                                                const DeviceProgram& lowered,
                                                const std::vector<Tensor>& inputs,
@@ -189,13 +213,15 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
                     absl::StatusCode::kFailedPrecondition);
   }
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> device_program,
-                             Lower(local.module));
+                             LowerLocal(program, options));
   if (options.backend == Backend::kInProcess) {
     return RunLowered(program, *device_program, inputs, options);
   }
   SHARDCALL_RETURN_IF_ERROR(CheckInputs(program, inputs));
   ProgramIdentity identity;
-  identity.program_hash = HashText(PrintModule(local.module));
+  // Whether collectives overlap decides their order.
+  identity.program_hash = HashText(
+      absl::StrCat(PrintModule(local.module), device_program->has_starts ? "overlap" : ""));
   identity.world_size = n;
   identity.version = kVersion;
   SHARDCALL_RETURN_IF_ERROR(CheckProgram(*communicator, identity));
@@ -213,7 +239,12 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
   DeviceContext device;
   device.device = communicator->rank();
   device.num_devices = n;
-  device.comm = communicator;
+  // Gone before the outputs are exchanged; after a failure, once Abort ended what
+  // was under way. NCCL's calls belong to the thread that has the device.
+  auto started = std::make_unique<StartedCalls>(
+      communicator, device_program->has_starts && options.backend == Backend::kMpi);
+  device.comm = started->comm();
+  device.started = started.get();
   device.mesh = program.global->program.mesh;
   device.handlers = options.handlers;
   device.deadline = options.deadline;
@@ -227,6 +258,7 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
     communicator->Abort(mine.status());
     return mine.status();
   }
+  started.reset();
   SHARDCALL_ASSIGN_OR_RETURN(std::vector<std::vector<Tensor>> all,
                              ExchangeOutputs(*std::move(mine), *communicator));
   return Gathered(program, all, options);

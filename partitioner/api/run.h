@@ -10,9 +10,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "collectives/communicator.h"
 #include "kernels/ffi/handler.h"
 #include "partitioner/api/partition.h"
+#include "partitioner/pass/overlap.h"
 #include "partitioner/runtime/program.h"
 #include "partitioner/runtime/tensor.h"
 
@@ -27,6 +29,10 @@ struct RunOptions {
   absl::Duration deadline = absl::Seconds(60);   // of every wait for another device
   const HandlerRegistry* handlers = nullptr;     // not owned
   bool check_replicas = false;                   // E321 where copies of a part differ
+  // Collectives go on while the devices compute, where there is something to
+  // compute. Results have the same bits. Not with NCCL.
+  bool overlap = true;
+  OverlapOptions schedule;
 };
 
 // Flat leaves of the entry's parameters and results.
@@ -45,6 +51,11 @@ absl::StatusOr<std::vector<Tensor>> EvaluateGlobally(const Module& module,
                                                      absl::Duration deadline);
 bool HasManualRegion(const Module& module);
 
+// The module with collectives started early and awaited late (pass/overlap.h), or
+// none where nothing is to be gained.
+absl::StatusOr<absl::optional<Module>> Overlapped(const Module& local,
+                                                 const OverlapOptions& schedule = {});
+
 // A partitioned program over its devices. With MPI every rank calls and gets all
 // outputs; `communicator` is then its connection (else null). Global inputs and
 // outputs.
@@ -52,6 +63,9 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
                                                    const std::vector<Tensor>& inputs,
                                                    const RunOptions& options,
                                                    Communicator* communicator);
+// What a device executes under these options.
+absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerLocal(const PartitionedProgram& program,
+                                                                const RunOptions& options);
 // The same on threads, with the local module lowered before. E313 where the
 // inputs are not the program's parameters.
 absl::StatusOr<std::vector<Tensor>> RunLowered(const PartitionedProgram& program,

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "collectives/in_process.h"
+#include "partitioner/runtime/started_calls.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -171,6 +172,8 @@ absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
   RngState rng;
   DeviceContext own = device;
   own.rng = &rng;
+  StartedCalls at_once(device.comm, /*meanwhile=*/false);
+  if (own.started == nullptr) own.started = &at_once;
   if (own.run_id == 0) own.run_id = NextRunId();
   try {
     return RunComputation(program, own, program.entry, std::move(arguments));
@@ -196,6 +199,11 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
   InProcessWorld world(num_devices, deadline);
   std::vector<std::unique_ptr<Communicator>> comms;
   for (int d = 0; d < num_devices; ++d) comms.push_back(world.Rank(d));
+  // Outlive the report of an error, so that it ends what is still under way.
+  std::vector<std::unique_ptr<StartedCalls>> started;
+  for (int d = 0; d < num_devices; ++d) {
+    started.push_back(std::make_unique<StartedCalls>(comms[d].get(), program.has_starts));
+  }
   std::vector<std::vector<Tensor>> results(num_devices);
   FirstError error;
   const int64_t run_id = NextRunId();
@@ -203,7 +211,8 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
     DeviceContext device;
     device.device = d;
     device.num_devices = num_devices;
-    device.comm = comms[d].get();
+    device.comm = started[d]->comm();
+    device.started = started[d].get();
     device.mesh = mesh;
     device.handlers = handlers;
     device.cancelled = error.cancelled();

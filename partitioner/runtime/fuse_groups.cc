@@ -47,6 +47,8 @@ class Grouper {
       if (survey_.IsElementwise(s)) {
         depends = Bit(Join(s));
       } else {
+        // What stands before the end of a collective is to run before it.
+        if (HasTrait(comp_.steps[s].opcode, kAsyncForm)) CloseAll();
         for (const OperandRef& ref : comp_.steps[s].operands) depends |= depends_[ref.slot];
         if (survey_.IsOrdered(s)) depends = ordered_ |= depends;
       }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "partitioner/runtime/dynamic_sizes.h"
 #include "partitioner/runtime/fuse.h"
+#include "partitioner/runtime/lower_started.h"
 #include "partitioner/runtime/lower_table.h"
 #include "sharding/status.h"
 
@@ -67,6 +68,14 @@ class ComputationLowering {
   // A step for leaves [first, first + count) of the instruction's shape.
   absl::Status Emit(const LowerContext& context, int first, int count, Slots* result);
   absl::Status EmitStart(const LowerContext& context, Slots* result);
+  // The two ends of a collective that goes on in between.
+  absl::Status EmitStarted(const LowerContext& context, Slots* result);
+  absl::Status EmitDone(const LowerContext& context, Slots* result);
+  Step NewStep(const LowerContext& context) const;
+  // Slots and shapes of leaves [first, first + count) as the step's results.
+  absl::Status AddResults(const LowerContext& context, int first, int count, Step* step,
+                          Slots* result);
+  bool IsStarted(InstrId id) const { return !started_.empty() && started_[position_[id.value]]; }
   bool RunsForEffect(const Instruction& i) const;
   void MarkLive();
   void FindLastUses();
@@ -82,6 +91,7 @@ class ComputationLowering {
   std::vector<Slots> slots_;         // by position in the computation
   std::vector<uint32_t>& position_;  // by id
   std::vector<bool> live_;           // by position
+  std::vector<bool> started_;        // by position, or empty; FindStarted
 };
 
 bool ComputationLowering::RunsForEffect(const Instruction& i) const {
@@ -204,26 +214,37 @@ absl::StatusOr<bool> ComputationLowering::Alias(const LowerContext& context, Slo
   }
 }
 
-absl::Status ComputationLowering::Emit(const LowerContext& context, int first, int count,
-                                       Slots* result) {
+Step ComputationLowering::NewStep(const LowerContext& context) const {
   Step step;
   step.opcode = context.instr.opcode;
   step.name = context.instr.name.empty()
                   ? absl::StrCat(OpcodeText(step.opcode), ".id", context.id.value)
                   : std::string(context.instr.name);
-  for (int32_t slot : OperandSlots(context.instr)) step.operands.push_back({slot, false});
+  return step;
+}
+
+absl::Status ComputationLowering::AddResults(const LowerContext& context, int first, int count,
+                                             Step* step, Slots* result) {
   for (int k = first; k < first + count; ++k) {
-    step.shapes.push_back(MakeLeafShape(*context.instr.shape->leaf(k)));
+    step->shapes.push_back(MakeLeafShape(*context.instr.shape->leaf(k)));
     int64_t elements = 1;
-    for (int64_t d : step.shapes.back().dims) {
+    for (int64_t d : step->shapes.back().dims) {
       if (d < 0 || (d > 0 && elements > kMaxElements / d)) {
         return context.Error("E311", "the result is too large to be held");
       }
       elements *= d;
     }
-    step.results.push_back(NewSlot());
-    result->push_back(step.results.back());
+    step->results.push_back(NewSlot());
+    result->push_back(step->results.back());
   }
+  return absl::OkStatus();
+}
+
+absl::Status ComputationLowering::Emit(const LowerContext& context, int first, int count,
+                                       Slots* result) {
+  Step step = NewStep(context);
+  for (int32_t slot : OperandSlots(context.instr)) step.operands.push_back({slot, false});
+  SHARDCALL_RETURN_IF_ERROR(AddResults(context, first, count, &step, result));
   const SizedKind kind = options_.dynamic == nullptr ? SizedKind::kNot
                                                      : SizedKindOf(m_, context.instr);
   step.sized = kind == SizedKind::kPasses;
@@ -246,7 +267,27 @@ absl::Status ComputationLowering::Emit(const LowerContext& context, int first, i
   return absl::OkStatus();
 }
 
+absl::Status ComputationLowering::EmitStarted(const LowerContext& context, Slots* result) {
+  Step step = NewStep(context);
+  *result = {NewSlot()};
+  SHARDCALL_RETURN_IF_ERROR(
+      LowerStart(context, OperandSlots(context.instr), (*result)[0], &step));
+  out_->steps.push_back(std::move(step));
+  program_->has_starts = true;
+  return absl::OkStatus();
+}
+
+absl::Status ComputationLowering::EmitDone(const LowerContext& context, Slots* result) {
+  Step step = NewStep(context);
+  SHARDCALL_RETURN_IF_ERROR(
+      AddResults(context, 0, context.instr.shape->num_leaves(), &step, result));
+  LowerDone(OperandSlots(context.instr)[0], &step);
+  out_->steps.push_back(std::move(step));
+  return absl::OkStatus();
+}
+
 absl::Status ComputationLowering::EmitStart(const LowerContext& context, Slots* result) {
+  if (IsStarted(context.id)) return EmitStarted(context, result);
   const Shape& shape = *context.instr.shape;
   if (context.instr.opcode == Opcode::kAllReduceStart) {
     return Emit(context, 0, shape.num_leaves(), result);
@@ -327,6 +368,7 @@ absl::Status ComputationLowering::Survey() {
     position_[comp_.instructions[k].value] = static_cast<uint32_t>(k);
   }
   MarkLive();
+  if (options_.dynamic == nullptr) started_ = FindStarted(m_, comp_, position_);
   return absl::OkStatus();
 }
 
@@ -337,6 +379,13 @@ absl::Status ComputationLowering::LowerInstructions() {
     if (!live_[k] || i.opcode == Opcode::kParameter) continue;
     const LowerContext context(m_, options_, id);
     Slots result;
+    const bool ends = i.opcode != Opcode::kAsyncUpdate && HasTrait(i.opcode, kAsyncForm) &&
+                      i.operand_count == 1 && IsStarted(m_.operands(i)[0]);
+    if (ends) {
+      SHARDCALL_RETURN_IF_ERROR(EmitDone(context, &result));
+      slots(id) = std::move(result);
+      continue;
+    }
     SHARDCALL_ASSIGN_OR_RETURN(bool done, Alias(context, &result));
     if (!done && (i.opcode == Opcode::kCall || i.opcode == Opcode::kFusion)) {
       SHARDCALL_ASSIGN_OR_RETURN(done, Inline(context, &result));

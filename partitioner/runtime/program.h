@@ -93,6 +93,7 @@ class DeviceProgram {
     std::string target, instruction, backend_config;
   };
   std::vector<TargetUse> targets;
+  bool has_starts = false;  // of collectives that go on while the device computes
 };
 
 }  // namespace shardcall

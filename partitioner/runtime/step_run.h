@@ -20,6 +20,8 @@
 
 namespace shardcall {
 
+class StartedCalls;
+
 // What `rng` and `rng-get-and-update-state` draw from, on one device.
 struct RngState {
   uint64_t calls = 0;
@@ -37,6 +39,8 @@ struct DeviceContext {
   absl::Duration deadline = absl::Seconds(60);   // for what handlers leave to a future
   int64_t run_id = 0;                            // one for all devices of a run; 0: none yet
   RngState* rng = nullptr;                       // of one execution; Execute makes it
+  // Collectives under way; null: Execute makes one whose starts do all at once.
+  StartedCalls* started = nullptr;
 };
 
 class StepRun {
@@ -47,6 +51,7 @@ class StepRun {
 
   const Step& step() const { return step_; }
   const DeviceContext& device() const { return device_; }
+  const DeviceProgram& program() const { return program_; }
   template <typename T>
   const T& data() const {
     return static_cast<const T&>(*step_.data);

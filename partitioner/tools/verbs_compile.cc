@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "partitioner/api/report.h"
 #include "partitioner/api/run.h"
+#include "partitioner/ir/printer.h"
 #include "partitioner/propagation/export.h"
 #include "partitioner/tools/command.h"
 #include "sharding/status.h"
@@ -144,6 +145,11 @@ int RunPartition(const Flags& flags) {
   absl::StatusOr<std::unique_ptr<PartitionedProgram>> p =
       Partition(*std::move(module), options);
   if (!p.ok()) return Fail(p.status());
+  absl::StatusOr<absl::optional<Module>> overlapped = absl::optional<Module>();
+  if (flags.Has("overlap")) overlapped = Overlapped((*p)->local.module);
+  if (!overlapped.ok()) return Fail(overlapped.status());
+  const Module& result = *overlapped ? **overlapped : (*p)->local.module;
+  if (options.dump && *overlapped) options.dump("overlap", PrintModule(result));
   if (!dumped.ok()) return Fail(dumped);
   Warn((*p)->global->program.warnings);
   Warn((*p)->local.warnings);
@@ -154,7 +160,7 @@ int RunPartition(const Flags& flags) {
   }
   (*p)->times.parse = parse_us;
   const auto start = std::chrono::steady_clock::now();
-  const absl::Status written = WriteModule(flags.Get("o"), (*p)->local.module, form);
+  const absl::Status written = WriteModule(flags.Get("o"), result, form);
   (*p)->times.print =
       std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   if (!written.ok()) return Fail(written);

@@ -29,6 +29,7 @@ absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& sessi
   Execution e;
   e.options.partition = session.options;
   e.options.handlers = &session.handlers;
+  e.options.overlap = !flags.Has("no-overlap");
   SHARDCALL_ASSIGN_OR_RETURN(e.options.backend, BackendFromName(flags.Get("backend", "inprocess")));
   SHARDCALL_ASSIGN_OR_RETURN(const double seconds, flags.Double("deadline", 60));
   if (!(seconds > 0)) {

@@ -85,6 +85,15 @@ def main():
                        check=True)
         print(f'drawn in {plot}')
 
+    bench = os.path.join(args.programs, 'bench_overlap')
+    for link in ([], ['--link=1']):
+        what = ', over an emulated link of 1 GB/s' if link else ''
+        name = 'overlap_link' if link else 'overlap'
+        table('Computing while collectives are under way' + what, f'{name}_inprocess.json', [bench, *link])
+        if args.mpiexec:
+            table('The same over MPI' + what, f'{name}_mpi.json',
+                  [args.mpiexec, '-np', '2', bench, '--backend=mpi', *link])
+
     bench = os.path.join(args.programs, 'bench_partition')
     if args.oracle:
         paths = [os.path.join(args.corpus, f'{n}.{k}.hlo') for n in COMPARED for k in ('sdy', 'gspmd')]

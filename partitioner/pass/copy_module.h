@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes that build a new module share: copying, and which instructions have
+// effects.
+#ifndef SHARDCALL_PARTITIONER_PASS_COPY_MODULE_H_
+#define SHARDCALL_PARTITIONER_PASS_COPY_MODULE_H_
+
+#include <vector>
+
+#include "partitioner/ir/module.h"
+#include "partitioner/pass/pass.h"
+
+namespace shardcall {
+
+// Which instructions do more than make their result; a loop or a branch has the
+// effects of what it calls.
+class Effects {
+ public:
+  explicit Effects(const Module& module);
+  bool Has(const Instruction& instr) const;
+
+ private:
+  const Module& m_;
+  std::vector<bool> comps_;
+};
+
+// A module with the header and the texts of `m`, and empty computations in place
+// of those with `keep` (by computation).
+PassResult BeginCopy(const Module& m, const std::vector<bool>& keep);
+
+// The instruction for the new module, without its operands: computations that it
+// calls are the new ones.
+Instruction CopyOf(const Module& m, InstrId id, const PassResult& out);
+// Its control predecessors and other rare attributes.
+void CopyRare(const Module& m, InstrId from, InstrId to, PassResult* out);
+// All of it, behind what the new computation has. Operands have been copied.
+InstrId CopyInstruction(const Module& m, InstrId id, PassResult* out);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_PASS_COPY_MODULE_H_

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/pass/overlap_cost.h"
+
+#include <algorithm>
+
+namespace shardcall {
+namespace {
+
+constexpr double kTripCount = 16;  // of a loop, which says nothing about it here
+
+// As a double: products of sizes need not fit an int64.
+double Elements(const Shape& shape) {
+  double n = 1;
+  for (int64_t d : shape.dims()) n *= static_cast<double>(std::max<int64_t>(0, d));
+  return n;
+}
+
+double Flops(const Module& m, const Instruction& i) {
+  const Shape& lhs = *m.instr(m.operands(i)[0]).shape;
+  const Shape& rhs = *m.instr(m.operands(i)[1]).shape;
+  double inner = 1;
+  if (i.opcode == Opcode::kConvolution) {
+    inner = Elements(rhs);
+    const absl::string_view labels = i.as<ConvolutionAttrs>().dim_labels;  // b01f_01io->b01f
+    const size_t kernel = labels.find('_');
+    const size_t features = labels.find('o', kernel);
+    if (kernel != absl::string_view::npos && features != absl::string_view::npos) {
+      const auto d = static_cast<int64_t>(features - kernel - 1);
+      if (d < rhs.rank() && rhs.dim(d) > 0) inner /= static_cast<double>(rhs.dim(d));
+    }
+  } else {
+    for (int64_t d : i.as<DotAttrs>().lhs_contracting) inner *= static_cast<double>(lhs.dim(d));
+  }
+  return 2 * Elements(*i.shape) * inner;
+}
+
+}  // namespace
+
+int64_t TouchedBytes(const Module& m, const Instruction& i) {
+  int64_t bytes = 0;
+  auto add = [&](const Shape* shape) {
+    const int64_t more = shape->byte_size();
+    if (more < 0 || __builtin_add_overflow(bytes, more, &bytes)) bytes = INT64_MAX;
+  };
+  add(i.shape);
+  for (InstrId operand : m.operands(i)) add(m.instr(operand).shape);
+  return bytes;
+}
+
+bool CanOverlap(const Module& m, const Instruction& i) {
+  switch (i.opcode) {
+    case Opcode::kAllReduce:
+    case Opcode::kAllGather:
+    case Opcode::kReduceScatter:
+    case Opcode::kAllToAll:
+    case Opcode::kRaggedAllToAll:
+    case Opcode::kCollectiveBroadcast:
+      break;
+    case Opcode::kCollectivePermute:
+      if (!i.as<PermuteAttrs>().slice_sizes.empty()) return false;
+      break;
+    default:
+      return false;
+  }
+  for (InstrId operand : m.operands(i)) {
+    const Shape& shape = *m.instr(operand).shape;
+    if (!shape.IsArray() || shape.IsDynamic()) return false;
+  }
+  return !i.shape->IsDynamic();
+}
+
+bool IsFree(const Instruction& i) {
+  switch (i.opcode) {
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement:
+    case Opcode::kBitcast:
+    case Opcode::kReshape:
+    case Opcode::kCopy:
+      return true;
+    default:
+      return false;
+  }
+}
+
+OverlapCosts::OverlapCosts(const Module& module, const OverlapOptions& options)
+    : m_(module), options_(options), comps_(module.num_computations()) {
+  for (CompId c : ComputationPostOrder(module)) {
+    for (InstrId id : module.comp(c).instructions) {
+      const Instruction& i = module.instr(id);
+      comps_[c.value] += CanOverlap(module, i) ? Transfer(i) : Work(i);
+    }
+  }
+}
+
+double OverlapCosts::Work(const Instruction& i) const {
+  if (IsFree(i) || CanOverlap(m_, i)) return 0;
+  switch (i.opcode) {
+    case Opcode::kParameter:
+    case Opcode::kConstant:
+    case Opcode::kPartitionId:
+    case Opcode::kReplicaId:
+    case Opcode::kAfterAll:
+    case Opcode::kAddDependency:
+    case Opcode::kOptBarrier:
+    case Opcode::kDomain:
+      return 0;
+    case Opcode::kDot:
+    case Opcode::kConvolution:
+      return Flops(m_, i) / options_.flops_per_us;
+    case Opcode::kWhile: {
+      const auto& a = i.as<WhileAttrs>();
+      return kTripCount * (comps_[a.condition.value] + comps_[a.body.value]);
+    }
+    case Opcode::kConditional: {
+      double most = 0;
+      for (CompId c : i.as<ConditionalAttrs>().branches) most = std::max(most, comps_[c.value]);
+      return most;
+    }
+    case Opcode::kCall:
+    case Opcode::kFusion: {
+      double sum = 0;
+      for (CompId c : CalledComputations(m_, i)) sum += comps_[c.value];
+      return sum;
+    }
+    default:
+      if (HasTrait(i.opcode, kAsyncForm)) return 0;
+      return static_cast<double>(TouchedBytes(m_, i)) / options_.memory_bytes_per_us;
+  }
+}
+
+double OverlapCosts::Transfer(const Instruction& i) const {
+  return options_.link_latency_us +
+         static_cast<double>(TouchedBytes(m_, i)) / options_.link_bytes_per_us;
+}
+
+}  // namespace shardcall

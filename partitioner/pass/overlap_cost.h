@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Estimated times of instructions, for scheduling.
+#ifndef SHARDCALL_PARTITIONER_PASS_OVERLAP_COST_H_
+#define SHARDCALL_PARTITIONER_PASS_OVERLAP_COST_H_
+
+#include <vector>
+
+#include "partitioner/ir/module.h"
+#include "partitioner/pass/overlap.h"
+
+namespace shardcall {
+
+// Collectives that a pair can stand for: of static arrays, not yet asynchronous.
+bool CanOverlap(const Module& module, const Instruction& instr);
+
+// True for instructions that only name or reinterpret what is there.
+bool IsFree(const Instruction& instr);
+
+// Bytes of the operands and of the result.
+int64_t TouchedBytes(const Module& module, const Instruction& instr);
+
+class OverlapCosts {
+ public:
+  OverlapCosts(const Module& module, const OverlapOptions& options);
+
+  // Microseconds the device computes: 0 for collectives that can overlap.
+  double Work(const Instruction& instr) const;
+  // Microseconds that the data of a collective are under way.
+  double Transfer(const Instruction& instr) const;
+
+ private:
+  const Module& m_;
+  const OverlapOptions options_;
+  std::vector<double> comps_;  // work of each computation, collectives included
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_PASS_OVERLAP_COST_H_

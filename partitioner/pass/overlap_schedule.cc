@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/pass/overlap_schedule.h"
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <utility>
+
+namespace shardcall {
+namespace {
+
+class Scheduler {
+ public:
+  Scheduler(const Module& module, CompId comp, const std::vector<bool>& effects,
+            const std::vector<int>& position, const OverlapCosts& costs,
+            const OverlapOptions& options)
+      : m_(module),
+        order_(module.comp(comp).instructions),
+        costs_(costs),
+        options_(options),
+        position_(position) {
+    FindDependencies(effects);
+  }
+
+  std::vector<ScheduledEvent> Run(InstrId root) {
+    for (int k = 0; k < size(); ++k) {
+      if (waits_for_[k] == 0 && instr(k).opcode != Opcode::kParameter) Ready(k);
+    }
+    // Parameters keep their numbers: they come first, in order.
+    for (int k = 0; k < size(); ++k) {
+      if (instr(k).opcode != Opcode::kParameter) continue;
+      Record(ScheduledEvent::kRun, k);
+      MakeAvailable(k);
+    }
+    while (true) {
+      while (!in_flight_.empty() && in_flight_.front().over <= clock_) Arrive();
+      StartReady();
+      if (ready_.empty() || WouldRunTooFarAhead()) {
+        if (in_flight_.empty()) break;
+        clock_ = std::max(clock_, in_flight_.front().over);
+        continue;
+      }
+      Execute();
+    }
+    Need(Position(root));
+    for (int k = 0; k < size(); ++k) Need(k);  // what nothing needed
+    return std::move(events_);
+  }
+
+ private:
+  struct Flight {
+    int position = 0;
+    double over = 0;  // the clock when its data are there
+    int64_t bytes = 0;
+  };
+  using Heap = std::priority_queue<int, std::vector<int>, std::greater<int>>;
+
+  int size() const { return static_cast<int>(order_.size()); }
+  const Instruction& instr(int position) const { return m_.instr(order_[position]); }
+
+  void FindDependencies(const std::vector<bool>& effects) {
+    waits_for_.assign(order_.size(), 0);
+    begin_.assign(order_.size() + 1, 0);
+    std::vector<std::pair<int, int>> edges;
+    int last_effect = -1;
+    for (int k = 0; k < size(); ++k) {
+      for (InstrId operand : m_.operands(instr(k))) edges.emplace_back(Position(operand), k);
+      if (const RareAttributes* rare = m_.rare(instr(k))) {
+        for (InstrId p : rare->control_predecessors) edges.emplace_back(Position(p), k);
+      }
+      if (!effects[order_[k].value]) continue;
+      if (last_effect >= 0) edges.emplace_back(last_effect, k);
+      last_effect = k;
+    }
+    for (const auto& [from, to] : edges) {
+      ++begin_[from + 1];
+      ++waits_for_[to];
+    }
+    for (int k = 0; k < size(); ++k) begin_[k + 1] += begin_[k];
+    users_.resize(edges.size());
+    std::vector<int> next(begin_.begin(), begin_.end() - 1);
+    for (const auto& [from, to] : edges) users_[next[from]++] = to;
+    recorded_.assign(order_.size(), false);
+    available_.assign(order_.size(), false);
+    started_.assign(order_.size(), false);
+  }
+  int Position(InstrId id) const { return position_[id.value]; }
+
+  void Ready(int k) { (CanOverlap(m_, instr(k)) ? ready_collectives_ : ready_).push(k); }
+
+  // Its users need not wait for it any longer.
+  void MakeAvailable(int k) {
+    available_[k] = true;
+    for (int e = begin_[k]; e < begin_[k + 1]; ++e) {
+      if (--waits_for_[users_[e]] == 0 && instr(users_[e]).opcode != Opcode::kParameter) {
+        Ready(users_[e]);
+      }
+    }
+  }
+
+  void Record(ScheduledEvent::Kind kind, int k) {
+    events_.push_back({kind, order_[k]});
+    if (kind != ScheduledEvent::kStart) recorded_[k] = true;
+  }
+
+  // Records what is available but was put off until somebody needs it: the ends of
+  // collectives, and instructions that cost nothing.
+  void Need(int k) {
+    std::vector<int> stack = {k};
+    while (!stack.empty()) {
+      const int at = stack.back();
+      if (recorded_[at]) {
+        stack.pop_back();
+        continue;
+      }
+      const size_t before = stack.size();
+      if (!CanOverlap(m_, instr(at))) {  // a start has recorded what it needs
+        for (InstrId operand : m_.operands(instr(at))) {
+          if (!recorded_[Position(operand)]) stack.push_back(Position(operand));
+        }
+        if (const RareAttributes* rare = m_.rare(instr(at))) {
+          for (InstrId p : rare->control_predecessors) {
+            if (!recorded_[Position(p)]) stack.push_back(Position(p));
+          }
+        }
+      }
+      if (stack.size() > before) continue;
+      stack.pop_back();
+      Record(CanOverlap(m_, instr(at)) ? ScheduledEvent::kDone : ScheduledEvent::kRun, at);
+    }
+  }
+  void NeedOperands(int k) {
+    for (InstrId operand : m_.operands(instr(k))) Need(Position(operand));
+    if (const RareAttributes* rare = m_.rare(instr(k))) {
+      for (InstrId p : rare->control_predecessors) Need(Position(p));
+    }
+  }
+
+  void StartReady() {
+    while (!ready_collectives_.empty()) {
+      const int k = ready_collectives_.top();
+      const int64_t bytes = TouchedBytes(m_, instr(k));
+      const bool turn = ready_.empty() || k < ready_.top();
+      const bool early = in_flight_.empty() && bytes <= options_.max_early_bytes;
+      if (!turn && !early) return;
+      ready_collectives_.pop();
+      NeedOperands(k);
+      Record(ScheduledEvent::kStart, k);
+      started_[k] = true;
+      link_ = std::max(link_, clock_) + costs_.Transfer(instr(k));
+      in_flight_.push_back({k, link_, bytes});
+    }
+  }
+
+  void Arrive() {
+    const int k = in_flight_.front().position;
+    in_flight_.pop_front();
+    MakeAvailable(k);
+  }
+
+  // The next instruction runs ahead of one that waits, and the early results
+  // already hold as much as they may.
+  bool WouldRunTooFarAhead() {
+    while (first_ < size() && (available_[first_] || started_[first_])) ++first_;
+    if (ready_.top() <= first_) {
+      early_bytes_ = 0;
+      return false;
+    }
+    if (in_flight_.empty()) return false;
+    const Instruction& next = instr(ready_.top());
+    const int64_t bytes = IsFree(next) ? 0 : next.shape->byte_size();
+    return early_bytes_ > options_.max_early_bytes - std::min(bytes, options_.max_early_bytes);
+  }
+
+  void Execute() {
+    const int k = ready_.top();
+    ready_.pop();
+    const Instruction& i = instr(k);
+    if (!IsFree(i)) {
+      NeedOperands(k);
+      Record(ScheduledEvent::kRun, k);
+      if (k > first_) early_bytes_ += std::min(i.shape->byte_size(), options_.max_early_bytes);
+      clock_ += costs_.Work(i);
+    }
+    MakeAvailable(k);
+  }
+
+  const Module& m_;
+  const std::vector<InstrId>& order_;
+  const OverlapCosts& costs_;
+  const OverlapOptions& options_;
+  const std::vector<int>& position_;               // by instruction of the module
+  std::vector<int> begin_, users_, waits_for_;     // by position
+  std::vector<bool> recorded_, available_, started_;  // by position
+  Heap ready_, ready_collectives_;
+  std::deque<Flight> in_flight_;  // in the order of their ends
+  double clock_ = 0, link_ = 0;   // microseconds; the link is busy until then
+  int first_ = 0;                 // all before it is available or under way
+  int64_t early_bytes_ = 0;
+  std::vector<ScheduledEvent> events_;
+};
+
+}  // namespace
+
+std::vector<ScheduledEvent> ScheduleOverlap(const Module& module, CompId comp,
+                                            const std::vector<bool>& effects,
+                                            const std::vector<int>& position,
+                                            const OverlapCosts& costs,
+                                            const OverlapOptions& options) {
+  return Scheduler(module, comp, effects, position, costs, options).Run(module.comp(comp).root);
+}
+
+}  // namespace shardcall
