@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/split.h"
 #include "partitioner/runtime/device_groups.h"
 #include "partitioner/runtime/lane_program.h"
 #include "partitioner/runtime/lower_op.h"
@@ -162,22 +163,25 @@ absl::Status AllToAll(StepRun& run, const CollectiveData& data, absl::Span<const
     return run.Error("E312", "the number of operands differs from the size of the group");
   }
   // Tuple form: operand j goes to member j, result i came from member i.
+  if (g == 1) {
+    run.Set(0, run.Take(0));
+    return absl::OkStatus();
+  }
   const int64_t bytes = run.in(0).byte_size();
-  Tensor send(ElementType::kU8, {g * bytes}), received(ElementType::kU8, {g * bytes});
+  std::vector<const void*> send;
+  std::vector<void*> receive;
+  std::vector<Tensor> results;
   for (int k = 0; k < g; ++k) {
-    if (run.in(k).byte_size() != bytes) return run.Error("E312", "operands differ in size");
-    std::memcpy(send.MutableData() + k * bytes, run.in(k).data(), bytes);
+    results.push_back(run.NewResult(k));
+    if (run.in(k).byte_size() != bytes || results[k].byte_size() != bytes) {
+      return run.Error("E312", "operands and results differ in size");
+    }
+    send.push_back(run.in(k).data());
+    receive.push_back(results[k].MutableData());
   }
-  if (g > 1) {
-    SHARDCALL_RETURN_IF_ERROR(run.device().comm->AllToAll(
-        group, send.data(), received.MutableData(), bytes, {run.step().name}));
-  } else {
-    received = send;
-  }
-  for (int k = 0; k < g; ++k) {
-    run.Set(k,
-            Tensor::FromBytes(run.shape(k).type, run.shape(k).dims, received.data() + k * bytes));
-  }
+  SHARDCALL_RETURN_IF_ERROR(AllToAllBuffers(*run.device().comm, group, send, receive, bytes,
+                                            {run.step().name}));
+  for (int k = 0; k < g; ++k) run.Set(k, std::move(results[k]));
   return absl::OkStatus();
 }
 
