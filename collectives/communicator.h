@@ -50,8 +50,18 @@ class Communicator {
   virtual absl::string_view backend() const = 0;  // "inprocess", "mpi", "nccl"
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  // The accelerator's stream on which the backend moves device memory (NCCL's
+  // cudaStream_t); null where buffers are host memory.
+  virtual void* stream() const { return nullptr; }
 
   using Group = absl::Span<const int>;  // ranks in group order; holds rank()
+
+  // Makes what the backend keeps for these groups, in which each rank stands at
+  // most once; every rank of the communicator calls, with the same groups. Groups
+  // that were not prepared are made when they first meet, which may cost more.
+  virtual absl::Status PrepareGroups(absl::Span<const std::vector<int>> /*groups*/) {
+    return absl::OkStatus();
+  }
 
   virtual absl::Status Barrier(Group group, CollectiveTag tag) = 0;
 

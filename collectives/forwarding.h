@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -21,7 +22,12 @@ class ForwardingCommunicator : public Communicator {
   absl::string_view backend() const override { return inner_.backend(); }
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
+  void* stream() const override { return inner_.stream(); }
 
+  absl::Status PrepareGroups(absl::Span<const std::vector<int>> groups) override {
+    Before();
+    return inner_.PrepareGroups(groups);
+  }
   absl::Status Barrier(Group group, CollectiveTag tag) override {
     Before();
     return inner_.Barrier(group, tag);

@@ -70,7 +70,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectNccl(absl::Duration deadlin
     side = std::make_unique<Alone>();
   }
   const int device = options.device >= 0 ? options.device : side->rank() % devices;
-  return NcclCommunicator::Create(std::move(side), device, deadline, options.check_every_call);
+  return NcclCommunicator::Create(std::move(side), device, deadline, options.check_every_call,
+                                  options.register_buffers);
 }
 
 }  // namespace shardcall

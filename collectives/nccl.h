@@ -30,6 +30,9 @@ struct NcclOptions {
   // Members compare what they call before any data move. Without it they do so
   // when the deadline has passed.
   bool check_every_call = false;
+  // Buffers of staged calls are registered with NCCL, which then sends from them
+  // where the transport can.
+  bool register_buffers = true;
 };
 
 // OK if there is a CUDA device, else E303 (kUnavailable), as where shardcall was

@@ -22,17 +22,19 @@ static_assert(sizeof(ncclUniqueId) <= SideChannel::kMaxBytes);
 }  // namespace
 
 NcclCommunicator::NcclCommunicator(std::unique_ptr<SideChannel> side, int device,
-                                   absl::Duration deadline, bool check_every_call)
+                                   absl::Duration deadline, bool check_every_call,
+                                   bool register_buffers)
     : side_(std::move(side)),
       device_(device),
       deadline_(deadline),
-      check_every_call_(check_every_call) {}
+      check_every_call_(check_every_call),
+      register_buffers_(register_buffers) {}
 
 absl::StatusOr<std::unique_ptr<Communicator>> NcclCommunicator::Create(
     std::unique_ptr<SideChannel> side, int device, absl::Duration deadline,
-    bool check_every_call) {
-  auto made = std::unique_ptr<NcclCommunicator>(
-      new NcclCommunicator(std::move(side), device, deadline, check_every_call));
+    bool check_every_call, bool register_buffers) {
+  auto made = std::unique_ptr<NcclCommunicator>(new NcclCommunicator(
+      std::move(side), device, deadline, check_every_call, register_buffers));
   SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device), "cudaSetDevice"));
   SHARDCALL_RETURN_IF_ERROR(CudaStatus(
       cudaStreamCreateWithFlags(&made->stream_, cudaStreamNonBlocking), "cudaStreamCreate"));
@@ -47,11 +49,11 @@ absl::StatusOr<std::unique_ptr<Communicator>> NcclCommunicator::Create(
 NcclCommunicator::~NcclCommunicator() {
   cudaSetDevice(device_);
   for (auto& [ranks, clique] : cliques_) {
-    if (clique->comm == nullptr) continue;
-    // An orderly end waits for all members, without a deadline; nothing is under
-    // way here, so to abort loses nothing.
-    ncclCommAbort(clique->comm);
+    for (Which which : {kIn, kOut}) Deregister(*clique, which);
   }
+  // An orderly end waits for all members, without a deadline; nothing is under way
+  // here, so to abort loses nothing.
+  AbortAll();
   if (event_ != nullptr) cudaEventDestroy(event_);
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
@@ -98,6 +100,81 @@ absl::StatusOr<NcclCommunicator::Clique*> NcclCommunicator::MakeClique(Group gro
   call.ranks = kept->ranks;
   SHARDCALL_RETURN_IF_ERROR(Enqueued(call, result, "ncclCommInitRankConfig"));
   return kept;
+}
+
+absl::Status NcclCommunicator::PrepareGroups(absl::Span<const std::vector<int>> groups) {
+  SHARDCALL_RETURN_IF_ERROR(failure());
+  std::vector<int> all;
+  int mine = -1;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    all.insert(all.end(), groups[g].begin(), groups[g].end());
+    const bool holds = std::find(groups[g].begin(), groups[g].end(), rank()) != groups[g].end();
+    if (holds) mine = static_cast<int>(g);
+  }
+  std::sort(all.begin(), all.end());
+  if (!all.empty() && (all.front() < 0 || all.back() >= size() ||
+                       std::adjacent_find(all.begin(), all.end()) != all.end())) {
+    return ToStatus({.code = "E306", .message = "groups to be prepared share a rank, or name one "
+                                                "that is not there"});
+  }
+  // The same on every rank, so all take part or none.
+  if (!prepared_.emplace(groups.begin(), groups.end()).second || world_ == nullptr) {
+    return absl::OkStatus();
+  }
+  SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device_), "cudaSetDevice"));
+  // A group has its communicator on all of its ranks or on none.
+  if (mine >= 0 && cliques_.count(groups[mine]) > 0) mine = -1;
+  auto clique = std::make_unique<Clique>();
+  int key = 0;
+  if (mine >= 0) {
+    clique->ranks = groups[mine];
+    clique->me = key = static_cast<int>(
+        std::find(groups[mine].begin(), groups[mine].end(), rank()) - groups[mine].begin());
+  }
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.splitShare = 1;
+  Call call;
+  call.name = "ncclCommSplit";
+  call.clique = world_;
+  call.ranks = world_->ranks;
+  const ncclResult_t result = ncclCommSplit(
+      world_->comm, mine >= 0 ? mine : NCCL_SPLIT_NOCOLOR, key, &clique->comm, &config);
+  absl::Status status = Enqueued(call, result, "ncclCommSplit");
+  if (status.ok() && mine >= 0) {
+    call.clique = clique.get();
+    call.ranks = clique->ranks;
+    status = Enqueued(call, ncclSuccess, "ncclCommSplit");
+  }
+  if (mine >= 0) {
+    std::vector<int> ranks = clique->ranks;
+    cliques_.emplace(std::move(ranks), std::move(clique));
+  }
+  if (status.ok()) return status;
+  Fail(status);
+  return failure();
+}
+
+void NcclCommunicator::Deregister(Clique& clique, Which which) {
+  if (clique.registered[which] == nullptr || clique.comm == nullptr) return;
+  ncclCommDeregister(clique.comm, clique.handles[which]);
+  clique.registered[which] = nullptr;
+}
+
+absl::StatusOr<char*> NcclCommunicator::Scratch(Call& call, Which which, int64_t bytes) {
+  DeviceScratch& scratch = scratch_[which];
+  if (scratch.data() == nullptr || scratch.bytes() < bytes) {
+    for (auto& [ranks, clique] : cliques_) Deregister(*clique, which);
+    SHARDCALL_RETURN_IF_ERROR(scratch.Grow(bytes));
+  }
+  Clique& clique = *call.clique;
+  if (register_buffers_ && clique.registered[which] != scratch.data()) {
+    // Where NCCL does not take it, it copies by way of its own buffers.
+    const ncclResult_t result = ncclCommRegister(clique.comm, scratch.data(), scratch.bytes(),
+                                                 &clique.handles[which]);
+    if (result == ncclSuccess) clique.registered[which] = scratch.data();
+  }
+  return scratch.data();
 }
 
 absl::Status NcclCommunicator::Run(Group group, const CallSignature& signature, CollectiveTag tag,
@@ -225,6 +302,18 @@ absl::Status NcclCommunicator::failure() const {
   return failure_;
 }
 
+void NcclCommunicator::AbortAll() {
+  const auto abort = [](Clique& clique) {
+    if (clique.comm != nullptr) ncclCommAbort(clique.comm);
+    clique.comm = nullptr;
+    for (Which which : {kIn, kOut}) clique.registered[which] = nullptr;
+  };
+  for (auto& [ranks, clique] : cliques_) {
+    if (clique.get() != world_) abort(*clique);
+  }
+  if (world_ != nullptr) abort(*world_);
+}
+
 // On the thread that makes the calls.
 void NcclCommunicator::Fail(const absl::Status& status) {
   {
@@ -233,11 +322,7 @@ void NcclCommunicator::Fail(const absl::Status& status) {
     failed_.store(true, std::memory_order_release);
   }
   // Kernels that wait for peers end with this; nobody waits for ever.
-  for (auto& [ranks, clique] : cliques_) {
-    if (clique->comm == nullptr) continue;
-    ncclCommAbort(clique->comm);
-    clique->comm = nullptr;
-  }
+  AbortAll();
   side_->Abort(failure());
 }
 

@@ -5,8 +5,9 @@
 // channel. When the deadline has passed, members compare there what they call,
 // which names who is absent or disagrees.
 //
-// A group's communicator is made when the group first meets, its id passed by the
-// side channel: ncclCommSplit would need every rank, also those of other groups.
+// The communicators of groups that were prepared are split off that of all, which
+// every rank takes part in. One of another group is made when the group first
+// meets, its id passed by the side channel, since the others do not know of it.
 #ifndef SHARDCALL_COLLECTIVES_NCCL_COMMUNICATOR_H_
 #define SHARDCALL_COLLECTIVES_NCCL_COMMUNICATOR_H_
 
@@ -15,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,15 +39,17 @@ class NcclCommunicator final : public Communicator {
   // Collective over all ranks of the side channel.
   static absl::StatusOr<std::unique_ptr<Communicator>> Create(std::unique_ptr<SideChannel> side,
                                                               int device, absl::Duration deadline,
-                                                              bool check_every_call);
+                                                              bool check_every_call,
+                                                              bool register_buffers);
   ~NcclCommunicator() override;
 
   absl::string_view backend() const override { return "nccl"; }
   int rank() const override { return side_->rank(); }
   int size() const override { return side_->size(); }
   // On which all of this communicator's device work runs.
-  cudaStream_t stream() const { return stream_; }
+  void* stream() const override { return stream_; }
 
+  absl::Status PrepareGroups(absl::Span<const std::vector<int>> groups) override;
   absl::Status Barrier(Group group, CollectiveTag tag) override;
   absl::Status AllReduce(Group group, ReduceKind kind, ElementType type, const void* in, void* out,
                          int64_t count, CollectiveTag tag) override;
@@ -73,6 +77,9 @@ class NcclCommunicator final : public Communicator {
     ncclComm_t comm = nullptr;
     std::vector<int> ranks;
     int me = 0;
+    // By scratch: what is registered with it, and NCCL's handle.
+    const char* registered[2] = {nullptr, nullptr};
+    void* handles[2] = {nullptr, nullptr};
     int count() const { return static_cast<int>(ranks.size()); }
   };
   struct Call {
@@ -85,7 +92,7 @@ class NcclCommunicator final : public Communicator {
   using Body = absl::FunctionRef<absl::Status(Call&)>;
 
   NcclCommunicator(std::unique_ptr<SideChannel> side, int device, absl::Duration deadline,
-                   bool check_every_call);
+                   bool check_every_call, bool register_buffers);
 
   absl::StatusOr<Clique*> FindClique(Group group);
   absl::StatusOr<Clique*> MakeClique(Group group);
@@ -110,8 +117,15 @@ class NcclCommunicator final : public Communicator {
 
   // Where NCCL reads `in` and writes `out`, staged where they are in host memory.
   // `apart`: in is copied if it lies where out does.
-  absl::StatusOr<const char*> StageIn(const void* in, int64_t bytes, bool apart);
-  absl::StatusOr<char*> StageOut(void* out, int64_t bytes);
+  absl::StatusOr<const char*> StageIn(Call& call, const void* in, int64_t bytes, bool apart);
+  absl::StatusOr<char*> StageOut(Call& call, void* out, int64_t bytes);
+  // Scratch of at least `bytes`, registered with the call's communicator: NCCL then
+  // sends from where the data are, instead of by way of its own buffers.
+  enum Which { kIn, kOut };
+  absl::StatusOr<char*> Scratch(Call& call, Which which, int64_t bytes);
+  void Deregister(Clique& clique, Which which);
+  // All communicators, those that were split off before what they came from.
+  void AbortAll();
   // Only what has come is copied to host memory: the copy would wait for the rest
   // without a deadline, and after a failure the caller's memory may be gone.
   absl::Status CopyBack(void* out, const char* staged, int64_t bytes);
@@ -129,10 +143,11 @@ class NcclCommunicator final : public Communicator {
   const std::unique_ptr<SideChannel> side_;
   const int device_;
   const absl::Duration deadline_;
-  const bool check_every_call_;
+  const bool check_every_call_, register_buffers_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t event_ = nullptr;
-  DeviceScratch in_scratch_, out_scratch_;
+  DeviceScratch scratch_[2];
+  std::set<std::vector<std::vector<int>>> prepared_;
   std::map<std::vector<int>, std::unique_ptr<Clique>> cliques_;
   Clique* world_ = nullptr;
   FlightRecorder recorder_;

@@ -28,17 +28,29 @@ absl::Status NcclStatus(ncclResult_t code, absl::string_view what) {
       code == ncclRemoteError ? absl::StatusCode::kUnavailable : absl::StatusCode::kInternal);
 }
 
-absl::StatusOr<char*> DeviceScratch::Get(int64_t bytes) {
-  bytes = std::max<int64_t>(bytes, 256);
-  if (bytes <= bytes_) return data_;
-  SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaFree(data_), "cudaFree"));
+void DeviceScratch::Release() {
+  if (data_ == nullptr) return;
+  if (of_nccl_) {
+    ncclMemFree(data_);
+  } else {
+    cudaFree(data_);
+  }
   data_ = nullptr;
   bytes_ = 0;
+}
+
+absl::Status DeviceScratch::Grow(int64_t bytes) {
+  Release();
+  bytes = std::max<int64_t>(bytes, 256);
   void* made = nullptr;
-  SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaMalloc(&made, bytes), "cudaMalloc"));
+  of_nccl_ = ncclMemAlloc(&made, bytes) == ncclSuccess && made != nullptr;
+  if (!of_nccl_) {
+    cudaGetLastError();  // of the attempt
+    SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaMalloc(&made, bytes), "cudaMalloc"));
+  }
   data_ = static_cast<char*>(made);
   bytes_ = bytes;
-  return data_;
+  return absl::OkStatus();
 }
 
 bool IsDevicePointer(const void* pointer) {

@@ -22,21 +22,26 @@ namespace shardcall {
 absl::Status CudaStatus(cudaError_t code, absl::string_view what);
 absl::Status NcclStatus(ncclResult_t code, absl::string_view what);
 
-// Device memory that grows and is kept.
+// Device memory that grows and is kept, NCCL's own where it gives some: only such
+// can be registered for every way of transport.
 class DeviceScratch {
  public:
   DeviceScratch() = default;
-  ~DeviceScratch() { cudaFree(data_); }
+  ~DeviceScratch() { Release(); }
   DeviceScratch(const DeviceScratch&) = delete;
   DeviceScratch& operator=(const DeviceScratch&) = delete;
 
+  char* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
   // At least `bytes`, never null; what it held is lost if it grows. Nothing that
-  // uses it may be under way.
-  absl::StatusOr<char*> Get(int64_t bytes);
+  // uses it may be under way, and no communicator may have it registered.
+  absl::Status Grow(int64_t bytes);
 
  private:
+  void Release();
   char* data_ = nullptr;
   int64_t bytes_ = 0;
+  bool of_nccl_ = false;
 };
 
 // Whether a kernel or NCCL may read the pointer; host memory is staged.

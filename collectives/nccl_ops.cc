@@ -10,10 +10,10 @@
 
 namespace shardcall {
 
-absl::StatusOr<const char*> NcclCommunicator::StageIn(const void* in, int64_t bytes, bool apart) {
+absl::StatusOr<const char*> NcclCommunicator::StageIn(Call& call, const void* in, int64_t bytes, bool apart) {
   const bool on_device = IsDevicePointer(in);
   if (on_device && !apart) return static_cast<const char*>(in);
-  SHARDCALL_ASSIGN_OR_RETURN(char* const staged, in_scratch_.Get(bytes));
+  SHARDCALL_ASSIGN_OR_RETURN(char* const staged, Scratch(call, kIn, bytes));
   if (bytes > 0) {
     SHARDCALL_RETURN_IF_ERROR(CudaStatus(
         cudaMemcpyAsync(staged, in, bytes,
@@ -23,9 +23,9 @@ absl::StatusOr<const char*> NcclCommunicator::StageIn(const void* in, int64_t by
   return staged;
 }
 
-absl::StatusOr<char*> NcclCommunicator::StageOut(void* out, int64_t bytes) {
+absl::StatusOr<char*> NcclCommunicator::StageOut(Call& call, void* out, int64_t bytes) {
   if (IsDevicePointer(out)) return static_cast<char*>(out);
-  return out_scratch_.Get(bytes);
+  return Scratch(call, kOut, bytes);
 }
 
 absl::Status NcclCommunicator::CopyBack(void* out, const char* staged, int64_t bytes) {
@@ -70,7 +70,7 @@ absl::Status NcclCommunicator::Exchange(Call& call, const char* in, char* out,
 
 absl::Status NcclCommunicator::Barrier(Group group, CollectiveTag tag) {
   return Run(group, {.op = CollectiveOp::kBarrier}, tag, [&](Call& call) -> absl::Status {
-    SHARDCALL_ASSIGN_OR_RETURN(char* const word, in_scratch_.Get(sizeof(int32_t)));
+    SHARDCALL_ASSIGN_OR_RETURN(char* const word, Scratch(call, kIn, sizeof(int32_t)));
     SHARDCALL_RETURN_IF_ERROR(
         CudaStatus(cudaMemsetAsync(word, 0, sizeof(int32_t), stream_), "cudaMemsetAsync"));
     SHARDCALL_RETURN_IF_ERROR(Enqueued(
@@ -90,8 +90,8 @@ absl::Status NcclCommunicator::AllReduce(Group group, ReduceKind kind, ElementTy
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
     const int64_t n = call.clique->count();
     if (const auto native = FindNative(kind, type)) {
-      SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(in, bytes, false));
-      SHARDCALL_ASSIGN_OR_RETURN(char* const to, StageOut(out, bytes));
+      SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(call, in, bytes, false));
+      SHARDCALL_ASSIGN_OR_RETURN(char* const to, StageOut(call, out, bytes));
       SHARDCALL_RETURN_IF_ERROR(
           Enqueued(call,
                    ncclAllReduce(from, to, count * native->units, native->type, native->op,
@@ -100,8 +100,8 @@ absl::Status NcclCommunicator::AllReduce(Group group, ReduceKind kind, ElementTy
       SHARDCALL_RETURN_IF_ERROR(Finish(call));
       return CopyBack(out, to, bytes);
     }
-    SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(in, bytes, false));
-    SHARDCALL_ASSIGN_OR_RETURN(char* const all, out_scratch_.Get(n * bytes));
+    SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(call, in, bytes, false));
+    SHARDCALL_ASSIGN_OR_RETURN(char* const all, Scratch(call, kOut, n * bytes));
     SHARDCALL_RETURN_IF_ERROR(
         Enqueued(call, ncclAllGather(from, all, bytes, ncclInt8, call.clique->comm, stream_),
                  "ncclAllGather"));
@@ -126,9 +126,9 @@ absl::Status NcclCommunicator::ReduceScatter(Group group, ReduceKind kind, Eleme
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(in, bytes, "input", signature));
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
     const int64_t n = call.clique->count();
-    SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(in, n * bytes, in == out));
+    SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(call, in, n * bytes, in == out));
     if (const auto native = FindNative(kind, type)) {
-      SHARDCALL_ASSIGN_OR_RETURN(char* const to, StageOut(out, bytes));
+      SHARDCALL_ASSIGN_OR_RETURN(char* const to, StageOut(call, out, bytes));
       SHARDCALL_RETURN_IF_ERROR(
           Enqueued(call,
                    ncclReduceScatter(from, to, count * native->units, native->type, native->op,
@@ -137,7 +137,7 @@ absl::Status NcclCommunicator::ReduceScatter(Group group, ReduceKind kind, Eleme
       SHARDCALL_RETURN_IF_ERROR(Finish(call));
       return CopyBack(out, to, bytes);
     }
-    SHARDCALL_ASSIGN_OR_RETURN(char* const mine, out_scratch_.Get(n * bytes));
+    SHARDCALL_ASSIGN_OR_RETURN(char* const mine, Scratch(call, kOut, n * bytes));
     std::vector<Piece> pieces;
     for (int j = 0; j < n; ++j) pieces.push_back({j, j * bytes, bytes, j * bytes, bytes});
     SHARDCALL_RETURN_IF_ERROR(Exchange(call, from, mine, pieces));
@@ -160,8 +160,8 @@ absl::Status NcclCommunicator::AllGather(Group group, const void* in, void* out,
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(in, bytes, "input", signature));
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
     const int64_t total = bytes * call.clique->count();
-    SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(in, bytes, in == out));
-    SHARDCALL_ASSIGN_OR_RETURN(char* const to, StageOut(out, total));
+    SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(call, in, bytes, in == out));
+    SHARDCALL_ASSIGN_OR_RETURN(char* const to, StageOut(call, out, total));
     SHARDCALL_RETURN_IF_ERROR(
         Enqueued(call, ncclAllGather(from, to, bytes, ncclInt8, call.clique->comm, stream_),
                  "ncclAllGather"));
@@ -177,8 +177,8 @@ absl::Status NcclCommunicator::AllToAll(Group group, const void* in, void* out, 
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(in, bytes, "input", signature));
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
     const int n = call.clique->count();
-    SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(in, n * bytes, in == out));
-    SHARDCALL_ASSIGN_OR_RETURN(char* const to, StageOut(out, n * bytes));
+    SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(call, in, n * bytes, in == out));
+    SHARDCALL_ASSIGN_OR_RETURN(char* const to, StageOut(call, out, n * bytes));
     std::vector<Piece> pieces;
     for (int j = 0; j < n; ++j) pieces.push_back({j, j * bytes, bytes, j * bytes, bytes});
     SHARDCALL_RETURN_IF_ERROR(Exchange(call, from, to, pieces));
@@ -210,8 +210,8 @@ absl::Status NcclCommunicator::AllToAllV(Group group, const void* in,
     }
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(in, any_in ? 1 : 0, "input", signature));
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, any_out ? 1 : 0, "output", signature));
-    SHARDCALL_ASSIGN_OR_RETURN(char* const from, in_scratch_.Get(in_bytes));
-    SHARDCALL_ASSIGN_OR_RETURN(char* const to, out_scratch_.Get(out_bytes));
+    SHARDCALL_ASSIGN_OR_RETURN(char* const from, Scratch(call, kIn, in_bytes));
+    SHARDCALL_ASSIGN_OR_RETURN(char* const to, Scratch(call, kOut, out_bytes));
     for (int j = 0; j < n; ++j) {
       if (send_sizes[j] == 0) continue;
       SHARDCALL_RETURN_IF_ERROR(
@@ -246,8 +246,8 @@ absl::Status NcclCommunicator::Permute(absl::Span<const std::pair<int, int>> pai
   if (target >= 0) ranks.push_back(target);
   if (source >= 0 && source != target) ranks.push_back(source);
   return RunPairs(std::move(ranks), signature, tag, [&](Call& call) -> absl::Status {
-    SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(in, bytes, in == out));
-    SHARDCALL_ASSIGN_OR_RETURN(char* const to, StageOut(out, bytes));
+    SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(call, in, bytes, in == out));
+    SHARDCALL_ASSIGN_OR_RETURN(char* const to, StageOut(call, out, bytes));
     std::vector<Piece> pieces;
     if (target >= 0) pieces.push_back({target, 0, bytes, 0, 0});
     if (source >= 0) pieces.push_back({source, 0, 0, 0, bytes});
@@ -265,7 +265,7 @@ absl::Status NcclCommunicator::Broadcast(Group group, int root, void* buffer, in
   const CallSignature signature{.op = CollectiveOp::kBroadcast, .root = root, .amount = bytes};
   return Run(group, signature, tag, [&](Call& call) -> absl::Status {
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(buffer, bytes, "buffer", signature));
-    SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(buffer, bytes, false));
+    SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(call, buffer, bytes, false));
     char* const data = const_cast<char*>(from);
     SHARDCALL_RETURN_IF_ERROR(Enqueued(
         call, ncclBroadcast(data, data, bytes, ncclInt8, root, call.clique->comm, stream_),
@@ -292,12 +292,12 @@ absl::Status NcclCommunicator::PointToPoint(CollectiveOp op, int partner, void* 
   SHARDCALL_RETURN_IF_ERROR(CheckBuffer(data, bytes, "buffer", signature));
   return RunPairs({rank(), partner}, signature, tag, [&](Call& call) -> absl::Status {
     if (op == CollectiveOp::kSend) {
-      SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(data, bytes, false));
+      SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(call, data, bytes, false));
       const Piece piece{partner, 0, bytes, 0, 0};
       SHARDCALL_RETURN_IF_ERROR(Exchange(call, from, nullptr, absl::MakeConstSpan(&piece, 1)));
       return Finish(call);
     }
-    SHARDCALL_ASSIGN_OR_RETURN(char* const to, StageOut(data, bytes));
+    SHARDCALL_ASSIGN_OR_RETURN(char* const to, StageOut(call, data, bytes));
     const Piece piece{partner, 0, 0, 0, bytes};
     SHARDCALL_RETURN_IF_ERROR(Exchange(call, nullptr, to, absl::MakeConstSpan(&piece, 1)));
     SHARDCALL_RETURN_IF_ERROR(Finish(call));

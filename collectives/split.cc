@@ -26,6 +26,7 @@ class SubCommunicator final : public Communicator {
   absl::string_view backend() const override { return parent_.backend(); }
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(ranks_.size()); }
+  void* stream() const override { return parent_.stream(); }
 
   absl::Status Barrier(Group group, CollectiveTag tag) override {
     SHARDCALL_ASSIGN_OR_RETURN(const Ranks ranks, Outer(group));

@@ -10,6 +10,7 @@
 #include "partitioner/api/version.h"
 #include "partitioner/ir/printer.h"
 #include "partitioner/ir/verifier.h"
+#include "partitioner/runtime/device_groups.h"
 #include "partitioner/runtime/executor.h"
 #include "partitioner/runtime/lower.h"
 #include "partitioner/runtime/shard_io.h"
@@ -225,6 +226,11 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
   identity.world_size = n;
   identity.version = kVersion;
   SHARDCALL_RETURN_IF_ERROR(CheckProgram(*communicator, identity));
+  if (options.backend == Backend::kNccl) {
+    for (const auto& groups : CollectiveGroups(local.module, n)) {
+      SHARDCALL_RETURN_IF_ERROR(communicator->PrepareGroups(groups));
+    }
+  }
   std::vector<Tensor> arguments;
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (local.parameters[k] == nullptr) {

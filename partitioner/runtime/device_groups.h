@@ -22,6 +22,8 @@ class DeviceGroups {
   // The ranks of this device's group in order; `found` is false if it is in
   // none. E312 if the groups name devices that the run lacks.
   absl::Status Find(const StepRun& run, std::vector<int>* group, bool* found) const;
+  // Likewise for any device of `count`, without a check that the groups fit.
+  bool Of(int device, int count, std::vector<int>* group) const;
 
  private:
   enum class Scope : uint8_t {
@@ -35,6 +37,10 @@ class DeviceGroups {
   int64_t num_groups_ = 0, group_size_ = 0;
   std::vector<int64_t> reshape_, perm_;
 };
+
+// The groups of all collectives of a program over `count` devices, each list once,
+// for Communicator::PrepareGroups. Forms that cannot be run are left out.
+std::vector<std::vector<std::vector<int>>> CollectiveGroups(const Module& module, int count);
 
 }  // namespace shardcall
 

@@ -65,7 +65,7 @@ const std::vector<Verb>& Verbs() {
       {"verify", "IN [--num-partitions=N] [--seed=S]",
        "partitioned against unpartitioned on exact inputs; JSON on stdout",
        "shardcall verify model.hlo --num-partitions=8",
-       Joined({{"backend", "NAME", "inprocess (default), mpi"},
+       Joined({{"backend", "NAME", "inprocess (default), mpi, nccl"},
                {"seed", "S", "of the random inputs; default 0", FlagSpec::Kind::kInteger},
                {"inputs", "F.npz", "these inputs in place of random ones"},
                {"no-overlap", "", "devices do not compute while a collective is under way"},

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bandwidth of the collectives, beside raw MPI and memcpy in the same run.
+// Bandwidth of the collectives, beside raw MPI or raw NCCL, and memcpy, in the same run.
 //
 //   bench_collectives [--devices=4] [--ops=all-reduce,...] [--min=1024] [--max=268435456]
 //                     [--factor=4] [--rounds=9] [--json=FILE]
 //   mpirun -np 4 bench_collectives --backend=mpi ...
+//   mpirun -np 4 bench_collectives --backend=nccl ...      one rank a GPU, device memory
 //
 // Exit status 1 where a result is wrong.
 #include <algorithm>
@@ -23,6 +24,7 @@
 #include "absl/strings/strip.h"
 #include "collectives/in_process.h"
 #include "collectives/mpi.h"
+#include "collectives/nccl.h"
 #include "sharding/status.h"
 #include "tests/benchmarks/collective_bench.h"
 
@@ -31,7 +33,7 @@ namespace {
 
 struct Flags {
   Options options;
-  bool mpi = false;
+  std::string backend = "inprocess";
   int devices = 4;
   std::string json;
 };
@@ -42,8 +44,8 @@ bool Parse(int argc, char** argv, Flags* flags) {
     absl::string_view arg = argv[i];
     Options& o = flags->options;
     if (absl::ConsumePrefix(&arg, "--backend=")) {
-      flags->mpi = arg == "mpi";
-      if (!flags->mpi && arg != "inprocess") return false;
+      flags->backend = std::string(arg);
+      if (arg != "mpi" && arg != "nccl" && arg != "inprocess") return false;
     } else if (absl::ConsumePrefix(&arg, "--devices=")) {
       if (!absl::SimpleAtoi(arg, &flags->devices) || flags->devices < 1) return false;
     } else if (absl::ConsumePrefix(&arg, "--min=")) {
@@ -103,7 +105,7 @@ int Finish(const Flags& flags, int devices, const absl::Status& status,
                       {"ratio", p.median_ratio},
                       {"wrong", p.wrong}});
     }
-    const nlohmann::json all = {{"backend", flags.mpi ? "mpi" : "inprocess"},
+    const nlohmann::json all = {{"backend", flags.backend},
                                 {"devices", devices},
                                 {"cores", std::thread::hardware_concurrency()},
                                 {"points", list}};
@@ -118,6 +120,32 @@ int RunMpi(const Flags& flags) {
   Communicator& c = **connected;
   std::vector<Point> points;
   const absl::Status status = Measure(c, flags.options, RawMpiSides, &points);
+  return Finish(flags, c.size(), status, points);
+}
+
+int RunNccl(const Flags& flags) {
+  const absl::Status device = CheckNcclDevice();
+  if (!device.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(device.message()).c_str());
+    return 4;
+  }
+  std::unique_ptr<Communicator> mpi;
+  NcclOptions options;
+  if (LaunchedByMpi()) {
+    auto connected = ConnectMpi(absl::Seconds(60));
+    if (!connected.ok()) return Finish(flags, 0, connected.status(), {});
+    mpi = *std::move(connected);
+    options.over = mpi.get();
+  }
+  auto connected = ConnectNccl(absl::Seconds(60), options);
+  if (!connected.ok()) return Finish(flags, 0, connected.status(), {});
+  Communicator& c = **connected;
+  const auto raw = RawNcclSides(c);
+  if (!raw.ok()) return Finish(flags, c.size(), raw.status(), {});
+  Options on_device = flags.options;
+  on_device.memory = DeviceMemory();
+  std::vector<Point> points;
+  const absl::Status status = Measure(c, on_device, *raw, &points);
   return Finish(flags, c.size(), status, points);
 }
 
@@ -145,9 +173,11 @@ int RunInProcess(const Flags& flags) {
 int main(int argc, char** argv) {
   shardcall::bench::Flags flags;
   if (!shardcall::bench::Parse(argc, argv, &flags)) {
-    std::fprintf(stderr, "usage: %s [--backend=inprocess|mpi] [--devices=N] [--ops=OP,...] "
+    std::fprintf(stderr, "usage: %s [--backend=inprocess|mpi|nccl] [--devices=N] [--ops=OP,...] "
                  "[--min=BYTES] [--max=BYTES] [--factor=N] [--rounds=N] [--json=FILE]\n", argv[0]);
     return 2;
   }
-  return flags.mpi ? shardcall::bench::RunMpi(flags) : shardcall::bench::RunInProcess(flags);
+  return flags.backend == "mpi"    ? shardcall::bench::RunMpi(flags)
+         : flags.backend == "nccl" ? shardcall::bench::RunNccl(flags)
+                                   : shardcall::bench::RunInProcess(flags);
 }

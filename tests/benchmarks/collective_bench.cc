@@ -58,8 +58,8 @@ double BusFactor(Op op, int devices) {
   return 1;
 }
 
-Buffers::Buffers(Op the_op, int64_t size, int the_rank, int the_devices)
-    : op(the_op), rank(the_rank), devices(the_devices) {
+Buffers::Buffers(Op the_op, int64_t size, int the_rank, int the_devices, const Memory* the_memory)
+    : op(the_op), rank(the_rank), devices(the_devices), memory(the_memory) {
   const int64_t whole = size / static_cast<int64_t>(sizeof(float));
   const bool split = op == Op::kAllGather || op == Op::kReduceScatter || op == Op::kAllToAll;
   block = split ? std::max<int64_t>(1, whole / devices) : whole;
@@ -68,22 +68,34 @@ Buffers::Buffers(Op the_op, int64_t size, int the_rank, int the_devices)
   in.resize(in_count);
   out.resize(out_count);
   for (int64_t i = 0; i < in_count; ++i) in[i] = Value(rank, i);
-  ClearResult();
+  from = memory == nullptr ? in.data() : memory->allocate(in_count);
+  to = memory == nullptr ? out.data() : memory->allocate(out_count);
+}
+
+Buffers::~Buffers() {
+  if (memory == nullptr) return;
+  memory->free(from);
+  memory->free(to);
 }
 
 int64_t Buffers::bytes() const {
   return std::max(in_count, out_count) * static_cast<int64_t>(sizeof(float));
 }
 
-void Buffers::ClearResult() {
+absl::Status Buffers::ClearResult() {
   if (op == Op::kBroadcast) {
     out = in;
   } else {
     std::fill(out.begin(), out.end(), -1000.0f);
   }
+  if (memory == nullptr) return absl::OkStatus();
+  if (from == nullptr || to == nullptr) return absl::ResourceExhaustedError("no device memory");
+  SHARDCALL_RETURN_IF_ERROR(memory->copy(from, in.data(), in_count));
+  return memory->copy(to, out.data(), out_count);
 }
 
-int64_t Buffers::CountWrong() const {
+absl::StatusOr<int64_t> Buffers::CountWrong() {
+  if (memory != nullptr) SHARDCALL_RETURN_IF_ERROR(memory->copy(out.data(), to, out_count));
   // By what a value depends on of i, so that many devices are no work.
   std::array<float, kPeriod> sums{};
   for (int r = 0; r < devices; ++r) {
@@ -125,19 +137,19 @@ Side LibrarySide(Communicator& c, Op op) {
     const int64_t bytes = b.block * static_cast<int64_t>(sizeof(float));
     switch (op) {
       case Op::kAllReduce:
-        return c.AllReduce(all, ReduceKind::kSum, ElementType::kF32, b.in.data(), b.out.data(),
+        return c.AllReduce(all, ReduceKind::kSum, ElementType::kF32, b.from, b.to,
                            b.block, {"%ar"});
       case Op::kAllGather:
-        return c.AllGather(all, b.in.data(), b.out.data(), bytes, {"%ag"});
+        return c.AllGather(all, b.from, b.to, bytes, {"%ag"});
       case Op::kReduceScatter:
-        return c.ReduceScatter(all, ReduceKind::kSum, ElementType::kF32, b.in.data(),
-                               b.out.data(), b.block, {"%rs"});
+        return c.ReduceScatter(all, ReduceKind::kSum, ElementType::kF32, b.from,
+                               b.to, b.block, {"%rs"});
       case Op::kAllToAll:
-        return c.AllToAll(all, b.in.data(), b.out.data(), bytes, {"%a2a"});
+        return c.AllToAll(all, b.from, b.to, bytes, {"%a2a"});
       case Op::kBroadcast:
-        return c.Broadcast(all, 0, b.out.data(), bytes, {"%cb"});
+        return c.Broadcast(all, 0, b.to, bytes, {"%cb"});
       case Op::kPermute:
-        return c.Permute(ring, b.in.data(), b.out.data(), bytes, {"%cp"});
+        return c.Permute(ring, b.from, b.to, bytes, {"%cp"});
     }
     return absl::OkStatus();
   };
@@ -145,11 +157,16 @@ Side LibrarySide(Communicator& c, Op op) {
 }
 
 Side MemcpySide() {
-  const auto run = [](Buffers& b) {
+  const auto run = [](Buffers& b) -> absl::Status {
     const int64_t count = std::min(b.in_count, b.out_count);
     for (int64_t at = 0; at < std::max(b.in_count, b.out_count); at += count) {
-      std::memcpy(b.out.data() + at % b.out_count, b.in.data() + at % b.in_count,
-                  count * sizeof(float));
+      float* const to = b.to + at % b.out_count;
+      const float* const from = b.from + at % b.in_count;
+      if (b.memory != nullptr) {
+        SHARDCALL_RETURN_IF_ERROR(b.memory->copy(to, from, count));
+      } else {
+        std::memcpy(to, from, count * sizeof(float));
+      }
     }
     return absl::OkStatus();
   };
@@ -177,18 +194,20 @@ absl::Status Measure(Communicator& c, const Options& options,
     for (Side& side : baselines(op)) sides.push_back(std::move(side));
     sides.push_back(MemcpySide());
     for (int64_t size = options.min_bytes; size <= options.max_bytes; size *= options.factor) {
-      Buffers buffers(op, size, c.rank(), c.size());
+      Buffers buffers(op, size, c.rank(), c.size(), options.memory);
       std::vector<int64_t> calls(sides.size());
       std::vector<int64_t> wrong(sides.size(), 0);
       std::vector<std::vector<double>> seconds(sides.size());
       for (size_t s = 0; s < sides.size(); ++s) {
-        buffers.ClearResult();
+        SHARDCALL_RETURN_IF_ERROR(buffers.ClearResult());
         for (int warm : {1, 2}) {
           SHARDCALL_ASSIGN_OR_RETURN(const double once, timed(sides[s], buffers, warm));
           calls[s] = std::clamp<int64_t>(static_cast<int64_t>(options.round_seconds / once), 1,
                                          100000);
         }
-        if (sides[s].checked) wrong[s] = buffers.CountWrong();
+        if (sides[s].checked) {
+          SHARDCALL_ASSIGN_OR_RETURN(wrong[s], buffers.CountWrong());
+        }
       }
       // While device 0 copies memory the others fall asleep, which would tell on
       // the side that comes next; so memcpy, the last, has rounds of its own.
@@ -206,9 +225,10 @@ absl::Status Measure(Communicator& c, const Options& options,
       }
       for (size_t s = 0; s < sides.size(); ++s) {
         if (sides[s].checked) {
-          buffers.ClearResult();
+          SHARDCALL_RETURN_IF_ERROR(buffers.ClearResult());
           SHARDCALL_RETURN_IF_ERROR(timed(sides[s], buffers, 1).status());
-          wrong[s] += buffers.CountWrong();
+          SHARDCALL_ASSIGN_OR_RETURN(const int64_t more, buffers.CountWrong());
+          wrong[s] += more;
         }
         SHARDCALL_RETURN_IF_ERROR(c.AllReduce(all, ReduceKind::kSum, ElementType::kS64, &wrong[s],
                                               &wrong[s], 1, {"%wrong"}));

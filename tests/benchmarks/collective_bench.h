@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "collectives/communicator.h"
 
 namespace shardcall::bench {
@@ -25,19 +26,31 @@ inline constexpr Op kAllOps[] = {Op::kAllReduce, Op::kAllGather, Op::kReduceScat
 const char* OpName(Op op);
 double BusFactor(Op op, int devices);
 
+// Memory other than the host's, in floats; `allocate` gives null where there is none.
+struct Memory {
+  std::function<float*(int64_t count)> allocate;
+  std::function<void(float*)> free;
+  std::function<absl::Status(float* to, const float* from, int64_t count)> copy;  // any direction
+};
+
 // f32 buffers of one device for a size S in bytes, rounded down to whole elements a block.
 struct Buffers {
-  Buffers(Op op, int64_t size, int rank, int devices);
+  Buffers(Op op, int64_t size, int rank, int devices, const Memory* memory);  // null: the host's
+  ~Buffers();
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
   int64_t in_count = 0, out_count = 0;  // elements
   int64_t block = 0;                    // elements of one device's part
   int64_t bytes() const;                // S as it came out
-  std::vector<float> in, out;
+  std::vector<float> in, out;             // of the host
+  float *from = nullptr, *to = nullptr;   // what sides read and write: these, or copies
   const Op op;
   const int rank, devices;
+  const Memory* const memory;
 
-  void ClearResult();
-  // Elements of `out` that differ from what the op must give; sums are exact.
-  int64_t CountWrong() const;
+  absl::Status ClearResult();
+  // Elements of the result that differ from what the op must give; sums are exact.
+  absl::StatusOr<int64_t> CountWrong();
 };
 
 // One way to execute an op on all devices at once.
@@ -49,6 +62,9 @@ struct Side {
 };
 Side LibrarySide(Communicator& communicator, Op op);
 Side MemcpySide();
+// Calls of NCCL over device memory, and that memory (null without NCCL).
+absl::StatusOr<std::function<std::vector<Side>(Op)>> RawNcclSides(Communicator& communicator);
+const Memory* DeviceMemory();
 // Raw calls of MPI, first the natural one; none where it is not built in.
 std::vector<Side> RawMpiSides(Op op);
 
@@ -58,6 +74,7 @@ struct Options {
   int64_t factor = 4;
   int rounds = 9;
   double round_seconds = 0.01;  // of one side, at least one call
+  const Memory* memory = nullptr;  // of the buffers; null: the host's
 };
 
 struct Point {

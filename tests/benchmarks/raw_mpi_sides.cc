@@ -18,7 +18,7 @@ constexpr int kLooksBeforeSleep = 2000;
 int Blocking(Op op, Buffers& b) {
   const int count = static_cast<int>(b.block);
   const int next = (b.rank + 1) % b.devices, previous = (b.rank + b.devices - 1) % b.devices;
-  float *in = b.in.data(), *out = b.out.data();
+  float *in = b.from, *out = b.to;
   switch (op) {
     case Op::kAllReduce:
       return MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
@@ -40,7 +40,7 @@ int Blocking(Op op, Buffers& b) {
 int Start(Op op, Buffers& b, MPI_Request* requests) {
   const int count = static_cast<int>(b.block);
   const int next = (b.rank + 1) % b.devices, previous = (b.rank + b.devices - 1) % b.devices;
-  float *in = b.in.data(), *out = b.out.data();
+  float *in = b.from, *out = b.to;
   requests[1] = MPI_REQUEST_NULL;
   switch (op) {
     case Op::kAllReduce:
@@ -86,7 +86,7 @@ std::vector<Side> RawMpiSides(Op op) {
   if (op == Op::kReduceScatter) {
     sides.push_back({"MPI_Reduce_scatter", [](Buffers& b) {
                        const std::vector<int> counts(b.devices, static_cast<int>(b.block));
-                       return MpiStatus(MPI_Reduce_scatter(b.in.data(), b.out.data(), counts.data(),
+                       return MpiStatus(MPI_Reduce_scatter(b.from, b.to, counts.data(),
                                                            MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD),
                                         "MPI_Reduce_scatter");
                      }});

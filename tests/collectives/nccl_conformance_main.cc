@@ -6,8 +6,7 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <cstdio>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <numeric>
@@ -82,39 +81,32 @@ TEST(NcclDevice, TakesDevicePointersInAndOutOfPlace) {
   }
 }
 
-// Milliseconds are those of the slowest rank; bandwidth is that of nccl-tests.
-void Time() {
+TEST(NcclGroups, PreparedOnesAndOthersGiveTheSame) {
   Communicator& c = *communicator;
   const int n = c.size();
-  if (c.rank() == 0) std::printf("%-12s %12s %10s %10s\n", "all-reduce", "bytes", "us", "busbw");
-  for (int64_t count = 256; count <= (64 << 20); count *= 8) {
-    const DeviceFloats in{std::vector<float>(count, 1.0f)};
-    const DeviceFloats out{std::vector<float>(count, 0.0f)};
-    double best = 1e30;
-    for (int round = 0; round < 20; ++round) {
-      if (!c.Barrier(Everyone(), {"%start"}).ok()) return;
-      const auto start = std::chrono::steady_clock::now();
-      if (!c.AllReduce(Everyone(), ReduceKind::kSum, ElementType::kF32, in.data, out.data, count,
-                       {"%ar"})
-               .ok()) {
-        return;
-      }
-      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-                                .count());
-    }
-    if (!c.AllReduce(Everyone(), ReduceKind::kMax, ElementType::kF64, &best, &best, 1, {"%max"})
-             .ok()) {
-      return;
-    }
-    const double bytes = static_cast<double>(count) * sizeof(float);
-    if (c.rank() == 0) {
-      std::printf("%-12s %12.0f %10.1f %10.2f\n", "", bytes, best * 1e6,
-                  bytes / best / 1e9 * 2 * (n - 1) / n);
-    }
+  // Ranks of one parity, from the last to the first; then those in other orders.
+  std::vector<std::vector<int>> groups(2);
+  for (int r = n; r-- > 0;) groups[r % 2].push_back(r);
+  if (n < 2) groups.pop_back();
+  for (int round = 0; round < 2; ++round) {  // again is nothing
+    const absl::Status status = c.PrepareGroups(groups);
+    ASSERT_TRUE(status.ok()) << status;
   }
+  const std::vector<int>& prepared = groups[c.rank() % 2];
+  std::vector<int> other = prepared;
+  std::reverse(other.begin(), other.end());
+  for (const std::vector<int>& group : {prepared, other}) {
+    const int32_t mine = c.rank();
+    std::vector<int32_t> all(group.size(), -1);
+    const absl::Status status = c.AllGather(group, &mine, all.data(), sizeof(mine), {"%ag"});
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(all, std::vector<int32_t>(group.begin(), group.end()));
+  }
+  const std::vector<std::vector<int>> twice = {{0}, {0}};
+  EXPECT_EQ(c.PrepareGroups(twice).code(), absl::StatusCode::kInvalidArgument);
 }
 
-int RunAll(bool time) {
+int RunAll() {
   SetExactData(true);
   absl::Status device = CheckNcclDevice();
   if (!device.ok()) {
@@ -142,7 +134,6 @@ int RunAll(bool time) {
   auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
   if (communicator->rank() != 0) delete listeners.Release(listeners.default_result_printer());
   int32_t failed = RUN_ALL_TESTS();
-  if (time && failed == 0) Time();
   const absl::Status status = communicator->AllReduce(Everyone(), ReduceKind::kMax,
                                                       ElementType::kS32, &failed, &failed, 1, {});
   return status.ok() ? failed : 1;
@@ -153,5 +144,5 @@ int RunAll(bool time) {
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  return shardcall::testing::RunAll(argc == 2 && std::string(argv[1]) == "--time");
+  return shardcall::testing::RunAll();
 }
