@@ -14,6 +14,7 @@
 #include "kernels/ffi/abi.h"
 #include "kernels/ffi/ffi_device.h"
 #include "kernels/ffi/ffi_types.h"
+#include "kernels/ffi/handler_device.h"
 
 namespace shardcall {
 
@@ -58,8 +59,12 @@ struct ExecutionContext {
   FfiState* instantiated = nullptr;                            // of the call site
   FfiState prepared, initialized;                              // of this call
 
+  // Where buffers and scratch memory lie; null: in host memory, or no device yet.
+  std::shared_ptr<HandlerDevice> accelerator;
+
   std::mutex scratch_mutex;
   std::vector<std::pair<void*, size_t>> scratch;  // freed at the end of the call at the latest
+  void FreeScratch(void* data);
 
   // The device extension, made when it is asked for; null where there is none,
   // as in the instantiate stage and after the call.

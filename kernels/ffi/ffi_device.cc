@@ -39,8 +39,11 @@ absl::Status CheckBytes(const void* in, const void* out, int64_t bytes) {
   return absl::OkStatus();
 }
 
-void Copy(const void* in, void* out, int64_t bytes) {
-  if (bytes > 0 && in != out) std::memcpy(out, in, bytes);
+absl::Status Copy(const HandlerContext& context, const void* in, void* out, int64_t bytes) {
+  if (bytes == 0 || in == out) return absl::OkStatus();
+  if (context.device != nullptr) return context.device->CopyWithin(out, in, bytes);
+  std::memcpy(out, in, bytes);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<int>> ReadGroup(const HandlerContext& context, const int32_t* group,
@@ -81,6 +84,14 @@ int32_t DevicesAlongAxis(const Shardcall_FfiDevice* c, const char* axis, int32_t
   return count;
 }
 
+// Whether the backend takes the memory that the call's buffers lie in.
+absl::Status CheckMemory(const HandlerContext& context, const Communicator& comm) {
+  if (context.device == nullptr || comm.stream() != nullptr) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("a collective of device memory on backend ", comm.backend(),
+                   ", which takes host memory; use --backend=nccl"));
+}
+
 int32_t Barrier(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size) {
   return Self(c).Collective(
       group, size,
@@ -96,11 +107,11 @@ int32_t CopyingCollective(const Shardcall_FfiDevice* c, const int32_t* group, in
                           const Meet& meet) {
   return Self(c).Collective(
       group, size,
-      [&](Communicator& comm, Communicator::Group g) { return ok.ok() ? meet(comm, g) : ok; },
-      [&] {
-        if (ok.ok()) Copy(in, out, bytes);
-        return ok;
-      });
+      [&](Communicator& comm, Communicator::Group g) {
+        const absl::Status status = ok.ok() ? CheckMemory(*Self(c).context(), comm) : ok;
+        return status.ok() ? meet(comm, g) : status;
+      },
+      [&] { return ok.ok() ? Copy(*Self(c).context(), in, out, bytes) : ok; });
 }
 
 int32_t AllReduce(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size,
@@ -152,14 +163,15 @@ int32_t Broadcast(const Shardcall_FfiDevice* c, const int32_t* group, int32_t si
         if (root < 0 || root >= static_cast<int32_t>(g.size())) {
           return Invalid(absl::StrCat("root ", root, " of a group of ", g.size()));
         }
-        return ok.ok() ? comm.Broadcast(g, root, buffer, bytes, Self(c).tag()) : ok;
+        const absl::Status status = ok.ok() ? CheckMemory(*Self(c).context(), comm) : ok;
+        return status.ok() ? comm.Broadcast(g, root, buffer, bytes, Self(c).tag()) : status;
       },
       [&] { return root == 0 ? ok : Invalid(absl::StrCat("root ", root, " of a group of 1")); });
 }
 
 absl::Status CheckPeer(const HandlerContext& context, int32_t peer) {
   if (peer >= 0 && peer < context.num_devices && context.communicator != nullptr) {
-    return absl::OkStatus();
+    return CheckMemory(context, *context.communicator);
   }
   return Invalid(absl::StrCat("there is no device ", peer, " to meet"));
 }
@@ -243,7 +255,9 @@ int32_t FfiDevice::Collective(const int32_t* group, int32_t size, Work work, Alo
   return Guarded([&]() -> absl::Status {
     const absl::StatusOr<std::vector<int>> devices = ReadGroup(*context_, group, size);
     if (!devices.ok()) return devices.status();
-    if (context_->communicator != nullptr) return work(*context_->communicator, *devices);
+    Communicator* const comm = context_->communicator;
+    const bool alone_on_device = context_->device != nullptr && devices->size() == 1;
+    if (comm != nullptr && !alone_on_device) return work(*comm, *devices);
     if (devices->size() == 1) return alone();
     return absl::FailedPreconditionError("this program runs without a communicator");
   });

@@ -26,7 +26,15 @@ const char* FfiStageName(abi::Stage stage) {
 }
 
 abi::ExecutionContext::~ExecutionContext() {
-  for (const auto& [data, size] : scratch) std::free(data);
+  for (const auto& [data, size] : scratch) FreeScratch(data);
+}
+
+void abi::ExecutionContext::FreeScratch(void* data) {
+  if (accelerator != nullptr) {
+    accelerator->Free(data);
+  } else {
+    std::free(data);
+  }
 }
 
 Shardcall_FfiDevice* abi::ExecutionContext::Device() {
@@ -94,6 +102,10 @@ abi::Error* HandlerRegister(abi::HandlerRegisterArgs*) {
 abi::Error* StreamGet(abi::StreamGetArgs* args) {
   if (abi::Error* error = CheckContext(args, 32, "Stream_Get")) return error;
   args->stream = nullptr;
+  if (args->ctx->accelerator != nullptr) {
+    args->stream = args->ctx->accelerator->stream();
+    return nullptr;
+  }
   return Fail(StatusCode::kUnimplemented, "platform Host has no stream");
 }
 
@@ -231,7 +243,23 @@ abi::Error* MemoryAllocate(abi::MemoryAllocateArgs* args) {
   if (args->size == 0) return nullptr;
   alignment = alignment < 64 ? 64 : alignment;  // a cache line
   void* data = nullptr;
-  if (args->size > PTRDIFF_MAX || posix_memalign(&data, alignment, args->size) != 0) {
+  if (args->ctx->accelerator != nullptr) {
+    constexpr size_t kDeviceAlignment = 256;
+    if (alignment > kDeviceAlignment) {
+      return Fail(StatusCode::kInvalidArgument,
+                  absl::StrCat("scratch memory aligned to ", alignment,
+                               " bytes: device memory is aligned to ", kDeviceAlignment));
+    }
+    const absl::StatusOr<void*> made =
+        args->size > PTRDIFF_MAX
+            ? absl::ResourceExhaustedError(absl::StrCat("no ", args->size, " bytes"))
+            : args->ctx->accelerator->Allocate(static_cast<int64_t>(args->size));
+    if (!made.ok()) {
+      return Fail(StatusCode::kResourceExhausted,
+                  absl::StrCat("scratch memory: ", made.status().message()));
+    }
+    data = *made;
+  } else if (args->size > PTRDIFF_MAX || posix_memalign(&data, alignment, args->size) != 0) {
     return Fail(StatusCode::kResourceExhausted,
                 absl::StrCat("no ", args->size, " bytes of scratch memory"));
   }
@@ -248,7 +276,7 @@ abi::Error* MemoryFree(abi::MemoryFreeArgs* args) {
   auto& scratch = args->ctx->scratch;
   for (auto it = scratch.begin(); it != scratch.end(); ++it) {
     if (it->first != args->data) continue;
-    std::free(it->first);
+    args->ctx->FreeScratch(it->first);
     scratch.erase(it);
     return nullptr;
   }

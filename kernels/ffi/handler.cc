@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/cuda/device.h"
 #include "kernels/ffi/near_names.h"
 #include "sharding/status.h"
 
@@ -122,6 +123,22 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view targ
   if (!near.empty()) absl::StrAppend(&d.message, ". Near names: ", absl::StrJoin(near, ", "));
   d.fix = "Register a handler for it in a HandlerRegistry";
   return ToStatus(d);
+}
+
+absl::StatusOr<const HandlerEntry*> HandlerRegistry::FindForRun(absl::string_view target,
+                                                                absl::string_view backend_config,
+                                                                bool device_first) const {
+  absl::StatusOr<const HandlerEntry*> host = Find(target, "Host", backend_config);
+  if (host.ok() && !device_first) return host;
+  absl::StatusOr<const HandlerEntry*> device = Find(target, "CUDA", backend_config);
+  return device.ok() ? device : host;
+}
+
+absl::StatusOr<std::shared_ptr<HandlerDevice>> HandlerRegistry::OpenDevice(
+    absl::string_view platform, int ordinal, void* stream) const {
+  const auto it = devices_.find(std::string(platform));
+  if (it != devices_.end()) return it->second(ordinal, stream);
+  return OpenCudaDevice(ordinal, stream);
 }
 
 std::vector<const HandlerEntry*> HandlerRegistry::List() const {

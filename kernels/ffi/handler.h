@@ -5,6 +5,9 @@
 // value that is passed around; rules (compile time) live in a registry of the
 // partitioner, joined by the target's name.
 //
+// Handlers for platform CUDA get device pointers, and their device with its stream
+// in the context; work that they leave on the stream is awaited (staged_call.h).
+//
 // A handler may be called on several devices' threads at once. It writes every
 // element of every result, reads no result before it wrote it, and reports what
 // is wrong with its operands or attributes as a Status, never by a throw.
@@ -28,6 +31,7 @@
 #include "absl/types/span.h"
 #include "collectives/communicator.h"
 #include "kernels/ffi/attributes.h"
+#include "kernels/ffi/handler_device.h"
 #include "sharding/element_type.h"
 #include "sharding/mesh.h"
 
@@ -79,6 +83,7 @@ struct HandlerContext {
   int device_ordinal = 0;                        // partition id
   int num_devices = 1;
   Communicator* communicator = nullptr;  // null when run on one device
+  std::shared_ptr<HandlerDevice> device;  // where the buffers lie; null: in host memory
   const BaseMesh* mesh = nullptr;        // of the program; null: none. See mesh_view.h
   const AttachedComputations* computations = nullptr;  // null: there are none
   int api_version = 4;                   // of the call, 1 to 4
@@ -125,6 +130,19 @@ class HandlerRegistry {
                                            absl::string_view backend_config = "") const;
   std::vector<const HandlerEntry*> List() const;  // by target, then platform
 
+  // The entry that a run calls: the host's, else one for a platform whose devices
+  // can be opened; `device_first`: the other way round. E140 as of Find.
+  absl::StatusOr<const HandlerEntry*> FindForRun(absl::string_view target,
+                                                 absl::string_view backend_config,
+                                                 bool device_first = false) const;
+  // How devices of a platform are opened. CUDA's are where this build has the
+  // toolkit; else, and without a GPU, opening is E303 (kUnavailable).
+  void SetDevices(absl::string_view platform, HandlerDeviceOpener opener) {
+    devices_[std::string(platform)] = std::move(opener);
+  }
+  absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenDevice(absl::string_view platform,
+                                                            int ordinal, void* stream) const;
+
   // What handlers of the typed FFI get as UserData of a type; not owned.
   void SetUserData(int64_t type_id, void* data) { user_data_[type_id] = data; }
   const absl::btree_map<int64_t, void*>& user_data() const { return user_data_; }
@@ -133,6 +151,7 @@ class HandlerRegistry {
   // By target, platform, backend_config.
   absl::btree_map<std::tuple<std::string, std::string, std::string>, HandlerEntry> entries_;
   absl::btree_map<int64_t, void*> user_data_;
+  absl::btree_map<std::string, HandlerDeviceOpener> devices_;  // those that were set
 };
 
 }  // namespace shardcall

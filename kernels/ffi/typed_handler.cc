@@ -86,6 +86,11 @@ class Call {
     return frame;
   }
 
+  // From here on handlers have its stream and its memory.
+  void UseAccelerator(std::shared_ptr<HandlerDevice> device) {
+    ctx_.accelerator = std::move(device);
+  }
+
   // What work left behind may no longer reach.
   void End() { ctx_.EndCall(); }
   // Of the device extension.
@@ -213,6 +218,7 @@ absl::Status RunTyped(const std::shared_ptr<const Stages>& stages, const Handler
     SHARDCALL_ASSIGN_OR_RETURN(site, MakeSite(stages, context));
   }
   const auto call = std::make_shared<Call>(std::move(site), context, operands, results);
+  call->UseAccelerator(context.device);
   for (abi::Stage stage : {abi::Stage::kPrepare, abi::Stage::kInitialize, abi::Stage::kExecute}) {
     if (stages->function[static_cast<int>(stage)] == nullptr) continue;
     const absl::Status status = RunStage(*stages, stage, call, context);

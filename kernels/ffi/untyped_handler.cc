@@ -33,6 +33,9 @@ namespace {
 
 using Original = void (*)(void* out, const void** in);
 using StatusReturning = void (*)(void* out, const void** in, XlaCustomCallStatus* status);
+using OnStream = void (*)(void* stream, void** buffers, const char* opaque, size_t opaque_len);
+using OnStreamWithStatus = void (*)(void* stream, void** buffers, const char* opaque,
+                                    size_t opaque_len, XlaCustomCallStatus* status);
 using Unified = void (*)(void* out, const void** in, const char* opaque, size_t opaque_len,
                          XlaCustomCallStatus* status);
 
@@ -43,7 +46,46 @@ absl::Status Fault(const HandlerContext& context, absl::string_view code, std::s
   return ToStatus(d, status);
 }
 
-absl::Status RunUntyped(void* function, int registered, const HandlerContext& context,
+void CallOnHost(void* function, const HandlerContext& context,
+                absl::Span<const BufferView> operands, absl::Span<const BufferView> results,
+                XlaCustomCallStatus* status) {
+  absl::InlinedVector<const void*, 8> in;
+  absl::InlinedVector<void*, 8> out;
+  for (const BufferView& b : operands) in.push_back(b.data);
+  for (const BufferView& b : results) out.push_back(b.data);
+  in.push_back(nullptr);  // so that the tables exist, even when empty
+  out.push_back(nullptr);
+  void* const to = context.tuple_result ? static_cast<void*>(out.data()) : out[0];
+  const absl::string_view opaque = context.backend_config;
+  switch (context.api_version) {
+    case 1:
+      return reinterpret_cast<Original>(function)(to, in.data());
+    case 2:
+      return reinterpret_cast<StatusReturning>(function)(to, in.data(), status);
+    default:
+      return reinterpret_cast<Unified>(function)(to, in.data(), opaque.data(), opaque.size(),
+                                                 status);
+  }
+}
+
+void CallOnStream(void* function, const HandlerContext& context,
+                  absl::Span<const BufferView> operands, absl::Span<const BufferView> results,
+                  XlaCustomCallStatus* status) {
+  absl::InlinedVector<void*, 8> buffers;
+  for (const BufferView& b : operands) buffers.push_back(b.data);
+  for (const BufferView& b : results) buffers.push_back(b.data);
+  buffers.push_back(nullptr);
+  void* const stream = context.device->stream();
+  const absl::string_view opaque = context.backend_config;
+  if (context.api_version == 1) {
+    return reinterpret_cast<OnStream>(function)(stream, buffers.data(), opaque.data(),
+                                                opaque.size());
+  }
+  reinterpret_cast<OnStreamWithStatus>(function)(stream, buffers.data(), opaque.data(),
+                                                 opaque.size(), status);
+}
+
+absl::Status RunUntyped(void* function, int registered, bool on_device, const HandlerContext& context,
                         absl::Span<const BufferView> operands,
                         absl::Span<const BufferView> results) {
   const int version = context.api_version;
@@ -55,22 +97,19 @@ absl::Status RunUntyped(void* function, int registered, const HandlerContext& co
                  absl::StatusCode::kInvalidArgument,
                  "Register the target with the version of the call");
   }
-  absl::InlinedVector<const void*, 8> in;
-  absl::InlinedVector<void*, 8> out;
-  for (const BufferView& b : operands) in.push_back(b.data);
-  for (const BufferView& b : results) out.push_back(b.data);
-  in.push_back(nullptr);  // so that the tables exist, even when empty
-  out.push_back(nullptr);
-  void* const to = context.tuple_result ? static_cast<void*>(out.data()) : out[0];
-  const absl::string_view opaque = context.backend_config;
+  if (on_device && context.device == nullptr) {
+    return Fault(context, "E140",
+                 absl::StrCat("target \"", context.target, "\" is registered for CUDA, and the "
+                              "call is not on a device"),
+                 absl::StatusCode::kFailedPrecondition, "Call it with CallStaged");
+  }
   const std::string who = absl::StrCat("the handler of \"", context.target, "\"");
   XlaCustomCallStatus_ status;
   try {
-    switch (version) {
-      case 1: reinterpret_cast<Original>(function)(to, in.data()); break;
-      case 2: reinterpret_cast<StatusReturning>(function)(to, in.data(), &status); break;
-      default:
-        reinterpret_cast<Unified>(function)(to, in.data(), opaque.data(), opaque.size(), &status);
+    if (on_device) {
+      CallOnStream(function, context, operands, results, &status);
+    } else {
+      CallOnHost(function, context, operands, results, &status);
     }
   } catch (const std::exception& e) {
     return Fault(context, "E317", absl::StrCat(who, " threw: ", e.what()),
@@ -99,11 +138,12 @@ absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::st
                                               void* function, int api_version,
                                               absl::string_view source,
                                               std::shared_ptr<const void> library) {
-  if (function == nullptr || api_version < 0 || api_version > 3 || platform != "Host") {
+  if (function == nullptr || api_version < 0 || api_version > 3 ||
+      (platform != "Host" && platform != "CUDA")) {
     return ToStatus({.code = "E144",
                      .message = absl::StrCat("the untyped handler of \"", target,
                                              "\" cannot be registered"),
-                     .expected = "a function of API version 1, 2 or 3 for platform Host",
+                     .expected = "a function of API version 1, 2 or 3 for platform Host or CUDA",
                      .found = function == nullptr
                                   ? "no function"
                                   : absl::StrCat("API version ", api_version, ", platform ",
@@ -116,10 +156,11 @@ absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::st
   entry.api_version = api_version;
   entry.source = std::string(source);
   entry.functions = {function};
-  entry.host = [function, api_version, library = std::move(library)](
+  entry.host = [function, api_version, on_device = platform == "CUDA",
+                library = std::move(library)](
                    const HandlerContext& context, absl::Span<const BufferView> operands,
                    absl::Span<const BufferView> results) {
-    return RunUntyped(function, api_version, context, operands, results);
+    return RunUntyped(function, api_version, on_device, context, operands, results);
   };
   return entry;
 }

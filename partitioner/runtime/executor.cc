@@ -90,8 +90,13 @@ absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* 
            .fix = "Pass a registry, or a plugin, that has the target"},
           absl::StatusCode::kNotFound);
     }
-    absl::Status found = handlers->Find(target, "Host", config).status();
-    if (!found.ok()) return found;
+    const absl::StatusOr<const HandlerEntry*> found = handlers->FindForRun(target, config);
+    SHARDCALL_RETURN_IF_ERROR(found.status());
+    if ((*found)->platform == "Host") continue;
+    const absl::Status device = handlers->OpenDevice((*found)->platform, 0, nullptr).status();
+    if (device.ok()) continue;
+    const absl::Status host = handlers->Find(target, "Host", config).status();
+    return absl::Status(device.code(), absl::StrCat(host.message(), "\n  ", device.message()));
   }
   return absl::OkStatus();
 }
@@ -172,6 +177,8 @@ absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
   RngState rng;
   DeviceContext own = device;
   own.rng = &rng;
+  LazyHandlerDevice accelerator;
+  own.accelerator = &accelerator;
   StartedCalls at_once(device.comm, /*meanwhile=*/false);
   if (own.started == nullptr) own.started = &at_once;
   if (own.run_id == 0) own.run_id = NextRunId();

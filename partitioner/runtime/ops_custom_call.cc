@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/staged_call.h"
 #include "partitioner/ir/output_aliasing.h"
 #include "partitioner/runtime/lower_op.h"
 #include "partitioner/runtime/step_run.h"
@@ -102,6 +103,18 @@ class Computations : public AttachedComputations {
   const std::vector<CustomCallData::Computation>& all_;
 };
 
+absl::Status OnDevice(StepRun& run, const HandlerEntry& entry, const HandlerContext& context,
+                      absl::Span<const BufferView> operands,
+                      absl::Span<const BufferView> results) {
+  std::shared_ptr<HandlerDevice>& device = run.device().accelerator->device;
+  if (device == nullptr) {
+    void* const stream = context.communicator == nullptr ? nullptr : context.communicator->stream();
+    SHARDCALL_ASSIGN_OR_RETURN(device, run.device().handlers->OpenDevice(
+                                           entry.platform, context.device_ordinal, stream));
+  }
+  return CallStaged(entry, device, context, operands, results);
+}
+
 absl::Status RunCustomCall(StepRun& run) {
   const auto& data = run.data<CustomCallData>();
   if (run.device().handlers == nullptr) {
@@ -109,8 +122,12 @@ absl::Status RunCustomCall(StepRun& run) {
         "E140", absl::StrCat("no handlers are registered, but \"", data.target, "\" is called"),
         absl::StatusCode::kNotFound);
   }
-  SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* entry,
-                             run.device().handlers->Find(data.target, "Host", data.backend_config));
+  // Where collectives are on the device, handlers are, too.
+  Communicator* const comm = run.device().comm;
+  SHARDCALL_ASSIGN_OR_RETURN(
+      const HandlerEntry* entry,
+      run.device().handlers->FindForRun(data.target, data.backend_config,
+                                        comm != nullptr && comm->stream() != nullptr));
   std::vector<Tensor> in, out;
   std::vector<BufferView> operands, results;
   std::vector<Dims> in_dims;
@@ -166,7 +183,8 @@ absl::Status RunCustomCall(StepRun& run) {
   };
   absl::Status status;
   try {
-    status = entry->host(context, operands, results);
+    status = entry->platform == "Host" ? entry->host(context, operands, results)
+                                       : OnDevice(run, *entry, context, operands, results);
   } catch (const std::exception& e) {
     return run.Error("E317", absl::StrCat("the handler of \"", data.target, "\" threw: ", e.what()),
                      absl::StatusCode::kInternal);

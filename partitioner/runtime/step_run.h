@@ -5,6 +5,7 @@
 #define SHARDCALL_PARTITIONER_RUNTIME_STEP_RUN_H_
 
 #include <atomic>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,11 @@
 namespace shardcall {
 
 class StartedCalls;
+
+// The accelerator of one device, opened when a handler needs it.
+struct LazyHandlerDevice {
+  std::shared_ptr<HandlerDevice> device;
+};
 
 // What `rng` and `rng-get-and-update-state` draw from, on one device.
 struct RngState {
@@ -39,6 +45,7 @@ struct DeviceContext {
   absl::Duration deadline = absl::Seconds(60);   // for what handlers leave to a future
   int64_t run_id = 0;                            // one for all devices of a run; 0: none yet
   RngState* rng = nullptr;                       // of one execution; Execute makes it
+  LazyHandlerDevice* accelerator = nullptr;      // likewise
   // Collectives under way; null: Execute makes one whose starts do all at once.
   StartedCalls* started = nullptr;
 };

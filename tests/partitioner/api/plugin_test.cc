@@ -173,8 +173,8 @@ TEST(Untyped, WhatAManifestGetsWrong) {
                          R"({"name": "a", "symbol": {"execute": "root"}, "api_version": 1})"),
               Fails("E141", "no stages"));
   EXPECT_THAT(r.Manifest("untyped_library", R"({"name": "a", "symbol": "root", "api_version": 1,
-                                               "platform": "CUDA"})"),
-              Fails("E144", "platform CUDA"));
+                                               "platform": "ROCM"})"),
+              Fails("E144", "platform ROCM"));
 }
 
 #ifdef SHARDCALL_XLA_FFI_PLUGIN

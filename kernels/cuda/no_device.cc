@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for the GPU where shardcall is built without the CUDA toolkit.
+#include "kernels/cuda/device.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+
+absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int, void*) {
+  return ToStatus({.code = "E303",
+                   .message = "handlers for CUDA cannot be called: this build of shardcall is "
+                              "without CUDA",
+                   .fix = "Build it where the CUDA toolkit is, or register a handler for Host"},
+                  absl::StatusCode::kUnavailable);
+}
+
+}  // namespace shardcall
