@@ -5,12 +5,18 @@ on threads and over MPI (--mpiexec)."""
 
 import argparse
 import os
+import re
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../support'))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '../../support'), os.path.join(HERE, '../../differential')]
 import command  # noqa: E402
+import xla_verifier  # noqa: E402
 
 # Two layers, the contracted dimension of each cut over 4 devices; the gradients of
 # the weights need no sum, so they are made while sums are under way.
@@ -26,7 +32,54 @@ ENTRY main {
   ROOT out = (f32[256,512], f32[512,512]) tuple(act, dw), sharding={{replicated}, {devices=[4,1]<=[4]}}
 }
 """
+# The same again and again, on 2 devices.
+LOOP = """HloModule loop, num_partitions=2
+
+body {
+  t = (s32[], f32[128,256], f32[256,256], f32[256,256]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  y = f32[128,256] get-tuple-element(t), index=1
+  w = f32[256,256] get-tuple-element(t), index=2
+  dw = f32[256,256] get-tuple-element(t), index=3
+  total = f32[128,256] dot(y, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={replicated}
+  next = f32[128,256] tanh(total), sharding={devices=[1,2]<=[2]}
+  grad = f32[256,256] dot(y, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}, sharding={devices=[2,1]<=[2]}
+  acc = f32[256,256] add(dw, grad), sharding={devices=[2,1]<=[2]}
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT r = (s32[], f32[128,256], f32[256,256], f32[256,256]) tuple(j, next, w, acc)
+}
+
+go {
+  t = (s32[], f32[128,256], f32[256,256], f32[256,256]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(100000000)
+  ROOT l = pred[] compare(i, n), direction=LT
+}
+
+ENTRY main {
+  y = f32[128,256] parameter(0), sharding={devices=[1,2]<=[2]}
+  w = f32[256,256] parameter(1), sharding={devices=[2,1]<=[2]}
+  zero = s32[] constant(0)
+  t = (s32[], f32[128,256], f32[256,256], f32[256,256]) tuple(zero, y, w, w)
+  l = (s32[], f32[128,256], f32[256,256], f32[256,256]) while(t), condition=go, body=body
+  ROOT out = f32[128,256] get-tuple-element(l), index=1
+}
+"""
 MPIEXEC = None
+
+
+def children(pid):
+    """Processes that `pid` started, by their ids."""
+    found = []
+    for name in os.listdir('/proc'):
+        try:
+            with open(f'/proc/{name}/stat', encoding='ascii', errors='replace') as f:
+                if int(f.read().rpartition(')')[2].split()[1]) == pid:
+                    found.append(int(name))
+        except (OSError, ValueError, IndexError):
+            pass
+    return found
 
 
 class Overlap(unittest.TestCase):
@@ -68,6 +121,50 @@ class Overlap(unittest.TestCase):
         self.assertEqual(self.outputs(), self.outputs('--no-overlap'))
         self.assertIn('"status": "ok"', self.run_ok('verify', self.program))
         self.assertIn('"status": "ok"', self.run_ok('verify', self.program, '--no-overlap'))
+
+    def test_xla_accepts_it(self):
+        try:
+            verifier = xla_verifier.XlaVerifier()
+        except (xla_verifier.Unavailable, ImportError) as e:
+            self.skipTest(f'no XLA to ask: {e}')
+        texts = [self.run_ok('partition', self.program, '--overlap')]
+        for name in ('llama_4layer_train_tiny_calls_d4m2.sdy.hlo', 'mlp_train_d4m2.gspmd.hlo'):
+            path = os.path.join(command.DATA, 'hlo', name)
+            if os.path.exists(path):
+                texts.append(self.run_ok('partition', path, '--overlap', *command.RULE_FLAGS))
+        self.assertIn('-start(', texts[0])
+        self.assertEqual(['ok'] * len(texts), verifier.check_all(texts))
+
+    def test_over_mpi_a_stopped_rank_is_named_with_the_collective(self):
+        if not MPIEXEC:
+            self.skipTest('no MPI')
+        path = self.path('loop.hlo')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(LOOP)
+        text = self.run_ok('partition', path, '--overlap')
+        name = re.search(r'%(\S+) = \S+ all-reduce-start\(', text).group(1)
+        with subprocess.Popen([MPIEXEC, '-np', '2', command.command_path(), 'run', path,
+                               '--random-inputs=1', '--backend=mpi', '--deadline=2'],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              start_new_session=True) as job:
+            try:
+                ranks = []
+                for _ in range(600):
+                    ranks = children(job.pid)
+                    if len(ranks) == 2:
+                        break
+                    time.sleep(0.05)
+                time.sleep(4)  # into the loop
+                self.assertIsNone(job.poll())
+                os.kill(max(ranks), signal.SIGSTOP)
+                out, _ = job.communicate(timeout=60)
+            finally:
+                for pid in children(job.pid):
+                    os.kill(pid, signal.SIGKILL)
+                job.kill()
+        self.assertIn('E301', out)
+        self.assertIn(f'({name})', out)
+        self.assertRegex(out, r'rank [01] is stopped')
 
     def test_over_mpi_too(self):
         if not MPIEXEC:
