@@ -87,8 +87,9 @@ int ShapeOf(Context c, Shardcall_Value value, Shardcall_Shape* shape) {
   shape->dims = (*s)->dims().data();
   return 0;
 }
-int CallTarget(Context c, const Shardcall_Value* operands, const Handle* shardings,
-               Shardcall_Value* results) {
+// `config` null: that of the call.
+int CallTargetBy(Context c, const absl::string_view* config, const Shardcall_Value* operands,
+                 const Handle* shardings, Shardcall_Value* results) {
   Partitioning& p = Of(c);
   const CustomCallView& call = p.view.call();
   auto run = [&]() -> absl::Status {
@@ -109,11 +110,23 @@ int CallTarget(Context c, const Shardcall_Value* operands, const Handle* shardin
       }
       shapes.push_back(shape);
     }
-    SHARDCALL_ASSIGN_OR_RETURN(const std::vector<LocalValue> out, p.context.CallTarget(in, shapes));
+    SHARDCALL_ASSIGN_OR_RETURN(const std::vector<LocalValue> out,
+                               config == nullptr
+                                   ? p.context.CallTarget(in, shapes)
+                                   : p.context.CallTargetWith(*config, in, shapes));
     for (size_t k = 0; k < out.size(); ++k) results[k].id = out[k].id.value;
     return absl::OkStatus();
   };
   return Done(p, run());
+}
+int CallTarget(Context c, const Shardcall_Value* operands, const Handle* shardings,
+               Shardcall_Value* results) {
+  return CallTargetBy(c, nullptr, operands, shardings, results);
+}
+int CallTargetWith(Context c, const char* config, size_t size, const Shardcall_Value* operands,
+                   const Handle* shardings, Shardcall_Value* results) {
+  const absl::string_view given(config, config == nullptr ? 0 : size);
+  return CallTargetBy(c, config == nullptr ? nullptr : &given, operands, shardings, results);
 }
 int AddProgram(Context c, const char* hlo, size_t size, const Shardcall_Value* operands,
                int32_t num_operands, Shardcall_Value* results, int32_t num_results) {
@@ -233,6 +246,7 @@ absl::Status Partition(const Shardcall_Partitioner& callbacks, PartitionContext&
   c.collective_permute = CollectivePermute;
   c.reshard = Reshard;
   c.set_result = SetResult;
+  c.call_target_with = CallTargetWith;
   c.reserved = &p;
   return p.view.Returned(callbacks.partition(&c, callbacks.data));
 }

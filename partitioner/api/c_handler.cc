@@ -2,19 +2,23 @@
 #include "partitioner/api/c_handler.h"
 
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/ffi_device.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 namespace {
 
 struct Behind {  // Shardcall_Call::reserved
+  const HandlerContext* context;
   const AttributeMapView* attributes;
   std::string message;
+  std::optional<FfiDevice> device;  // made when it is asked for
 };
 
 Behind& Of(const Shardcall_Call* call) { return *static_cast<Behind*>(call->reserved); }
@@ -50,6 +54,11 @@ int GetString(const Shardcall_Call* call, const char* name, const char** value, 
   *size = s->size();
   return 1;
 }
+const Shardcall_FfiDevice* Device(const Shardcall_Call* call) {
+  Behind& behind = Of(call);
+  if (!behind.device.has_value()) behind.device.emplace(*behind.context);
+  return behind.device->c();
+}
 void SetMessage(const Shardcall_Call* call, const char* message) {
   Of(call).message = message == nullptr ? "" : message;
 }
@@ -72,7 +81,7 @@ absl::Status Run(Shardcall_Handler* handler, void* data, const HandlerContext& c
                          b.dims.data(), b.data});
     }
   }
-  Behind behind{&context.attribute_map(), ""};
+  Behind behind{&context, &context.attribute_map(), "", std::nullopt};
   const std::string target(context.target), instruction(context.instruction);
   Shardcall_Call call = SHARDCALL_INIT(Shardcall_Call);
   call.target = target.c_str();
@@ -92,6 +101,7 @@ absl::Status Run(Shardcall_Handler* handler, void* data, const HandlerContext& c
   call.get_string = GetString;
   call.set_message = SetMessage;
   call.reserved = &behind;
+  call.device = Device;
   int code = 0;
   try {
     code = handler(&call, data);
@@ -100,7 +110,12 @@ absl::Status Run(Shardcall_Handler* handler, void* data, const HandlerContext& c
   } catch (...) {
     return Failed(context, "threw", "", absl::StatusCode::kInternal);
   }
+  const absl::Status of_device = behind.device ? behind.device->first_error() : absl::OkStatus();
+  if (behind.device) behind.device->Close();
   if (code == 0) return absl::OkStatus();
+  // What a collective or a computation said of itself is the reason, as with
+  // handlers of the typed FFI.
+  if (!of_device.ok() && behind.message.empty()) return of_device;
   const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
   if (behind.message.empty()) behind.message = absl::StrCat("code ", code);
   return Failed(context, "failed", behind.message,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partitioning and running in C.
+#include "partitioner/api/lower_calls.h"
 #include "partitioner/api/c_objects.h"
 #include "partitioner/api/report.h"
 #include "partitioner/api/verify.h"
@@ -54,6 +55,15 @@ Shardcall_Error* TextOf(const char* function, const Shardcall_Program* program,
   });
 }
 
+// The module with the registry's lowerings for Host, as the command has it.
+absl::StatusOr<Module> ReadLowered(const Shardcall_Module& module, const Registry& registry) {
+  SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadCModule(module.bytes, module.name));
+  LoweringRegistry lowerings = registry.lowerings;
+  SHARDCALL_RETURN_IF_ERROR(
+      lowerings.Register("", "Host", LowerToHandlers(&registry.handlers, &registry.rules)));
+  return LowerCalls(std::move(read), lowerings, "Host");
+}
+
 }  // namespace
 
 absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
@@ -98,7 +108,7 @@ Shardcall_Error* Shardcall_PropagateModule(const Shardcall_Module* module,
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "text", text));
     std::shared_ptr<const Registry> registry;
     SHARDCALL_ASSIGN_OR_RETURN(const RunOptions o, ReadCOptions(kName, options, &registry));
-    SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadCModule(module->bytes, module->name));
+    SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadLowered(*module, *registry));
     SHARDCALL_ASSIGN_OR_RETURN(const auto p, PropagateShardings(std::move(read), o.partition));
     SHARDCALL_ASSIGN_OR_RETURN(const Module out, ExportShardings(p->program, p->shardings.sharding));
     *text = new Shardcall_Text{PrintModule(out)};
@@ -115,7 +125,7 @@ Shardcall_Error* Shardcall_PartitionModule(const Shardcall_Module* module,
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "program", program));
     auto out = std::make_unique<Shardcall_Program>();
     SHARDCALL_ASSIGN_OR_RETURN(out->options, ReadCOptions(kName, options, &out->registry));
-    SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadCModule(module->bytes, module->name));
+    SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadLowered(*module, *out->registry));
     SHARDCALL_ASSIGN_OR_RETURN(out->program, Partition(std::move(read), out->options.partition));
     *program = out.release();
     return absl::OkStatus();
@@ -200,7 +210,7 @@ Shardcall_Error* Shardcall_Module_Verify(const Shardcall_Module* module,
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "json", json));
     std::shared_ptr<const Registry> registry;
     SHARDCALL_ASSIGN_OR_RETURN(const RunOptions o, ReadCOptions(kName, options, &registry));
-    SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadCModule(module->bytes, module->name));
+    SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadLowered(*module, *registry));
     SHARDCALL_ASSIGN_OR_RETURN(const VerifyResult result,
                                Verify(std::move(read), o, seed, {}, nullptr));
     *json = new Shardcall_Text{VerifyJson(result)};

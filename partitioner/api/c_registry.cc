@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registration in C.
 #include "partitioner/api/c_callbacks.h"
+#include "partitioner/api/c_facts.h"
 #include "partitioner/api/c_internal.h"
 #include "partitioner/api/c_target.h"
 #include "partitioner/api/plugin.h"
@@ -72,6 +73,35 @@ Shardcall_Error* Shardcall_RegisterTarget(Shardcall_Registry* registry,
   return Guarded(__func__, [&] {
     return RegistryOf(registry).Change([&](Registry& r) {
       return RegisterCTarget(target, kSource, &r.rules, &r.handlers, nullptr);
+    });
+  });
+}
+
+Shardcall_Error* Shardcall_RegisterVjp(Shardcall_Registry* registry, const char* target,
+                                       const Shardcall_Vjp* vjp) {
+  static constexpr char kName[] = "Shardcall_RegisterVjp";
+  return Guarded(kName, [&] {
+    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "target", target));
+    return RegistryOf(registry).Change(
+        [&](Registry& r) { return RegisterCVjp(target, vjp, &r.rules); });
+  });
+}
+
+Shardcall_Error* Shardcall_RegisterBatching(Shardcall_Registry* registry, const char* target,
+                                            const Shardcall_Batching* batching) {
+  static constexpr char kName[] = "Shardcall_RegisterBatching";
+  return Guarded(kName, [&] {
+    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "target", target));
+    return RegistryOf(registry).Change(
+        [&](Registry& r) { return RegisterCBatching(target, batching, &r.rules); });
+  });
+}
+
+Shardcall_Error* Shardcall_RegisterLowering(Shardcall_Registry* registry,
+                                            const Shardcall_Lowering* lowering) {
+  return Guarded(__func__, [&] {
+    return RegistryOf(registry).Change([&](Registry& r) {
+      return RegisterCLowering(lowering, kSource, &r.lowerings, nullptr);
     });
   });
 }
@@ -222,7 +252,7 @@ Shardcall_Error* Shardcall_LoadPlugin(Shardcall_Registry* registry, const char* 
   return Guarded(kName, [&] {
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "path", path));
     return RegistryOf(registry).Change(
-        [&](Registry& r) { return LoadPlugin(path, &r.rules, &r.handlers); });
+        [&](Registry& r) { return LoadPlugin(path, &r.rules, &r.handlers, &r.lowerings); });
   });
 }
 
@@ -231,7 +261,7 @@ Shardcall_Error* Shardcall_DescribeTargets(Shardcall_Registry* registry, Shardca
   return Guarded(kName, [&] {
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "table", table));
     const std::shared_ptr<const Registry> r = RegistryOf(registry).Snapshot();
-    *table = new Shardcall_Text{DescribeTargets(r->rules, r->handlers)};
+    *table = new Shardcall_Text{DescribeTargets(r->rules, r->handlers, &r->lowerings)};
     return absl::OkStatus();
   });
 }

@@ -9,6 +9,7 @@
 #include "kernels/ffi/typed_handler.h"
 #include "kernels/ffi/untyped_handler.h"
 #include "partitioner/api/c_callbacks.h"
+#include "partitioner/api/c_facts.h"
 #include "partitioner/api/c_handler.h"
 #include "partitioner/api/c_internal.h"
 #include "partitioner/api/partial_op_names.h"
@@ -144,7 +145,9 @@ absl::Status RegisterCTarget(const Shardcall_Target* target, absl::string_view s
                  target == nullptr ? "null" : absl::StrCat("struct_size ", target->struct_size));
   }
   SHARDCALL_RETURN_IF_ERROR(RegisterTheHandler(s, t));
-  return RegisterTheRule(s, t);
+  SHARDCALL_RETURN_IF_ERROR(RegisterTheRule(s, t));
+  if (t.vjp != nullptr) SHARDCALL_RETURN_IF_ERROR(RegisterCVjp(t.name, t.vjp, targets));
+  return t.batching == nullptr ? absl::OkStatus() : RegisterCBatching(t.name, t.batching, targets);
 }
 
 }  // namespace shardcall

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "partitioner/api/check_rule.h"
 #include "partitioner/api/type_tries.h"
@@ -24,6 +25,9 @@ inline bool Has(const TensorFactors& tensor, int factor) {
     return std::find(dim.begin(), dim.end(), factor) != dim.end();
   });
 }
+
+// The call with all of `group` as its first factor.
+CheckedCall Merged(const CheckedCall& call, const std::vector<int>& group);
 
 class CallChecker {
  public:
@@ -82,6 +86,16 @@ class CallChecker {
   // Factors that the handler takes in one size only although the rule keeps them
   // apart.
   void FindOneAsSeveral(std::map<std::string, RuleFinding>* out);
+  // Calls `visit` for each such group, with its factors linked.
+  void FindGroups(absl::FunctionRef<void(const std::vector<int>& group)> visit);
+  // Callbacks that send more than a rule that holds (callback_costs.cc).
+  void FindCallbackCosts(std::map<std::string, RuleFinding>* out);
+  // The call's callbacks against `better` with `factors` sharded.
+  void CompareCallbacks(const CheckedCall& better, const std::vector<int>& factors,
+                        std::map<std::string, RuleFinding>* out);
+  // By each device; -1 if it cannot be partitioned.
+  double BytesSent(const CheckedCall& call, const Sizes& sizes,
+                   const CheckedCall::Mesh& mesh) const;
   // The handler's numbers against the reference's, in every size of a factor.
   void CheckReference();
   void Report(int f, const Failure& failure);

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/ffi/guarded_call.h"
 #include "partitioner/api/call_checker.h"
 #include "sharding/status.h"
 
@@ -25,7 +26,12 @@ void SortFindings(RuleCheck* check) {
 }
 
 absl::StatusOr<RuleCheck> CheckRule(const std::vector<CheckedCall>& calls, uint64_t seed,
-                                    const TrialOptions& options) {
+                                    const TrialOptions& given) {
+  // Handlers are asked for calls that they may not take, and should refuse.
+  const HandlerRegistry guarded =
+      given.handlers == nullptr ? HandlerRegistry() : GuardedHandlers(*given.handlers);
+  TrialOptions options = given;
+  if (given.handlers != nullptr) options.handlers = &guarded;
   RuleCheck check;
   // What could be better in a signature could be so for all its attributes.
   std::map<std::string, std::map<std::string, RuleFinding>> better;

@@ -7,7 +7,8 @@
 //
 // The handler runs in this process, and with shapes that follow from the rule
 // alone: one that a rule of other ranks or sizes is written for must refuse
-// them, as any handler should.
+// them, as any handler should. Its buffers are guarded (kernels/ffi/guarded_call.h):
+// one that does not, and writes beyond them, has refused (E318).
 #ifndef SHARDCALL_PARTITIONER_API_CHECK_RULE_H_
 #define SHARDCALL_PARTITIONER_API_CHECK_RULE_H_
 
@@ -22,7 +23,8 @@ namespace shardcall {
 
 // Mild to grave. A needless rule is right and makes programs send what a better
 // one does not: it reduces over what every device has whole, blocks what passes,
-// or keeps dimensions apart (and so whole) that are one.
+// or keeps dimensions apart (and so whole) that are one. Needless callbacks make each
+// device send more bytes than a rule that holds, from and to the same shardings.
 enum class RuleVerdict : uint8_t { kHolds, kNeedless, kMissing, kIncorrect };
 absl::string_view RuleVerdictName(RuleVerdict verdict);  // "holds", "needless", ...
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kernels/ffi/guarded_call.h"
 #include "partitioner/api/call_checker.h"
 #include "partitioner/api/derived_calls.h"
 #include "partitioner/api/executable.h"
@@ -235,7 +236,12 @@ class VjpChecker {
 }  // namespace
 
 absl::StatusOr<RuleCheck> CheckVjp(const std::vector<CheckedCall>& calls, uint64_t seed,
-                                   const TrialOptions& options) {
+                                   const TrialOptions& given_options) {
+  const HandlerRegistry guarded = given_options.handlers == nullptr
+                                      ? HandlerRegistry()
+                                      : GuardedHandlers(*given_options.handlers);
+  TrialOptions options = given_options;
+  if (given_options.handlers != nullptr) options.handlers = &guarded;
   RuleCheck check;
   int tested = 0;
   absl::Status status;

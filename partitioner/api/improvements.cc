@@ -13,7 +13,8 @@ bool IsWhole(const Factor& f) {
   return f.kind == FactorKind::kNeedReplication || f.kind == FactorKind::kPermutation;
 }
 
-// The call with all of `group` as its first factor.
+}  // namespace
+
 CheckedCall Merged(const CheckedCall& call, const std::vector<int>& group) {
   CheckedCall merged = call;
   for (auto* side : {&merged.rule.operands, &merged.rule.results}) {
@@ -30,11 +31,12 @@ CheckedCall Merged(const CheckedCall& call, const std::vector<int>& group) {
   return merged;
 }
 
-}  // namespace
-
 std::map<std::string, RuleFinding> CallChecker::Improvements() {
   std::map<std::string, RuleFinding> found;
-  if (call_.callbacks) return found;
+  if (call_.callbacks) {
+    FindCallbackCosts(&found);
+    return found;
+  }
   FindMissing(&found);
   FindNeedless(&found);
   FindOneAsSeveral(&found);
@@ -97,6 +99,20 @@ void CallChecker::FindNeedless(std::map<std::string, RuleFinding>* out) {
 }
 
 void CallChecker::FindOneAsSeveral(std::map<std::string, RuleFinding>* out) {
+  FindGroups([&](const std::vector<int>& group) {
+    const std::optional<CheckedCall> better =
+        Better(Merged(call_, group), group[0], /*with_replication=*/false);
+    if (!better.has_value()) return;
+    std::vector<std::string> names;
+    for (int f : group) names.push_back(call_.rule.factors[f].name);
+    AddFinding(RuleVerdict::kNeedless, names[0],
+               absl::StrCat("factors ", absl::StrJoin(names, " and "),
+                            " are one: kept apart, each of them is gathered"),
+               *better, out);
+  });
+}
+
+void CallChecker::FindGroups(absl::FunctionRef<void(const std::vector<int>& group)> visit) {
   std::vector<int> whole;
   for (int f = 0; f < NumFactors(); ++f) {
     if (!IsWhole(call_.rule.factors[f]) || !IsMajor(f)) continue;
@@ -135,16 +151,7 @@ void CallChecker::FindOneAsSeveral(std::map<std::string, RuleFinding>* out) {
     linked_[group[0]] = group;
     if (Takes(With(group[0], 2 * base_[group[0]]))) {
       found.push_back(bits);
-      const std::optional<CheckedCall> better =
-          Better(Merged(call_, group), group[0], /*with_replication=*/false);
-      if (better.has_value()) {
-        std::vector<std::string> names;
-        for (int f : group) names.push_back(call_.rule.factors[f].name);
-        AddFinding(RuleVerdict::kNeedless, names[0],
-                   absl::StrCat("factors ", absl::StrJoin(names, " and "),
-                                " are one: kept apart, each of them is gathered"),
-                   *better, out);
-      }
+      visit(group);
     }
     linked_[group[0]] = {group[0]};
   }

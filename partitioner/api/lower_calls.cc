@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/called_computations.h"
@@ -21,6 +22,35 @@ constexpr absl::string_view kVersion = "composite.version";
 
 absl::string_view Attribute(const Instruction& i, absl::string_view key) {
   return i.frontend == nullptr ? absl::string_view() : i.frontend->Find(key);
+}
+
+// "my_gelu" of "my_gelu.5", as XLA numbers computations of one name.
+absl::string_view WithoutNumber(absl::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == absl::string_view::npos || dot + 1 == name.size()) return name;
+  for (const char c : name.substr(dot + 1)) {
+    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) return name;
+  }
+  return name.substr(0, dot);
+}
+
+// By what name lowerings are asked for an instruction; empty: they are not. A plain
+// call is marked by composite.name, or by calling a computation of a name that has
+// a lowering of its own.
+absl::string_view MarkedName(const Module& m, const Instruction& i,
+                             const LoweringRegistry& lowerings) {
+  if (i.opcode == Opcode::kCustomCall) {
+    const absl::string_view target = i.as<CustomCallAttrs>().target;
+    return lowerings.Knows(target) ? target : absl::string_view();
+  }
+  if (i.opcode != Opcode::kCall) return "";
+  const auto& attrs = i.as<CallAttrs>();
+  if (const absl::string_view name = Attribute(i, kName); !name.empty()) return name;
+  if (attrs.is_composite) return "";
+  const RareAttributes* rare = m.rare(i);
+  if (rare != nullptr && !rare->control_predecessors.empty()) return "";
+  const absl::string_view full = m.comp(attrs.to_apply).name, plain = WithoutNumber(full);
+  return lowerings.Knows(full) ? full : lowerings.Knows(plain) ? plain : absl::string_view();
 }
 
 // Without composite.*; null if nothing is left.
@@ -54,9 +84,7 @@ class Rewriter {
     for (int n = 0; n < m.num_instructions(); ++n) {
       const Instruction& i = m.instr(InstrId(n));
       if (i.opcode == Opcode::kCall && i.as<CallAttrs>().is_composite) return true;
-      if (i.opcode == Opcode::kCustomCall && lowerings.Knows(i.as<CustomCallAttrs>().target)) {
-        return true;
-      }
+      if (!MarkedName(m, i, lowerings).empty()) return true;
     }
     return false;
   }
@@ -109,17 +137,15 @@ class Rewriter {
     LoweringRequest request;
     request.context = &out_.context();
     request.platform = platform_;
-    if (i.opcode == Opcode::kCall && i.as<CallAttrs>().is_composite) {
+    request.name = MarkedName(old_, i, lowerings_);
+    if (request.name.empty()) return InstrId();
+    if (i.opcode == Opcode::kCall) {
       request.composite = true;
-      request.name = Attribute(i, kName);
       request.version = Attribute(i, kVersion);
       request.attributes = Attribute(i, kAttributes);
-    } else if (i.opcode == Opcode::kCustomCall &&
-               lowerings_.Knows(i.as<CustomCallAttrs>().target)) {
-      request.name = i.as<CustomCallAttrs>().target;
+    } else {
       request.attributes = i.backend_config;
     }
-    if (request.name.empty()) return InstrId();
     std::vector<const Shape*> operands, results;
     for (InstrId o : old_.operands(id)) operands.push_back(old_.instr(o).shape);
     if (i.shape->IsTuple()) {

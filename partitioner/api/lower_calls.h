@@ -16,7 +16,9 @@ namespace shardcall {
 // `module` with every marked call that a lowering takes as a custom call, with
 // converts, copies to other layouts and a tuple around it where they are needed.
 // Composites that all skip are plain calls, to be inlined. The module must have
-// passed VerifyModule, and the result does. Errors: those of lowerings (E121);
+// passed VerifyModule, and the result does. A plain call is marked, too, if it has a
+// composite.name, or calls a computation of a name for which there is a lowering
+// in particular ("my_gelu", also as "my_gelu.5"). Errors: those of lowerings (E121);
 // E119 an answer that does not fit the call: counts, types, results.
 absl::StatusOr<Module> LowerCalls(Module module, const LoweringRegistry& lowerings,
                                   absl::string_view platform);

@@ -19,6 +19,7 @@
 #include "kernels/ffi/platform.h"
 #include "kernels/ffi/typed_handler.h"
 #include "kernels/ffi/untyped_handler.h"
+#include "partitioner/api/manifest_facts.h"
 #include "partitioner/api/partial_op_names.h"
 #include "partitioner/api/reference.h"
 #include "sharding/status.h"
@@ -45,12 +46,13 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, const char* fix) {
 
 class ManifestReader {
  public:
-  ManifestReader(absl::string_view file_name, TargetRegistry* targets, HandlerRegistry* handlers)
-      : file_(file_name), targets_(*targets), handlers_(handlers) {}
+  ManifestReader(absl::string_view file_name, TargetRegistry* targets, HandlerRegistry* handlers,
+                 LoweringRegistry* lowerings)
+      : file_(file_name), targets_(*targets), handlers_(handlers), lowerings_(lowerings) {}
 
   absl::Status Read(const Json& j) {
     if (!j.is_object()) return Bad("", "a JSON object", TypeOf(j));
-    SHARDCALL_RETURN_IF_ERROR(CheckKeys(j, "", {"library", "types", "targets"}));
+    SHARDCALL_RETURN_IF_ERROR(CheckKeys(j, "", {"library", "types", "targets", "lowerings"}));
     SHARDCALL_RETURN_IF_ERROR(OpenLibrary(j));
     SHARDCALL_RETURN_IF_ERROR(ReadTypes(j));
     if (!j.contains("targets")) return Bad("", "a list \"targets\"", "none");
@@ -59,10 +61,49 @@ class ManifestReader {
     for (size_t i = 0; i < list.size(); ++i) {
       SHARDCALL_RETURN_IF_ERROR(ReadTarget(list[i], absl::StrCat("targets[", i, "]")));
     }
-    return absl::OkStatus();
+    // Behind all rules: a VJP's target may stand anywhere in the list.
+    for (size_t i = 0; i < list.size(); ++i) {
+      SHARDCALL_RETURN_IF_ERROR(ReadFacts(list[i], absl::StrCat("targets[", i, "]")));
+    }
+    return ReadLowerings(j);
   }
 
  private:
+  ManifestError Error() const {
+    return [this](absl::string_view where, std::string expected, std::string found) {
+      return Bad(where, std::move(expected), std::move(found));
+    };
+  }
+  absl::Status ReadFacts(const Json& j, const std::string& where) {
+    const std::string name = j["name"].get<std::string>();
+    if (j.contains("batching")) {
+      SHARDCALL_ASSIGN_OR_RETURN(
+          BatchingSpec batching, ReadManifestBatching(j["batching"], where + ".batching", Error()));
+      SHARDCALL_RETURN_IF_ERROR(targets_.RegisterBatching(name, std::move(batching)));
+    }
+    if (!j.contains("vjp")) return absl::OkStatus();
+    SHARDCALL_ASSIGN_OR_RETURN(
+        VjpSpec vjp, ReadManifestVjp(j["vjp"], where + ".vjp", Error(), [this](const auto& path) {
+          return ReadFile(Beside(path), "give the path of HLO text, beside the manifest");
+        }));
+    return targets_.RegisterVjp(name, std::move(vjp));
+  }
+  absl::Status ReadLowerings(const Json& j) {
+    if (!j.contains("lowerings")) return absl::OkStatus();
+    const Json& list = j["lowerings"];
+    if (!list.is_array()) return Bad("lowerings", "a list", TypeOf(list));
+    if (lowerings_ == nullptr) {
+      return Bad("lowerings", "targets alone, where no LoweringRegistry is passed",
+                 absl::StrCat(list.size(), " lowerings"));
+    }
+    for (size_t i = 0; i < list.size(); ++i) {
+      SHARDCALL_RETURN_IF_ERROR(ReadManifestLowering(list[i], absl::StrCat("lowerings[", i, "]"),
+                                                     absl::StrCat("manifest ", file_), Error(),
+                                                     lowerings_));
+    }
+    return absl::OkStatus();
+  }
+
   static std::string TypeOf(const Json& j) { return j.type_name(); }
 
   absl::Status Bad(absl::string_view where, std::string expected, std::string found) const {
@@ -221,7 +262,7 @@ class ManifestReader {
         j, where,
         {"name", "symbol", "platform", "api_version", "traits", "rule", "need_replication",
          "reduction", "permutation", "blocked", "pad", "sizes", "batch_dims", "backend_config",
-         "kernel", "attributes", "partition_like"}));
+         "kernel", "attributes", "partition_like", "vjp", "batching"}));
     SHARDCALL_ASSIGN_OR_RETURN(const std::string name, String(j, "name", where));
     std::string config;
     if (j.contains("backend_config")) {
@@ -341,13 +382,15 @@ class ManifestReader {
   std::string file_;
   TargetRegistry& targets_;
   HandlerRegistry* handlers_;
+  LoweringRegistry* lowerings_;
   std::shared_ptr<const Library> library_;
 };
 
 }  // namespace
 
 absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
-                          TargetRegistry* targets, HandlerRegistry* handlers) {
+                          TargetRegistry* targets, HandlerRegistry* handlers,
+                          LoweringRegistry* lowerings) {
   const Json j = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
   if (j.is_discarded()) {
     Diagnostic d;
@@ -358,14 +401,14 @@ absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
     d.fix = "check it with a JSON tool, e.g. python3 -m json.tool";
     return ToStatus(d);
   }
-  return ManifestReader(file_name, targets, handlers).Read(j);
+  return ManifestReader(file_name, targets, handlers, lowerings).Read(j);
 }
 
 absl::Status LoadManifestFile(const std::string& path, TargetRegistry* targets,
-                              HandlerRegistry* handlers) {
+                              HandlerRegistry* handlers, LoweringRegistry* lowerings) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::string text,
                              ReadFile(path, "check the path given to --plugin"));
-  return LoadManifest(text, path, targets, handlers);
+  return LoadManifest(text, path, targets, handlers, lowerings);
 }
 
 }  // namespace shardcall

@@ -22,6 +22,24 @@
 // hold the id of a type (XLA_FFI_TypeId) and how it is deleted
 // (XLA_FFI_TypeInfo).
 //
+// A target that has a rule may have a VJP and a batching rule (target_facts.h), and
+// calls that are marked by name may be lowered to a target (lowering.h):
+//
+//   {"targets": [{"name": "my_norm", "rule": "b d, d -> b d, b", ..,
+//                 "vjp": {"target": "my_norm_bwd",
+//                         "arguments": ["cotangent 0", "operand 0", "operand 1", "result 1"],
+//                         "gradients": [0, 1]},
+//                 "batching": "leading"}],
+//    "lowerings": [{"name": "my.gelu", "platform": "Host", "target": "fast_gelu",
+//                   "operand_types": ["f32"], "result_types": ["f32"]}]}
+//
+// `vjp` may have a "computation", the path of HLO text, in place of a target, a
+// "backend_config" for the VJP's call, and a "pad": {"b": 0} of factors over which
+// gradients are summed. `batching` is "leading", "broadcast", "loop" or
+// {"target": NAME}. A lowering without platform is for any; its `backend_config` is
+// that of the call, or the composite's attributes, unless it gives one; `api_version`
+// is 4 unless it says 1 to 3; `column_major` hands matrices over as LAPACK has them.
+//
 // `kernel` names a target that has a handler; `attributes` is what that gets in
 // place of the call's own. A target with a kernel or a symbol needs no rule where
 // the program states one. Each is for calls with its `backend_config`, if it
@@ -34,6 +52,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "kernels/ffi/handler.h"
+#include "partitioner/custom_call/lowering.h"
 #include "partitioner/custom_call/registry.h"
 
 namespace shardcall {
@@ -44,11 +63,13 @@ namespace shardcall {
 // parse, E140 an unknown kernel, E131 attributes that do not parse, E142 to E145
 // a library, a symbol or a handler that cannot be used.
 absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
-                          TargetRegistry* targets, HandlerRegistry* handlers = nullptr);
+                          TargetRegistry* targets, HandlerRegistry* handlers = nullptr,
+                          LoweringRegistry* lowerings = nullptr);
 
 // The same from a file. E143 if it cannot be read.
 absl::Status LoadManifestFile(const std::string& path, TargetRegistry* targets,
-                              HandlerRegistry* handlers = nullptr);
+                              HandlerRegistry* handlers = nullptr,
+                              LoweringRegistry* lowerings = nullptr);
 
 }  // namespace shardcall
 

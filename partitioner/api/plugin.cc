@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/ffi_types.h"
 #include "kernels/ffi/library.h"
+#include "partitioner/api/c_facts.h"
 #include "partitioner/api/c_target.h"
 #include "partitioner/api/manifest.h"
 #include "sharding/status.h"
@@ -22,6 +23,7 @@ struct Registration {
   std::string source;
   TargetRegistry* targets;
   HandlerRegistry* handlers;
+  LoweringRegistry* lowerings;
   std::shared_ptr<const void> library;
   absl::Status first_error;
 
@@ -35,6 +37,17 @@ struct Registration {
 int RegisterTarget(const Shardcall_Registrar* registrar, const Shardcall_Target* target) {
   Registration& r = *static_cast<Registration*>(registrar->reserved);
   return r.Keep(RegisterCTarget(target, r.source, r.targets, r.handlers, r.library));
+}
+
+int RegisterLowering(const Shardcall_Registrar* registrar, const Shardcall_Lowering* lowering) {
+  Registration& r = *static_cast<Registration*>(registrar->reserved);
+  if (r.lowerings == nullptr) {
+    return r.Keep(ToStatus({.code = "E146",
+                            .message = "the plugin has a lowering, and only targets are read here",
+                            .where = r.source,
+                            .fix = "pass a LoweringRegistry"}));
+  }
+  return r.Keep(RegisterCLowering(lowering, r.source, r.lowerings, r.library));
 }
 
 int RegisterType(const Shardcall_Registrar* registrar, const char* name, int64_t* type_id,
@@ -67,7 +80,7 @@ absl::Status NotAPlugin(absl::string_view source, std::string message, std::stri
 
 absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view source,
                             TargetRegistry* targets, HandlerRegistry* handlers,
-                            std::shared_ptr<const void> library) {
+                            std::shared_ptr<const void> library, LoweringRegistry* lowerings) {
   const std::string ours = absl::StrCat(SHARDCALL_C_MAJOR, ".", SHARDCALL_C_MINOR);
   if (plugin == nullptr || plugin->struct_size < kPluginSize ||
       plugin->register_targets == nullptr) {
@@ -82,12 +95,14 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
                       absl::StrCat(plugin->version_major, ".", plugin->version_minor),
                       "build it with the shardcall_c.h of this version");
   }
-  Registration registration = {std::string(source), targets, handlers, std::move(library), {}};
+  Registration registration = {std::string(source), targets, handlers, lowerings,
+                               std::move(library), {}};
   Shardcall_Registrar registrar = SHARDCALL_INIT(Shardcall_Registrar);
   registrar.version_major = SHARDCALL_C_MAJOR;
   registrar.version_minor = SHARDCALL_C_MINOR;
   registrar.register_target = RegisterTarget;
   registrar.register_ffi_type = RegisterType;
+  registrar.register_lowering = RegisterLowering;
   registrar.reserved = &registration;
   int code = 0;
   try {
@@ -105,8 +120,8 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
 }
 
 absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
-                        HandlerRegistry* handlers) {
-  if (absl::EndsWith(path, ".json")) return LoadManifestFile(path, targets, handlers);
+                        HandlerRegistry* handlers, LoweringRegistry* lowerings) {
+  if (absl::EndsWith(path, ".json")) return LoadManifestFile(path, targets, handlers, lowerings);
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, Library::Open(path));
   void* const entry = library->Find("shardcall_plugin");
   if (entry == nullptr) {
@@ -120,7 +135,7 @@ absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
   } catch (...) {
     return NotAPlugin(path, "threw when it was asked for its plugin");
   }
-  return RegisterPlugin(plugin, path, targets, handlers, library);
+  return RegisterPlugin(plugin, path, targets, handlers, library, lowerings);
 }
 
 }  // namespace shardcall

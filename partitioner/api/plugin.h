@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "kernels/ffi/handler.h"
 #include "partitioner/api/shardcall_c.h"
+#include "partitioner/custom_call/lowering.h"
 #include "partitioner/custom_call/registry.h"
 
 namespace shardcall {
@@ -20,12 +21,14 @@ namespace shardcall {
 // does not load, has no entry point, or was built for another version; what
 // LoadManifest says; E146 a registration that the plugin got wrong.
 absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
-                        HandlerRegistry* handlers = nullptr);
+                        HandlerRegistry* handlers = nullptr,
+                        LoweringRegistry* lowerings = nullptr);
 
 // What the entry point of a library gave; `library` is kept with its handlers.
 absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view source,
                             TargetRegistry* targets, HandlerRegistry* handlers,
-                            std::shared_ptr<const void> library = nullptr);
+                            std::shared_ptr<const void> library = nullptr,
+                            LoweringRegistry* lowerings = nullptr);
 
 }  // namespace shardcall
 

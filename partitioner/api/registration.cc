@@ -276,6 +276,7 @@ absl::Status Registry::RegisterCustomTypeIdHandler(absl::string_view platform,
 SharedRegistry::SharedRegistry() {
   SHARDCALL_CHECK(RegisterBuiltinTargets(registry_.rules).ok());
   SHARDCALL_CHECK(RegisterBuiltinHandlers(registry_.handlers).ok());
+  SHARDCALL_CHECK(RegisterBuiltinLowerings(registry_.lowerings).ok());
 }
 
 std::shared_ptr<const Registry> SharedRegistry::Snapshot() {

@@ -27,6 +27,7 @@
 #include "kernels/ffi/abi_table.h"
 #include "kernels/ffi/ffi_types.h"
 #include "kernels/ffi/handler.h"
+#include "partitioner/custom_call/lowering.h"
 #include "partitioner/custom_call/registry.h"
 
 struct Shardcall_PjrtCallbacks;  // pjrt_partitioner.h
@@ -58,6 +59,7 @@ class Registry {
  public:
   TargetRegistry rules;
   HandlerRegistry handlers;
+  LoweringRegistry lowerings;  // for LowerCalls (lower_calls.h)
 
   // Platforms are named as in jaxlib ("cpu", "gpu", "cuda", "rocm") or as in XLA
   // ("Host", "CUDA", "ROCM"); E141 for others. Functions are not owned and stay

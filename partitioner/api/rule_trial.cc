@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/api/rule_trial.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -114,6 +115,28 @@ TrialResult AgainstReference(const CheckedCall& call, const std::vector<int64_t>
     }
   }
   return {};
+}
+
+bool DependsOn(const CheckedCall& call, const std::vector<int64_t>& sizes, int factor,
+               uint64_t seed, const TrialOptions& options) {
+  const absl::StatusOr<Module> module = Parsed(call.Hlo(sizes, {}));
+  if (!module.ok()) return false;
+  for (uint64_t kind : {0, 1}) {
+    std::vector<Tensor> inputs = Inputs(*module, 2 * seed + kind);
+    const std::vector<Tensor> others = Inputs(*module, 2 * (seed + 1) + kind);
+    const auto before = Evaluate(*module, inputs, options.handlers);
+    for (int t = 0; t < call.num_operands; ++t) {
+      for (const FactorList& dim : call.rule.tensor(t).dims) {
+        if (std::find(dim.begin(), dim.end(), factor) != dim.end()) inputs[t] = others[t];
+      }
+    }
+    const auto after = Evaluate(*module, inputs, options.handlers);
+    if (!before.ok() || !after.ok()) continue;
+    for (size_t k = 0; k < before->size(); ++k) {
+      if (!Compare((*before)[k], (*after)[k], /*exact=*/true).ok) return true;
+    }
+  }
+  return false;
 }
 
 TrialResult RunTrial(const RuleTrial& trial, const TrialOptions& options) {

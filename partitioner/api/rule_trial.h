@@ -49,6 +49,11 @@ bool HandlerTakes(const CheckedCall& call, const std::vector<int64_t>& sizes,
 TrialResult AgainstReference(const CheckedCall& call, const std::vector<int64_t>& sizes,
                              uint64_t seed, const TrialOptions& options);
 TrialResult RunTrial(const RuleTrial& trial, const TrialOptions& options);
+// Whether other elements in the operands that have the factor give other results. Of
+// those that random numbers do not reach (behind indices that fit nothing), every rule
+// holds.
+bool DependsOn(const CheckedCall& call, const std::vector<int64_t>& sizes, int factor,
+               uint64_t seed, const TrialOptions& options);
 
 }  // namespace shardcall
 

@@ -142,6 +142,11 @@ typedef struct Shardcall_PartitionContext {
   int (*set_result)(const struct Shardcall_PartitionContext*, int32_t i, Shardcall_Value value,
                     const Shardcall_Sharding* sharding);
   void* reserved;
+  /* Since 0.3. As call_target, with another backend_config: a dictionary "{..}" for a
+   * typed call, any bytes for others; null: that of the call. */
+  int (*call_target_with)(const struct Shardcall_PartitionContext*, const char* backend_config,
+                          size_t backend_config_size, const Shardcall_Value* operands,
+                          const Shardcall_Sharding* const* shardings, Shardcall_Value* results);
 } Shardcall_PartitionContext;
 
 /* A partitioner of a target; a callback may be null. */

@@ -13,11 +13,14 @@
 #define SHARDCALL_PARTITIONER_API_SHARDCALL_C_PLUGIN_H_
 
 #include "partitioner/api/shardcall_c_base.h"
+#include "partitioner/api/shardcall_c_derived.h"
 #include "partitioner/api/shardcall_c_partition.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct Shardcall_FfiDevice; /* kernels/ffi/shardcall_ffi.h */
 
 /* What a handler is given. The functions take the call itself. Those that get an
  * attribute return 0 and leave `value` alone if there is none of that kind. */
@@ -43,6 +46,11 @@ typedef struct Shardcall_Call {
   /* Says why the handler will return an error; the message is copied. */
   void (*set_message)(const struct Shardcall_Call*, const char* message);
   void* reserved; /* of the program that loads the plugin */
+  /* Since 0.3. The device that the handler runs on: its coordinates in the mesh,
+   * collectives with other devices, the computations that the call carries, as
+   * handlers of the typed FFI have them (kernels/ffi/shardcall_ffi.h). Valid until
+   * the handler returns. Null in older programs: their struct_size ends before. */
+  const struct Shardcall_FfiDevice* (*device)(const struct Shardcall_Call*);
 } Shardcall_Call;
 
 /* Returns 0, or a code of absl::StatusCode (3: invalid argument, 13: internal).
@@ -90,6 +98,10 @@ typedef struct Shardcall_Target {
   const Shardcall_Partitioner* partitioner;
   /* The calls say how many dimensions are a batch, in num_batch_dims. */
   int32_t batch_dims_of_call;
+
+  /* Since 0.3: the target needs a rule for them, too. */
+  const Shardcall_Vjp* vjp;
+  const Shardcall_Batching* batching;
 } Shardcall_Target;
 
 /* What the program that loads the plugin offers it. */
@@ -104,6 +116,8 @@ typedef struct Shardcall_Registrar {
   int (*register_ffi_type)(const struct Shardcall_Registrar*, const char* name, int64_t* type_id,
                            void (*deleter)(void* object));
   void* reserved;
+  /* Since 0.3; null in older programs: their struct_size ends before. */
+  int (*register_lowering)(const struct Shardcall_Registrar*, const Shardcall_Lowering* lowering);
 } Shardcall_Registrar;
 
 typedef struct Shardcall_Plugin {

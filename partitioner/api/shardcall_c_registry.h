@@ -23,6 +23,17 @@ SHARDCALL_EXPORT void Shardcall_Registry_Destroy(Shardcall_Registry* registry);
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterTarget(Shardcall_Registry* registry,
                                                            const Shardcall_Target* target);
 
+/* Since 0.3. What such a target has besides; its rule is registered before. */
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterVjp(Shardcall_Registry* registry,
+                                                        const char* target,
+                                                        const Shardcall_Vjp* vjp);
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterBatching(Shardcall_Registry* registry,
+                                                             const char* target,
+                                                             const Shardcall_Batching* batching);
+/* Programs made with the registry ask it for composites and marked calls. */
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterLowering(Shardcall_Registry* registry,
+                                                             const Shardcall_Lowering* lowering);
+
 /* A function as jaxlib registers it. */
 typedef struct Shardcall_CustomCallTarget {
   size_t struct_size;

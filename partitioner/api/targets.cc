@@ -45,7 +45,8 @@ std::string Kind(const TargetRule& r) {
 
 }  // namespace
 
-std::string DescribeTargets(const TargetRegistry& rules, const HandlerRegistry& handlers) {
+std::string DescribeTargets(const TargetRegistry& rules, const HandlerRegistry& handlers,
+                            const LoweringRegistry* lowerings) {
   std::map<std::string, Rules> by_name;
   std::set<std::string> shaped;
   for (const TargetRule* r : rules.List()) {
@@ -88,6 +89,15 @@ std::string DescribeTargets(const TargetRegistry& rules, const HandlerRegistry& 
       line({name, h->platform, absl::StrCat(h->api_version), kinds, of.has,
             absl::StrJoin(h->traits, ","), h->source});
     }
+  }
+  const auto entries_of = lowerings == nullptr ? std::vector<LoweringRegistry::Entry>()
+                                               : lowerings->List();
+  if (!entries_of.empty()) {
+    absl::StrAppendFormat(&out, "\n%-24s %-10s %s\n", "lowering of", "platform", "source");
+  }
+  for (const LoweringRegistry::Entry& e : entries_of) {
+    absl::StrAppendFormat(&out, "%-24s %-10s %s\n", e.name.empty() ? "any" : e.name,
+                          e.platform.empty() ? "any" : e.platform, e.source);
   }
   return out;
 }

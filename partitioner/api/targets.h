@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/ffi/handler.h"
+#include "partitioner/custom_call/lowering.h"
 #include "partitioner/custom_call/registry.h"
 
 namespace shardcall {
@@ -13,7 +14,9 @@ namespace shardcall {
 // A line per target and platform, by name: platform, api version (1 to 4; 0: the
 // untyped ABI that a call says), kind of rule, what else it has (shapes of its
 // results, a VJP, a batching rule), traits, source.
-std::string DescribeTargets(const TargetRegistry& rules, const HandlerRegistry& handlers);
+// `lowerings`, if given, stand behind the targets.
+std::string DescribeTargets(const TargetRegistry& rules, const HandlerRegistry& handlers,
+                            const LoweringRegistry* lowerings = nullptr);
 
 }  // namespace shardcall
 

@@ -2,6 +2,7 @@
 #include "partitioner/custom_call/derived_rules.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -108,7 +109,7 @@ absl::StatusOr<RuleAlternative> WithLeading(const RuleAlternative& rule,
 }
 
 // `...` as so many factors.
-RuleAlternative Expanded(const RuleAlternative& rule, int count) {
+RuleAlternative Expanded(const RuleAlternative& rule, int count, VjpSpec* vjp) {
   RuleAlternative out = rule;
   std::set<std::string> taken = Factors(rule.values);
   std::vector<std::vector<std::string>> lead;
@@ -116,6 +117,9 @@ RuleAlternative Expanded(const RuleAlternative& rule, int count) {
     const std::string name = Fresh(taken, absl::StrCat("n", k));
     taken.insert(name);
     lead.push_back({name});
+  }
+  for (const auto& [name, value] : std::vector<std::pair<std::string, double>>(vjp->pad)) {
+    for (size_t k = 0; name == "..." && k < lead.size(); ++k) vjp->pad.emplace_back(lead[k][0], value);
   }
   for (Value& v : out.values) {
     if (!v.ellipsis) continue;
@@ -135,6 +139,24 @@ std::vector<std::string> TypeWords(const std::string& types) {
     }
   }
   return words;
+}
+
+// What padding of factor `f` adds nothing in the VJP; see TransposedRules.
+std::optional<double> PadOf(const RuleAlternative& rule, const VjpSpec& vjp,
+                            const std::string& f) {
+  for (const auto& [name, value] : vjp.pad) {
+    if (name == f) return value;
+  }
+  for (const auto& [name, value] : rule.text.pad) {
+    if (name != f) continue;
+    for (const VjpArgument& a : vjp.arguments) {
+      const bool cut = a.kind == VjpArgument::Kind::kCotangent &&
+                       Factors({rule.values[rule.num_operands + a.index]}).count(f) > 0;
+      if (cut && value != 0) return std::nullopt;
+    }
+    return value;
+  }
+  return std::nullopt;
 }
 
 RuleAlternative Transposed(const RuleAlternative& rule, const VjpSpec& vjp) {
@@ -172,7 +194,10 @@ RuleAlternative Transposed(const RuleAlternative& rule, const VjpSpec& vjp) {
     for (size_t k = out.num_operands; k < out.values.size(); ++k) {
       everywhere = everywhere && Factors({out.values[k]}).count(f) > 0;
     }
-    if (!everywhere) out.text.reduction.emplace_back(f, PartialOp::kSum);
+    if (everywhere) continue;
+    out.text.reduction.emplace_back(f, PartialOp::kSum);
+    const std::optional<double> pad = PadOf(rule, vjp, f);
+    if (pad.has_value()) out.text.pad.emplace_back(f, *pad);
   }
   out.text.rule = RuleString(out.values, out.num_operands);
   KeepUsed(out.values, &out);
@@ -207,6 +232,15 @@ absl::StatusOr<std::vector<RuleAlternative>> TransposedRules(const RuleAlternati
       return misfit("the VJP has an argument that the rule does not", a.index);
     }
   }
+  for (const auto& [name, value] : vjp.pad) {
+    if (name == "..." || Factors(rule.values).count(name) > 0) continue;
+    return ToStatus({.code = "E116",
+                     .message = absl::StrCat("the VJP pads factor ", name,
+                                             ", which the rule does not have"),
+                     .expected = rule.text.rule,
+                     .found = name,
+                     .fix = "Name a factor of the rule, or \"...\""});
+  }
   std::set<int> seen;
   for (int g : vjp.gradients) {
     if (g < 0 || g >= rule.num_operands || !seen.insert(g).second) {
@@ -222,9 +256,26 @@ absl::StatusOr<std::vector<RuleAlternative>> TransposedRules(const RuleAlternati
     return out;
   }
   constexpr int kMost = 5;
-  for (int n = 0; n <= kMost; ++n) out.push_back(Transposed(Expanded(rule, n), vjp));
+  for (int n = 0; n <= kMost; ++n) {
+    VjpSpec own = vjp;
+    const RuleAlternative expanded = Expanded(rule, n, &own);
+    out.push_back(Transposed(expanded, own));
+  }
   return out;
 }
+
+namespace {
+
+bool Equal(const VjpSpec& a, const VjpSpec& b) {
+  return a.target == b.target && a.computation == b.computation && a.gradients == b.gradients &&
+         a.backend_config == b.backend_config && a.pad == b.pad &&
+         std::equal(a.arguments.begin(), a.arguments.end(), b.arguments.begin(),
+                    b.arguments.end(), [](const VjpArgument& x, const VjpArgument& y) {
+                      return x.kind == y.kind && x.index == y.index;
+                    });
+}
+
+}  // namespace
 
 absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
   auto refuse = [&](const char* code, std::string message, std::string fix,
@@ -241,7 +292,9 @@ absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
     return refuse("E116", "takes or gives nothing",
                   "Say what it takes and whose gradients it gives");
   }
-  if (facts_[target].vjp.has_value()) {
+  const TargetFacts* known = Facts(target);
+  if (known != nullptr && known->vjp.has_value()) {
+    if (Equal(*known->vjp, vjp)) return absl::OkStatus();
     return refuse("E105", "is registered already", "Register one",
                   absl::StatusCode::kAlreadyExists);
   }
@@ -254,7 +307,8 @@ absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
     // Signatures that lack what the VJP needs (a norm without its rstd) have none.
     std::vector<RuleAlternative> transposed;
     absl::Status status;
-    for (const RuleAlternative& a : rule->alternatives) {
+    for (size_t i = 0; i < rule->num_given; ++i) {
+      const RuleAlternative& a = rule->alternatives[i];
       absl::StatusOr<std::vector<RuleAlternative>> rules = TransposedRules(a, vjp);
       if (!rules.ok()) {
         if (status.ok()) status = rules.status();
@@ -279,7 +333,13 @@ absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
 absl::Status TargetRegistry::RegisterBatching(std::string target, BatchingSpec batching) {
   using Kind = BatchingSpec::Kind;
   const TargetRule* found = Find(target, "");
-  if (found == nullptr || facts_[target].batching.has_value() ||
+  const TargetFacts* known = Facts(target);
+  const bool has = known != nullptr && known->batching.has_value();
+  if (has && known->batching->kind == batching.kind &&
+      known->batching->target == batching.target) {
+    return absl::OkStatus();
+  }
+  if (found == nullptr || has ||
       batching.target.empty() == (batching.kind == Kind::kTarget)) {
     return ToStatus({.code = "E105",
                      .message = absl::StrCat("the batching of \"", target,
@@ -305,8 +365,10 @@ absl::Status TargetRegistry::RegisterBatching(std::string target, BatchingSpec b
       }
     }
     const std::string source = found->source;
+    const size_t num_given = found->num_given;
     rules_.erase({target, ""});
     SHARDCALL_RETURN_IF_ERROR(RegisterRules(target, std::move(all), "", source));
+    rules_.at({target, ""}).num_given = num_given;
   }
   facts_[target].batching = std::move(batching);
   return absl::OkStatus();

@@ -34,8 +34,13 @@ absl::StatusOr<RuleAlternative> ScannedRule(const RuleAlternative& rule,
 // has the factor has its own part of it, one that lacks it is a sum over the
 // parts. Largest and least, permutations and what is whole stay whole. Where a
 // gradient lacks the `...` of the others, there is one rule for each number of
-// dimensions that `...` may stand for, up to 5. No pads: the sums are of what the
-// VJP makes of padding. Errors E116: an argument or a gradient that the rule has
+// dimensions that `...` may stand for, up to 5.
+//
+// A sum over an uneven factor needs to know what padding adds nothing. The VJP says
+// so itself (VjpSpec::pad), or it follows from a pad p of the rule: what leaves the
+// result as it is whatever the other operands are has no derivative by them, and a
+// cotangent of 0 adds nothing; so p is the VJP's too, where it takes no cotangent
+// that has the factor, or where p is 0. Errors E116: an argument or a gradient that the rule has
 // no operand or result for.
 absl::StatusOr<std::vector<RuleAlternative>> TransposedRules(const RuleAlternative& rule,
                                                              const VjpSpec& vjp);

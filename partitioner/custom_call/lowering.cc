@@ -12,14 +12,22 @@
 namespace shardcall {
 
 absl::Status LoweringRegistry::Register(std::string name, std::string platform,
-                                        LoweringFunction function) {
+                                        LoweringFunction function, std::string source) {
   if (function == nullptr) {
     return ToStatus({.code = "E105",
                      .message = absl::StrCat("the lowering of \"", name, "\" has no function"),
                      .fix = "Give one"});
   }
-  functions_[{std::move(name), std::move(platform)}].push_back(std::move(function));
+  functions_[{std::move(name), std::move(platform)}].emplace_back(std::move(function), std::move(source));
   return absl::OkStatus();
+}
+
+std::vector<LoweringRegistry::Entry> LoweringRegistry::List() const {
+  std::vector<Entry> out;
+  for (const auto& [key, known] : functions_) {
+    for (const Known& k : known) out.push_back({key.first, key.second, k.second});
+  }
+  return out;
 }
 
 bool LoweringRegistry::Knows(absl::string_view name) const {
@@ -34,7 +42,7 @@ LoweringAnswer LoweringRegistry::Ask(const LoweringRequest& call) const {
                           std::make_pair(std::string(), std::string())}) {
     auto it = functions_.find(key);
     if (it == functions_.end()) continue;
-    for (const LoweringFunction& function : it->second) {
+    for (const auto& [function, source] : it->second) {
       std::string what;
       absl::StatusCode code = absl::StatusCode::kInternal;
       try {  // an author's function
@@ -137,10 +145,10 @@ LoweringAnswer LowerEigh(const LoweringRequest& call) {
 }  // namespace
 
 absl::Status RegisterBuiltinLowerings(LoweringRegistry& registry) {
-  SHARDCALL_RETURN_IF_ERROR(registry.Register("Qr", "Host", LowerQr));
+  SHARDCALL_RETURN_IF_ERROR(registry.Register("Qr", "Host", LowerQr, "built in"));
   SHARDCALL_RETURN_IF_ERROR(registry.Register("ProductOfElementaryHouseholderReflectors", "Host",
-                                              LowerReflectors));
-  return registry.Register("Eigh", "Host", LowerEigh);
+                                              LowerReflectors, "built in"));
+  return registry.Register("Eigh", "Host", LowerEigh, "built in");
 }
 
 }  // namespace shardcall

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a platform makes of calls that are marked by name: composites (JAX's
-// `call(..), is_composite=true` with composite.name), and custom calls of targets
-// that no platform has as they stand (Qr, Eigh). Whoever has a better way than
+// `call(..), is_composite=true` with composite.name), plain calls with a
+// composite.name or of a computation that a lowering names, and custom calls of
+// targets that no platform has as they stand (Qr, Eigh). Whoever has a better way than
 // the composite's body registers a lowering:
 //
 //   lowerings.Register("my.gelu", "Host", [](const LoweringRequest& call) -> Answer {
@@ -34,7 +35,7 @@ namespace shardcall {
 struct LoweringRequest {
   Context* context = nullptr;       // to make shapes with
   absl::string_view name;           // of the composite, or of the custom call's target
-  bool composite = false;
+  bool composite = false;           // it has a body: a composite or a plain call
   absl::string_view version;        // composite.version; empty: none
   absl::string_view attributes;     // composite.attributes, or the call's backend_config
   absl::string_view platform;       // "Host", "CUDA", ..
@@ -65,14 +66,20 @@ using LoweringFunction = std::function<LoweringAnswer(const LoweringRequest& cal
 class LoweringRegistry {
  public:
   // Empty name, empty platform: any. E105 without a function.
-  absl::Status Register(std::string name, std::string platform, LoweringFunction function);
+  absl::Status Register(std::string name, std::string platform, LoweringFunction function,
+                        std::string source = "program");
   // The answer of the first that does not skip. A failure or a throw is E121.
   LoweringAnswer Ask(const LoweringRequest& call) const;
   // Whether any lowering is for that name in particular.
   bool Knows(absl::string_view name) const;
+  struct Entry {
+    std::string name, platform, source;  // empty name or platform: any
+  };
+  std::vector<Entry> List() const;  // by name, then platform, then as registered
 
  private:
-  std::map<std::pair<std::string, std::string>, std::vector<LoweringFunction>> functions_;
+  using Known = std::pair<LoweringFunction, std::string>;  // with its source
+  std::map<std::pair<std::string, std::string>, std::vector<Known>> functions_;
 };
 
 // Qr, ProductOfElementaryHouseholderReflectors and Eigh onto the LAPACK targets

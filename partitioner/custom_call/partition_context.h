@@ -60,6 +60,11 @@ class PartitionContext {
   // local operands, with given local leaf shapes of the results.
   virtual absl::StatusOr<std::vector<LocalValue>> CallTarget(
       absl::Span<const LocalValue> operands, absl::Span<const Shape* const> results) = 0;
+  // The same with other attributes: `backend_config` in place of the call's own, a
+  // dictionary "{..}" for a typed call, any bytes for others. E120 for what is none.
+  virtual absl::StatusOr<std::vector<LocalValue>> CallTargetWith(
+      absl::string_view backend_config, absl::Span<const LocalValue> operands,
+      absl::Span<const Shape* const> results) = 0;
   // An HLO module as text, whose entry takes `operands` as its parameters; gives
   // the flat leaves of its root. It may hold collectives over the program's
   // devices (global device ids) and custom calls, which stay as they are. E0xx

@@ -162,10 +162,10 @@ bool Equal(const PartitionerCallbacks& a, const PartitionerCallbacks& b) {
 bool Equal(const TargetRule& a, const TargetRule& b) {
   if (a.level != b.level || a.batch_dims != b.batch_dims ||
       (a.level == RuleLevel::kCallbacks && !Equal(a.callbacks, b.callbacks)) ||
-      a.alternatives.size() != b.alternatives.size()) {
+      a.num_given != b.num_given) {
     return false;
   }
-  for (size_t i = 0; i < a.alternatives.size(); ++i) {
+  for (size_t i = 0; i < a.num_given; ++i) {
     if (a.alternatives[i].applies != b.alternatives[i].applies ||
         a.alternatives[i].types != b.alternatives[i].types ||
         !Equal(a.alternatives[i].text, b.alternatives[i].text)) {
@@ -292,6 +292,7 @@ absl::Status TargetRegistry::AddAlternatives(std::vector<RuleAlternative> altern
   }
   rule.text = alternatives[0].text;
   rule.rule = alternatives[0].rule;
+  rule.num_given = alternatives.size();
   rule.alternatives = std::move(alternatives);
   return Add(std::move(rule));
 }

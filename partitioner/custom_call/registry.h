@@ -99,6 +99,8 @@ struct TargetRule {
   RuleText text;
   std::shared_ptr<const RuleTemplate> rule;
   std::vector<RuleAlternative> alternatives;  // [0] is text and rule
+  // How many of them were registered; those behind follow from the batching rule.
+  size_t num_given = 0;
   PartitionerCallbacks callbacks;
   std::string source;          // "built in", "manifest FILE", "program"
 
@@ -141,10 +143,11 @@ class TargetRegistry : public TargetShapes {
   // (partitioner/api/reference.h) makes the rule of it. E105 if there is another.
   absl::Status RegisterReference(std::string target, std::string hlo);
   // The target must have a rule. If that of its VJP is not registered, it gets the
-  // transposed rule (derived_rules.h). E105 where there is another, E116 where
-  // arguments or gradients do not fit the rule.
+  // transposed rule (derived_rules.h). An equal one passes. E105 where there is
+  // another, E116 where arguments or gradients do not fit the rule.
   absl::Status RegisterVjp(std::string target, VjpSpec vjp);
-  // The target's rule strings get their batched forms. E105, as above.
+  // The target's rule strings get their batched forms; its VJP's do not, so that it
+  // may have a batching of its own. An equal one passes; E105, as above.
   absl::Status RegisterBatching(std::string target, BatchingSpec batching);
   const TargetFacts* Facts(absl::string_view target) const;  // null if there are none
   // The entry for (target, backend_config), else that for target alone; null if none.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -39,6 +40,11 @@ struct VjpSpec {
   std::vector<int> gradients;  // result k is the gradient of operand gradients[k]
   // backend_config of the target's call; nullopt: the one of the call itself.
   std::optional<std::string> backend_config = std::nullopt;
+  // By factor of the rule ("..." for what that stands for): the value of padding, in
+  // every operand of the VJP, cotangents too, that adds nothing to gradients which
+  // are sums over the factor. Without it what the rule's own pads imply holds; see
+  // TransposedRules.
+  std::vector<std::pair<std::string, double>> pad = {};
 };
 
 // What vmap makes of a call.

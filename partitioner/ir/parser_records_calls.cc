@@ -81,12 +81,7 @@ bool Parser::BuildCustomCall(Scratch* s, const Attributes** out) {
   }
   if (s->Has(A::kApiVersion)) {
     if (!word(A::kApiVersion, kVersions)) return false;
-    if (index == 0) {  // nothing runs such a call
-      return lex_.Fail((*s)[A::kApiVersion].at, "E019",
-                       "api_version=API_VERSION_UNSPECIFIED says nothing; write the version of the "
-                       "handler");
-    }
-    a.api_version = index;
+    a.api_version = index;  // 0, unspecified, is E140 where the call would run
   }
   const CompId to_apply = Comp(*s, A::kToApply);
   if (s->Has(A::kToApply) && s->Has(A::kCalledComputations)) {

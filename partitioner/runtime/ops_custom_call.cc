@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/guarded_call.h"
 #include "kernels/ffi/staged_call.h"
 #include "partitioner/ir/output_aliasing.h"
 #include "partitioner/runtime/lower_op.h"
@@ -183,8 +184,12 @@ absl::Status RunCustomCall(StepRun& run) {
   };
   absl::Status status;
   try {
-    status = entry->platform == "Host" ? entry->host(context, operands, results)
-                                       : OnDevice(run, *entry, context, operands, results);
+    if (entry->platform != "Host") {
+      status = OnDevice(run, *entry, context, operands, results);
+    } else {
+      status = GuardsHandlers() ? CallGuarded(entry->host, context, operands, results)
+                                : entry->host(context, operands, results);
+    }
   } catch (const std::exception& e) {
     return run.Error("E317", absl::StrCat("the handler of \"", data.target, "\" threw: ", e.what()),
                      absl::StatusCode::kInternal);
@@ -248,8 +253,11 @@ absl::Status LowerCustomCall(const LowerContext& context, Step* step) {
   if (attrs.api_version < 1 || attrs.api_version > 4) {
     return context.Error("E140", absl::StrCat("the call of \"", attrs.target,
                                               "\" has API version ", attrs.api_version,
-                                              ", and there are 1 to 4"),
-                         "Write api_version=API_VERSION_TYPED_FFI, or the version of the handler");
+                                              attrs.api_version == 0 ? " (unspecified)" : "",
+                                              ", so that it is not known what its handler takes; "
+                                              "there are 1 to 4"),
+                         "Write api_version=API_VERSION_TYPED_FFI (custom_call_api_version 4), or "
+                         "the version of the handler");
   }
   auto data = std::make_unique<CustomCallData>();
   data->target = std::string(attrs.target);

@@ -33,6 +33,23 @@ std::string SwapNote(const Shape* want, const Shape* have) {
   return absl::StrCat(": dims ", differ[0], " and ", differ[1], " are swapped");
 }
 
+// Whether braces and quotes match, with nothing around the outer ones.
+bool IsDictionary(absl::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (size_t k = 0; k < text.size(); ++k) {
+    if (quoted) {
+      if (text[k] == '\\') ++k;
+      else if (text[k] == '"') quoted = false;
+      continue;
+    }
+    quoted = text[k] == '"';
+    depth += (text[k] == '{') - (text[k] == '}');
+    if (depth <= 0) return depth == 0 && k > 0 && k + 1 == text.size() && text[k] == '}';
+  }
+  return false;
+}
+
 class CallbackContext : public PartitionContext {
  public:
   CallbackContext(Localizer& l, InstrId id, const Decision& d)
@@ -103,13 +120,28 @@ class CallbackContext : public PartitionContext {
 
   absl::StatusOr<std::vector<LocalValue>> CallTarget(
       absl::Span<const LocalValue> operands, absl::Span<const Shape* const> results) override {
+    return Call(l_.global().instr(id_), operands, results);
+  }
+  absl::StatusOr<std::vector<LocalValue>> CallTargetWith(
+      absl::string_view backend_config, absl::Span<const LocalValue> operands,
+      absl::Span<const Shape* const> results) override {
+    if (view_.api_version == 4 && !IsDictionary(backend_config)) {
+      return view_.Misfit("the target is called with a backend_config that is no dictionary",
+                          "{key = value, ..}", std::string(backend_config));
+    }
+    Instruction instr = l_.global().instr(id_);
+    instr.backend_config = l_.context().arena().Copy(backend_config);
+    return Call(instr, operands, results);
+  }
+  absl::StatusOr<std::vector<LocalValue>> Call(const Instruction& instr,
+                                               absl::Span<const LocalValue> operands,
+                                               absl::Span<const Shape* const> results) {
     if (results.size() != view_.results.size() || operands.size() != view_.operands.size()) {
       return view_.Misfit(
           "the target is called with another number of operands or results",
           absl::StrCat(view_.operands.size(), " and ", view_.results.size()),
           absl::StrCat(operands.size(), " and ", results.size()));
     }
-    const Instruction& instr = l_.global().instr(id_);
     LocalOp op{id_, instr, decision_, {}, {}, {}};
     std::vector<const Shape*> shapes;
     for (size_t k = 0; k < operands.size(); ++k) {

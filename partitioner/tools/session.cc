@@ -123,9 +123,11 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinLowerings(session->lowerings));
   SHARDCALL_RETURN_IF_ERROR(
       session->lowerings.Register("", "Host",
-                                  LowerToHandlers(&session->handlers, &session->targets)));
+                                  LowerToHandlers(&session->handlers, &session->targets),
+                                  "built in"));
   for (const std::string& path : flags.All("plugin")) {
-    SHARDCALL_RETURN_IF_ERROR(LoadPlugin(path, &session->targets, &session->handlers));
+    SHARDCALL_RETURN_IF_ERROR(LoadPlugin(path, &session->targets, &session->handlers,
+                                         &session->lowerings));
   }
   PartitionOptions& o = session->options;
   o.targets = &session->targets;

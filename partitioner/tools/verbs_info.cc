@@ -79,7 +79,9 @@ int RunReshard(const Flags& flags) {
 int RunTargets(const Flags& flags) {
   absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
   if (!session.ok()) return Fail(session.status());
-  std::fputs(DescribeTargets((*session)->targets, (*session)->handlers).c_str(), stdout);
+  std::fputs(DescribeTargets((*session)->targets, (*session)->handlers, &(*session)->lowerings)
+                 .c_str(),
+             stdout);
   return kExitOk;
 }
 

@@ -35,7 +35,8 @@ bool Reader::ReadCustomCall(const Attributes** out) {
     return Fail("E019", "Unknown version of the interface", "custom_call_api_version", "1 to 4",
                 absl::StrCat(p_.custom_call_api_version()));
   }
-  a.api_version = std::max(p_.custom_call_api_version(), 1);
+  // 0 is kept, as XLA keeps it: whoever runs the call refuses it (E140).
+  a.api_version = p_.custom_call_api_version();
   a.has_side_effect = p_.custom_call_has_side_effect();
   a.has_layout_constraints = p_.constrain_layout();
   std::vector<const Shape*> layouts(p_.operand_shapes_with_layout_size());

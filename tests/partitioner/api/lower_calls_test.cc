@@ -87,6 +87,55 @@ TEST(Lowerings, WhoSkipsLeavesItToTheNext) {
   EXPECT_THAT(Text(LowerCalls(Parse(kComposite), l, "Host")), HasSubstr("fallback"));
 }
 
+// The text with a plain call of `callee`, with these attributes.
+std::string PlainCall(const std::string& callee, const std::string& attributes = "") {
+  return "HloModule m\n" + callee + " { x = f32[4,8] parameter(0) ROOT y = f32[4,8] add(x, x) }\n"
+         "ENTRY e { x = f32[4,8] parameter(0)\n  ROOT c = f32[4,8] call(x), to_apply=" + callee +
+         attributes + "\n}\n";
+}
+
+TEST(Lowerings, APlainCallIsMarkedByAnAttribute) {
+  LoweringRegistry l;
+  ASSERT_TRUE(l.Register("", "", To("anything")).ok());
+  const std::string text = PlainCall(
+      "body", ", frontend_attributes={composite.attributes={scale = 2.0 : f32},"
+              "composite.name=\"my.twice\",other=\"kept\"}");
+  EXPECT_THAT(Text(LowerCalls(Parse(text), l, "Host")), HasSubstr("anything"));
+  std::string seen;
+  ASSERT_TRUE(l.Register("my.twice", "Host", [&](const LoweringRequest& r) -> LoweringAnswer {
+    seen = std::string(r.name) + " " + std::string(r.attributes) + (r.composite ? " body" : "");
+    return LoweredCall{.target = "twice"};
+  }).ok());
+  const std::string lowered = Text(LowerCalls(Parse(text), l, "Host"));
+  EXPECT_EQ(seen, "my.twice {scale = 2.0 : f32} body");
+  EXPECT_THAT(lowered, testing::AllOf(HasSubstr("custom_call_target=\"twice\""),
+                                      HasSubstr("other=\"kept\""),
+                                      Not(HasSubstr("composite.name"))));
+}
+
+TEST(Lowerings, APlainCallIsMarkedByWhatItCalls) {
+  LoweringRegistry l;
+  ASSERT_TRUE(l.Register("", "", To("anything")).ok());
+  // Without a lowering of that name nobody is asked: every program has calls.
+  EXPECT_THAT(Text(LowerCalls(Parse(PlainCall("my_twice")), l, "Host")),
+              Not(HasSubstr("custom-call")));
+  ASSERT_TRUE(l.Register("my_twice", "Host", To("twice")).ok());
+  for (const char* callee : {"my_twice", "my_twice.5"}) {
+    EXPECT_THAT(Text(LowerCalls(Parse(PlainCall(callee)), l, "Host")),
+                HasSubstr("custom_call_target=\"twice\"")) << callee;
+  }
+  for (const char* callee : {"my_twice2", "my_twice.5x", "twice"}) {
+    EXPECT_THAT(Text(LowerCalls(Parse(PlainCall(callee)), l, "Host")),
+                Not(HasSubstr("custom-call"))) << callee;
+  }
+  // Lowerings that skip leave the call as it is.
+  LoweringRegistry skips;
+  ASSERT_TRUE(skips.Register("my_twice", "", [](const LoweringRequest&) { return Skip(); }).ok());
+  EXPECT_THAT(Text(LowerCalls(Parse(PlainCall("my_twice")), skips, "Host")), HasSubstr("call("));
+  const std::string ordered = PlainCall("my_twice", ", control-predecessors={x}");
+  EXPECT_THAT(Text(LowerCalls(Parse(ordered), l, "Host")), Not(HasSubstr("custom-call")));
+}
+
 TEST(Lowerings, TypesAndResultsAreConverted) {
   LoweringRegistry l;
   ASSERT_TRUE(l.Register("my.twice", "Host", [](const LoweringRequest& r) -> LoweringAnswer {

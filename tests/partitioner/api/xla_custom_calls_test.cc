@@ -106,7 +106,7 @@ TEST(XlaCpuSuite, AnUnknownTargetIsNamed) {
 TEST(XlaCpuSuite, AnApiVersionThatIsNoneIsRefused) {
   const std::string call = "ROOT r = f32[] custom-call(), custom_call_target=\"succeed\", ";
   EXPECT_THAT(Results(call + "api_version=API_VERSION_UNSPECIFIED"),
-              Fails("E019", "API_VERSION_UNSPECIFIED"));
+              Fails("E140", "API version 0 (unspecified)"));
   EXPECT_THAT(Results(call + "api_version=API_VERSION_NINE"), Fails("E019", "API_VERSION_NINE"));
   EXPECT_FALSE(Results(call + "api_version=9").ok());
 }

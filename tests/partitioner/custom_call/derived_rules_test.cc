@@ -122,7 +122,10 @@ TEST_F(DerivedRulesTest, RegisteringAVjpGivesItsTargetARule) {
   ASSERT_NE(t.Find("mv_bwd", ""), nullptr);
   EXPECT_EQ(t.Find("mv_bwd", "")->text.rule, "m, m k, k -> m k, k");
   EXPECT_THAT(t.Find("mv_bwd", "")->source, HasSubstr("VJP of mv"));
-  EXPECT_EQ(DiagnosticCode(t.RegisterVjp("mv", vjp)), "E105");  // twice
+  EXPECT_TRUE(t.RegisterVjp("mv", vjp).ok());  // an equal one
+  VjpSpec another = vjp;
+  another.target = "mv_bwd_2";
+  EXPECT_EQ(DiagnosticCode(t.RegisterVjp("mv", another)), "E105");
   ASSERT_TRUE(t.RegisterRule("other", {.rule = "i -> i"}).ok());
   VjpSpec bad = vjp;
   EXPECT_EQ(DiagnosticCode(t.RegisterVjp("other", bad)), "E116");
@@ -152,7 +155,11 @@ TEST_F(DerivedRulesTest, RegisteringABatchingGivesBatchedRules) {
                                                                            f32({3})}});
   ASSERT_TRUE(shape.ok());
   EXPECT_EQ((*shape)->ToString(false), "f32[5,4]");
-  EXPECT_EQ(DiagnosticCode(t.RegisterBatching("mv", {})), "E105");  // twice
+  // Equal registrations pass, of the rule too, which has batched forms now.
+  EXPECT_TRUE(t.RegisterBatching("mv", {}).ok());
+  EXPECT_TRUE(t.RegisterRule("mv", {.rule = "m k, k -> m", .reduction = {kSumK}}).ok());
+  EXPECT_EQ(DiagnosticCode(t.RegisterRule("mv", {.rule = "m k, k -> m"})), "E105");
+  EXPECT_EQ(DiagnosticCode(t.RegisterBatching("mv", {.kind = BatchingSpec::Kind::kLoop})), "E105");
 }
 
 }  // namespace

@@ -259,6 +259,25 @@ TEST(ProtoBadInput, ShapesTooDeepForAMessageAreRefusedInWriting) {
               StartsWith("E034 A shape is nested too deeply"));
 }
 
+// As XLA's reader: 0 is kept, written and printed; what is no version is refused. That
+// nothing runs such a call is the runtime's to say.
+TEST(ProtoBadInput, AnUnspecifiedApiVersionIsKept) {
+  const std::string text = InEntry("ROOT %a = f32[8]{0} custom-call(), custom_call_target=\"t\"");
+  const auto with = [&](int version) {
+    hlo_pb::HloModuleProto p = MessageOf(text);
+    At(&p, 0, 0)->set_custom_call_api_version(version);
+    return p.SerializeAsString();
+  };
+  const std::string zero = with(0);
+  EXPECT_EQ(Again(zero), zero);
+  EXPECT_THAT(TextOfBytes(zero), HasSubstr("api_version=API_VERSION_UNSPECIFIED"));
+  EXPECT_EQ(BytesOf(TextOfBytes(zero)), zero);
+  EXPECT_THAT(TextOfBytes(with(1)), testing::Not(HasSubstr("api_version")));
+  for (int version : {5, 9, -1}) {
+    EXPECT_THAT(TextOfBytes(with(version)), StartsWith("E019 Unknown version of the interface"));
+  }
+}
+
 TEST(ProtoBadInput, DeepShapesAreReadUpToALimit) {
   const auto nested = [](int levels) {
     hlo_pb::HloModuleProto p = MessageOf(InEntry("ROOT %a = (f32[8]{0}) parameter(0)"));

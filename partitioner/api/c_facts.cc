@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/c_facts.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/ffi/attributes.h"
+#include "kernels/ffi/platform.h"
+#include "partitioner/api/c_internal.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+constexpr int32_t kLongestList = 1024;
+constexpr int32_t kHighestRank = 64;
+
+const char* OrEmpty(const char* text) { return text == nullptr ? "" : text; }
+
+// Behind a Shardcall_LoweringRequest.
+struct Asked {
+  const AttributeMapView* attributes;
+  std::string message;
+};
+Asked& Of(const Shardcall_LoweringRequest* r) { return *static_cast<Asked*>(r->reserved); }
+
+template <typename T>
+const T* Find(const Shardcall_LoweringRequest* r, const char* name) {
+  const Attribute* a = name == nullptr ? nullptr : Of(r).attributes->Find(name);
+  return a == nullptr ? nullptr : absl::get_if<T>(&a->value);
+}
+int GetInt(const Shardcall_LoweringRequest* r, const char* name, int64_t* value) {
+  const auto* s = Find<AttributeScalar>(r, name);
+  if (s == nullptr || !IsInteger(s->type) || value == nullptr) return 0;
+  *value = s->i;
+  return 1;
+}
+int GetFloat(const Shardcall_LoweringRequest* r, const char* name, double* value) {
+  const auto* s = Find<AttributeScalar>(r, name);
+  if (s == nullptr || !IsFloat(s->type) || value == nullptr) return 0;
+  *value = s->f;
+  return 1;
+}
+int GetBool(const Shardcall_LoweringRequest* r, const char* name, int* value) {
+  const auto* s = Find<AttributeScalar>(r, name);
+  if (s == nullptr || s->type != ElementType::kPred || value == nullptr) return 0;
+  *value = s->i != 0;
+  return 1;
+}
+int GetString(const Shardcall_LoweringRequest* r, const char* name, const char** value,
+              size_t* size) {
+  const auto* s = Find<std::string>(r, name);
+  if (s == nullptr || value == nullptr || size == nullptr) return 0;
+  *value = s->data();
+  *size = s->size();
+  return 1;
+}
+void SetMessage(const Shardcall_LoweringRequest* r, const char* message) {
+  Of(r).message = OrEmpty(message);
+}
+
+std::vector<Shardcall_Shape> ShapesOf(absl::Span<const Shape* const> shapes) {
+  std::vector<Shardcall_Shape> out;
+  for (const Shape* s : shapes) {
+    Shardcall_Shape c = SHARDCALL_INIT(Shardcall_Shape);
+    c.type = static_cast<int32_t>(s->element_type());
+    c.rank = s->rank();
+    c.dims = s->dims().data();
+    if (s->has_layout()) c.minor_to_major = s->minor_to_major().data();
+    out.push_back(c);
+  }
+  return out;
+}
+
+bool IsType(int32_t type) {
+  return type > 0 && type < kNumElementTypes && IsArrayType(static_cast<ElementType>(type));
+}
+
+absl::Status WrongAnswer(const LoweringRequest& request, std::string expected, std::string found) {
+  return ToStatus({.code = "E119",
+                   .message = absl::StrCat("the lowering of \"", request.name, "\" for ",
+                                           request.platform, " answers what cannot be"),
+                   .expected = std::move(expected),
+                   .found = std::move(found),
+                   .fix = "see Shardcall_LoweredCall in shardcall_c_derived.h"});
+}
+
+absl::StatusOr<LoweredCall> ReadAnswer(const LoweringRequest& request,
+                                       const Shardcall_LoweredCall& c) {
+  LoweredCall out;
+  out.target = c.target;
+  out.api_version = c.api_version == 0 ? 4 : c.api_version;
+  out.column_major = c.column_major != 0;
+  out.backend_config = c.backend_config == nullptr ? std::string(request.attributes)
+                                                   : std::string(c.backend_config);
+  if (out.api_version < 1 || out.api_version > 4) {
+    return WrongAnswer(request, "an api_version of 1 to 4", absl::StrCat(c.api_version));
+  }
+  for (size_t k = 0; c.operand_types != nullptr && k < request.operands.size(); ++k) {
+    if (!IsType(c.operand_types[k])) {
+      return WrongAnswer(request, absl::StrCat("an element type of operand ", k),
+                         absl::StrCat(c.operand_types[k]));
+    }
+    out.operand_types.push_back(static_cast<ElementType>(c.operand_types[k]));
+  }
+  if (c.num_results < 0 || c.num_results > kLongestList ||
+      (c.num_results > 0 && c.results == nullptr)) {
+    return WrongAnswer(request, "as many results as are said", absl::StrCat(c.num_results));
+  }
+  for (int32_t k = 0; k < c.num_results; ++k) {
+    const Shardcall_Shape& s = c.results[k];
+    bool fits = IsType(s.type) && s.rank >= 0 && s.rank <= kHighestRank &&
+                (s.rank == 0 || s.dims != nullptr);
+    for (int32_t d = 0; fits && d < s.rank; ++d) {
+      fits = s.dims[d] >= 0 && s.dims[d] < (int64_t{1} << 40);
+    }
+    if (!fits) return WrongAnswer(request, absl::StrCat("an array as result ", k), "none");
+    out.results.push_back(request.context->MakeArray(
+        static_cast<ElementType>(s.type), absl::MakeConstSpan(s.dims, s.rank)));
+  }
+  for (size_t k = 0; c.take != nullptr && k < request.results.size(); ++k) {
+    out.take.push_back(c.take[k]);
+  }
+  return out;
+}
+
+LoweringAnswer Ask(const Shardcall_Lowering& lowering, const LoweringRequest& request) {
+  // Attributes that are no dictionary can be read as text alone.
+  AttributeMapView attributes;
+  if (absl::StatusOr<AttributeMapView> map = AttributeMapView::Parse(request.attributes);
+      map.ok()) {
+    attributes = *std::move(map);
+  }
+  Asked asked{&attributes, ""};
+  const std::string name(request.name), version(request.version), text(request.attributes),
+      platform(request.platform);
+  const std::vector<Shardcall_Shape> operands = ShapesOf(request.operands),
+                                     results = ShapesOf(request.results);
+  Shardcall_LoweringRequest c = SHARDCALL_INIT(Shardcall_LoweringRequest);
+  c.name = name.c_str();
+  c.version = version.c_str();
+  c.attributes = text.c_str();
+  c.attributes_size = text.size();
+  c.platform = platform.c_str();
+  c.is_composite = request.composite;
+  c.num_operands = static_cast<int32_t>(operands.size());
+  c.num_results = static_cast<int32_t>(results.size());
+  c.operands = operands.data();
+  c.results = results.data();
+  c.get_int = GetInt;
+  c.get_float = GetFloat;
+  c.get_bool = GetBool;
+  c.get_string = GetString;
+  c.set_message = SetMessage;
+  c.reserved = &asked;
+  Shardcall_LoweredCall answer = SHARDCALL_INIT(Shardcall_LoweredCall);
+  const int code = lowering.lower(&c, &answer, lowering.data);
+  if (code != 0) {
+    const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
+    return absl::Status(
+        known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
+        asked.message.empty() ? absl::StrCat("it returned ", code) : asked.message);
+  }
+  if (answer.target == nullptr) return Skip();
+  SHARDCALL_ASSIGN_OR_RETURN(LoweredCall call, ReadAnswer(request, answer));
+  return call;
+}
+
+}  // namespace
+
+absl::Status RegisterCVjp(absl::string_view target, const Shardcall_Vjp* vjp,
+                          TargetRegistry* targets) {
+  constexpr char kWhat[] = "a Shardcall_Vjp";
+  Shardcall_Vjp c;
+  SHARDCALL_RETURN_IF_ERROR(ReadStruct(kWhat, vjp, sizeof(c), &c));
+  for (const auto& [what, n, list] :
+       {std::make_tuple("arguments", c.num_arguments, static_cast<const void*>(c.arguments)),
+        std::make_tuple("gradients", c.num_gradients, static_cast<const void*>(c.gradients))}) {
+    if (n > 0 && n <= kLongestList && list != nullptr) continue;
+    return BadArgument(kWhat, absl::StrCat("a list of ", what),
+                       list == nullptr ? "null" : absl::StrCat(n));
+  }
+  VjpSpec spec;
+  spec.target = OrEmpty(c.target);
+  spec.computation = OrEmpty(c.computation);
+  for (int32_t k = 0; k < c.num_arguments; ++k) {
+    const Shardcall_VjpArgument& a = c.arguments[k];
+    if (a.kind < SHARDCALL_OPERAND || a.kind > SHARDCALL_COTANGENT) {
+      return BadArgument(kWhat, "an argument that is an operand, result or cotangent",
+                         absl::StrCat("kind ", a.kind));
+    }
+    spec.arguments.push_back({static_cast<VjpArgument::Kind>(a.kind), a.index});
+  }
+  spec.gradients.assign(c.gradients, c.gradients + c.num_gradients);
+  if (c.backend_config != nullptr) spec.backend_config = c.backend_config;
+  for (int32_t k = 0; c.pad != nullptr && k < kLongestList && c.pad[k].name != nullptr; ++k) {
+    spec.pad.emplace_back(c.pad[k].name, c.pad[k].value);
+  }
+  return targets->RegisterVjp(std::string(target), std::move(spec));
+}
+
+absl::Status RegisterCBatching(absl::string_view target, const Shardcall_Batching* batching,
+                               TargetRegistry* targets) {
+  constexpr char kWhat[] = "a Shardcall_Batching";
+  Shardcall_Batching c;
+  SHARDCALL_RETURN_IF_ERROR(ReadStruct(kWhat, batching, sizeof(c), &c));
+  if (c.kind < SHARDCALL_BATCH_LEADING || c.kind > SHARDCALL_BATCH_LOOP) {
+    return BadArgument(kWhat, "a kind of 0 to 3", absl::StrCat(c.kind));
+  }
+  return targets->RegisterBatching(
+      std::string(target), {static_cast<BatchingSpec::Kind>(c.kind), OrEmpty(c.target)});
+}
+
+absl::Status RegisterCLowering(const Shardcall_Lowering* lowering, absl::string_view source,
+                               LoweringRegistry* lowerings, std::shared_ptr<const void> library) {
+  constexpr char kWhat[] = "a Shardcall_Lowering";
+  Shardcall_Lowering c;
+  SHARDCALL_RETURN_IF_ERROR(ReadStruct(kWhat, lowering, sizeof(c), &c));
+  SHARDCALL_RETURN_IF_ERROR(NotNull(kWhat, "lower", reinterpret_cast<const void*>(c.lower)));
+  std::string name = OrEmpty(c.name), platform = OrEmpty(c.platform);
+  if (!platform.empty()) {
+    SHARDCALL_ASSIGN_OR_RETURN(platform, PlatformFromName(platform));
+  }
+  c.name = c.platform = nullptr;
+  return lowerings->Register(
+      std::move(name), std::move(platform),
+      [c, library = std::move(library)](const LoweringRequest& request) {
+        return Ask(c, request);
+      },
+      std::string(source));
+}
+
+}  // namespace shardcall

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a manifest that say what becomes of a target's calls elsewhere: its
+// VJP, its batching, and lowerings. See manifest.h for their form.
+#ifndef SHARDCALL_PARTITIONER_API_MANIFEST_FACTS_H_
+#define SHARDCALL_PARTITIONER_API_MANIFEST_FACTS_H_
+
+#include <functional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "partitioner/custom_call/lowering.h"
+#include "partitioner/custom_call/target_facts.h"
+
+namespace shardcall {
+
+// Where in the manifest a value stands, and what is wrong there (E141).
+using ManifestError = std::function<absl::Status(absl::string_view where, std::string expected,
+                                                 std::string found)>;
+// The text of a file whose path is relative to the manifest.
+using ManifestFile = std::function<absl::StatusOr<std::string>(const std::string& path)>;
+
+absl::StatusOr<VjpSpec> ReadManifestVjp(const nlohmann::ordered_json& j, const std::string& where,
+                                        const ManifestError& bad, const ManifestFile& file);
+absl::StatusOr<BatchingSpec> ReadManifestBatching(const nlohmann::ordered_json& j,
+                                                  const std::string& where,
+                                                  const ManifestError& bad);
+absl::Status ReadManifestLowering(const nlohmann::ordered_json& j, const std::string& where,
+                                  const std::string& source, const ManifestError& bad,
+                                  LoweringRegistry* lowerings);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_MANIFEST_FACTS_H_

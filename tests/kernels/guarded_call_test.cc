@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guards around a handler's buffers: what is written outside of results is E318, in
+// every build that asks for it.
+#include "kernels/ffi/guarded_call.h"
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+// These handlers stand for libraries that no sanitizer has seen.
+#if defined(__SANITIZE_ADDRESS__) || defined(__clang__)
+#define UNSEEN __attribute__((no_sanitize("address")))
+#else
+#define UNSEEN
+#endif
+
+namespace shardcall {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Views = absl::Span<const BufferView>;
+
+UNSEEN void Store(const BufferView& v, int64_t at, float value) {
+  volatile float* const x = static_cast<float*>(v.data);
+  x[at] = value;
+}
+
+class GuardedCall : public testing::Test {
+ protected:
+  absl::Status Call(std::function<void(Views in, Views out)> body,
+                    absl::Status status = absl::OkStatus()) {
+    HandlerContext context;
+    context.target = "writer";
+    context.instruction = "cc.7";
+    return CallGuarded(
+        [&](const HandlerContext&, Views in, Views out) {
+          body(in, out);
+          return status;
+        },
+        context, operands_, results_);
+  }
+  std::vector<float> x_{1, 2, 3}, w_{4}, y_{0, 0, 0};
+  std::vector<BufferView> operands_{{ElementType::kF32, {3}, x_.data()},
+                                    {ElementType::kF32, {1}, w_.data()}};
+  std::vector<BufferView> results_{{ElementType::kF32, {3}, y_.data()}};
+};
+
+TEST_F(GuardedCall, GoodHandlersComputeAsEver) {
+  EXPECT_TRUE(Call([](Views in, Views out) {
+                for (int k = 0; k < 3; ++k) {
+                  static_cast<float*>(out[0].data)[k] = 2 * static_cast<float*>(in[0].data)[k];
+                }
+              }).ok());
+  EXPECT_EQ(y_, (std::vector<float>{2, 4, 6}));
+}
+
+TEST_F(GuardedCall, WhatIsWrittenPastAResultIsNamed) {
+  const absl::Status s = Call([](Views, Views out) { Store(out[0], 3, 9); });
+  EXPECT_THAT(std::string(s.message()),
+              AllOf(HasSubstr("E318 the handler of \"writer\" wrote outside of result 0, f32[3]: "),
+                    HasSubstr("bytes from"), HasSubstr("past its end"), HasSubstr("%cc.7")));
+  EXPECT_EQ(y_, (std::vector<float>{0, 0, 0}));  // and nothing of it came back
+}
+
+TEST_F(GuardedCall, BeforeAResultBeyondAnOperandAndIntoOne) {
+  EXPECT_THAT(std::string(Call([](Views, Views out) { Store(out[0], -1, 9); }).message()),
+              HasSubstr("before its start"));
+  EXPECT_THAT(std::string(Call([](Views in, Views) { Store(in[1], 5, 9); }).message()),
+              HasSubstr("outside of operand 1, f32[1]"));
+  EXPECT_THAT(std::string(Call([](Views in, Views) { Store(in[0], 1, 9); }).message()),
+              AllOf(HasSubstr("wrote into operand 0"), HasSubstr("alias")));
+  EXPECT_EQ(x_, (std::vector<float>{1, 2, 3}));
+}
+
+TEST_F(GuardedCall, AnAliasIsOneBuffer) {
+  results_[0].data = x_.data();
+  EXPECT_TRUE(Call([](Views in, Views out) {
+                EXPECT_EQ(in[0].data, out[0].data);
+                Store(in[0], 0, 7);
+              }).ok());
+  EXPECT_EQ(x_[0], 7);
+}
+
+TEST_F(GuardedCall, ARegistryOfGuardedHandlersHoldsWhatTakesAnotherBuffersExtent) {
+  HandlerRegistry handlers;
+  ASSERT_TRUE(handlers
+                  .Register({.target = "t",
+                             .host = [](const HandlerContext&, Views in, Views out) {
+                               for (int64_t k = 0; k < in[0].num_elements(); ++k) {
+                                 Store(out[0], k, 1);
+                               }
+                               return absl::OkStatus();
+                             }})
+                  .ok());
+  const HandlerRegistry guarded = GuardedHandlers(handlers);
+  std::vector<float> large(1000), small(10);
+  const std::vector<BufferView> in{{ElementType::kF32, {1000}, large.data()}};
+  const std::vector<BufferView> out{{ElementType::kF32, {10}, small.data()}};
+  HandlerContext context;
+  context.target = "t";
+  EXPECT_THAT(std::string((*guarded.Find("t", "Host"))->host(context, in, out).message()),
+              HasSubstr("outside of result 0, f32[10]"));
+}
+
+TEST_F(GuardedCall, TokensEmptyArraysAndFailuresPass) {
+  operands_.push_back({ElementType::kToken, {}, nullptr});
+  operands_.push_back({ElementType::kF32, {0}, x_.data()});
+  EXPECT_TRUE(Call([](Views in, Views) { EXPECT_EQ(in[2].data, nullptr); }).ok());
+  EXPECT_EQ(Call([](Views, Views) {}, absl::NotFoundError("no")).code(),
+            absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace shardcall
