@@ -29,6 +29,9 @@ namespace shardcall {
 namespace {
 
 constexpr size_t kAlignment = 64;
+// What is filled and looked at of a guard, next to the data; the rest is there so that
+// nothing else is hit.
+constexpr size_t kMostChecked = 4096;
 
 char GuardByte(size_t k) { return static_cast<char>(0xA5 ^ (k & 0xff)); }
 
@@ -62,12 +65,13 @@ class Running {
 class Copy {
  public:
   Copy(const BufferView& from, size_t guard)
-      : from_(from), size_(static_cast<size_t>(from.byte_size())), guard_(guard),
+      : from_(from), size_(static_cast<size_t>(from.byte_size())),
+        checked_(std::min(guard, kMostChecked)),
         memory_(new char[kAlignment + 2 * guard + size_]) {
     const auto address = reinterpret_cast<uintptr_t>(memory_.get()) + guard;
     data_ = memory_.get() + guard + (kAlignment - address % kAlignment) % kAlignment;
     if (size_ > 0) std::memcpy(data_, from.data, size_);
-    for (size_t k = 0; k < guard_; ++k) Before()[k] = After()[k] = GuardByte(k);
+    for (size_t k = 0; k < checked_; ++k) Before()[k] = After()[k] = GuardByte(k);
     Poison(true);
   }
   Copy(const Copy&) = delete;
@@ -83,27 +87,27 @@ class Copy {
   bool Changed() const { return size_ > 0 && std::memcmp(from_.data, data_, size_) != 0; }
   // "3 bytes from 4 past its end"; empty if the guards are whole.
   std::string Damage() const {
-    size_t first = guard_, bytes = 0;
-    for (size_t k = 0; k < guard_; ++k) {
+    size_t first = checked_, bytes = 0;
+    for (size_t k = 0; k < checked_; ++k) {
       if (After()[k] == GuardByte(k)) continue;
       first = std::min(first, k);
       ++bytes;
     }
     if (bytes > 0) return absl::StrCat(bytes, " bytes from ", first, " past its end");
-    for (size_t k = 0; k < guard_; ++k) bytes += Before()[k] != GuardByte(k);
+    for (size_t k = 0; k < checked_; ++k) bytes += Before()[k] != GuardByte(k);
     return bytes > 0 ? absl::StrCat(bytes, " bytes before its start") : "";
   }
 
  private:
-  char* Before() const { return data_ - guard_; }
+  char* Before() const { return data_ - checked_; }
   char* After() const { return data_ + size_; }
   void Poison(bool poison) {
 #ifdef SHARDCALL_HAS_ASAN
     if (poison) {
-      __asan_poison_memory_region(Before(), guard_);
-      __asan_poison_memory_region(After(), guard_);
+      __asan_poison_memory_region(Before(), checked_);
+      __asan_poison_memory_region(After(), checked_);
     } else {
-      __asan_unpoison_memory_region(Before(), guard_ + size_ + guard_);
+      __asan_unpoison_memory_region(Before(), checked_ + size_ + checked_);
     }
 #else
     (void)poison;
@@ -111,7 +115,7 @@ class Copy {
   }
 
   const BufferView from_;
-  const size_t size_, guard_;
+  const size_t size_, checked_;
   const std::unique_ptr<char[]> memory_;
   char* data_ = nullptr;
 };

@@ -177,8 +177,8 @@ void Printer::LiteralWithShape(const Literal& literal) {
 
 void Printer::CustomCallText(const CustomCallAttrs& a) {
   static constexpr absl::string_view kVersions[] = {
-      "", "", "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED",
-      "API_VERSION_TYPED_FFI"};
+      "API_VERSION_UNSPECIFIED", "", "API_VERSION_STATUS_RETURNING",
+      "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
   if (a.has_window) WindowText(a.window);
   Word("dim_labels", a.dim_labels);
   if (a.feature_group_count != 1) IntText("feature_group_count", a.feature_group_count);
