@@ -65,7 +65,8 @@ class Running {
 class Copy {
  public:
   Copy(const BufferView& from, size_t guard)
-      : from_(from), size_(static_cast<size_t>(from.byte_size())),
+      : from_(from),
+        size_(static_cast<size_t>(from.byte_size())),
         checked_(std::min(guard, kMostChecked)),
         memory_(new char[kAlignment + 2 * guard + size_]) {
     const auto address = reinterpret_cast<uintptr_t>(memory_.get()) + guard;
@@ -186,9 +187,9 @@ absl::Status CallGuarded(const HostHandler& host, const HandlerContext& context,
     Copy& copy = *(*copies)[copy_of[k]];
     copy.Open();
     const bool operand = k < operands.size();
-    const std::string name = absl::StrCat(operand ? "operand " : "result ",
-                                          operand ? k : k - operands.size(), ", ",
-                                          views[k].ToString());
+    const std::string name =
+        absl::StrCat(operand ? "operand " : "result ", operand ? k : k - operands.size(), ", ",
+                     views[k].ToString());
     if (const std::string damage = copy.Damage(); !damage.empty()) {
       return Outside(context, absl::StrCat("outside of ", name, ": ", damage),
                      "Take extents from the buffers: a shard is smaller than the whole array");
@@ -205,17 +206,19 @@ absl::Status CallGuarded(const HostHandler& host, const HandlerContext& context,
 HandlerRegistry GuardedHandlers(const HandlerRegistry& handlers) {
   HandlerRegistry out;
   for (const HandlerEntry* entry : handlers.List()) {
-    HandlerEntry guarded = *entry;
-    guarded.host = [host = entry->host](const HandlerContext& context,
-                                        absl::Span<const BufferView> operands,
-                                        absl::Span<const BufferView> results) {
-      size_t bytes = kGuardBytes;
-      for (absl::Span<const BufferView> list : {operands, results}) {
-        for (const BufferView& v : list) bytes += static_cast<size_t>(v.byte_size());
-      }
-      return CallGuarded(host, context, operands, results, bytes);
-    };
-    SHARDCALL_CHECK(out.Register(std::move(guarded)).ok());  // as it did before
+    HandlerEntry copy = *entry;
+    if (copy.platform == "Host") {  // others are called through staged copies
+      copy.host = [host = entry->host](const HandlerContext& context,
+                                       absl::Span<const BufferView> operands,
+                                       absl::Span<const BufferView> results) {
+        size_t bytes = kGuardBytes;
+        for (absl::Span<const BufferView> list : {operands, results}) {
+          for (const BufferView& v : list) bytes += static_cast<size_t>(v.byte_size());
+        }
+        return CallGuarded(host, context, operands, results, bytes);
+      };
+    }
+    SHARDCALL_CHECK(out.Register(std::move(copy)).ok());  // as it did before
   }
   for (const auto& [type, data] : handlers.user_data()) out.SetUserData(type, data);
   return out;

@@ -93,8 +93,8 @@ absl::StatusOr<LoweredCall> ReadAnswer(const LoweringRequest& request,
   out.target = c.target;
   out.api_version = c.api_version == 0 ? 4 : c.api_version;
   out.column_major = c.column_major != 0;
-  out.backend_config = c.backend_config == nullptr ? std::string(request.attributes)
-                                                   : std::string(c.backend_config);
+  out.backend_config =
+      c.backend_config == nullptr ? std::string(request.attributes) : std::string(c.backend_config);
   if (out.api_version < 1 || out.api_version > 4) {
     return WrongAnswer(request, "an api_version of 1 to 4", absl::StrCat(c.api_version));
   }
@@ -117,8 +117,8 @@ absl::StatusOr<LoweredCall> ReadAnswer(const LoweringRequest& request,
       fits = s.dims[d] >= 0 && s.dims[d] < (int64_t{1} << 40);
     }
     if (!fits) return WrongAnswer(request, absl::StrCat("an array as result ", k), "none");
-    out.results.push_back(request.context->MakeArray(
-        static_cast<ElementType>(s.type), absl::MakeConstSpan(s.dims, s.rank)));
+    out.results.push_back(request.context->MakeArray(static_cast<ElementType>(s.type),
+                                                     absl::MakeConstSpan(s.dims, s.rank)));
   }
   for (size_t k = 0; c.take != nullptr && k < request.results.size(); ++k) {
     out.take.push_back(c.take[k]);
@@ -159,9 +159,8 @@ LoweringAnswer Ask(const Shardcall_Lowering& lowering, const LoweringRequest& re
   const int code = lowering.lower(&c, &answer, lowering.data);
   if (code != 0) {
     const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
-    return absl::Status(
-        known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
-        asked.message.empty() ? absl::StrCat("it returned ", code) : asked.message);
+    return absl::Status(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
+                        asked.message.empty() ? absl::StrCat("it returned ", code) : asked.message);
   }
   if (answer.target == nullptr) return Skip();
   SHARDCALL_ASSIGN_OR_RETURN(LoweredCall call, ReadAnswer(request, answer));
@@ -209,8 +208,8 @@ absl::Status RegisterCBatching(absl::string_view target, const Shardcall_Batchin
   if (c.kind < SHARDCALL_BATCH_LEADING || c.kind > SHARDCALL_BATCH_LOOP) {
     return BadArgument(kWhat, "a kind of 0 to 3", absl::StrCat(c.kind));
   }
-  return targets->RegisterBatching(
-      std::string(target), {static_cast<BatchingSpec::Kind>(c.kind), OrEmpty(c.target)});
+  return targets->RegisterBatching(std::string(target),
+                                   {static_cast<BatchingSpec::Kind>(c.kind), OrEmpty(c.target)});
 }
 
 absl::Status RegisterCLowering(const Shardcall_Lowering* lowering, absl::string_view source,
@@ -226,9 +225,7 @@ absl::Status RegisterCLowering(const Shardcall_Lowering* lowering, absl::string_
   c.name = c.platform = nullptr;
   return lowerings->Register(
       std::move(name), std::move(platform),
-      [c, library = std::move(library)](const LoweringRequest& request) {
-        return Ask(c, request);
-      },
+      [c, library = std::move(library)](const LoweringRequest& request) { return Ask(c, request); },
       std::string(source));
 }
 

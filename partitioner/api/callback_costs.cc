@@ -100,10 +100,11 @@ void CallChecker::CompareCallbacks(const CheckedCall& better, const std::vector<
       finding.verdict = RuleVerdict::kNeedless;
       finding.rule = "callbacks";
       finding.factor = where[0];
-      finding.message = absl::StrCat(
-          "with ", absl::StrJoin(where, "; "), " over ", n, " devices, the callbacks make each "
-          "device send ", HumanBytes(by_callbacks), ", and the rule below ", HumanBytes(by_rule),
-          ", for the same results");
+      finding.message = absl::StrCat("with ", absl::StrJoin(where, "; "), " over ", n,
+                                     " devices, the callbacks make each "
+                                     "device send ",
+                                     HumanBytes(by_callbacks), ", and the rule below ",
+                                     HumanBytes(by_rule), ", for the same results");
       finding.signature = call_.SignatureText(whole);
       finding.backend_config = call_.backend_config;
       finding.suggestion = better.RuleLine(base_);

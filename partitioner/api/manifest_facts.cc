@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/api/manifest_facts.h"
 
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -35,7 +34,8 @@ absl::Status CheckKeys(const Json& j, const std::string& where, const std::set<s
 absl::StatusOr<std::string> String(const Json& j, const char* key, const std::string& where,
                                    const ManifestError& bad) {
   if (!j.contains(key)) return std::string();
-  if (!j[key].is_string()) return bad(absl::StrCat(where, ".", key), "a string", j[key].type_name());
+  if (!j[key].is_string())
+    return bad(absl::StrCat(where, ".", key), "a string", j[key].type_name());
   return j[key].get<std::string>();
 }
 
@@ -57,8 +57,7 @@ absl::StatusOr<VjpArgument> Argument(const Json& j, const std::string& where,
 }
 
 absl::StatusOr<std::vector<ElementType>> Types(const Json& j, const char* key,
-                                               const std::string& where,
-                                               const ManifestError& bad) {
+                                               const std::string& where, const ManifestError& bad) {
   std::vector<ElementType> out;
   if (!j.contains(key)) return out;
   const std::string at = absl::StrCat(where, ".", key);
@@ -76,8 +75,7 @@ absl::StatusOr<std::vector<ElementType>> Types(const Json& j, const char* key,
 absl::StatusOr<VjpSpec> ReadManifestVjp(const Json& j, const std::string& where,
                                         const ManifestError& bad, const ManifestFile& file) {
   SHARDCALL_RETURN_IF_ERROR(CheckKeys(
-      j, where, {"target", "computation", "arguments", "gradients", "backend_config", "pad"},
-      bad));
+      j, where, {"target", "computation", "arguments", "gradients", "backend_config", "pad"}, bad));
   VjpSpec vjp;
   SHARDCALL_ASSIGN_OR_RETURN(vjp.target, String(j, "target", where, bad));
   SHARDCALL_ASSIGN_OR_RETURN(const std::string path, String(j, "computation", where, bad));
@@ -141,11 +139,11 @@ absl::StatusOr<BatchingSpec> ReadManifestBatching(const Json& j, const std::stri
 absl::Status ReadManifestLowering(const Json& j, const std::string& where,
                                   const std::string& source, const ManifestError& bad,
                                   LoweringRegistry* lowerings) {
-  SHARDCALL_RETURN_IF_ERROR(CheckKeys(j, where,
-                                      {"name", "platform", "target", "api_version",
-                                       "backend_config", "operand_types", "result_types",
-                                       "column_major"},
-                                      bad));
+  SHARDCALL_RETURN_IF_ERROR(
+      CheckKeys(j, where,
+                {"name", "platform", "target", "api_version", "backend_config", "operand_types",
+                 "result_types", "column_major"},
+                bad));
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, String(j, "name", where, bad));
   SHARDCALL_ASSIGN_OR_RETURN(std::string platform, String(j, "platform", where, bad));
   if (!platform.empty()) {

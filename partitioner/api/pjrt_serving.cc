@@ -37,7 +37,8 @@ struct OneCall {
 
 int64_t DevicesOf(const HloSharding& s) {
   switch (s.kind) {
-    case HloSharding::Kind::kTiled: return s.num_devices();
+    case HloSharding::Kind::kTiled:
+      return s.num_devices();
     case HloSharding::Kind::kNamed:
       return s.named.mesh != nullptr ? s.named.mesh->num_devices() : 1;
     case HloSharding::Kind::kTuple: {
@@ -45,7 +46,8 @@ int64_t DevicesOf(const HloSharding& s) {
       for (const HloSharding& part : s.tuple) n = std::max(n, DevicesOf(part));
       return n;
     }
-    default: return 1;
+    default:
+      return 1;
   }
 }
 
@@ -90,8 +92,8 @@ absl::StatusOr<OneCall> MakeCall(const PjrtTarget& target, const Question& q) {
     if (s.kind != HloSharding::Kind::kUnknown) marks.emplace_back(id, std::move(s));
     return absl::OkStatus();
   };
-  const auto shape_of = [&](absl::string_view bytes, absl::string_view what)
-      -> absl::StatusOr<const Shape*> {
+  const auto shape_of = [&](absl::string_view bytes,
+                            absl::string_view what) -> absl::StatusOr<const Shape*> {
     SHARDCALL_ASSIGN_OR_RETURN(const Shape* read,
                                ReadShapeProto(bytes, p.module().shared_context(), what));
     return Plain(target, context, read);
@@ -236,8 +238,7 @@ absl::StatusOr<std::string> AnswerInfer(const PjrtTarget& target, const Question
     sharded = sharded || (leaves.back() != nullptr && !leaves.back()->IsReplicated());
   }
   if (!sharded) return std::string();
-  SHARDCALL_ASSIGN_OR_RETURN(const HloSharding result,
-                             Joined(module.instr(id).shape, leaves));
+  SHARDCALL_ASSIGN_OR_RETURN(const HloSharding result, Joined(module.instr(id).shape, leaves));
   return WriteShardingProto(result);
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "partitioner/api/stablehlo_names.h"
 #include "partitioner/ir/output_aliasing.h"
 #include "sharding/status.h"
 
@@ -20,60 +21,9 @@ namespace {
 
 constexpr int kDeepestRegion = 8;
 
-// Null for types that the dialect does not have, or that have no whole bytes.
-const char* TypeName(ElementType type) {
-  switch (type) {
-    case ElementType::kPred: return "i1";
-    case ElementType::kS8: return "i8";
-    case ElementType::kS16: return "i16";
-    case ElementType::kS32: return "i32";
-    case ElementType::kS64: return "i64";
-    case ElementType::kU8: return "ui8";
-    case ElementType::kU16: return "ui16";
-    case ElementType::kU32: return "ui32";
-    case ElementType::kU64: return "ui64";
-    case ElementType::kF16: return "f16";
-    case ElementType::kBF16: return "bf16";
-    case ElementType::kF32: return "f32";
-    case ElementType::kF64: return "f64";
-    case ElementType::kC64: return "complex<f32>";
-    case ElementType::kC128: return "complex<f64>";
-    case ElementType::kF8E5M2: return "f8E5M2";
-    case ElementType::kF8E4M3FN: return "f8E4M3FN";
-    case ElementType::kF8E4M3B11FNUZ: return "f8E4M3B11FNUZ";
-    case ElementType::kF8E5M2FNUZ: return "f8E5M2FNUZ";
-    case ElementType::kF8E4M3FNUZ: return "f8E4M3FNUZ";
-    case ElementType::kF8E4M3: return "f8E4M3";
-    case ElementType::kF8E3M4: return "f8E3M4";
-    case ElementType::kF8E8M0FNU: return "f8E8M0FNU";
-    case ElementType::kS4: return "i4";
-    case ElementType::kU4: return "ui4";
-    default: return nullptr;
-  }
-}
-
-// The op of the dialect for those that take operands and nothing else.
-std::string PlainOp(Opcode op) {
-  switch (op) {
-    case Opcode::kOptBarrier: return "stablehlo.optimization_barrier";
-    case Opcode::kBitcastConvert: return "stablehlo.bitcast_convert";
-    case Opcode::kPartitionId: return "stablehlo.partition_id";
-    case Opcode::kAfterAll: return "stablehlo.after_all";
-    case Opcode::kReshape: return "stablehlo.reshape";
-    case Opcode::kDynamicUpdateSlice: return "stablehlo.dynamic_update_slice";
-    case Opcode::kAcos: case Opcode::kAcosh: case Opcode::kAsin: case Opcode::kAsinh:
-    case Opcode::kAtanh: case Opcode::kCosh: case Opcode::kErf: case Opcode::kSinh:
-    case Opcode::kMulhi: case Opcode::kStochasticConvert: case Opcode::kCompare:
-    case Opcode::kCopy: case Opcode::kReducePrecision:
-      return "";  // of another dialect, none, or with attributes
-    default: break;
-  }
-  if (!HasTrait(op, kElementwise)) return "";
-  return absl::StrCat("stablehlo.", absl::StrReplaceAll(OpcodeText(op), {{"-", "_"}}));
-}
-
 std::string Array(Ints values) {
-  return values.empty() ? "array<i64>" : absl::StrCat("array<i64: ", absl::StrJoin(values, ", "), ">");
+  return values.empty() ? "array<i64>"
+                        : absl::StrCat("array<i64: ", absl::StrJoin(values, ", "), ">");
 }
 std::string List(Ints values) { return absl::StrCat("[", absl::StrJoin(values, ", "), "]"); }
 // MLIR's strings escape by two hex digits.
@@ -141,7 +91,7 @@ class Writer {
 
   absl::StatusOr<std::string> TypeOf(InstrId id, const Shape* shape) const {
     if (shape->IsToken()) return std::string("!stablehlo.token");
-    const char* element = shape->IsArray() ? TypeName(shape->element_type()) : nullptr;
+    const char* element = shape->IsArray() ? StableHloTypeName(shape->element_type()) : nullptr;
     if (element == nullptr || shape->IsDynamic()) {
       return Cannot(id, absl::StrCat("a value ", shape->ToString(false)));
     }
@@ -170,10 +120,10 @@ class Writer {
     const int n = m_.instr(id).shape->num_leaves();
     const std::string name = absl::StrCat("%v", id.value);
     if (n > 0) absl::StrAppend(&out_, indent_, name, n > 1 ? absl::StrCat(":", n) : "", " = ");
-    absl::StrAppend(&out_, n > 0 ? "" : indent_, "\"", op, "\"(", absl::StrJoin(operands, ", "), ")",
-                    region, attributes.empty() ? "" : absl::StrCat(" {", attributes, "}"), " : (",
-                    absl::StrJoin(types, ", "), ") -> ", n == 1 ? results : absl::StrCat("(", results, ")"),
-                    "\n");
+    absl::StrAppend(&out_, n > 0 ? "" : indent_, "\"", op, "\"(", absl::StrJoin(operands, ", "),
+                    ")", region, attributes.empty() ? "" : absl::StrCat(" {", attributes, "}"),
+                    " : (", absl::StrJoin(types, ", "), ") -> ",
+                    n == 1 ? results : absl::StrCat("(", results, ")"), "\n");
     std::vector<std::string>& leaves = values_[id];
     for (int k = 0; k < n; ++k) leaves.push_back(n == 1 ? name : absl::StrCat(name, "#", k));
     return absl::OkStatus();
@@ -208,10 +158,10 @@ class Writer {
     }
     SHARDCALL_RETURN_IF_ERROR(WriteBody(c, indent_ + "  ", depth + 1));
     SHARDCALL_ASSIGN_OR_RETURN(const std::string results, TypesOf(c.root));
-    std::string region = absl::StrCat(" ({\n", indent_, "^bb0(", absl::StrJoin(arguments, ", "),
-                                      "):\n", out_, indent_, "  \"stablehlo.return\"(",
-                                      absl::StrJoin(values_[c.root], ", "), ") : (", results,
-                                      ") -> ()\n", indent_, "})");
+    std::string region =
+        absl::StrCat(" ({\n", indent_, "^bb0(", absl::StrJoin(arguments, ", "), "):\n", out_,
+                     indent_, "  \"stablehlo.return\"(", absl::StrJoin(values_[c.root], ", "),
+                     ") : (", results, ") -> ()\n", indent_, "})");
     out_ = before;
     return region;
   }
@@ -237,18 +187,17 @@ absl::Status Writer::WriteConstant(InstrId id) {
   const bool pred = i.shape->element_type() == ElementType::kPred;
   if (pred) type = absl::StrReplaceAll(type, {{"i1", "ui8"}});  // bits are packed, bytes are not
   const std::string value =
-      literal->data.empty() ? ""
-                            : absl::StrCat("\"0x",
-                                           absl::BytesToHexString({literal->data.data(),
-                                                                   literal->data.size()}),
-                                           "\"");
+      literal->data.empty()
+          ? ""
+          : absl::StrCat(
+                "\"0x", absl::BytesToHexString({literal->data.data(), literal->data.size()}), "\"");
   const std::string name = absl::StrCat("%v", id.value), bytes = pred ? name + "b" : name;
   absl::StrAppend(&out_, indent_, bytes, " = \"stablehlo.constant\"() {value = dense<", value,
                   "> : ", type, "} : () -> ", type, "\n");
   if (pred) {
     SHARDCALL_ASSIGN_OR_RETURN(const std::string truth, TypesOf(id));
-    absl::StrAppend(&out_, indent_, name, " = \"stablehlo.convert\"(", bytes, ") : (", type, ") -> ",
-                    truth, "\n");
+    absl::StrAppend(&out_, indent_, name, " = \"stablehlo.convert\"(", bytes, ") : (", type,
+                    ") -> ", truth, "\n");
   }
   values_[id] = {name};
   return absl::OkStatus();
@@ -259,18 +208,21 @@ absl::Status Writer::WriteDot(InstrId id) {
   if (!a.algorithm.empty()) return Cannot(id, "a dot by an algorithm");
   std::string precision;
   if (!a.operand_precision.empty()) {
-    const std::string words = absl::StrReplaceAll(
-        a.operand_precision, {{"{", ""}, {"}", ""}, {"default", "#stablehlo<precision DEFAULT>"},
-                              {"highest", "#stablehlo<precision HIGHEST>"},
-                              {"high", "#stablehlo<precision HIGH>"}, {",", ", "}});
+    const std::string words =
+        absl::StrReplaceAll(a.operand_precision, {{"{", ""},
+                                                  {"}", ""},
+                                                  {"default", "#stablehlo<precision DEFAULT>"},
+                                                  {"highest", "#stablehlo<precision HIGHEST>"},
+                                                  {"high", "#stablehlo<precision HIGH>"},
+                                                  {",", ", "}});
     precision = absl::StrCat(", precision_config = [", words, "]");
   }
-  return Emit(id, "stablehlo.dot_general",
-              absl::StrCat("dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = ",
-                           List(a.lhs_batch), ", rhs_batching_dimensions = ", List(a.rhs_batch),
-                           ", lhs_contracting_dimensions = ", List(a.lhs_contracting),
-                           ", rhs_contracting_dimensions = ", List(a.rhs_contracting), ">",
-                           precision));
+  return Emit(
+      id, "stablehlo.dot_general",
+      absl::StrCat("dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = ",
+                   List(a.lhs_batch), ", rhs_batching_dimensions = ", List(a.rhs_batch),
+                   ", lhs_contracting_dimensions = ", List(a.lhs_contracting),
+                   ", rhs_contracting_dimensions = ", List(a.rhs_contracting), ">", precision));
 }
 
 absl::Status Writer::WriteCustomCall(InstrId id) {
@@ -286,7 +238,8 @@ absl::Status Writer::WriteCustomCall(InstrId id) {
       for (int d = 0; d < s->rank(); ++d) order[d] = s->rank() - 1 - d;
     }
     const std::string type = absl::StrCat(" : tensor<", order.size(), "xindex>");
-    return order.empty() ? absl::StrCat("dense<>", type) : absl::StrCat("dense<", List(order), ">", type);
+    return order.empty() ? absl::StrCat("dense<>", type)
+                         : absl::StrCat("dense<", List(order), ">", type);
   };
   std::vector<std::string> operands, results, aliases;
   for (size_t k = 0; k < m_.operands(id).size(); ++k) {
@@ -300,19 +253,20 @@ absl::Status Writer::WriteCustomCall(InstrId id) {
     return Cannot(id, "aliases that do not parse");
   }
   for (const OutputAlias& alias : parsed) {
-    aliases.push_back(absl::StrCat("#stablehlo.output_operand_alias<output_tuple_indices = ",
-                                   List(alias.output), ", operand_index = ", alias.operand,
-                                   ", operand_tuple_indices = ", List(alias.inner), ">"));
+    aliases.push_back(absl::StrCat(
+        "#stablehlo.output_operand_alias<output_tuple_indices = ", List(alias.output),
+        ", operand_index = ", alias.operand, ", operand_tuple_indices = ", List(alias.inner), ">"));
   }
   const bool typed = a.api_version == 4;
-  const std::string config = typed ? (i.backend_config.empty() ? "{}" : std::string(i.backend_config))
-                                   : MlirString(i.backend_config);
+  const std::string config = typed
+                                 ? (i.backend_config.empty() ? "{}" : std::string(i.backend_config))
+                                 : MlirString(i.backend_config);
   return Emit(id, "stablehlo.custom_call",
-              absl::StrCat("call_target_name = ", MlirString(a.target), ", has_side_effect = ",
-                           a.has_side_effect ? "true" : "false", ", backend_config = ", config,
-                           ", api_version = ", a.api_version, " : i32, operand_layouts = [",
-                           absl::StrJoin(operands, ", "), "], result_layouts = [",
-                           absl::StrJoin(results, ", "), "]",
+              absl::StrCat("call_target_name = ", MlirString(a.target),
+                           ", has_side_effect = ", a.has_side_effect ? "true" : "false",
+                           ", backend_config = ", config, ", api_version = ", a.api_version,
+                           " : i32, operand_layouts = [", absl::StrJoin(operands, ", "),
+                           "], result_layouts = [", absl::StrJoin(results, ", "), "]",
                            aliases.empty() ? ""
                                            : absl::StrCat(", output_operand_aliases = [",
                                                           absl::StrJoin(aliases, ", "), "]")));
@@ -415,7 +369,8 @@ absl::Status Writer::Write(InstrId id, int depth) {
       const int64_t index = i.as<TupleIndexAttrs>().index;
       const int first = FirstLeafAt(tuple, {index});
       const std::vector<std::string>& all = values_[operands[0]];
-      std::vector<std::string> leaves(all.begin() + first, all.begin() + first + i.shape->num_leaves());
+      std::vector<std::string> leaves(all.begin() + first,
+                                      all.begin() + first + i.shape->num_leaves());
       values_[id] = std::move(leaves);
       return absl::OkStatus();
     }
@@ -424,13 +379,15 @@ absl::Status Writer::Write(InstrId id, int depth) {
       values_[id] = std::move(same);
       return absl::OkStatus();
     }
-    case Opcode::kConstant: return WriteConstant(id);
+    case Opcode::kConstant:
+      return WriteConstant(id);
     case Opcode::kIota:
       return Emit(id, "stablehlo.iota",
                   absl::StrCat("iota_dimension = ", i.as<IotaAttrs>().dimension, " : i64"));
     case Opcode::kBroadcast:
-      return Emit(id, "stablehlo.broadcast_in_dim",
-                  absl::StrCat("broadcast_dimensions = ", Array(i.as<DimensionsAttrs>().dimensions)));
+      return Emit(
+          id, "stablehlo.broadcast_in_dim",
+          absl::StrCat("broadcast_dimensions = ", Array(i.as<DimensionsAttrs>().dimensions)));
     case Opcode::kTranspose:
       return Emit(id, "stablehlo.transpose",
                   absl::StrCat("permutation = ", Array(i.as<DimensionsAttrs>().dimensions)));
@@ -468,17 +425,22 @@ absl::Status Writer::Write(InstrId id, int depth) {
     case Opcode::kReduce: {
       const auto& a = i.as<ReduceAttrs>();
       SHARDCALL_ASSIGN_OR_RETURN(const std::string region, Region(id, a.to_apply, depth));
-      return Emit(id, "stablehlo.reduce", absl::StrCat("dimensions = ", Array(a.dimensions)), region);
+      return Emit(id, "stablehlo.reduce", absl::StrCat("dimensions = ", Array(a.dimensions)),
+                  region);
     }
     case Opcode::kReducePrecision: {
       const auto& a = i.as<ReducePrecisionAttrs>();
       return Emit(id, "stablehlo.reduce_precision",
-                  absl::StrCat("exponent_bits = ", a.exponent_bits, " : i32, mantissa_bits = ",
-                               a.mantissa_bits, " : i32"));
+                  absl::StrCat("exponent_bits = ", a.exponent_bits,
+                               " : i32, mantissa_bits = ", a.mantissa_bits, " : i32"));
     }
-    case Opcode::kDot: return WriteDot(id);
-    case Opcode::kCustomCall: return WriteCustomCall(id);
-    case Opcode::kAllReduce: case Opcode::kAllGather: case Opcode::kReduceScatter:
+    case Opcode::kDot:
+      return WriteDot(id);
+    case Opcode::kCustomCall:
+      return WriteCustomCall(id);
+    case Opcode::kAllReduce:
+    case Opcode::kAllGather:
+    case Opcode::kReduceScatter:
     case Opcode::kAllToAll:
       return WriteCollective(id, depth);
     case Opcode::kCollectivePermute: {
@@ -493,9 +455,10 @@ absl::Status Writer::Write(InstrId id, int depth) {
                                ", channel_handle = #stablehlo.channel_handle<handle = ",
                                std::max<int64_t>(a.channel_id, 1), ", type = 1>"));
     }
-    default: break;
+    default:
+      break;
   }
-  const std::string op = PlainOp(i.opcode);
+  const std::string op = StableHloPlainOp(i.opcode);
   if (op.empty()) return Cannot(id, absl::StrCat("an op ", OpcodeText(i.opcode)));
   return Emit(id, op);
 }
