@@ -70,7 +70,7 @@ bool Lexer::CheckEncoding() {
 }
 
 bool Lexer::BareName(absl::string_view what, absl::string_view name) {
-  if (IsReserved(name)) {
+  if (*p_ != ':' && IsReserved(name)) {
     const std::string found = TokenAt(name.data());
     return Fail(name.data(), "E001", "A reserved word stands where a name is expected", what,
                 found, absl::StrCat("write %", name, " or another name"));

@@ -87,8 +87,8 @@ class Lexer {
     *out = TryIdentifier();
     return !out->empty() || FailExpected(what);
   }
-  // With `%`; or without, then no reserved word, and a colon directly after it
-  // belongs to it.
+  // With `%`; or without, then a colon directly after it belongs to it, and without
+  // one it is no reserved word.
   bool Name(absl::string_view what, absl::string_view* out) {
     Skip();
     const char* start = p_;

@@ -83,6 +83,16 @@ TEST(Printer, TheShortFormKeepsPercentSignsWhereANameIsAReservedWord) {
             "}\n\n");
 }
 
+TEST(Printer, ParametersNamedAsReservedWordsAreReadAgain) {
+  const auto m = Parse("HloModule m\n\nENTRY %e (ENTRY: f32[], nan: f32[]) -> f32[] {\n"
+                       "  %ENTRY = f32[] parameter(0)\n  %nan = f32[] parameter(1)\n"
+                       "  ROOT %c = f32[] add(%ENTRY, %nan)\n}\n\n");
+  ASSERT_TRUE(m.ok()) << m.status().message();
+  const auto again = Parse(PrintModule(*m));
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(PrintModule(*again), PrintModule(*m));
+}
+
 TEST(Printer, MetadataCanBeLeftOut) {
   const auto m = Parse("HloModule m\n\nFileNames\n1 \"a.py\"\n\nFunctionNames\n1 \"f\"\n\n"
                        "FileLocations\n1 {file_name_id=1 function_name_id=1 line=1 end_line=1 "
