@@ -44,8 +44,8 @@ void Select(const void* const* in, void* out, int64_t n, const int64_t*) {
 
 template <typename Op, typename T>
 LaneFn FindSame(int same) {
-  return same == 0 ? BestForCpu<Binary<Op, T, 0, false>>()
-                   : BestForCpu<Binary<Op, T, 1, false>>();
+  return same == 0 ? BestWideForCpu<Binary<Op, T, 0, false>>()
+                   : BestWideForCpu<Binary<Op, T, 1, false>>();
 }
 template <typename Op>
 LaneFn FindFloat(int same, bool round) {
@@ -68,7 +68,7 @@ LaneFn FindFusedForm(Opcode opcode, const LaneKernel& kernel, int same, bool rou
   const ElementType type = kernel.out_type;
   if (opcode == Opcode::kSelect && kernel.arity == 3) {
     if (round || same == 0 || ElementTypeBytes(type) != 4) return nullptr;
-    return same == 1 ? BestForCpu<Select<1>>() : BestForCpu<Select<2>>();
+    return same == 1 ? BestWideForCpu<Select<1>>() : BestWideForCpu<Select<2>>();
   }
   if (kernel.arity != 2 || kernel.in_type[0] != type || kernel.in_type[1] != type) return nullptr;
   switch (opcode) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -13,7 +14,7 @@
 namespace shardcall {
 namespace {
 
-constexpr int64_t kBlockBytes = 12 << 10;  // of all that a block touches
+constexpr int64_t kBlockBytes = 26 << 10;  // of all that a block touches
 constexpr int64_t kLeastBlock = 256, kMostBlock = 4096;
 constexpr int64_t kMostTableBytes = 64 << 10;
 
@@ -34,6 +35,7 @@ class FusedBuilder {
         AddReduction(comp_.steps[s]);
       }
     }
+    FusePolynomials(data_.get());
     FindReuse();
     AllocateScratch();
     ChooseBlock();
@@ -42,6 +44,7 @@ class FusedBuilder {
   }
 
  private:
+  using Computed = std::tuple<LaneFn, int, int, int, int64_t, int64_t, int, bool>;
   struct Load {
     int32_t slot;
     FusedView view;
@@ -145,6 +148,15 @@ class FusedBuilder {
     }
     compute.kernel = wide ? data.wide : kernel;
     compute.round = bf16 && kernel.encode;  // not what moves or works on bits
+    const auto [same, first] = computed_.try_emplace(
+        Computed{compute.kernel.fn, compute.in[0], compute.in[1], compute.in[2],
+                 compute.kernel.params[0], compute.kernel.params[1],
+                 static_cast<int>(kernel.out_type), compute.round},
+        static_cast<int>(data_->registers.size()));
+    if (!first && !needed_[slot]) {
+      whole_[slot] = same->second;  // the same of the same operands
+      return;
+    }
     for (int k = 0; k < kernel.arity; ++k) {
       compute.same_form[k] = FindFusedForm(step.opcode, compute.kernel, k, compute.round);
     }
@@ -289,6 +301,7 @@ class FusedBuilder {
   absl::flat_hash_map<int32_t, int> operand_, whole_;  // by slot: operand; register
   std::vector<bool> has_view_;                         // by operand
   std::vector<Load> loads_;
+  absl::flat_hash_map<Computed, int> computed_;        // register
   int singles_ = 0;  // registers that hold one element for most blocks
 };
 

@@ -42,7 +42,7 @@ struct FusedView {
 // broadcast scalar, or a row's own value. Instructions take it as it is where
 // they have a form for that, else it is spread over the block first.
 struct FusedInstr {
-  enum Kind : uint8_t { kCompute, kLoadView, kDecode, kEncode, kReduce };
+  enum Kind : uint8_t { kCompute, kLoadView, kDecode, kEncode, kReduce, kHorner };
   Kind kind = kCompute;
   bool round = false;  // kCompute: the result to bf16, in f32
   LaneKernel kernel;   // kCompute
@@ -54,6 +54,8 @@ struct FusedInstr {
   int operand = -1;  // kLoadView: which, with `view`; decoded if bf16
   FusedView view;
   int reduction = -1;  // kReduce: takes in[0]
+  // kHorner: (in[0] * in[1] + c) * in[1] + c' and so on, f32; registers of scalars.
+  absl::InlinedVector<int, 1> coefficients;
 };
 
 // A reduction of one of the step's values (fused_reduce.h).
@@ -87,6 +89,10 @@ struct FusedData : OpData {
 };
 
 absl::Status RunFused(StepRun& run);
+
+// Makes kHorner of chains of products and sums; before scratch is allocated.
+inline constexpr int kMostCoefficients = 32;
+void FusePolynomials(FusedData* data);
 
 // Elements [begin, begin + n) of a view of `source`, whose elements have 1, 2, 4, 8
 // or 16 bytes: where they lie together there, that place, else `scratch`, filled.

@@ -39,25 +39,25 @@ void Ternary(const void* const* in, void* out, int64_t n, const int64_t*) {
 #define SHARDCALL_BY_TYPE(Form, Op)            \
   switch (type) {                              \
     case ElementType::kS8:                     \
-      return BestForCpu<Form<Op, int8_t>>();   \
+      return BestWideForCpu<Form<Op, int8_t>>();   \
     case ElementType::kS16:                    \
-      return BestForCpu<Form<Op, int16_t>>();  \
+      return BestWideForCpu<Form<Op, int16_t>>();  \
     case ElementType::kS32:                    \
-      return BestForCpu<Form<Op, int32_t>>();  \
+      return BestWideForCpu<Form<Op, int32_t>>();  \
     case ElementType::kS64:                    \
-      return BestForCpu<Form<Op, int64_t>>();  \
+      return BestWideForCpu<Form<Op, int64_t>>();  \
     case ElementType::kU8:                     \
-      return BestForCpu<Form<Op, uint8_t>>();  \
+      return BestWideForCpu<Form<Op, uint8_t>>();  \
     case ElementType::kU16:                    \
-      return BestForCpu<Form<Op, uint16_t>>(); \
+      return BestWideForCpu<Form<Op, uint16_t>>(); \
     case ElementType::kU32:                    \
-      return BestForCpu<Form<Op, uint32_t>>(); \
+      return BestWideForCpu<Form<Op, uint32_t>>(); \
     case ElementType::kU64:                    \
-      return BestForCpu<Form<Op, uint64_t>>(); \
+      return BestWideForCpu<Form<Op, uint64_t>>(); \
     case ElementType::kF32:                    \
-      return BestForCpu<Form<Op, float>>();    \
+      return BestWideForCpu<Form<Op, float>>();    \
     case ElementType::kF64:                    \
-      return BestForCpu<Form<Op, double>>();   \
+      return BestWideForCpu<Form<Op, double>>();   \
     default:                                   \
       return nullptr;                          \
   }
@@ -71,12 +71,12 @@ LaneFn FindArithmeticFn(Opcode opcode, ElementType type) {
     switch (opcode) {
       case Opcode::kAdd:
       case Opcode::kMaximum:
-        return BestForCpu<Binary<Maximum, uint8_t>>();
+        return BestWideForCpu<Binary<Maximum, uint8_t>>();
       case Opcode::kMultiply:
       case Opcode::kMinimum:
-        return BestForCpu<Binary<Minimum, uint8_t>>();
+        return BestWideForCpu<Binary<Minimum, uint8_t>>();
       case Opcode::kClamp:
-        return BestForCpu<Ternary<Clamp, uint8_t>>();
+        return BestWideForCpu<Ternary<Clamp, uint8_t>>();
       default:
         return nullptr;
     }

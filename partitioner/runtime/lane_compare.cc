@@ -97,31 +97,31 @@ LaneFn Find(ElementType type, bool total) {
   switch (type) {
     case ElementType::kPred:
     case ElementType::kU8:
-      return BestForCpu<Compare<Op, uint8_t>>();
+      return BestWideForCpu<Compare<Op, uint8_t>>();
     case ElementType::kS8:
-      return BestForCpu<Compare<Op, int8_t>>();
+      return BestWideForCpu<Compare<Op, int8_t>>();
     case ElementType::kS16:
-      return BestForCpu<Compare<Op, int16_t>>();
+      return BestWideForCpu<Compare<Op, int16_t>>();
     case ElementType::kS32:
-      return BestForCpu<Compare<Op, int32_t>>();
+      return BestWideForCpu<Compare<Op, int32_t>>();
     case ElementType::kS64:
-      return BestForCpu<Compare<Op, int64_t>>();
+      return BestWideForCpu<Compare<Op, int64_t>>();
     case ElementType::kU16:
-      return BestForCpu<Compare<Op, uint16_t>>();
+      return BestWideForCpu<Compare<Op, uint16_t>>();
     case ElementType::kU32:
-      return BestForCpu<Compare<Op, uint32_t>>();
+      return BestWideForCpu<Compare<Op, uint32_t>>();
     case ElementType::kU64:
-      return BestForCpu<Compare<Op, uint64_t>>();
+      return BestWideForCpu<Compare<Op, uint64_t>>();
     case ElementType::kF32:
-      return total ? BestForCpu<CompareTotal<Op, float>>() : BestForCpu<Compare<Op, float>>();
+      return total ? BestWideForCpu<CompareTotal<Op, float>>() : BestWideForCpu<Compare<Op, float>>();
     case ElementType::kF64:
-      return total ? BestForCpu<CompareTotal<Op, double>>() : BestForCpu<Compare<Op, double>>();
+      return total ? BestWideForCpu<CompareTotal<Op, double>>() : BestWideForCpu<Compare<Op, double>>();
     default:
       break;
   }
   if constexpr (std::is_same_v<Op, Eq> || std::is_same_v<Op, Ne>) {
-    if (type == ElementType::kC64) return BestForCpu<Compare<Op, std::complex<float>>>();
-    if (type == ElementType::kC128) return BestForCpu<Compare<Op, std::complex<double>>>();
+    if (type == ElementType::kC64) return BestWideForCpu<Compare<Op, std::complex<float>>>();
+    if (type == ElementType::kC128) return BestWideForCpu<Compare<Op, std::complex<double>>>();
   }
   return nullptr;
 }

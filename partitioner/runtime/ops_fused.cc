@@ -70,9 +70,16 @@ class BlockRunner {
     }
     pinned_ = single_;
     cursors_.resize(data_.instrs.size());
+    settled_ = std::none_of(data_.instrs.begin(), data_.instrs.end(), [](const FusedInstr& i) {
+      return i.kind == FusedInstr::kLoadView;
+    });
     for (int64_t begin = 0; begin < data_.elements; begin += block_) {
       const int64_t n = std::min(block_, data_.elements - begin);
-      for (size_t k = 0; k < data_.instrs.size(); ++k) RunInstr(data_.instrs[k], k, begin, n);
+      if (settled_ && begin > 0) {
+        for (const Settled& s : settled_instrs_) RunSettled(s, n);
+      } else {
+        for (size_t k = 0; k < data_.instrs.size(); ++k) RunInstr(data_.instrs[k], k, begin, n);
+      }
       Advance(begin + n);
     }
   }
@@ -89,6 +96,29 @@ class BlockRunner {
     const char* at = nullptr;
     int64_t left = 0;
   };
+
+  // An instruction as the first block ran it. Where no view is loaded block by block,
+  // all later ones run alike: which registers are single elements does not change.
+  struct Settled {
+    const FusedInstr* instr;
+    LaneFn fn;        // null: by the instruction's kind
+    bool one;         // of one element
+  };
+  void RunSettled(const Settled& s, int64_t n) {
+    const FusedInstr& instr = *s.instr;
+    if (s.fn == nullptr) return RunOther(instr, s.one ? 1 : n);
+    const void* in[3];
+    for (int k = 0; k < instr.kernel.arity; ++k) in[k] = address_[instr.in[k]];
+    s.fn(in, address_[instr.out], s.one ? 1 : n, instr.kernel.params);
+  }
+  // What has no single function.
+  void RunOther(const FusedInstr& instr, int64_t n) {
+    if (instr.kind != FusedInstr::kCompute) return RunInstr(instr, 0, /*begin=*/1, n);
+    const void* in[3];
+    for (int k = 0; k < instr.kernel.arity; ++k) in[k] = address_[instr.in[k]];
+    instr.kernel.Run(in, address_[instr.out], n);
+    if (instr.round) RoundToBf16(reinterpret_cast<float*>(address_[instr.out]), n);
+  }
 
   static int64_t OddLines(int64_t bytes) { return (bytes + 127) / 128 * 128 + 64; }
   int64_t TableElements(const FusedTable& table) const {
@@ -174,6 +204,7 @@ class BlockRunner {
   // Makes the block of a register that holds one element for all.
   void Spread(int reg, int64_t n) {
     if (!single_[reg]) return;
+    settled_ = settled_ && pinned_[reg];  // others must be spread in each block
     Fill(data_.registers[reg].bytes, address_[reg], base_[reg], pinned_[reg] ? block_ : n);
     address_[reg] = base_[reg];
     single_[reg] = false;
@@ -197,13 +228,31 @@ class BlockRunner {
     }
     if (single_[instr.out]) n = 1;
     char* out = address_[instr.out];
-    if (same) return instr.same_form[single](in, out, n, instr.kernel.params);
-    if (instr.form != nullptr) return instr.form(in, out, n, instr.kernel.params);
-    instr.kernel.Run(in, out, n);
+    const LaneKernel& kernel = instr.kernel;
+    const bool bare = !kernel.decode && !kernel.encode && !kernel.wrap && !instr.round;
+    const LaneFn fn = same ? instr.same_form[single] : bare ? kernel.fn : instr.form;
+    if (settled_) settled_instrs_.push_back({&instr, fn, single_[instr.out]});
+    if (fn != nullptr) return fn(in, out, n, kernel.params);
+    kernel.Run(in, out, n);
     if (instr.round) RoundToBf16(reinterpret_cast<float*>(out), n);
   }
 
+  void Horner(const FusedInstr& instr, int64_t n) {
+    float coefficients[kMostCoefficients];
+    for (size_t k = 0; k < instr.coefficients.size(); ++k) {
+      std::memcpy(&coefficients[k], address_[instr.coefficients[k]], sizeof(float));
+    }
+    if (instr.kernel.params[1] == 0) Spread(instr.in[0], n);
+    Spread(instr.in[1], n);
+    const void* in[] = {address_[instr.in[0]], address_[instr.in[1]], coefficients};
+    single_[instr.out] = false;
+    instr.kernel.fn(in, address_[instr.out], n, instr.kernel.params);
+  }
+
   void RunInstr(const FusedInstr& instr, size_t k, int64_t begin, int64_t n) {
+    if (settled_ && begin == 0 && instr.kind != FusedInstr::kCompute) {
+      settled_instrs_.push_back({&instr, nullptr, false});
+    }
     switch (instr.kind) {
       case FusedInstr::kCompute:
         return Compute(instr, n);
@@ -222,6 +271,8 @@ class BlockRunner {
         Spread(instr.in[0], n);
         reductions_[instr.reduction].Feed(reinterpret_cast<const float*>(address_[instr.in[0]]), n);
         return;
+      case FusedInstr::kHorner:
+        return Horner(instr, n);
     }
   }
 
@@ -234,6 +285,8 @@ class BlockRunner {
   absl::InlinedVector<int64_t, 4> table_at_;  // by table: offset in scratch_
   std::vector<FusedReduction> reductions_;
   std::vector<Cursor> cursors_;  // by instruction
+  bool settled_ = false;
+  std::vector<Settled> settled_instrs_;
   Tensor scratch_;
   int64_t block_ = 0, slot_bytes_ = 0;
   char* raw_ = nullptr;

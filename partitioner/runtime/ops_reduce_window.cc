@@ -29,46 +29,91 @@ struct ReduceWindowData : OpData {
   WindowTapsFn taps = nullptr;  // of f32, by windows
 };
 
+void Convert(ElementType from, const void* in, ElementType to, void* out, int64_t n) {
+  const ElementType types[] = {from};
+  const void* operands[] = {in};
+  FindLaneKernel(Opcode::kConvert, nullptr, types, to).Run(operands, out, n);
+}
+
 Tensor ConvertTo(const Tensor& t, ElementType type) {
-  const ElementType from[] = {t.type()};
   Tensor out(type, t.dims());
-  const void* in[] = {t.data()};
-  FindLaneKernel(Opcode::kConvert, nullptr, from, type)
-      .Run(in, out.MutableData(), t.num_elements());
+  Convert(t.type(), t.data(), type, out.MutableData(), t.num_elements());
   return out;
 }
 
-// acc[i] = body(acc[i - 1], x[i]) along one dimension, the rest in lanes.
-void Scan(const ReduceWindowData& data, const std::vector<Tensor>& in,
-          const std::vector<Tensor>& init, std::vector<Tensor>& out) {
-  const size_t count = in.size();
-  const int d = data.scan_dim;
-  const Dims& dims = in[0].dims();
-  const int64_t extent = dims[d];
-  const int64_t outer = Product(absl::MakeConstSpan(dims).first(d));
-  const int64_t inner = Product(absl::MakeConstSpan(dims).subspan(d + 1));
-  if (outer * inner * extent == 0) return;
-  LaneRunner runner(data.program, inner);
-  std::vector<const void*> params(2 * count);
-  std::vector<void*> results(count);
-  std::vector<Tensor> start(count);
-  for (size_t k = 0; k < count; ++k) {
-    start[k] = Tensor(init[k].type(), {inner});
-    FillElements(init[k].element_bytes(), init[k].data(), start[k].MutableData(), inner);
+// acc = body(acc, x[i]) along the first of [extent, lanes], each kept.
+class RowScan {
+ public:
+  RowScan(const ReduceWindowData& data, ElementType type, const Tensor& init, int64_t lanes)
+      : data_(data), type_(type), bytes_(init.element_bytes()), runner_(data.program, lanes),
+        start_(type, {lanes}) {
+    FillElements(bytes_, init.data(), start_.MutableData(), lanes);
+    if (!data.widen) return;
+    wide_ = Tensor(ElementType::kF64, {lanes});
+    sum_ = Tensor(ElementType::kF64, {lanes});
   }
-  for (int64_t a = 0; a < outer; ++a) {
+  void Run(const char* in, char* out, int64_t extent, int64_t lanes) {
+    const int64_t row = lanes * bytes_;
+    if (data_.widen) Convert(type_, start_.data(), ElementType::kF64, sum_.MutableData(), lanes);
+    const char* previous = start_.data();
     for (int64_t step = 0; step < extent; ++step) {
-      const int64_t r = data.scan_reverse ? extent - 1 - step : step;
-      const int64_t previous = data.scan_reverse ? r + 1 : r - 1;
-      for (size_t k = 0; k < count; ++k) {
-        const int64_t row = inner * out[k].element_bytes();
-        char* base = out[k].MutableData() + a * extent * row;
-        params[k] = step == 0 ? start[k].data() : base + previous * row;
-        params[count + k] = in[k].data() + (a * extent + r) * inner * in[k].element_bytes();
-        results[k] = base + r * row;
+      const int64_t r = data_.scan_reverse ? extent - 1 - step : step;
+      const char* x = in + r * row;
+      char* to = out + r * row;
+      if (data_.widen) {
+        Convert(type_, x, ElementType::kF64, wide_.MutableData(), lanes);
+        const void* params[] = {sum_.data(), wide_.data()};
+        void* results[] = {sum_.MutableData()};
+        runner_.Run(params, results, lanes);
+        Convert(ElementType::kF64, sum_.data(), type_, to, lanes);
+      } else {
+        const void* params[] = {previous, x};
+        void* results[] = {to};
+        runner_.Run(params, results, lanes);
+        previous = to;
       }
-      runner.Run(params.data(), results.data(), inner);
     }
+  }
+
+ private:
+  const ReduceWindowData& data_;
+  const ElementType type_;
+  const int64_t bytes_;
+  LaneRunner runner_;
+  Tensor start_, wide_, sum_;
+};
+
+// One dimension is scanned, the rest are lanes: those behind it, and where these are
+// few, some of those before it, which a copy puts behind.
+void Scan(const ReduceWindowData& data, const Tensor& in, const Tensor& init, Tensor& out) {
+  constexpr int64_t kFewLanes = 32, kLanes = 64;
+  const int d = data.scan_dim;
+  const int64_t extent = in.dims()[d];
+  const int64_t outer = Product(absl::MakeConstSpan(in.dims()).first(d));
+  const int64_t inner = Product(absl::MakeConstSpan(in.dims()).subspan(d + 1));
+  if (outer * inner * extent == 0) return;
+  const int bytes = in.element_bytes();
+  const int64_t line = extent * inner;
+  const int64_t lines = inner < kFewLanes ? std::min(outer, kLanes / inner) : 1;
+  RowScan scan(data, in.type(), init, lines * inner);
+  Tensor rows, scanned;
+  if (lines > 1) {
+    rows = Tensor(in.type(), {extent, lines, inner});
+    scanned = Tensor(in.type(), {extent, lines, inner});
+  }
+  for (int64_t a = 0; a < outer; a += lines) {
+    const char* from = in.data() + a * line * bytes;
+    char* to = out.MutableData() + a * line * bytes;
+    if (lines == 1) {
+      scan.Run(from, to, extent, inner);
+      continue;
+    }
+    const int64_t n = std::min(lines, outer - a);
+    const int64_t whole[] = {line, inner, 1}, apart[] = {inner, n * inner, 1};
+    const int64_t counts[] = {n, extent, inner};
+    CopyStrided(bytes, counts, from, whole, rows.MutableData(), apart);
+    scan.Run(rows.data(), scanned.MutableData(), extent, n * inner);
+    CopyStrided(bytes, counts, scanned.data(), apart, to, whole);
   }
 }
 
@@ -148,12 +193,17 @@ absl::Status RunReduceWindow(StepRun& run) {
     init.push_back(run.in(count + k));
     out.push_back(run.NewResult(k));
   }
+  if (data.scan_dim >= 0) {
+    Scan(data, in[0], init[0], out[0]);
+    run.Set(0, std::move(out[0]));
+    return absl::OkStatus();
+  }
   if (data.widen) {
     in[0] = ConvertTo(in[0], ElementType::kF64);
     init[0] = ConvertTo(init[0], ElementType::kF64);
     out[0] = Tensor(ElementType::kF64, out[0].dims());
   }
-  data.scan_dim >= 0 ? Scan(data, in, init, out) : Visit(data, in, init, out);
+  Visit(data, in, init, out);
   if (data.widen) out[0] = ConvertTo(out[0], run.shape(0).type);
   for (int k = 0; k < count; ++k) run.Set(k, std::move(out[k]));
   return absl::OkStatus();

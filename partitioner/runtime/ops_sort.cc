@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort and topk. Lines are sorted by their indices with a merge sort, so equal
-// elements keep their order and a comparator that is no order does no harm.
+// sort and topk. Lines are sorted by keys where the comparator orders by one, else by
+// their indices with a merge sort: equal elements keep their order, and a comparator
+// that is no order does no harm.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -11,6 +13,7 @@
 #include "partitioner/runtime/lane_program.h"
 #include "partitioner/runtime/lower_op.h"
 #include "kernels/host/sort_keys.h"
+#include "partitioner/runtime/sort_order.h"
 #include "partitioner/runtime/step_run.h"
 #include "partitioner/runtime/strided.h"
 #include "sharding/status.h"
@@ -21,8 +24,63 @@ namespace {
 struct SortData : OpData {
   LaneProgram comparator;
   int dimension = 0;
-  int key_operand = -1;  // comparator is p(2k) < p(2k+1) or >, by total order
-  bool descending = false;
+  absl::optional<SortKey> key;
+};
+
+template <typename T>
+void Permute(const char* from, const std::vector<int64_t>& order, int64_t stride, char* to) {
+  const int64_t n = static_cast<int64_t>(order.size());
+  for (int64_t i = 0; i < n; ++i) {
+    std::memcpy(to + i * stride * sizeof(T), from + order[i] * sizeof(T), sizeof(T));
+  }
+}
+
+// to[i * stride] = from[order[i]], in elements.
+void PermuteLine(int bytes, const char* from, const std::vector<int64_t>& order, int64_t stride,
+                 char* to) {
+  switch (bytes) {
+    case 1: return Permute<uint8_t>(from, order, stride, to);
+    case 2: return Permute<uint16_t>(from, order, stride, to);
+    case 4: return Permute<uint32_t>(from, order, stride, to);
+    case 8: return Permute<uint64_t>(from, order, stride, to);
+    default: return Permute<std::array<uint64_t, 2>>(from, order, stride, to);
+  }
+}
+
+// The keys of lines, one line after the other.
+class LineKeys {
+ public:
+  LineKeys(const SortKey& key, int64_t extent)
+      : key_(key), extent_(extent), runner_(key.program, std::min<int64_t>(extent, kLanes)) {
+    if (key.parameter < 0) values_ = Tensor(key.program.result_type(0), {extent});
+  }
+  // False if they are no order.
+  bool Make(const std::vector<std::vector<char>>& line, ElementType type,
+            std::vector<int64_t>* keys) {
+    const void* values = line[std::max(key_.parameter, 0) / 2].data();
+    if (key_.parameter < 0) {
+      type = values_.type();
+      values = values_.data();
+      std::vector<const void*> params(key_.program.num_parameters);
+      for (int64_t at = 0; at < extent_; at += kLanes) {
+        for (size_t k = 0; k < params.size(); ++k) {
+          params[k] = line[k / 2].data() +
+                      at * static_cast<int64_t>(line[k / 2].size()) / extent_;
+        }
+        void* results[] = {values_.MutableData() + at * values_.element_bytes()};
+        runner_.Run(params.data(), results, std::min(kLanes, extent_ - at));
+      }
+    }
+    OrderKeys(type, values, extent_, keys);
+    return !key_.numbers || NumberKeys(type, absl::MakeSpan(*keys));
+  }
+
+ private:
+  static constexpr int64_t kLanes = 1024;
+  const SortKey& key_;
+  const int64_t extent_;
+  LaneRunner runner_;
+  Tensor values_;
 };
 
 // Bottom-up; `before(a, b)` is true if element a must precede b.
@@ -58,6 +116,13 @@ absl::Status RunSort(StepRun& run) {
   std::vector<std::vector<char>> line(count);
   for (int k = 0; k < count; ++k) line[k].resize(extent * out[k].element_bytes());
   std::vector<int64_t> order(extent), scratch, keys;
+  std::vector<uint64_t> packed;
+  absl::optional<LineKeys> line_keys;
+  ElementType key_type = ElementType::kInvalid;
+  if (data.key && lines > 0) {
+    line_keys.emplace(*data.key, extent);
+    if (data.key->parameter >= 0) key_type = out[data.key->parameter / 2].type();
+  }
   for (int64_t l = 0; l < lines; ++l) {
     const int64_t first = l / inner * extent * inner + l % inner;
     const int64_t n[] = {extent}, src[] = {inner}, dst[] = {1};
@@ -65,17 +130,10 @@ absl::Status RunSort(StepRun& run) {
       const int bytes = out[k].element_bytes();
       CopyStrided(bytes, n, run.in(k).data() + first * bytes, src, line[k].data(), dst);
     }
-    std::iota(order.begin(), order.end(), 0);
-    if (data.key_operand >= 0) {
-      OrderKeys(run.in(data.key_operand).type(), line[data.key_operand].data(), extent, &keys);
-      if (data.descending) {
-        std::stable_sort(order.begin(), order.end(),
-                         [&](int64_t a, int64_t b) { return keys[a] > keys[b]; });
-      } else {
-        std::stable_sort(order.begin(), order.end(),
-                         [&](int64_t a, int64_t b) { return keys[a] < keys[b]; });
-      }
+    if (line_keys && line_keys->Make(line, key_type, &keys)) {
+      StableOrder(keys, data.key->descending, absl::MakeSpan(order), &packed);
     } else {
+      std::iota(order.begin(), order.end(), 0);
       MergeSort(order, scratch, [&](int64_t a, int64_t b) {
         for (int k = 0; k < count; ++k) {
           const int bytes = out[k].element_bytes();
@@ -90,10 +148,7 @@ absl::Status RunSort(StepRun& run) {
     }
     for (int k = 0; k < count; ++k) {
       const int bytes = out[k].element_bytes();
-      char* to = out[k].MutableData() + first * bytes;
-      for (int64_t i = 0; i < extent; ++i) {
-        std::memcpy(to + i * inner * bytes, line[k].data() + order[i] * bytes, bytes);
-      }
+      PermuteLine(bytes, line[k].data(), order, inner, out[k].MutableData() + first * bytes);
     }
   }
   for (int k = 0; k < count; ++k) run.Set(k, std::move(out[k]));
@@ -142,24 +197,7 @@ absl::Status LowerSort(const LowerContext& context, Step* step) {
       data->dimension >= context.operand_shape(0)->rank()) {
     return context.Error("E311", "the comparator does not fit the operands");
   }
-  // p(2k) < p(2k+1), p(2k) > p(2k+1), and the same with sides exchanged.
-  if (program.ops.size() == 1) {
-    for (InstrId id : context.module.comp(attrs.to_apply).instructions) {
-      const Instruction& i = context.module.instr(id);
-      if (i.opcode != Opcode::kCompare) continue;
-      const auto& compare = i.as<CompareAttrs>();
-      const int a = program.ops[0].in[0], b = program.ops[0].in[1];
-      const ElementType type = program.ops[0].kernel.in_type[0];
-      const bool natural = IsFloat(type)
-                               ? compare.type == CompareType::kTotalOrder
-                               : compare.type == (IsSignedInteger(type) ? CompareType::kSigned
-                                                                        : CompareType::kUnsigned);
-      if (!natural || a / 2 != b / 2 || a == b) continue;
-      if (compare.direction != Direction::kLt && compare.direction != Direction::kGt) continue;
-      data->key_operand = a / 2;
-      data->descending = (compare.direction == Direction::kGt) != (a > b);
-    }
-  }
+  data->key = FindSortKey(context.module, attrs.to_apply, program);
   step->fn = RunSort;
   step->data = std::move(data);
   return absl::OkStatus();
