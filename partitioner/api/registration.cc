@@ -234,9 +234,12 @@ absl::Status Registry::RegisterCustomCallPartitioner(
 
 absl::Status Registry::RegisterCustomCallAsBatchPartitionable(absl::string_view name,
                                                               const void* c_api) {
+  if (c_api == nullptr) {
+    return rules.RegisterBatchPartitionable(std::string(name), kBatchDimsOfCall);
+  }
   TargetRegistry more = rules;
   SHARDCALL_RETURN_IF_ERROR(more.RegisterBatchPartitionable(std::string(name), kBatchDimsOfCall));
-  if (c_api != nullptr) SHARDCALL_RETURN_IF_ERROR(Pass(more, name, c_api));
+  SHARDCALL_RETURN_IF_ERROR(Pass(more, name, c_api));
   rules = std::move(more);
   return absl::OkStatus();
 }

@@ -387,6 +387,38 @@ ENTRY e {
         self.assertEqual(out['suggestion'], 'i j -> i j')
         self.refused('E191', 'check-rule', '-', '--target=rms_norm', stdin=call)
 
+    def test_a_manifest_gives_a_vjp_that_is_checked_and_a_lowering(self):
+        backward = """HloModule relu_bwd
+ENTRY e { dy = f32[2,3] parameter(0) x = f32[2,3] parameter(1)
+  zero = f32[] constant(0)
+  zeros = f32[2,3] broadcast(zero), dimensions={}
+  on = pred[2,3] compare(x, zeros), direction=GT
+  ROOT dx = f32[2,3] select(on, %s, zeros) }
+"""
+        self.path('bwd.hlo', backward % 'dy')
+        self.path('wrong.hlo', backward % 'x')
+        manifest = """{"targets": [{"name": "my_relu", "kernel": "custom_relu", "rule": "i j -> i j",
+          "vjp": {"computation": "%s.hlo", "arguments": ["cotangent 0", "operand 0"],
+                  "gradients": [0]}, "batching": "leading"}],
+          "lowerings": [{"name": "my.relu", "target": "my_relu"}]}"""
+        good = '--plugin=' + self.path('good.json', manifest % 'bwd')
+        out = json.loads(self.check(OK, 'check-rule', '--target=my_relu', '--vjp', good).out)
+        self.assertEqual(out['verdict'], 'holds')
+        bad = '--plugin=' + self.path('bad.json', manifest % 'wrong')
+        out = json.loads(self.check(DIFFERENT, 'check-rule', '--target=my_relu', '--vjp', bad).out)
+        self.assertEqual((out['verdict'], out['factor']), ('incorrect', 'operand 0'))
+        table = self.check(OK, 'targets', good).out
+        self.assertRegex(table, r'my_relu .*vjp,batching')
+        self.assertRegex(table, r'my\.relu +any +manifest')
+        program = """HloModule p, num_partitions=2
+my.relu.3 { x = f32[4,6] parameter(0) ROOT y = f32[4,6] add(x, x) }
+ENTRY e { x = f32[4,6] parameter(0), sharding={devices=[2,1]<=[2]}
+  ROOT c = f32[4,6] call(x), to_apply=my.relu.3 }
+"""
+        text = self.check(OK, 'partition', '-', good, stdin=program).out
+        self.assertIn('custom_call_target="my_relu"', text)
+        self.assertNotIn('my_relu', self.check(OK, 'partition', '-', stdin=program).out)
+
     def test_reshard_prints_a_plan_and_its_lower_bound(self):
         out = self.check(OK, 'reshard', '--shape=f32[64,32]', '--from={devices=[8,1]<=[8]}',
                          '--to={devices=[1,8]<=[8]}', '--num-partitions=8').out
