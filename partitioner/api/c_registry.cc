@@ -207,6 +207,16 @@ Shardcall_Error* Shardcall_PassToPjrt(Shardcall_Registry* registry, const char* 
   });
 }
 
+Shardcall_Error* Shardcall_PassHandlerToPjrt(Shardcall_Registry* registry, const char* name,
+                                             const char* platform, const void* pjrt_api) {
+  static constexpr char kName[] = "Shardcall_PassHandlerToPjrt";
+  return Guarded(kName, [&] {
+    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "name", name));
+    return RegistryOf(registry).Snapshot()->PassHandlerToPjrt(name, Or(platform, "cuda"),
+                                                              pjrt_api);
+  });
+}
+
 Shardcall_Error* Shardcall_PjrtCallbacksOf(Shardcall_Registry* registry, const char* name,
                                            Shardcall_PjrtCallbacks** callbacks) {
   static constexpr char kName[] = "Shardcall_PjrtCallbacksOf";

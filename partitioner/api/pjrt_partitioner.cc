@@ -63,7 +63,24 @@ struct PartitionerExtension {
   Error* (*register_partitioner)(RegisterPartitionerArgs*);
   Error* (*register_batch_partitionable)(RegisterBatchArgs*);
 };
+struct RegisterHandlerArgs {
+  size_t struct_size;
+  const char* name;
+  size_t name_size;
+  const void* handler;
+  const char* platform;
+  size_t platform_size;
+  uint32_t traits;
+};
+struct FfiExtension {
+  Extension base;
+  void* register_type;
+  void* add_user_data;
+  Error* (*register_handler)(RegisterHandlerArgs*);
+};
 constexpr int32_t kPartitionerExtension = 2;
+constexpr int32_t kFfiExtension = 5;
+constexpr size_t kRegisterHandlerArgsSize = 52;  // the end of its last field, as PJRT counts
 constexpr int kMostExtensions = 1000;  // a chain that goes round is none
 
 static_assert(sizeof(Extension) == 24 && offsetof(Extension, next) == 16);
@@ -72,6 +89,8 @@ static_assert(sizeof(ErrorDestroyArgs) == 24 && sizeof(ErrorMessageArgs) == 40 &
               sizeof(ErrorGetCodeArgs) == 32);
 static_assert(sizeof(PartitionerExtension) == 40 && sizeof(RegisterPartitionerArgs) == 32 &&
               sizeof(RegisterBatchArgs) == 24);
+static_assert(sizeof(FfiExtension) == 48 && sizeof(RegisterHandlerArgs) == 56 &&
+              offsetof(RegisterHandlerArgs, traits) == 48);
 static_assert(sizeof(Shardcall_PjrtCallbacks) == 56 && sizeof(Shardcall_PjrtAval) == 40 &&
               sizeof(Shardcall_PjrtHeader) == 48);
 static_assert(offsetof(Shardcall_PjrtHeader, has_error) == 24 &&
@@ -97,7 +116,10 @@ absl::Status Refused(absl::string_view name, std::string expected, std::string f
                   code);
 }
 
-absl::StatusOr<const PartitionerExtension*> FindExtension(const Api* api, absl::string_view name) {
+// The extension of that type, of `size` bytes at least.
+absl::StatusOr<const Extension*> FindExtension(const Api* api, absl::string_view name,
+                                               int32_t type, absl::string_view what,
+                                               size_t size) {
   if (name.empty()) return Refused(name, "a name", "none");
   if (api == nullptr || api->struct_size < sizeof(Api)) {
     return Refused(name, "a PJRT_Api",
@@ -105,18 +127,27 @@ absl::StatusOr<const PartitionerExtension*> FindExtension(const Api* api, absl::
   }
   const Extension* e = api->extension_start;
   for (int k = 0; e != nullptr && k < kMostExtensions; ++k, e = e->next) {
-    if (e->type != kPartitionerExtension) continue;
-    const auto* found = reinterpret_cast<const PartitionerExtension*>(e);
-    if (e->struct_size >= sizeof(PartitionerExtension) && found->register_partitioner != nullptr &&
-        found->register_batch_partitionable != nullptr) {
-      return found;
-    }
-    return Refused(name, absl::StrCat("an extension of ", sizeof(PartitionerExtension), " bytes"),
+    if (e->type != type) continue;
+    if (e->struct_size >= size) return e;
+    return Refused(name, absl::StrCat("an extension of ", size, " bytes"),
                    absl::StrCat("struct_size ", e->struct_size));
   }
-  return Refused(name, "a plugin with the custom-partitioner extension (type 2)",
+  return Refused(name, absl::StrCat("a plugin with the ", what, " extension (type ", type, ")"),
                  absl::StrCat("PJRT ", api->version.major, ".", api->version.minor, " without it"),
                  absl::StatusCode::kUnimplemented);
+}
+
+absl::StatusOr<const PartitionerExtension*> FindPartitioner(const Api* api,
+                                                           absl::string_view name) {
+  SHARDCALL_ASSIGN_OR_RETURN(const Extension* found,
+                             FindExtension(api, name, kPartitionerExtension, "custom-partitioner",
+                                           sizeof(PartitionerExtension)));
+  const auto* extension = reinterpret_cast<const PartitionerExtension*>(found);
+  if (extension->register_partitioner != nullptr &&
+      extension->register_batch_partitionable != nullptr) {
+    return extension;
+  }
+  return Refused(name, "an extension with both of its functions", "null");
 }
 
 absl::Status TakeError(const Api* api, absl::string_view name, Error* error) {
@@ -140,7 +171,8 @@ absl::Status TakeError(const Api* api, absl::string_view name, Error* error) {
 
 absl::Status RegisterBatchPartitionableWithPjrt(const void* c_api, absl::string_view name) {
   const auto* api = static_cast<const Api*>(c_api);
-  SHARDCALL_ASSIGN_OR_RETURN(const PartitionerExtension* extension, FindExtension(api, name));
+  SHARDCALL_ASSIGN_OR_RETURN(const PartitionerExtension* extension,
+                             FindPartitioner(api, name));
   RegisterBatchArgs args = {sizeof(RegisterBatchArgs), name.data(), name.size()};
   return TakeError(api, name, extension->register_batch_partitionable(&args));
 }
@@ -155,10 +187,27 @@ absl::Status RegisterPartitionerWithPjrt(const void* c_api, absl::string_view na
                    "propagate_user_sharding",
                    callbacks == nullptr ? "null" : "one of them null");
   }
-  SHARDCALL_ASSIGN_OR_RETURN(const PartitionerExtension* extension, FindExtension(api, name));
+  SHARDCALL_ASSIGN_OR_RETURN(const PartitionerExtension* extension,
+                             FindPartitioner(api, name));
   RegisterPartitionerArgs args = {sizeof(RegisterPartitionerArgs), name.data(), name.size(),
                                   callbacks};
   return TakeError(api, name, extension->register_partitioner(&args));
+}
+
+absl::Status RegisterHandlerWithPjrt(const void* c_api, absl::string_view name,
+                                     absl::string_view platform, const void* handler,
+                                     uint32_t traits) {
+  const auto* api = static_cast<const Api*>(c_api);
+  if (handler == nullptr) return Refused(name, "a handler of XLA's typed FFI", "null");
+  SHARDCALL_ASSIGN_OR_RETURN(const Extension* found, FindExtension(api, name, kFfiExtension, "FFI",
+                                                                   sizeof(FfiExtension)));
+  const auto* extension = reinterpret_cast<const FfiExtension*>(found);
+  if (extension->register_handler == nullptr) {
+    return Refused(name, "an FFI extension that registers handlers", "null");
+  }
+  RegisterHandlerArgs args = {kRegisterHandlerArgsSize, name.data(), name.size(), handler,
+                              platform.data(), platform.size(), traits};
+  return TakeError(api, name, extension->register_handler(&args));
 }
 
 }  // namespace shardcall

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registrations that a PJRT plugin is to have, too: its partitioner extension
 // (type 2) takes names of batch-partitionable targets, and partitioners as three
-// functions in C. XLA:GPU's plugin has it; it needs no GPU and no client for that.
+// functions in C; its FFI extension (type 5) takes handlers. XLA:GPU's plugin has both; it needs no GPU and no client for that.
 //
 // Names and layouts are those of PJRT's C API, in declarations of our own.
 #ifndef SHARDCALL_PARTITIONER_API_PJRT_PARTITIONER_H_
@@ -91,6 +91,12 @@ absl::Status RegisterBatchPartitionableWithPjrt(const void* c_api, absl::string_
 // first.
 absl::Status RegisterPartitionerWithPjrt(const void* c_api, absl::string_view name,
                                          Shardcall_PjrtCallbacks* callbacks);
+
+// An execute handler of XLA's typed FFI for the plugin's platform, such as "CUDA":
+// plugins have handlers of their own. By the FFI extension (type 5); E148 as above.
+absl::Status RegisterHandlerWithPjrt(const void* c_api, absl::string_view name,
+                                     absl::string_view platform, const void* handler,
+                                     uint32_t traits = 0);
 
 }  // namespace shardcall
 

@@ -216,6 +216,26 @@ absl::Status Registry::PassToPjrt(absl::string_view name, const void* c_api) con
   return Pass(rules, name, c_api);
 }
 
+absl::Status Registry::PassHandlerToPjrt(absl::string_view name, absl::string_view platform,
+                                         const void* c_api) const {
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string on, PlatformFromName(platform));
+  const auto found = targets_.find({on, std::string(name)});
+  if (found == targets_.end()) return handlers.Find(name, on).status();
+  const CustomCallTarget& target = found->second;
+  const bool one_stage = target.stages.instantiate == nullptr &&
+                         target.stages.prepare == nullptr && target.stages.initialize == nullptr;
+  if (target.api_version != kTypedFfi || !one_stage) {
+    return ToStatus({.code = "E148",
+                     .message = absl::StrCat("the function of target \"", name,
+                                             "\" cannot be registered with a PJRT plugin"),
+                     .expected = "a typed FFI handler of the execute stage alone",
+                     .found = Describe(target),
+                     .fix = "register such a handler for the plugin"});
+  }
+  return RegisterHandlerWithPjrt(c_api, name, on, target.function,
+                                 static_cast<uint32_t>(target.traits));
+}
+
 absl::Status Registry::RegisterCustomCallPartitioner(
     absl::string_view name, PartitionerCallbacks callbacks,
     bool can_side_effecting_have_replicated_sharding, const void* c_api) {

@@ -106,6 +106,11 @@ class Registry {
   // Gives the plugin a target that is registered here, whatever its rule is: batch
   // dims, a rule string, callbacks. As they are now; E101 for one without a rule.
   absl::Status PassToPjrt(absl::string_view name, const void* c_api) const;
+  // Gives the plugin the function that is registered here for `platform`: E140 without
+  // one, E148 for one that a plugin does not take (untyped, or with more stages than
+  // execute).
+  absl::Status PassHandlerToPjrt(absl::string_view name, absl::string_view platform,
+                                 const void* c_api) const;
   // The callbacks that it would have; the caller calls their dtor.
   absl::StatusOr<Shardcall_PjrtCallbacks*> MakePjrtCallbacks(absl::string_view name) const;
 

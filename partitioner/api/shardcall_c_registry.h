@@ -79,6 +79,12 @@ SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomCallAsBatchPartitionab
 /* Gives the plugin a target that has any rule here. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_PassToPjrt(Shardcall_Registry* registry,
                                                        const char* name, const void* pjrt_api);
+/* Gives the plugin the typed handler that is registered here for the platform (null:
+ * cuda): a plugin has handlers of its own. */
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_PassHandlerToPjrt(Shardcall_Registry* registry,
+                                                              const char* name,
+                                                              const char* platform,
+                                                              const void* pjrt_api);
 /* The same three callbacks for whoever calls them himself, such as a trampoline of
  * jaxlib's register_custom_call_partitioner. A JAX_CustomCallPartitioner_Callbacks
  * in PJRT's layout; its dtor frees it. */

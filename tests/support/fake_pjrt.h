@@ -17,6 +17,7 @@ class FakePjrt {
  public:
   explicit FakePjrt(bool with_extension = true) {
     api_.extension_start = with_extension ? &extension_ : nullptr;
+    extension_.next = &ffi_;
 
   }
   FakePjrt(const FakePjrt&) = delete;
@@ -34,6 +35,8 @@ class FakePjrt {
     return found == partitioners_.end() ? nullptr : found->second;
   }
   const std::vector<std::string>& batch_names() const { return batch_names_; }
+  // "name platform traits", of those given.
+  const std::map<std::string, const void*>& handlers() const { return handlers_; }
 
  private:
   struct Args {
@@ -58,6 +61,28 @@ class FakePjrt {
       return nullptr;
     };
   };
+  struct HandlerArgs {
+    size_t struct_size;
+    const char* name;
+    size_t name_size;
+    const void* handler;
+    const char* platform;
+    size_t platform_size;
+    uint32_t traits;
+  };
+  struct FfiExtension {
+    size_t struct_size = 48;
+    int32_t type = 5;
+    void* next = nullptr;
+    void* unused[2] = {};
+    void* (*handler)(HandlerArgs*) = [](HandlerArgs* args) -> void* {
+      const std::string key = std::string(args->name, args->name_size) + " " +
+                              std::string(args->platform, args->platform_size) + " " +
+                              std::to_string(args->traits);
+      current()->handlers_[key] = args->struct_size == 52 ? args->handler : nullptr;
+      return nullptr;
+    };
+  };
   struct Api {
     size_t struct_size = sizeof(Api);
     void* extension_start = nullptr;
@@ -73,6 +98,8 @@ class FakePjrt {
     return plugin;
   }
   Extension extension_;
+  FfiExtension ffi_;
+  std::map<std::string, const void*> handlers_;
   Api api_;
   std::map<std::string, Shardcall_PjrtCallbacks*> partitioners_;
   std::vector<std::string> batch_names_;

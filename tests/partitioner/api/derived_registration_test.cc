@@ -202,6 +202,28 @@ TEST(DerivedRegistration, BadManifestsNameThePlace) {
               Fails("E141", "LoweringRegistry"));
 }
 
+TEST(DerivedRegistration, AProgramInCAsksTheRegistrysLowerings) {
+  Shardcall_Registry* registry = nullptr;
+  ASSERT_EQ(Shardcall_Registry_Create(&registry), nullptr);
+  ASSERT_EQ(Shardcall_LoadPlugin(registry, Plugin("derived_plugin").c_str()), nullptr);
+  Shardcall_Module* module = nullptr;
+  ASSERT_EQ(Shardcall_Module_Read(kMarked, sizeof(kMarked) - 1, "m.hlo", &module), nullptr);
+  Shardcall_Options options = SHARDCALL_INIT(Shardcall_Options);
+  options.registry = registry;
+  Shardcall_Program* program = nullptr;
+  ASSERT_EQ(Shardcall_PartitionModule(module, &options, &program), nullptr);
+  Shardcall_Text* text = nullptr;
+  ASSERT_EQ(Shardcall_Program_Print(program, &text), nullptr);
+  EXPECT_THAT(Shardcall_Text_Data(text), HasSubstr("custom_call_target=\"weigh\""));
+  Shardcall_Text_Destroy(text);
+  ASSERT_EQ(Shardcall_DescribeTargets(registry, &text), nullptr);
+  EXPECT_THAT(Shardcall_Text_Data(text), AllOf(HasSubstr("vjp,batching"), HasSubstr("my.weigh")));
+  Shardcall_Text_Destroy(text);
+  Shardcall_Program_Destroy(program);
+  Shardcall_Module_Destroy(module);
+  Shardcall_Registry_Destroy(registry);
+}
+
 TEST(DerivedRegistration, BadStructsInCAreErrors) {
   Shardcall_Registry* registry = nullptr;
   ASSERT_EQ(Shardcall_Registry_Create(&registry), nullptr);

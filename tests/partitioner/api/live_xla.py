@@ -111,7 +111,8 @@ class Library:
     def __init__(self, path, manifest):
         self.c = ctypes.CDLL(path)
         for name in ("Shardcall_Error_Text", "Shardcall_Registry_Create", "Shardcall_LoadPlugin",
-                     "Shardcall_PjrtCallbacksOf", "Shardcall_PassToPjrt"):
+                     "Shardcall_PjrtCallbacksOf", "Shardcall_PassToPjrt",
+                     "Shardcall_RegisterCustomCallTarget", "Shardcall_PassHandlerToPjrt"):
             getattr(self.c, name).restype = ctypes.c_void_p
         self.registry = ctypes.c_void_p()
         self.ok(self.c.Shardcall_Registry_Create(ctypes.byref(self.registry)))
@@ -124,6 +125,18 @@ class Library:
 
     def pass_to(self, name, api):
         self.ok(self.c.Shardcall_PassToPjrt(self.registry, name.encode(), ctypes.c_void_p(api)))
+
+    def pass_handler(self, name, handler, api):
+        """Registers a typed handler for CUDA here, and gives it to the plugin."""
+        class Target(ctypes.Structure):
+            _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p),
+                        ("platform", ctypes.c_char_p), ("function", ctypes.c_void_p),
+                        ("api_version", ctypes.c_int32), ("traits", ctypes.c_uint32),
+                        ("stages", ctypes.c_void_p * 3)]
+        target = Target(ctypes.sizeof(Target), name.encode(), b"cuda", handler, 1, 0)
+        self.ok(self.c.Shardcall_RegisterCustomCallTarget(self.registry, ctypes.byref(target)))
+        self.ok(self.c.Shardcall_PassHandlerToPjrt(self.registry, name.encode(), None,
+                                                   ctypes.c_void_p(api)))
 
     def trampoline(self, name):
         """Registers the target with XLA:CPU, which takes Python functions alone."""
@@ -250,28 +263,6 @@ platform_name: "CUDA" dnn_version_info { major: 9 } device_description_str: "sm_
 """
 
 
-def give_handler(api, name, handler):
-    """By PJRT's FFI extension, type 5."""
-    class Extension(ctypes.Structure):
-        pass
-    Extension._fields_ = [("size", ctypes.c_size_t), ("type", ctypes.c_int32),
-                          ("next", ctypes.POINTER(Extension)), ("type_register", ctypes.c_void_p),
-                          ("user_data_add", ctypes.c_void_p),
-                          ("register", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p))]
-
-    class Args(ctypes.Structure):
-        _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p),
-                    ("name_size", ctypes.c_size_t), ("handler", ctypes.c_void_p),
-                    ("platform", ctypes.c_char_p), ("platform_size", ctypes.c_size_t),
-                    ("traits", ctypes.c_int32)]
-    e = ctypes.cast(ctypes.c_void_p(api), ctypes.POINTER(ctypes.POINTER(Extension)))[1]
-    while e and e.contents.type != 5:
-        e = e.contents.next
-    args = Args(52, name.encode(), len(name), handler, b"CUDA", 4, 0)
-    if not e or e.contents.register(ctypes.addressof(args)):
-        sys.exit("the plugin does not take the handler")
-
-
 def on_gpu(library, handlers, plugin):
     from jax._src import xla_bridge
     api = xla_bridge.register_plugin("cuda", priority=500, library_path=plugin, options={})
@@ -280,7 +271,7 @@ def on_gpu(library, handlers, plugin):
     for target, symbol in SYMBOLS.items():
         library.pass_to(target, get())
         # XLA looks for the handler, and does not call it here.
-        give_handler(get(), target, ctypes.cast(getattr(handlers, symbol), ctypes.c_void_p))
+        library.pass_handler(target, ctypes.cast(getattr(handlers, symbol), ctypes.c_void_p), get())
     topology = xla_client.make_c_api_device_topology(api, "eight", target_config=TARGET,
                                                      topology="1x1x8")
     mesh = Mesh(np.array(topology._make_compile_only_devices()).reshape(4, 2), ("a", "b"))

@@ -306,6 +306,33 @@ TEST_F(PjrtServing, WhereThePluginRefusesNothingIsRegistered) {
   EXPECT_THAT(registry_.MakePjrtCallbacks("b").status(), Fails("E101", "batch"));
 }
 
+// A typed handler of the execute stage, as far as its registration asks.
+abi::Error* Answers(abi::CallFrame* frame) {
+  auto* extension = reinterpret_cast<abi::MetadataExtension*>(frame->extension_start);
+  if (extension != nullptr) {
+    extension->metadata->api_version.major = 0;
+    extension->metadata->api_version.minor = 3;
+  }
+  return nullptr;
+}
+void Untyped(void*, const void**) {}
+
+TEST_F(PjrtServing, HandlersArePassedOnToo) {
+  ASSERT_TRUE(registry_
+                  .RegisterCustomCallTarget("k", reinterpret_cast<const void*>(&Answers), "cuda",
+                                            kTypedFfi, CustomCallTraits::kCommandBufferCompatible)
+                  .ok());
+  ASSERT_TRUE(registry_.PassHandlerToPjrt("k", "cuda", plugin_.api()).ok());
+  ASSERT_EQ(plugin_.handlers().size(), 1);
+  EXPECT_EQ(plugin_.handlers().begin()->first, "k CUDA 1");
+  EXPECT_EQ(plugin_.handlers().begin()->second, reinterpret_cast<const void*>(&Answers));
+  EXPECT_THAT(registry_.PassHandlerToPjrt("none", "cuda", plugin_.api()), Fails("E140", "none"));
+  ASSERT_TRUE(registry_.RegisterCustomCallTarget("u", &Untyped, "cpu").ok());
+  EXPECT_THAT(registry_.PassHandlerToPjrt("u", "cpu", plugin_.api()), Fails("E148", "typed FFI"));
+  FakePjrt without(/*with_extension=*/false);
+  EXPECT_THAT(registry_.PassHandlerToPjrt("k", "cuda", without.api()), Fails("E148", "type 5"));
+}
+
 TEST_F(PjrtServing, FromC) {
   Shardcall_Registry* registry = nullptr;
   ASSERT_EQ(Shardcall_Registry_Create(&registry), nullptr);
