@@ -275,6 +275,24 @@ bool Equal(const VjpSpec& a, const VjpSpec& b) {
                     });
 }
 
+// "target "g" of (cotangent 0, operand 1) giving gradients of operands 0, 1"
+std::string Describe(const VjpSpec& vjp) {
+  static constexpr absl::string_view kKinds[] = {"operand ", "result ", "cotangent "};
+  std::vector<std::string> arguments;
+  for (const VjpArgument& a : vjp.arguments) {
+    arguments.push_back(absl::StrCat(kKinds[static_cast<int>(a.kind)], a.index));
+  }
+  return absl::StrCat(
+      vjp.target.empty() ? absl::StrCat("a computation of ", vjp.computation.size(), " bytes")
+                         : absl::StrCat("target \"", vjp.target, "\""),
+      " of (", absl::StrJoin(arguments, ", "), ") giving gradients of operands ",
+      absl::StrJoin(vjp.gradients, ", "));
+}
+std::string Describe(const BatchingSpec& b) {
+  static constexpr absl::string_view kKinds[] = {"leading", "broadcast", "target", "loop"};
+  return absl::StrCat(kKinds[static_cast<int>(b.kind)], b.target.empty() ? "" : " ", b.target);
+}
+
 }  // namespace
 
 absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
@@ -295,8 +313,12 @@ absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
   const TargetFacts* known = Facts(target);
   if (known != nullptr && known->vjp.has_value()) {
     if (Equal(*known->vjp, vjp)) return absl::OkStatus();
-    return refuse("E105", "is registered already", "Register one",
-                  absl::StatusCode::kAlreadyExists);
+    return ToStatus({.code = "E105",
+                     .message = absl::StrCat("the VJP of \"", target, "\" is registered twice"),
+                     .expected = Describe(*known->vjp),
+                     .found = Describe(vjp),
+                     .fix = "Keep one of the two"},
+                    absl::StatusCode::kAlreadyExists);
   }
   const TargetRule* rule = Find(target, "");
   if (rule == nullptr) {
@@ -346,7 +368,10 @@ absl::Status TargetRegistry::RegisterBatching(std::string target, BatchingSpec b
                                              "\" cannot be registered"),
                      .expected = "a target that has a rule and no batching yet; with the name of "
                                  "another target for that kind alone",
-                     .found = found == nullptr ? "no rule" : "other",
+                     .found = found == nullptr ? "no rule"
+                              : has ? absl::StrCat(Describe(*known->batching), ", and now ",
+                                                   Describe(batching))
+                                    : Describe(batching),
                      .fix = "Register the rule first, and its batching once"});
   }
   if (found->level == RuleLevel::kRule &&

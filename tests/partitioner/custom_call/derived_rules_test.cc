@@ -125,7 +125,11 @@ TEST_F(DerivedRulesTest, RegisteringAVjpGivesItsTargetARule) {
   EXPECT_TRUE(t.RegisterVjp("mv", vjp).ok());  // an equal one
   VjpSpec another = vjp;
   another.target = "mv_bwd_2";
-  EXPECT_EQ(DiagnosticCode(t.RegisterVjp("mv", another)), "E105");
+  const absl::Status twice = t.RegisterVjp("mv", another);
+  EXPECT_EQ(DiagnosticCode(twice), "E105");
+  EXPECT_THAT(std::string(twice.message()),
+              testing::AllOf(HasSubstr("target \"mv_bwd\" of (cotangent 0, operand 0, operand 1)"),
+                             HasSubstr("target \"mv_bwd_2\"")));
   ASSERT_TRUE(t.RegisterRule("other", {.rule = "i -> i"}).ok());
   VjpSpec bad = vjp;
   EXPECT_EQ(DiagnosticCode(t.RegisterVjp("other", bad)), "E116");
