@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
+#include "collectives/backend.h"
 #include "collectives/call.h"
 #include "collectives/in_process_state.h"
 #include "sharding/status.h"
@@ -39,7 +40,7 @@ std::vector<char> CopyOf(const void* data, int64_t bytes) {
   return std::vector<char>(from, from + bytes);
 }
 
-class InProcessCommunicator final : public Communicator {
+class InProcessCommunicator final : public BackendCommunicator {
  public:
   InProcessCommunicator(std::shared_ptr<InProcessState> state, int rank)
       : state_(std::move(state)), rank_(rank) {
@@ -121,9 +122,6 @@ class InProcessCommunicator final : public Communicator {
     return Meet(group, call, buffers, tag);
   }
 
-  absl::Status Permute(absl::Span<const std::pair<int, int>> pairs, const void* in, void* out,
-                       int64_t bytes, CollectiveTag tag) override;
-
   absl::Status Broadcast(Group group, int root, void* buffer, int64_t bytes,
                          CollectiveTag tag) override {
     MemberBuffers buffers;
@@ -133,14 +131,13 @@ class InProcessCommunicator final : public Communicator {
                 tag);
   }
 
-  absl::Status Send(int to, const void* data, int64_t bytes, CollectiveTag tag) override {
-    return PointToPoint(CollectiveOp::kSend, to, const_cast<void*>(data), bytes, tag);
-  }
-  absl::Status Recv(int from, void* data, int64_t bytes, CollectiveTag tag) override {
-    return PointToPoint(CollectiveOp::kRecv, from, data, bytes, tag);
-  }
-
   void Abort(const absl::Status& reason) override { state_->Abort(reason); }
+
+ protected:
+  absl::Status PermuteWith(const CallSignature& call, int source, int target, const void* in,
+                           void* out, CollectiveTag tag) override;
+  absl::Status PointToPoint(const CallSignature& call, int partner, void* data,
+                            CollectiveTag tag) override;
 
  private:
   struct Membership {
@@ -184,8 +181,6 @@ class InProcessCommunicator final : public Communicator {
     return pair;
   }
 
-  absl::Status PointToPoint(CollectiveOp op, int partner, void* data, int64_t bytes,
-                            CollectiveTag tag);
 
   const std::shared_ptr<InProcessState> state_;
   const int rank_;
@@ -193,16 +188,12 @@ class InProcessCommunicator final : public Communicator {
   absl::flat_hash_map<std::pair<int, int>, InProcessPair*> pairs_;
 };
 
-absl::Status InProcessCommunicator::PointToPoint(CollectiveOp op, int partner, void* data,
-                                                 int64_t bytes, CollectiveTag tag) {
-  const CallSignature call{.op = op, .amount = bytes};
+absl::Status InProcessCommunicator::PointToPoint(const CallSignature& call, int partner, void* data,
+                                                 CollectiveTag tag) {
   const int ranks[] = {rank_, partner};
-  SHARDCALL_RETURN_IF_ERROR(CheckGroup(ranks, rank_, size()));
-  SHARDCALL_RETURN_IF_ERROR(CheckSignature(call, 1));
-  SHARDCALL_RETURN_IF_ERROR(CheckBuffer(data, bytes, "buffer", call));
   FlightRecorder& recorder = state_->recorder(rank_);
   const int64_t number = recorder.Begin(call, absl::MakeConstSpan(ranks), tag.name);
-  const bool sends = op == CollectiveOp::kSend;
+  const bool sends = call.op == CollectiveOp::kSend;
   InProcessPair* pair = sends ? Pair(rank_, partner) : Pair(partner, rank_);
   const InProcessPair::Side side = sends ? InProcessPair::kSender : InProcessPair::kReceiver;
   pair->Post(side, call, data, tag.name, number);
@@ -211,16 +202,9 @@ absl::Status InProcessCommunicator::PointToPoint(CollectiveOp op, int partner, v
   return status;
 }
 
-absl::Status InProcessCommunicator::Permute(absl::Span<const std::pair<int, int>> pairs,
-                                            const void* in, void* out, int64_t bytes,
-                                            CollectiveTag tag) {
-  const CallSignature call{.op = CollectiveOp::kPermute, .amount = bytes};
-  int source;
-  int target;
-  SHARDCALL_RETURN_IF_ERROR(FindPartners(pairs, rank_, size(), &source, &target));
-  SHARDCALL_RETURN_IF_ERROR(CheckSignature(call, 1));
-  SHARDCALL_RETURN_IF_ERROR(CheckBuffer(in, bytes, "input", call));
-  SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", call));
+absl::Status InProcessCommunicator::PermuteWith(const CallSignature& call, int source, int target,
+                                                const void* in, void* out, CollectiveTag tag) {
+  const int64_t bytes = call.amount;
   SHARDCALL_RETURN_IF_ERROR(state_->aborted());
   const bool sends = target >= 0 && target != rank_;
   const bool receives = source >= 0 && source != rank_;

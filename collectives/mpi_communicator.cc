@@ -225,23 +225,12 @@ absl::Status MpiCommunicator::Broadcast(Group group, int root, void* buffer, int
   });
 }
 
-absl::Status MpiCommunicator::Send(int to, const void* data, int64_t bytes, CollectiveTag tag) {
-  return PointToPoint(CollectiveOp::kSend, to, const_cast<void*>(data), bytes, tag);
-}
-
-absl::Status MpiCommunicator::Recv(int from, void* data, int64_t bytes, CollectiveTag tag) {
-  return PointToPoint(CollectiveOp::kRecv, from, data, bytes, tag);
-}
-
-absl::Status MpiCommunicator::PointToPoint(CollectiveOp op, int partner_rank, void* data,
-                                           int64_t bytes, CollectiveTag tag) {
-  const CallSignature signature{.op = op, .amount = bytes};
+absl::Status MpiCommunicator::PointToPoint(const CallSignature& signature, int partner_rank,
+                                           void* data, CollectiveTag tag) {
   const int ranks[] = {rank(), partner_rank};
-  SHARDCALL_RETURN_IF_ERROR(CheckGroup(ranks, rank(), size()));
-  SHARDCALL_RETURN_IF_ERROR(CheckSignature(signature, 1));
-  SHARDCALL_RETURN_IF_ERROR(CheckBuffer(data, bytes, "buffer", signature));
+  const int64_t bytes = signature.amount;
   return Recorded(signature, ranks, tag, [&](const MpiMeeting& meeting) {
-    const bool sends = op == CollectiveOp::kSend;
+    const bool sends = signature.op == CollectiveOp::kSend;
     MpiPartner partner;
     partner.rank = partner_rank;
     partner.role = sends ? MpiRole::kSender : MpiRole::kReceiver;
@@ -259,15 +248,9 @@ absl::Status MpiCommunicator::PointToPoint(CollectiveOp op, int partner_rank, vo
   });
 }
 
-absl::Status MpiCommunicator::Permute(absl::Span<const std::pair<int, int>> pairs, const void* in,
-                                      void* out, int64_t bytes, CollectiveTag tag) {
-  const CallSignature signature{.op = CollectiveOp::kPermute, .amount = bytes};
-  int source;
-  int target;
-  SHARDCALL_RETURN_IF_ERROR(FindPartners(pairs, rank(), size(), &source, &target));
-  SHARDCALL_RETURN_IF_ERROR(CheckSignature(signature, 1));
-  SHARDCALL_RETURN_IF_ERROR(CheckBuffer(in, bytes, "input", signature));
-  SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
+absl::Status MpiCommunicator::PermuteWith(const CallSignature& signature, int source, int target,
+                                          const void* in, void* out, CollectiveTag tag) {
+  const int64_t bytes = signature.amount;
   const bool sends = target >= 0 && target != rank();
   const bool receives = source >= 0 && source != rank();
   // One partner, if source and target are the same rank.

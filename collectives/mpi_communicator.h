@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "collectives/backend.h"
 #include "collectives/call.h"
 #include "collectives/communicator.h"
 #include "collectives/mpi_messages.h"
@@ -31,7 +32,7 @@
 
 namespace shardcall {
 
-class MpiCommunicator final : public Communicator {
+class MpiCommunicator final : public BackendCommunicator {
  public:
   MpiCommunicator(MpiSession& session, absl::Duration deadline, bool check_every_call)
       : session_(session), rendezvous_(session, deadline, check_every_call) {}
@@ -53,16 +54,18 @@ class MpiCommunicator final : public Communicator {
                          absl::Span<const int64_t> send_sizes, void* out,
                          absl::Span<const int64_t> recv_offsets,
                          absl::Span<const int64_t> recv_sizes, CollectiveTag tag) override;
-  absl::Status Permute(absl::Span<const std::pair<int, int>> pairs, const void* in, void* out,
-                       int64_t bytes, CollectiveTag tag) override;
   absl::Status Broadcast(Group group, int root, void* buffer, int64_t bytes,
                          CollectiveTag tag) override;
-  absl::Status Send(int to, const void* data, int64_t bytes, CollectiveTag tag) override;
-  absl::Status Recv(int from, void* data, int64_t bytes, CollectiveTag tag) override;
   void SetProgramNote(absl::string_view note) override {
     session_.set_program_note(std::string(note));
   }
   void Abort(const absl::Status& reason) override { session_.Abort(reason); }
+
+ protected:
+  absl::Status PermuteWith(const CallSignature& signature, int source, int target, const void* in,
+                           void* out, CollectiveTag tag) override;
+  absl::Status PointToPoint(const CallSignature& signature, int partner, void* data,
+                            CollectiveTag tag) override;
 
  private:
   struct Members {
@@ -113,8 +116,6 @@ class MpiCommunicator final : public Communicator {
   absl::Status ShortAllReduce(Call& call, const char* in, char* out);
   absl::Status LongAllReduce(Call& call, const char* in, char* out);
   absl::Status LongReduceScatter(Call& call, const char* in, char* out);
-  absl::Status PointToPoint(CollectiveOp op, int partner, void* data, int64_t bytes,
-                            CollectiveTag tag);
 
   MpiSession& session_;
   MpiRendezvous rendezvous_;

@@ -26,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "collectives/backend.h"
 #include "collectives/call.h"
 #include "collectives/communicator.h"
 #include "collectives/flight_recorder.h"
@@ -34,7 +35,7 @@
 
 namespace shardcall {
 
-class NcclCommunicator final : public Communicator {
+class NcclCommunicator final : public BackendCommunicator {
  public:
   // Collective over all ranks of the side channel.
   static absl::StatusOr<std::unique_ptr<Communicator>> Create(std::unique_ptr<SideChannel> side,
@@ -63,14 +64,16 @@ class NcclCommunicator final : public Communicator {
                          absl::Span<const int64_t> send_sizes, void* out,
                          absl::Span<const int64_t> recv_offsets,
                          absl::Span<const int64_t> recv_sizes, CollectiveTag tag) override;
-  absl::Status Permute(absl::Span<const std::pair<int, int>> pairs, const void* in, void* out,
-                       int64_t bytes, CollectiveTag tag) override;
   absl::Status Broadcast(Group group, int root, void* buffer, int64_t bytes,
                          CollectiveTag tag) override;
-  absl::Status Send(int to, const void* data, int64_t bytes, CollectiveTag tag) override;
-  absl::Status Recv(int from, void* data, int64_t bytes, CollectiveTag tag) override;
   void SetProgramNote(absl::string_view note) override { program_note_ = std::string(note); }
   void Abort(const absl::Status& reason) override;
+
+ protected:
+  absl::Status PermuteWith(const CallSignature& signature, int source, int target, const void* in,
+                           void* out, CollectiveTag tag) override;
+  absl::Status PointToPoint(const CallSignature& signature, int partner, void* data,
+                            CollectiveTag tag) override;
 
  private:
   struct Clique {
@@ -137,8 +140,6 @@ class NcclCommunicator final : public Communicator {
     int64_t send_offset, send_bytes, receive_offset, receive_bytes;
   };
   absl::Status Exchange(Call& call, const char* in, char* out, absl::Span<const Piece> pieces);
-  absl::Status PointToPoint(CollectiveOp op, int partner, void* data, int64_t bytes,
-                            CollectiveTag tag);
 
   const std::unique_ptr<SideChannel> side_;
   const int device_;

@@ -10,7 +10,8 @@
 
 namespace shardcall {
 
-absl::StatusOr<const char*> NcclCommunicator::StageIn(Call& call, const void* in, int64_t bytes, bool apart) {
+absl::StatusOr<const char*> NcclCommunicator::StageIn(Call& call, const void* in, int64_t bytes,
+                                                      bool apart) {
   const bool on_device = IsDevicePointer(in);
   if (on_device && !apart) return static_cast<const char*>(in);
   SHARDCALL_ASSIGN_OR_RETURN(char* const staged, Scratch(call, kIn, bytes));
@@ -233,15 +234,9 @@ absl::Status NcclCommunicator::AllToAllV(Group group, const void* in,
   });
 }
 
-absl::Status NcclCommunicator::Permute(absl::Span<const std::pair<int, int>> pairs, const void* in,
-                                       void* out, int64_t bytes, CollectiveTag tag) {
-  const CallSignature signature{.op = CollectiveOp::kPermute, .amount = bytes};
-  int source;
-  int target;
-  SHARDCALL_RETURN_IF_ERROR(FindPartners(pairs, rank(), size(), &source, &target));
-  SHARDCALL_RETURN_IF_ERROR(CheckSignature(signature, 1));
-  SHARDCALL_RETURN_IF_ERROR(CheckBuffer(in, bytes, "input", signature));
-  SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
+absl::Status NcclCommunicator::PermuteWith(const CallSignature& signature, int source, int target,
+                                           const void* in, void* out, CollectiveTag tag) {
+  const int64_t bytes = signature.amount;
   std::vector<int> ranks;
   if (target >= 0) ranks.push_back(target);
   if (source >= 0 && source != target) ranks.push_back(source);
@@ -275,23 +270,11 @@ absl::Status NcclCommunicator::Broadcast(Group group, int root, void* buffer, in
   });
 }
 
-absl::Status NcclCommunicator::Send(int to, const void* data, int64_t bytes, CollectiveTag tag) {
-  return PointToPoint(CollectiveOp::kSend, to, const_cast<void*>(data), bytes, tag);
-}
-
-absl::Status NcclCommunicator::Recv(int from, void* data, int64_t bytes, CollectiveTag tag) {
-  return PointToPoint(CollectiveOp::kRecv, from, data, bytes, tag);
-}
-
-absl::Status NcclCommunicator::PointToPoint(CollectiveOp op, int partner, void* data,
-                                            int64_t bytes, CollectiveTag tag) {
-  const CallSignature signature{.op = op, .amount = bytes};
-  const int ranks[] = {rank(), partner};
-  SHARDCALL_RETURN_IF_ERROR(CheckGroup(ranks, rank(), size()));
-  SHARDCALL_RETURN_IF_ERROR(CheckSignature(signature, 1));
-  SHARDCALL_RETURN_IF_ERROR(CheckBuffer(data, bytes, "buffer", signature));
+absl::Status NcclCommunicator::PointToPoint(const CallSignature& signature, int partner, void* data,
+                                            CollectiveTag tag) {
+  const int64_t bytes = signature.amount;
   return RunPairs({rank(), partner}, signature, tag, [&](Call& call) -> absl::Status {
-    if (op == CollectiveOp::kSend) {
+    if (signature.op == CollectiveOp::kSend) {
       SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(call, data, bytes, false));
       const Piece piece{partner, 0, bytes, 0, 0};
       SHARDCALL_RETURN_IF_ERROR(Exchange(call, from, nullptr, absl::MakeConstSpan(&piece, 1)));

@@ -90,12 +90,13 @@ TEST(InProcessFault, AnAbsentRankIsNamedToAllWhoWaitWithinTwiceTheDeadline) {
 }
 
 TEST(InProcessFault, ARankInAnotherGroupsCallIsNamedWithThatCall) {
-  const auto statuses = RunDevices([](int r, InProcessWorld& world) {
+  std::latch through(kSize);
+  const auto statuses = RunDevices([&](int r, InProcessWorld& world) {
     auto c = world.Rank(r);
     if (r == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     absl::Status status = AllReduceOf(*c, r == 1 ? std::vector<int>{1, 2} : kAll, 8);
     // Stay, so that time and not leaving ends the wait.
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    through.arrive_and_wait();
     return status;
   });
   ExpectAll(statuses, "E301", HasSubstr("rank 1 has waited"), {0, 2, 3});
@@ -210,15 +211,19 @@ TEST(InProcessFault, AbortWakesEverybodyAndIsFinal) {
 
 TEST(InProcessFault, APermuteWithAnAbsentPartnerNamesItAndFreesTheOthers) {
   const std::vector<std::pair<int, int>> ring = {{0, 1}, {1, 2}, {2, 3}, {3, 0}};
+  std::latch others(kSize - 1);
   const auto statuses = RunDevices([&](int r, InProcessWorld& world) {
     auto c = world.Rank(r);
+    absl::Status status;
     if (r == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(800));
-      return absl::OkStatus();
+      others.wait();
+      return status;
     }
     auto in = std::make_unique<char[]>(1000);
     auto out = std::make_unique<char[]>(1000);
-    return c->Permute(ring, in.get(), out.get(), 1000, {"%cp"});
+    status = c->Permute(ring, in.get(), out.get(), 1000, {"%cp"});
+    others.count_down();
+    return status;
   });
   ExpectAll(statuses, "E301",
             AllOf(HasSubstr("collective-permute(1000 bytes) #1 (%cp)"), HasSubstr("rank 1 has")),

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What backends share of calls between pairs of ranks: the checks of arguments, and
+// send and receive as one function. Backends derive from it.
+#ifndef SHARDCALL_COLLECTIVES_BACKEND_H_
+#define SHARDCALL_COLLECTIVES_BACKEND_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "collectives/call.h"
+#include "collectives/communicator.h"
+
+namespace shardcall {
+
+class BackendCommunicator : public Communicator {
+ public:
+  absl::Status Permute(absl::Span<const std::pair<int, int>> pairs, const void* in, void* out,
+                       int64_t bytes, CollectiveTag tag) final;
+  absl::Status Send(int to, const void* data, int64_t bytes, CollectiveTag tag) final;
+  absl::Status Recv(int from, void* data, int64_t bytes, CollectiveTag tag) final;
+
+ protected:
+  // A permute of signature.amount bytes: `in` goes to `target`, `out` comes from
+  // `source`, either of them -1 for none (`out` is then zero) or this rank. The
+  // arguments are checked.
+  virtual absl::Status PermuteWith(const CallSignature& signature, int source, int target,
+                                   const void* in, void* out, CollectiveTag tag) = 0;
+  // A send, whose data is read alone, or a receive, likewise.
+  virtual absl::Status PointToPoint(const CallSignature& signature, int partner, void* data,
+                                    CollectiveTag tag) = 0;
+
+ private:
+  absl::Status CheckedPointToPoint(CollectiveOp op, int partner, void* data, int64_t bytes,
+                                   CollectiveTag tag);
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_COLLECTIVES_BACKEND_H_
