@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/builtin.h"
 
+#include "kernels/cuda/kernels.h"
 #include "kernels/host/kernels.h"
 #include "kernels/host/lapack/targets.h"
 #include "kernels/host/lapack/untyped.h"
@@ -39,6 +40,14 @@ absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry) {
   for (auto& [target, handler] : LapackTargets()) add(target, std::move(handler));
   for (auto& [target, handler] : UntypedLapackTargets()) {
     add(target, std::move(handler), /*api_version=*/0);
+  }
+  for (auto& [target, kernel] : CudaKernels()) {
+    HandlerEntry entry;
+    entry.target = target;
+    entry.platform = "CUDA";
+    entry.source = "built in";
+    entry.host = std::move(kernel);
+    status.Update(registry.Register(std::move(entry)));
   }
   return status;
 }

@@ -8,8 +8,8 @@
 
 namespace shardcall {
 
-// Registers every handler of kernels/host/kernels.h for platform Host. Fails
-// only if one of the names is taken; the others are registered all the same.
+// Registers every handler of kernels/host/kernels.h for platform Host, and those of
+// kernels/cuda/kernels.h for CUDA. Fails only if one of the names is taken; the others are registered all the same.
 absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry);
 
 }  // namespace shardcall

@@ -38,6 +38,7 @@ class CallArguments {
   // First of all: E132 unless there are as many as there are names.
   absl::Status CheckCounts() const;
 
+  int num_results() const { return static_cast<int>(results_.size()); }
   const BufferView& operand(int i) const { return operands_[i]; }
   const BufferView& result(int i) const { return results_[i]; }
   const BufferView& at(ArgumentPlace p) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/host/arguments.h"
 #include "kernels/host/kernels.h"
+#include "kernels/host/relu.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -31,14 +32,18 @@ void RunBits(const BufferView& x, const BufferView& y, uint16_t infinity) {
 
 }  // namespace
 
+absl::Status CheckRelu(const CallArguments& args, const HandlerContext& context) {
+  SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
+  SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(0), kTypes));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckType(Result(0), {args.operand(0).type}));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Result(0), args.operand(0).dims));
+  return args.Located(context.attribute_map().OnlyKnown({}));
+}
+
 absl::Status CustomRelu(const HandlerContext& context, absl::Span<const BufferView> operands,
                         absl::Span<const BufferView> results) {
   const CallArguments args(context, operands, results, {"x"}, {"y"});
-  SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
-  SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(0), kTypes));
-  SHARDCALL_RETURN_IF_ERROR(args.CheckType(Result(0), {operands[0].type}));
-  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Result(0), operands[0].dims));
-  SHARDCALL_RETURN_IF_ERROR(args.Located(context.attribute_map().OnlyKnown({})));
+  SHARDCALL_RETURN_IF_ERROR(CheckRelu(args, context));
   const BufferView &x = operands[0], &y = results[0];
   switch (x.type) {
     case ElementType::kF32:

@@ -22,6 +22,14 @@ absl::StatusOr<NormShape> CheckNorm(const CallArguments& args, ArgumentPlace x, 
 // rstd against x.
 absl::Status CheckRstd(const CallArguments& args, ArgumentPlace x, ArgumentPlace rstd);
 
+// A call of rms_norm, checked.
+struct RmsNormCall {
+  NormShape shape;
+  double eps = 0;
+  const BufferView* rstd = nullptr;  // null: not asked for
+};
+absl::StatusOr<RmsNormCall> CheckRmsNorm(const CallArguments& args, const HandlerContext& context);
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_NORM_H_

@@ -47,26 +47,35 @@ void Run(const NormShape& shape, double eps, const BufferView& x, const BufferVi
 
 }  // namespace
 
+absl::StatusOr<RmsNormCall> CheckRmsNorm(const CallArguments& args,
+                                         const HandlerContext& context) {
+  SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
+  RmsNormCall call;
+  SHARDCALL_ASSIGN_OR_RETURN(call.shape, CheckNorm(args, Operand(0), Operand(1)));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckType(Result(0), {args.operand(0).type}));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Result(0), args.operand(0).dims));
+  if (args.num_results() > 1) {
+    SHARDCALL_RETURN_IF_ERROR(CheckRstd(args, Operand(0), Result(1)));
+    call.rstd = &args.result(1);
+  }
+  const AttributeMapView& attributes = context.attribute_map();
+  SHARDCALL_RETURN_IF_ERROR(args.Located(attributes.OnlyKnown({"eps"})));
+  SHARDCALL_ASSIGN_ATTRIBUTE(call.eps, args, attributes.GetFloat("eps", 1e-5));
+  if (!(call.eps >= 0) || std::isinf(call.eps)) {
+    return args.AttributeError("eps", "a finite number that is not negative",
+                               absl::StrCat(call.eps));
+  }
+  return call;
+}
+
 absl::Status RmsNorm(const HandlerContext& context, absl::Span<const BufferView> operands,
                      absl::Span<const BufferView> results) {
   const CallArguments args(context, operands, results, {"x", "gain"}, {"y", "rstd"}, 0, 1);
-  SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
-  SHARDCALL_ASSIGN_OR_RETURN(const NormShape shape, CheckNorm(args, Operand(0), Operand(1)));
-  SHARDCALL_RETURN_IF_ERROR(args.CheckType(Result(0), {args.operand(0).type}));
-  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Result(0), args.operand(0).dims));
-  if (results.size() > 1) SHARDCALL_RETURN_IF_ERROR(CheckRstd(args, Operand(0), Result(1)));
-
-  const AttributeMapView& attributes = context.attribute_map();
-  SHARDCALL_RETURN_IF_ERROR(args.Located(attributes.OnlyKnown({"eps"})));
-  SHARDCALL_ASSIGN_ATTRIBUTE(const double eps, args, attributes.GetFloat("eps", 1e-5));
-  if (!(eps >= 0) || std::isinf(eps)) {
-    return args.AttributeError("eps", "a finite number that is not negative", absl::StrCat(eps));
-  }
-  const BufferView* rstd = results.size() > 1 ? &results[1] : nullptr;
+  SHARDCALL_ASSIGN_OR_RETURN(const RmsNormCall call, CheckRmsNorm(args, context));
   if (operands[0].type == ElementType::kF64) {
-    Run<double>(shape, eps, operands[0], operands[1], results[0], rstd);
+    Run<double>(call.shape, call.eps, operands[0], operands[1], results[0], call.rstd);
   } else {
-    Run<float>(shape, eps, operands[0], operands[1], results[0], rstd);
+    Run<float>(call.shape, call.eps, operands[0], operands[1], results[0], call.rstd);
   }
   return absl::OkStatus();
 }

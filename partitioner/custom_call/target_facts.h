@@ -35,7 +35,7 @@ struct VjpArgument {
 };
 struct VjpSpec {
   std::string target;       // or
-  std::string computation;  // HLO text, written as a reference of partition_like is
+  std::string computation = {};  // HLO text, written as a reference of partition_like is
   std::vector<VjpArgument> arguments;
   std::vector<int> gradients;  // result k is the gradient of operand gradients[k]
   // backend_config of the target's call; nullopt: the one of the call itself.

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "kernels/builtin.h"
 #include "kernels/cuda/device.h"
 #include "kernels/ffi/staged_call.h"
 #include "kernels/ffi/untyped_handler.h"
@@ -92,6 +93,37 @@ TEST_F(CudaHandlers, EveryAbiCopiesItsOperand) {
   }
   call_.context.backend_config = "no";
   EXPECT_THAT(std::string(Run(entries[1]).message()), HasSubstr("E317"));
+}
+
+// The shipped kernels against those of the host, on small whole numbers.
+TEST_F(CudaHandlers, ShippedKernelsGiveTheNumbersOfTheHost) {
+  HandlerRegistry registry;
+  ASSERT_TRUE(RegisterBuiltinHandlers(registry).ok());
+  for (int64_t rows : {0, 1, 5}) {
+    for (int64_t width : {1, 31, 256, 1000}) {
+      std::vector<float> x(rows * width), gain(width, 2), y(x.size()), expected(x.size());
+      for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7) - 3;
+      const auto run = [&](const char* target, const std::vector<BufferView>& operands,
+                           std::vector<float>* out, const char* platform) {
+        const auto entry = registry.Find(target, platform);
+        ASSERT_TRUE(entry.ok()) << entry.status();
+        const BufferView result = View(*out, {rows, width}, ElementType::kF32);
+        const absl::Status status =
+            std::string(platform) == "Host"
+                ? (*entry)->host(call_.context, operands, {result})
+                : CallStaged(**entry, device_, call_.context, operands, {result});
+        ASSERT_TRUE(status.ok()) << status;
+      };
+      const BufferView in = View(x, {rows, width}, ElementType::kF32);
+      const BufferView by = View(gain, {width}, ElementType::kF32);
+      run("custom_relu", {in}, &expected, "Host");
+      run("custom_relu", {in}, &y, "CUDA");
+      EXPECT_EQ(y, expected);
+      run("rms_norm", {in, by}, &expected, "Host");
+      run("rms_norm", {in, by}, &y, "CUDA");
+      for (size_t i = 0; i < y.size(); ++i) EXPECT_FLOAT_EQ(y[i], expected[i]);
+    }
+  }
 }
 
 TEST_F(CudaHandlers, AFaultOfCudaOnTheStreamIsReported) {

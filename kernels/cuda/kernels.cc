@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/kernels.h"
+
+#include "kernels/cuda/launch.h"
+#include "kernels/ffi/handler_device.h"
+#include "kernels/host/arguments.h"
+#include "kernels/host/norm.h"
+#include "kernels/host/relu.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+CudaType TypeOf(ElementType type) {
+  switch (type) {
+    case ElementType::kF64: return CudaType::kF64;
+    case ElementType::kF16: return CudaType::kF16;
+    case ElementType::kBF16: return CudaType::kBF16;
+    case ElementType::kS8: return CudaType::kS8;
+    case ElementType::kS16: return CudaType::kS16;
+    case ElementType::kS32: return CudaType::kS32;
+    case ElementType::kS64: return CudaType::kS64;
+    default: return CudaType::kF32;
+  }
+}
+
+absl::Status Launched(const CallArguments& args, int code) {
+  if (code == 0) return absl::OkStatus();
+  return args.Located(ToStatus({.code = "E309",
+                                .message = "a CUDA kernel was not launched",
+                                .expected = "cudaSuccess",
+                                .found = CudaErrorText(code)},
+                               absl::StatusCode::kInternal));
+}
+
+absl::Status CudaRelu(const HandlerContext& context, absl::Span<const BufferView> operands,
+                      absl::Span<const BufferView> results) {
+  const CallArguments args(context, operands, results, {"x"}, {"y"});
+  SHARDCALL_RETURN_IF_ERROR(CheckRelu(args, context));
+  return Launched(args, LaunchRelu(TypeOf(operands[0].type), operands[0].data, results[0].data,
+                                   operands[0].num_elements(), context.device->stream()));
+}
+
+absl::Status CudaRmsNorm(const HandlerContext& context, absl::Span<const BufferView> operands,
+                         absl::Span<const BufferView> results) {
+  const CallArguments args(context, operands, results, {"x", "gain"}, {"y", "rstd"}, 0, 1);
+  SHARDCALL_ASSIGN_OR_RETURN(const RmsNormCall call, CheckRmsNorm(args, context));
+  if (call.shape.rows == 0 || call.shape.width == 0) return absl::OkStatus();
+  RmsNormLaunch launch = {};
+  launch.type = TypeOf(operands[0].type);
+  launch.gain_type = TypeOf(operands[1].type);
+  launch.rstd_type = call.rstd == nullptr ? CudaType::kF32 : TypeOf(call.rstd->type);
+  launch.rows = call.shape.rows;
+  launch.width = call.shape.width;
+  launch.rows_per_gain = call.shape.rows_per_gain;
+  launch.eps = call.eps;
+  launch.x = operands[0].data;
+  launch.gain = operands[1].data;
+  launch.y = results[0].data;
+  launch.rstd = call.rstd == nullptr ? nullptr : call.rstd->data;
+  return Launched(args, LaunchRmsNorm(launch, context.device->stream()));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, HostHandler>> CudaKernels() {
+  return {{"custom_relu", CudaRelu}, {"rms_norm", CudaRmsNorm}};
+}
+
+}  // namespace shardcall

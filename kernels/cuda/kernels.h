@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shipped targets that have a kernel for CUDA: the same contracts as on the
+// host (kernels/host/kernels.h), with buffers in device memory and work on the
+// stream of context.device. no_kernels.cc in a build without nvcc.
+#ifndef SHARDCALL_KERNELS_CUDA_KERNELS_H_
+#define SHARDCALL_KERNELS_CUDA_KERNELS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/ffi/handler.h"
+
+namespace shardcall {
+
+// By target; empty without CUDA.
+std::vector<std::pair<std::string, HostHandler>> CudaKernels();
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_CUDA_KERNELS_H_

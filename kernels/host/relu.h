@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDCALL_KERNELS_HOST_RELU_H_
+#define SHARDCALL_KERNELS_HOST_RELU_H_
+
+#include "absl/status/status.h"
+#include "kernels/host/arguments.h"
+
+namespace shardcall {
+
+// Checks a call of custom_relu: (x) -> (y), alike, without attributes.
+absl::Status CheckRelu(const CallArguments& args, const HandlerContext& context);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_HOST_RELU_H_
