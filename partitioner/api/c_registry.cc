@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registration in C.
+#include <cstring>
+
 #include "partitioner/api/c_callbacks.h"
 #include "partitioner/api/c_facts.h"
 #include "partitioner/api/c_internal.h"
 #include "partitioner/api/c_target.h"
+#include "partitioner/api/inspect_sharding.h"
 #include "partitioner/api/plugin.h"
 #include "partitioner/api/targets.h"
 #include "sharding/status.h"
@@ -254,6 +257,30 @@ Shardcall_Error* Shardcall_RegisterCustomTypeIdHandler(Shardcall_Registry* regis
             return FromCode("the handler of type ids", handler(std::string(name).c_str(), id, data));
           });
     });
+  });
+}
+
+Shardcall_Error* Shardcall_EncodeInspectShardingCallback(Shardcall_InspectSharding* function,
+                                                        void* data, char backend_config[16]) {
+  static constexpr char kName[] = "Shardcall_EncodeInspectShardingCallback";
+  return Guarded(kName, [&] {
+    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "function", reinterpret_cast<const void*>(function)));
+    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "backend_config", backend_config));
+    const std::string bytes = EncodeInspectShardingCallback(function, data);
+    std::memcpy(backend_config, bytes.data(), bytes.size());
+    return absl::OkStatus();
+  });
+}
+
+Shardcall_Error* Shardcall_ForgetInspectShardingCallback(const char backend_config[16]) {
+  static constexpr char kName[] = "Shardcall_ForgetInspectShardingCallback";
+  return Guarded(kName, [&]() -> absl::Status {
+    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "backend_config", backend_config));
+    if (ForgetInspectShardingCallback({backend_config, 16})) return absl::OkStatus();
+    return ToStatus({.code = "E148",
+                     .message = absl::StrCat(kName, ": no callback is encoded by these bytes"),
+                     .expected = "the bytes of Shardcall_EncodeInspectShardingCallback, once each",
+                     .fix = "Forget a callback as often as it was encoded"});
   });
 }
 

@@ -56,14 +56,6 @@ void CallFunction(void* data, Shardcall_InspectShardingArgs* args) {
   args->free_error = FreeText;
 }
 
-std::string Encode(Callback callback) {
-  std::string bytes(sizeof callback, '\0');
-  std::memcpy(bytes.data(), &callback, sizeof callback);
-  const std::lock_guard<std::mutex> lock(All().mutex);
-  All().encoded.insert(bytes);
-  return bytes;
-}
-
 absl::Status PassOn(PartitionContext& context) {
   if (context.call().results.empty()) return absl::OkStatus();
   if (context.call().operands.size() != 1 || context.call().results.size() != 1) {
@@ -102,17 +94,33 @@ absl::Status Inspect(PartitionContext& context) {
 
 }  // namespace
 
+std::string EncodeInspectShardingCallback(Shardcall_InspectSharding* function, void* data) {
+  const Callback callback = {function, data};
+  std::string bytes(sizeof callback, '\0');
+  std::memcpy(bytes.data(), &callback, sizeof callback);
+  const std::lock_guard<std::mutex> lock(All().mutex);
+  All().encoded.insert(bytes);
+  return bytes;
+}
+
+bool ForgetInspectShardingCallback(absl::string_view backend_config) {
+  const std::lock_guard<std::mutex> lock(All().mutex);
+  const auto it = All().encoded.find(std::string(backend_config));
+  if (it == All().encoded.end()) return false;
+  All().encoded.erase(it);
+  return true;
+}
+
 InspectShardingCallback::InspectShardingCallback(Function function)
     : function_(std::make_unique<Function>(std::move(function))) {
-  backend_config_ = Encode({CallFunction, function_.get()});
+  backend_config_ = EncodeInspectShardingCallback(CallFunction, function_.get());
 }
 
 InspectShardingCallback::InspectShardingCallback(Shardcall_InspectSharding* function, void* data)
-    : backend_config_(Encode({function, data})) {}
+    : backend_config_(EncodeInspectShardingCallback(function, data)) {}
 
 InspectShardingCallback::~InspectShardingCallback() {
-  const std::lock_guard<std::mutex> lock(All().mutex);
-  All().encoded.erase(All().encoded.find(backend_config_));
+  SHARDCALL_CHECK(ForgetInspectShardingCallback(backend_config_));
 }
 
 absl::Status RegisterInspectSharding(TargetRegistry& registry) {

@@ -14,30 +14,24 @@
 #ifndef SHARDCALL_PARTITIONER_API_INSPECT_SHARDING_H_
 #define SHARDCALL_PARTITIONER_API_INSPECT_SHARDING_H_
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "partitioner/api/shardcall_c_inspect.h"
 #include "partitioner/custom_call/registry.h"
-
-extern "C" {
-// XLA's layout. The function sets error_txt where it fails, and with it
-// free_error, which is then called once.
-typedef struct Shardcall_InspectShardingArgs {
-  const char* sharding_spec;  // a serialised xla.OpSharding
-  size_t sharding_spec_size;
-  char* error_txt;
-  void* error_scratch;
-  void (*free_error)(struct Shardcall_InspectShardingArgs* args);
-} Shardcall_InspectShardingArgs;
-typedef void Shardcall_InspectSharding(void* data, Shardcall_InspectShardingArgs* args);
-}
 
 namespace shardcall {
 
+// The 16 bytes for a function in C, as jaxlib's encode_inspect_sharding_callback
+// gives them. The function is called for them until they are forgotten, as often as
+// they were encoded; Forget is false for bytes that stand for none.
+std::string EncodeInspectShardingCallback(Shardcall_InspectSharding* function, void* data);
+bool ForgetInspectShardingCallback(absl::string_view backend_config);
+
+// The same for the life of an object.
 class InspectShardingCallback {
  public:
   // Given a serialised xla.OpSharding of the operand. An error, or a throw, fails

@@ -9,6 +9,7 @@
 #include "kernels/ffi/platform.h"
 #include "kernels/ffi/typed_handler.h"
 #include "kernels/ffi/untyped_handler.h"
+#include "partitioner/api/inspect_sharding.h"
 #include "partitioner/api/pjrt_partitioner.h"
 #include "partitioner/api/pjrt_serving.h"
 #include "sharding/status.h"
@@ -298,6 +299,7 @@ absl::Status Registry::RegisterCustomTypeIdHandler(absl::string_view platform,
 
 SharedRegistry::SharedRegistry() {
   SHARDCALL_CHECK(RegisterBuiltinTargets(registry_.rules).ok());
+  SHARDCALL_CHECK(RegisterInspectSharding(registry_.rules).ok());
   SHARDCALL_CHECK(RegisterBuiltinHandlers(registry_.handlers).ok());
   SHARDCALL_CHECK(RegisterBuiltinLowerings(registry_.lowerings).ok());
 }

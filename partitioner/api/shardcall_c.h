@@ -6,6 +6,7 @@
 
 #include "partitioner/api/shardcall_c_base.h"
 #include "partitioner/api/shardcall_c_derived.h"
+#include "partitioner/api/shardcall_c_inspect.h"
 #include "partitioner/api/shardcall_c_partition.h"
 #include "partitioner/api/shardcall_c_plugin.h"
 #include "partitioner/api/shardcall_c_program.h"

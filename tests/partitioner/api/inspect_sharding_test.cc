@@ -103,6 +103,20 @@ TEST(InspectSharding, TakesAFunctionInC) {
   EXPECT_THAT(PartitionText(Program(null.backend_config()), Options()), Fails("E121", "null"));
 }
 
+TEST(InspectSharding, EncodedFunctionsAreCalledUntilTheyAreForgotten) {
+  size_t size = 0;
+  const std::string bytes = EncodeInspectShardingCallback(InC, &size);
+  EXPECT_EQ(EncodeInspectShardingCallback(InC, &size), bytes);
+  EXPECT_TRUE(ForgetInspectShardingCallback(bytes));
+  ASSERT_TRUE(PartitionText(Program(bytes), Options()).ok());
+  EXPECT_GT(size, 0u);
+  EXPECT_TRUE(ForgetInspectShardingCallback(bytes));
+  EXPECT_FALSE(ForgetInspectShardingCallback(bytes));
+  size = 0;
+  ASSERT_TRUE(PartitionText(Program(bytes), Options()).ok());
+  EXPECT_EQ(size, 0u);
+}
+
 TEST(InspectSharding, AddressesOfAnotherProcessAreNotCalled) {
   std::string stale;
   {

@@ -175,6 +175,38 @@ static int CountTypes(const char* name, int64_t id, void* data) {
   return 0;
 }
 
+static void Inspect(void* data, Shardcall_InspectShardingArgs* args) {
+  *(int*)data += args->sharding_spec_size > 0;
+}
+
+/* A program asks for the sharding of a value while it is partitioned. */
+static void InspectsShardings(Shardcall_Registry* registry) {
+  int told = 0;
+  char bytes[16] = {0}, escaped[65] = "", text[1024];
+  CHECK_OK(Shardcall_EncodeInspectShardingCallback(Inspect, &told, bytes));
+  for (int k = 0; k < 16; ++k) sprintf(escaped + 4 * k, "\\%03o", (unsigned char)bytes[k]);
+  sprintf(text,
+          "HloModule m, num_partitions=2\nENTRY e {\n"
+          "  x = f32[8] parameter(0), sharding={devices=[2]<=[2]}\n"
+          "  i = () custom-call(x), custom_call_target=\"InspectSharding\", "
+          "custom_call_has_side_effect=true, backend_config=\"%s\"\n"
+          "  ROOT r = f32[8] negate(x)\n}\n", escaped);
+  Shardcall_Module* module = Read(text);
+  Shardcall_Options options = SHARDCALL_INIT(Shardcall_Options);
+  options.registry = registry;
+  Shardcall_Program* program = NULL;
+  CHECK_OK(Shardcall_PartitionModule(module, &options, &program));
+  CHECK_THAT(told == 1);
+  Shardcall_Program_Destroy(program);
+  CHECK_OK(Shardcall_ForgetInspectShardingCallback(bytes));
+  CHECK_OK(Shardcall_PartitionModule(module, &options, &program));
+  CHECK_THAT(told == 1);
+  Shardcall_Program_Destroy(program);
+  Shardcall_Module_Destroy(module);
+  CHECK_FAILS(Shardcall_ForgetInspectShardingCallback(bytes), "E148", "no callback");
+  CHECK_FAILS(Shardcall_EncodeInspectShardingCallback(NULL, NULL, bytes), "E148", "null");
+}
+
 static void HandlersAndTypes(void) {
   Shardcall_Registry* registry = NULL;
   CHECK_OK(Shardcall_Registry_Create(&registry));
@@ -345,6 +377,7 @@ int main(void) {
   ProgramsOutliveModuleAndRegistry();
   StagesAndForms(registry);
   HandlersAndTypes();
+  InspectsShardings(NULL);
   WrongRegistrations(registry);
   WrongPrograms(registry);
   Shardcall_Registry_Destroy(registry);
