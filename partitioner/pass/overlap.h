@@ -32,8 +32,9 @@ struct OverlapOptions {
   // A pair needs so much computation between its ends; a collective with less
   // stays what it is, as a thread that wakes costs about that.
   double min_overlap_us = 20;
-  // Of operands and results in flight ahead of their turn, and of results that are
-  // made early while others wait; beyond it nothing is started or made early.
+  // Of operands and results of collectives that started ahead of their turn, and of
+  // results that are made early while others wait; beyond it nothing is started or
+  // made early.
   int64_t max_early_bytes = int64_t{64} << 20;
 };
 

@@ -141,9 +141,16 @@ class Scheduler {
     while (!ready_collectives_.empty()) {
       const int k = ready_collectives_.top();
       const int64_t bytes = TouchedBytes(m_, instr(k));
-      const bool turn = ready_.empty() || k < ready_.top();
-      const bool early = in_flight_.empty() && bytes <= options_.max_early_bytes;
+      const bool turn = k <= FirstOpen();
+      // Where nothing else can go on it starts in any case.
+      const bool early =
+          in_flight_.empty() &&
+          (ready_.empty() || bytes <= options_.max_early_bytes - early_started_bytes_);
       if (!turn && !early) return;
+      if (!turn) {
+        early_started_.push({k, bytes});
+        early_started_bytes_ += bytes;
+      }
       ready_collectives_.pop();
       NeedOperands(k);
       Record(ScheduledEvent::kStart, k);
@@ -159,11 +166,20 @@ class Scheduler {
     MakeAvailable(k);
   }
 
+  // The first that is neither available nor under way.
+  int FirstOpen() {
+    while (first_ < size() && (available_[first_] || started_[first_])) ++first_;
+    while (!early_started_.empty() && early_started_.top().first < first_) {
+      early_started_bytes_ -= early_started_.top().second;
+      early_started_.pop();
+    }
+    return first_;
+  }
+
   // The next instruction runs ahead of one that waits, and the early results
   // already hold as much as they may.
   bool WouldRunTooFarAhead() {
-    while (first_ < size() && (available_[first_] || started_[first_])) ++first_;
-    if (ready_.top() <= first_) {
+    if (ready_.top() <= FirstOpen()) {
       early_bytes_ = 0;
       return false;
     }
@@ -197,7 +213,12 @@ class Scheduler {
   std::deque<Flight> in_flight_;  // in the order of their ends
   double clock_ = 0, link_ = 0;   // microseconds; the link is busy until then
   int first_ = 0;                 // all before it is available or under way
-  int64_t early_bytes_ = 0;
+  int64_t early_bytes_ = 0;       // of results made while an earlier one waits
+  // Collectives whose turn has not come yet: position, bytes.
+  using EarlyStart = std::pair<int, int64_t>;
+  std::priority_queue<EarlyStart, std::vector<EarlyStart>, std::greater<EarlyStart>>
+      early_started_;
+  int64_t early_started_bytes_ = 0;
   std::vector<ScheduledEvent> events_;
 };
 

@@ -3,6 +3,7 @@
 // program stays valid.
 #include "partitioner/pass/overlap.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -155,6 +156,35 @@ TEST(Overlap, StartsThatAreReadyTogetherKeepTheirOrder) {
       " e = f32[512,512] dot(d, w), ", kDot, "\n",
       " u = f32[512,512] add(a, e)\n ROOT s = f32[512,512] add(u, b)")));
   EXPECT_THAT(r.order, ElementsAre("b", "a", "d", "e", "done of a", "u", "done of b", "s"));
+}
+
+TEST(Overlap, WhatIsReadyFromTheFirstIsFetchedAheadAsFarAsMemoryAllows) {
+  // Weights that are gathered from parameters could all be in memory at once; each
+  // gather has 3 MiB, and a layer takes as long as several of them.
+  std::string body = " v.0 = f32[512,512] negate(x)\n";
+  for (int k = 1; k <= 9; ++k) {
+    absl::StrAppend(&body, " g.", k, " = f32[1024,512] all-gather(w), ", kAll, ", dimensions={0}\n",
+                    " h.", k, " = f32[512,512] slice(g.", k, "), slice={[0:512], [0:512]}\n",
+                    " d.", k, ".0 = f32[512,512] dot(v.", k - 1, ", h.", k, "), ", kDot, "\n");
+    for (int j = 1; j < 40; ++j) {
+      absl::StrAppend(&body, " d.", k, ".", j, " = f32[512,512] tanh(d.", k, ".", j - 1, ")\n");
+    }
+    absl::StrAppend(&body, " v.", k, " = f32[512,512] tanh(d.", k, ".39)\n");
+  }
+  const std::string text = Entry(absl::StrCat(body, " ROOT r = f32[512,512] negate(v.9)"));
+  for (int ahead : {1, 2, 3}) {
+    OverlapOptions options;
+    options.max_early_bytes = ahead * (int64_t{3} << 20);
+    const Outcome r = Split(text, options);
+    int held = 0, most = 0, pairs = 0;  // gathered and not yet sliced
+    for (const std::string& name : r.order) {
+      if (absl::StartsWith(name, "g.")) most = std::max(most, ++held);
+      if (absl::StartsWith(name, "h.")) --held;
+      pairs += absl::StartsWith(name, "done of g.");
+    }
+    EXPECT_EQ(most, ahead + 1) << testing::PrintToString(r.order);
+    EXPECT_GE(pairs, 8);
+  }
 }
 
 TEST(Overlap, NoMoreIsStartedEarlyThanMemoryAllows) {
