@@ -90,8 +90,8 @@ absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int ordinal, void*
     return ToStatus({.code = "E303",
                      .message = "handlers for CUDA cannot be called: there is no CUDA device",
                      .expected = "a GPU with a driver of CUDA 13 or newer",
-                     .found = absl::StrCat("cudaGetDeviceCount gives ", static_cast<int>(code), " (",
-                                           cudaGetErrorString(code), ")"),
+                     .found = absl::StrCat("cudaGetDeviceCount gives ", static_cast<int>(code),
+                                           " (", cudaGetErrorString(code), ")"),
                      .fix = "Run it on a machine with a GPU, or register a handler for Host"},
                     absl::StatusCode::kUnavailable);
   }

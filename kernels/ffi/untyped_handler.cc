@@ -85,8 +85,8 @@ void CallOnStream(void* function, const HandlerContext& context,
                                                  opaque.size(), status);
 }
 
-absl::Status RunUntyped(void* function, int registered, bool on_device, const HandlerContext& context,
-                        absl::Span<const BufferView> operands,
+absl::Status RunUntyped(void* function, int registered, bool on_device,
+                        const HandlerContext& context, absl::Span<const BufferView> operands,
                         absl::Span<const BufferView> results) {
   const int version = context.api_version;
   if (version == 4 || (registered != 0 && registered != version)) {

@@ -42,8 +42,8 @@ absl::string_view ApiVersionName(int api_version);
 
 // An entry that can be registered. With `api_version` 1, 2 or 3 calls of
 // another version are E140; with 0 the ABI is what the call says. E144 for a
-// null function, another version, or a platform other than Host and CUDA. A failure that the function sets, and a
-// throw, are E317.
+// null function, another version, or a platform other than Host and CUDA. A
+// failure that the function sets, and a throw, are E317.
 absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::string_view platform,
                                               void* function, int api_version,
                                               absl::string_view source,
