@@ -5,8 +5,8 @@
 # SHARDCALL is the command, INCLUDE the folder of the headers: include/shardcall of
 # an installation, or the checkout itself. Works in a folder of its own.
 set -euo pipefail
-shardcall=$1
-include=$2
+shardcall=$(realpath "$1")
+include=$(realpath "$2")
 cd "$(dirname "$0")"
 here=$PWD
 work=$(mktemp -d)

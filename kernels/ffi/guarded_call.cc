@@ -213,7 +213,10 @@ HandlerRegistry GuardedHandlers(const HandlerRegistry& handlers) {
                                        absl::Span<const BufferView> results) {
         size_t bytes = kGuardBytes;
         for (absl::Span<const BufferView> list : {operands, results}) {
-          for (const BufferView& v : list) bytes += static_cast<size_t>(v.byte_size());
+          // A handler that takes elements for wider ones stays within, too.
+          for (const BufferView& v : list) {
+            bytes += static_cast<size_t>(v.byte_size() + 16 * v.num_elements());
+          }
         }
         return CallGuarded(host, context, operands, results, bytes);
       };

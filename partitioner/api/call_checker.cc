@@ -310,7 +310,13 @@ void CallChecker::CheckCallbacks() {
       for (int64_t n : kDevices) {
         Tested tested;
         const int dim = static_cast<int>(d);
-        Try({.call = &call_, .sizes = base_, .dims = {{{t, dim}, n}}}, &tested);
+        const bool compared =
+            Try({.call = &call_, .sizes = base_, .dims = {{{t, dim}, n}}}, &tested);
+        if (!compared && !tested.reason.empty()) {
+          out_.untested.push_back(absl::StrCat("operand ", t, ", dimension ", d, ": ",
+                                               tested.reason));
+          break;
+        }
         if (!tested.failure.has_value()) continue;
         RuleFinding finding;
         finding.verdict = RuleVerdict::kIncorrect;

@@ -170,7 +170,9 @@ TrialResult RunTrial(const RuleTrial& trial, const TrialOptions& options) {
       Partition(*std::move(sharded), run.partition);
   if (!program.ok()) {
     // A rule may refuse sizes (E150); callbacks have no such word.
-    return failed(call.callbacks ? TrialOutcome::kRefused : TrialOutcome::kNotSharded,
+    // E122: callbacks of a target for manual regions, which a trial has none of.
+    const bool refused = call.callbacks && DiagnosticCode(program.status()) != "E122";
+    return failed(refused ? TrialOutcome::kRefused : TrialOutcome::kNotSharded,
                   program.status());
   }
   if (!call.callbacks && ShardsOf(**program) != (*program)->global->program.num_partitions) {

@@ -95,6 +95,7 @@ double Planner::ReshardBytes(const Shape* shape, const Sharding* from, const Sha
 }
 
 void Planner::PlanInstruction(InstrId id) {
+  if (!behind_missing_.empty()) behind_missing_[id.value] = BehindMissing(id);
   const AnnotationKind annotation = program_.annotation[id.value];
   if (annotation != AnnotationKind::kNone) {
     PlanStructural(id);

@@ -113,6 +113,13 @@ const Sharding* Planner::ShardedOutside(InstrId id, int flat) {
   }
 }
 
+bool Planner::BehindMissing(InstrId id) const {
+  if (behind_missing_.empty()) return false;
+  const absl::Span<const InstrId> operands = module_.operands(id);
+  return std::any_of(operands.begin(), operands.end(),
+                     [&](InstrId o) { return behind_missing_[o.value]; });
+}
+
 void Planner::PlanMissing(InstrId id) {
   const Instruction& instr = module_.instr(id);
   const auto& attrs = instr.as<CustomCallAttrs>();
@@ -145,10 +152,20 @@ void Planner::PlanMissing(InstrId id) {
       sharded = absl::StrCat("result ", k, " is sharded ", s->ToString());
     }
   }
+  if (!rules_.MayReplicate(attrs.target)) {
+    // Its operands are whole because the other call has no rule yet.
+    if (sharded.empty() && BehindMissing(id)) {
+      sharded = "it works on what another call without a rule makes";
+    }
+    if (!sharded.empty() && behind_missing_.empty()) {
+      behind_missing_.resize(module_.num_instructions());
+    }
+  }
   if (sharded.empty() || rules_.MayReplicate(attrs.target)) {
     PlanReplicated(id);
     return;
   }
+  behind_missing_[id.value] = true;
   Diagnostic e;
   e.code = "E101";
   e.message = absl::StrCat("target \"", attrs.target, "\" (%", instr.name,

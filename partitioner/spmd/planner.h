@@ -84,6 +84,8 @@ class Planner {
 
   // plan_custom_call.cc
   void PlanMissing(InstrId id);
+  // Whether a call of an E101 makes an operand, or what it is made of.
+  bool BehindMissing(InstrId id) const;
   // The sharding of what a loop or a branch takes in as a value that it holds
   // replicated, or null. A loop or branch with annotations of its own says so.
   const Sharding* ShardedOutside(InstrId id, int flat);
@@ -105,6 +107,7 @@ class Planner {
   std::vector<InstrId> last_user_;      // by instruction
   std::vector<std::string> errors_;     // E101, E150
   absl::flat_hash_map<CompId, InstrId> callers_;  // made when first asked for
+  std::vector<bool> behind_missing_;    // by instruction; empty until an E101
 };
 
 }  // namespace shardcall

@@ -107,6 +107,25 @@ TEST_F(GuardedCall, ARegistryOfGuardedHandlersHoldsWhatTakesAnotherBuffersExtent
               HasSubstr("outside of result 0, f32[10]"));
 }
 
+TEST_F(GuardedCall, WiderElementsThanGivenStayWithinTheGuardsOfFailuresToo) {
+  HandlerRegistry handlers;
+  ASSERT_TRUE(handlers
+                  .Register({.target = "t",
+                             .host = [](const HandlerContext&, Views, Views out) {
+                               auto* wide = static_cast<double*>(out[0].data);
+                               for (int64_t k = 0; k < 4096; ++k) wide[2 * k] = wide[2 * k + 1] = 1;
+                               return absl::InvalidArgumentError("takes f64 alone");
+                             }})
+                  .ok());
+  const HandlerRegistry guarded = GuardedHandlers(handlers);
+  std::vector<char> narrow(4096);
+  const std::vector<BufferView> out{{ElementType::kS8, {4096}, narrow.data()}};
+  HandlerContext context;
+  context.target = "t";
+  EXPECT_THAT(std::string((*guarded.Find("t", "Host"))->host(context, {}, out).message()),
+              HasSubstr("outside of result 0, s8[4096]"));
+}
+
 TEST_F(GuardedCall, TokensEmptyArraysAndFailuresPass) {
   operands_.push_back({ElementType::kToken, {}, nullptr});
   operands_.push_back({ElementType::kF32, {0}, x_.data()});

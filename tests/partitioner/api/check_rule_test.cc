@@ -429,14 +429,25 @@ TEST(RuleHolds, IsWhatAllShippedTargetsDo) {
   ASSERT_TRUE(RegisterBuiltinTargets(targets).ok());
   ASSERT_TRUE(RegisterBuiltinHandlers(handlers).ok());
   for (const TargetRule* rule : targets.List()) {
-    // Outside of a manual region it has no meaning, and is refused.
-    if (rule->target == "nccl_allreduce") continue;
     // Their sizes are operands, which random numbers contradict.
     const bool untyped = rule->target.rfind("blas_", 0) == 0 ||
                          (rule->target.rfind("lapack_", 0) == 0 && rule->alternatives[0].types.empty());
     if (untyped) continue;
     EXPECT_THAT(rule->target, RuleHolds(targets, handlers, 1));
   }
+}
+
+TEST(CheckRule, WhatIsForManualRegionsAloneIsUntested) {
+  TargetRegistry targets;
+  HandlerRegistry handlers;
+  ASSERT_TRUE(RegisterBuiltinTargets(targets).ok());
+  ASSERT_TRUE(RegisterBuiltinHandlers(handlers).ok());
+  const auto calls = CallsOfTarget("nccl_allreduce", targets, handlers);
+  ASSERT_TRUE(calls.ok()) << calls.status();
+  const auto report = CheckRule(*calls, 0, {.targets = &targets, .handlers = &handlers});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->findings.empty());
+  EXPECT_THAT(report->untested, testing::Contains(HasSubstr("E122")));
 }
 
 TEST(RuleHolds, SaysWhatDoesNot) {

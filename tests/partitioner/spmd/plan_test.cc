@@ -212,6 +212,21 @@ TEST(MissingTargets, WhatTheProgramItselfReplicatesIsNoError) {
   EXPECT_TRUE(PartitionText(behind, {}).ok());
 }
 
+TEST(MissingTargets, ThoseBehindOthersAreNamedToo) {
+  const absl::Status s = Refused(R"(
+  x = f32[8,8] parameter(0), sharding={devices=[4,1]<=[4]}
+  y = f32[8,8] parameter(1)
+  a = f32[8,8] custom-call(x), custom_call_target="first_one"
+  t = f32[8,8] transpose(a), dimensions={1,0}
+  b = f32[8,8] custom-call(t), custom_call_target="second_one"
+  c = f32[8,8] custom-call(y), custom_call_target="third_one"
+  ROOT r = (f32[8,8], f32[8,8]) tuple(b, c)
+)", 4);
+  EXPECT_THAT(s, Fails("E101", "target \"first_one\" (%a) has no sharding rule; operand 0"));
+  EXPECT_THAT(s, Fails("E101", "target \"second_one\" (%b) has no sharding rule; it works on"));
+  EXPECT_THAT(s, Not(Fails("E101", "third_one")));
+}
+
 TEST(MissingTargets, OptInPerTargetOrForAll) {
   EXPECT_THAT(Refused(kMissing, 4, {.allow_replicate = {"first_one"}}),
               testing::AllOf(Fails("E101", "second_one"), Not(Fails("E101", "\"first_one\""))));
