@@ -13,6 +13,7 @@
 #include "partitioner/api/c_handler.h"
 #include "partitioner/api/c_internal.h"
 #include "partitioner/api/partial_op_names.h"
+#include "partitioner/api/reference.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -59,10 +60,16 @@ std::vector<std::string> Names(const char* const* list) {
 absl::Status RegisterTheRule(const Source& r, const Shardcall_Target& t) {
   const std::string config = t.backend_config == nullptr ? "" : t.backend_config;
   const int kinds = (t.rule != nullptr) + (t.has_batch_dims != 0) + (t.batch_dims_of_call != 0) +
-                    (t.partitioner != nullptr);
+                    (t.partitioner != nullptr) + (t.reference != nullptr);
   if (kinds > 1) {
-    return Wrong(r, t.name, "one of rule, batch_dims, batch_dims_of_call and partitioner",
+    return Wrong(r, t.name, "one of rule, batch_dims, batch_dims_of_call, partitioner and reference",
                  absl::StrCat(kinds, " of them"));
+  }
+  if (t.reference != nullptr) {
+    if (!config.empty()) {
+      return Wrong(r, t.name, "a reference for every call", "a backend_config beside it");
+    }
+    return RegisterPartitionLike(t.name, t.reference, r.targets, r.source);
   }
   if (t.partitioner != nullptr) {
     SHARDCALL_ASSIGN_OR_RETURN(PartitionerCallbacks callbacks,
@@ -105,8 +112,8 @@ absl::Status RegisterTheHandler(const Source& r, const Shardcall_Target& t) {
                      t.ffi_prepare != nullptr || t.ffi_instantiate != nullptr;
   const int kinds = (t.handler != nullptr) + typed + (t.untyped != nullptr);
   if (kinds == 0 && t.rule == nullptr && t.has_batch_dims == 0 && t.batch_dims_of_call == 0 &&
-      t.partitioner == nullptr) {
-    return Wrong(r, t.name, "a rule, batch_dims, a partitioner or a handler", "none");
+      t.partitioner == nullptr && t.reference == nullptr) {
+    return Wrong(r, t.name, "a rule, batch_dims, a partitioner, a reference or a handler", "none");
   }
   if (kinds > 1) return Wrong(r, t.name, "one kind of handler", absl::StrCat(kinds));
   if (kinds == 0 || r.handlers == nullptr) return absl::OkStatus();

@@ -102,6 +102,9 @@ typedef struct Shardcall_Target {
   /* Since 0.3: the target needs a rule for them, too. */
   const Shardcall_Vjp* vjp;
   const Shardcall_Batching* batching;
+  /* Since 0.3: HLO text that says what the target computes, in place of a rule: its
+   * rule and its shapes are the target's (partition_like), and check-rule compares. */
+  const char* reference;
 } Shardcall_Target;
 
 /* What the program that loads the plugin offers it. */

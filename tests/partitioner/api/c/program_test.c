@@ -207,6 +207,39 @@ static void InspectsShardings(Shardcall_Registry* registry) {
   CHECK_FAILS(Shardcall_EncodeInspectShardingCallback(NULL, NULL, bytes), "E148", "null");
 }
 
+/* A target partitioned like a computation in HLO; there is no rule to write. */
+static void PartitionsLikeAReference(void) {
+  Shardcall_Registry* registry = NULL;
+  CHECK_OK(Shardcall_Registry_Create(&registry));
+  Shardcall_Target target = SHARDCALL_INIT(Shardcall_Target);
+  target.name = "c_like";
+  target.reference =
+      "HloModule like\nENTRY main {\n  x = f32[6,4] parameter(0)\n"
+      "  ROOT y = f32[6,4] negate(x)\n}\n";
+  CHECK_OK(Shardcall_RegisterTarget(registry, &target));
+  Shardcall_Module* module = Read(
+      "HloModule m, num_partitions=2\nENTRY e {\n"
+      "  x = f32[8,4] parameter(0), sharding={devices=[2,1]<=[2]}\n"
+      "  ROOT y = f32[8,4] custom-call(x), custom_call_target=\"c_like\", "
+      "sharding={devices=[2,1]<=[2]}\n}\n");
+  Shardcall_Options options = SHARDCALL_INIT(Shardcall_Options);
+  options.registry = registry;
+  Shardcall_Program* program = NULL;
+  CHECK_OK(Shardcall_PartitionModule(module, &options, &program));
+  Shardcall_Text* text = NULL;
+  CHECK_OK(Shardcall_Program_Print(program, &text));
+  CHECK_THAT(TextHas(text, "f32[4,4]{1,0} custom-call"));
+  Shardcall_Program_Destroy(program);
+  Shardcall_Module_Destroy(module);
+  target.rule = "a b -> a b";
+  CHECK_FAILS(Shardcall_RegisterTarget(registry, &target), "E146", "one of rule");
+  target.rule = NULL;
+  target.name = "c_wrong";
+  target.reference = "HloModule no";
+  CHECK_FAILS(Shardcall_RegisterTarget(registry, &target), "E002", "reference");
+  Shardcall_Registry_Destroy(registry);
+}
+
 static void HandlersAndTypes(void) {
   Shardcall_Registry* registry = NULL;
   CHECK_OK(Shardcall_Registry_Create(&registry));
@@ -378,6 +411,7 @@ int main(void) {
   StagesAndForms(registry);
   HandlersAndTypes();
   InspectsShardings(NULL);
+  PartitionsLikeAReference();
   WrongRegistrations(registry);
   WrongPrograms(registry);
   Shardcall_Registry_Destroy(registry);
