@@ -48,6 +48,15 @@ void Localizer::MakeHeader() {
 
   const Computation& entry = m.comp(m.entry());
   const Computation& global_entry = global_.comp(global_.entry());
+  if (m.header.entry_result_layout == nullptr) {
+    // Layouts that the header does not say are those of the instructions, which local
+    // ones may not have.
+    m.header.entry_result_layout = global_.instr(global_entry.root).shape;
+    m.header.entry_parameter_layouts.clear();
+    for (InstrId p : global_entry.parameters) {
+      m.header.entry_parameter_layouts.push_back(global_.instr(p).shape);
+    }
+  }
   for (size_t p = 0; p < entry.parameters.size(); ++p) {
     const Shape* local_shape = m.instr(entry.parameters[p]).shape;
     if (p < m.header.entry_parameter_layouts.size()) {

@@ -431,6 +431,19 @@ ENTRY main {
   EXPECT_THAT(text, Not(HasSubstr("sharding=")));
 }
 
+TEST(Header, LayoutsThatItDoesNotSayAreThoseOfTheProgram) {
+  const auto p = PartitionText(R"(HloModule m, num_partitions=2
+ENTRY main {
+  x = f32[8,6]{0,1} parameter(0), sharding={devices=[2,1]<=[2]}
+  ROOT r = f32[8,6]{0,1} copy(x), sharding={replicated}
+}
+)",
+                               {});
+  ASSERT_TRUE(p.ok()) << p.status();
+  EXPECT_THAT(LocalText(**p),
+              HasSubstr("entry_computation_layout={(f32[4,6]{0,1})->f32[8,6]{0,1}}"));
+}
+
 TEST(Channels, NewOnesStartAboveThoseOfTheProgram) {
   const auto p = Done(R"(
 add {
