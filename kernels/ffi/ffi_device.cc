@@ -114,28 +114,28 @@ int32_t CopyingCollective(const Shardcall_FfiDevice* c, const int32_t* group, in
       [&] { return ok.ok() ? Copy(*Self(c).context(), in, out, bytes) : ok; });
 }
 
-int32_t AllReduce(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size,
-                  int32_t reduction, int32_t type, const void* in, void* out, int64_t count) {
+// AllReduce and ReduceScatter take the same.
+template <typename Method>
+int32_t Reducing(Method method, const Shardcall_FfiDevice* c, const int32_t* group, int32_t size,
+                 int32_t reduction, int32_t type, const void* in, void* out, int64_t count) {
   const absl::Status ok = CheckElements(reduction, type, in, out, count);
   const auto element = static_cast<ElementType>(type);
   return CopyingCollective(
       c, group, size, ok, in, out, ok.ok() ? count * ElementTypeBytes(element) : 0,
       [&](Communicator& comm, Communicator::Group g) {
-        return comm.AllReduce(g, static_cast<ReduceKind>(reduction), element, in, out, count,
+        return (comm.*method)(g, static_cast<ReduceKind>(reduction), element, in, out, count,
                               Self(c).tag());
       });
 }
 
+int32_t AllReduce(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size,
+                  int32_t reduction, int32_t type, const void* in, void* out, int64_t count) {
+  return Reducing(&Communicator::AllReduce, c, group, size, reduction, type, in, out, count);
+}
+
 int32_t ReduceScatter(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size,
                       int32_t reduction, int32_t type, const void* in, void* out, int64_t count) {
-  const absl::Status ok = CheckElements(reduction, type, in, out, count);
-  const auto element = static_cast<ElementType>(type);
-  return CopyingCollective(
-      c, group, size, ok, in, out, ok.ok() ? count * ElementTypeBytes(element) : 0,
-      [&](Communicator& comm, Communicator::Group g) {
-        return comm.ReduceScatter(g, static_cast<ReduceKind>(reduction), element, in, out, count,
-                                  Self(c).tag());
-      });
+  return Reducing(&Communicator::ReduceScatter, c, group, size, reduction, type, in, out, count);
 }
 
 int32_t AllGather(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size, const void* in,

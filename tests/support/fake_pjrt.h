@@ -18,7 +18,6 @@ class FakePjrt {
   explicit FakePjrt(bool with_extension = true) {
     api_.extension_start = with_extension ? &extension_ : nullptr;
     extension_.next = &ffi_;
-
   }
   FakePjrt(const FakePjrt&) = delete;
   FakePjrt& operator=(const FakePjrt&) = delete;

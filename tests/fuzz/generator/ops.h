@@ -129,6 +129,15 @@ class Generator {
   };
   CompId Body(const std::vector<const Shape*>& parameters, const std::vector<Value>& known,
               const std::vector<Wanted>& wanted, bool as_tuple, bool counter, int depth);
+  // One to three values that a computation is called with.
+  struct Arguments {
+    std::vector<Value> known;
+    std::vector<InstrId> operands;
+    std::vector<const Shape*> shapes;
+  };
+  Arguments SomeArguments(Scope& s);
+  // What a Body gives without a counter: one value, or a tuple.
+  bool PushResults(Scope& s, InstrId id, const std::vector<Wanted>& wanted);
   CompId ScalarComputation(int parameters_of_each, const std::vector<ElementType>& types,
                            bool compare);
 

@@ -123,6 +123,20 @@ bool Generator::ConditionalOp(Scope& s) {
   attrs.branches = comps;
   const InstrId id = Emit(s, Opcode::kConditional, operands, Intern(attrs));
   if (!id.valid()) return false;
+  return PushResults(s, id, wanted);
+}
+
+Generator::Arguments Generator::SomeArguments(Scope& s) {
+  Arguments a;
+  for (int64_t k = random_.Int(1, 3); k > 0; --k) {
+    a.known.push_back(Any(s));
+    a.operands.push_back(a.known.back().id);
+    a.shapes.push_back(s.b.shape(a.operands.back()));
+  }
+  return a;
+}
+
+bool Generator::PushResults(Scope& s, InstrId id, const std::vector<Wanted>& wanted) {
   if (wanted.size() == 1) return Push(s, id, wanted[0].bound);
   for (size_t k = 0; k < wanted.size(); ++k) {
     Push(s, s.b.GetTupleElement(id, static_cast<int64_t>(k)), wanted[k].bound);
@@ -131,35 +145,21 @@ bool Generator::ConditionalOp(Scope& s) {
 }
 
 bool Generator::CallOp(Scope& s) {
-  std::vector<Value> known;
-  std::vector<InstrId> operands;
-  std::vector<const Shape*> shapes;
-  for (int64_t k = random_.Int(1, 3); k > 0; --k) {
-    known.push_back(Any(s));
-    operands.push_back(known.back().id);
-    shapes.push_back(s.b.shape(operands.back()));
-  }
+  const Arguments a = SomeArguments(s);
   ElementType type = RandomType();
   if (IsComplex(type)) type = ElementType::kF32;
   const Wanted wanted = {type, RandomDims(0, 4), IsInteger(type) ? kUnbounded : 8};
   CallAttrs attrs;
-  attrs.to_apply = Body(shapes, known, {wanted}, false, false, s.depth + 1);
-  const InstrId id = Emit(s, Opcode::kCall, operands, Intern(attrs));
+  attrs.to_apply = Body(a.shapes, a.known, {wanted}, false, false, s.depth + 1);
+  const InstrId id = Emit(s, Opcode::kCall, a.operands, Intern(attrs));
   if (random_.Chance(30)) {  // the same callee again
-    Push(s, Emit(s, Opcode::kCall, operands, Intern(attrs)), wanted.bound);
+    Push(s, Emit(s, Opcode::kCall, a.operands, Intern(attrs)), wanted.bound);
   }
   return Push(s, id, wanted.bound);
 }
 
 bool Generator::FusionOp(Scope& s) {
-  std::vector<Value> known;
-  std::vector<InstrId> operands;
-  std::vector<const Shape*> shapes;
-  for (int64_t k = random_.Int(1, 3); k > 0; --k) {
-    known.push_back(Any(s));
-    operands.push_back(known.back().id);
-    shapes.push_back(s.b.shape(operands.back()));
-  }
+  const Arguments a = SomeArguments(s);
   std::vector<Wanted> wanted;
   for (int64_t k = random_.Chance(30) ? 2 : 1; k > 0; --k) {
     ElementType type = RandomType();
@@ -169,7 +169,8 @@ bool Generator::FusionOp(Scope& s) {
   FusionAttrs attrs;
   attrs.kind = "kLoop";
   fused_ = true;
-  attrs.calls = Body(shapes, known, wanted, false, false, s.depth + 2);  // no control flow inside
+  // No control flow inside.
+  attrs.calls = Body(a.shapes, a.known, wanted, false, false, s.depth + 2);
   fused_ = false;
   // Nothing in a fusion may be unused: what would be is a result too.
   GraphBuilder body(&module_, attrs.calls, &monoids_);
@@ -186,14 +187,9 @@ bool Generator::FusionOp(Scope& s) {
     results.insert(results.end(), unread.begin(), unread.end());
     body.SetRoot(body.Tuple(results));
   }
-  const InstrId id = Emit(s, Opcode::kFusion, operands, Intern(attrs));
+  const InstrId id = Emit(s, Opcode::kFusion, a.operands, Intern(attrs));
   if (!id.valid()) return false;
-  InstrId result = unread.empty() ? id : s.b.GetTupleElement(id, 0);
-  if (wanted.size() == 1) return Push(s, result, wanted[0].bound);
-  for (size_t k = 0; k < wanted.size(); ++k) {
-    Push(s, s.b.GetTupleElement(result, static_cast<int64_t>(k)), wanted[k].bound);
-  }
-  return true;
+  return PushResults(s, unread.empty() ? id : s.b.GetTupleElement(id, 0), wanted);
 }
 
 bool Generator::CustomCallOp(Scope& s) {
