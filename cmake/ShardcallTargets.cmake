@@ -5,8 +5,10 @@ if(SHARDCALL_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "SHARDCALL_FUZZ needs clang: -DCMAKE_CXX_COMPILER=clang++")
   endif()
-  add_compile_options(-fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined
-                      -Wno-unknown-warning-option)
+  # nvcc's host compiler need not be clang.
+  add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>"
+                      "$<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=undefined>"
+                      "$<$<COMPILE_LANGUAGE:C,CXX>:-Wno-unknown-warning-option>")
 endif()
 
 # Headers that most files read, compiled once. A launcher such as ccache does
