@@ -25,6 +25,11 @@ absl::Status ToStatus(const Diagnostic& d, absl::StatusCode code) {
   return absl::Status(code, FormatDiagnostic(d));
 }
 
+absl::Status In(const absl::Status& status, absl::string_view place) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(status.message(), "\n  in ", place));
+}
+
 absl::string_view DiagnosticCode(const absl::Status& status) {
   const absl::string_view text = status.message();
   if (text.size() < 4 || (text[0] != 'E' && text[0] != 'W')) return {};

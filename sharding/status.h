@@ -33,6 +33,9 @@ std::string FormatDiagnostic(const Diagnostic& d);
 absl::Status ToStatus(const Diagnostic& d,
                       absl::StatusCode code = absl::StatusCode::kInvalidArgument);
 
+// The same error with a line that says what it is part of: "  in <place>". OK stays OK.
+absl::Status In(const absl::Status& status, absl::string_view place);
+
 // The leading "E101" or "W201" of a status message; empty if there is none.
 absl::string_view DiagnosticCode(const absl::Status& status);
 

@@ -15,6 +15,14 @@ if ! python3 -c 'import jaxlib' 2>/dev/null; then
 fi
 python3 "$SHARDCALL_ROOT/tests/kernels/fetch_ffi_headers.py" --out="$SHARDCALL_BUILD/ffi_headers" \
   0.5.3 0.8.2 0.10.2 0.11.2 0.12.0 || echo "tests/run.sh: tests against those headers are skipped" >&2
+if [ -z "${SHARDCALL_PJRT_PLUGIN:-}" ]; then
+  if plugin=$(python3 "$SHARDCALL_ROOT/tests/partitioner/api/fetch_pjrt_plugin.py" \
+                --out="$SHARDCALL_BUILD/pjrt"); then
+    export SHARDCALL_PJRT_PLUGIN="$plugin"
+  else
+    echo "tests/run.sh: tests with XLA:GPU's plugin are skipped" >&2
+  fi
+fi
 build_shardcall
 cd "$SHARDCALL_BUILD"
 ctest --output-on-failure --no-tests=error -j "$(nproc)" "$@"

@@ -78,6 +78,8 @@ class Parser {
                      .where = absl::StrCat("column ", at + 1),
                      .expected = std::string(expected),
                      .found = found,
+                     .fix = "Write backend_config={name = value : type, ...}, such as {eps = "
+                            "1.0e-05 : f32, names = [\"a\"]}",
                      .excerpt = absl::StrCat(excerpt, "\n", std::string(at - begin, ' '), "^")});
   }
   absl::Status Error(absl::string_view expected) const { return ErrorAt(pos_, expected); }

@@ -23,14 +23,16 @@ absl::Status WrongKind(absl::string_view name, absl::string_view expected, const
   return ToStatus({.code = "E131",
                    .message = absl::StrCat("attribute \"", name, "\" is of the wrong kind"),
                    .expected = std::string(expected),
-                   .found = DescribeAttribute(found)});
+                   .found = DescribeAttribute(found),
+                   .fix = absl::StrCat("Write ", name, " as ", expected, " in backend_config")});
 }
 
 absl::Status TooLarge(absl::string_view name) {
   return ToStatus({.code = "E131",
                    .message = absl::StrCat("attribute \"", name, "\" is out of range"),
                    .expected = "at most 9223372036854775807",
-                   .found = "a larger ui64"});
+                   .found = "a larger ui64",
+                   .fix = absl::StrCat("Write a smaller ", name)});
 }
 
 }  // namespace

@@ -29,7 +29,9 @@ absl::StatusOr<std::string> AttributesOfGpuBackendConfig(absl::string_view text)
     return ToStatus({.code = "E131",
                      .message = "the backend_config of a GPU's call cannot be read",
                      .expected = std::move(expected),
-                     .found = std::move(found)});
+                     .found = std::move(found),
+                     .fix = "Write {\"custom_call_backend_config\": {\"attributes\": \"{name = "
+                            "value : type}\"}}, or the attributes alone"});
   };
   if (json.is_discarded()) return wrong("JSON", "what is none");
   const auto config = json.find("custom_call_backend_config");

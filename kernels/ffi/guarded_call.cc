@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// No containers of Abseil here: with AddressSanitizer their layout is another one, and
+// tests link this file alone with it.
 #include "kernels/ffi/guarded_call.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "sharding/status.h"
+#include "kernels/ffi/fault.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SHARDCALL_HAS_ASAN 1
@@ -121,12 +123,10 @@ class Copy {
   char* data_ = nullptr;
 };
 
-absl::Status Outside(const HandlerContext& context, std::string what, std::string fix) {
-  Diagnostic d{.code = "E318",
-               .message = absl::StrCat("the handler of \"", context.target, "\" wrote ", what),
-               .fix = std::move(fix)};
-  if (!context.instruction.empty()) d.where = absl::StrCat("%", context.instruction);
-  return ToStatus(d, absl::StatusCode::kInternal);
+absl::Status Outside(const HandlerContext& context, absl::string_view what, std::string fix) {
+  return HandlerFault(context, "E318",
+                      absl::StrCat("the handler of \"", context.target, "\" wrote ", what),
+                      absl::StatusCode::kInternal, std::move(fix));
 }
 
 }  // namespace
@@ -201,30 +201,6 @@ absl::Status CallGuarded(const HostHandler& host, const HandlerContext& context,
     if (!operand) copy.CopyBack();
   }
   return status;
-}
-
-HandlerRegistry GuardedHandlers(const HandlerRegistry& handlers) {
-  HandlerRegistry out;
-  for (const HandlerEntry* entry : handlers.List()) {
-    HandlerEntry copy = *entry;
-    if (copy.platform == "Host") {  // others are called through staged copies
-      copy.host = [host = entry->host](const HandlerContext& context,
-                                       absl::Span<const BufferView> operands,
-                                       absl::Span<const BufferView> results) {
-        size_t bytes = kGuardBytes;
-        for (absl::Span<const BufferView> list : {operands, results}) {
-          // A handler that takes elements for wider ones stays within, too.
-          for (const BufferView& v : list) {
-            bytes += static_cast<size_t>(v.byte_size() + 16 * v.num_elements());
-          }
-        }
-        return CallGuarded(host, context, operands, results, bytes);
-      };
-    }
-    SHARDCALL_CHECK(out.Register(std::move(copy)).ok());  // as it did before
-  }
-  for (const auto& [type, data] : handlers.user_data()) out.SetUserData(type, data);
-  return out;
 }
 
 }  // namespace shardcall

@@ -47,6 +47,11 @@ std::string SomeNames(absl::Span<const absl::string_view> names) {
 
 }  // namespace
 
+std::string HandlerEntry::ApiText() const {
+  if (!own_version_only) return "any";
+  return api_version == 0 ? "1 to 3" : absl::StrCat(api_version);
+}
+
 absl::Status HandlerRegistry::Register(HandlerEntry entry) {
   if (entry.target.empty() || entry.platform.empty() || !entry.host || entry.api_version < 0 ||
       entry.api_version > 4) {
@@ -88,7 +93,8 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
 
 absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view target,
                                                           absl::string_view platform,
-                                                          absl::string_view backend_config) const {
+                                                          absl::string_view backend_config,
+                                                          absl::string_view where) const {
   for (absl::string_view config : {backend_config, absl::string_view()}) {
     auto it = entries_.find(
         std::make_tuple(std::string(target), std::string(platform), std::string(config)));
@@ -100,7 +106,7 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view targ
   for (const auto& [key, entry] : entries_) {
     if (entry.target == target) {
       elsewhere.push_back(absl::StrCat(
-          entry.platform, " (api ", entry.api_version, ", ", entry.source,
+          entry.platform, " (api ", entry.ApiText(), ", ", entry.source,
           entry.backend_config.empty()
               ? ""
               : absl::StrCat(", for backend_config \"", entry.backend_config.substr(0, 60), "\""),
@@ -112,23 +118,26 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view targ
   const std::vector<std::string> near = NearNames(target, names);
   Diagnostic d;
   d.code = "E140";
+  const std::string who =
+      absl::StrCat("target \"", target, "\"", where.empty() ? "" : " at ", where);
   if (elsewhere.empty()) {
-    d.message = absl::StrCat("target \"", target, "\" has no handler. Requested: ", platform,
+    d.message = absl::StrCat(who, " has no handler. Requested: ", platform,
                              ". Registered: ", SomeNames(names));
   } else {
     d.message =
-        absl::StrCat("target \"", target, "\" is registered for: ", absl::StrJoin(elsewhere, ", "),
+        absl::StrCat(who, " is registered for: ", absl::StrJoin(elsewhere, ", "),
                      ". Requested: ", platform);
   }
   if (!near.empty()) absl::StrAppend(&d.message, ". Near names: ", absl::StrJoin(near, ", "));
-  d.fix = "Register a handler for it in a HandlerRegistry";
+  d.fix = "Register a handler for it, or pass a plugin that has one";
   return ToStatus(d);
 }
 
 absl::StatusOr<const HandlerEntry*> HandlerRegistry::FindForRun(absl::string_view target,
                                                                 absl::string_view backend_config,
-                                                                bool device_first) const {
-  absl::StatusOr<const HandlerEntry*> host = Find(target, "Host", backend_config);
+                                                                bool device_first,
+                                                                absl::string_view where) const {
+  absl::StatusOr<const HandlerEntry*> host = Find(target, "Host", backend_config, where);
   if (host.ok() && !device_first) return host;
   absl::StatusOr<const HandlerEntry*> device = Find(target, "CUDA", backend_config);
   return device.ok() ? device : host;

@@ -106,12 +106,15 @@ using HostHandler =
 struct HandlerEntry {
   std::string target;
   std::string platform = "Host";
-  int api_version = 4;  // as in HLO, 1 to 4
+  int api_version = 4;  // as in HLO, 1 to 4; 0: an untyped ABI, that of the call
+  bool own_version_only = false;  // calls of other versions are refused, E140
   std::vector<std::string> traits;
   std::string source;  // "built in" or a library's path
   std::string backend_config = {};  // calls with this text alone; empty: any
   HostHandler host;
   std::vector<const void*> functions = {};  // of a library: equal ones make equal entries
+
+  std::string ApiText() const;  // "4", "1 to 3" or, where calls of every version are taken, "any"
 };
 
 class HandlerRegistry {
@@ -123,18 +126,20 @@ class HandlerRegistry {
   // for a name that begins with $, which XLA reserves.
   absl::Status Register(HandlerEntry entry);
   // The entry for calls with this backend_config, else that for any. E140 if
-  // there is none: it says for which platforms the target is registered, and what
-  // names are near. The pointer stays valid as long as the registry lives where
-  // it is.
+  // there is none: it says for which platforms the target is registered, what
+  // names are near, and `where` it is called. The pointer stays valid as long as
+  // the registry lives where it is.
   absl::StatusOr<const HandlerEntry*> Find(absl::string_view target, absl::string_view platform,
-                                           absl::string_view backend_config = "") const;
+                                           absl::string_view backend_config = "",
+                                           absl::string_view where = "") const;
   std::vector<const HandlerEntry*> List() const;  // by target, then platform
 
   // The entry that a run calls: the host's, else one for a platform whose devices
   // can be opened; `device_first`: the other way round. E140 as of Find.
   absl::StatusOr<const HandlerEntry*> FindForRun(absl::string_view target,
                                                  absl::string_view backend_config,
-                                                 bool device_first = false) const;
+                                                 bool device_first = false,
+                                                 absl::string_view where = "") const;
   // How devices of a platform are opened. CUDA's are where this build has the
   // toolkit; else, and without a GPU, opening is E303 (kUnavailable).
   void SetDevices(absl::string_view platform, HandlerDeviceOpener opener) {

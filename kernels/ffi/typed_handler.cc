@@ -7,6 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/fault.h"
 #include "kernels/ffi/ffi_attributes.h"
 #include "kernels/ffi/ffi_context.h"
 #include "kernels/ffi/ffi_error.h"
@@ -33,13 +34,6 @@ struct Site {
   const EncodedAttributes attributes;
   FfiState state;
 };
-
-absl::Status Fault(const HandlerContext& context, absl::string_view code, std::string message,
-                   StatusCode status, std::string fix = "") {
-  Diagnostic d{.code = std::string(code), .message = std::move(message), .fix = std::move(fix)};
-  if (!context.instruction.empty()) d.where = absl::StrCat("%", context.instruction);
-  return ToStatus(d, status);
-}
 
 // One call: all that a handler, or work that goes on after it, may look at.
 class Call {
@@ -129,11 +123,11 @@ absl::Status RunStage(const Stages& stages, abi::Stage stage, const std::shared_
   try {
     error = stages.function[static_cast<int>(stage)](&frame);
   } catch (const std::exception& e) {
-    return Fault(context, "E317", absl::StrCat(who, " threw", InStage(stage), ": ", e.what()),
-                 StatusCode::kInternal);
+    return HandlerFault(context, "E317", absl::StrCat(who, " threw", InStage(stage), ": ", e.what()),
+                 StatusCode::kInternal, kThrewFix);
   } catch (...) {
-    return Fault(context, "E317", absl::StrCat(who, " threw", InStage(stage)),
-                 StatusCode::kInternal);
+    return HandlerFault(context, "E317", absl::StrCat(who, " threw", InStage(stage)),
+                 StatusCode::kInternal, kThrewFix);
   }
   if (error == nullptr && frame.future == nullptr && !call->task_threw()) return absl::OkStatus();
 
@@ -149,13 +143,13 @@ absl::Status RunStage(const Stages& stages, abi::Stage stage, const std::shared_
     const FutureEnd end = AwaitFfiFuture(frame.future, wait, keep, &later);
     if (end == FutureEnd::kNotAFuture) {
       DestroyFfiError(error);
-      return Fault(context, "E318",
+      return HandlerFault(context, "E318",
                    absl::StrCat(who, " returned a future that is none of this runtime",
                                 InStage(stage)),
                    StatusCode::kInternal, "Return the future that Future_Create gave");
     }
     if (end == FutureEnd::kDeadline && error == nullptr) {
-      return Fault(context, "E319",
+      return HandlerFault(context, "E319",
                    absl::StrCat(who, " has not completed its future within ",
                                 absl::FormatDuration(context.deadline), InStage(stage)),
                    StatusCode::kDeadlineExceeded,
@@ -164,7 +158,7 @@ absl::Status RunStage(const Stages& stages, abi::Stage stage, const std::shared_
   }
   absl::Status status = error == nullptr ? later : TakeFfiError(error);
   if (absl::IsDataLoss(status) && status.message().empty()) {
-    return Fault(context, "E318",
+    return HandlerFault(context, "E318",
                  absl::StrCat(who, " returned a pointer that is no error of this runtime",
                               InStage(stage)),
                  StatusCode::kInternal,
@@ -172,13 +166,13 @@ absl::Status RunStage(const Stages& stages, abi::Stage stage, const std::shared_
                  "of the typed FFI?");
   }
   if (!status.ok()) {
-    return Fault(context, "E317",
+    return HandlerFault(context, "E317",
                  absl::StrCat(who, " failed", InStage(stage), ": ", status.message()),
-                 status.code());
+                 status.code(), kFailedFix);
   }
   if (call->task_threw()) {
-    return Fault(context, "E317", absl::StrCat("a task on the thread pool of ", who, " threw"),
-                 StatusCode::kInternal);
+    return HandlerFault(context, "E317", absl::StrCat("a task on the thread pool of ", who, " threw"),
+                 StatusCode::kInternal, "Catch it in the task");
   }
   return absl::OkStatus();
 }
@@ -199,7 +193,7 @@ absl::Status RunTyped(const std::shared_ptr<const Stages>& stages, const Handler
                       absl::Span<const BufferView> operands,
                       absl::Span<const BufferView> results) {
   if (context.api_version != 4) {
-    return Fault(context, "E140",
+    return HandlerFault(context, "E140",
                  absl::StrCat("target \"", context.target, "\" is registered with API version 4 "
                               "(typed FFI), and this call has API version ", context.api_version),
                  StatusCode::kInvalidArgument,
@@ -228,10 +222,10 @@ absl::Status RunTyped(const std::shared_ptr<const Stages>& stages, const Handler
     const absl::Status device = call->device_error();
     if (device.ok()) return status;
     if (!DiagnosticCode(device).empty()) return device;
-    return Fault(context, "E317",
+    return HandlerFault(context, "E317",
                  absl::StrCat("a function of the device extension failed in the handler of \"",
                               context.target, "\": ", device.message()),
-                 device.code());
+                 device.code(), kFailedFix);
   }
   call->End();
   return absl::OkStatus();
@@ -269,9 +263,10 @@ absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string
   try {
     error = handler(&frame);
   } catch (const std::exception& e) {
-    return Unusable(target, stage, absl::StrCat("threw when asked for its version: ", e.what()));
+    return Unusable(target, stage, absl::StrCat("threw when asked for its version: ", e.what()), "",
+                    "", kThrewFix);
   } catch (...) {
-    return Unusable(target, stage, "threw when asked for its version");
+    return Unusable(target, stage, "threw when asked for its version", "", "", kThrewFix);
   }
   if (error != nullptr) {
     const absl::Status refused = TakeFfiError(error);
@@ -318,6 +313,7 @@ absl::StatusOr<HandlerEntry> MakeTypedEntry(absl::string_view target, absl::stri
   entry.target = std::string(target);
   entry.platform = std::string(platform);
   entry.api_version = 4;
+  entry.own_version_only = true;
   entry.source = std::string(source);
   for (int s = 0; s < 4; ++s) {
     if (stages->function[s] == nullptr) continue;

@@ -7,6 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/fault.h"
 #include "sharding/status.h"
 
 struct XlaCustomCallStatus_ {
@@ -38,13 +39,6 @@ using OnStreamWithStatus = void (*)(void* stream, void** buffers, const char* op
                                     size_t opaque_len, XlaCustomCallStatus* status);
 using Unified = void (*)(void* out, const void** in, const char* opaque, size_t opaque_len,
                          XlaCustomCallStatus* status);
-
-absl::Status Fault(const HandlerContext& context, absl::string_view code, std::string message,
-                   absl::StatusCode status, std::string fix = "") {
-  Diagnostic d{.code = std::string(code), .message = std::move(message), .fix = std::move(fix)};
-  if (!context.instruction.empty()) d.where = absl::StrCat("%", context.instruction);
-  return ToStatus(d, status);
-}
 
 void CallOnHost(void* function, const HandlerContext& context,
                 absl::Span<const BufferView> operands, absl::Span<const BufferView> results,
@@ -90,7 +84,7 @@ absl::Status RunUntyped(void* function, int registered, bool on_device,
                         absl::Span<const BufferView> results) {
   const int version = context.api_version;
   if (version == 4 || (registered != 0 && registered != version)) {
-    return Fault(context, "E140",
+    return HandlerFault(context, "E140",
                  absl::StrCat("target \"", context.target, "\" is registered with ",
                               registered == 0 ? "an untyped ABI" : ApiVersionName(registered),
                               ", and this call has ", ApiVersionName(version)),
@@ -98,7 +92,7 @@ absl::Status RunUntyped(void* function, int registered, bool on_device,
                  "Register the target with the version of the call");
   }
   if (on_device && context.device == nullptr) {
-    return Fault(context, "E140",
+    return HandlerFault(context, "E140",
                  absl::StrCat("target \"", context.target, "\" is registered for CUDA, and the "
                               "call is not on a device"),
                  absl::StatusCode::kFailedPrecondition, "Call it with CallStaged");
@@ -112,14 +106,15 @@ absl::Status RunUntyped(void* function, int registered, bool on_device,
       CallOnHost(function, context, operands, results, &status);
     }
   } catch (const std::exception& e) {
-    return Fault(context, "E317", absl::StrCat(who, " threw: ", e.what()),
-                 absl::StatusCode::kInternal);
+    return HandlerFault(context, "E317", absl::StrCat(who, " threw: ", e.what()),
+                 absl::StatusCode::kInternal, kThrewFix);
   } catch (...) {
-    return Fault(context, "E317", absl::StrCat(who, " threw"), absl::StatusCode::kInternal);
+    return HandlerFault(context, "E317", absl::StrCat(who, " threw"), absl::StatusCode::kInternal,
+                 kThrewFix);
   }
   if (!status.failed) return absl::OkStatus();
-  return Fault(context, "E317", absl::StrCat(who, " failed: ", status.message),
-               absl::StatusCode::kInternal);
+  return HandlerFault(context, "E317", absl::StrCat(who, " failed: ", status.message),
+               absl::StatusCode::kInternal, kFailedFix);
 }
 
 }  // namespace
@@ -147,13 +142,19 @@ absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::st
                      .found = function == nullptr
                                   ? "no function"
                                   : absl::StrCat("API version ", api_version, ", platform ",
-                                                 platform)},
+                                                 platform),
+                     .fix = function == nullptr
+                                ? "Pass the address of the function"
+                            : api_version == 4
+                                ? "Register it as a handler of the typed FFI, api_version 1"
+                                : "Pass 0 where the ABI is what the call says"},
                     absl::StatusCode::kFailedPrecondition);
   }
   HandlerEntry entry;
   entry.target = std::string(target);
   entry.platform = std::string(platform);
   entry.api_version = api_version;
+  entry.own_version_only = true;
   entry.source = std::string(source);
   entry.functions = {function};
   entry.host = [function, api_version, on_device = platform == "CUDA",

@@ -20,6 +20,15 @@ std::string Prefix(const HandlerContext& context) {
   return prefix;
 }
 
+// What to write in place of that which is wrong.
+absl::string_view FixOf(absl::string_view code) {
+  if (code == "E131") return "Write such a value in the call's backend_config";
+  if (code == "E132") return "Give the call these, in this order";
+  if (code == "E133") return "Give the call one of that shape";
+  if (code == "E134") return "Convert it, or give the call one of that element type";
+  return "";
+}
+
 }  // namespace
 
 CallArguments::CallArguments(const HandlerContext& context, absl::Span<const BufferView> operands,
@@ -44,7 +53,8 @@ absl::Status CallArguments::Error(absl::string_view code, std::string message, s
   return ToStatus({.code = std::string(code),
                    .message = absl::StrCat(Prefix(context_), ": ", message),
                    .expected = std::move(expected),
-                   .found = std::move(found)});
+                   .found = std::move(found),
+                   .fix = std::string(FixOf(code))});
 }
 
 absl::Status CallArguments::CheckCounts() const {

@@ -4,41 +4,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "partitioner/api/c_attributes.h"
+#include "partitioner/api/c_internal.h"
 #include "partitioner/api/partial_op_names.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 namespace {
 
-template <typename T>
-const T* Find(const Shardcall_CallView* view, const char* name) {
-  const Attribute* a = name == nullptr ? nullptr : ViewOf(view).attributes().Find(name);
-  return a == nullptr ? nullptr : absl::get_if<T>(&a->value);
-}
-int GetInt(const Shardcall_CallView* view, const char* name, int64_t* value) {
-  const auto* s = Find<AttributeScalar>(view, name);
-  if (s == nullptr || !IsInteger(s->type) || value == nullptr) return 0;
-  *value = s->i;
-  return 1;
-}
-int GetFloat(const Shardcall_CallView* view, const char* name, double* value) {
-  const auto* s = Find<AttributeScalar>(view, name);
-  if (s == nullptr || !IsFloat(s->type) || value == nullptr) return 0;
-  *value = s->f;
-  return 1;
-}
-int GetBool(const Shardcall_CallView* view, const char* name, int* value) {
-  const auto* s = Find<AttributeScalar>(view, name);
-  if (s == nullptr || s->type != ElementType::kPred || value == nullptr) return 0;
-  *value = s->i != 0;
-  return 1;
-}
-int GetString(const Shardcall_CallView* view, const char* name, const char** value, size_t* size) {
-  const auto* s = Find<std::string>(view, name);
-  if (s == nullptr || value == nullptr || size == nullptr) return 0;
-  *value = s->data();
-  *size = s->size();
-  return 1;
+const AttributeMapView& AttributesOf(const Shardcall_CallView* view) {
+  return ViewOf(view).attributes();
 }
 
 const Shardcall_Sharding* Given(const Shardcall_CallView* view,
@@ -161,10 +136,7 @@ CCallView::CCallView(const CustomCallView& call) : call_(call), c_() {
   c_.axes = axes_.data();
   c_.frontend_attributes = frontend_.data();
   c_.aliases = aliases_.data();
-  c_.get_int = GetInt;
-  c_.get_float = GetFloat;
-  c_.get_bool = GetBool;
-  c_.get_string = GetString;
+  CAttributes<Shardcall_CallView, AttributesOf>::Fill(&c_);
   c_.parse_sharding = ParseSharding;
   c_.replicated = Replicated;
   c_.with_dim = WithDim;
@@ -217,9 +189,7 @@ int CCallView::Fail(absl::Status status) {
 absl::Status CCallView::Returned(int code) const {
   if (code == 0) return absl::OkStatus();
   if (message_.empty() && !first_error_.ok()) return first_error_;
-  const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
-  return absl::Status(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
-                      message_.empty() ? absl::StrCat("code ", code) : message_);
+  return StatusOfC(code, message_);
 }
 
 }  // namespace shardcall

@@ -18,15 +18,16 @@ Shardcall_Error* ToError(const absl::Status& status) {
   error->text = std::string(status.message());
   error->code = std::string(DiagnosticCode(status));
   constexpr absl::string_view kFix = ". Fix: ";
-  absl::string_view rest = error->text;
+  absl::string_view rest = error->text, lines;
   const size_t fix = rest.rfind(kFix);
   if (fix != rest.npos) {
     const absl::string_view tail = rest.substr(fix + kFix.size());
     error->fix = std::string(tail.substr(0, tail.find('\n')));
     rest = rest.substr(0, fix);
+    lines = tail.substr(error->fix.size());  // an excerpt, or what it is part of
   }
   if (!error->code.empty()) rest.remove_prefix(error->code.size() + 1);
-  error->message = std::string(rest);
+  error->message = absl::StrCat(rest, lines);
   return error.release();
 }
 

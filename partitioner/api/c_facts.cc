@@ -8,14 +8,15 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/attributes.h"
 #include "kernels/ffi/platform.h"
+#include "partitioner/api/c_attributes.h"
 #include "partitioner/api/c_internal.h"
+#include "partitioner/api/c_shapes.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 namespace {
 
 constexpr int32_t kLongestList = 1024;
-constexpr int32_t kHighestRank = 64;
 
 const char* OrEmpty(const char* text) { return text == nullptr ? "" : text; }
 
@@ -26,56 +27,11 @@ struct Asked {
 };
 Asked& Of(const Shardcall_LoweringRequest* r) { return *static_cast<Asked*>(r->reserved); }
 
-template <typename T>
-const T* Find(const Shardcall_LoweringRequest* r, const char* name) {
-  const Attribute* a = name == nullptr ? nullptr : Of(r).attributes->Find(name);
-  return a == nullptr ? nullptr : absl::get_if<T>(&a->value);
-}
-int GetInt(const Shardcall_LoweringRequest* r, const char* name, int64_t* value) {
-  const auto* s = Find<AttributeScalar>(r, name);
-  if (s == nullptr || !IsInteger(s->type) || value == nullptr) return 0;
-  *value = s->i;
-  return 1;
-}
-int GetFloat(const Shardcall_LoweringRequest* r, const char* name, double* value) {
-  const auto* s = Find<AttributeScalar>(r, name);
-  if (s == nullptr || !IsFloat(s->type) || value == nullptr) return 0;
-  *value = s->f;
-  return 1;
-}
-int GetBool(const Shardcall_LoweringRequest* r, const char* name, int* value) {
-  const auto* s = Find<AttributeScalar>(r, name);
-  if (s == nullptr || s->type != ElementType::kPred || value == nullptr) return 0;
-  *value = s->i != 0;
-  return 1;
-}
-int GetString(const Shardcall_LoweringRequest* r, const char* name, const char** value,
-              size_t* size) {
-  const auto* s = Find<std::string>(r, name);
-  if (s == nullptr || value == nullptr || size == nullptr) return 0;
-  *value = s->data();
-  *size = s->size();
-  return 1;
+const AttributeMapView& AttributesOf(const Shardcall_LoweringRequest* r) {
+  return *Of(r).attributes;
 }
 void SetMessage(const Shardcall_LoweringRequest* r, const char* message) {
   Of(r).message = OrEmpty(message);
-}
-
-std::vector<Shardcall_Shape> ShapesOf(absl::Span<const Shape* const> shapes) {
-  std::vector<Shardcall_Shape> out;
-  for (const Shape* s : shapes) {
-    Shardcall_Shape c = SHARDCALL_INIT(Shardcall_Shape);
-    c.type = static_cast<int32_t>(s->element_type());
-    c.rank = s->rank();
-    c.dims = s->dims().data();
-    if (s->has_layout()) c.minor_to_major = s->minor_to_major().data();
-    out.push_back(c);
-  }
-  return out;
-}
-
-bool IsType(int32_t type) {
-  return type > 0 && type < kNumElementTypes && IsArrayType(static_cast<ElementType>(type));
 }
 
 absl::Status WrongAnswer(const LoweringRequest& request, std::string expected, std::string found) {
@@ -99,26 +55,23 @@ absl::StatusOr<LoweredCall> ReadAnswer(const LoweringRequest& request,
     return WrongAnswer(request, "an api_version of 1 to 4", absl::StrCat(c.api_version));
   }
   for (size_t k = 0; c.operand_types != nullptr && k < request.operands.size(); ++k) {
-    if (!IsType(c.operand_types[k])) {
+    const int32_t type = c.operand_types[k];
+    if (type <= 0 || type >= kNumElementTypes || !IsArrayType(static_cast<ElementType>(type))) {
       return WrongAnswer(request, absl::StrCat("an element type of operand ", k),
-                         absl::StrCat(c.operand_types[k]));
+                         absl::StrCat(type));
     }
-    out.operand_types.push_back(static_cast<ElementType>(c.operand_types[k]));
+    out.operand_types.push_back(static_cast<ElementType>(type));
   }
   if (c.num_results < 0 || c.num_results > kLongestList ||
       (c.num_results > 0 && c.results == nullptr)) {
     return WrongAnswer(request, "as many results as are said", absl::StrCat(c.num_results));
   }
   for (int32_t k = 0; k < c.num_results; ++k) {
-    const Shardcall_Shape& s = c.results[k];
-    bool fits = IsType(s.type) && s.rank >= 0 && s.rank <= kHighestRank &&
-                (s.rank == 0 || s.dims != nullptr);
-    for (int32_t d = 0; fits && d < s.rank; ++d) {
-      fits = s.dims[d] >= 0 && s.dims[d] < (int64_t{1} << 40);
+    const Shape* shape = ShapeOfC(c.results[k], request.context);
+    if (shape == nullptr) {
+      return WrongAnswer(request, absl::StrCat("an array as result ", k), "none");
     }
-    if (!fits) return WrongAnswer(request, absl::StrCat("an array as result ", k), "none");
-    out.results.push_back(request.context->MakeArray(static_cast<ElementType>(s.type),
-                                                     absl::MakeConstSpan(s.dims, s.rank)));
+    out.results.push_back(shape);
   }
   for (size_t k = 0; c.take != nullptr && k < request.results.size(); ++k) {
     out.take.push_back(c.take[k]);
@@ -136,8 +89,8 @@ LoweringAnswer Ask(const Shardcall_Lowering& lowering, const LoweringRequest& re
   Asked asked{&attributes, ""};
   const std::string name(request.name), version(request.version), text(request.attributes),
       platform(request.platform);
-  const std::vector<Shardcall_Shape> operands = ShapesOf(request.operands),
-                                     results = ShapesOf(request.results);
+  const std::vector<Shardcall_Shape> operands = CShapes(request.operands),
+                                     results = CShapes(request.results);
   Shardcall_LoweringRequest c = SHARDCALL_INIT(Shardcall_LoweringRequest);
   c.name = name.c_str();
   c.version = version.c_str();
@@ -149,19 +102,12 @@ LoweringAnswer Ask(const Shardcall_Lowering& lowering, const LoweringRequest& re
   c.num_results = static_cast<int32_t>(results.size());
   c.operands = operands.data();
   c.results = results.data();
-  c.get_int = GetInt;
-  c.get_float = GetFloat;
-  c.get_bool = GetBool;
-  c.get_string = GetString;
+  CAttributes<Shardcall_LoweringRequest, AttributesOf>::Fill(&c);
   c.set_message = SetMessage;
   c.reserved = &asked;
   Shardcall_LoweredCall answer = SHARDCALL_INIT(Shardcall_LoweredCall);
   const int code = lowering.lower(&c, &answer, lowering.data);
-  if (code != 0) {
-    const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
-    return absl::Status(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
-                        asked.message.empty() ? absl::StrCat("it returned ", code) : asked.message);
-  }
+  if (code != 0) return StatusOfC(code, asked.message);
   if (answer.target == nullptr) return Skip();
   SHARDCALL_ASSIGN_OR_RETURN(LoweredCall call, ReadAnswer(request, answer));
   return call;

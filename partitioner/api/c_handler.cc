@@ -8,7 +8,10 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/fault.h"
 #include "kernels/ffi/ffi_device.h"
+#include "partitioner/api/c_attributes.h"
+#include "partitioner/api/c_internal.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -23,37 +26,8 @@ struct Behind {  // Shardcall_Call::reserved
 
 Behind& Of(const Shardcall_Call* call) { return *static_cast<Behind*>(call->reserved); }
 
-template <typename T>
-const T* Find(const Shardcall_Call* call, const char* name) {
-  const Attribute* attribute = name == nullptr ? nullptr : Of(call).attributes->Find(name);
-  return attribute == nullptr ? nullptr : absl::get_if<T>(&attribute->value);
-}
+const AttributeMapView& AttributesOf(const Shardcall_Call* call) { return *Of(call).attributes; }
 
-int GetInt(const Shardcall_Call* call, const char* name, int64_t* value) {
-  const auto* s = Find<AttributeScalar>(call, name);
-  if (s == nullptr || !IsInteger(s->type)) return 0;
-  *value = s->i;
-  return 1;
-}
-int GetFloat(const Shardcall_Call* call, const char* name, double* value) {
-  const auto* s = Find<AttributeScalar>(call, name);
-  if (s == nullptr || !IsFloat(s->type)) return 0;
-  *value = s->f;
-  return 1;
-}
-int GetBool(const Shardcall_Call* call, const char* name, int* value) {
-  const auto* s = Find<AttributeScalar>(call, name);
-  if (s == nullptr || s->type != ElementType::kPred) return 0;
-  *value = s->i != 0;
-  return 1;
-}
-int GetString(const Shardcall_Call* call, const char* name, const char** value, size_t* size) {
-  const auto* s = Find<std::string>(call, name);
-  if (s == nullptr) return 0;
-  *value = s->data();
-  *size = s->size();
-  return 1;
-}
 const Shardcall_FfiDevice* Device(const Shardcall_Call* call) {
   Behind& behind = Of(call);
   if (!behind.device.has_value()) behind.device.emplace(*behind.context);
@@ -65,11 +39,10 @@ void SetMessage(const Shardcall_Call* call, const char* message) {
 
 absl::Status Failed(const HandlerContext& context, absl::string_view how,
                     absl::string_view message, absl::StatusCode code) {
-  Diagnostic d{.code = "E317",
-               .message = absl::StrCat("the handler of \"", context.target, "\" ", how,
-                                       message.empty() ? "" : ": ", message)};
-  if (!context.instruction.empty()) d.where = absl::StrCat("%", context.instruction);
-  return ToStatus(d, code);
+  return HandlerFault(context, "E317",
+                      absl::StrCat("the handler of \"", context.target, "\" ", how,
+                                   message.empty() ? "" : ": ", message),
+                      code, how == "threw" ? kThrewFix : kFailedFix);
 }
 
 absl::Status Run(Shardcall_Handler* handler, void* data, const HandlerContext& context,
@@ -95,10 +68,7 @@ absl::Status Run(Shardcall_Handler* handler, void* data, const HandlerContext& c
   call.device_ordinal = context.device_ordinal;
   call.num_devices = context.num_devices;
   call.run_id = context.run_id;
-  call.get_int = GetInt;
-  call.get_float = GetFloat;
-  call.get_bool = GetBool;
-  call.get_string = GetString;
+  CAttributes<Shardcall_Call, AttributesOf>::Fill(&call);
   call.set_message = SetMessage;
   call.reserved = &behind;
   call.device = Device;
@@ -116,10 +86,8 @@ absl::Status Run(Shardcall_Handler* handler, void* data, const HandlerContext& c
   // What a collective or a computation said of itself is the reason, as with
   // handlers of the typed FFI.
   if (!of_device.ok() && behind.message.empty()) return of_device;
-  const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
-  if (behind.message.empty()) behind.message = absl::StrCat("code ", code);
-  return Failed(context, "failed", behind.message,
-                known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown);
+  const absl::Status said = StatusOfC(code, behind.message);
+  return Failed(context, "failed", said.message(), said.code());
 }
 
 }  // namespace

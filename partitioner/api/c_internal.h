@@ -69,6 +69,13 @@ absl::Status ReadStruct(absl::string_view function, const T* from, size_t first_
   return absl::OkStatus();
 }
 
+// A callback's code, not 0, of absl::StatusCode, with what it said of itself.
+inline absl::Status StatusOfC(int code, absl::string_view message) {
+  const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
+  return absl::Status(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
+                      message.empty() ? absl::StrCat("it returned ", code) : message);
+}
+
 // The registry that a C function is about; null is that of the process.
 inline SharedRegistry& RegistryOf(Shardcall_Registry* registry) {
   return registry == nullptr ? ProcessRegistry() : registry->registry;

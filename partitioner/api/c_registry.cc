@@ -5,6 +5,7 @@
 #include "partitioner/api/c_callbacks.h"
 #include "partitioner/api/c_facts.h"
 #include "partitioner/api/c_internal.h"
+#include "partitioner/api/c_shapes.h"
 #include "partitioner/api/c_target.h"
 #include "partitioner/api/inspect_sharding.h"
 #include "partitioner/api/plugin.h"
@@ -20,9 +21,7 @@ const char* Or(const char* text, const char* otherwise) { return text == nullptr
 
 absl::Status FromCode(absl::string_view who, int code) {
   if (code == 0) return absl::OkStatus();
-  const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
-  return absl::Status(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
-                      absl::StrCat(who, " returned ", code));
+  return StatusOfC(code, absl::StrCat(who, " returned ", code));
 }
 
 Shardcall_CustomCallTarget ToC(const CustomCallTarget& t) {
@@ -87,6 +86,16 @@ Shardcall_Error* Shardcall_RegisterVjp(Shardcall_Registry* registry, const char*
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "target", target));
     return RegistryOf(registry).Change(
         [&](Registry& r) { return RegisterCVjp(target, vjp, &r.rules); });
+  });
+}
+
+Shardcall_Error* Shardcall_RegisterShapeFunction(Shardcall_Registry* registry, const char* target,
+                                                 const Shardcall_ShapeFunction* function) {
+  static constexpr char kName[] = "Shardcall_RegisterShapeFunction";
+  return Guarded(kName, [&] {
+    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "target", target));
+    return RegistryOf(registry).Change(
+        [&](Registry& r) { return RegisterCShapes(target, function, &r.rules, nullptr); });
   });
 }
 

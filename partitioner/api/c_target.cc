@@ -12,6 +12,7 @@
 #include "partitioner/api/c_facts.h"
 #include "partitioner/api/c_handler.h"
 #include "partitioner/api/c_internal.h"
+#include "partitioner/api/c_shapes.h"
 #include "partitioner/api/partial_op_names.h"
 #include "partitioner/api/reference.h"
 #include "sharding/status.h"
@@ -69,7 +70,8 @@ absl::Status RegisterTheRule(const Source& r, const Shardcall_Target& t) {
     if (!config.empty()) {
       return Wrong(r, t.name, "a reference for every call", "a backend_config beside it");
     }
-    return RegisterPartitionLike(t.name, t.reference, r.targets, r.source);
+    return In(RegisterPartitionLike(t.name, t.reference, r.targets, r.source),
+              absl::StrCat("the reference of target \"", t.name, "\""));
   }
   if (t.partitioner != nullptr) {
     SHARDCALL_ASSIGN_OR_RETURN(PartitionerCallbacks callbacks,
@@ -153,6 +155,9 @@ absl::Status RegisterCTarget(const Shardcall_Target* target, absl::string_view s
   }
   SHARDCALL_RETURN_IF_ERROR(RegisterTheHandler(s, t));
   SHARDCALL_RETURN_IF_ERROR(RegisterTheRule(s, t));
+  if (t.shapes != nullptr) {
+    SHARDCALL_RETURN_IF_ERROR(RegisterCShapes(t.name, t.shapes, targets, s.library));
+  }
   if (t.vjp != nullptr) SHARDCALL_RETURN_IF_ERROR(RegisterCVjp(t.name, t.vjp, targets));
   return t.batching == nullptr ? absl::OkStatus() : RegisterCBatching(t.name, t.batching, targets);
 }

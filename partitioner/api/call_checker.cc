@@ -114,7 +114,10 @@ absl::Status CallChecker::FindSizes() {
       tries.push_back(std::move(sizes));
     }
   }
+  // What the handler said, and of what call.
   std::string message;
+  std::vector<ElementType> message_types;
+  Sizes message_sizes;
   for (const std::vector<ElementType>& types : TypesToTry(call_)) {
     call_.types = types;
     takes_.clear();
@@ -123,13 +126,18 @@ absl::Status CallChecker::FindSizes() {
       std::string said;
       if (Takes(sizes, &said)) return absl::OkStatus();
       // The first types are the likeliest, so what is wrong with them says most.
-      if (types == TypesToTry(call_)[0] || message.empty()) message = said;
+      if (types == TypesToTry(call_)[0] || message.empty()) {
+        message = said;
+        message_types = types;
+        message_sizes = sizes;
+      }
     }
   }
+  call_.types = message_types;
   return ToStatus({.code = "E190",
                    .message = absl::StrCat("the handler of \"", call_.target,
                                            "\" takes no call that was tried; it says: ", message),
-                   .found = call_.SignatureText(base_),
+                   .found = call_.SignatureText(message_sizes),
                    .fix = "Give a program with a call that it takes: shardcall check-rule "
                           "CALL.hlo --target=" + call_.target},
                   absl::StatusCode::kFailedPrecondition);

@@ -53,22 +53,29 @@ class ManifestReader {
   absl::Status Read(const Json& j) {
     if (!j.is_object()) return Bad("", "a JSON object", TypeOf(j));
     SHARDCALL_RETURN_IF_ERROR(CheckKeys(j, "", {"library", "types", "targets", "lowerings"}));
-    SHARDCALL_RETURN_IF_ERROR(OpenLibrary(j));
-    SHARDCALL_RETURN_IF_ERROR(ReadTypes(j));
+    SHARDCALL_RETURN_IF_ERROR(Located(OpenLibrary(j), "library"));
+    SHARDCALL_RETURN_IF_ERROR(Located(ReadTypes(j), "types"));
     if (!j.contains("targets")) return Bad("", "a list \"targets\"", "none");
     const Json& list = j["targets"];
     if (!list.is_array()) return Bad("targets", "a list", TypeOf(list));
     for (size_t i = 0; i < list.size(); ++i) {
-      SHARDCALL_RETURN_IF_ERROR(ReadTarget(list[i], absl::StrCat("targets[", i, "]")));
+      const std::string where = absl::StrCat("targets[", i, "]");
+      SHARDCALL_RETURN_IF_ERROR(Located(ReadTarget(list[i], where), where));
     }
     // Behind all rules: a VJP's target may stand anywhere in the list.
     for (size_t i = 0; i < list.size(); ++i) {
-      SHARDCALL_RETURN_IF_ERROR(ReadFacts(list[i], absl::StrCat("targets[", i, "]")));
+      const std::string where = absl::StrCat("targets[", i, "]");
+      SHARDCALL_RETURN_IF_ERROR(Located(ReadFacts(list[i], where), where));
     }
     return ReadLowerings(j);
   }
 
  private:
+  // Errors of registries and libraries do not know the manifest.
+  absl::Status Located(const absl::Status& status, absl::string_view where) const {
+    if (absl::StrContains(status.message(), file_)) return status;
+    return In(status, absl::StrCat(where, " of ", file_));
+  }
   ManifestError Error() const {
     return [this](absl::string_view where, std::string expected, std::string found) {
       return Bad(where, std::move(expected), std::move(found));
@@ -217,7 +224,10 @@ class ManifestReader {
       }
       if (version != 4) return Bad(where + ".traits", "none with an untyped handler", trait);
     }
-    if (!j.contains("symbol")) return absl::OkStatus();
+    if (!j.contains("symbol")) {
+      if (traits.empty()) return absl::OkStatus();
+      return Bad(where + ".traits", "a \"symbol\" that has them", "none");
+    }
     abi::HandlerBundle stages = {};
     if (j["symbol"].is_object()) {
       const Json& s = j["symbol"];
@@ -322,7 +332,7 @@ class ManifestReader {
     SHARDCALL_ASSIGN_OR_RETURN(const std::string path, String(j, "partition_like", where));
     SHARDCALL_ASSIGN_OR_RETURN(
         std::string hlo, ReadFile(Beside(path), "give the path of HLO text, beside the manifest"));
-    return RegisterPartitionLike(name, std::move(hlo), &targets_, source);
+    return In(RegisterPartitionLike(name, std::move(hlo), &targets_, source), Beside(path));
   }
 
   // The target's calls go to the handler of another one.

@@ -68,6 +68,7 @@ int RegisterType(const Shardcall_Registrar* registrar, const char* name, int64_t
 
 absl::Status NotAPlugin(absl::string_view source, std::string message, std::string expected = "",
                         std::string found = "", std::string fix = "") {
+  if (fix.empty()) fix = "see shardcall_c_plugin.h for what a plugin gives";
   return ToStatus({.code = "E142",
                    .message = absl::StrCat("the library \"", source, "\" ", message),
                    .expected = std::move(expected),
@@ -86,7 +87,8 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
       plugin->register_targets == nullptr) {
     return NotAPlugin(source, "gives no plugin", "a Shardcall_Plugin with register_targets",
                       plugin == nullptr ? "null" : absl::StrCat("struct_size ",
-                                                                plugin->struct_size));
+                                                                plugin->struct_size),
+                      "set struct_size to sizeof(Shardcall_Plugin), and register_targets");
   }
   if (plugin->version_major != SHARDCALL_C_MAJOR || plugin->version_minor > SHARDCALL_C_MINOR ||
       plugin->version_minor < 1) {
@@ -104,17 +106,20 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
   registrar.register_ffi_type = RegisterType;
   registrar.register_lowering = RegisterLowering;
   registrar.reserved = &registration;
+  constexpr char kThrewFix[] = "catch it in register_targets, and return a code";
   int code = 0;
   try {
     code = plugin->register_targets(&registrar);
   } catch (const std::exception& e) {
-    return NotAPlugin(source, absl::StrCat("threw when its targets were registered: ", e.what()));
+    return NotAPlugin(source, absl::StrCat("threw when its targets were registered: ", e.what()),
+                      "", "", kThrewFix);
   } catch (...) {
-    return NotAPlugin(source, "threw when its targets were registered");
+    return NotAPlugin(source, "threw when its targets were registered", "", "", kThrewFix);
   }
   if (!registration.first_error.ok()) return registration.first_error;
   if (code != 0) {
-    return NotAPlugin(source, absl::StrCat("says that it cannot be used here, code ", code));
+    return NotAPlugin(source, absl::StrCat("says that it cannot be used here, code ", code),
+                      "", "", "ask its author what the code means");
   }
   return absl::OkStatus();
 }
@@ -133,7 +138,8 @@ absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
   try {
     plugin = reinterpret_cast<const Shardcall_Plugin* (*)()>(entry)();
   } catch (...) {
-    return NotAPlugin(path, "threw when it was asked for its plugin");
+    return NotAPlugin(path, "threw when it was asked for its plugin", "", "",
+                      "catch it in shardcall_plugin, and return null");
   }
   return RegisterPlugin(plugin, path, targets, handlers, library, lowerings);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a target may have beside its rule and its handler: the target or the HLO that
- * computes its gradients, what vmap makes of its calls; and lowerings, by which a
+/* What a target may have beside its rule and its handler: the shapes of its results,
+ * the target or the HLO that computes its gradients, what vmap makes of its calls;
+ * and lowerings, by which a
  * platform has a target of its own for a call that is marked by name. Texts and
  * lists are copied. Since 0.3. */
 #ifndef SHARDCALL_PARTITIONER_API_SHARDCALL_C_DERIVED_H_
@@ -13,6 +14,37 @@ extern "C" {
 #endif
 
 struct Shardcall_Factor; /* shardcall_c_plugin.h */
+
+/* A call whose results' shapes are asked for: where a builder call has none, and to
+ * check those that a program states. The functions take the request itself. */
+typedef struct Shardcall_ShapeRequest {
+  size_t struct_size;
+  const char* target;
+  const char* backend_config;
+  size_t backend_config_size;
+  int32_t num_operands;
+  const Shardcall_Shape* operands; /* flat leaves */
+  int (*get_int)(const struct Shardcall_ShapeRequest*, const char* name, int64_t* value);
+  int (*get_float)(const struct Shardcall_ShapeRequest*, const char* name, double* value);
+  int (*get_bool)(const struct Shardcall_ShapeRequest*, const char* name, int* value);
+  int (*get_string)(const struct Shardcall_ShapeRequest*, const char* name, const char** value,
+                    size_t* size);
+  /* Says why the function will return an error; the message is copied. */
+  void (*set_message)(const struct Shardcall_ShapeRequest*, const char* message);
+  /* The next result, an array; 0, or a code to return. The dims are copied. */
+  int (*add_result)(const struct Shardcall_ShapeRequest*, int32_t type, int32_t rank,
+                    const int64_t* dims);
+  void* reserved;
+} Shardcall_ShapeRequest;
+
+typedef struct Shardcall_ShapeFunction {
+  size_t struct_size;
+  /* Adds the results and returns 0, or a code of absl::StatusCode. May be asked on any
+   * thread, and must answer the same for the same question. */
+  int (*infer)(const Shardcall_ShapeRequest* request, void* data);
+  void* data;    /* lives as long as the registration */
+  int32_t tuple; /* one result stands in a tuple, too; several always do */
+} Shardcall_ShapeFunction;
 
 enum { SHARDCALL_OPERAND = 0, SHARDCALL_RESULT = 1, SHARDCALL_COTANGENT = 2 };
 typedef struct Shardcall_VjpArgument {

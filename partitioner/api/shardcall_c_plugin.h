@@ -105,6 +105,8 @@ typedef struct Shardcall_Target {
   /* Since 0.3: HLO text that says what the target computes, in place of a rule: its
    * rule and its shapes are the target's (partition_like), and check-rule compares. */
   const char* reference;
+  /* Since 0.3: what its results are; in place of what a rule says of them. */
+  const Shardcall_ShapeFunction* shapes;
 } Shardcall_Target;
 
 /* What the program that loads the plugin offers it. */

@@ -30,6 +30,8 @@ SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterVjp(Shardcall_Registry* regi
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterBatching(Shardcall_Registry* registry,
                                                              const char* target,
                                                              const Shardcall_Batching* batching);
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterShapeFunction(
+    Shardcall_Registry* registry, const char* target, const Shardcall_ShapeFunction* function);
 /* Programs made with the registry ask it for composites and marked calls. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterLowering(Shardcall_Registry* registry,
                                                              const Shardcall_Lowering* lowering);

@@ -75,7 +75,7 @@ std::string DescribeTargets(const TargetRegistry& rules, const HandlerRegistry& 
                                            "has",    "traits",   "source"};
   std::string out;
   auto line = [&](absl::Span<const absl::string_view> f) {
-    absl::StrAppendFormat(&out, "%-24s %-10s %-4s %-16s %-20s %-28s %s\n", f[0], f[1], f[2],
+    absl::StrAppendFormat(&out, "%-24s %-10s %-6s %-16s %-20s %-28s %s\n", f[0], f[1], f[2],
                           f[3].empty() ? "-" : f[3], f[4].empty() ? "-" : f[4],
                           f[5].empty() ? "-" : f[5], f[6]);
   };
@@ -86,7 +86,7 @@ std::string DescribeTargets(const TargetRegistry& rules, const HandlerRegistry& 
       line({name, "-", "-", kinds, of.has, "", absl::StrJoin(of.sources, ",")});
     }
     for (const HandlerEntry* h : entries[name]) {
-      line({name, h->platform, absl::StrCat(h->api_version), kinds, of.has,
+      line({name, h->platform, h->ApiText(), kinds, of.has,
             absl::StrJoin(h->traits, ","), h->source});
     }
   }

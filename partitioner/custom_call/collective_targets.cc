@@ -2,7 +2,7 @@
 // nccl_allreduce: devices meet in it, so it has a meaning only where a program says
 // what each device holds: in a manual region, over the manual axes. The other axes
 // may shard it as any elementwise op.
-#include "partitioner/custom_call/collective_targets.h"
+#include "partitioner/custom_call/shipped_targets.h"
 
 #include <vector>
 

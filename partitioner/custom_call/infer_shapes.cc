@@ -244,21 +244,24 @@ const Shape* WithTypesOf(Context& context, const Shape* shape, const Shape* decl
 
 }  // namespace
 
-absl::Status TargetRegistry::RegisterShapeInference(std::string target, ShapeFunction function) {
+absl::Status TargetRegistry::RegisterShapeInference(std::string target, ShapeFunction function,
+                                                    std::vector<const void*> identity) {
   if (target.empty() || function == nullptr) {
     return ToStatus({.code = "E105",
                      .message = "shape inference needs a target's name and a function",
                      .found = target,
                      .fix = "Give both"});
   }
-  ShapeFunction& known = facts_[target].shapes;
-  if (known != nullptr) {
+  TargetFacts& facts = facts_[target];
+  if (facts.shapes != nullptr) {
+    if (!identity.empty() && facts.shapes_identity == identity) return absl::OkStatus();
     return ToStatus({.code = "E105",
                      .message = absl::StrCat("target \"", target, "\" has shape inference already"),
                      .fix = "Register one function"},
                     absl::StatusCode::kAlreadyExists);
   }
-  known = std::move(function);
+  facts.shapes = std::move(function);
+  facts.shapes_identity = std::move(identity);
   return absl::OkStatus();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of the LAPACK targets: matrices of a batch are independent, and each is
 // whole.
-#include "partitioner/custom_call/lapack_targets.h"
+#include "partitioner/custom_call/shipped_targets.h"
 
 #include <string>
 #include <utility>

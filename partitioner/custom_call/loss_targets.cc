@@ -2,7 +2,7 @@
 // Rules of softmax_cross_entropy and its gradient: the vocabulary v may be
 // sharded. Each device has the maximum, the sum of exponentials and the label's
 // logit of its part; three all-reduces over rows, not logits, make the loss.
-#include "partitioner/custom_call/loss_targets.h"
+#include "partitioner/custom_call/shipped_targets.h"
 
 #include <limits>
 #include <utility>

@@ -4,7 +4,7 @@
 // counted from its first one, and drops the others. Tokens t and choices a are sums
 // of moe_dispatch: a device sends its own, and all are added (a place has one token,
 // so the sum is exact). For moe_combine it is the experts that are summed over.
-#include "partitioner/custom_call/moe_targets.h"
+#include "partitioner/custom_call/shipped_targets.h"
 
 #include <vector>
 

@@ -134,8 +134,10 @@ class TargetRegistry : public TargetShapes {
                                        std::string source = "program");
 
   // For targets whose rule string does not give the results' shapes, and in place
-  // of it. E105 if the target has one.
-  absl::Status RegisterShapeInference(std::string target, ShapeFunction function);
+  // of it. E105 if the target has one, but for a function of the same identity, not
+  // empty: functions themselves have no equality.
+  absl::Status RegisterShapeInference(std::string target, ShapeFunction function,
+                                      std::vector<const void*> identity = {});
   absl::StatusOr<const Shape*> InferShape(const ShapeRequest& call) const override;
   absl::Status CheckShape(const ShapeRequest& call, const Shape* declared) const override;
 

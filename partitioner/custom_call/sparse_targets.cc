@@ -6,7 +6,7 @@
 //   k  a device with some rows of b adds the entries in those columns: a sum.
 //   z  a device with some entries adds those, with offsets counted from its first
 //      entry (the kernel clamps them): a sum.
-#include "partitioner/custom_call/sparse_targets.h"
+#include "partitioner/custom_call/shipped_targets.h"
 
 #include <vector>
 

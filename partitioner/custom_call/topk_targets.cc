@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rule of topk: lines are independent, and a line may be sharded: each device
 // finds the k best of its part, and the best of theirs are the best of all.
-#include "partitioner/custom_call/topk_targets.h"
+#include "partitioner/custom_call/shipped_targets.h"
 
 #include <algorithm>
 #include <limits>

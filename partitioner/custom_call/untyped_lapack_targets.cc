@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of LAPACK's targets by their older names, whose sizes are operands: batches
 // are independent, and a device's call has the batch that the device has.
-#include "partitioner/custom_call/lapack_targets.h"
+#include "partitioner/custom_call/shipped_targets.h"
 
 #include <string>
 #include <utility>

@@ -308,7 +308,8 @@ bool Lexer::Fail(const char* at, absl::string_view code, absl::string_view messa
   d.where = Where(at);
   d.expected = std::string(expected);
   d.found = std::string(found);
-  d.fix = std::string(fix);
+  d.fix = !fix.empty() || expected.empty() ? std::string(fix)
+                                           : absl::StrCat("write ", expected, " here");
   d.excerpt = Excerpt(at);
   status_ = ToStatus(d);
   return false;

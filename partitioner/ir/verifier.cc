@@ -192,9 +192,7 @@ absl::Status CheckTargets(const Module& m, absl::string_view file, const TargetS
     const absl::Status status = targets.CheckShape(
         {&m.context(), i.as<CustomCallAttrs>().target, i.backend_config, operands}, i.shape);
     if (status.ok()) continue;
-    return absl::Status(status.code(),
-                        absl::StrCat(status.message(), "\n  in ", verifier::Where(m, InstrId(n)),
-                                     file.empty() ? "" : " of ", file));
+    return In(status, absl::StrCat(verifier::Where(m, InstrId(n)), file.empty() ? "" : " of ", file));
   }
   return absl::OkStatus();
 }

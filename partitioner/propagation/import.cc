@@ -40,7 +40,7 @@ AxisList Within(const BaseMesh& mesh, absl::Span<const AxisRef> axes,
 }
 
 absl::Status At(const absl::Status& status, const Instruction& i) {
-  return absl::Status(status.code(), absl::StrCat(status.message(), "\n  in instruction ", i.name));
+  return In(status, absl::StrCat("instruction ", i.name));
 }
 
 const ShardingConstraint* Annotations::Own(ShardingConstraint c) {

@@ -11,7 +11,9 @@
 #include <thread>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "collectives/in_process.h"
 #include "partitioner/runtime/started_calls.h"
 #include "sharding/status.h"
@@ -45,10 +47,11 @@ absl::StatusOr<std::vector<Tensor>> StepRun::Call(int computation, std::vector<T
 }
 
 absl::Status StepRun::Error(absl::string_view code, absl::string_view message,
-                            absl::StatusCode status) const {
+                            absl::StatusCode status, absl::string_view fix) const {
   return ToStatus({.code = std::string(code),
                    .message = absl::StrCat(OpcodeText(step_.opcode), ": ", message),
-                   .where = absl::StrCat("%", step_.name)},
+                   .where = absl::StrCat("%", step_.name),
+                   .fix = std::string(fix)},
                   status);
 }
 
@@ -79,26 +82,35 @@ absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
   return results;
 }
 
+namespace {
+
+absl::Status CheckHandler(absl::string_view target, absl::string_view where,
+                          absl::string_view config, const HandlerRegistry& handlers) {
+  SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* found,
+                             handlers.FindForRun(target, config, false, where));
+  if (found->platform == "Host") return absl::OkStatus();
+  const absl::Status device = handlers.OpenDevice(found->platform, 0, nullptr).status();
+  if (device.ok()) return device;
+  const absl::Status host = handlers.Find(target, "Host", config, where).status();
+  return absl::Status(device.code(), absl::StrCat(host.message(), "\n  ", device.message()));
+}
+
+}  // namespace
+
 absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* handlers) {
+  const HandlerRegistry none;
+  absl::flat_hash_set<std::pair<absl::string_view, absl::string_view>> seen;
+  std::vector<std::string> messages;
+  absl::StatusCode code = absl::StatusCode::kOk;
   for (const auto& [target, instruction, config] : program.targets) {
-    if (handlers == nullptr) {
-      return ToStatus(
-          {.code = "E140",
-           .message = absl::StrCat("target \"", target,
-                                   "\" has no handler. Requested: Host. Registered: nothing"),
-           .where = absl::StrCat("%", instruction),
-           .fix = "Pass a registry, or a plugin, that has the target"},
-          absl::StatusCode::kNotFound);
-    }
-    const absl::StatusOr<const HandlerEntry*> found = handlers->FindForRun(target, config);
-    SHARDCALL_RETURN_IF_ERROR(found.status());
-    if ((*found)->platform == "Host") continue;
-    const absl::Status device = handlers->OpenDevice((*found)->platform, 0, nullptr).status();
-    if (device.ok()) continue;
-    const absl::Status host = handlers->Find(target, "Host", config).status();
-    return absl::Status(device.code(), absl::StrCat(host.message(), "\n  ", device.message()));
+    if (!seen.emplace(target, config).second) continue;
+    const absl::Status status = CheckHandler(target, absl::StrCat("%", instruction), config,
+                                             handlers == nullptr ? none : *handlers);
+    if (status.ok()) continue;
+    if (messages.empty()) code = handlers == nullptr ? absl::StatusCode::kNotFound : status.code();
+    messages.emplace_back(status.message());
   }
-  return absl::OkStatus();
+  return absl::Status(code, absl::StrJoin(messages, "\n"));
 }
 
 namespace {

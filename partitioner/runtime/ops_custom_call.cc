@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/fault.h"
 #include "kernels/ffi/guarded_call.h"
 #include "kernels/ffi/staged_call.h"
 #include "partitioner/ir/output_aliasing.h"
@@ -95,7 +96,9 @@ class Computations : public AttachedComputations {
           "E133",
           absl::StrCat("its handler calls a computation with another ", what, " ", k, ": expected ",
                        k < expected.size() ? DescribeLeaf(expected[k]) : "none", ", found ",
-                       k < given.size() ? given[k].ToString() : "none"));
+                       k < given.size() ? given[k].ToString() : "none"),
+          absl::StatusCode::kInvalidArgument,
+          "Pass buffers of the shapes of the computation's parameters and results");
     }
     return absl::OkStatus();
   }
@@ -121,7 +124,7 @@ absl::Status RunCustomCall(StepRun& run) {
   if (run.device().handlers == nullptr) {
     return run.Error(
         "E140", absl::StrCat("no handlers are registered, but \"", data.target, "\" is called"),
-        absl::StatusCode::kNotFound);
+        absl::StatusCode::kNotFound, "Pass a registry, or a plugin, that has the target");
   }
   // Where collectives are on the device, handlers are, too.
   Communicator* const comm = run.device().comm;
@@ -192,16 +195,16 @@ absl::Status RunCustomCall(StepRun& run) {
     }
   } catch (const std::exception& e) {
     return run.Error("E317", absl::StrCat("the handler of \"", data.target, "\" threw: ", e.what()),
-                     absl::StatusCode::kInternal);
+                     absl::StatusCode::kInternal, kThrewFix);
   } catch (...) {
     return run.Error("E317", absl::StrCat("the handler of \"", data.target, "\" threw"),
-                     absl::StatusCode::kInternal);
+                     absl::StatusCode::kInternal, kThrewFix);
   }
   if (!status.ok()) {
     if (!DiagnosticCode(status).empty()) return status;
     return run.Error(
         "E317", absl::StrCat("the handler of \"", data.target, "\" failed: ", status.message()),
-        status.code());
+        status.code(), kFailedFix);
   }
   for (int r = 0; r < run.num_results(); ++r) {
     if (!data.result_order[r].empty()) {

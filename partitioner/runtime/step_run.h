@@ -88,7 +88,8 @@ class StepRun {
 
   // An error with code, naming the instruction and its opcode.
   absl::Status Error(absl::string_view code, absl::string_view message,
-                     absl::StatusCode status = absl::StatusCode::kInvalidArgument) const;
+                     absl::StatusCode status = absl::StatusCode::kInvalidArgument,
+                     absl::string_view fix = "") const;
 
  private:
   const DeviceProgram& program_;

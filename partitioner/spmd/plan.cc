@@ -111,11 +111,15 @@ void Planner::PlanInstruction(InstrId id) {
     case OpClass::kRule: PlanRule(id, *rules_.rule(id)); break;
     case OpClass::kStructural:
     case OpClass::kAnnotation: PlanStructural(id); break;
-    case OpClass::kCallbacks: PlanCallbacks(id); break;
+    case OpClass::kCallbacks:
+      if (PlanCallbacks(id)) return;
+      break;
     case OpClass::kManualOnly: PlanManual(id); break;
-    case OpClass::kMissing: PlanMissing(id); break;
+    case OpClass::kMissing:
+      if (PlanMissing(id)) return;
+      break;
   }
-  if (called) CheckSideEffect(id);  // last: a missing rule is the first thing to say
+  if (called) CheckSideEffect(id);
 }
 
 void Planner::PlanComputation(CompId comp) {

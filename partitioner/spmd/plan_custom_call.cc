@@ -120,7 +120,7 @@ bool Planner::BehindMissing(InstrId id) const {
                      [&](InstrId o) { return behind_missing_[o.value]; });
 }
 
-void Planner::PlanMissing(InstrId id) {
+bool Planner::PlanMissing(InstrId id) {
   const Instruction& instr = module_.instr(id);
   const auto& attrs = instr.as<CustomCallAttrs>();
   const States operands = OperandStates(id);
@@ -163,7 +163,7 @@ void Planner::PlanMissing(InstrId id) {
   }
   if (sharded.empty() || rules_.MayReplicate(attrs.target)) {
     PlanReplicated(id);
-    return;
+    return false;
   }
   behind_missing_[id.value] = true;
   Diagnostic e;
@@ -172,8 +172,12 @@ void Planner::PlanMissing(InstrId id) {
                            ") has no sharding rule; ", sharded, ". Replicating it moves ",
                            HumanBytes(moved), " per device");
   e.where = SourceLine(module_, instr);
-  e.fix = absl::StrCat("Register a rule, declare batch_dims=1, or pass --allow-replicate=",
-                       attrs.target);
+  e.fix = absl::StrCat("Register a rule, declare batch_dims=1, ",
+                       attrs.has_side_effect
+                           ? "write sharding={maximal device=0} on the call, since it has side "
+                             "effects, "
+                           : "",
+                       "or pass --allow-replicate=", attrs.target);
   if (attrs.target == "CustomSPMDPartitioning") {
     e.fix = absl::StrCat(
         "The dump holds only the address of a Python object (backend_config=\"",
@@ -192,16 +196,15 @@ void Planner::PlanMissing(InstrId id) {
   }
   errors_.push_back(FormatDiagnostic(e));
   PlanReplicated(id);
+  return true;
 }
 
-void Planner::PlanCallbacks(InstrId id) {
-  if (!rules_.has_rule(id)) {
-    PlanMissing(id);
-    return;
-  }
+bool Planner::PlanCallbacks(InstrId id) {
+  if (!rules_.has_rule(id)) return PlanMissing(id);
   // The callback chooses its operands' shardings when it runs; what it yields
   // is resharded to what propagation decided.
   PlanPassedStates(id, PlanKind::kCallbacks, OperandStates(id));
+  return false;
 }
 
 void Planner::CheckUneven(InstrId id, const Decision& d) {

@@ -83,13 +83,14 @@ class Planner {
                       const Decision& d) const;
 
   // plan_custom_call.cc
-  void PlanMissing(InstrId id);
+  // Whether it is E101, which says all that is missing.
+  bool PlanMissing(InstrId id);
   // Whether a call of an E101 makes an operand, or what it is made of.
   bool BehindMissing(InstrId id) const;
   // The sharding of what a loop or a branch takes in as a value that it holds
   // replicated, or null. A loop or branch with annotations of its own says so.
   const Sharding* ShardedOutside(InstrId id, int flat);
-  void PlanCallbacks(InstrId id);
+  bool PlanCallbacks(InstrId id);  // as PlanMissing
   void PlanReplicated(InstrId id, PlanKind kind = PlanKind::kRule);
   void CheckSideEffect(InstrId id);
   void CheckUneven(InstrId id, const Decision& d);

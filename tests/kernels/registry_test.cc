@@ -68,12 +68,16 @@ TEST(HandlerRegistry, AnUnknownTargetIsE140WithNearNames) {
 
 TEST(HandlerRegistry, ATargetOfAnotherPlatformIsE140WithItsPlatforms) {
   HandlerRegistry registry;
-  ASSERT_TRUE(registry.Register(Entry("X")).ok());
+  HandlerEntry x = Entry("X");
+  x.own_version_only = true;
+  ASSERT_TRUE(registry.Register(x).ok());
   ASSERT_TRUE(registry.Register(Entry("X_f")).ok());
-  const absl::Status status = registry.Find("X", "CUDA").status();
+  const absl::Status status = registry.Find("X", "CUDA", "", "%call.1").status();
   EXPECT_EQ(DiagnosticCode(status), "E140");
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("is registered for: Host (api 4, libx.so). Requested: CUDA"));
+              HasSubstr("\"X\" at %call.1 is registered for: Host (api 4, libx.so). Requested: CUDA"));
+  EXPECT_THAT(std::string(registry.Find("X_f", "CUDA").status().message()),
+              HasSubstr("Host (api any, libx.so)"));
 }
 
 TEST(HandlerRegistry, TheShippedTargetsAreBuiltIn) {

@@ -381,6 +381,25 @@ TEST(CheckRule, SaysThatNoCallIsTaken) {
               testing::AllOf(HasSubstr("E190"), HasSubstr("only on Sundays")));
 }
 
+TEST(CheckRule, WhatAHandlerSaysStandsBesideTheCallItSaysItOf) {
+  TargetRegistry targets;
+  HandlerRegistry handlers;
+  ASSERT_TRUE(targets.RegisterRule("k", {.rule = "i -> i"}).ok());
+  ASSERT_TRUE(handlers
+                  .Register({.target = "k", .host = Handler([](Views in, Views) {
+                               return absl::StrCat("not ", in[0].ToString());
+                             })})
+                  .ok());
+  const auto calls = CallsOfTarget("k", targets, handlers);
+  ASSERT_TRUE(calls.ok());
+  const std::string said(
+      CheckRule(*calls, 0, {.targets = &targets, .handlers = &handlers}).status().message());
+  const size_t at = said.find("not ");
+  ASSERT_NE(at, said.npos) << said;
+  const std::string shape = said.substr(at + 4, said.find(']', at) - at - 3);
+  EXPECT_THAT(said.substr(said.find("found ")), HasSubstr(shape));
+}
+
 // A kernel of other types, and types that it refuses.
 RuleCheck CheckedWithTypes(std::vector<ElementType> types, RuleText rule, std::string signature) {
   TargetRegistry targets;

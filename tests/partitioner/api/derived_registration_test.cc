@@ -101,6 +101,29 @@ ENTRY e { x = f32[3,8,6] parameter(0), sharding={devices=[1,2,2]<=[4]}
   EXPECT_THAT(LocalText(**PartitionText(kBatched, options)), HasSubstr("f32[3,4]{1,0} custom-call("));
 }
 
+TEST(DerivedRegistration, AShapeFunctionInCGivesAndChecksShapes) {
+  Registries r;
+  ASSERT_TRUE(r.Load(Plugin("derived_plugin")).ok());
+  EXPECT_THAT(DescribeTargets(r.targets, r.handlers, nullptr), HasSubstr("shapes,vjp,batching"));
+  Context context;
+  const int64_t dims[] = {3, 8, 6}, row[] = {6};
+  const Shape* x = context.MakeArray(ElementType::kF32, dims);
+  const Shape* w = context.MakeArray(ElementType::kF32, row);
+  const auto infer = [&](const char* config, std::vector<const Shape*> operands) {
+    const absl::StatusOr<const Shape*> shape =
+        r.targets.InferShape({&context, "weigh", config, operands});
+    return shape.ok() ? (*shape)->ToString(false) : std::string(shape.status().message());
+  };
+  EXPECT_EQ(infer("{}", {x, w}), "f32[3,8]");
+  EXPECT_THAT(infer("{}", {w, w}), AllOf(HasSubstr("E121"), HasSubstr("matrices and rows of f32"),
+                                         HasSubstr("Fix: ")));
+  EXPECT_THAT(infer("{wrong_rank = -1 : i64}", {x, w}),
+              AllOf(HasSubstr("E121"), HasSubstr("result 0 is no array")));
+  const Shape* declared = context.MakeArray(ElementType::kF32, {8, 3});
+  EXPECT_THAT(r.targets.CheckShape({&context, "weigh", "{}", {{x, w}}}, declared),
+              Fails("E023", "f32[3,8]"));
+}
+
 TEST(DerivedRegistration, AWrongVjpOfAPluginIsFound) {
   Registries r;
   ASSERT_TRUE(r.Load(Plugin("wrong_vjp_plugin")).ok());

@@ -80,6 +80,22 @@ TEST(Executable, WithoutTheTargetCompilingSaysWhatIsRegistered) {
                                                   HasSubstr("Requested: Host")));
 }
 
+TEST(Executable, EveryTargetWithoutAHandlerIsNamedOnceWithItsCall) {
+  auto module = ParseModule(std::make_shared<const std::string>(R"(HloModule m
+ENTRY main {
+  x = f32[4] parameter(0)
+  one = f32[4] custom-call(x), custom_call_target="target_a"
+  again = f32[4] custom-call(one), custom_call_target="target_a"
+  ROOT two = f32[4] custom-call(again), custom_call_target="target_b"
+})"), std::make_shared<Context>(), "m.hlo");
+  ASSERT_TRUE(module.ok()) << module.status();
+  HandlerRegistry handlers;
+  const std::string message(Compile(*std::move(module), {.handlers = &handlers}).status().message());
+  EXPECT_THAT(message, testing::ContainsRegex("E140 target \"target_a\" at %one .*\n"
+                                              "E140 target \"target_b\" at %two "));
+  EXPECT_THAT(message, testing::Not(HasSubstr("%again")));
+}
+
 TEST(Executable, SeveralDevicesAreThreads) {
   auto module = ParseModule(std::make_shared<const std::string>(R"(HloModule m, num_partitions=4
 ENTRY main {

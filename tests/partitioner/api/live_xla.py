@@ -304,7 +304,7 @@ def main():
         os.remove(manifest)
     if len(sys.argv) > 3:
         plugin = os.environ.get("SHARDCALL_PJRT_PLUGIN")
-        if plugin is None:
+        if not plugin:
             print("skipped: SHARDCALL_PJRT_PLUGIN does not name a plugin")
             sys.exit(77)
         on_gpu(library, handlers, plugin)

@@ -83,10 +83,15 @@ TEST(Manifest, BadTextNamesThePlace) {
            {R"({"targets": [{"name": "a", "traits": ["FAST"], "rule": "i -> i"}]})", "E141", "FAST"},
            {R"({"targets": [{"name": "a", "api_version": 2, "rule": "i -> i",
                "traits": ["COMMAND_BUFFER_COMPATIBLE"]}]})", "E141", "untyped"},
+           {R"({"targets": [{"name": "a", "rule": "i -> i",
+               "traits": ["COMMAND_BUFFER_COMPATIBLE"]}]})", "E141", "a \"symbol\""},
            {R"({"types": 3, "targets": []})", "E141", "types"},
            {R"({"types": [{"name": "T"}], "targets": []})", "E141", "type_id"}}) {
     TargetRegistry targets;
-    EXPECT_THAT(LoadManifest(text, "m.json", &targets), Fails(code, part)) << text;
+    const absl::Status status = LoadManifest(text, "m.json", &targets);
+    EXPECT_THAT(status, Fails(code, part)) << text;
+    EXPECT_THAT(status, Fails(code, "m.json")) << text;
+    EXPECT_THAT(status, Fails(code, "Fix: ")) << text;
   }
 }
 

@@ -133,7 +133,9 @@ TEST(PjrtPartitioner, WhatIsNoPluginIsRefused) {
 
 TEST(PjrtPartitioner, XlasGpuPluginTakesThem) {
   const char* path = std::getenv("SHARDCALL_PJRT_PLUGIN");
-  if (path == nullptr) GTEST_SKIP() << "SHARDCALL_PJRT_PLUGIN does not name a plugin";
+  if (path == nullptr || *path == '\0') {
+    GTEST_SKIP() << "SHARDCALL_PJRT_PLUGIN does not name a plugin";
+  }
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
   const auto get = reinterpret_cast<const void* (*)()>(dlsym(library, "GetPjrtApi"));

@@ -96,7 +96,9 @@ TEST(Plugin, FaultsAreOneDiagnosticEach) {
            {"bad_two_rules", "E146", "one of rule, batch_dims"},
            {"bad_empty_target", "E146", "struct_size and name"}}) {
     Registries r;
-    EXPECT_THAT(r.Load(Plugin(name)), Fails(code, part)) << name;
+    const absl::Status status = r.Load(Plugin(name));
+    EXPECT_THAT(status, Fails(code, part)) << name;
+    EXPECT_THAT(status, Fails(code, "Fix: ")) << name;
   }
   Registries r;
   EXPECT_THAT(r.Load("no/such.so"), Fails("E143", "no/such.so"));

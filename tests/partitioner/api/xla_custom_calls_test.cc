@@ -99,7 +99,7 @@ TEST(XlaCpuSuite, TokensGoInAndOut) {
 
 TEST(XlaCpuSuite, AnUnknownTargetIsNamed) {
   const auto r = Results("ROOT r = f32[] custom-call(), " + Typed("ad_two"));
-  EXPECT_THAT(r, Fails("E140", "\"ad_two\" has no handler. Requested: Host"));
+  EXPECT_THAT(r, Fails("E140", "\"ad_two\" at %r has no handler. Requested: Host"));
   EXPECT_THAT(r, Fails("E140", "Near names: add_two"));
 }
 

@@ -151,6 +151,14 @@ ENTRY e {
     EXPECT_THAT(s, Fails("E104", "sharding={maximal device=0}"));
     EXPECT_THAT(s, Fails("E104", "can_side_effecting_have_replicated_sharding"));
   }
+  // One diagnostic, too, where the call needs a rule.
+  const std::string of_sharded(PartitionText(R"(HloModule m, num_partitions=4
+ENTRY e {
+  x = f32[8] parameter(0), sharding={devices=[4]<=[4]}
+  ROOT c = f32[8] custom-call(x), custom_call_target="unruled", custom_call_has_side_effect=true
+})", rig.options).status().message());
+  EXPECT_THAT(of_sharded, AllOf(HasSubstr("E101"), HasSubstr("sharding={maximal device=0}"),
+                                Not(HasSubstr("E104"))));
   PartitionerCallbacks may;
   may.can_side_effecting_have_replicated_sharding = true;
   ASSERT_TRUE(rig.targets.RegisterCustomCallPartitioner("noted", may).ok());

@@ -221,7 +221,7 @@ int main(void) {
   CHECK_FAILS(Try(kWrongShape, &p), "E120", "expected the local shape s32[8,12], found s32[2,12]");
   CHECK_FAILS(Try(kNullPlace, &p), "E120", "no place");
   CHECK_FAILS(Try(kWrongCount, &p), "E120", "a list of values is wrong");
-  CHECK_FAILS(Try(kManySteps, &p), "E121", "code 13");
+  CHECK_FAILS(Try(kManySteps, &p), "E121", "it returned 13");
   p.infer_sharding_from_operands = InferFails;
   CHECK_FAILS(Try(kCallTarget, &p), "E121", "infer_sharding_from_operands callback of \"c_same\" failed: no idea");
 

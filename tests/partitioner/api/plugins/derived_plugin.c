@@ -33,6 +33,20 @@ static int Weigh(const Shardcall_Call* call, void* data) {
   return 0;
 }
 
+// A result is as its matrices without their columns.
+static int Shapes(const Shardcall_ShapeRequest* r, void* data) {
+  (void)data;
+  if (r->num_operands != 2 || r->operands[0].type != F32 || r->operands[0].rank < 2) {
+    r->set_message(r, "weigh takes matrices and rows of f32");
+    return 3;
+  }
+  int64_t wrong = 0;
+  if (r->get_int(r, "wrong_rank", &wrong)) {
+    return r->add_result(r, F32, (int32_t)wrong, r->operands[0].dims);
+  }
+  return r->add_result(r, F32, r->operands[0].rank - 1, r->operands[0].dims);
+}
+
 // (dy, x, w) -> (dx, dw)
 static int WeighBackward(const Shardcall_Call* call, void* data) {
   (void)data;
@@ -112,6 +126,9 @@ static int Register(const Shardcall_Registrar* registrar) {
   weigh.handler = Weigh;
   weigh.vjp = &vjp;
   weigh.batching = &batching;
+  Shardcall_ShapeFunction shapes = SHARDCALL_INIT(Shardcall_ShapeFunction);
+  shapes.infer = Shapes;
+  weigh.shapes = &shapes;
   if (registrar->register_target(registrar, &weigh) != 0) return 13;
   Shardcall_Lowering lowering = SHARDCALL_INIT(Shardcall_Lowering);
   lowering.name = "my.weigh";

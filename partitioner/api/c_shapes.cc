@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/c_shapes.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/api/c_attributes.h"
+#include "partitioner/api/c_internal.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+constexpr int32_t kHighestRank = 64;
+constexpr int64_t kLargestDim = int64_t{1} << 40;
+constexpr size_t kMostResults = 1024;
+
+// Behind a Shardcall_ShapeRequest.
+struct Asked {
+  Context* context;
+  AttributeMapView attributes;
+  std::vector<const Shape*> results;
+  std::string message;
+};
+Asked& Of(const Shardcall_ShapeRequest* r) { return *static_cast<Asked*>(r->reserved); }
+const AttributeMapView& AttributesOf(const Shardcall_ShapeRequest* r) { return Of(r).attributes; }
+
+void SetMessage(const Shardcall_ShapeRequest* r, const char* message) {
+  Of(r).message = message == nullptr ? "" : message;
+}
+
+int AddResult(const Shardcall_ShapeRequest* r, int32_t type, int32_t rank, const int64_t* dims) {
+  Asked& asked = Of(r);
+  Shardcall_Shape c = SHARDCALL_INIT(Shardcall_Shape);
+  c.type = type;
+  c.rank = rank;
+  c.dims = dims;
+  const Shape* shape = ShapeOfC(c, asked.context);
+  if (shape == nullptr || asked.results.size() == kMostResults) {
+    asked.message = absl::StrCat("result ", asked.results.size(),
+                                 " is no array: type ", type, ", rank ", rank);
+    return static_cast<int>(absl::StatusCode::kInvalidArgument);
+  }
+  asked.results.push_back(shape);
+  return 0;
+}
+
+absl::StatusOr<const Shape*> Ask(const Shardcall_ShapeFunction& function,
+                                 const ShapeRequest& request) {
+  Asked asked{request.context, {}, {}, ""};
+  // Attributes that are no dictionary can be read as text alone.
+  if (absl::StatusOr<AttributeMapView> map = AttributeMapView::Parse(request.backend_config);
+      map.ok()) {
+    asked.attributes = *std::move(map);
+  }
+  const std::string target(request.target), config(request.backend_config);
+  std::vector<const Shape*> leaves;
+  for (const Shape* s : request.operands) {
+    for (int k = 0; k < s->num_leaves(); ++k) leaves.push_back(s->leaf(k));
+  }
+  const std::vector<Shardcall_Shape> operands = CShapes(leaves);
+  Shardcall_ShapeRequest c = SHARDCALL_INIT(Shardcall_ShapeRequest);
+  c.target = target.c_str();
+  c.backend_config = config.c_str();
+  c.backend_config_size = config.size();
+  c.num_operands = static_cast<int32_t>(operands.size());
+  c.operands = operands.data();
+  CAttributes<Shardcall_ShapeRequest, AttributesOf>::Fill(&c);
+  c.set_message = SetMessage;
+  c.add_result = AddResult;
+  c.reserved = &asked;
+  const int code = function.infer(&c, function.data);
+  if (code != 0) return StatusOfC(code, asked.message);
+  if (asked.results.empty()) return absl::InternalError("it adds no result");
+  if (asked.results.size() == 1 && function.tuple == 0) return asked.results[0];
+  return request.context->MakeTuple(asked.results);
+}
+
+}  // namespace
+
+std::vector<Shardcall_Shape> CShapes(absl::Span<const Shape* const> shapes) {
+  std::vector<Shardcall_Shape> out;
+  for (const Shape* s : shapes) {
+    Shardcall_Shape c = SHARDCALL_INIT(Shardcall_Shape);
+    c.type = static_cast<int32_t>(s->element_type());
+    c.rank = s->rank();
+    c.dims = s->dims().data();
+    if (s->has_layout()) c.minor_to_major = s->minor_to_major().data();
+    out.push_back(c);
+  }
+  return out;
+}
+
+const Shape* ShapeOfC(const Shardcall_Shape& shape, Context* context) {
+  if (shape.type <= 0 || shape.type >= kNumElementTypes || shape.rank < 0 ||
+      shape.rank > kHighestRank || (shape.rank > 0 && shape.dims == nullptr)) {
+    return nullptr;
+  }
+  const auto type = static_cast<ElementType>(shape.type);
+  if (!IsArrayType(type)) return nullptr;
+  const auto dims = absl::MakeConstSpan(shape.dims, shape.rank);
+  for (int64_t d : dims) {
+    if (d < 0 || d >= kLargestDim) return nullptr;
+  }
+  return context->MakeArray(type, dims);
+}
+
+absl::Status RegisterCShapes(absl::string_view target, const Shardcall_ShapeFunction* function,
+                             TargetRegistry* targets, std::shared_ptr<const void> library) {
+  constexpr char kWhat[] = "a Shardcall_ShapeFunction";
+  Shardcall_ShapeFunction c;
+  SHARDCALL_RETURN_IF_ERROR(ReadStruct(kWhat, function, sizeof(c), &c));
+  SHARDCALL_RETURN_IF_ERROR(NotNull(kWhat, "infer", reinterpret_cast<const void*>(c.infer)));
+  return targets->RegisterShapeInference(
+      std::string(target),
+      [c, library = std::move(library)](const ShapeRequest& request) { return Ask(c, request); },
+      {reinterpret_cast<const void*>(c.infer), c.data});
+}
+
+}  // namespace shardcall

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes of the C interface, and the functions of targets that give their results'.
+#ifndef SHARDCALL_PARTITIONER_API_C_SHAPES_H_
+#define SHARDCALL_PARTITIONER_API_C_SHAPES_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "partitioner/api/shardcall_c_derived.h"
+#include "partitioner/custom_call/registry.h"
+
+namespace shardcall {
+
+// Flat leaves. They point into `shapes`.
+std::vector<Shardcall_Shape> CShapes(absl::Span<const Shape* const> shapes);
+// The array that `shape` is, without a layout; null if it is none: a type that there
+// is not, a negative or absent dimension, one of 2^40 or more.
+const Shape* ShapeOfC(const Shardcall_Shape& shape, Context* context);
+
+// E148 for a struct that cannot be read; else as TargetRegistry::RegisterShapeInference.
+// `library` lives as long as the function may be called.
+absl::Status RegisterCShapes(absl::string_view target, const Shardcall_ShapeFunction* function,
+                             TargetRegistry* targets, std::shared_ptr<const void> library);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_C_SHAPES_H_

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of gemm and cublas_gemm, by what is transposed.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "partitioner/custom_call/config_text.h"
+#include "partitioner/custom_call/shipped_targets.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+bool IsTransposed(absl::string_view config, absl::string_view key) {
+  const absl::string_view value = AttributeText(config, key);
+  return absl::StartsWith(value, "\"T\"") || absl::StartsWith(value, "\"C\"") ||
+         absl::StartsWith(value, "true");
+}
+template <bool A, bool B>
+bool GemmOps(absl::string_view config) {
+  return IsTransposed(config, "transa") == A && IsTransposed(config, "transb") == B;
+}
+
+}  // namespace
+
+absl::Status RegisterGemmTargets(TargetRegistry& registry) {
+  struct Ops {
+    bool (*applies)(absl::string_view);
+    const char *a, *b;
+    std::vector<std::string> examples = {};
+  };
+  std::vector<RuleAlternative> gemm;
+  for (const Ops& o :
+       {Ops{GemmOps<false, false>, "... m k", "... k n"},
+        Ops{GemmOps<false, true>, "... m k", "... n k", {"{transb = \"T\"}"}},
+        Ops{GemmOps<true, false>, "... k m", "... k n", {"{transa = \"T\"}"}},
+        Ops{GemmOps<true, true>, "... k m", "... n k", {"{transa = \"T\", transb = \"C\"}"}}}) {
+    gemm.push_back({.text = {.rule = absl::StrCat(o.a, ", ", o.b, " -> ... m n"),
+                             .reduction = {{"k", PartialOp::kSum}},
+                             .pad = {{"k", 0}}},
+                    .applies = o.applies,
+                    .example_configs = o.examples});
+    // Every shard of k would add c.
+    gemm.push_back({.text = {.rule = absl::StrCat(o.a, ", ", o.b, ", ... m n -> ... m n"),
+                             .need_replication = {"k"}},
+                    .applies = o.applies,
+                    .example_configs = o.examples});
+  }
+  SHARDCALL_RETURN_IF_ERROR(registry.RegisterRules("gemm", gemm, "", "built in"));
+  return registry.RegisterRules("cublas_gemm", std::move(gemm), "", "built in");
+}
+
+}  // namespace shardcall
