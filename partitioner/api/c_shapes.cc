@@ -38,8 +38,8 @@ int AddResult(const Shardcall_ShapeRequest* r, int32_t type, int32_t rank, const
   c.dims = dims;
   const Shape* shape = ShapeOfC(c, asked.context);
   if (shape == nullptr || asked.results.size() == kMostResults) {
-    asked.message = absl::StrCat("result ", asked.results.size(),
-                                 " is no array: type ", type, ", rank ", rank);
+    asked.message =
+        absl::StrCat("result ", asked.results.size(), " is no array: type ", type, ", rank ", rank);
     return static_cast<int>(absl::StatusCode::kInvalidArgument);
   }
   asked.results.push_back(shape);

@@ -22,7 +22,7 @@ struct Rules {
 
 // Whether every factor of a result is one of an operand.
 bool GivesShapes(const TargetRule& rule) {
-  if (rule.level != RuleLevel::kRule) return false;
+  if (rule.alternatives.empty()) return false;
   for (const RuleAlternative& a : rule.alternatives) {
     std::set<std::string> known;
     for (size_t k = 0; k < a.values.size(); ++k) {

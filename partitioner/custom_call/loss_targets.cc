@@ -74,6 +74,13 @@ absl::Status RegisterLossTargets(TargetRegistry& registry) {
       Alternatives{{.text = {.rule = "..., ... v, ..., ... -> ... v"},
                     .types = "F, T, s32, F -> T | F, T, s64, F -> T"}},
       Gradient, "built in"));
+  // Of calls that give lse too.
+  SHARDCALL_RETURN_IF_ERROR(registry.RegisterVjp(
+      "softmax_cross_entropy",
+      {.target = "softmax_cross_entropy_bwd",
+       .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0), VjpArgument::Operand(1),
+                     VjpArgument::Result(1)},
+       .gradients = {0}}));
   return registry.RegisterRules(
       "softmax_cross_entropy_shard",
       {{.text = {.rule = "... v, ... -> ..., ..., ...", .need_replication = {"v"}},

@@ -12,16 +12,18 @@ namespace shardcall {
 
 absl::Status RegisterReluTargets(TargetRegistry& registry);  // custom_relu
 absl::Status RegisterNormTargets(TargetRegistry& registry);  // rms_norm and rms_norm_bwd
-absl::Status RegisterAttentionTargets(TargetRegistry& registry);  // flash_attention, forward and backward
-absl::Status RegisterGemmTargets(TargetRegistry& registry);  // gemm and cublas_gemm
-absl::Status RegisterFftTargets(TargetRegistry& registry);  // fft
+absl::Status RegisterAttentionTargets(
+    TargetRegistry& registry);  // flash_attention, forward and backward
+absl::Status RegisterGemmTargets(TargetRegistry& registry);    // gemm and cublas_gemm
+absl::Status RegisterFftTargets(TargetRegistry& registry);     // fft
 absl::Status RegisterLapackTargets(TargetRegistry& registry);  // lapack_sgetrf_ffi and its kin
-absl::Status RegisterUntypedLapackTargets(TargetRegistry& registry);  // lapack_sgetrf, blas_strsm, ..
-absl::Status RegisterLossTargets(TargetRegistry& registry);  // softmax_cross_entropy
-absl::Status RegisterMoeTargets(TargetRegistry& registry);  // moe_dispatch and moe_combine
+absl::Status RegisterUntypedLapackTargets(
+    TargetRegistry& registry);                                     // lapack_sgetrf, blas_strsm, ..
+absl::Status RegisterLossTargets(TargetRegistry& registry);        // softmax_cross_entropy
+absl::Status RegisterMoeTargets(TargetRegistry& registry);         // moe_dispatch and moe_combine
 absl::Status RegisterCollectiveTargets(TargetRegistry& registry);  // nccl_allreduce
-absl::Status RegisterSparseTargets(TargetRegistry& registry);  // sparse_matmul
-absl::Status RegisterTopKTargets(TargetRegistry& registry);  // topk
+absl::Status RegisterSparseTargets(TargetRegistry& registry);      // sparse_matmul
+absl::Status RegisterTopKTargets(TargetRegistry& registry);        // topk
 
 }  // namespace shardcall
 

@@ -47,6 +47,17 @@ absl::StatusOr<std::vector<InstrId>> Multiply(LocalCall& call,
 }  // namespace
 
 absl::Status RegisterSparseTargets(TargetRegistry& registry) {
+  // One row less than offsets, which no rule can say.
+  SHARDCALL_RETURN_IF_ERROR(registry.RegisterShapeInference(
+      "sparse_matmul", [](const ShapeRequest& call) -> absl::StatusOr<const Shape*> {
+        const auto& in = call.operands;
+        if (in.size() != 4 || !in[2]->IsArray() || in[2]->rank() != 1 || in[2]->dim(0) < 1 ||
+            !in[3]->IsArray() || in[3]->rank() != 2) {
+          return absl::InvalidArgumentError(
+              "it takes values, columns, offsets of rows, at least one, and a matrix");
+        }
+        return call.context->MakeArray(in[3]->element_type(), {in[2]->dim(0) - 1, in[3]->dim(1)});
+      }));
   // Entries past the end are in no column.
   return RegisterRuleWithBody(
       registry, "sparse_matmul",

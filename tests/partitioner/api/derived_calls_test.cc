@@ -63,7 +63,7 @@ TEST(CheckVjp, HoldsForTheShippedOnes) {
   Registries r;
   ASSERT_TRUE(RegisterBuiltinTargets(r.targets).ok());
   ASSERT_TRUE(RegisterBuiltinHandlers(r.handlers).ok());
-  for (const char* target : {"rms_norm", "flash_attention_fwd"}) {
+  for (const char* target : {"rms_norm", "flash_attention_fwd", "softmax_cross_entropy"}) {
     const auto check = Check(r, target);
     ASSERT_TRUE(check.ok()) << check.status();
     EXPECT_EQ(check->verdict, RuleVerdict::kHolds) << RuleCheckJson(*check);

@@ -85,6 +85,12 @@ TEST_F(InferShapesTest, ShippedTargetsInferTheirResults) {
   const Shape* q = F32({2, 6, 4, 8});
   EXPECT_EQ(Shape_("flash_attention_fwd", {q, F32({2, 6, 2, 8}), F32({2, 6, 2, 8})}),
             "(f32[2,6,4,8], f32[2,4,6])");
+  EXPECT_EQ(Shape_("softmax_cross_entropy", {x, A(ElementType::kS32, {4, 16})}), "f32[4,16]");
+  const Shape* columns = A(ElementType::kS32, {9});
+  EXPECT_EQ(Shape_("sparse_matmul", {F32({9}), columns, A(ElementType::kS32, {5}), F32({3, 7})}),
+            "f32[4,7]");
+  EXPECT_THAT(Shape_("sparse_matmul", {F32({9}), columns, A(ElementType::kS32, {0}), F32({3, 7})}),
+              HasSubstr("E121"));
 }
 
 TEST_F(InferShapesTest, AFunctionStandsForTheRule) {

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls whose target has a partition callback: asked once for equal calls, replayed for
+// the others.
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/spmd/callback_context.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+namespace {
+
+// The author's function: the one place where a foreign throw may come by.
+absl::Status Ask(const TargetRule& target, absl::string_view instruction,
+                 CallbackContext* context) {
+  std::string what;
+  absl::StatusCode code = absl::StatusCode::kInternal;
+  try {
+    const absl::Status status = target.callbacks.partition(*context);
+    if (status.ok() || !DiagnosticCode(status).empty()) return status;
+    what = absl::StrCat("failed: ", status.message());
+    code = status.code();
+  } catch (const std::exception& thrown) {
+    what = absl::StrCat("threw: ", thrown.what());
+  } catch (...) {
+    what = "threw";
+  }
+  return ToStatus({.code = "E121",
+                   .message = absl::StrCat("partition callback of \"", target.target, "\" (%",
+                                           instruction, ") ", what),
+                   .fix = "correct the target's partition callback"},
+                  code);
+}
+
+}  // namespace
+
+absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
+  CallbackContext context(*this, id, d);
+  if (callback_memo_ == nullptr) callback_memo_ = std::make_shared<CallbackMemo>();
+  std::vector<const Sharding*> states(d.operands.begin(), d.operands.end());
+  states.insert(states.end(), d.final.begin(), d.final.end());
+  const CallbackMemo::Key key{rules_.kind(id), program_.region_of[id.value],
+                              builder().computation(), std::move(states)};
+  auto known = callback_memo_->known.find(key);
+  const bool for_effect = global_.instr(id).as<CustomCallAttrs>().has_side_effect;
+  if (!for_effect && known != callback_memo_->known.end()) {
+    const CallbackRecord& record = known->second;
+    const std::vector<InstrId> results =
+        Replay(record, global_, id, emitter(),
+               [&](int i, const Sharding* sharding) { return context.Fetched(i, sharding); });
+    Decision made = d;
+    made.produced = record.states;
+    StoreResults(id, made, results);
+    return status_;
+  }
+  SHARDCALL_RETURN_IF_ERROR(Ask(*rules_.target(id), global_.instr(id).name, &context));
+  SHARDCALL_RETURN_IF_ERROR(context.CheckAllSet());
+  const CallbackRecord record = context.TakeRecord();
+  if (!for_effect && !record.ambiguous) callback_memo_->known.emplace(key, record);
+  Decision made = d;
+  made.produced = record.states;
+  StoreResults(id, made, record.results);
+  return status_;
+}
+
+}  // namespace shardcall
