@@ -14,7 +14,8 @@ namespace shardcall {
 namespace {
 
 absl::Status BadArgument(std::string message) {
-  return ToStatus({.code = "E306", .message = std::move(message)});
+  return ToStatus({.code = "E306", .message = std::move(message),
+                   .fix = "Give the call what its declaration in communicator.h says"});
 }
 
 absl::Status RankOutOfRange(int rank, int size) {

@@ -75,6 +75,7 @@ absl::Status InProcessState::LeftStatus(int rank) const {
   return ToStatus({.code = "E304",
                    .message = absl::StrCat("a collective needs rank ", rank, ", which ",
                                            recorders_[rank].Summary()),
+                   .fix = "See why that device stopped: its own error says so",
                    .excerpt = recorders_[rank].History(absl::StrCat("  rank ", rank, " "))},
                   absl::StatusCode::kUnavailable);
 }

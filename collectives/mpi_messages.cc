@@ -83,7 +83,8 @@ absl::Status MpiMessages::Await(const Watch& watch) {
                          .message = absl::StrCat("a message of rank ", record.peer,
                                                  " has another size than agreed"),
                          .expected = absl::StrCat(record.bytes, " bytes"),
-                         .found = absl::StrCat(bytes)},
+                         .found = absl::StrCat(bytes),
+                         .fix = "Run one program with one library on all ranks"},
                         absl::StatusCode::kInternal);
       }
     }

@@ -55,7 +55,8 @@ absl::Status MpiStatus(int code, absl::string_view what) {
   MPI_Error_string(code, text, &length);
   return ToStatus(
       {.code = "E307",
-       .message = absl::StrCat("MPI failed in ", what, ": ", absl::string_view(text, length))},
+       .message = absl::StrCat("MPI failed in ", what, ": ", absl::string_view(text, length)),
+       .fix = "See the manual of Open MPI for its error, and the state of the ranks"},
       absl::StatusCode::kInternal);
 }
 

@@ -52,7 +52,8 @@ absl::Status StartMpi(absl::Duration deadline, bool* here) {
   int finalised = 0;
   MPI_Finalized(&finalised);
   if (finalised) {
-    return ToStatus({.code = "E307", .message = "MPI is finalised already"},
+    return ToStatus({.code = "E307", .message = "MPI is finalised already",
+                     .fix = "Make communicators before MPI_Finalize, and once in a process"},
                     absl::StatusCode::kFailedPrecondition);
   }
   int initialised = 0;
@@ -86,7 +87,8 @@ absl::Status StartMpi(absl::Duration deadline, bool* here) {
   return ToStatus({.code = "E307",
                    .message = "MPI does not let several threads call it",
                    .expected = "MPI_THREAD_SERIALIZED",
-                   .found = absl::StrCat("level ", level)},
+                   .found = absl::StrCat("level ", level),
+                   .fix = "Call MPI_Init_thread with MPI_THREAD_SERIALIZED, or leave it out"},
                   absl::StatusCode::kUnavailable);
 }
 

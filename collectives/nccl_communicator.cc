@@ -83,7 +83,8 @@ absl::StatusOr<NcclCommunicator::Clique*> NcclCommunicator::MakeClique(Group gro
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
                              side_->Gather(group, mine, "id of a group"));
   if (ids.front().size() != sizeof(id.internal)) {
-    return ToStatus({.code = "E309", .message = "the id of a group is none"},
+    return ToStatus({.code = "E309", .message = "the id of a group is none",
+                     .fix = "Exchange the id that the first member of the group made"},
                     absl::StatusCode::kInternal);
   }
   std::memcpy(id.internal, ids.front().data(), sizeof(id.internal));
@@ -115,7 +116,8 @@ absl::Status NcclCommunicator::PrepareGroups(absl::Span<const std::vector<int>> 
   if (!all.empty() && (all.front() < 0 || all.back() >= size() ||
                        std::adjacent_find(all.begin(), all.end()) != all.end())) {
     return ToStatus({.code = "E306", .message = "groups to be prepared share a rank, or name one "
-                                                "that is not there"});
+                                                "that is not there",
+                     .fix = "Give groups that share no rank"});
   }
   // The same on every rank, so all take part or none.
   if (!prepared_.emplace(groups.begin(), groups.end()).second || world_ == nullptr) {

@@ -12,7 +12,8 @@ absl::Status CudaStatus(cudaError_t code, absl::string_view what) {
   if (code == cudaSuccess) return absl::OkStatus();
   return ToStatus({.code = "E309",
                    .message = absl::StrCat("CUDA failed in ", what, ": ", cudaGetErrorString(code),
-                                           " (", static_cast<int>(code), ")")},
+                                           " (", static_cast<int>(code), ")"),
+                   .fix = "See the driver and the device: nvidia-smi"},
                   code == cudaErrorMemoryAllocation ? absl::StatusCode::kResourceExhausted
                                                     : absl::StatusCode::kInternal);
 }
@@ -24,7 +25,8 @@ absl::Status NcclStatus(ncclResult_t code, absl::string_view what) {
       {.code = code == ncclRemoteError ? "E304" : "E309",
        .message = absl::StrCat("NCCL failed in ", what, ": ", ncclGetErrorString(code),
                                detail == nullptr || *detail == '\0' ? "" : ": ",
-                               detail == nullptr ? "" : detail)},
+                               detail == nullptr ? "" : detail),
+       .fix = "Run again with NCCL_DEBUG=INFO, which says more"},
       code == ncclRemoteError ? absl::StatusCode::kUnavailable : absl::StatusCode::kInternal);
 }
 

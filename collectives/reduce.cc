@@ -294,7 +294,8 @@ absl::Status CheckReduction(ReduceKind kind, ElementType type) {
   if (FindFold(kind, type) != nullptr) return absl::OkStatus();
   return ToStatus({.code = "E306",
                    .message = absl::StrCat("there is no ", ReduceKindName(kind), " reduction of ",
-                                           ElementTypeName(type))});
+                                           ElementTypeName(type)),
+                   .fix = "Convert the operand, or take another reduction"});
 }
 
 void ReduceRange(ReduceKind kind, ElementType type, Sources sources, absl::Span<void* const> outs,

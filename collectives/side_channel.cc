@@ -111,7 +111,8 @@ absl::StatusOr<std::unique_ptr<SideChannel>> SideChannelOverTcp(const std::strin
   if (rank < 0 || rank >= size) {
     return ToStatus({.code = "E306",
                      .message = absl::StrCat("rank ", rank, " is not one of the ", size,
-                                             " devices")});
+                                             " devices"),
+                     .fix = "Give a rank of the run"});
   }
   std::unique_ptr<TcpStoreServer> server;
   if (rank == 0) {

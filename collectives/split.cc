@@ -100,7 +100,8 @@ class SubCommunicator final : public Communicator {
       if (rank < 0 || rank >= size()) {
         return ToStatus({.code = "E306",
                          .message = absl::StrCat("rank ", rank, " is not one of the ", size(),
-                                                 " devices of a split communicator")});
+                                                 " devices of a split communicator"),
+                         .fix = "Give a rank of the split communicator"});
       }
       outer.push_back(ranks_[rank]);
     }
@@ -140,7 +141,8 @@ absl::Status AllToAllBuffers(Communicator& communicator, Communicator::Group gro
   if (in.size() != group.size() || out.size() != group.size()) {
     return ToStatus({.code = "E306",
                      .message = absl::StrCat("all-to-all over ", group.size(), " members has ",
-                                             in.size(), " inputs and ", out.size(), " outputs")});
+                                             in.size(), " inputs and ", out.size(), " outputs"),
+                     .fix = "Give as many inputs and outputs as the group has members"});
   }
   bool in_place = false;
   for (size_t j = 0; j < group.size(); ++j) {

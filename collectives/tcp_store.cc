@@ -37,7 +37,8 @@ constexpr uint32_t kMaxBytes = 1 << 16;
 constexpr uint32_t kAbsent = 0xffffffff;  // instead of the reply's size
 
 absl::Status SystemError(absl::string_view what) {
-  return ToStatus({.code = "E307", .message = absl::StrCat(what, ": ", std::strerror(errno))},
+  return ToStatus({.code = "E307", .message = absl::StrCat(what, ": ", std::strerror(errno)),
+                   .fix = "See that the address can be reached, and that its port is free"},
                   absl::StatusCode::kInternal);
 }
 
@@ -52,7 +53,8 @@ absl::StatusOr<std::unique_ptr<addrinfo, Freed>> Resolve(const std::string& addr
     return ToStatus({.code = "E306",
                      .message = "an address is no address",
                      .expected = "host:port",
-                     .found = address});
+                     .found = address,
+                     .fix = "Write host:port, such as localhost:29500"});
   }
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -62,7 +64,8 @@ absl::StatusOr<std::unique_ptr<addrinfo, Freed>> Resolve(const std::string& addr
                                address.substr(colon + 1).c_str(), &hints, &found);
   if (code == 0) return std::unique_ptr<addrinfo, Freed>(found);
   return ToStatus({.code = "E306",
-                   .message = absl::StrCat("host of ", address, ": ", gai_strerror(code))});
+                   .message = absl::StrCat("host of ", address, ": ", gai_strerror(code)),
+                   .fix = "Give a host that this machine can resolve"});
 }
 
 bool SendAll(int socket, const void* data, size_t bytes) {

@@ -189,6 +189,17 @@ absl::StatusOr<ShardingRule> BatchRule(int k, absl::Span<const Shape* const> ope
                      .found = absl::StrCat(k),
                      .fix = "give the number of leading independent dimensions"});
   }
+  int rank = -1;
+  for (const auto& shapes : {operands, results}) {
+    for (const Shape* shape : shapes) rank = std::max(rank, shape->rank());
+  }
+  if (rank >= 0 && rank < k) {
+    return ToStatus({.code = "E111",
+                     .message = "no operand or result has as many dimensions as are a batch",
+                     .expected = absl::StrCat("rank ", k, " or more"),
+                     .found = absl::StrCat("rank ", rank, " at most"),
+                     .fix = "declare fewer batch dimensions"});
+  }
   ShardingRule out;
   out.custom = true;
   std::vector<int> batch;  // factor per batch dim, as far as some tensor has it

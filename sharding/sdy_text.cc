@@ -202,7 +202,8 @@ absl::StatusOr<NamedSharding> ParseSdySharding(absl::string_view text) {
     return ToStatus({.code = "E161",
                      .message = "one value needs one sharding",
                      .expected = "1 sharding",
-                     .found = absl::StrCat(all.size())});
+                     .found = absl::StrCat(all.size()),
+                     .fix = "Write one sharding in the list"});
   }
   return std::move(all[0]);
 }

@@ -29,7 +29,8 @@ absl::Status Launched(const CallArguments& args, int code) {
   return args.Located(ToStatus({.code = "E309",
                                 .message = "a CUDA kernel was not launched",
                                 .expected = "cudaSuccess",
-                                .found = CudaErrorText(code)},
+                                .found = CudaErrorText(code),
+                                .fix = "See the driver and the device: nvidia-smi"},
                                absl::StatusCode::kInternal));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ffi/handler.h"
 
+#include <dlfcn.h>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/cuda/device.h"
@@ -45,6 +47,21 @@ std::string SomeNames(absl::Span<const absl::string_view> names) {
   return out;
 }
 
+// "libk.so (row_sum, api 4, COMMAND_BUFFER_COMPATIBLE)", by what is known.
+std::string OriginOf(const HandlerEntry& entry) {
+  std::vector<std::string> parts;
+  for (const void* function : entry.functions) {
+    Dl_info info;
+    if (function != nullptr && dladdr(function, &info) != 0 && info.dli_sname != nullptr) {
+      parts.emplace_back(info.dli_sname);
+    }
+  }
+  if (entry.own_version_only) parts.push_back(absl::StrCat("api ", entry.ApiText()));
+  parts.insert(parts.end(), entry.traits.begin(), entry.traits.end());
+  if (parts.empty()) return entry.source;
+  return absl::StrCat(entry.source, " (", absl::StrJoin(parts, ", "), ")");
+}
+
 }  // namespace
 
 std::string HandlerEntry::ApiText() const {
@@ -60,7 +77,8 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
          .message = absl::StrCat("a handler cannot be registered as target \"", entry.target, "\""),
          .expected = "a name, a platform, an API version from 0 to 4 and a function",
          .found = absl::StrCat("platform \"", entry.platform, "\", API version ", entry.api_version,
-                               entry.host ? "" : ", no function")});
+                               entry.host ? "" : ", no function"),
+         .fix = "Give all four"});
   }
   if (entry.target[0] == '$') {
     return ToStatus(
@@ -71,11 +89,11 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
          .fix = "Give the target another name"});
   }
   auto key = std::make_tuple(entry.target, entry.platform, entry.backend_config);
-  const std::string source = entry.source;
+  const std::string origin = OriginOf(entry);
   auto known = entries_.find(key);
   if (known != entries_.end() && !entry.functions.empty() &&
       known->second.functions == entry.functions &&
-      known->second.api_version == entry.api_version) {
+      known->second.api_version == entry.api_version && known->second.traits == entry.traits) {
     return absl::OkStatus();
   }
   auto [it, inserted] = entries_.emplace(std::move(key), std::move(entry));
@@ -83,8 +101,8 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
     return ToStatus(
         {.code = "E141",
          .message = absl::StrCat("target \"", it->second.target, "\" has a handler for ",
-                                 it->second.platform, " already, from ", it->second.source,
-                                 source.empty() ? "" : "; another one comes from ", source),
+                                 it->second.platform, " already, from ", OriginOf(it->second),
+                                 origin.empty() ? "" : "; another one comes from ", origin),
          .fix = "Give the new one another name, or leave one of the two out"},
         absl::StatusCode::kAlreadyExists);
   }

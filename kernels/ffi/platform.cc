@@ -16,7 +16,7 @@ absl::StatusOr<std::string> PlatformFromName(absl::string_view name) {
                    .message = "there is no such platform",
                    .expected = "Host, CUDA or ROCM",
                    .found = std::string(name),
-                   .fix = "write \"platform\": \"Host\" for a function that runs on the CPU"});
+                   .fix = "write Host for a function that runs on the CPU"});
 }
 
 }  // namespace shardcall

@@ -7,6 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/crash_guard.h"
 #include "kernels/ffi/fault.h"
 #include "kernels/ffi/ffi_attributes.h"
 #include "kernels/ffi/ffi_context.h"
@@ -97,8 +98,8 @@ class Call {
   void Add(const BufferView& view) {
     const int64_t* dims = dims_.data() + dims_.size();  // reserved: it does not move
     dims_.insert(dims_.end(), view.dims.begin(), view.dims.end());
-    buffers_.push_back({abi::kBufferSize, nullptr, static_cast<abi::DataType>(view.type),
-                        view.data, static_cast<int64_t>(view.dims.size()), dims});
+    buffers_.push_back({abi::kBufferSize, nullptr, static_cast<abi::DataType>(view.type), view.data,
+                        static_cast<int64_t>(view.dims.size()), dims});
   }
 
   const std::shared_ptr<Site> site_;
@@ -111,8 +112,7 @@ class Call {
 };
 
 std::string InStage(abi::Stage stage) {
-  return stage == abi::Stage::kExecute ? ""
-                                       : absl::StrCat(" in stage ", FfiStageName(stage));
+  return stage == abi::Stage::kExecute ? "" : absl::StrCat(" in stage ", FfiStageName(stage));
 }
 
 absl::Status RunStage(const Stages& stages, abi::Stage stage, const std::shared_ptr<Call>& call,
@@ -123,11 +123,12 @@ absl::Status RunStage(const Stages& stages, abi::Stage stage, const std::shared_
   try {
     error = stages.function[static_cast<int>(stage)](&frame);
   } catch (const std::exception& e) {
-    return HandlerFault(context, "E317", absl::StrCat(who, " threw", InStage(stage), ": ", e.what()),
-                 StatusCode::kInternal, kThrewFix);
+    return HandlerFault(context, "E317",
+                        absl::StrCat(who, " threw", InStage(stage), ": ", e.what()),
+                        StatusCode::kInternal, kThrewFix);
   } catch (...) {
     return HandlerFault(context, "E317", absl::StrCat(who, " threw", InStage(stage)),
-                 StatusCode::kInternal, kThrewFix);
+                        StatusCode::kInternal, kThrewFix);
   }
   if (error == nullptr && frame.future == nullptr && !call->task_threw()) return absl::OkStatus();
 
@@ -143,36 +144,37 @@ absl::Status RunStage(const Stages& stages, abi::Stage stage, const std::shared_
     const FutureEnd end = AwaitFfiFuture(frame.future, wait, keep, &later);
     if (end == FutureEnd::kNotAFuture) {
       DestroyFfiError(error);
-      return HandlerFault(context, "E318",
-                   absl::StrCat(who, " returned a future that is none of this runtime",
-                                InStage(stage)),
-                   StatusCode::kInternal, "Return the future that Future_Create gave");
+      return HandlerFault(
+          context, "E318",
+          absl::StrCat(who, " returned a future that is none of this runtime", InStage(stage)),
+          StatusCode::kInternal, "Return the future that Future_Create gave");
     }
     if (end == FutureEnd::kDeadline && error == nullptr) {
       return HandlerFault(context, "E319",
-                   absl::StrCat(who, " has not completed its future within ",
-                                absl::FormatDuration(context.deadline), InStage(stage)),
-                   StatusCode::kDeadlineExceeded,
-                   "Complete the promise on every path, or give a longer --deadline");
+                          absl::StrCat(who, " has not completed its future within ",
+                                       absl::FormatDuration(context.deadline), InStage(stage)),
+                          StatusCode::kDeadlineExceeded,
+                          "Complete the promise on every path, or give a longer --deadline");
     }
   }
   absl::Status status = error == nullptr ? later : TakeFfiError(error);
   if (absl::IsDataLoss(status) && status.message().empty()) {
-    return HandlerFault(context, "E318",
-                 absl::StrCat(who, " returned a pointer that is no error of this runtime",
-                              InStage(stage)),
-                 StatusCode::kInternal,
-                 "Return null, or what Error_Create gave, and that once; is the symbol a handler "
-                 "of the typed FFI?");
+    return HandlerFault(
+        context, "E318",
+        absl::StrCat(who, " returned a pointer that is no error of this runtime", InStage(stage)),
+        StatusCode::kInternal,
+        "Return null, or what Error_Create gave, and that once; is the symbol a handler "
+        "of the typed FFI?");
   }
   if (!status.ok()) {
     return HandlerFault(context, "E317",
-                 absl::StrCat(who, " failed", InStage(stage), ": ", status.message()),
-                 status.code(), kFailedFix);
+                        absl::StrCat(who, " failed", InStage(stage), ": ", status.message()),
+                        status.code(), kFailedFix);
   }
   if (call->task_threw()) {
-    return HandlerFault(context, "E317", absl::StrCat("a task on the thread pool of ", who, " threw"),
-                 StatusCode::kInternal, "Catch it in the task");
+    return HandlerFault(context, "E317",
+                        absl::StrCat("a task on the thread pool of ", who, " threw"),
+                        StatusCode::kInternal, "Catch it in the task");
   }
   return absl::OkStatus();
 }
@@ -190,15 +192,17 @@ absl::StatusOr<std::shared_ptr<Site>> MakeSite(const std::shared_ptr<const Stage
 }
 
 absl::Status RunTyped(const std::shared_ptr<const Stages>& stages, const HandlerContext& context,
-                      absl::Span<const BufferView> operands,
-                      absl::Span<const BufferView> results) {
+                      absl::Span<const BufferView> operands, absl::Span<const BufferView> results) {
   if (context.api_version != 4) {
-    return HandlerFault(context, "E140",
-                 absl::StrCat("target \"", context.target, "\" is registered with API version 4 "
-                              "(typed FFI), and this call has API version ", context.api_version),
-                 StatusCode::kInvalidArgument,
-                 "Give the call api_version=API_VERSION_TYPED_FFI, or register the target with "
-                 "the version of the call");
+    return HandlerFault(
+        context, "E140",
+        absl::StrCat("target \"", context.target,
+                     "\" is registered with API version 4 "
+                     "(typed FFI), and this call has API version ",
+                     context.api_version),
+        StatusCode::kInvalidArgument,
+        "Give the call api_version=API_VERSION_TYPED_FFI, or register the target with "
+        "the version of the call");
   }
   std::shared_ptr<Site> site;
   const auto make = [&]() -> absl::StatusOr<std::shared_ptr<void>> {
@@ -222,10 +226,11 @@ absl::Status RunTyped(const std::shared_ptr<const Stages>& stages, const Handler
     const absl::Status device = call->device_error();
     if (device.ok()) return status;
     if (!DiagnosticCode(device).empty()) return device;
-    return HandlerFault(context, "E317",
-                 absl::StrCat("a function of the device extension failed in the handler of \"",
-                              context.target, "\": ", device.message()),
-                 device.code(), kFailedFix);
+    return HandlerFault(
+        context, "E317",
+        absl::StrCat("a function of the device extension failed in the handler of \"",
+                     context.target, "\": ", device.message()),
+        device.code(), kFailedFix);
   }
   call->End();
   return absl::OkStatus();
@@ -261,7 +266,12 @@ absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string
   frame.api = FfiTable(abi::kNewestMinorVersion);
   const abi::Error* error = nullptr;
   try {
-    error = handler(&frame);
+    // A function of another ABI takes the frame for its results.
+    if (!CallCatchingSignals([&] { error = handler(&frame); })) {
+      return Unusable(target, stage, "crashed when asked for its version", "", "",
+                      "Is the symbol a handler of the typed FFI? An untyped function has "
+                      "api_version 1 to 3");
+    }
   } catch (const std::exception& e) {
     return Unusable(target, stage, absl::StrCat("threw when asked for its version: ", e.what()), "",
                     "", kThrewFix);
@@ -282,13 +292,13 @@ absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string
   if (version.major != abi::kMajorVersion || version.minor < abi::kOldestMinorVersion ||
       version.minor > abi::kNewestMinorVersion) {
     const bool silent = version.major == 0 && version.minor == 0;
-    return Unusable(target, stage,
-                    silent ? "does not say its version" : "is of another version of the typed FFI",
-                    absl::StrCat("0.", abi::kOldestMinorVersion, " to 0.",
-                                 abi::kNewestMinorVersion),
-                    silent ? "no answer" : absl::StrCat(version.major, ".", version.minor),
-                    silent ? "Is the symbol a handler of the typed FFI?"
-                           : "Build it against headers of one of these versions");
+    return Unusable(
+        target, stage,
+        silent ? "does not say its version" : "is of another version of the typed FFI",
+        absl::StrCat("0.", abi::kOldestMinorVersion, " to 0.", abi::kNewestMinorVersion),
+        silent ? "no answer" : absl::StrCat(version.major, ".", version.minor),
+        silent ? "Is the symbol a handler of the typed FFI?"
+               : "Build it against headers of one of these versions");
   }
   return FfiMetadata{version.minor, answer.metadata.traits, answer.metadata.state_type.id};
 }

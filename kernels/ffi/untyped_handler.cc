@@ -84,18 +84,19 @@ absl::Status RunUntyped(void* function, int registered, bool on_device,
                         absl::Span<const BufferView> results) {
   const int version = context.api_version;
   if (version == 4 || (registered != 0 && registered != version)) {
-    return HandlerFault(context, "E140",
-                 absl::StrCat("target \"", context.target, "\" is registered with ",
-                              registered == 0 ? "an untyped ABI" : ApiVersionName(registered),
-                              ", and this call has ", ApiVersionName(version)),
-                 absl::StatusCode::kInvalidArgument,
-                 "Register the target with the version of the call");
+    return HandlerFault(
+        context, "E140",
+        absl::StrCat("target \"", context.target, "\" is registered with ",
+                     registered == 0 ? "an untyped ABI" : ApiVersionName(registered),
+                     ", and this call has ", ApiVersionName(version)),
+        absl::StatusCode::kInvalidArgument, "Register the target with the version of the call");
   }
   if (on_device && context.device == nullptr) {
     return HandlerFault(context, "E140",
-                 absl::StrCat("target \"", context.target, "\" is registered for CUDA, and the "
-                              "call is not on a device"),
-                 absl::StatusCode::kFailedPrecondition, "Call it with CallStaged");
+                        absl::StrCat("target \"", context.target,
+                                     "\" is registered for CUDA, and the "
+                                     "call is not on a device"),
+                        absl::StatusCode::kFailedPrecondition, "Call it with CallStaged");
   }
   const std::string who = absl::StrCat("the handler of \"", context.target, "\"");
   XlaCustomCallStatus_ status;
@@ -107,25 +108,30 @@ absl::Status RunUntyped(void* function, int registered, bool on_device,
     }
   } catch (const std::exception& e) {
     return HandlerFault(context, "E317", absl::StrCat(who, " threw: ", e.what()),
-                 absl::StatusCode::kInternal, kThrewFix);
+                        absl::StatusCode::kInternal, kThrewFix);
   } catch (...) {
     return HandlerFault(context, "E317", absl::StrCat(who, " threw"), absl::StatusCode::kInternal,
-                 kThrewFix);
+                        kThrewFix);
   }
   if (!status.failed) return absl::OkStatus();
   return HandlerFault(context, "E317", absl::StrCat(who, " failed: ", status.message),
-               absl::StatusCode::kInternal, kFailedFix);
+                      absl::StatusCode::kInternal, kFailedFix);
 }
 
 }  // namespace
 
 absl::string_view ApiVersionName(int api_version) {
   switch (api_version) {
-    case 1: return "API_VERSION_ORIGINAL";
-    case 2: return "API_VERSION_STATUS_RETURNING";
-    case 3: return "API_VERSION_STATUS_RETURNING_UNIFIED";
-    case 4: return "API_VERSION_TYPED_FFI";
-    default: return "no API version";
+    case 1:
+      return "API_VERSION_ORIGINAL";
+    case 2:
+      return "API_VERSION_STATUS_RETURNING";
+    case 3:
+      return "API_VERSION_STATUS_RETURNING_UNIFIED";
+    case 4:
+      return "API_VERSION_TYPED_FFI";
+    default:
+      return "no API version";
   }
 }
 
@@ -135,20 +141,17 @@ absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::st
                                               std::shared_ptr<const void> library) {
   if (function == nullptr || api_version < 0 || api_version > 3 ||
       (platform != "Host" && platform != "CUDA")) {
-    return ToStatus({.code = "E144",
-                     .message = absl::StrCat("the untyped handler of \"", target,
-                                             "\" cannot be registered"),
-                     .expected = "a function of API version 1, 2 or 3 for platform Host or CUDA",
-                     .found = function == nullptr
-                                  ? "no function"
-                                  : absl::StrCat("API version ", api_version, ", platform ",
-                                                 platform),
-                     .fix = function == nullptr
-                                ? "Pass the address of the function"
-                            : api_version == 4
-                                ? "Register it as a handler of the typed FFI, api_version 1"
-                                : "Pass 0 where the ABI is what the call says"},
-                    absl::StatusCode::kFailedPrecondition);
+    return ToStatus(
+        {.code = "E144",
+         .message = absl::StrCat("the untyped handler of \"", target, "\" cannot be registered"),
+         .expected = "a function of API version 1, 2 or 3 for platform Host or CUDA",
+         .found = function == nullptr
+                      ? "no function"
+                      : absl::StrCat("API version ", api_version, ", platform ", platform),
+         .fix = function == nullptr ? "Pass the address of the function"
+                : api_version == 4  ? "Register it as a handler of the typed FFI, api_version 1"
+                                    : "Pass 0 where the ABI is what the call says"},
+        absl::StatusCode::kFailedPrecondition);
   }
   HandlerEntry entry;
   entry.target = std::string(target);
@@ -158,9 +161,9 @@ absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::st
   entry.source = std::string(source);
   entry.functions = {function};
   entry.host = [function, api_version, on_device = platform == "CUDA",
-                library = std::move(library)](
-                   const HandlerContext& context, absl::Span<const BufferView> operands,
-                   absl::Span<const BufferView> results) {
+                library = std::move(library)](const HandlerContext& context,
+                                              absl::Span<const BufferView> operands,
+                                              absl::Span<const BufferView> results) {
     return RunUntyped(function, api_version, on_device, context, operands, results);
   };
   return entry;

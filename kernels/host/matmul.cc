@@ -162,13 +162,15 @@ absl::Status Matmul(const MatmulShape& shape, ElementType a_type, const void* a,
                      .message = "a matrix product has element types that do not go together",
                      .expected = "floats, complex numbers, integers or pred throughout",
                      .found = absl::StrCat(ElementTypeName(a_type), " by ", ElementTypeName(b_type),
-                                           " into ", ElementTypeName(result_type))});
+                                           " into ", ElementTypeName(result_type)),
+                     .fix = "Convert the operands to one kind of type"});
   }
   if (std::max({shape.m, shape.n, shape.k}) > kMostBlasExtent) {
     return ToStatus({.code = "E133",
                      .message = "a matrix product is too large",
                      .expected = absl::StrCat("extents of at most ", kMostBlasExtent),
-                     .found = absl::StrCat(shape.m, " by ", shape.k, " by ", shape.n)});
+                     .found = absl::StrCat(shape.m, " by ", shape.k, " by ", shape.n),
+                     .fix = "Cut the product into smaller ones"});
   }
   if (shape.batch == 0 || shape.m == 0 || shape.n == 0) return absl::OkStatus();
   auto any = [&](ElementType t) { return a_type == t || b_type == t || result_type == t; };

@@ -25,7 +25,7 @@ class CAttributes {
  private:
   template <typename T>
   static const T* Find(const C* c, const char* name) {
-    const Attribute* a = name == nullptr ? nullptr : kMap(c).Find(name);
+    const Attribute* a = c == nullptr || name == nullptr ? nullptr : kMap(c).Find(name);
     return a == nullptr ? nullptr : absl::get_if<T>(&a->value);
   }
   static int Int(const C* c, const char* name, int64_t* value) {

@@ -19,7 +19,13 @@ Shardcall_Error* ToError(const absl::Status& status) {
   error->code = std::string(DiagnosticCode(status));
   constexpr absl::string_view kFix = ". Fix: ";
   absl::string_view rest = error->text, lines;
-  const size_t fix = rest.rfind(kFix);
+  // The first of several diagnostics has the fix; the others are part of the message.
+  size_t end = rest.size();
+  for (size_t at = rest.find("\nE"); at != rest.npos && end == rest.size();
+       at = rest.find("\nE", at + 1)) {
+    if (!DiagnosticCode(absl::UnknownError(rest.substr(at + 1))).empty()) end = at;
+  }
+  const size_t fix = rest.substr(0, end).rfind(kFix);
   if (fix != rest.npos) {
     const absl::string_view tail = rest.substr(fix + kFix.size());
     error->fix = std::string(tail.substr(0, tail.find('\n')));

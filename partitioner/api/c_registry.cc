@@ -17,7 +17,9 @@ namespace {
 
 constexpr char kSource[] = "program";
 
-const char* Or(const char* text, const char* otherwise) { return text == nullptr ? otherwise : text; }
+const char* Or(const char* text, const char* otherwise) {
+  return text == nullptr ? otherwise : text;
+}
 
 absl::Status FromCode(absl::string_view who, int code) {
   if (code == 0) return absl::OkStatus();
@@ -48,10 +50,10 @@ absl::Status RegisterFunction(Registry& r, const Shardcall_CustomCallTarget& t) 
                        absl::StrCat("stages with api_version ", t.api_version));
   }
   const auto stage = [](void* f) { return reinterpret_cast<abi::Handler*>(f); };
-  return r.RegisterCustomCallTarget(t.name,
-                                    {stage(t.ffi_instantiate), stage(t.ffi_prepare),
-                                     stage(t.ffi_initialize), stage(t.function)},
-                                    platform, traits);
+  return r.RegisterCustomCallTarget(
+      t.name,
+      {stage(t.ffi_instantiate), stage(t.ffi_prepare), stage(t.ffi_initialize), stage(t.function)},
+      platform, traits);
 }
 
 }  // namespace
@@ -95,7 +97,7 @@ Shardcall_Error* Shardcall_RegisterShapeFunction(Shardcall_Registry* registry, c
   return Guarded(kName, [&] {
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "target", target));
     return RegistryOf(registry).Change(
-        [&](Registry& r) { return RegisterCShapes(target, function, &r.rules, nullptr); });
+        [&](Registry& r) { return RegisterCShapes(target, function, &r.rules, kSource, nullptr); });
   });
 }
 
@@ -112,9 +114,8 @@ Shardcall_Error* Shardcall_RegisterBatching(Shardcall_Registry* registry, const 
 Shardcall_Error* Shardcall_RegisterLowering(Shardcall_Registry* registry,
                                             const Shardcall_Lowering* lowering) {
   return Guarded(__func__, [&] {
-    return RegistryOf(registry).Change([&](Registry& r) {
-      return RegisterCLowering(lowering, kSource, &r.lowerings, nullptr);
-    });
+    return RegistryOf(registry).Change(
+        [&](Registry& r) { return RegisterCLowering(lowering, kSource, &r.lowerings, nullptr); });
   });
 }
 
@@ -162,8 +163,9 @@ Shardcall_Error* Shardcall_CustomCallTargets(Shardcall_Registry* registry, const
   });
 }
 
-Shardcall_Error* Shardcall_RegisterCustomCallPartitioner(
-    Shardcall_Registry* registry, const char* name, const Shardcall_Partitioner* partitioner) {
+Shardcall_Error* Shardcall_RegisterCustomCallPartitioner(Shardcall_Registry* registry,
+                                                         const char* name,
+                                                         const Shardcall_Partitioner* partitioner) {
   static constexpr char kName[] = "Shardcall_RegisterCustomCallPartitioner";
   return Guarded(kName, [&] {
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "name", name));
@@ -204,9 +206,8 @@ Shardcall_Error* Shardcall_RegisterCustomCallAsBatchPartitionableWithApi(
   static constexpr char kName[] = "Shardcall_RegisterCustomCallAsBatchPartitionableWithApi";
   return Guarded(kName, [&] {
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "name", name));
-    return RegistryOf(registry).Change([&](Registry& r) {
-      return r.RegisterCustomCallAsBatchPartitionable(name, pjrt_api);
-    });
+    return RegistryOf(registry).Change(
+        [&](Registry& r) { return r.RegisterCustomCallAsBatchPartitionable(name, pjrt_api); });
   });
 }
 
@@ -224,8 +225,7 @@ Shardcall_Error* Shardcall_PassHandlerToPjrt(Shardcall_Registry* registry, const
   static constexpr char kName[] = "Shardcall_PassHandlerToPjrt";
   return Guarded(kName, [&] {
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "name", name));
-    return RegistryOf(registry).Snapshot()->PassHandlerToPjrt(name, Or(platform, "cuda"),
-                                                              pjrt_api);
+    return RegistryOf(registry).Snapshot()->PassHandlerToPjrt(name, Or(platform, "cuda"), pjrt_api);
   });
 }
 
@@ -263,14 +263,15 @@ Shardcall_Error* Shardcall_RegisterCustomTypeIdHandler(Shardcall_Registry* regis
     return RegistryOf(registry).Change([&](Registry& r) {
       return r.RegisterCustomTypeIdHandler(
           Or(platform, "cpu"), [handler, data](absl::string_view name, int64_t id) {
-            return FromCode("the handler of type ids", handler(std::string(name).c_str(), id, data));
+            return FromCode("the handler of type ids",
+                            handler(std::string(name).c_str(), id, data));
           });
     });
   });
 }
 
 Shardcall_Error* Shardcall_EncodeInspectShardingCallback(Shardcall_InspectSharding* function,
-                                                        void* data, char backend_config[16]) {
+                                                         void* data, char backend_config[16]) {
   static constexpr char kName[] = "Shardcall_EncodeInspectShardingCallback";
   return Guarded(kName, [&] {
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "function", reinterpret_cast<const void*>(function)));

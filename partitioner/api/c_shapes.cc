@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "partitioner/api/c_attributes.h"
 #include "partitioner/api/c_internal.h"
 #include "sharding/status.h"
@@ -22,33 +23,45 @@ struct Asked {
   AttributeMapView attributes;
   std::vector<const Shape*> results;
   std::string message;
+  absl::Status first_error;  // of add_result, whose code the function may not look at
 };
 Asked& Of(const Shardcall_ShapeRequest* r) { return *static_cast<Asked*>(r->reserved); }
 const AttributeMapView& AttributesOf(const Shardcall_ShapeRequest* r) { return Of(r).attributes; }
 
 void SetMessage(const Shardcall_ShapeRequest* r, const char* message) {
-  Of(r).message = message == nullptr ? "" : message;
+  if (r != nullptr) Of(r).message = message == nullptr ? "" : message;
 }
 
 int AddResult(const Shardcall_ShapeRequest* r, int32_t type, int32_t rank, const int64_t* dims) {
+  if (r == nullptr) return static_cast<int>(absl::StatusCode::kInvalidArgument);
   Asked& asked = Of(r);
+  const size_t k = asked.results.size();
   Shardcall_Shape c = SHARDCALL_INIT(Shardcall_Shape);
   c.type = type;
   c.rank = rank;
   c.dims = dims;
-  const Shape* shape = ShapeOfC(c, asked.context);
-  if (shape == nullptr || asked.results.size() == kMostResults) {
-    asked.message =
-        absl::StrCat("result ", asked.results.size(), " is no array: type ", type, ", rank ", rank);
-    return static_cast<int>(absl::StatusCode::kInvalidArgument);
+  const Shape* shape = k < kMostResults ? ShapeOfC(c, asked.context) : nullptr;
+  if (shape != nullptr) {
+    asked.results.push_back(shape);
+    return 0;
   }
-  asked.results.push_back(shape);
-  return 0;
+  if (asked.first_error.ok()) {
+    std::string found = absl::StrCat("type ", type, ", rank ", rank);
+    if (rank > 0 && rank <= kHighestRank && dims != nullptr) {
+      absl::StrAppend(&found, ", dims ", absl::StrJoin(absl::MakeConstSpan(dims, rank), ","));
+    }
+    asked.first_error = absl::InvalidArgumentError(
+        k == kMostResults
+            ? absl::StrCat("it adds more than ", kMostResults, " results")
+            : absl::StrCat("result ", k, " can be no shape: it needs an element type, a rank of 0 "
+                           "to ", kHighestRank, ", dims from 0 to 2^40; it has ", found));
+  }
+  return static_cast<int>(absl::StatusCode::kInvalidArgument);
 }
 
 absl::StatusOr<const Shape*> Ask(const Shardcall_ShapeFunction& function,
                                  const ShapeRequest& request) {
-  Asked asked{request.context, {}, {}, ""};
+  Asked asked{request.context, {}, {}, "", {}};
   // Attributes that are no dictionary can be read as text alone.
   if (absl::StatusOr<AttributeMapView> map = AttributeMapView::Parse(request.backend_config);
       map.ok()) {
@@ -71,6 +84,7 @@ absl::StatusOr<const Shape*> Ask(const Shardcall_ShapeFunction& function,
   c.add_result = AddResult;
   c.reserved = &asked;
   const int code = function.infer(&c, function.data);
+  if (!asked.first_error.ok()) return asked.first_error;
   if (code != 0) return StatusOfC(code, asked.message);
   if (asked.results.empty()) return absl::InternalError("it adds no result");
   if (asked.results.size() == 1 && function.tuple == 0) return asked.results[0];
@@ -98,6 +112,7 @@ const Shape* ShapeOfC(const Shardcall_Shape& shape, Context* context) {
     return nullptr;
   }
   const auto type = static_cast<ElementType>(shape.type);
+  if (type == ElementType::kToken) return context->MakeToken();
   if (!IsArrayType(type)) return nullptr;
   const auto dims = absl::MakeConstSpan(shape.dims, shape.rank);
   for (int64_t d : dims) {
@@ -107,7 +122,7 @@ const Shape* ShapeOfC(const Shardcall_Shape& shape, Context* context) {
 }
 
 absl::Status RegisterCShapes(absl::string_view target, const Shardcall_ShapeFunction* function,
-                             TargetRegistry* targets, std::shared_ptr<const void> library) {
+                             TargetRegistry* targets, absl::string_view source, std::shared_ptr<const void> library) {
   constexpr char kWhat[] = "a Shardcall_ShapeFunction";
   Shardcall_ShapeFunction c;
   SHARDCALL_RETURN_IF_ERROR(ReadStruct(kWhat, function, sizeof(c), &c));
@@ -115,7 +130,9 @@ absl::Status RegisterCShapes(absl::string_view target, const Shardcall_ShapeFunc
   return targets->RegisterShapeInference(
       std::string(target),
       [c, library = std::move(library)](const ShapeRequest& request) { return Ask(c, request); },
-      {reinterpret_cast<const void*>(c.infer), c.data});
+      {reinterpret_cast<const void*>(c.infer), c.data,
+       reinterpret_cast<const void*>(static_cast<uintptr_t>(c.tuple != 0))},
+      std::string(source));
 }
 
 }  // namespace shardcall

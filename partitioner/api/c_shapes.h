@@ -16,14 +16,15 @@ namespace shardcall {
 
 // Flat leaves. They point into `shapes`.
 std::vector<Shardcall_Shape> CShapes(absl::Span<const Shape* const> shapes);
-// The array that `shape` is, without a layout; null if it is none: a type that there
-// is not, a negative or absent dimension, one of 2^40 or more.
+// The array, without a layout, or the token that `shape` is; null if it is none: a type
+// that there is not, a negative or absent dimension, one of 2^40 or more.
 const Shape* ShapeOfC(const Shardcall_Shape& shape, Context* context);
 
 // E148 for a struct that cannot be read; else as TargetRegistry::RegisterShapeInference.
 // `library` lives as long as the function may be called.
 absl::Status RegisterCShapes(absl::string_view target, const Shardcall_ShapeFunction* function,
-                             TargetRegistry* targets, std::shared_ptr<const void> library);
+                             TargetRegistry* targets, absl::string_view source,
+                             std::shared_ptr<const void> library);
 
 }  // namespace shardcall
 

@@ -58,14 +58,54 @@ std::vector<std::string> Names(const char* const* list) {
   return out;
 }
 
+// Of a Shardcall_Target or a Shardcall_Rule.
+template <typename T>
+absl::StatusOr<RuleText> ReadRule(const Source& r, absl::string_view target, const T& from) {
+  RuleText text;
+  text.rule = from.rule;
+  text.need_replication = Names(from.need_replication);
+  text.permutation = Names(from.permutation);
+  text.blocked = Names(from.blocked);
+  for (const Shardcall_Factor* f : Factors(from.reduction)) {
+    PartialOp op;
+    if (f->op == nullptr || !PartialOpFromName(f->op, &op)) {
+      return Wrong(r, target, kPartialOpNames, f->op == nullptr ? "no op" : f->op);
+    }
+    text.reduction.push_back({f->name, op});
+  }
+  for (const Shardcall_Factor* f : Factors(from.pad)) {
+    text.pad.push_back({f->name, f->value});
+  }
+  for (const Shardcall_Factor* f : Factors(from.sizes)) {
+    text.sizes.push_back({f->name, static_cast<int64_t>(f->value)});
+  }
+  return text;
+}
+
+absl::Status RegisterTheRules(const Source& r, const Shardcall_Target& t, std::string config) {
+  std::vector<RuleAlternative> alternatives;
+  for (int k = 0; k < kLongestList && t.rules[k] != nullptr; ++k) {
+    Shardcall_Rule rule;
+    SHARDCALL_RETURN_IF_ERROR(ReadStruct("a Shardcall_Rule", t.rules[k], sizeof(rule), &rule));
+    if (rule.rule == nullptr) return Wrong(r, t.name, "a rule string in every rule", "null");
+    RuleAlternative& a = alternatives.emplace_back();
+    SHARDCALL_ASSIGN_OR_RETURN(a.text, ReadRule(r, t.name, rule));
+    if (rule.types != nullptr) a.types = rule.types;
+  }
+  if (alternatives.empty()) return Wrong(r, t.name, "one rule or more in `rules`", "none");
+  return r.targets->RegisterRules(t.name, std::move(alternatives), std::move(config), r.source);
+}
+
 absl::Status RegisterTheRule(const Source& r, const Shardcall_Target& t) {
   const std::string config = t.backend_config == nullptr ? "" : t.backend_config;
   const int kinds = (t.rule != nullptr) + (t.has_batch_dims != 0) + (t.batch_dims_of_call != 0) +
-                    (t.partitioner != nullptr) + (t.reference != nullptr);
+                    (t.partitioner != nullptr) + (t.reference != nullptr) + (t.rules != nullptr);
   if (kinds > 1) {
-    return Wrong(r, t.name, "one of rule, batch_dims, batch_dims_of_call, partitioner and reference",
+    return Wrong(r, t.name,
+                 "one of rule, rules, batch_dims, batch_dims_of_call, partitioner and reference",
                  absl::StrCat(kinds, " of them"));
   }
+  if (t.rules != nullptr) return RegisterTheRules(r, t, config);
   if (t.reference != nullptr) {
     if (!config.empty()) {
       return Wrong(r, t.name, "a reference for every call", "a backend_config beside it");
@@ -88,24 +128,7 @@ absl::Status RegisterTheRule(const Source& r, const Shardcall_Target& t) {
     }
     return r.targets->RegisterBatchPartitionable(t.name, t.batch_dims, config, r.source);
   }
-  RuleText text;
-  text.rule = t.rule;
-  text.need_replication = Names(t.need_replication);
-  text.permutation = Names(t.permutation);
-  text.blocked = Names(t.blocked);
-  for (const Shardcall_Factor* f : Factors(t.reduction)) {
-    PartialOp op;
-    if (f->op == nullptr || !PartialOpFromName(f->op, &op)) {
-      return Wrong(r, t.name, kPartialOpNames, f->op == nullptr ? "no op" : f->op);
-    }
-    text.reduction.push_back({f->name, op});
-  }
-  for (const Shardcall_Factor* f : Factors(t.pad)) {
-    text.pad.push_back({f->name, f->value});
-  }
-  for (const Shardcall_Factor* f : Factors(t.sizes)) {
-    text.sizes.push_back({f->name, static_cast<int64_t>(f->value)});
-  }
+  SHARDCALL_ASSIGN_OR_RETURN(RuleText text, ReadRule(r, t.name, t));
   return r.targets->RegisterRule(t.name, std::move(text), config, r.source);
 }
 
@@ -114,7 +137,7 @@ absl::Status RegisterTheHandler(const Source& r, const Shardcall_Target& t) {
                      t.ffi_prepare != nullptr || t.ffi_instantiate != nullptr;
   const int kinds = (t.handler != nullptr) + typed + (t.untyped != nullptr);
   if (kinds == 0 && t.rule == nullptr && t.has_batch_dims == 0 && t.batch_dims_of_call == 0 &&
-      t.partitioner == nullptr && t.reference == nullptr) {
+      t.partitioner == nullptr && t.reference == nullptr && t.rules == nullptr) {
     return Wrong(r, t.name, "a rule, batch_dims, a partitioner, a reference or a handler", "none");
   }
   if (kinds > 1) return Wrong(r, t.name, "one kind of handler", absl::StrCat(kinds));
@@ -126,18 +149,17 @@ absl::Status RegisterTheHandler(const Source& r, const Shardcall_Target& t) {
         MakeCEntry(t.name, platform, t.handler, t.handler_data, r.source, r.library));
   }
   if (t.untyped != nullptr) {
-    SHARDCALL_ASSIGN_OR_RETURN(HandlerEntry entry,
-                               MakeUntypedEntry(t.name, platform, t.untyped, t.untyped_api_version,
-                                                r.source, r.library));
+    SHARDCALL_ASSIGN_OR_RETURN(
+        HandlerEntry entry,
+        MakeUntypedEntry(t.name, platform, t.untyped, t.untyped_api_version, r.source, r.library));
     return r.handlers->Register(std::move(entry));
   }
   const auto stage = [](void* f) { return reinterpret_cast<abi::Handler*>(f); };
-  SHARDCALL_ASSIGN_OR_RETURN(
-      HandlerEntry entry,
-      MakeTypedEntry(t.name, platform,
-                     {stage(t.ffi_instantiate), stage(t.ffi_prepare), stage(t.ffi_initialize),
-                      stage(t.ffi_execute)},
-                     r.source, r.library));
+  SHARDCALL_ASSIGN_OR_RETURN(HandlerEntry entry,
+                             MakeTypedEntry(t.name, platform,
+                                            {stage(t.ffi_instantiate), stage(t.ffi_prepare),
+                                             stage(t.ffi_initialize), stage(t.ffi_execute)},
+                                            r.source, r.library));
   return r.handlers->Register(std::move(entry));
 }
 
@@ -156,7 +178,7 @@ absl::Status RegisterCTarget(const Shardcall_Target* target, absl::string_view s
   SHARDCALL_RETURN_IF_ERROR(RegisterTheHandler(s, t));
   SHARDCALL_RETURN_IF_ERROR(RegisterTheRule(s, t));
   if (t.shapes != nullptr) {
-    SHARDCALL_RETURN_IF_ERROR(RegisterCShapes(t.name, t.shapes, targets, s.library));
+    SHARDCALL_RETURN_IF_ERROR(RegisterCShapes(t.name, t.shapes, targets, s.source, s.library));
   }
   if (t.vjp != nullptr) SHARDCALL_RETURN_IF_ERROR(RegisterCVjp(t.name, t.vjp, targets));
   return t.batching == nullptr ? absl::OkStatus() : RegisterCBatching(t.name, t.batching, targets);

@@ -25,6 +25,7 @@ bool MayShard(const Factor& f) {
 absl::Status CallChecker::Run() {
   SHARDCALL_RETURN_IF_ERROR(FindSizes());
   if (options_.reference != nullptr) CheckReference();
+  CheckShapes();
   if (call_.callbacks) {
     CheckCallbacks();
     return absl::OkStatus();
@@ -42,6 +43,32 @@ absl::Status CallChecker::Run() {
   }
   CheckPairs(sound_);
   return absl::OkStatus();
+}
+
+void CallChecker::CheckShapes() {
+  const TargetRegistry* targets = options_.targets;
+  const TargetFacts* facts = targets == nullptr ? nullptr : targets->Facts(call_.target);
+  if (facts == nullptr || facts->shapes == nullptr) return;
+  Context context;
+  std::vector<const Shape*> shapes;
+  for (int t = 0; t < call_.num_tensors(); ++t) {
+    shapes.push_back(context.MakeArray(call_.types[t], call_.Dims(t, base_)));
+  }
+  const auto results = absl::MakeConstSpan(shapes).subspan(call_.num_operands);
+  const Shape* declared =
+      results.size() == 1 && !call_.tuple_result ? results[0] : context.MakeTuple(results);
+  const absl::Status status = targets->CheckShape(
+      {&context, call_.target, call_.backend_config,
+       absl::MakeConstSpan(shapes).first(call_.num_operands)},
+      declared);
+  if (status.ok()) return;
+  RuleFinding finding;
+  finding.verdict = RuleVerdict::kIncorrect;
+  finding.rule = call_.RuleLine(base_);
+  finding.message = std::string(status.message());
+  finding.signature = call_.SignatureText(base_);
+  finding.backend_config = call_.backend_config;
+  out_.findings.push_back(std::move(finding));
 }
 
 bool CallChecker::IsMajor(int f) const {

@@ -61,6 +61,8 @@ class CallChecker {
     std::optional<Failure> failure;
   };
 
+  // Its shape function, where the target has one, against the results that it gives.
+  void CheckShapes();
   int NumFactors() const { return static_cast<int>(call_.rule.factors.size()); }
   // Whether it can be sharded before any other in every dimension it is part of.
   bool IsMajor(int f) const;

@@ -8,6 +8,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/ffi/near_names.h"
 #include "partitioner/api/checked_call.h"
 #include "partitioner/api/type_tries.h"
 #include "partitioner/propagation/rule_builder.h"
@@ -142,9 +143,14 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target
   if (rule == nullptr) {
     std::vector<std::string> known;
     for (const TargetRule* r : targets.List()) known.push_back(r->target);
+    const std::vector<std::string> near =
+        NearNames(target, std::vector<absl::string_view>(known.begin(), known.end()));
     return ToStatus({.code = "E101",
                      .message = absl::StrCat("target \"", target, "\" has no sharding rule"),
-                     .expected = absl::StrJoin(known, ", "),
+                     .expected = near.empty()
+                                     ? absl::StrCat("one of the ", known.size(), " targets with one")
+                                     : absl::StrCat("a target with one, such as ",
+                                                    absl::StrJoin(near, ", ")),
                      .found = target,
                      .fix = "Give its rule with --plugin=FILE.json, or a program whose call has "
                             "one"},

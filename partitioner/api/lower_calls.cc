@@ -160,7 +160,9 @@ class Rewriter {
     }
     request.operands = operands;
     request.results = results;
-    SHARDCALL_ASSIGN_OR_RETURN(const std::optional<LoweredCall> lowered, lowerings_.Ask(request));
+    const LoweringAnswer answer = lowerings_.Ask(request);
+    SHARDCALL_RETURN_IF_ERROR(In(answer.status(), absl::StrCat("instruction %", i.name)));
+    const std::optional<LoweredCall>& lowered = *answer;
     if (!lowered.has_value()) return InstrId();
     return Emit(id, to, request, *lowered);
   }

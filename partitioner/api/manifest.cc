@@ -73,7 +73,7 @@ class ManifestReader {
  private:
   // Errors of registries and libraries do not know the manifest.
   absl::Status Located(const absl::Status& status, absl::string_view where) const {
-    if (absl::StrContains(status.message(), file_)) return status;
+    if (absl::StrContains(status.message(), absl::StrCat(" at ", file_))) return status;
     return In(status, absl::StrCat(where, " of ", file_));
   }
   ManifestError Error() const {
@@ -103,7 +103,15 @@ class ManifestReader {
       return Bad("lowerings", "targets alone, where no LoweringRegistry is passed",
                  absl::StrCat(list.size(), " lowerings"));
     }
+    std::set<std::pair<std::string, std::string>> seen;
     for (size_t i = 0; i < list.size(); ++i) {
+      // None of them skips, so that a second one would never be asked.
+      const Json& j = list[i];
+      if (j.is_object() && !seen.emplace(j.value("name", Json()).dump(),
+                                         j.value("platform", Json()).dump()).second) {
+        return Bad(absl::StrCat("lowerings[", i, "]"), "one lowering for a name and a platform",
+                   "a second one");
+      }
       SHARDCALL_RETURN_IF_ERROR(ReadManifestLowering(list[i], absl::StrCat("lowerings[", i, "]"),
                                                      absl::StrCat("manifest ", file_), Error(),
                                                      lowerings_));
@@ -208,6 +216,7 @@ class ManifestReader {
                            const std::string& config) {
     std::vector<std::string> traits;
     SHARDCALL_RETURN_IF_ERROR(Strings(j, "traits", where, &traits));
+    const bool symbol = j.contains("symbol");
     SHARDCALL_ASSIGN_OR_RETURN(std::string platform, String(j, "platform", where, "Host"));
     SHARDCALL_ASSIGN_OR_RETURN(platform, PlatformFromName(platform));
     int64_t version = 4;
@@ -219,15 +228,18 @@ class ManifestReader {
       }
     }
     for (const std::string& trait : traits) {
-      if (trait != "COMMAND_BUFFER_COMPATIBLE") {
-        return Bad(where + ".traits", "COMMAND_BUFFER_COMPATIBLE", trait);
+      if (trait != "COMMAND_BUFFER_COMPATIBLE" && trait != "DEFAULT") {
+        return Bad(where + ".traits", "DEFAULT or COMMAND_BUFFER_COMPATIBLE", trait);
       }
-      if (version != 4) return Bad(where + ".traits", "none with an untyped handler", trait);
+      if (version != 4 && trait != "DEFAULT") return Bad(where + ".traits", "none with an untyped handler", trait);
     }
-    if (!j.contains("symbol")) {
-      if (traits.empty()) return absl::OkStatus();
-      return Bad(where + ".traits", "a \"symbol\" that has them", "none");
+    for (const char* key : {"traits", "api_version", "platform"}) {
+      if (!symbol && j.contains(key) && !(j.contains("kernel") && key[0] == 'p')) {
+        return Bad(absl::StrCat(where, ".", key), "a \"symbol\" that has it", "none");
+      }
     }
+    if (!symbol) return absl::OkStatus();
+    traits.erase(std::remove(traits.begin(), traits.end(), "DEFAULT"), traits.end());
     abi::HandlerBundle stages = {};
     if (j["symbol"].is_object()) {
       const Json& s = j["symbol"];
@@ -401,7 +413,19 @@ class ManifestReader {
 absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
                           TargetRegistry* targets, HandlerRegistry* handlers,
                           LoweringRegistry* lowerings) {
-  const Json j = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+  // The parser keeps the last of equal keys.
+  std::vector<std::set<std::string>> keys;
+  std::string twice;
+  const auto look = [&](int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && twice.empty() &&
+        !keys.back().insert(value.get<std::string>()).second) {
+      twice = value.get<std::string>();
+    }
+    return true;
+  };
+  const Json j = Json::parse(json.begin(), json.end(), look, /*allow_exceptions=*/false);
   if (j.is_discarded()) {
     Diagnostic d;
     d.code = "E141";
@@ -410,6 +434,14 @@ absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
     d.expected = "an object with a list \"targets\"";
     d.fix = "check it with a JSON tool, e.g. python3 -m json.tool";
     return ToStatus(d);
+  }
+  if (!twice.empty()) {
+    return ToStatus({.code = "E141",
+                     .message = "an object of the manifest has a key twice",
+                     .where = std::string(file_name),
+                     .expected = "each key once",
+                     .found = absl::StrCat("\"", twice, "\" twice"),
+                     .fix = "Leave one of the two out"});
   }
   return ManifestReader(file_name, targets, handlers, lowerings).Read(j);
 }

@@ -112,7 +112,8 @@ absl::Status Refused(absl::string_view name, std::string expected, std::string f
                                            "\" cannot be registered with a "
                                            "PJRT plugin"),
                    .expected = std::move(expected),
-                   .found = std::move(found)},
+                   .found = std::move(found),
+                   .fix = "Give a PJRT_Api with the custom partitioner extension, and all callbacks"},
                   code);
 }
 

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/ffi_types.h"
@@ -34,25 +35,53 @@ struct Registration {
   }
 };
 
+// What this thread loads: a plugin that passes no registrar is an error of its loading.
+thread_local Registration* loading = nullptr;
+
+Registration* Of(const Shardcall_Registrar* registrar) {
+  if (registrar != nullptr && registrar->reserved != nullptr) {
+    return static_cast<Registration*>(registrar->reserved);
+  }
+  if (loading != nullptr) {
+    loading->Keep(ToStatus({.code = "E146",
+                            .message = "a function of the registrar is called without it",
+                            .where = loading->source,
+                            .expected = "the registrar that register_targets got",
+                            .found = "null",
+                            .fix = "pass it on"}));
+  }
+  return nullptr;
+}
+constexpr int kNoRegistrar = static_cast<int>(absl::StatusCode::kInvalidArgument);
+
 int RegisterTarget(const Shardcall_Registrar* registrar, const Shardcall_Target* target) {
-  Registration& r = *static_cast<Registration*>(registrar->reserved);
-  return r.Keep(RegisterCTarget(target, r.source, r.targets, r.handlers, r.library));
+  if (Of(registrar) == nullptr) return kNoRegistrar;
+  Registration& r = *Of(registrar);
+  const absl::Status status = RegisterCTarget(target, r.source, r.targets, r.handlers, r.library);
+  const char* name = target == nullptr || target->struct_size < sizeof(size_t) + sizeof(name)
+                         ? nullptr
+                         : target->name;
+  if (absl::StrContains(status.message(), r.source)) return r.Keep(status);
+  return r.Keep(In(status, absl::StrCat("target \"", name == nullptr ? "" : name, "\" of ",
+                                        r.source)));
 }
 
 int RegisterLowering(const Shardcall_Registrar* registrar, const Shardcall_Lowering* lowering) {
-  Registration& r = *static_cast<Registration*>(registrar->reserved);
+  if (Of(registrar) == nullptr) return kNoRegistrar;
+  Registration& r = *Of(registrar);
   if (r.lowerings == nullptr) {
     return r.Keep(ToStatus({.code = "E146",
                             .message = "the plugin has a lowering, and only targets are read here",
                             .where = r.source,
                             .fix = "pass a LoweringRegistry"}));
   }
-  return r.Keep(RegisterCLowering(lowering, r.source, r.lowerings, r.library));
+  return r.Keep(In(RegisterCLowering(lowering, r.source, r.lowerings, r.library), r.source));
 }
 
 int RegisterType(const Shardcall_Registrar* registrar, const char* name, int64_t* type_id,
                  void (*deleter)(void* object)) {
-  Registration& r = *static_cast<Registration*>(registrar->reserved);
+  if (Of(registrar) == nullptr) return kNoRegistrar;
+  Registration& r = *Of(registrar);
   if (name == nullptr || type_id == nullptr) {
     return r.Keep(ToStatus({.code = "E146",
                             .message = "a type is registered wrongly",
@@ -88,7 +117,9 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
     return NotAPlugin(source, "gives no plugin", "a Shardcall_Plugin with register_targets",
                       plugin == nullptr ? "null" : absl::StrCat("struct_size ",
                                                                 plugin->struct_size),
-                      "set struct_size to sizeof(Shardcall_Plugin), and register_targets");
+                      plugin == nullptr
+                          ? "return the address of a static Shardcall_Plugin"
+                          : "set struct_size to sizeof(Shardcall_Plugin), and register_targets");
   }
   if (plugin->version_major != SHARDCALL_C_MAJOR || plugin->version_minor > SHARDCALL_C_MINOR ||
       plugin->version_minor < 1) {
@@ -108,6 +139,8 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
   registrar.reserved = &registration;
   constexpr char kThrewFix[] = "catch it in register_targets, and return a code";
   int code = 0;
+  Registration* const outer = std::exchange(loading, &registration);
+  const absl::Cleanup done = [outer] { loading = outer; };
   try {
     code = plugin->register_targets(&registrar);
   } catch (const std::exception& e) {

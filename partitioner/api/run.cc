@@ -89,7 +89,8 @@ absl::Status CheckInputs(const PartitionedProgram& program, const std::vector<Te
   const std::vector<LeafShape> leaves = ParameterLeaves(program.global->program.module);
   auto misfit = [](std::string what, std::string expected, std::string found) {
     return ToStatus({.code = "E313", .message = std::move(what), .expected = std::move(expected),
-                     .found = std::move(found)});
+                     .found = std::move(found),
+                     .fix = "Give arguments as the program declares its parameters"});
   };
   if (inputs.size() != leaves.size()) {
     return misfit("wrong number of inputs", absl::StrCat(leaves.size()),

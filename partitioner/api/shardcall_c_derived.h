@@ -31,7 +31,8 @@ typedef struct Shardcall_ShapeRequest {
                     size_t* size);
   /* Says why the function will return an error; the message is copied. */
   void (*set_message)(const struct Shardcall_ShapeRequest*, const char* message);
-  /* The next result, an array; 0, or a code to return. The dims are copied. */
+  /* The next result, an array, or a token: type 17; 0, or a code to return. The dims
+   * are copied. */
   int (*add_result)(const struct Shardcall_ShapeRequest*, int32_t type, int32_t rank,
                     const int64_t* dims);
   void* reserved;

@@ -63,6 +63,21 @@ typedef struct Shardcall_Factor {
   double value;   /* pad: the identity; size: the number of elements */
 } Shardcall_Factor;
 
+/* One signature of a target, as the fields of the same names below. */
+typedef struct Shardcall_Rule {
+  size_t struct_size;
+  const char* rule;
+  /* Element types, such as "T, s32 -> T": then a builder call needs no shape, and a
+   * wrong written one is an error. Null: nothing is said of them. */
+  const char* types;
+  const char* const* need_replication;
+  const char* const* permutation;
+  const char* const* blocked;
+  const Shardcall_Factor* reduction;
+  const Shardcall_Factor* pad;
+  const Shardcall_Factor* sizes;
+} Shardcall_Rule;
+
 /* A target. Give a rule, batch_dims or a partitioner, a handler, or both; of
  * handlers at most one kind. Texts and lists are copied. */
 typedef struct Shardcall_Target {
@@ -107,6 +122,9 @@ typedef struct Shardcall_Target {
   const char* reference;
   /* Since 0.3: what its results are; in place of what a rule says of them. */
   const Shardcall_ShapeFunction* shapes;
+  /* Since 0.3: several signatures in place of `rule`; the first that has as many
+   * operands, results and dimensions as a call is its rule. The list ends with null. */
+  const Shardcall_Rule* const* rules;
 } Shardcall_Target;
 
 /* What the program that loads the plugin offers it. */

@@ -245,7 +245,8 @@ const Shape* WithTypesOf(Context& context, const Shape* shape, const Shape* decl
 }  // namespace
 
 absl::Status TargetRegistry::RegisterShapeInference(std::string target, ShapeFunction function,
-                                                    std::vector<const void*> identity) {
+                                                    std::vector<const void*> identity,
+                                                    std::string source) {
   if (target.empty() || function == nullptr) {
     return ToStatus({.code = "E105",
                      .message = "shape inference needs a target's name and a function",
@@ -256,12 +257,15 @@ absl::Status TargetRegistry::RegisterShapeInference(std::string target, ShapeFun
   if (facts.shapes != nullptr) {
     if (!identity.empty() && facts.shapes_identity == identity) return absl::OkStatus();
     return ToStatus({.code = "E105",
-                     .message = absl::StrCat("target \"", target, "\" has shape inference already"),
+                     .message = absl::StrCat("target \"", target, "\" has shape inference already, from ",
+                                             facts.shapes_source, "; another function comes from ",
+                                             source),
                      .fix = "Register one function"},
                     absl::StatusCode::kAlreadyExists);
   }
   facts.shapes = std::move(function);
   facts.shapes_identity = std::move(identity);
+  facts.shapes_source = std::move(source);
   return absl::OkStatus();
 }
 

@@ -137,7 +137,8 @@ class TargetRegistry : public TargetShapes {
   // of it. E105 if the target has one, but for a function of the same identity, not
   // empty: functions themselves have no equality.
   absl::Status RegisterShapeInference(std::string target, ShapeFunction function,
-                                      std::vector<const void*> identity = {});
+                                      std::vector<const void*> identity = {},
+                                      std::string source = "program");
   absl::StatusOr<const Shape*> InferShape(const ShapeRequest& call) const override;
   absl::Status CheckShape(const ShapeRequest& call, const Shape* declared) const override;
 

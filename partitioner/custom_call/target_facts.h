@@ -62,6 +62,7 @@ struct BatchingSpec {
 struct TargetFacts {
   ShapeFunction shapes;  // null: by the rule string, where that says enough
   std::vector<const void*> shapes_identity;  // what the function is known by; may be empty
+  std::string shapes_source;
   // HLO that computes what the target does, and whose rule it has; null: none. See
   // partitioner/api/reference.h.
   std::shared_ptr<const std::string> reference;

@@ -308,8 +308,10 @@ bool Lexer::Fail(const char* at, absl::string_view code, absl::string_view messa
   d.where = Where(at);
   d.expected = std::string(expected);
   d.found = std::string(found);
-  d.fix = !fix.empty() || expected.empty() ? std::string(fix)
-                                           : absl::StrCat("write ", expected, " here");
+  d.fix = !fix.empty()           ? std::string(fix)
+          : expected.empty()       ? ""
+          : expected.front() == '\'' ? absl::StrCat("write ", expected, " here")
+                                   : "change what stands at the caret to that";
   d.excerpt = Excerpt(at);
   status_ = ToStatus(d);
   return false;

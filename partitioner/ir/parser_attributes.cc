@@ -134,7 +134,11 @@ bool Parser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
       return ok;
     }
     case AttrForm::kFloat: return lex_.Number(&slot.number);
-    case AttrForm::kWord: return lex_.Identifier("a word", &slot.text);
+    case AttrForm::kWord:
+      return lex_.Identifier(attr == Attr::kApiVersion
+                                 ? "API_VERSION_TYPED_FFI, or the name of another version"
+                                 : "a word",
+                             &slot.text);
     case AttrForm::kString: return KeepString(&slot);
     case AttrForm::kInts:
       slot.begin = static_cast<uint32_t>(s->ints.size());

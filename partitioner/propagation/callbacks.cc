@@ -25,6 +25,16 @@ absl::Status CallbackError(const Instruction& instr, absl::string_view callback,
                   code);
 }
 
+// What a call's shapes contradict in a shipped rule is the call's fault.
+absl::Status CallbackFailure(const Instruction& instr, absl::string_view callback,
+                             const absl::Status& status) {
+  if (DiagnosticCode(status) == "E111") {
+    return In(status, absl::StrCat("the call of \"", instr.as<CustomCallAttrs>().target, "\", ",
+                                   InstrName(instr)));
+  }
+  return CallbackError(instr, callback, absl::StrCat("failed: ", status.message()), status.code());
+}
+
 }  // namespace
 
 // Each question is asked once: callbacks are functions of what they are given.
@@ -48,8 +58,7 @@ absl::StatusOr<std::vector<const Sharding*>> PropagationEngine::AskInferCallback
     return CallbackError(instr, kName, "threw", absl::StatusCode::kInternal);
   }
   if (!inferred.ok()) {
-    return CallbackError(instr, kName, absl::StrCat("failed: ", inferred.status().message()),
-                         inferred.status().code());
+    return CallbackFailure(instr, kName, inferred.status());
   }
   const size_t results = view.results.size();
   if (inferred->size() != results) {
@@ -131,8 +140,7 @@ absl::StatusOr<const Sharding*> PropagationEngine::AskUserCallback(const Node& n
     return CallbackError(instr, kName, "threw", absl::StatusCode::kInternal);
   }
   if (!answer.ok()) {
-    return CallbackError(instr, kName, absl::StrCat("failed: ", answer.status().message()),
-                         answer.status().code());
+    return CallbackFailure(instr, kName, answer.status());
   }
   const Sharding* s = *answer;
   if (s != nullptr && s != wanted) {

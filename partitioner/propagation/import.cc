@@ -72,7 +72,8 @@ absl::Status Annotations::ReadConstraints() {
       return ToStatus({.code = "E165",
                        .message = absl::StrCat("the custom call ", Target(i),
                                                " must have one operand, of its own shape"),
-                       .where = std::string(i.name)});
+                       .where = std::string(i.name),
+                       .fix = "Give it one operand of the shape of its result"});
     }
     const SdyAttributes* shardy = nullptr;
     const bool by_shardy = UsesShardyAttribute(id, &shardy);
@@ -169,7 +170,8 @@ absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options
                     absl::StatusCode::kUnimplemented);
   }
   if (!module.entry().valid() || !module.comp(module.entry()).root.valid()) {
-    return ToStatus({.code = "E165", .message = "the module has no entry computation"});
+    return ToStatus({.code = "E165", .message = "the module has no entry computation",
+                     .fix = "Mark a computation as ENTRY"});
   }
   SHARDCALL_RETURN_IF_ERROR(RefuseUnbounded(module));
   InlinedModule inlined = import_internal::InlineCalls(module, options.inline_calls);

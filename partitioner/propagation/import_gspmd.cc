@@ -29,7 +29,8 @@ absl::Status BadDims(const Instruction& i, absl::string_view found, int rank) {
                    .message = "unspecified_dims must list dimensions of the value",
                    .where = std::string(i.name),
                    .expected = absl::StrCat("numbers from 0 to ", rank - 1),
-                   .found = absl::StrCat("[", found, "]")});
+                   .found = absl::StrCat("[", found, "]"),
+                   .fix = "List dimensions of the value, or leave unspecified_dims out"});
 }
 
 }  // namespace
@@ -92,7 +93,8 @@ absl::Status Annotations::ReadGspmdBoundary(InstrId id) {
     return ToStatus({.code = "E173",
                      .message = absl::StrCat("the custom call ", Target(i),
                                              " needs one array and a sharding"),
-                     .where = std::string(i.name)});
+                     .where = std::string(i.name),
+                     .fix = "Give it one array operand and sharding={..}"});
   }
   const ShardingConstraint* result = p_.constraints[p_.leaves.leaf(id).value];
   const ShardingConstraint* operand = p_.constraints[p_.leaves.leaf(m_.operand(id, 0)).value];

@@ -37,7 +37,8 @@ absl::Status Annotations::SetManualDims(InstrId id,
                        .message = "the two sides of a manual region's boundary differ in more "
                                   "than dimension sizes",
                        .where = std::string(i.name),
-                       .found = shapes()});
+                       .found = shapes(),
+                       .fix = "Give both sides one type, rank and number of arrays"});
     }
     dims.resize(whole->rank());
     if (global[k] != nullptr && global[k]->mesh != p_.mesh) {
@@ -58,7 +59,8 @@ absl::Status Annotations::SetManualDims(InstrId id,
                            .where = std::string(i.name),
                            .expected = absl::StrCat("the axes ", AxesText(*p_.mesh, dims[d]),
                                                     " first"),
-                           .found = AxesText(*p_.mesh, axes)});
+                           .found = AxesText(*p_.mesh, axes),
+                           .fix = "Write the manual axes first in that dimension"});
         }
       }
       const int64_t shards = AxesSize(dims[d]);
@@ -69,7 +71,8 @@ absl::Status Annotations::SetManualDims(InstrId id,
                                                AxesText(*p_.mesh, dims[d])),
                        .where = std::string(i.name),
                        .expected = absl::StrCat(shards, " times the local size as the global one"),
-                       .found = shapes()});
+                       .found = shapes(),
+                       .fix = "Write the local size times the number of shards as the global one"});
     }
   }
   p_.boundaries[id] = std::move(boundary);

@@ -114,7 +114,8 @@ absl::Status Annotations::ReadShardyBoundary(InstrId id, const SdyAttributes& at
                      .where = std::string(i.name),
                      .expected = absl::StrCat(operands),
                      .found = absl::StrCat(i.shape->num_leaves(), " results and ",
-                                           attributes.boundary.size(), " entries")});
+                                           attributes.boundary.size(), " entries"),
+                     .fix = "Write one sharding for each operand"});
   }
   if (operands == 0) {
     p_.boundaries[id] = std::move(boundary);
@@ -172,7 +173,8 @@ absl::Status Annotations::ReadGroup(InstrId id) {
                      .message = "a sharding group needs one array and an id",
                      .where = std::string(i.name),
                      .expected = "xla.sdy.sharding_group_id=\"0 : i64\"",
-                     .found = std::string(text)});
+                     .found = std::string(text),
+                     .fix = "Give it one array operand and an id of 0 or more"});
   }
   const LeafId leaf = p_.leaves.leaf(m_.operand(id, 0));
   const ShardingConstraint* now = p_.constraints[leaf.value];

@@ -13,6 +13,10 @@
 namespace shardcall {
 namespace {
 
+std::string PlaceOf(const Instruction& call) {
+  return absl::StrCat("the call of \"", call.as<CustomCallAttrs>().target, "\", %", call.name);
+}
+
 using Shapes = absl::InlinedVector<const Shape*, 8>;
 
 void AppendLeaves(const Shape* shape, Shapes* out) {
@@ -240,20 +244,18 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   }
   if (source == CustomCallSource::kRegistry && entry->target->level == RuleLevel::kCallbacks) {
     entry->op_class = OpClass::kCallbacks;
-    if (status.ok()) status = CheckShape(i);
+    if (status.ok()) status = In(CheckShape(i), PlaceOf(instr));
     return;
   }
-  absl::StatusOr<ShardingRule> rule = CustomCallRule(args, source, entry->target);
-  if (rule.ok()) {
-    if (absl::Status fits = CheckShape(i); !fits.ok()) rule = std::move(fits);
+  // First: of a wrong written shape a rule only says that factors have two sizes.
+  absl::StatusOr<ShardingRule> rule = NeedReplicationRule(args);
+  absl::Status fits = CheckShape(i);
+  if (fits.ok()) {
+    rule = CustomCallRule(args, source, entry->target);
+    fits = rule.status();
   }
-  if (!rule.ok()) {
-    if (status.ok()) {
-      const CustomCallAttrs& a = instr.as<CustomCallAttrs>();
-      status = absl::Status(rule.status().code(),
-                            absl::StrCat(rule.status().message(), " (target \"", a.target, "\", %",
-                                         instr.name, ")"));
-    }
+  if (!fits.ok()) {
+    if (status.ok()) status = In(fits, PlaceOf(instr));
     rule = NeedReplicationRule(args);
   }
   entry->rule = *std::move(rule);

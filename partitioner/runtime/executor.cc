@@ -99,15 +99,19 @@ absl::Status CheckHandler(absl::string_view target, absl::string_view where,
 
 absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* handlers) {
   const HandlerRegistry none;
-  absl::flat_hash_set<std::pair<absl::string_view, absl::string_view>> seen;
+  absl::flat_hash_set<absl::string_view> said;  // one of a target's calls tells enough
   std::vector<std::string> messages;
   absl::StatusCode code = absl::StatusCode::kOk;
   for (const auto& [target, instruction, config] : program.targets) {
-    if (!seen.emplace(target, config).second) continue;
+    if (said.contains(target)) continue;
     const absl::Status status = CheckHandler(target, absl::StrCat("%", instruction), config,
                                              handlers == nullptr ? none : *handlers);
     if (status.ok()) continue;
-    if (messages.empty()) code = handlers == nullptr ? absl::StatusCode::kNotFound : status.code();
+    said.insert(target);
+    // What only this machine lacks is said of all of them or not at all.
+    if (code == absl::StatusCode::kOk || code == absl::StatusCode::kUnavailable) {
+      code = handlers == nullptr ? absl::StatusCode::kNotFound : status.code();
+    }
     messages.emplace_back(status.message());
   }
   return absl::Status(code, absl::StrJoin(messages, "\n"));
@@ -134,7 +138,8 @@ absl::Status CheckArguments(const DeviceProgram& program, absl::Span<const Tenso
                      .message = "wrong number of arguments",
                      .where = program.name,
                      .expected = absl::StrCat(program.parameters.size()),
-                     .found = absl::StrCat(arguments.size())});
+                     .found = absl::StrCat(arguments.size()),
+                     .fix = "Pass one array for each flat leaf of the parameters"});
   }
   for (size_t k = 0; k < arguments.size(); ++k) {
     const LeafShape& shape = program.parameters[k];
@@ -143,7 +148,8 @@ absl::Status CheckArguments(const DeviceProgram& program, absl::Span<const Tenso
                        .message = absl::StrCat("argument ", k, " does not fit its parameter"),
                        .where = program.name,
                        .expected = TypeAndDims(shape.type, shape.dims),
-                       .found = TypeAndDims(arguments[k])});
+                       .found = TypeAndDims(arguments[k]),
+                       .fix = "Pass an array of the type and the dimensions of the parameter"});
     }
   }
   return CheckHandlers(program, device.handlers);
@@ -213,7 +219,8 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
                      .message = "arguments are needed for every device, or one list for all",
                      .where = program.name,
                      .expected = absl::StrCat(num_devices),
-                     .found = absl::StrCat(arguments.size())});
+                     .found = absl::StrCat(arguments.size()),
+                     .fix = "Pass one list, or as many as there are devices"});
   }
   InProcessWorld world(num_devices, deadline);
   std::vector<std::unique_ptr<Communicator>> comms;
@@ -253,7 +260,8 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
     error.Report(
         ToStatus({.code = "E315",
                   .message = absl::StrCat("cannot start a thread for every device: ", e.what()),
-                  .where = program.name},
+                  .where = program.name,
+                  .fix = "Raise ulimit -u, or run fewer devices in one process"},
                  absl::StatusCode::kUnavailable),
         comms);
   }

@@ -17,7 +17,7 @@
 
 namespace shardcall {
 
-// E140 for every target of the program's calls that has no handler here, a line each.
+// E140 for every target of the program's calls that has no handler here, once each.
 absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* handlers);
 
 // Arguments and results by flat leaf. Errors: E313 arguments that do not fit

@@ -126,7 +126,8 @@ absl::StatusOr<std::vector<int>> LaneCompiler::Compile(CompId comp,
       if (next >= parameters.size()) {
         return ToStatus({.code = "E311",
                          .message = "a computation gets fewer operands than it has parameters",
-                         .where = std::string(c.name)});
+                         .where = std::string(c.name),
+                         .fix = "Give the computation as many operands as it has parameters"});
       }
       registers[id.value].push_back(parameters[next++]);
     }

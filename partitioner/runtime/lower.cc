@@ -72,7 +72,8 @@ absl::Status Survey(const Module& m, std::vector<bool>* needed, std::vector<bool
 absl::StatusOr<std::shared_ptr<const DeviceProgram>> Lower(const Module& module,
                                                            const LowerOptions& options) {
   if (!module.entry().valid()) {
-    return ToStatus({.code = "E311", .message = "the module has no entry computation"});
+    return ToStatus({.code = "E311", .message = "the module has no entry computation",
+                     .fix = "Mark a computation as ENTRY"});
   }
   if (module.header.replica_count > 1) {
     return ToStatus({.code = "E312",

@@ -362,7 +362,8 @@ absl::StatusOr<bool> ComputationLowering::Inline(const LowerContext& context, Sl
 absl::Status ComputationLowering::Survey() {
   if (comp_.instructions.empty() || !comp_.root.valid()) {
     return ToStatus(
-        {.code = "E311", .message = "a computation has no root", .where = std::string(comp_.name)});
+        {.code = "E311", .message = "a computation has no root", .where = std::string(comp_.name),
+         .fix = "Mark its result as ROOT"});
   }
   for (size_t k = 0; k < comp_.instructions.size(); ++k) {
     position_[comp_.instructions[k].value] = static_cast<uint32_t>(k);

@@ -241,7 +241,10 @@ absl::Status FindAliases(const LowerContext& context, absl::string_view text,
     if (result < 0 || leaf < 0) return misfit();
     for (int k = 0; k < operand; ++k) leaf += context.operand_shape(k)->num_leaves();
     for (int other : *alias) {
-      if (other == leaf) return context.Error("E311", "two results alias one operand");
+      if (other == leaf) {
+        return context.Error("E311", "two results alias one operand",
+                             "Alias each operand to one result at most");
+      }
     }
     (*alias)[result] = leaf;
   }
@@ -320,7 +323,11 @@ absl::Status LowerCustomCall(const LowerContext& context, Step* step) {
     const LeafShape other = MakeLeafShape(*operand_leaves[data->alias[r]]);
     if (other.type != step->shapes[r].type || other.dims != step->shapes[r].dims ||
         data->operand_order[data->alias[r]] != data->result_order[r]) {
-      return context.Error("E311", "a result that aliases an operand of another shape or layout");
+      return context.Error(
+          "E311",
+          absl::StrCat("result ", r, " aliases an operand of another shape or layout: expected ",
+                       DescribeLeaf(step->shapes[r]), ", found ", DescribeLeaf(other)),
+          "Leave the pair out of output_to_operand_aliasing, or give both one shape and layout");
     }
   }
   step->fn = RunCustomCall;

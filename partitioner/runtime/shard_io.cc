@@ -54,7 +54,8 @@ absl::Status CheckState(const LocalState& state, absl::Span<const int64_t> dims)
   return ToStatus({.code = "E320",
                    .message = "a sharding does not fit its array",
                    .expected = TypeAndDims(ElementType::kPred, dims),
-                   .found = s.ToString()});
+                   .found = s.ToString(),
+                   .fix = "Give a sharding of the rank of the array"});
 }
 
 void Fill(PadFill fill, Tensor* t) {
@@ -126,7 +127,8 @@ ReduceKind KindOf(PartialOp op) {
 absl::Status NoIdentity(PartialOp op, ElementType type) {
   return ToStatus({.code = "E322",
                    .message = absl::StrCat("partial values (", PartialOpName(op), ") of ",
-                                           ElementTypeName(type), " cannot be made or combined")});
+                                           ElementTypeName(type), " cannot be made or combined"),
+                   .fix = "Reduce the values before they leave the program"});
 }
 
 }  // namespace
@@ -185,7 +187,8 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> ShardForDevices(
           return ToStatus({.code = "E320",
                            .message = "a sharding is over fewer devices than the run",
                            .expected = absl::StrCat(num_devices),
-                           .found = absl::StrCat(states[k]->sharding->mesh()->num_devices())});
+                           .found = absl::StrCat(states[k]->sharding->mesh()->num_devices()),
+                           .fix = "Run on the devices of the mesh"});
         }
         const Part part = PartOf(*states[k], globals[k].dims(), d);
         key = {part.index, part.partial_index != 0};
@@ -216,7 +219,8 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
     return ToStatus({.code = "E320",
                      .message = absl::StrCat("device ", d, "'s array does not fit its sharding"),
                      .expected = TypeAndDims(type, expected),
-                     .found = TypeAndDims(locals[d])});
+                     .found = TypeAndDims(locals[d]),
+                     .fix = "Give the shard that the sharding says, with its padding"});
   };
   if (s.is_maximal()) {
     const int64_t d = s.maximal_device();
@@ -229,7 +233,8 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
     return ToStatus({.code = "E320",
                      .message = "a sharding is over another number of devices than the run",
                      .expected = absl::StrCat(n),
-                     .found = absl::StrCat(s.mesh()->num_devices())});
+                     .found = absl::StrCat(s.mesh()->num_devices()),
+                     .fix = "Run on the devices of the mesh"});
   }
   if (!s.partial().empty() && !CheckReduction(KindOf(s.partial_op()), type).ok()) {
     return NoIdentity(s.partial_op(), type);
@@ -258,7 +263,8 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
       return ToStatus(
           {.code = "E321",
            .message = absl::StrCat("device ", d, " differs from another that should hold the same"),
-           .where = s.ToString()},
+           .where = s.ToString(),
+           .fix = "Compute the same on devices that hold one value"},
           absl::StatusCode::kInternal);
     }
     mine = std::move(valid);

@@ -157,6 +157,11 @@ absl::StatusOr<Plan> Planner::Run() {
   SetTripCounts(order);
   for (CompId comp : PartitionedComputations(module_, order)) PlanComputation(comp);
   SHARDCALL_RETURN_IF_ERROR(rules_.status());
+  for (const auto& [target, missing] : missing_) {
+    if (missing.calls <= kMostNamedCalls) continue;
+    absl::StrAppend(&errors_[missing.last_error], "\n  and so have ",
+                    missing.calls - kMostNamedCalls, " more calls of it");
+  }
   if (!errors_.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors_, "\n"));
 
   const Computation& entry = module_.comp(module_.entry());

@@ -166,6 +166,15 @@ bool Planner::PlanMissing(InstrId id) {
     return false;
   }
   behind_missing_[id.value] = true;
+  // Which function a call of CustomSPMDPartitioning is of, its config says.
+  MissingTarget& missing = missing_[absl::StrCat(
+      attrs.target, attrs.target == "CustomSPMDPartitioning" ? instr.backend_config
+                                                             : absl::string_view())];
+  if (++missing.calls > kMostNamedCalls) {
+    PlanReplicated(id);
+    return true;
+  }
+  missing.last_error = errors_.size();
   Diagnostic e;
   e.code = "E101";
   e.message = absl::StrCat("target \"", attrs.target, "\" (%", instr.name,

@@ -5,8 +5,10 @@
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLANNER_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLANNER_H_
 
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -108,6 +110,12 @@ class Planner {
   std::vector<InstrId> last_user_;      // by instruction
   std::vector<std::string> errors_;     // E101, E150
   absl::flat_hash_map<CompId, InstrId> callers_;  // made when first asked for
+  static constexpr int kMostNamedCalls = 8;  // of a target of E101; others are counted
+  struct MissingTarget {
+    int calls = 0;
+    size_t last_error = 0;  // in errors_, of a call that is named
+  };
+  std::map<std::string, MissingTarget> missing_;  // of E101
   std::vector<bool> behind_missing_;    // by instruction; empty until an E101
 };
 

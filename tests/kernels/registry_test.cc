@@ -80,6 +80,18 @@ TEST(HandlerRegistry, ATargetOfAnotherPlatformIsE140WithItsPlatforms) {
               HasSubstr("Host (api any, libx.so)"));
 }
 
+TEST(HandlerRegistry, ATraitMoreIsAnotherHandler) {
+  HandlerRegistry registry;
+  HandlerEntry x = Entry("X");
+  x.functions = {&registry};
+  ASSERT_TRUE(registry.Register(x).ok());
+  EXPECT_TRUE(registry.Register(x).ok());
+  x.traits = {"COMMAND_BUFFER_COMPATIBLE"};
+  const absl::Status status = registry.Register(x);
+  EXPECT_EQ(DiagnosticCode(status), "E141");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("(COMMAND_BUFFER_COMPATIBLE)"));
+}
+
 TEST(HandlerRegistry, TheShippedTargetsAreBuiltIn) {
   HandlerRegistry registry;
   ASSERT_TRUE(RegisterBuiltinHandlers(registry).ok());

@@ -400,6 +400,31 @@ TEST(CheckRule, WhatAHandlerSaysStandsBesideTheCallItSaysItOf) {
   EXPECT_THAT(said.substr(said.find("found ")), HasSubstr(shape));
 }
 
+TEST(CheckRule, AShapeFunctionThatContradictsTheHandlerIsIncorrect) {
+  for (int64_t more : {0, 1}) {
+    TargetRegistry targets;
+    HandlerRegistry handlers;
+    ASSERT_TRUE(targets.RegisterRule("k", {.rule = "i -> i"}).ok());
+    ASSERT_TRUE(targets.RegisterShapeInference("k", [more](const ShapeRequest& call)
+                                                        -> absl::StatusOr<const Shape*> {
+      return call.context->MakeArray(ElementType::kF32, {call.operands[0]->dim(0) + more});
+    }).ok());
+    ASSERT_TRUE(handlers
+                    .Register({.target = "k", .host = Handler([](Views in, Views out) {
+                                 if (in[0].type != ElementType::kF32) return std::string("f32");
+                                 std::memcpy(out[0].data, in[0].data, in[0].byte_size());
+                                 return std::string();
+                               })})
+                    .ok());
+    const auto calls = CallsOfTarget("k", targets, handlers);
+    ASSERT_TRUE(calls.ok());
+    const auto check = CheckRule(*calls, 0, {.targets = &targets, .handlers = &handlers});
+    ASSERT_TRUE(check.ok()) << check.status();
+    EXPECT_EQ(check->verdict, more == 0 ? RuleVerdict::kHolds : RuleVerdict::kIncorrect);
+    if (more != 0) EXPECT_THAT(check->findings[0].message, HasSubstr("E023"));
+  }
+}
+
 // A kernel of other types, and types that it refuses.
 RuleCheck CheckedWithTypes(std::vector<ElementType> types, RuleText rule, std::string signature) {
   TargetRegistry targets;

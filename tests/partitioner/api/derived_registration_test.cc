@@ -118,7 +118,16 @@ TEST(DerivedRegistration, AShapeFunctionInCGivesAndChecksShapes) {
   EXPECT_THAT(infer("{}", {w, w}), AllOf(HasSubstr("E121"), HasSubstr("matrices and rows of f32"),
                                          HasSubstr("Fix: ")));
   EXPECT_THAT(infer("{wrong_rank = -1 : i64}", {x, w}),
-              AllOf(HasSubstr("E121"), HasSubstr("result 0 is no array")));
+              AllOf(HasSubstr("E121"), HasSubstr("result 0 can be no shape")));
+  // Of several signatures the one that fits.
+  const auto turned = [&](std::vector<const Shape*> operands) {
+    const auto shape = r.targets.InferShape({&context, "turn", "", operands});
+    return shape.ok() ? (*shape)->ToString(false) : std::string(shape.status().message());
+  };
+  const int64_t matrix[] = {3, 8};
+  EXPECT_EQ(turned({context.MakeArray(ElementType::kS32, row)}), "f32[6]");
+  EXPECT_EQ(turned({context.MakeArray(ElementType::kS32, matrix)}), "s32[8,3]");
+  EXPECT_THAT(turned({x}), HasSubstr("E112"));
   const Shape* declared = context.MakeArray(ElementType::kF32, {8, 3});
   EXPECT_THAT(r.targets.CheckShape({&context, "weigh", "{}", {{x, w}}}, declared),
               Fails("E023", "f32[3,8]"));

@@ -85,6 +85,10 @@ TEST(Manifest, BadTextNamesThePlace) {
                "traits": ["COMMAND_BUFFER_COMPATIBLE"]}]})", "E141", "untyped"},
            {R"({"targets": [{"name": "a", "rule": "i -> i",
                "traits": ["COMMAND_BUFFER_COMPATIBLE"]}]})", "E141", "a \"symbol\""},
+           {R"({"targets": [{"name": "a", "rule": "i -> i", "platform": "Host"}]})", "E141",
+            "a \"symbol\""},
+           {R"({"targets": [{"name": "a", "rule": "i -> i", "rule": "i j -> i j"}]})", "E141",
+            "\"rule\" twice"},
            {R"({"types": 3, "targets": []})", "E141", "types"},
            {R"({"types": [{"name": "T"}], "targets": []})", "E141", "type_id"}}) {
     TargetRegistry targets;
@@ -93,6 +97,16 @@ TEST(Manifest, BadTextNamesThePlace) {
     EXPECT_THAT(status, Fails(code, "m.json")) << text;
     EXPECT_THAT(status, Fails(code, "Fix: ")) << text;
   }
+}
+
+TEST(Manifest, ASecondLoweringOfANameAndPlatformIsRefused) {
+  TargetRegistry targets;
+  LoweringRegistry lowerings;
+  EXPECT_THAT(LoadManifest(R"({"targets": [], "lowerings": [{"name": "a", "target": "x"},
+                               {"name": "a", "platform": "Host", "target": "y"},
+                               {"name": "a", "target": "z"}]})",
+                           "m.json", &targets, nullptr, &lowerings),
+              Fails("E141", "lowerings[2]"));
 }
 
 TEST(Manifest, ContradictionsShowBothRules) {

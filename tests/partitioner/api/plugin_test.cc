@@ -93,7 +93,8 @@ TEST(Plugin, FaultsAreOneDiagnosticEach) {
            {"bad_null", "E142", "found null"},
            {"bad_no_entry", "E142", "does not export shardcall_plugin"},
            {"bad_undefined", "E142", "needs the symbol \"nobody_has_this\""},
-           {"bad_two_rules", "E146", "one of rule, batch_dims"},
+           {"bad_two_rules", "E146", "one of rule, rules, batch_dims"},
+           {"bad_no_registrar", "E146", "without it"},
            {"bad_empty_target", "E146", "struct_size and name"}}) {
     Registries r;
     const absl::Status status = r.Load(Plugin(name));
@@ -106,6 +107,23 @@ TEST(Plugin, FaultsAreOneDiagnosticEach) {
   std::ofstream(text) << "this is no library";
   EXPECT_THAT(r.Load(text), Fails("E142", "expected a shared library for this machine"));
   std::remove(text.c_str());
+}
+
+TEST(Plugin, AnUntypedFunctionThatCrashesAsATypedOneIsRefused) {
+  Registries r;
+  EXPECT_THAT(r.Manifest("untyped_library",
+                         R"({"name": "a", "api_version": 4, "symbol": "writes_through_its_second"})"),
+              Fails("E144", "untyped function"));
+}
+
+TEST(Plugin, TwoFunctionsOfOneLibraryAreToldApart) {
+  Registries r;
+  ASSERT_TRUE(r.Manifest("untyped_library",
+                         R"({"name": "a", "api_version": 1, "symbol": "subtract_f32"})").ok());
+  const absl::Status status = r.Manifest(
+      "untyped_library", R"({"name": "a", "api_version": 2, "symbol": "subtract_f32"})");
+  EXPECT_THAT(status, Fails("E141", "(subtract_f32, api 1)"));
+  EXPECT_THAT(status, Fails("E141", "(subtract_f32, api 2)"));
 }
 
 TEST(Plugin, AMissingLibraryOfALibraryIsNamed) {

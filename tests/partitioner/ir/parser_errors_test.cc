@@ -39,7 +39,7 @@ TEST(ParserErrors, LongLinesAreCutAroundTheCaret) {
   const std::string blanks(200, ' ');
   const std::string error = ErrorOf("HloModule m," + blanks + "bad=1," + blanks + "more=2");
   EXPECT_EQ(error, "E005 Unknown module attribute at t.hlo:1:213: expected an attribute like "
-                   "num_partitions, found 'bad'. Fix: write an attribute like num_partitions here\n..." +
+                   "num_partitions, found 'bad'. Fix: change what stands at the caret to that\n..." +
                        std::string(60, ' ') + "bad=1," + std::string(54, ' ') + "...\n" +
                        std::string(63, ' ') + "^");
 }

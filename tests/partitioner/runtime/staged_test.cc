@@ -114,7 +114,7 @@ TEST_F(CudaHandlers, WithoutADeviceNothingRunsAndOneErrorSaysBoth) {
   const absl::Status status = RunText(kTwice, {S32({2}, {1, 2})}, device).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("E140"), HasSubstr("\"twice\" is registered for: CUDA"),
+              AllOf(HasSubstr("E140"), HasSubstr("\"twice\" at %c is registered for: CUDA"),
                     HasSubstr("Requested: Host"), HasSubstr("E303 there is no CUDA device")));
 }
 

@@ -8,6 +8,26 @@
 namespace shardcall {
 namespace {
 
+// What is wrong is said of the shape, or of the registration, where that is at fault.
+TEST(CustomCalls, AWrongWrittenShapeIsSaidBeforeWhatItsRuleMakesOfIt) {
+  TargetRegistry targets;
+  ASSERT_TRUE(RegisterBuiltinTargets(targets).ok());
+  ASSERT_TRUE(targets.RegisterBatchPartitionable("deep", 5).ok());
+  TextOptions options;
+  options.targets = &targets;
+  const auto refused = [&](const std::string& call) {
+    return PartitionText("HloModule m, num_partitions=2\nENTRY e {\n"
+                         "x = f32[8,4] parameter(0), sharding={devices=[2,1]<=[2]}\nROOT " + call +
+                             "\n}",
+                         options).status();
+  };
+  const absl::Status shape = refused("c = f32[8,5] custom-call(x), custom_call_target=\"custom_relu\"");
+  EXPECT_THAT(shape, Fails("E023", "expected f32[8,4], found f32[8,5]"));
+  EXPECT_THAT(shape, Fails("E023", "the call of \"custom_relu\", %c"));
+  EXPECT_THAT(refused("c = f32[8,4] custom-call(x), custom_call_target=\"deep\""),
+              Fails("E111", "declare fewer batch dimensions"));
+}
+
 const std::vector<Sizes> kSizes = {{{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 7}},
                                    {{'A', 3}, {'B', 5}}, {{'A', 1}, {'B', 8}}};
 

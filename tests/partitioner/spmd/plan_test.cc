@@ -144,6 +144,19 @@ TEST(MissingTargets, AllStandInOneError) {
   EXPECT_THAT(s, Fails("E101", "operand 0 is sharded"));
 }
 
+TEST(MissingTargets, ManyCallsOfOneAreOneError) {
+  std::string text = "x = f32[8] parameter(0), sharding={devices=[4]<=[4]}\nc0 = f32[8] "
+                     "custom-call(x), custom_call_target=\"again\"\n";
+  for (int k = 1; k < 50; ++k) {
+    absl::StrAppend(&text, k == 49 ? "ROOT " : "", "c", k, " = f32[8] custom-call(c", k - 1,
+                    "), custom_call_target=\"again\"\n");
+  }
+  const absl::Status s = Refused(text, 4);
+  EXPECT_THAT(s, Fails("E101", "target \"again\" (%c0) has no sharding rule"));
+  EXPECT_THAT(s, Fails("E101", "and so have 42 more calls of it"));
+  EXPECT_THAT(std::string(s.message()), Not(HasSubstr("(%c8)")));
+}
+
 // A loop whose carry must come out replicated; `body` makes y of x.
 std::string Loop(const std::string& body, const std::string& annotation = "") {
   return absl::StrCat(R"(HloModule m, num_partitions=2

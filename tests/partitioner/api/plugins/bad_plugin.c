@@ -15,6 +15,12 @@ static int Register(const Shardcall_Registrar* registrar) {
   target.rule = "a -> a";
   target.has_batch_dims = 1;
 #endif
+#ifdef BAD_NO_REGISTRAR
+  target.name = "t";
+  target.rule = "a -> a";
+  registrar->register_target(0, &target);
+  return 0;
+#endif
   registrar->register_target(registrar, &target);  // nobody looks at what it returns
   return 0;
 }

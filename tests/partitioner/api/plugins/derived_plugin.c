@@ -130,6 +130,17 @@ static int Register(const Shardcall_Registrar* registrar) {
   shapes.infer = Shapes;
   weigh.shapes = &shapes;
   if (registrar->register_target(registrar, &weigh) != 0) return 13;
+  // Two signatures, with their element types.
+  Shardcall_Rule line = SHARDCALL_INIT(Shardcall_Rule), matrix = SHARDCALL_INIT(Shardcall_Rule);
+  line.rule = "a -> a";
+  line.types = "T -> f32";
+  matrix.rule = "a b -> b a";
+  matrix.types = "T -> T";
+  const Shardcall_Rule* const rules[] = {&line, &matrix, 0};
+  Shardcall_Target turn = SHARDCALL_INIT(Shardcall_Target);
+  turn.name = "turn";
+  turn.rules = rules;
+  if (registrar->register_target(registrar, &turn) != 0) return 13;
   Shardcall_Lowering lowering = SHARDCALL_INIT(Shardcall_Lowering);
   lowering.name = "my.weigh";
   lowering.platform = "Host";

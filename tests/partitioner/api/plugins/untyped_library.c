@@ -46,3 +46,9 @@ void add_opaque(void* out, const void** in, const char* opaque, size_t opaque_le
   memcpy(&value, opaque, sizeof value);
   *(float*)out = *(const float*)in[0] + value;
 }
+
+// Crashes when it is called with one argument in place of two.
+void writes_through_its_second(void* out, const void** in) {
+  (void)out;
+  *(volatile float*)(in == 0 ? 0 : 8) = 1;
+}
