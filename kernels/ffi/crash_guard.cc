@@ -3,53 +3,101 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <iterator>
+#include <memory>
 #include <mutex>
 
 namespace shardcall {
 namespace {
 
-constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+constexpr size_t kStackBytes = size_t{1} << 16;
 
 thread_local sigjmp_buf* landing = nullptr;
+struct sigaction before[std::size(kSignals)];
 
-extern "C" void ShardcallOnSignal(int signal_number) {
-  if (landing != nullptr) siglongjmp(*landing, 1);
-  signal(signal_number, SIG_DFL);  // another thread's own crash
+// A crash of another thread is whoever's it was before.
+void PassOn(int signal_number, siginfo_t* info, void* context) {
+  for (size_t k = 0; k < std::size(kSignals); ++k) {
+    if (kSignals[k] != signal_number) continue;
+    const struct sigaction& old = before[k];
+    if ((old.sa_flags & SA_SIGINFO) != 0) return old.sa_sigaction(signal_number, info, context);
+    if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) {
+      return old.sa_handler(signal_number);
+    }
+  }
+  signal(signal_number, SIG_DFL);
   raise(signal_number);
 }
 
+void OnSignal(int signal_number, siginfo_t* info, void* context) {
+  if (landing != nullptr) siglongjmp(*landing, 1);
+  PassOn(signal_number, info, context);
+}
+
+// Handlers on a stack of their own, while it lives.
 class Handlers {
  public:
-  explicit Handlers(sigjmp_buf* to) {
+  Handlers() : stack_(new char[kStackBytes]) {
+    stack_t own = {};
+    own.ss_sp = stack_.get();
+    own.ss_size = kStackBytes;
+    sigaltstack(&own, &old_stack_);
     struct sigaction action = {};
-    action.sa_handler = ShardcallOnSignal;
+    action.sa_sigaction = OnSignal;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
-    for (size_t k = 0; k < std::size(kSignals); ++k) sigaction(kSignals[k], &action, &before_[k]);
-    landing = to;
+    for (size_t k = 0; k < std::size(kSignals); ++k) sigaction(kSignals[k], &action, &before[k]);
   }
   Handlers(const Handlers&) = delete;
   Handlers& operator=(const Handlers&) = delete;
   ~Handlers() {
     landing = nullptr;
-    for (size_t k = 0; k < std::size(kSignals); ++k) sigaction(kSignals[k], &before_[k], nullptr);
+    for (size_t k = 0; k < std::size(kSignals); ++k) sigaction(kSignals[k], &before[k], nullptr);
+    sigaltstack(&old_stack_, nullptr);
   }
 
  private:
-  struct sigaction before_[std::size(kSignals)];
+  const std::unique_ptr<char[]> stack_;
+  stack_t old_stack_ = {};
 };
+
+size_t RoundedUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace
 
 bool CallCatchingSignals(absl::FunctionRef<void()> body) {
+  if (landing != nullptr) {
+    body();
+    return true;
+  }
   static std::mutex* const one = new std::mutex;
   const std::lock_guard<std::mutex> lock(*one);
   sigjmp_buf here;
-  const Handlers handlers(&here);
+  const Handlers handlers;
   if (sigsetjmp(here, /*savemask=*/1) != 0) return false;
+  landing = &here;
   body();
   return true;
+}
+
+FencedMemory::FencedMemory(size_t size) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  size = RoundedUp(size, 16);
+  mapped_ = RoundedUp(size, page) + page;
+  void* const pages =
+      mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return;
+  pages_ = pages;
+  char* const fence = static_cast<char*>(pages) + mapped_ - page;
+  if (mprotect(fence, page, PROT_NONE) == 0) data_ = fence - size;
+}
+
+FencedMemory::~FencedMemory() {
+  if (pages_ != nullptr) munmap(pages_, mapped_);
 }
 
 }  // namespace shardcall

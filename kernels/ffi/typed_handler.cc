@@ -3,6 +3,7 @@
 
 #include <array>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -251,23 +252,27 @@ absl::Status Unusable(absl::string_view target, abi::Stage stage, std::string me
 
 absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string_view target,
                                              abi::Stage stage) {
-  // Room behind for what later versions may add.
-  struct alignas(8) {
+  // The frame is the last: whoever takes it for results writes into the fence.
+  struct alignas(16) Question {
     abi::Metadata metadata = {};
-    char more[208] = {};
-  } answer;
-  answer.metadata.struct_size = abi::kMetadataSize;
-  answer.metadata.api_version.struct_size = abi::kApiVersionSize;
-  abi::MetadataExtension extension = {
-      {abi::kMetadataExtensionSize, abi::ExtensionType::kMetadata, nullptr}, &answer.metadata};
-  abi::CallFrame frame = {};
-  frame.struct_size = abi::kCallFrameSize;
-  frame.extension_start = &extension.base;
-  frame.api = FfiTable(abi::kNewestMinorVersion);
+    char more[208] = {};  // what later versions may add
+    abi::MetadataExtension extension;
+    abi::CallFrame frame = {};
+    char more_frame[64] = {};
+  };
+  const FencedMemory memory(sizeof(Question));
+  if (memory.data() == nullptr) return absl::ResourceExhaustedError("no memory for a page");
+  Question& question = *new (memory.data()) Question;
+  question.metadata.struct_size = abi::kMetadataSize;
+  question.metadata.api_version.struct_size = abi::kApiVersionSize;
+  question.extension = {{abi::kMetadataExtensionSize, abi::ExtensionType::kMetadata, nullptr},
+                        &question.metadata};
+  question.frame.struct_size = abi::kCallFrameSize;
+  question.frame.extension_start = &question.extension.base;
+  question.frame.api = FfiTable(abi::kNewestMinorVersion);
   const abi::Error* error = nullptr;
   try {
-    // A function of another ABI takes the frame for its results.
-    if (!CallCatchingSignals([&] { error = handler(&frame); })) {
+    if (!CallCatchingSignals([&] { error = handler(&question.frame); })) {
       return Unusable(target, stage, "crashed when asked for its version", "", "",
                       "Is the symbol a handler of the typed FFI? An untyped function has "
                       "api_version 1 to 3");
@@ -288,7 +293,7 @@ absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string
                     foreign ? "Is the symbol a handler of the typed FFI?"
                             : "Register the type of its state first (\"types\" in a manifest)");
   }
-  const abi::ApiVersion& version = answer.metadata.api_version;
+  const abi::ApiVersion& version = question.metadata.api_version;
   if (version.major != abi::kMajorVersion || version.minor < abi::kOldestMinorVersion ||
       version.minor > abi::kNewestMinorVersion) {
     const bool silent = version.major == 0 && version.minor == 0;
@@ -300,7 +305,7 @@ absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string
         silent ? "Is the symbol a handler of the typed FFI?"
                : "Build it against headers of one of these versions");
   }
-  return FfiMetadata{version.minor, answer.metadata.traits, answer.metadata.state_type.id};
+  return FfiMetadata{version.minor, question.metadata.traits, question.metadata.state_type.id};
 }
 
 std::vector<std::string> FfiTraitNames(abi::Traits traits) {

@@ -149,7 +149,7 @@ absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::st
                       ? "no function"
                       : absl::StrCat("API version ", api_version, ", platform ", platform),
          .fix = function == nullptr ? "Pass the address of the function"
-                : api_version == 4  ? "Register it as a handler of the typed FFI, api_version 1"
+                : api_version == 4  ? "Register it as a handler of the typed FFI"
                                     : "Pass 0 where the ABI is what the call says"},
         absl::StatusCode::kFailedPrecondition);
   }

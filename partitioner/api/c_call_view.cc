@@ -16,8 +16,7 @@ const AttributeMapView& AttributesOf(const Shardcall_CallView* view) {
   return ViewOf(view).attributes();
 }
 
-const Shardcall_Sharding* Given(const Shardcall_CallView* view,
-                                absl::StatusOr<const Sharding*> s) {
+const Shardcall_Sharding* Given(const Shardcall_CallView* view, absl::StatusOr<const Sharding*> s) {
   CCallView& v = ViewOf(view);
   if (s.ok()) return v.Give(*s);
   v.Fail(s.status());
@@ -33,17 +32,17 @@ bool RankFits(const Shardcall_CallView* view, int32_t rank) {
 
 const Shardcall_Sharding* ParseSharding(const Shardcall_CallView* view, const char* text,
                                         int32_t rank) {
-  if (!RankFits(view, rank)) return nullptr;
+  if (view == nullptr || !RankFits(view, rank)) return nullptr;
   return Given(view, ViewOf(view).call().ParseSharding(text == nullptr ? "" : text, rank));
 }
 const Shardcall_Sharding* Replicated(const Shardcall_CallView* view, int32_t rank) {
-  if (!RankFits(view, rank)) return nullptr;
+  if (view == nullptr || !RankFits(view, rank)) return nullptr;
   return ViewOf(view).Give(ViewOf(view).call().Replicated(rank));
 }
 
 absl::StatusOr<const Sharding*> Changed(CCallView& v, const Shardcall_Sharding* given, int32_t dim,
                                         const char* op, const char* const* names) {
-  SHARDCALL_ASSIGN_OR_RETURN(const Sharding* s, v.Take(given));
+  SHARDCALL_ASSIGN_OR_RETURN(const Sharding* s, v.TakeOne(given));
   SHARDCALL_ASSIGN_OR_RETURN(const AxisList axes, v.Axes(names));
   ShardingBuilder b(*s);
   if (op == nullptr) {
@@ -70,28 +69,36 @@ absl::StatusOr<const Sharding*> Changed(CCallView& v, const Shardcall_Sharding* 
 }
 const Shardcall_Sharding* WithDim(const Shardcall_CallView* view, const Shardcall_Sharding* s,
                                   int32_t dim, const char* const* axes) {
-  return Given(view, Changed(ViewOf(view), s, dim, nullptr, axes));
+  return view == nullptr ? nullptr : Given(view, Changed(ViewOf(view), s, dim, nullptr, axes));
 }
 const Shardcall_Sharding* WithPartial(const Shardcall_CallView* view, const Shardcall_Sharding* s,
                                       const char* op, const char* const* axes) {
+  if (view == nullptr) return nullptr;
   return Given(view, Changed(ViewOf(view), s, 0, op == nullptr ? "" : op, axes));
 }
 
+// Null, and the reason kept, for what is no sharding of this call.
+const Sharding* Known(const Shardcall_CallView* view, const Shardcall_Sharding* s) {
+  if (view == nullptr) return nullptr;
+  const absl::StatusOr<const Sharding*> taken = ViewOf(view).TakeOne(s);
+  if (taken.ok()) return *taken;
+  ViewOf(view).Fail(taken.status());
+  return nullptr;
+}
 const char* ShardingText(const Shardcall_CallView* view, const Shardcall_Sharding* s) {
-  const absl::StatusOr<const Sharding*> taken = ViewOf(view).Take(s);
-  return taken.ok() ? ViewOf(view).Keep((*taken)->ToString()) : "";
+  const Sharding* known = Known(view, s);
+  return known == nullptr ? "" : ViewOf(view).Keep(known->ToString());
 }
 int32_t ShardingRank(const Shardcall_CallView* view, const Shardcall_Sharding* s) {
-  const absl::StatusOr<const Sharding*> taken = ViewOf(view).Take(s);
-  return taken.ok() ? (*taken)->rank() : -1;
+  const Sharding* known = Known(view, s);
+  return known == nullptr ? -1 : known->rank();
 }
 int64_t NumShards(const Shardcall_CallView* view, const Shardcall_Sharding* s, int32_t dim) {
-  const absl::StatusOr<const Sharding*> taken = ViewOf(view).Take(s);
-  if (!taken.ok() || dim < 0 || dim >= (*taken)->rank()) return 0;
-  return (*taken)->num_shards(dim);
+  const Sharding* known = Known(view, s);
+  return known == nullptr || dim < 0 || dim >= known->rank() ? 0 : known->num_shards(dim);
 }
 void SetMessage(const Shardcall_CallView* view, const char* message) {
-  ViewOf(view).SetMessage(message);
+  if (view != nullptr) ViewOf(view).SetMessage(message);
 }
 
 }  // namespace
@@ -110,8 +117,8 @@ CCallView::CCallView(const CustomCallView& call) : call_(call), c_() {
   }
   if (call.frontend != nullptr) {
     for (const auto& [key, value] : call.frontend->entries) {
-      frontend_.push_back({sizeof(Shardcall_KeyValue), Keep(std::string(key)),
-                           Keep(std::string(value))});
+      frontend_.push_back(
+          {sizeof(Shardcall_KeyValue), Keep(std::string(key)), Keep(std::string(value))});
     }
   }
   for (const CustomCallView::Alias& a : call.aliases) {
@@ -174,6 +181,12 @@ absl::StatusOr<const Sharding*> CCallView::Take(const Shardcall_Sharding* s) con
                       "one of this call's, such as parse_sharding gives", "another pointer");
 }
 
+absl::StatusOr<const Sharding*> CCallView::TakeOne(const Shardcall_Sharding* s) const {
+  if (s != nullptr) return Take(s);
+  return call_.Misfit("a sharding is null", "one of this call's, such as parse_sharding gives",
+                      "null, which a function that failed returns");
+}
+
 absl::StatusOr<AxisList> CCallView::Axes(const char* const* names) const {
   std::vector<std::string> list;
   for (int i = 0; names != nullptr && i < 64 && names[i] != nullptr; ++i) list.push_back(names[i]);
@@ -187,9 +200,9 @@ int CCallView::Fail(absl::Status status) {
 }
 
 absl::Status CCallView::Returned(int code) const {
-  if (code == 0) return absl::OkStatus();
-  if (message_.empty() && !first_error_.ok()) return first_error_;
-  return StatusOfC(code, message_);
+  // What failed first, also where nobody looked at its code.
+  if (!first_error_.ok() && (code == 0 || message_.empty())) return first_error_;
+  return code == 0 ? absl::OkStatus() : StatusOfC(code, message_);
 }
 
 }  // namespace shardcall

@@ -27,13 +27,15 @@ class CCallView {
 
   // Handles that the callback may use are those it was given.
   const Shardcall_Sharding* Give(const Sharding* s);
+  // Null, as tokens have, is null; to TakeOne it is an error.
   absl::StatusOr<const Sharding*> Take(const Shardcall_Sharding* s) const;
+  absl::StatusOr<const Sharding*> TakeOne(const Shardcall_Sharding* s) const;
   // Names up to a null, as axes; null is none.
   absl::StatusOr<AxisList> Axes(const char* const* names) const;
   const char* Keep(std::string text) { return texts_.emplace_back(std::move(text)).c_str(); }
 
   // The first failure of a function that the callback called, and what it says of
-  // itself: the status of a callback that returned `code`.
+  // itself: the status of a callback that returned `code`, 0 included.
   int Fail(absl::Status status);
   void SetMessage(const char* message) { message_ = message == nullptr ? "" : message; }
   absl::Status Returned(int code) const;

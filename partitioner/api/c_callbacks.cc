@@ -27,14 +27,18 @@ struct Partitioning {
 };
 Partitioning& Of(Context c) { return *static_cast<Partitioning*>(c->reserved); }
 
+constexpr int kNoContext = static_cast<int>(absl::StatusCode::kInvalidArgument);
+
 int Done(Partitioning& p, const absl::Status& status) {
   return status.ok() ? 0 : p.view.Fail(status);
 }
 // Runs `body`, a StatusOr<LocalValue>, and gives its value.
 template <typename Body>
 int Give(Context c, Shardcall_Value* out, Body&& body) {
+  if (c == nullptr) return kNoContext;
   Partitioning& p = Of(c);
-  if (out == nullptr) return Done(p, p.view.call().Misfit("a value has no place", "a pointer", "null"));
+  if (out == nullptr)
+    return Done(p, p.view.call().Misfit("a value has no place", "a pointer", "null"));
   absl::StatusOr<LocalValue> value = body(p);
   if (!value.ok()) return p.view.Fail(value.status());
   out->id = value->id.value;
@@ -62,10 +66,10 @@ absl::StatusOr<std::vector<LocalValue>> ValuesOf(Partitioning& p, const Shardcal
 }
 
 Handle OperandSharding(Context c, int32_t i) {
-  return Of(c).view.Give(Of(c).context.operand_sharding(i));
+  return c == nullptr ? nullptr : Of(c).view.Give(Of(c).context.operand_sharding(i));
 }
 Handle ResultSharding(Context c, int32_t i) {
-  return Of(c).view.Give(Of(c).context.result_sharding(i));
+  return c == nullptr ? nullptr : Of(c).view.Give(Of(c).context.result_sharding(i));
 }
 int Operand(Context c, int32_t i, Handle sharding, Shardcall_Value* value) {
   return Give(c, value, [&](Partitioning& p) -> absl::StatusOr<LocalValue> {
@@ -74,6 +78,7 @@ int Operand(Context c, int32_t i, Handle sharding, Shardcall_Value* value) {
   });
 }
 int ShapeOf(Context c, Shardcall_Value value, Shardcall_Shape* shape) {
+  if (c == nullptr) return kNoContext;
   Partitioning& p = Of(c);
   const absl::StatusOr<const Shape*> s = p.context.ShapeOf(ValueOf(value));
   if (!s.ok()) return p.view.Fail(s.status());
@@ -90,12 +95,12 @@ int ShapeOf(Context c, Shardcall_Value value, Shardcall_Shape* shape) {
 // `config` null: that of the call.
 int CallTargetBy(Context c, const absl::string_view* config, const Shardcall_Value* operands,
                  const Handle* shardings, Shardcall_Value* results) {
+  if (c == nullptr) return kNoContext;
   Partitioning& p = Of(c);
   const CustomCallView& call = p.view.call();
   auto run = [&]() -> absl::Status {
-    SHARDCALL_ASSIGN_OR_RETURN(
-        const std::vector<LocalValue> in,
-        ValuesOf(p, operands, static_cast<int32_t>(call.operands.size())));
+    SHARDCALL_ASSIGN_OR_RETURN(const std::vector<LocalValue> in,
+                               ValuesOf(p, operands, static_cast<int32_t>(call.operands.size())));
     if (!call.results.empty() && (shardings == nullptr || results == nullptr)) {
       return call.Misfit("the target is called without shardings or a place for its results",
                          "num_results of each", "null");
@@ -111,9 +116,8 @@ int CallTargetBy(Context c, const absl::string_view* config, const Shardcall_Val
       shapes.push_back(shape);
     }
     SHARDCALL_ASSIGN_OR_RETURN(const std::vector<LocalValue> out,
-                               config == nullptr
-                                   ? p.context.CallTarget(in, shapes)
-                                   : p.context.CallTargetWith(*config, in, shapes));
+                               config == nullptr ? p.context.CallTarget(in, shapes)
+                                                 : p.context.CallTargetWith(*config, in, shapes));
     for (size_t k = 0; k < out.size(); ++k) results[k].id = out[k].id.value;
     return absl::OkStatus();
   };
@@ -130,6 +134,7 @@ int CallTargetWith(Context c, const char* config, size_t size, const Shardcall_V
 }
 int AddProgram(Context c, const char* hlo, size_t size, const Shardcall_Value* operands,
                int32_t num_operands, Shardcall_Value* results, int32_t num_results) {
+  if (c == nullptr) return kNoContext;
   Partitioning& p = Of(c);
   auto run = [&]() -> absl::Status {
     SHARDCALL_ASSIGN_OR_RETURN(const std::vector<LocalValue> in,
@@ -221,6 +226,7 @@ int Reshard(Context c, Shardcall_Value x, const Shardcall_Shape* global, Handle 
   });
 }
 int SetResult(Context c, int32_t i, Shardcall_Value value, Handle sharding) {
+  if (c == nullptr) return kNoContext;
   Partitioning& p = Of(c);
   const absl::StatusOr<const Sharding*> s = p.view.Take(sharding);
   if (!s.ok()) return p.view.Fail(s.status());
@@ -260,8 +266,8 @@ constexpr size_t kFirstPartitionerSize =
 absl::StatusOr<PartitionerCallbacks> MakeCCallbacks(const Shardcall_Partitioner& partitioner,
                                                     std::shared_ptr<const void> library) {
   Shardcall_Partitioner c;
-  SHARDCALL_RETURN_IF_ERROR(ReadStruct("a Shardcall_Partitioner", &partitioner,
-                                       kFirstPartitionerSize, &c));
+  SHARDCALL_RETURN_IF_ERROR(
+      ReadStruct("a Shardcall_Partitioner", &partitioner, kFirstPartitionerSize, &c));
   PartitionerCallbacks out;
   out.version = c.version == 0 ? 1 : c.version;
   out.can_side_effecting_have_replicated_sharding =
@@ -271,9 +277,9 @@ absl::StatusOr<PartitionerCallbacks> MakeCCallbacks(const Shardcall_Partitioner&
                   reinterpret_cast<const void*>(c.infer_sharding_from_operands),
                   reinterpret_cast<const void*>(c.partition), c.data};
   if (c.propagate_user_sharding != nullptr) {
-    out.propagate_user_sharding = [c, library](const CustomCallView& call, int index,
-                                               const Sharding* user)
-        -> absl::StatusOr<const Sharding*> {
+    out.propagate_user_sharding = [c, library](
+                                      const CustomCallView& call, int index,
+                                      const Sharding* user) -> absl::StatusOr<const Sharding*> {
       CCallView view(call);
       Handle answer = nullptr;
       SHARDCALL_RETURN_IF_ERROR(view.Returned(

@@ -31,7 +31,7 @@ const AttributeMapView& AttributesOf(const Shardcall_LoweringRequest* r) {
   return *Of(r).attributes;
 }
 void SetMessage(const Shardcall_LoweringRequest* r, const char* message) {
-  Of(r).message = OrEmpty(message);
+  if (r != nullptr) Of(r).message = OrEmpty(message);
 }
 
 absl::Status WrongAnswer(const LoweringRequest& request, std::string expected, std::string found) {

@@ -29,12 +29,13 @@ Behind& Of(const Shardcall_Call* call) { return *static_cast<Behind*>(call->rese
 const AttributeMapView& AttributesOf(const Shardcall_Call* call) { return *Of(call).attributes; }
 
 const Shardcall_FfiDevice* Device(const Shardcall_Call* call) {
+  if (call == nullptr) return nullptr;
   Behind& behind = Of(call);
   if (!behind.device.has_value()) behind.device.emplace(*behind.context);
   return behind.device->c();
 }
 void SetMessage(const Shardcall_Call* call, const char* message) {
-  Of(call).message = message == nullptr ? "" : message;
+  if (call != nullptr) Of(call).message = message == nullptr ? "" : message;
 }
 
 absl::Status Failed(const HandlerContext& context, absl::string_view how,

@@ -51,10 +51,11 @@ int AddResult(const Shardcall_ShapeRequest* r, int32_t type, int32_t rank, const
       absl::StrAppend(&found, ", dims ", absl::StrJoin(absl::MakeConstSpan(dims, rank), ","));
     }
     asked.first_error = absl::InvalidArgumentError(
-        k == kMostResults
-            ? absl::StrCat("it adds more than ", kMostResults, " results")
-            : absl::StrCat("result ", k, " can be no shape: it needs an element type, a rank of 0 "
-                           "to ", kHighestRank, ", dims from 0 to 2^40; it has ", found));
+        k == kMostResults ? absl::StrCat("it adds more than ", kMostResults, " results")
+                          : absl::StrCat("result ", k,
+                                         " can be no shape: it needs an element type, a rank of 0 "
+                                         "to ",
+                                         kHighestRank, ", dims from 0 to 2^40; it has ", found));
   }
   return static_cast<int>(absl::StatusCode::kInvalidArgument);
 }
@@ -112,7 +113,7 @@ const Shape* ShapeOfC(const Shardcall_Shape& shape, Context* context) {
     return nullptr;
   }
   const auto type = static_cast<ElementType>(shape.type);
-  if (type == ElementType::kToken) return context->MakeToken();
+  if (type == ElementType::kToken) return shape.rank == 0 ? context->MakeToken() : nullptr;
   if (!IsArrayType(type)) return nullptr;
   const auto dims = absl::MakeConstSpan(shape.dims, shape.rank);
   for (int64_t d : dims) {
@@ -122,7 +123,8 @@ const Shape* ShapeOfC(const Shardcall_Shape& shape, Context* context) {
 }
 
 absl::Status RegisterCShapes(absl::string_view target, const Shardcall_ShapeFunction* function,
-                             TargetRegistry* targets, absl::string_view source, std::shared_ptr<const void> library) {
+                             TargetRegistry* targets, absl::string_view source,
+                             std::shared_ptr<const void> library) {
   constexpr char kWhat[] = "a Shardcall_ShapeFunction";
   Shardcall_ShapeFunction c;
   SHARDCALL_RETURN_IF_ERROR(ReadStruct(kWhat, function, sizeof(c), &c));

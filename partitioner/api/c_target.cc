@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/api/c_target.h"
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -77,6 +78,10 @@ absl::StatusOr<RuleText> ReadRule(const Source& r, absl::string_view target, con
     text.pad.push_back({f->name, f->value});
   }
   for (const Shardcall_Factor* f : Factors(from.sizes)) {
+    if (!(f->value >= 0 && f->value < 1e15) || f->value != std::floor(f->value)) {
+      return Wrong(r, target, absl::StrCat("a whole number as the size of factor ", f->name),
+                   absl::StrCat(f->value));
+    }
     text.sizes.push_back({f->name, static_cast<int64_t>(f->value)});
   }
   return text;
@@ -104,6 +109,12 @@ absl::Status RegisterTheRule(const Source& r, const Shardcall_Target& t) {
     return Wrong(r, t.name,
                  "one of rule, rules, batch_dims, batch_dims_of_call, partitioner and reference",
                  absl::StrCat(kinds, " of them"));
+  }
+  const bool factors = t.need_replication != nullptr || t.permutation != nullptr ||
+                       t.blocked != nullptr || t.reduction != nullptr || t.pad != nullptr ||
+                       t.sizes != nullptr;
+  if (factors && t.rule == nullptr) {
+    return Wrong(r, t.name, "special factors beside the `rule` that they are of", "no rule there");
   }
   if (t.rules != nullptr) return RegisterTheRules(r, t, config);
   if (t.reference != nullptr) {
@@ -138,7 +149,8 @@ absl::Status RegisterTheHandler(const Source& r, const Shardcall_Target& t) {
   const int kinds = (t.handler != nullptr) + typed + (t.untyped != nullptr);
   if (kinds == 0 && t.rule == nullptr && t.has_batch_dims == 0 && t.batch_dims_of_call == 0 &&
       t.partitioner == nullptr && t.reference == nullptr && t.rules == nullptr) {
-    return Wrong(r, t.name, "a rule, batch_dims, a partitioner, a reference or a handler", "none");
+    return Wrong(r, t.name, "a rule, rules, batch_dims, a partitioner, a reference or a handler",
+                 "none");
   }
   if (kinds > 1) return Wrong(r, t.name, "one kind of handler", absl::StrCat(kinds));
   if (kinds == 0 || r.handlers == nullptr) return absl::OkStatus();

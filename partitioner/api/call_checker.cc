@@ -57,15 +57,17 @@ void CallChecker::CheckShapes() {
   const auto results = absl::MakeConstSpan(shapes).subspan(call_.num_operands);
   const Shape* declared =
       results.size() == 1 && !call_.tuple_result ? results[0] : context.MakeTuple(results);
-  const absl::Status status = targets->CheckShape(
-      {&context, call_.target, call_.backend_config,
-       absl::MakeConstSpan(shapes).first(call_.num_operands)},
-      declared);
+  const absl::Status status =
+      targets->CheckShape({&context, call_.target, call_.backend_config,
+                           absl::MakeConstSpan(shapes).first(call_.num_operands)},
+                          declared);
   if (status.ok()) return;
   RuleFinding finding;
   finding.verdict = RuleVerdict::kIncorrect;
   finding.rule = call_.RuleLine(base_);
-  finding.message = std::string(status.message());
+  finding.message =
+      absl::StrCat("the target's shape function contradicts its handler, which gives ",
+                   declared->ToString(/*with_layout=*/false), "; asked of it: ", status.message());
   finding.signature = call_.SignatureText(base_);
   finding.backend_config = call_.backend_config;
   out_.findings.push_back(std::move(finding));

@@ -145,16 +145,16 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target
     for (const TargetRule* r : targets.List()) known.push_back(r->target);
     const std::vector<std::string> near =
         NearNames(target, std::vector<absl::string_view>(known.begin(), known.end()));
-    return ToStatus({.code = "E101",
-                     .message = absl::StrCat("target \"", target, "\" has no sharding rule"),
-                     .expected = near.empty()
-                                     ? absl::StrCat("one of the ", known.size(), " targets with one")
-                                     : absl::StrCat("a target with one, such as ",
-                                                    absl::StrJoin(near, ", ")),
-                     .found = target,
-                     .fix = "Give its rule with --plugin=FILE.json, or a program whose call has "
-                            "one"},
-                    absl::StatusCode::kNotFound);
+    return ToStatus(
+        {.code = "E101",
+         .message = absl::StrCat("target \"", target, "\" has no sharding rule"),
+         .expected = near.empty()
+                         ? absl::StrCat("one of the ", known.size(), " targets with one")
+                         : absl::StrCat("a target with one, such as ", absl::StrJoin(near, ", ")),
+         .found = target,
+         .fix = "Give its rule with --plugin=FILE.json, or a program whose call has "
+                "one"},
+        absl::StatusCode::kNotFound);
   }
   if (rule->level == RuleLevel::kBatchDims) {
     return NeedsProgram(target, "says how many dimensions are a batch, not how many there are");
@@ -220,6 +220,16 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfModule(const std::string& target
                        .expected = "arrays in and out",
                        .fix = "verify the whole program instead"},
                       absl::StatusCode::kUnimplemented);
+    }
+    if (attrs.api_version < 1 || attrs.api_version > 4) {
+      return ToStatus({.code = "E140",
+                       .message = absl::StrCat("the call of \"", target, "\" has API version ",
+                                               attrs.api_version,
+                                               ", so that it is not known what its handler takes"),
+                       .where = where,
+                       .expected = "1 to 4",
+                       .found = absl::StrCat(attrs.api_version),
+                       .fix = "Write api_version=API_VERSION_TYPED_FFI, or that of the handler"});
     }
     call.target = target;
     call.api_version = attrs.api_version;

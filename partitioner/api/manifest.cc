@@ -128,7 +128,7 @@ class ManifestReader {
     d.where = where.empty() ? file_ : absl::StrCat(file_, " ", where);
     d.expected = std::move(expected);
     d.found = std::move(found);
-    d.fix = "see shardcall partition --help for the form of a manifest";
+    d.fix = "see Manifests in partitioner/api/README.md for their form";
     return ToStatus(d);
   }
   absl::StatusOr<std::string> String(const Json& j, const char* key, absl::string_view where,
@@ -231,10 +231,12 @@ class ManifestReader {
       if (trait != "COMMAND_BUFFER_COMPATIBLE" && trait != "DEFAULT") {
         return Bad(where + ".traits", "DEFAULT or COMMAND_BUFFER_COMPATIBLE", trait);
       }
-      if (version != 4 && trait != "DEFAULT") return Bad(where + ".traits", "none with an untyped handler", trait);
+      if (version != 4 && trait != "DEFAULT")
+        return Bad(where + ".traits", "none with an untyped handler", trait);
     }
     for (const char* key : {"traits", "api_version", "platform"}) {
-      if (!symbol && j.contains(key) && !(j.contains("kernel") && key[0] == 'p')) {
+      const bool of_kernel = j.contains("kernel") && absl::string_view(key) == "platform";
+      if (!symbol && j.contains(key) && !of_kernel) {
         return Bad(absl::StrCat(where, ".", key), "a \"symbol\" that has it", "none");
       }
     }
@@ -304,6 +306,12 @@ class ManifestReader {
     if (j.contains("batch_dims") == j.contains("rule")) {
       return Bad(where, "either \"rule\" or \"batch_dims\"",
                  j.contains("rule") ? "both" : "neither");
+    }
+    for (const char* key :
+         {"need_replication", "reduction", "permutation", "blocked", "pad", "sizes"}) {
+      if (j.contains(key) && !j.contains("rule")) {
+        return Bad(absl::StrCat(where, ".", key), "a \"rule\" whose factors it is of", "none");
+      }
     }
     if (j.contains("batch_dims")) {
       if (!j["batch_dims"].is_number_unsigned() || j["batch_dims"].get<uint64_t>() > 64) {

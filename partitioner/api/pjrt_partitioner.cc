@@ -107,14 +107,15 @@ static_assert(sizeof(Shardcall_PjrtPropagateArgs) == 96 &&
 
 absl::Status Refused(absl::string_view name, std::string expected, std::string found,
                      absl::StatusCode code = absl::StatusCode::kInvalidArgument) {
-  return ToStatus({.code = "E148",
-                   .message = absl::StrCat("target \"", name,
-                                           "\" cannot be registered with a "
-                                           "PJRT plugin"),
-                   .expected = std::move(expected),
-                   .found = std::move(found),
-                   .fix = "Give a PJRT_Api with the custom partitioner extension, and all callbacks"},
-                  code);
+  return ToStatus(
+      {.code = "E148",
+       .message = absl::StrCat("target \"", name,
+                               "\" cannot be registered with a "
+                               "PJRT plugin"),
+       .expected = std::move(expected),
+       .found = std::move(found),
+       .fix = "Give a PJRT_Api with the custom partitioner extension, and all callbacks"},
+      code);
 }
 
 // The extension of that type, of `size` bytes at least.

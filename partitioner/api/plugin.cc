@@ -92,7 +92,7 @@ int RegisterType(const Shardcall_Registrar* registrar, const char* name, int64_t
   }
   const absl::StatusOr<int64_t> id = RegisterFfiType(name, *type_id, deleter);
   if (id.ok()) *type_id = *id;
-  return r.Keep(id.status());
+  return r.Keep(In(id.status(), r.source));
 }
 
 absl::Status NotAPlugin(absl::string_view source, std::string message, std::string expected = "",

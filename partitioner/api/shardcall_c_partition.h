@@ -3,9 +3,9 @@
  * mesh, not the engine, and build the local program through functions that their
  * argument brings along: a plugin links nothing.
  *
- * Functions that return int give 0, or a code of absl::StatusCode; the reason is
- * kept, and a callback that returns the code passes it on. Misuse is such an
- * error, never a crash. Whatever a callback is given lives as long as its call.
+ * Functions that return int give 0, or a code of absl::StatusCode. The reason of the
+ * first failure is kept, and fails the callback, whatever that returns. Misuse is such
+ * an error, never a crash. Whatever a callback is given lives as long as its call.
  * The first two callbacks may be asked on any thread, and must answer the same
  * for the same question. */
 #ifndef SHARDCALL_PARTITIONER_API_SHARDCALL_C_PARTITION_H_
@@ -47,7 +47,7 @@ typedef struct Shardcall_CallView {
   const char* instruction;
   const char* backend_config;
   size_t backend_config_size;
-  int32_t api_version; /* 1 to 4 */
+  int32_t api_version; /* 1 to 4; 0: the call does not say */
   int32_t has_side_effect;
   int32_t num_operands;
   int32_t num_results;

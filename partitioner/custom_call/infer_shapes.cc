@@ -256,12 +256,12 @@ absl::Status TargetRegistry::RegisterShapeInference(std::string target, ShapeFun
   TargetFacts& facts = facts_[target];
   if (facts.shapes != nullptr) {
     if (!identity.empty() && facts.shapes_identity == identity) return absl::OkStatus();
-    return ToStatus({.code = "E105",
-                     .message = absl::StrCat("target \"", target, "\" has shape inference already, from ",
-                                             facts.shapes_source, "; another function comes from ",
-                                             source),
-                     .fix = "Register one function"},
-                    absl::StatusCode::kAlreadyExists);
+    return ToStatus(
+        {.code = "E105",
+         .message = absl::StrCat("target \"", target, "\" has shape inference already, from ",
+                                 facts.shapes_source, "; another function comes from ", source),
+         .fix = "Register one function"},
+        absl::StatusCode::kAlreadyExists);
   }
   facts.shapes = std::move(function);
   facts.shapes_identity = std::move(identity);

@@ -52,7 +52,8 @@ bool Parser::BuildCustomCall(Scratch* s, const Attributes** out) {
     if (s->shapes.size() != s->operands.size()) {
       return lex_.Fail((*s)[A::kOperandLayoutConstraints].at, "E019",
                        "Each operand needs one layout constraint",
-                       absl::StrCat(s->operands.size()), absl::StrCat(s->shapes.size()));
+                       absl::StrCat(s->operands.size()), absl::StrCat(s->shapes.size()),
+                       "write the shape of every operand, or leave the attribute out");
     }
   }
   a.output_to_operand_aliasing = TextOf(*s, A::kOutputToOperandAliasing);

@@ -25,12 +25,14 @@ absl::Status CallbackError(const Instruction& instr, absl::string_view callback,
                   code);
 }
 
-// What a call's shapes contradict in a shipped rule is the call's fault.
-absl::Status CallbackFailure(const Instruction& instr, absl::string_view callback,
-                             const absl::Status& status) {
-  if (DiagnosticCode(status) == "E111") {
-    return In(status, absl::StrCat("the call of \"", instr.as<CustomCallAttrs>().target, "\", ",
-                                   InstrName(instr)));
+// Misuse says all but whose it is; callbacks that stand for a rule fail where the call
+// does not fit it.
+absl::Status CallbackFailure(const Instruction& instr, const TargetRule& target,
+                             absl::string_view callback, const absl::Status& status) {
+  const absl::string_view code = DiagnosticCode(status);
+  if (code == "E120" || (code == "E111" && !target.alternatives.empty())) {
+    return In(status, absl::StrCat("the ", callback, " callback of \"",
+                                   instr.as<CustomCallAttrs>().target, "\", ", InstrName(instr)));
   }
   return CallbackError(instr, callback, absl::StrCat("failed: ", status.message()), status.code());
 }
@@ -58,7 +60,7 @@ absl::StatusOr<std::vector<const Sharding*>> PropagationEngine::AskInferCallback
     return CallbackError(instr, kName, "threw", absl::StatusCode::kInternal);
   }
   if (!inferred.ok()) {
-    return CallbackFailure(instr, kName, inferred.status());
+    return CallbackFailure(instr, *rules_.target(node.instr), kName, inferred.status());
   }
   const size_t results = view.results.size();
   if (inferred->size() != results) {
@@ -108,7 +110,8 @@ absl::Status PropagationEngine::VisitCallbacks(uint32_t n, const Node& node) {
       if (AxesSize(want->dim(d)) <= AxesSize(have->dim(d))) continue;
       own_proposals_.push_back({0, static_cast<int16_t>(d), 0, FactorKind::kPassThrough,
                                 AxisList(want->dim(d).begin(), want->dim(d).end())});
-      Propose(leaf, from, n, &own_proposals_.back(), want->mesh(), program_.LeafShape(from)->byte_size());
+      Propose(leaf, from, n, &own_proposals_.back(), want->mesh(),
+              program_.LeafShape(from)->byte_size());
     }
   }
   return absl::OkStatus();
@@ -140,7 +143,7 @@ absl::StatusOr<const Sharding*> PropagationEngine::AskUserCallback(const Node& n
     return CallbackError(instr, kName, "threw", absl::StatusCode::kInternal);
   }
   if (!answer.ok()) {
-    return CallbackFailure(instr, kName, answer.status());
+    return CallbackFailure(instr, *rules_.target(node.instr), kName, answer.status());
   }
   const Sharding* s = *answer;
   if (s != nullptr && s != wanted) {

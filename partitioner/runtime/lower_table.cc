@@ -139,6 +139,8 @@ absl::Status LowerByOpcode(const LowerContext& context, Step* step) {
 
 absl::Status LowerContext::Error(absl::string_view code, absl::string_view message,
                                  absl::string_view fix, absl::StatusCode status) const {
+  // What the verifier refuses comes here only where nobody asked it.
+  if (fix.empty() && code == "E311") fix = "Ask VerifyModule, which says what the op needs";
   return ToStatus({.code = std::string(code),
                    .message = absl::StrCat(OpcodeText(instr.opcode), ": ", message),
                    .where = absl::StrCat("%", instr.name),

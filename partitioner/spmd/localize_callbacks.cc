@@ -20,7 +20,11 @@ absl::Status Ask(const TargetRule& target, absl::string_view instruction,
   absl::StatusCode code = absl::StatusCode::kInternal;
   try {
     const absl::Status status = target.callbacks.partition(*context);
-    if (status.ok() || !DiagnosticCode(status).empty()) return status;
+    if (!DiagnosticCode(status).empty()) {
+      return In(status,
+                absl::StrCat("the partition callback of \"", target.target, "\", %", instruction));
+    }
+    if (status.ok()) return status;
     what = absl::StrCat("failed: ", status.message());
     code = status.code();
   } catch (const std::exception& thrown) {

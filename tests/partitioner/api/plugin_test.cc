@@ -110,10 +110,12 @@ TEST(Plugin, FaultsAreOneDiagnosticEach) {
 }
 
 TEST(Plugin, AnUntypedFunctionThatCrashesAsATypedOneIsRefused) {
-  Registries r;
-  EXPECT_THAT(r.Manifest("untyped_library",
-                         R"({"name": "a", "api_version": 4, "symbol": "writes_through_its_second"})"),
-              Fails("E144", "untyped function"));
+  for (const std::string symbol : {"writes_through_its_second", "fills_a_page"}) {
+    Registries r;
+    EXPECT_THAT(r.Manifest("untyped_library",
+                           R"({"name": "a", "api_version": 4, "symbol": ")" + symbol + "\"}"),
+                Fails("E144", "untyped function"));
+  }
 }
 
 TEST(Plugin, TwoFunctionsOfOneLibraryAreToldApart) {
@@ -124,6 +126,29 @@ TEST(Plugin, TwoFunctionsOfOneLibraryAreToldApart) {
       "untyped_library", R"({"name": "a", "api_version": 2, "symbol": "subtract_f32"})");
   EXPECT_THAT(status, Fails("E141", "(subtract_f32, api 1)"));
   EXPECT_THAT(status, Fails("E141", "(subtract_f32, api 2)"));
+}
+
+TEST(Plugin, WhatAPartitionerMisusesIsOneErrorAndNeverACrash) {
+  Registries r;
+  ASSERT_TRUE(r.Load(Plugin("misuse_plugin")).ok());
+  TextOptions options;
+  options.targets = &r.targets;
+  options.handlers = &r.handlers;
+  const auto text = [](int mode) {
+    return absl::StrCat(R"(HloModule m, num_partitions=2
+ENTRY e {
+  x = f32[8] parameter(0), sharding={devices=[2]<=[2]}
+  ROOT c = f32[8] custom-call(x), custom_call_target="misuse", api_version=API_VERSION_TYPED_FFI, backend_config={mode = )",
+                        mode, " : i64}\n}\n");
+  };
+  EXPECT_EQ(WhyNotEqual(text(0), options), "");
+  for (int mode = 1; mode <= 7; ++mode) {
+    const std::string said(PartitionText(text(mode), options).status().message());
+    EXPECT_THAT(said, HasSubstr("the partition callback of \"misuse\", %c")) << mode;
+    EXPECT_THAT(said, HasSubstr("Fix: ")) << mode;
+  }
+  // Calls without a context do nothing.
+  for (int mode : {8, 9}) EXPECT_EQ(WhyNotEqual(text(mode), options), "") << mode;
 }
 
 TEST(Plugin, AMissingLibraryOfALibraryIsNamed) {

@@ -52,3 +52,8 @@ void writes_through_its_second(void* out, const void** in) {
   (void)out;
   *(volatile float*)(in == 0 ? 0 : 8) = 1;
 }
+
+// Fills a page and more of what it takes for its results.
+void fills_a_page(void* out) {
+  for (int i = 0; i < 2048; ++i) ((volatile float*)out)[i] = 1;
+}
