@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "partitioner/ir/lexer.h"
 #include "partitioner/ir/printer.h"
 #include "partitioner/ir/proto/reader.h"
 #include "partitioner/ir/proto/text_values.h"
@@ -179,6 +180,16 @@ bool Reader::ReadHeader() {
   bools(own.propagate_to_parameters(), &h.propagate_to_parameters);
   bools(own.propagate_to_output(), &h.propagate_to_output);
   h.debug_attributes = own.debug_attributes();
+  if (!h.debug_attributes.empty()) {
+    // Kept as text, so it must be what the text form has there.
+    Lexer lexer(h.debug_attributes, file_);
+    absl::string_view value;
+    if (!IsUtf8(h.debug_attributes) || !lexer.Balanced(&value) || value != h.debug_attributes) {
+      return Fail("E019", "The debug attributes are no text of HLO",
+                  "shardcall_header.debug_attributes", "one value in braces",
+                  absl::CEscape(h.debug_attributes.substr(0, 40)));
+    }
+  }
   return true;
 }
 
