@@ -182,7 +182,7 @@ bool Reader::ReadHeader() {
   h.debug_attributes = own.debug_attributes();
   if (!h.debug_attributes.empty()) {
     // Kept as text, so it must be what the text form has there.
-    Lexer lexer(h.debug_attributes, file_);
+    hlo_text::Lexer lexer(h.debug_attributes, file_);
     absl::string_view value;
     if (!IsUtf8(h.debug_attributes) || !lexer.Balanced(&value) || value != h.debug_attributes) {
       return Fail("E019", "The debug attributes are no text of HLO",
