@@ -283,9 +283,9 @@ def on_gpu(library, handlers, plugin):
             try:
                 text = compiled(function, arguments, specs, mesh, concrete=False)[0].as_text()
             except Exception as e:
-                if "ptxas" not in str(e):
+                if not any(part in str(e) for part in ("ptxas", "libdevice")):
                     raise
-                print(target, "ptxas is missing:", str(e).splitlines()[0][:160])
+                print(target, "CUDA's compiler is missing:", str(e).splitlines()[0][:160])
                 continue
             calls = [line for line in text.splitlines() if f'target="{target}"' in line]
             if len(calls) != 1 or f"f32[{rows},{columns}]" not in calls[0]:
