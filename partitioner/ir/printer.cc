@@ -120,7 +120,7 @@ void Printer::Header() {
     }
     out_.push_back('}');
   };
-  absl::StrAppend(&out_, "HloModule ", h.name);
+  absl::StrAppend(&out_, "HloModule ", IsReserved(h.name) ? "%" : "", h.name);
   Flag("is_scheduled", h.is_scheduled);
   if (!h.aliases.empty()) {
     out_ += ", input_output_alias={ ";
