@@ -224,8 +224,8 @@ class Parser {
       SHARDCALL_RETURN_IF_ERROR(in_.Expect(")"));
       const size_t at = in_.position();
       SHARDCALL_ASSIGN_OR_RETURN(ref.size, in_.Integer());
-      if (ref.size < 1 || ref.pre_size < 1) {
-        return in_.ErrorAt(at, "an axis part is empty", "sizes of at least 1");
+      if (ref.size < 2 || ref.pre_size < 1) {
+        return in_.ErrorAt(at, "an axis part splits nothing", "a size of at least 2");
       }
     } while (in_.Consume(","));
     return in_.Expect("}");
@@ -293,21 +293,21 @@ class Parser {
       }
     }
     while (in_.Consume(",")) {
-      if (in_.Consume("replicated=")) {
+      if (named.replicated.empty() && in_.Consume("replicated=")) {
         SHARDCALL_RETURN_IF_ERROR(in_.Expect("{"));
         SHARDCALL_RETURN_IF_ERROR(Axes(&named.replicated, nullptr));
-      } else if (in_.Consume("unreduced=")) {
+      } else if (named.unreduced.empty() && in_.Consume("unreduced=")) {
         if (in_.ConsumeWord("max")) named.unreduced_op = PartialOp::kMax;
         if (in_.ConsumeWord("min")) named.unreduced_op = PartialOp::kMin;
         SHARDCALL_RETURN_IF_ERROR(in_.Expect("{"));
         SHARDCALL_RETURN_IF_ERROR(Axes(&named.unreduced, nullptr));
-      } else if (in_.Consume("manual=")) {
+      } else if (named.manual.empty() && in_.Consume("manual=")) {
         SHARDCALL_RETURN_IF_ERROR(in_.Expect("{"));
         SHARDCALL_RETURN_IF_ERROR(Axes(&named.manual, nullptr));
       } else if (in_.Consume("metadata=")) {
         SHARDCALL_RETURN_IF_ERROR(Metadata(out));
       } else {
-        return in_.Error("replicated=, unreduced=, manual= or metadata=");
+        return in_.Error("replicated=, unreduced=, manual= or metadata=, each once");
       }
     }
     SHARDCALL_RETURN_IF_ERROR(in_.Expect("}"));
