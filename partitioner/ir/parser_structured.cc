@@ -2,27 +2,34 @@
 // Values with a structure that nothing here looks into later: read, checked,
 // and kept as the text that XLA prints for them.
 #include <algorithm>
+#include <cmath>
 
+#include "absl/base/casts.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "partitioner/ir/literal_text.h"
 #include "partitioner/ir/parser.h"
 #include "partitioner/ir/parser_internal.h"
 
 namespace shardcall::hlo_text {
 namespace {
 
-// A finite number or an integer, as written.
-bool NumberText(Lexer* lex, bool integer, absl::string_view* out) {
+// A finite number or an integer, with the digits that the binary form gives it.
+bool NumberText(Lexer* lex, bool integer, std::string* out) {
   lex->Skip();
   const char* start = lex->at();
-  double value;
-  int64_t whole;
+  double value = 0;
+  int64_t whole = 0;
   if (!Is(*start, kDigit) && *start != '-') return lex->FailExpected("a number");
   if (!(integer ? lex->Integer(&whole) : lex->Number(&value))) return false;
-  *out = absl::string_view(start, lex->at() - start);
-  return out->find_first_of("in") == absl::string_view::npos ||
-         lex->Fail(start, "E003", "A number is out of range", "a finite number",
-                   lex->TokenAt(start));
+  if (!std::isfinite(value)) {
+    return lex->Fail(start, "E003", "A number is out of range", "a finite number",
+                     lex->TokenAt(start));
+  }
+  out->clear();
+  integer ? AppendInt(whole, out)
+          : AppendReal(ElementType::kF64, absl::bit_cast<uint64_t>(value), out);
+  return true;
 }
 
 std::string Quoted(absl::string_view text) { return absl::StrCat("\"", absl::CEscape(text), "\""); }
@@ -43,21 +50,21 @@ std::string MeshGroupsText(const HloSharding& sharding) {
 
 // `{visualizing_index=0,count=1.5}`; empty if there is no statistic.
 bool Parser::ParseStatistics(Slot* slot) {
-  std::string text = "{";
-  bool any = false;
+  std::string text, shown = "0";
   if (!lex_.Expect('{')) return false;
   if (lex_.Peek() != '}') {
     do {
-      absl::string_view name, value;
+      absl::string_view name;
       if (!lex_.Identifier("a statistic's name", &name) || !lex_.Expect('=')) return false;
+      std::string value;
       const bool index = name == "visualizing_index";
-      if (!NumberText(&lex_, index, &value)) return false;
-      absl::StrAppend(&text, text.size() > 1 ? "," : "", name, "=", value);
-      any |= !index;
+      if (!NumberText(&lex_, index, index ? &shown : &value)) return false;
+      if (!index) absl::StrAppend(&text, ",", name, "=", value);
     } while (lex_.TryChar(','));
   }
-  text.push_back('}');
-  slot->text = any ? context_.Intern(text) : absl::string_view();
+  if (!text.empty()) {
+    slot->text = context_.Intern(absl::StrCat("{visualizing_index=", shown, text, "}"));
+  }
   return lex_.Expect('}');
 }
 
@@ -80,7 +87,7 @@ bool Parser::ParseResultAccuracy(Slot* slot) {
   }
   if (!lex_.TryWord("tolerance")) return lex_.FailExpected("mode= or tolerance=");
   static constexpr absl::string_view kKeys[] = {"atol", "rtol", "ulps"};
-  absl::string_view values[3];
+  std::string values[3];
   if (!lex_.Expect('=') || !lex_.Expect('{')) return false;
   if (lex_.Peek() != '}') {
     do {
@@ -96,7 +103,9 @@ bool Parser::ParseResultAccuracy(Slot* slot) {
       if (!NumberText(&lex_, key == "ulps", &values[k])) return false;
     } while (lex_.TryChar(','));
   }
-  for (absl::string_view& v : values) v = v.empty() ? "0" : v;
+  for (std::string& v : values) {
+    if (v.empty()) v = "0";
+  }
   slot->text = context_.Intern(absl::StrCat("{tolerance={atol=", values[0], ",rtol=", values[1],
                                             ",ulps=", values[2], "}}"));
   return lex_.Expect('}') && lex_.Expect('}');

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/lexer.h"
 #include "partitioner/ir/parser_internal.h"
@@ -113,6 +115,13 @@ bool Reader::ReadCommon(const ComputationBytes& c, const InstructionBytes& bytes
       !ReadMetadata(p_.metadata(), &i->metadata)) {
     return false;
   }
+  const auto& tolerance = p_.result_accuracy().tolerance();
+  for (double v : {tolerance.atol(), tolerance.rtol()}) {
+    if (!std::isfinite(v)) {
+      return Fail("E003", "A number is out of range", "result_accuracy", "a finite number",
+                  absl::StrCat(v));
+    }
+  }
   absl::string_view config = p_.backend_config();
   if (config.empty() && p_.has_backend_config_payload() &&
       !ReadPayload(p_.backend_config_payload(), "backend_config_payload", &config)) {
@@ -140,9 +149,13 @@ bool Reader::ReadRare(const InstructionBytes& bytes, InstrId id, Opcode opcode) 
     rare.control_predecessors.push_back(ids_[found->second]);
   }
   for (const hlo_pb::Statistic& s : p_.statistics_viz().statistics()) {
-    if (!IsName(s.stat_name())) {
+    if (!IsName(s.stat_name()) || s.stat_name() == "visualizing_index") {
       return Fail("E019", "A statistic has no proper name", "statistics_viz",
-                  "letters, digits, '_', '.' and '-'");
+                  "letters, digits, '_', '.' and '-', and not visualizing_index");
+    }
+    if (!std::isfinite(s.stat_val())) {
+      return Fail("E003", "A number is out of range", "statistics_viz", "a finite number",
+                  absl::StrCat(s.stat_val()));
     }
   }
   rare.statistics = StatisticsText(p_.statistics_viz());

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/ir/proto/text_values.h"
 
-#include <cstdlib>
-
+#include "absl/base/casts.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "partitioner/ir/lexer.h"
+#include "partitioner/ir/literal_text.h"
 
 namespace shardcall::hlo_proto {
 namespace {
@@ -33,14 +31,10 @@ struct Input {
 
 std::string Quoted(absl::string_view text) { return absl::StrCat("\"", absl::CEscape(text), "\""); }
 
-// The shortest of %g's forms that reads back as the same number.
 std::string NumberText(double value) {
-  for (int digits : {6, 9, 15, 16}) {
-    std::string text = absl::StrFormat("%.*g", digits, value);
-    double back;
-    if (absl::SimpleAtod(text, &back) && back == value) return text;
-  }
-  return absl::StrFormat("%.17g", value);
+  std::string out;
+  AppendReal(ElementType::kF64, absl::bit_cast<uint64_t>(value), &out);
+  return out;
 }
 
 template <typename Ints>

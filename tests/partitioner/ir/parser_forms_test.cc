@@ -175,5 +175,17 @@ TEST(ParserForms, FrameIdsOutsideTheTablesMeanNone) {
             "%p = f32[] parameter(0), metadata={op_name=\"a\"}");
 }
 
+// As the binary form has them, which keeps values and no texts.
+TEST(ParserForms, NumbersOfAttributesArePrintedWithTheFewestDigits) {
+  const auto line = [](const std::string& attribute) {
+    return PrintedLine("  %p = f32[] parameter(0)\n  ROOT %t = f32[] tanh(%p), " + attribute, "t");
+  };
+  EXPECT_EQ(line("result_accuracy={tolerance={rtol=1.0e-4,ulps=007}}"),
+            "%t = f32[] tanh(%p), result_accuracy={tolerance={atol=0,rtol=0.0001,ulps=7}}");
+  EXPECT_EQ(line("statistics={count=1.50,visualizing_index=00}"),
+            "%t = f32[] tanh(%p), statistics={visualizing_index=0,count=1.5}");
+  EXPECT_EQ(line("statistics={visualizing_index=1}"), "%t = f32[] tanh(%p)");
+}
+
 }  // namespace
 }  // namespace shardcall

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Damaged and contradictory messages: whatever they hold, reading ends with a
 // module, or with one diagnostic that names the place.
+#include <cmath>
 #include <random>
 
 #include "gmock/gmock.h"
@@ -219,6 +220,24 @@ TEST(ProtoBadInput, AttributesMustBeThoseOfTheOp) {
                 At(p, 1, 0)->mutable_sharding()->set_tile_assignment_dimensions(0, 3);
               }),
               StartsWith("E016 Invalid sharding"));
+}
+
+TEST(ProtoBadInput, NumbersOfAttributesMustBeFinite) {
+  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) {
+                At(p, 1, 2)->mutable_result_accuracy()->mutable_tolerance()->set_rtol(-INFINITY);
+              }),
+              StartsWith("E003 A number is out of range"));
+  const auto with_statistic = [](const std::string& name, double value) {
+    return ErrorAfter(kSmall, [&](auto* p) {
+      hlo_pb::Statistic* s = At(p, 1, 2)->mutable_statistics_viz()->add_statistics();
+      s->set_stat_name(name);
+      s->set_stat_val(value);
+    });
+  };
+  EXPECT_THAT(with_statistic("count", NAN), StartsWith("E003 A number is out of range"));
+  EXPECT_THAT(with_statistic("visualizing_index", 1),
+              StartsWith("E019 A statistic has no proper name"));
+  EXPECT_EQ(with_statistic("count", 1), "ok");
 }
 
 TEST(ProtoBadInput, TextMustBeUtf8) {
