@@ -14,7 +14,10 @@
 namespace shardcall {
 namespace {
 
-constexpr int64_t kBlockBytes = 26 << 10;  // of all that a block touches
+// Of all that a block touches: a third of a small cache of the first level, so that
+// what the processor fetches ahead has its place beside it.
+constexpr int64_t kBlockBytes = 12 << 10;
+constexpr int64_t kLeastFitting = 320;  // below, the calls of the kernels show
 constexpr int64_t kLeastBlock = 256, kMostBlock = 4096;
 constexpr int64_t kMostTableBytes = 64 << 10;
 
@@ -269,7 +272,7 @@ class FusedBuilder {
       if (r.place != FusedRegister::kScratch) bytes += r.bytes;
     }
     const int64_t fitting =
-        std::clamp(kBlockBytes / std::max<int64_t>(bytes, 1) / 64 * 64, kLeastBlock, kMostBlock);
+        std::clamp(kBlockBytes / std::max<int64_t>(bytes, 1) / 64 * 64, kLeastFitting, kMostBlock);
     data_->block = fitting;
     // Blocks that are whole rows of a broadcast, or lie within one, read it where
     // it lies, or as one element.

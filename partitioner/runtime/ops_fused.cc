@@ -76,7 +76,8 @@ class BlockRunner {
     for (int64_t begin = 0; begin < data_.elements; begin += block_) {
       const int64_t n = std::min(block_, data_.elements - begin);
       if (settled_ && begin > 0) {
-        for (const Settled& s : settled_instrs_) RunSettled(s, n);
+        if (begin == block_) PlanPrefetch();
+        RunSettledBlock(n, begin + 2 * block_ <= data_.elements);
       } else {
         for (size_t k = 0; k < data_.instrs.size(); ++k) RunInstr(data_.instrs[k], k, begin, n);
       }
@@ -85,6 +86,22 @@ class BlockRunner {
   }
 
  private:
+  // Lines of operands and results that the next block touches: asked for while this
+  // one is computed, since blocks are too short for the processor to see the streams.
+  void PlanPrefetch() {
+    constexpr int64_t kLine = 64, kFewBlocks = 8;
+    if (data_.elements < kFewBlocks * block_) return;
+    for (size_t r = 0; r < address_.size(); ++r) {
+      const FusedRegister& reg = data_.registers[r];
+      if (reg.place != FusedRegister::kOperand && reg.place != FusedRegister::kResult) continue;
+      for (int64_t at = 0; at < block_ * reg.bytes; at += kLine) {
+        ahead_.emplace_back(static_cast<int>(r), block_ * reg.bytes + at);
+      }
+    }
+    const size_t instrs = std::max<size_t>(settled_instrs_.size(), 1);
+    ahead_each_ = (ahead_.size() + instrs - 1) / instrs;
+  }
+
   struct Source {
     const void* data;
     ElementType type;
@@ -110,6 +127,18 @@ class BlockRunner {
     const void* in[3];
     for (int k = 0; k < instr.kernel.arity; ++k) in[k] = address_[instr.in[k]];
     s.fn(in, address_[instr.out], s.one ? 1 : n, instr.kernel.params);
+  }
+  // `more`: another whole block follows.
+  void RunSettledBlock(int64_t n, bool more) {
+    size_t next = 0;
+    for (const Settled& s : settled_instrs_) {
+      const size_t until = more ? std::min(ahead_.size(), next + ahead_each_) : 0;
+      for (; next < until; ++next) {
+        const auto [reg, at] = ahead_[next];
+        __builtin_prefetch(address_[reg] + at);
+      }
+      RunSettled(s, n);
+    }
   }
   // What has no single function.
   void RunOther(const FusedInstr& instr, int64_t n) {
@@ -287,6 +316,8 @@ class BlockRunner {
   std::vector<Cursor> cursors_;  // by instruction
   bool settled_ = false;
   std::vector<Settled> settled_instrs_;
+  std::vector<std::pair<int, int64_t>> ahead_;  // registers, bytes from its block
+  size_t ahead_each_ = 0;                       // before each instruction
   Tensor scratch_;
   int64_t block_ = 0, slot_bytes_ = 0;
   char* raw_ = nullptr;
