@@ -30,8 +30,7 @@ absl::Status In(const absl::Status& status, absl::string_view place) {
   return absl::Status(status.code(), absl::StrCat(status.message(), "\n  in ", place));
 }
 
-absl::string_view DiagnosticCode(const absl::Status& status) {
-  const absl::string_view text = status.message();
+absl::string_view DiagnosticCode(absl::string_view text) {
   if (text.size() < 4 || (text[0] != 'E' && text[0] != 'W')) return {};
   size_t end = 1;
   while (end < text.size() && absl::ascii_isdigit(text[end])) ++end;

@@ -37,7 +37,10 @@ absl::Status ToStatus(const Diagnostic& d,
 absl::Status In(const absl::Status& status, absl::string_view place);
 
 // The leading "E101" or "W201" of a status message; empty if there is none.
-absl::string_view DiagnosticCode(const absl::Status& status);
+absl::string_view DiagnosticCode(absl::string_view message);
+inline absl::string_view DiagnosticCode(const absl::Status& status) {
+  return DiagnosticCode(status.message());
+}
 
 }  // namespace shardcall
 

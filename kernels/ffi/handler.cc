@@ -89,24 +89,24 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
          .fix = "Give the target another name"});
   }
   auto key = std::make_tuple(entry.target, entry.platform, entry.backend_config);
-  const std::string origin = OriginOf(entry);
-  auto known = entries_.find(key);
-  if (known != entries_.end() && !entry.functions.empty() &&
-      known->second.functions == entry.functions &&
-      known->second.api_version == entry.api_version && known->second.traits == entry.traits) {
+  const auto it = entries_.find(key);
+  if (it == entries_.end()) {
+    entries_.emplace(std::move(key), std::move(entry));
     return absl::OkStatus();
   }
-  auto [it, inserted] = entries_.emplace(std::move(key), std::move(entry));
-  if (!inserted) {
-    return ToStatus(
-        {.code = "E141",
-         .message = absl::StrCat("target \"", it->second.target, "\" has a handler for ",
-                                 it->second.platform, " already, from ", OriginOf(it->second),
-                                 origin.empty() ? "" : "; another one comes from ", origin),
-         .fix = "Give the new one another name, or leave one of the two out"},
-        absl::StatusCode::kAlreadyExists);
+  const HandlerEntry& known = it->second;
+  if (!entry.functions.empty() && known.functions == entry.functions &&
+      known.api_version == entry.api_version && known.traits == entry.traits) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  const std::string origin = OriginOf(entry);
+  return ToStatus(
+      {.code = "E141",
+       .message = absl::StrCat("target \"", known.target, "\" has a handler for ", known.platform,
+                               " already, from ", OriginOf(known),
+                               origin.empty() ? "" : "; another one comes from ", origin),
+       .fix = "Give the new one another name, or leave one of the two out"},
+      absl::StatusCode::kAlreadyExists);
 }
 
 absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view target,
@@ -153,9 +153,8 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view targ
 
 absl::StatusOr<const HandlerEntry*> HandlerRegistry::FindForRun(absl::string_view target,
                                                                 absl::string_view backend_config,
-                                                                bool device_first,
-                                                                absl::string_view where) const {
-  absl::StatusOr<const HandlerEntry*> host = Find(target, "Host", backend_config, where);
+                                                                bool device_first) const {
+  absl::StatusOr<const HandlerEntry*> host = Find(target, "Host", backend_config);
   if (host.ok() && !device_first) return host;
   absl::StatusOr<const HandlerEntry*> device = Find(target, "CUDA", backend_config);
   return device.ok() ? device : host;

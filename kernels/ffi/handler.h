@@ -138,8 +138,7 @@ class HandlerRegistry {
   // can be opened; `device_first`: the other way round. E140 as of Find.
   absl::StatusOr<const HandlerEntry*> FindForRun(absl::string_view target,
                                                  absl::string_view backend_config,
-                                                 bool device_first = false,
-                                                 absl::string_view where = "") const;
+                                                 bool device_first = false) const;
   // How devices of a platform are opened. CUDA's are where this build has the
   // toolkit; else, and without a GPU, opening is E303 (kUnavailable).
   void SetDevices(absl::string_view platform, HandlerDeviceOpener opener) {

@@ -6,10 +6,19 @@
 #define SHARDCALL_PARTITIONER_API_C_ATTRIBUTES_H_
 
 #include <string>
+#include <utility>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/ffi/attributes.h"
 
 namespace shardcall {
+
+// Those of a dictionary; none of a text that is no dictionary, which can be read as text.
+inline AttributeMapView AttributesOrNone(absl::string_view text) {
+  absl::StatusOr<AttributeMapView> map = AttributeMapView::Parse(text);
+  return map.ok() ? *std::move(map) : AttributeMapView();
+}
 
 // `kMap` gives the attributes that stand behind a struct.
 template <typename C, const AttributeMapView& (*kMap)(const C*)>

@@ -104,11 +104,7 @@ void SetMessage(const Shardcall_CallView* view, const char* message) {
 }  // namespace
 
 CCallView::CCallView(const CustomCallView& call) : call_(call), c_() {
-  if (call.api_version == 4) {
-    // A dictionary that no handler could be given has no attributes here.
-    absl::StatusOr<AttributeMapView> parsed = AttributeMapView::Parse(call.backend_config);
-    if (parsed.ok()) attributes_ = *std::move(parsed);
-  }
+  if (call.api_version == 4) attributes_ = AttributesOrNone(call.backend_config);
   for (const Shape* s : call.operands) operands_.push_back(ShapeOf(*s));
   for (const Shape* s : call.results) results_.push_back(ShapeOf(*s));
   for (const Shape* s : call.operand_layouts) operand_layouts_.push_back(ShapeOf(*s));

@@ -23,7 +23,7 @@ Shardcall_Error* ToError(const absl::Status& status) {
   size_t end = rest.size();
   for (size_t at = rest.find("\nE"); at != rest.npos && end == rest.size();
        at = rest.find("\nE", at + 1)) {
-    if (!DiagnosticCode(absl::UnknownError(rest.substr(at + 1))).empty()) end = at;
+    if (!DiagnosticCode(rest.substr(at + 1)).empty()) end = at;
   }
   const size_t fix = rest.substr(0, end).rfind(kFix);
   if (fix != rest.npos) {

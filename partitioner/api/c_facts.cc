@@ -56,7 +56,7 @@ absl::StatusOr<LoweredCall> ReadAnswer(const LoweringRequest& request,
   }
   for (size_t k = 0; c.operand_types != nullptr && k < request.operands.size(); ++k) {
     const int32_t type = c.operand_types[k];
-    if (type <= 0 || type >= kNumElementTypes || !IsArrayType(static_cast<ElementType>(type))) {
+    if (!IsArrayTypeOfC(type)) {
       return WrongAnswer(request, absl::StrCat("an element type of operand ", k),
                          absl::StrCat(type));
     }
@@ -67,7 +67,7 @@ absl::StatusOr<LoweredCall> ReadAnswer(const LoweringRequest& request,
     return WrongAnswer(request, "as many results as are said", absl::StrCat(c.num_results));
   }
   for (int32_t k = 0; k < c.num_results; ++k) {
-    const Shape* shape = ShapeOfC(c.results[k], request.context);
+    const Shape* shape = ArrayOfC(c.results[k], request.context);
     if (shape == nullptr) {
       return WrongAnswer(request, absl::StrCat("an array as result ", k), "none");
     }
@@ -80,12 +80,7 @@ absl::StatusOr<LoweredCall> ReadAnswer(const LoweringRequest& request,
 }
 
 LoweringAnswer Ask(const Shardcall_Lowering& lowering, const LoweringRequest& request) {
-  // Attributes that are no dictionary can be read as text alone.
-  AttributeMapView attributes;
-  if (absl::StatusOr<AttributeMapView> map = AttributeMapView::Parse(request.attributes);
-      map.ok()) {
-    attributes = *std::move(map);
-  }
+  const AttributeMapView attributes = AttributesOrNone(request.attributes);
   Asked asked{&attributes, ""};
   const std::string name(request.name), version(request.version), text(request.attributes),
       platform(request.platform);

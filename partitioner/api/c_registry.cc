@@ -56,6 +56,16 @@ absl::Status RegisterFunction(Registry& r, const Shardcall_CustomCallTarget& t) 
       platform, traits);
 }
 
+// What a C function registers of a target beside its rule.
+template <typename Change>
+Shardcall_Error* OfTarget(const char* function, Shardcall_Registry* registry, const char* target,
+                          const Change& change) {
+  return Guarded(function, [&] {
+    SHARDCALL_RETURN_IF_ERROR(NotNull(function, "target", target));
+    return RegistryOf(registry).Change(change);
+  });
+}
+
 }  // namespace
 }  // namespace shardcall
 
@@ -83,32 +93,21 @@ Shardcall_Error* Shardcall_RegisterTarget(Shardcall_Registry* registry,
 
 Shardcall_Error* Shardcall_RegisterVjp(Shardcall_Registry* registry, const char* target,
                                        const Shardcall_Vjp* vjp) {
-  static constexpr char kName[] = "Shardcall_RegisterVjp";
-  return Guarded(kName, [&] {
-    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "target", target));
-    return RegistryOf(registry).Change(
-        [&](Registry& r) { return RegisterCVjp(target, vjp, &r.rules); });
-  });
+  return OfTarget(__func__, registry, target,
+                  [&](Registry& r) { return RegisterCVjp(target, vjp, &r.rules); });
 }
 
 Shardcall_Error* Shardcall_RegisterShapeFunction(Shardcall_Registry* registry, const char* target,
                                                  const Shardcall_ShapeFunction* function) {
-  static constexpr char kName[] = "Shardcall_RegisterShapeFunction";
-  return Guarded(kName, [&] {
-    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "target", target));
-    return RegistryOf(registry).Change(
-        [&](Registry& r) { return RegisterCShapes(target, function, &r.rules, kSource, nullptr); });
+  return OfTarget(__func__, registry, target, [&](Registry& r) {
+    return RegisterCShapes(target, function, &r.rules, kSource, nullptr);
   });
 }
 
 Shardcall_Error* Shardcall_RegisterBatching(Shardcall_Registry* registry, const char* target,
                                             const Shardcall_Batching* batching) {
-  static constexpr char kName[] = "Shardcall_RegisterBatching";
-  return Guarded(kName, [&] {
-    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "target", target));
-    return RegistryOf(registry).Change(
-        [&](Registry& r) { return RegisterCBatching(target, batching, &r.rules); });
-  });
+  return OfTarget(__func__, registry, target,
+                  [&](Registry& r) { return RegisterCBatching(target, batching, &r.rules); });
 }
 
 Shardcall_Error* Shardcall_RegisterLowering(Shardcall_Registry* registry,

@@ -40,7 +40,10 @@ int AddResult(const Shardcall_ShapeRequest* r, int32_t type, int32_t rank, const
   c.type = type;
   c.rank = rank;
   c.dims = dims;
-  const Shape* shape = k < kMostResults ? ShapeOfC(c, asked.context) : nullptr;
+  const bool token = type == static_cast<int32_t>(ElementType::kToken) && rank == 0;
+  const Shape* shape = k == kMostResults ? nullptr
+                       : token           ? asked.context->MakeToken()
+                                         : ArrayOfC(c, asked.context);
   if (shape != nullptr) {
     asked.results.push_back(shape);
     return 0;
@@ -62,12 +65,7 @@ int AddResult(const Shardcall_ShapeRequest* r, int32_t type, int32_t rank, const
 
 absl::StatusOr<const Shape*> Ask(const Shardcall_ShapeFunction& function,
                                  const ShapeRequest& request) {
-  Asked asked{request.context, {}, {}, "", {}};
-  // Attributes that are no dictionary can be read as text alone.
-  if (absl::StatusOr<AttributeMapView> map = AttributeMapView::Parse(request.backend_config);
-      map.ok()) {
-    asked.attributes = *std::move(map);
-  }
+  Asked asked{request.context, AttributesOrNone(request.backend_config), {}, "", {}};
   const std::string target(request.target), config(request.backend_config);
   std::vector<const Shape*> leaves;
   for (const Shape* s : request.operands) {
@@ -107,19 +105,20 @@ std::vector<Shardcall_Shape> CShapes(absl::Span<const Shape* const> shapes) {
   return out;
 }
 
-const Shape* ShapeOfC(const Shardcall_Shape& shape, Context* context) {
-  if (shape.type <= 0 || shape.type >= kNumElementTypes || shape.rank < 0 ||
-      shape.rank > kHighestRank || (shape.rank > 0 && shape.dims == nullptr)) {
+bool IsArrayTypeOfC(int32_t type) {
+  return type > 0 && type < kNumElementTypes && IsArrayType(static_cast<ElementType>(type));
+}
+
+const Shape* ArrayOfC(const Shardcall_Shape& shape, Context* context) {
+  if (!IsArrayTypeOfC(shape.type) || shape.rank < 0 || shape.rank > kHighestRank ||
+      (shape.rank > 0 && shape.dims == nullptr)) {
     return nullptr;
   }
-  const auto type = static_cast<ElementType>(shape.type);
-  if (type == ElementType::kToken) return shape.rank == 0 ? context->MakeToken() : nullptr;
-  if (!IsArrayType(type)) return nullptr;
   const auto dims = absl::MakeConstSpan(shape.dims, shape.rank);
   for (int64_t d : dims) {
     if (d < 0 || d >= kLargestDim) return nullptr;
   }
-  return context->MakeArray(type, dims);
+  return context->MakeArray(static_cast<ElementType>(shape.type), dims);
 }
 
 absl::Status RegisterCShapes(absl::string_view target, const Shardcall_ShapeFunction* function,

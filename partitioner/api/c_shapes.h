@@ -16,9 +16,11 @@ namespace shardcall {
 
 // Flat leaves. They point into `shapes`.
 std::vector<Shardcall_Shape> CShapes(absl::Span<const Shape* const> shapes);
-// The array, without a layout, or the token that `shape` is; null if it is none: a type
-// that there is not, a negative or absent dimension, one of 2^40 or more.
-const Shape* ShapeOfC(const Shardcall_Shape& shape, Context* context);
+// Whether `type` is the number of an element type that arrays have.
+bool IsArrayTypeOfC(int32_t type);
+// The array, without a layout; null if `shape` is none: another type, a negative or
+// absent dimension, one of 2^40 or more.
+const Shape* ArrayOfC(const Shardcall_Shape& shape, Context* context);
 
 // E148 for a struct that cannot be read; else as TargetRegistry::RegisterShapeInference.
 // `library` lives as long as the function may be called.

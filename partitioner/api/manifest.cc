@@ -231,8 +231,9 @@ class ManifestReader {
       if (trait != "COMMAND_BUFFER_COMPATIBLE" && trait != "DEFAULT") {
         return Bad(where + ".traits", "DEFAULT or COMMAND_BUFFER_COMPATIBLE", trait);
       }
-      if (version != 4 && trait != "DEFAULT")
+      if (version != 4 && trait != "DEFAULT") {
         return Bad(where + ".traits", "none with an untyped handler", trait);
+      }
     }
     for (const char* key : {"traits", "api_version", "platform"}) {
       const bool of_kernel = j.contains("kernel") && absl::string_view(key) == "platform";

@@ -55,8 +55,9 @@ Registration* Of(const Shardcall_Registrar* registrar) {
 constexpr int kNoRegistrar = static_cast<int>(absl::StatusCode::kInvalidArgument);
 
 int RegisterTarget(const Shardcall_Registrar* registrar, const Shardcall_Target* target) {
-  if (Of(registrar) == nullptr) return kNoRegistrar;
-  Registration& r = *Of(registrar);
+  Registration* const known = Of(registrar);
+  if (known == nullptr) return kNoRegistrar;
+  Registration& r = *known;
   const absl::Status status = RegisterCTarget(target, r.source, r.targets, r.handlers, r.library);
   const char* name = target == nullptr || target->struct_size < sizeof(size_t) + sizeof(name)
                          ? nullptr
@@ -67,8 +68,9 @@ int RegisterTarget(const Shardcall_Registrar* registrar, const Shardcall_Target*
 }
 
 int RegisterLowering(const Shardcall_Registrar* registrar, const Shardcall_Lowering* lowering) {
-  if (Of(registrar) == nullptr) return kNoRegistrar;
-  Registration& r = *Of(registrar);
+  Registration* const known = Of(registrar);
+  if (known == nullptr) return kNoRegistrar;
+  Registration& r = *known;
   if (r.lowerings == nullptr) {
     return r.Keep(ToStatus({.code = "E146",
                             .message = "the plugin has a lowering, and only targets are read here",
@@ -80,8 +82,9 @@ int RegisterLowering(const Shardcall_Registrar* registrar, const Shardcall_Lower
 
 int RegisterType(const Shardcall_Registrar* registrar, const char* name, int64_t* type_id,
                  void (*deleter)(void* object)) {
-  if (Of(registrar) == nullptr) return kNoRegistrar;
-  Registration& r = *Of(registrar);
+  Registration* const known = Of(registrar);
+  if (known == nullptr) return kNoRegistrar;
+  Registration& r = *known;
   if (name == nullptr || type_id == nullptr) {
     return r.Keep(ToStatus({.code = "E146",
                             .message = "a type is registered wrongly",

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a target may have beside its rule and its handler: the shapes of its results,
  * the target or the HLO that computes its gradients, what vmap makes of its calls;
- * and lowerings, by which a
- * platform has a target of its own for a call that is marked by name. Texts and
- * lists are copied. Since 0.3. */
+ * and lowerings, by which a platform has a target of its own for a call that is marked
+ * by name. Texts and lists are copied. Since 0.3. */
 #ifndef SHARDCALL_PARTITIONER_API_SHARDCALL_C_DERIVED_H_
 #define SHARDCALL_PARTITIONER_API_SHARDCALL_C_DERIVED_H_
 

@@ -192,7 +192,8 @@ absl::Status CheckTargets(const Module& m, absl::string_view file, const TargetS
     const absl::Status status = targets.CheckShape(
         {&m.context(), i.as<CustomCallAttrs>().target, i.backend_config, operands}, i.shape);
     if (status.ok()) continue;
-    return In(status, absl::StrCat(verifier::Where(m, InstrId(n)), file.empty() ? "" : " of ", file));
+    return In(status,
+              absl::StrCat(verifier::Where(m, InstrId(n)), file.empty() ? "" : " of ", file));
   }
   return absl::OkStatus();
 }

@@ -84,14 +84,19 @@ absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
 
 namespace {
 
-absl::Status CheckHandler(absl::string_view target, absl::string_view where,
-                          absl::string_view config, const HandlerRegistry& handlers) {
-  SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* found,
-                             handlers.FindForRun(target, config, false, where));
-  if (found->platform == "Host") return absl::OkStatus();
-  const absl::Status device = handlers.OpenDevice(found->platform, 0, nullptr).status();
-  if (device.ok()) return device;
-  const absl::Status host = handlers.Find(target, "Host", config, where).status();
+// OK, or E140; asked at every execution, so that texts are made for errors alone.
+absl::Status CheckHandler(const DeviceProgram::TargetUse& use, const HandlerRegistry& handlers) {
+  const auto found = handlers.FindForRun(use.target, use.backend_config);
+  absl::Status device;
+  if (found.ok()) {
+    if ((*found)->platform == "Host") return absl::OkStatus();
+    device = handlers.OpenDevice((*found)->platform, 0, nullptr).status();
+    if (device.ok()) return device;
+  }
+  const absl::Status host =
+      handlers.Find(use.target, "Host", use.backend_config, absl::StrCat("%", use.instruction))
+          .status();
+  if (device.ok()) return host;
   return absl::Status(device.code(), absl::StrCat(host.message(), "\n  ", device.message()));
 }
 
@@ -102,12 +107,11 @@ absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* 
   absl::flat_hash_set<absl::string_view> said;  // one of a target's calls tells enough
   std::vector<std::string> messages;
   absl::StatusCode code = absl::StatusCode::kOk;
-  for (const auto& [target, instruction, config] : program.targets) {
-    if (said.contains(target)) continue;
-    const absl::Status status = CheckHandler(target, absl::StrCat("%", instruction), config,
-                                             handlers == nullptr ? none : *handlers);
+  for (const DeviceProgram::TargetUse& use : program.targets) {
+    if (said.contains(use.target)) continue;
+    const absl::Status status = CheckHandler(use, handlers == nullptr ? none : *handlers);
     if (status.ok()) continue;
-    said.insert(target);
+    said.insert(use.target);
     // What only this machine lacks is said of all of them or not at all.
     if (code == absl::StatusCode::kOk || code == absl::StatusCode::kUnavailable) {
       code = handlers == nullptr ? absl::StatusCode::kNotFound : status.code();

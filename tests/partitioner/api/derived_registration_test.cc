@@ -315,6 +315,11 @@ TEST(DerivedRegistration, BadStructsInCAreErrors) {
   wrong.api_version = 0;
   wrong.num_results = 3;
   EXPECT_EQ(partition(), "E119");
+  Shardcall_Shape token = SHARDCALL_INIT(Shardcall_Shape);
+  token.type = 17;  // a result of a lowering is an array
+  wrong.num_results = 1;
+  wrong.results = &token;
+  EXPECT_EQ(partition(), "E119");
   Shardcall_Module_Destroy(module);
   Shardcall_Registry_Destroy(registry);
 }
