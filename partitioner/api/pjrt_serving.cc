@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/api/pjrt_serving.h"
 
-#include <algorithm>
 #include <exception>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/api/stablehlo.h"
-#include "partitioner/ir/program_builder.h"
+#include "partitioner/api/pjrt_answers.h"
 #include "partitioner/ir/proto/hlo_proto.h"
-#include "partitioner/propagation/op_rules.h"
-#include "sharding/convert.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -20,295 +15,6 @@ namespace {
 
 absl::string_view View(const Shardcall_PjrtString& s) {
   return s.data == nullptr ? absl::string_view() : absl::string_view(s.data, s.size);
-}
-
-// A question, read: one call of the target.
-struct Question {
-  std::vector<absl::string_view> shapes;     // serialised, of the operands
-  std::vector<absl::string_view> shardings;  // likewise; empty: none
-  absl::string_view result_shape, result_sharding, config;
-};
-
-struct OneCall {
-  explicit OneCall(Module m) : module(std::move(m)) {}
-  Module module;
-  int64_t num_partitions = 1;
-};
-
-int64_t DevicesOf(const HloSharding& s) {
-  switch (s.kind) {
-    case HloSharding::Kind::kTiled:
-      return s.num_devices();
-    case HloSharding::Kind::kNamed:
-      return s.named.mesh != nullptr ? s.named.mesh->num_devices() : 1;
-    case HloSharding::Kind::kTuple: {
-      int64_t n = 1;
-      for (const HloSharding& part : s.tuple) n = std::max(n, DevicesOf(part));
-      return n;
-    }
-    default:
-      return 1;
-  }
-}
-
-absl::Status Wrong(const PjrtTarget& target, std::string message, std::string expected,
-                   std::string found, std::string fix) {
-  return ToStatus({.code = "E147",
-                   .message = std::move(message),
-                   .where = absl::StrCat("target \"", target.name, "\""),
-                   .expected = std::move(expected),
-                   .found = std::move(found),
-                   .fix = std::move(fix)});
-}
-
-// Arrays in descending layout, tuples and tokens of them.
-absl::StatusOr<const Shape*> Plain(const PjrtTarget& target, Context& context, const Shape* shape) {
-  if (shape->IsToken()) return shape;
-  if (shape->IsTuple()) {
-    std::vector<const Shape*> parts;
-    for (const Shape* part : shape->tuple()) {
-      SHARDCALL_ASSIGN_OR_RETURN(parts.emplace_back(), Plain(target, context, part));
-    }
-    return context.MakeTuple(parts);
-  }
-  if (!shape->IsArray() || shape->IsDynamic()) {
-    return Wrong(target, "a call is asked about with a value of a kind that is not sharded here",
-                 "an array of fixed size", shape->ToString(false), "give its operands fixed sizes");
-  }
-  return context.WithDefaultLayout(context.MakeArray(shape->element_type(), shape->dims()));
-}
-
-// ENTRY { ROOT call(parameters) }, with the shardings on parameters and call.
-absl::StatusOr<OneCall> MakeCall(const PjrtTarget& target, const Question& q) {
-  ProgramBuilder p("local");
-  Context& context = p.module().context();
-  std::vector<InstrId> parameters;
-  std::vector<std::pair<InstrId, HloSharding>> marks;
-  int64_t devices = 1;
-  const auto mark = [&](InstrId id, absl::string_view bytes, absl::string_view what) {
-    if (bytes.empty()) return absl::OkStatus();
-    SHARDCALL_ASSIGN_OR_RETURN(HloSharding s, ReadShardingProto(bytes, what));
-    devices = std::max(devices, DevicesOf(s));
-    if (s.kind != HloSharding::Kind::kUnknown) marks.emplace_back(id, std::move(s));
-    return absl::OkStatus();
-  };
-  const auto shape_of = [&](absl::string_view bytes,
-                            absl::string_view what) -> absl::StatusOr<const Shape*> {
-    SHARDCALL_ASSIGN_OR_RETURN(const Shape* read,
-                               ReadShapeProto(bytes, p.module().shared_context(), what));
-    return Plain(target, context, read);
-  };
-  for (size_t k = 0; k < q.shapes.size(); ++k) {
-    const std::string what = absl::StrCat("operand ", k);
-    SHARDCALL_ASSIGN_OR_RETURN(const Shape* shape, shape_of(q.shapes[k], what));
-    SHARDCALL_ASSIGN_OR_RETURN(const InstrId x, p.Parameter(shape));
-    SHARDCALL_RETURN_IF_ERROR(mark(x, q.shardings[k], what));
-    parameters.push_back(x);
-  }
-  SHARDCALL_ASSIGN_OR_RETURN(const Shape* result, shape_of(q.result_shape, "the result"));
-  CustomCallAttrs attrs;
-  attrs.target = target.name;
-  attrs.api_version = target.api_version;
-  if (attrs.api_version == 0) {
-    if (q.config.empty() || q.config[0] != '{') {
-      return Wrong(target, "it is not known which ABI a call has that is not of the typed FFI",
-                   "an API version of 1 to 3 with its registration", "none",
-                   "register its function with the API version that its calls have");
-    }
-    attrs.api_version = 4;
-  }
-  SHARDCALL_ASSIGN_OR_RETURN(const InstrId call,
-                             p.builder().CustomCall(attrs, parameters, result, q.config));
-  SHARDCALL_RETURN_IF_ERROR(mark(call, q.result_sharding, "the result"));
-  for (auto& [id, sharding] : marks) {
-    // Of XLA's one-element tuple shardings the element is meant.
-    if (sharding.kind == HloSharding::Kind::kTuple && !p.module().instr(id).shape->IsTuple() &&
-        sharding.tuple.size() == 1) {
-      HloSharding element = sharding.tuple[0];
-      sharding = std::move(element);
-    }
-    p.module().mutable_instr(id).sharding = InternHloSharding(context, std::move(sharding));
-  }
-  p.module().header.num_partitions = devices;
-  p.module().header.has_num_partitions = true;
-  SHARDCALL_ASSIGN_OR_RETURN(Module module, std::move(p).Build(call));
-  OneCall out(std::move(module));
-  out.num_partitions = devices;
-  return out;
-}
-
-InstrId CallIn(const Module& module, absl::string_view target) {
-  for (InstrId id : module.comp(module.entry()).instructions) {
-    const Instruction& i = module.instr(id);
-    if (i.opcode == Opcode::kCustomCall && i.as<CustomCallAttrs>().target == target) return id;
-  }
-  return InstrId();
-}
-
-// One sharding for a value of that shape, from those of its leaves; null: replicated.
-absl::StatusOr<HloSharding> Joined(const Shape* shape, absl::Span<const Sharding* const> leaves) {
-  std::vector<HloSharding> parts;
-  for (const Sharding* s : leaves) {
-    if (s == nullptr) {
-      parts.emplace_back();
-    } else {
-      SHARDCALL_ASSIGN_OR_RETURN(parts.emplace_back(), ToHloSharding(*s));
-    }
-  }
-  if (!shape->IsTuple()) return parts.at(0);
-  HloSharding tuple;
-  tuple.kind = HloSharding::Kind::kTuple;
-  tuple.tuple = std::move(parts);
-  return tuple;
-}
-
-struct Partitioned {
-  std::string module;
-  std::vector<HloSharding> operands;
-  HloSharding result;
-};
-
-absl::StatusOr<Partitioned> AnswerPartition(const PjrtTarget& target, const Question& q) {
-  PartitionOptions options;
-  options.targets = target.rules.get();
-  options.propagate = false;
-  const auto run = [&](Module module, int64_t n) {
-    options.num_partitions = n;
-    return Partition(std::move(module), options);
-  };
-  SHARDCALL_ASSIGN_OR_RETURN(OneCall call, MakeCall(target, q));
-  const int64_t n = call.num_partitions;
-  // What the rule wants its operands as; XLA, which knows the program around the
-  // call, does that better than a reshard in here.
-  std::vector<HloSharding> wanted;
-  SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> program,
-                             run(std::move(call.module), n));
-  const Module& global = program->global->program.module;
-  const InstrId id = CallIn(global, target.name);
-  if (id.valid() && program->plan.ops[id.value].kind == PlanKind::kRule) {
-    SHARDCALL_ASSIGN_OR_RETURN(OneCall again, MakeCall(target, q));
-    const auto states = program->plan.ops[id.value].decision->operands;
-    const auto& parameters = again.module.comp(again.module.entry()).parameters;
-    size_t leaf = 0;
-    for (InstrId x : parameters) {
-      const Shape* shape = again.module.instr(x).shape;
-      SHARDCALL_ASSIGN_OR_RETURN(HloSharding s,
-                                 Joined(shape, states.subspan(leaf, shape->num_leaves())));
-      leaf += shape->num_leaves();
-      again.module.mutable_instr(x).sharding =
-          InternHloSharding(again.module.context(), std::move(s));
-    }
-    SHARDCALL_ASSIGN_OR_RETURN(program, run(std::move(again.module), n));
-  }
-  Partitioned out;
-  const Module& local = program->local.module;
-  SHARDCALL_ASSIGN_OR_RETURN(out.module, StableHloText(local));
-  const Module& whole = program->global->program.module;
-  const Computation& entry = whole.comp(whole.entry());
-  const absl::Span<const Sharding* const> states(program->plan.parameters);
-  size_t leaf = 0;
-  for (InstrId x : entry.parameters) {
-    const Shape* shape = whole.instr(x).shape;
-    SHARDCALL_ASSIGN_OR_RETURN(out.operands.emplace_back(),
-                               Joined(shape, states.subspan(leaf, shape->num_leaves())));
-    leaf += shape->num_leaves();
-  }
-  SHARDCALL_ASSIGN_OR_RETURN(out.result,
-                             Joined(whole.instr(entry.root).shape, program->plan.outputs));
-  return out;
-}
-
-// Empty: nothing follows.
-absl::StatusOr<std::string> AnswerInfer(const PjrtTarget& target, const Question& q) {
-  SHARDCALL_ASSIGN_OR_RETURN(OneCall call, MakeCall(target, q));
-  PartitionOptions options;
-  options.targets = target.rules.get();
-  options.num_partitions = call.num_partitions;
-  if (call.num_partitions == 1) return std::string();
-  call.module.header.propagate_to_output = {true};  // the result is not the program's to fix
-  SHARDCALL_ASSIGN_OR_RETURN(const std::unique_ptr<PropagatedProgram> program,
-                             PropagateShardings(std::move(call.module), options));
-  const Module& module = program->program.module;
-  const InstrId id = CallIn(module, target.name);
-  if (!id.valid()) return std::string();
-  std::vector<const Sharding*> leaves;
-  bool sharded = false;
-  for (int k = 0; k < module.instr(id).shape->num_leaves(); ++k) {
-    leaves.push_back(program->shardings.sharding[program->program.leaves.leaf(id, k).value]);
-    sharded = sharded || (leaves.back() != nullptr && !leaves.back()->IsReplicated());
-  }
-  if (!sharded) return std::string();
-  SHARDCALL_ASSIGN_OR_RETURN(const HloSharding result, Joined(module.instr(id).shape, leaves));
-  return WriteShardingProto(result);
-}
-
-// Which dimensions of result `k` must be whole, as far as the rule says without the
-// operands' shapes, which XLA does not tell here.
-std::vector<bool> WholeDims(const TargetRule& rule, absl::string_view config, size_t k, int rank) {
-  std::vector<bool> whole(rank, false);
-  if (rule.level == RuleLevel::kBatchDims) {
-    for (int d = std::max(0, rule.batch_dims); d < rank; ++d) whole[d] = true;
-  }
-  for (const RuleAlternative& a : rule.alternatives) {
-    if (a.applies != nullptr && !a.applies(config)) continue;
-    const size_t at = a.num_operands + k;
-    if (at >= a.values.size()) continue;
-    const RuleAlternative::Value& value = a.values[at];
-    const int last = static_cast<int>(value.dims.size());
-    if (value.ellipsis ? rank < last : rank != last) continue;
-    for (int d = 0; d < last; ++d) {
-      for (const std::string& factor : value.dims[d]) {
-        for (const auto* list : {&a.text.need_replication, &a.text.permutation}) {
-          const bool listed = std::find(list->begin(), list->end(), factor) != list->end();
-          if (listed) whole[rank - last + d] = true;
-        }
-      }
-    }
-    break;
-  }
-  return whole;
-}
-
-absl::StatusOr<std::string> AnswerPropagate(const PjrtTarget& target, const Question& q) {
-  const TargetRule* rule = target.rules->Find(target.name, q.config);
-  if (rule == nullptr) return std::string(q.result_sharding);
-  SHARDCALL_ASSIGN_OR_RETURN(OneCall call, MakeCall(target, q));
-  if (call.num_partitions == 1) return std::string(q.result_sharding);
-  ImportOptions options;
-  options.num_partitions = call.num_partitions;
-  SHARDCALL_ASSIGN_OR_RETURN(const Program program, ImportModule(std::move(call.module), options));
-  const InstrId id = CallIn(program.module, target.name);
-  if (!id.valid()) return std::string(q.result_sharding);
-  Context& context = program.module.context();
-  const CustomCallView view = ViewCustomCall(program.module, id, program.mesh, {});
-  const PartitionerCallbacks& callbacks = rule->callbacks;
-  const bool asks = rule->level == RuleLevel::kCallbacks &&
-                    callbacks.propagate_user_sharding != nullptr &&
-                    callbacks.propagate_reads_result_alone;
-  std::vector<const Sharding*> leaves;
-  for (int k = 0; k < static_cast<int>(view.results.size()); ++k) {
-    const ShardingConstraint* wish = program.constraints[program.leaves.leaf(id, k).value];
-    leaves.push_back(nullptr);
-    if (wish == nullptr || wish->unknown || !view.results[k]->IsArray()) continue;
-    const Sharding* s = ToSharding(context, *wish);
-    const std::vector<bool> whole = WholeDims(*rule, q.config, k, s->rank());
-    ShardingBuilder b(*s);
-    for (int d = 0; d < s->rank(); ++d) {
-      if (whole[d]) b.dims[d].clear();
-    }
-    s = b.Intern(context);
-    if (asks) {
-      SHARDCALL_ASSIGN_OR_RETURN(const Sharding* answer,
-                                 callbacks.propagate_user_sharding(view, k, s));
-      if (answer != nullptr) {
-        SHARDCALL_ASSIGN_OR_RETURN(s, view.Checked(answer, view.results[k], "the result"));
-      }
-    }
-    leaves.back() = s;
-  }
-  SHARDCALL_ASSIGN_OR_RETURN(const HloSharding result,
-                             Joined(program.module.instr(id).shape, leaves));
-  return WriteShardingProto(result);
 }
 
 // What an answer points into, until XLA has read it.
@@ -349,8 +55,9 @@ const PjrtTarget& TargetOf(Shardcall_PjrtCallbacks* c) {
   return static_cast<Served*>(c->private_data)->target;
 }
 
-Question Read(size_t num_args, const Shardcall_PjrtAval* args, const Shardcall_PjrtString& config) {
-  Question q;
+PjrtQuestion Read(size_t num_args, const Shardcall_PjrtAval* args,
+                  const Shardcall_PjrtString& config) {
+  PjrtQuestion q;
   for (size_t k = 0; k < num_args; ++k) {
     q.shapes.push_back(View(args[k].shape));
     q.shardings.push_back(args[k].has_sharding ? View(args[k].sharding) : absl::string_view());
@@ -361,10 +68,10 @@ Question Read(size_t num_args, const Shardcall_PjrtAval* args, const Shardcall_P
 
 void ServePartition(Shardcall_PjrtCallbacks* c, Shardcall_PjrtPartitionArgs* args) {
   const absl::Status status = Answering(&args->header, [&](Answer* answer) {
-    Question q = Read(args->num_args, args->op_args, args->backend_config);
+    PjrtQuestion q = Read(args->num_args, args->op_args, args->backend_config);
     q.result_shape = View(args->op_result.shape);
     if (args->op_result.has_sharding) q.result_sharding = View(args->op_result.sharding);
-    SHARDCALL_ASSIGN_OR_RETURN(Partitioned made, AnswerPartition(TargetOf(c), q));
+    SHARDCALL_ASSIGN_OR_RETURN(PjrtPartitioned made, AnswerPjrtPartition(TargetOf(c), q));
     answer->texts.reserve(args->num_args + 2);
     answer->operands.resize(args->num_args);
     args->args_sharding = answer->operands.data();
@@ -390,9 +97,9 @@ void ServeInfer(Shardcall_PjrtCallbacks* c, Shardcall_PjrtInferArgs* args) {
   args->result_sharding = {nullptr, 0};
   // An error here would end XLA's process: nothing follows, and partition reports.
   (void)Answering(&args->header, [&](Answer* answer) {
-    Question q = Read(args->num_args, args->op_args, args->backend_config);
+    PjrtQuestion q = Read(args->num_args, args->op_args, args->backend_config);
     q.result_shape = View(args->result_shape);
-    SHARDCALL_ASSIGN_OR_RETURN(std::string result, AnswerInfer(TargetOf(c), q));
+    SHARDCALL_ASSIGN_OR_RETURN(std::string result, AnswerPjrtInfer(TargetOf(c), q));
     if (result.empty()) return absl::OkStatus();
     args->has_result_sharding = true;
     args->result_sharding = Keep(answer, std::move(result));
@@ -403,11 +110,11 @@ void ServeInfer(Shardcall_PjrtCallbacks* c, Shardcall_PjrtInferArgs* args) {
 void ServePropagate(Shardcall_PjrtCallbacks* c, Shardcall_PjrtPropagateArgs* args) {
   // Likewise: the sharding given stays.
   (void)Answering(&args->header, [&](Answer* answer) {
-    Question q;
+    PjrtQuestion q;
     q.config = View(args->backend_config);
     q.result_shape = View(args->result_shape);
     q.result_sharding = View(args->result_sharding);
-    SHARDCALL_ASSIGN_OR_RETURN(std::string result, AnswerPropagate(TargetOf(c), q));
+    SHARDCALL_ASSIGN_OR_RETURN(std::string result, AnswerPjrtPropagate(TargetOf(c), q));
     args->result_sharding = Keep(answer, std::move(result));
     return absl::OkStatus();
   });

@@ -12,10 +12,6 @@
 namespace shardcall {
 namespace {
 
-std::vector<int64_t> Dims(const Shape* shape) {
-  return std::vector<int64_t>(shape->dims().begin(), shape->dims().end());
-}
-
 // Index of the result element, along `dim`, as an array of the shape of `like`.
 InstrId ResultIndex(Localizer& l, const LocalOp& op, InstrId like, int dim) {
   GraphBuilder& b = l.builder();

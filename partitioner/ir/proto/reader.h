@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader's state, shared by its source files: reader.cc (the enclosing
-// messages, computations, order), reader_header.cc, reader_instruction.cc,
-// reader_attributes.cc (records), reader_calls.cc (records of calls and
-// collectives), reader_values.cc (shapes and smaller values), reader_literal.cc
-// and reader_sharding.cc. Instructions are parsed one at a time, so that the
-// memory needed beside the Module does not grow with the message.
+// The reader's state, shared by its source files: reader.cc (the whole),
+// reader_scan.cc (the enclosing messages, ids), reader_order.cc, reader_header.cc,
+// reader_instruction.cc, reader_attributes.cc (records), reader_calls.cc (records of
+// calls and collectives), reader_values.cc (shapes and smaller values),
+// reader_literal.cc and reader_sharding.cc. Instructions are parsed one at a time, so
+// that the memory needed beside the Module does not grow with the message.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_READER_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_READER_H_
 
@@ -63,15 +63,19 @@ class Reader {
   bool FailEnum(absl::string_view field, int64_t value, Words words);
 
   // reader.cc
+  bool ReadComputation(ComputationBytes* c);
+  bool KeepResidues();
+
+  // reader_scan.cc
   bool Unwrap(absl::string_view* bytes);
   bool Scan(absl::string_view bytes);
   bool ScanComputation(absl::string_view bytes);
   bool ScanInstruction(absl::string_view bytes, ComputationBytes* c);
+
+  // reader_order.cc
   bool OrderComputations(std::vector<int>* order);
   bool OrderInstructions(ComputationBytes* c);
   bool OrderBySchedule(ComputationBytes* c, Ints ids);
-  bool ReadComputation(ComputationBytes* c);
-  bool KeepResidues();
 
   // reader_header.cc
   bool ReadHeader();

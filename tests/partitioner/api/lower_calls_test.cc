@@ -198,7 +198,7 @@ TEST(Lowerings, AHandlerOfTheNameTakesThePlaceOfTheBody) {
   EXPECT_THAT(Text(LowerCalls(Parse(kComposite), l, "Host")), Not(HasSubstr("custom-call")));
   HandlerEntry entry;
   entry.target = "my.twice";
-  entry.host = [](const HandlerContext& c, absl::Span<const BufferView> in,
+  entry.host = [](const HandlerContext& c, absl::Span<const BufferView>,
                   absl::Span<const BufferView> out) -> absl::Status {
     auto scale = c.attribute_map().GetFloat("scale", 0);
     if (!scale.ok() || *scale != 2) return absl::InvalidArgumentError("scale");
