@@ -138,7 +138,10 @@ absl::Status MpiCommunicator::AllGather(Group group, const void* in, void* out, 
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
     char* const blocks = static_cast<char*>(out);
     const char* from = static_cast<const char*>(in);
-    if (in == out) {  // where another block goes
+    // In place, another block goes where the input is. Of long ones the output is sent
+    // too: what was just written there is in the cache, and the input need not be.
+    constexpr int64_t kLong = 4 << 20;
+    if (in == out || bytes >= kLong / call.members->count()) {
       char* const mine = blocks + call.members->me * bytes;
       Copy(mine, in, bytes);
       from = mine;

@@ -13,8 +13,10 @@ namespace shardcall {
 namespace {
 
 // A rank that waits lets others have the core at once, and after a while sleeps
-// between looks.
+// between looks; sooner where ranks share cores, since who waits long here keeps
+// others from moving its data.
 constexpr absl::Duration kSleepAfter = absl::Milliseconds(5);
+constexpr absl::Duration kSleepAfterWhenShared = absl::Milliseconds(1);
 constexpr int kLooksPerWatch = 64;
 constexpr auto kSleep = std::chrono::microseconds(50);
 
@@ -64,6 +66,8 @@ absl::Status MpiMessages::Await(const Watch& watch) {
   absl::InlinedVector<int, 16> indices(total);
   absl::InlinedVector<MPI_Status, 16> statuses(total);
   MonotonicTime progress = std::chrono::steady_clock::now();
+  // MPI yields where it has seen that there are more ranks than cores.
+  const absl::Duration sleep_after = session_.mpi_yields() ? kSleepAfterWhenShared : kSleepAfter;
   bool sleepy = false;
   int left = total;
   for (int idle = 0; left > 0;) {
@@ -105,7 +109,7 @@ absl::Status MpiMessages::Await(const Watch& watch) {
         CancelReceives();
         return status;
       }
-      sleepy = waited >= kSleepAfter;
+      sleepy = waited >= sleep_after;
     }
     if (sleepy) {
       std::this_thread::sleep_for(kSleep);
