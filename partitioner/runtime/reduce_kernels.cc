@@ -246,7 +246,8 @@ ReduceFn FindOrdered(ElementType type) {
 }  // namespace
 
 SumRowFn FindSumRow() { return BestForCpu<AddRow<Sum, float, double>>(); }
-SumColumnsFn FindSumColumns() { return BestForCpu<AddColumns<Sum, float, double>>(); }
+// Sums of f32 columns are f64: wide registers hold eight.
+SumColumnsFn FindSumColumns() { return BestWideForCpu<AddColumns<Sum, float, double>>(); }
 double FinishSum(double start, const double* parts, int64_t columns, int64_t c) {
   return start + Tree<Sum>(parts + c, columns);
 }
@@ -268,7 +269,7 @@ ReduceFn FindReduceFn(Opcode monoid, ElementType type) {
       if (pred) return FindByWidth<Or>(type);
       if (!real) return FindByWidth<Sum>(type);
       return type == ElementType::kF64 ? BestForCpu<Reduce<Sum, double, double>>()
-                                       : BestForCpu<Reduce<Sum, float, double>>();
+                                       : BestWideForCpu<Reduce<Sum, float, double>>();
     case Opcode::kMultiply:
       if (pred) return FindByWidth<And>(type);
       if (!real) return FindByWidth<Product>(type);
