@@ -134,10 +134,11 @@ void InProcessWork::RunReduceScatter(size_t target, int64_t first, int64_t count
               count);
 }
 
-void InProcessWork::RunAllGather(size_t target, int64_t first, int64_t count) const {
-  for (size_t source = 0; source < members_.size(); ++source) {
-    Copy(Out(*members_[target]) + static_cast<int64_t>(source) * signature_.amount + first,
-         In(*members_[source]) + first, count);
+// To every member, so that a range is read from far once.
+void InProcessWork::RunAllGather(size_t source, int64_t first, int64_t count) const {
+  const int64_t at = static_cast<int64_t>(source) * signature_.amount + first;
+  for (const MemberBuffers* target : members_) {
+    Copy(Out(*target) + at, In(*members_[source]) + first, count);
   }
 }
 

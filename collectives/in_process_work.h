@@ -38,7 +38,7 @@ class InProcessWork {
  private:
   void RunAllReduce(int64_t first, int64_t count) const;
   void RunReduceScatter(size_t target, int64_t first, int64_t count) const;
-  void RunAllGather(size_t target, int64_t first, int64_t count) const;
+  void RunAllGather(size_t source, int64_t first, int64_t count) const;
   void RunAllToAll(size_t a, size_t b, int64_t first, int64_t count) const;
   void RunAllToAllRow(size_t a) const;
   void RunAllToAllV(size_t receiver) const;

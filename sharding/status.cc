@@ -25,6 +25,10 @@ absl::Status ToStatus(const Diagnostic& d, absl::StatusCode code) {
   return absl::Status(code, FormatDiagnostic(d));
 }
 
+std::string FailedText(absl::string_view message) {
+  return message.empty() ? "failed without a message" : absl::StrCat("failed: ", message);
+}
+
 absl::Status In(const absl::Status& status, absl::string_view place) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(status.message(), "\n  in ", place));

@@ -35,6 +35,8 @@ absl::Status ToStatus(const Diagnostic& d,
 
 // The same error with a line that says what it is part of: "  in <place>". OK stays OK.
 absl::Status In(const absl::Status& status, absl::string_view place);
+// "failed: <message>", of an author's function; some fail without a message.
+std::string FailedText(absl::string_view message);
 
 // The leading "E101" or "W201" of a status message; empty if there is none.
 absl::string_view DiagnosticCode(absl::string_view message);

@@ -114,7 +114,7 @@ absl::Status RunUntyped(void* function, int registered, bool on_device,
                         kThrewFix);
   }
   if (!status.failed) return absl::OkStatus();
-  return HandlerFault(context, "E317", absl::StrCat(who, " failed: ", status.message),
+  return HandlerFault(context, "E317", absl::StrCat(who, " ", FailedText(status.message)),
                       absl::StatusCode::kInternal, kFailedFix);
 }
 

@@ -206,7 +206,7 @@ absl::StatusOr<const Shape*> AskFunction(const ShapeFunction& function, const Sh
     absl::StatusOr<const Shape*> shape = function(call);
     if (shape.ok() && *shape != nullptr) return call.context->WithDefaultLayout(*shape);
     if (!shape.ok() && !DiagnosticCode(shape.status()).empty()) return shape.status();
-    what = shape.ok() ? "gave no shape" : absl::StrCat("failed: ", shape.status().message());
+    what = shape.ok() ? "gave no shape" : FailedText(shape.status().message());
     if (!shape.ok()) code = shape.status().code();
   } catch (const std::exception& e) {
     what = absl::StrCat("threw: ", e.what());

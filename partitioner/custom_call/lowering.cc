@@ -50,7 +50,7 @@ LoweringAnswer LoweringRegistry::Ask(const LoweringRequest& call) const {
         if (answer.ok() && !answer->has_value()) continue;
         if (answer.ok() || !DiagnosticCode(answer.status()).empty()) return answer;
         code = answer.status().code();
-        what = absl::StrCat("failed: ", answer.status().message());
+        what = FailedText(answer.status().message());
       } catch (const std::exception& e) {
         what = absl::StrCat("threw: ", e.what());
       } catch (...) {

@@ -34,7 +34,7 @@ absl::Status CallbackFailure(const Instruction& instr, const TargetRule& target,
     return In(status, absl::StrCat("the ", callback, " callback of \"",
                                    instr.as<CustomCallAttrs>().target, "\", ", InstrName(instr)));
   }
-  return CallbackError(instr, callback, absl::StrCat("failed: ", status.message()), status.code());
+  return CallbackError(instr, callback, FailedText(status.message()), status.code());
 }
 
 }  // namespace

@@ -110,6 +110,11 @@ class Inliner {
           continue;
         }
         ++live_count_[c.value];
+        if (i.opcode == Opcode::kFusion) {  // copied with it
+          for (CompId callee : CalledComputations(old_, i)) {
+            live_count_[c.value] += live_count_[callee.value];
+          }
+        }
         for (InstrId operand : old_.operands(i)) live_[operand.value] = true;
         if (const RareAttributes* rare = old_.rare(i)) {
           for (InstrId before : rare->control_predecessors) live_[before.value] = true;
@@ -229,12 +234,13 @@ class Inliner {
     stack_.push_back(std::move(f));
   }
 
-  // Loops and branches are copied per caller; what else is called is shared.
+  // Loops and branches are copied per caller, and fusions, which must have their own;
+  // what else is called is shared.
   void NextCallee(const Instruction& i, CompId callee) {
     Frame& f = stack_.back();
     const bool own = i.opcode == Opcode::kWhile || i.opcode == Opcode::kConditional;
     const CompId known = instances_[callee.value];
-    if (known.valid() && !(own && Spend(live_count_[callee.value]))) {
+    if (known.valid() && i.opcode != Opcode::kFusion && !(own && Spend(live_count_[callee.value]))) {
       f.callees.push_back(known);
       return;
     }

@@ -68,6 +68,7 @@ class Grouper {
     uint64_t bits = 0;            // its own and those of what was merged into it
     uint64_t depends = 0;         // on other open groups, at any distance
     std::vector<int32_t> inputs;  // slots made outside of it
+    std::vector<int32_t> viewed;  // those of them that are not read element by element
   };
 
   int Root(int g) const {
@@ -102,16 +103,21 @@ class Grouper {
     }
     return false;
   }
+  // Whether `g` makes one of the slots: a block of it can only be read as it is made.
+  bool MakesAny(int g, absl::Span<const int32_t> slots) const {
+    return std::any_of(slots.begin(), slots.end(), [&](int32_t s) { return Maker(s) == g; });
+  }
   bool TryMerge(int into, int from) {
     Group &a = groups_[into], &b = groups_[from];
     if (a.members + b.members >= kMaxMembers || PathFrom(into, b.inputs) ||
-        PathFrom(from, a.inputs)) {
+        PathFrom(from, a.inputs) || MakesAny(into, b.viewed) || MakesAny(from, a.viewed)) {
       return false;
     }
     b.parent = into;
     a.members += b.members;
     a.bits |= b.bits;
     a.inputs.insert(a.inputs.end(), b.inputs.begin(), b.inputs.end());
+    a.viewed.insert(a.viewed.end(), b.viewed.begin(), b.viewed.end());
     AddDepends(into, b.depends);
     return true;
   }
@@ -126,11 +132,12 @@ class Grouper {
 
   int Join(int s) {
     const int64_t elements = survey_.elements(s);
-    absl::InlinedVector<int32_t, 3> slots;
+    absl::InlinedVector<int32_t, 3> slots, viewed;
     absl::InlinedVector<int, 3> makers;
     for (const OperandRef& ref : comp_.steps[s].operands) {
       const ValueView value = survey_.Resolve(ref.slot);
       slots.push_back(value.slot);
+      if (!value.whole) viewed.push_back(value.slot);
       const int maker = value.whole ? Maker(value.slot) : -1;
       if (maker >= 0 && groups_[maker].elements == elements &&
           groups_[maker].members < kMaxMembers) {
@@ -141,7 +148,7 @@ class Grouper {
     int chosen = -1;
     for (int maker : makers) {
       maker = Root(maker);
-      if (maker == chosen || PathFrom(maker, slots)) continue;
+      if (maker == chosen || PathFrom(maker, slots) || MakesAny(maker, viewed)) continue;
       if (chosen < 0) {
         chosen = maker;
       } else {
@@ -157,6 +164,7 @@ class Grouper {
     }
     group_[s] = chosen;
     ++groups_[chosen].members;
+    groups_[chosen].viewed.insert(groups_[chosen].viewed.end(), viewed.begin(), viewed.end());
     uint64_t depends = 0;
     for (int32_t slot : slots) {
       if (Maker(slot) == chosen) continue;
@@ -234,7 +242,9 @@ ValueView StepSurvey::Resolve(int32_t slot) const {
         view != nullptr ? MakeView(shape.dims, view->src_strides, view->src_offset)
                         : MakeView(shape.dims, static_cast<const IotaData&>(*step.data).strides, 0);
     value.slot = view != nullptr ? step.operands[0].slot : iota_slot_[p];
-    if (loops.loops.size() == 1 && loops.loops[0].stride == 1 && loops.offset == 0) continue;
+    const bool one = shape.num_elements() == 1;
+    const bool flat = one || (loops.loops.size() == 1 && loops.loops[0].stride == 1);
+    if (flat && loops.offset == 0) continue;
     value.whole = false;
     value.view = loops;
   }

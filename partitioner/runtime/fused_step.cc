@@ -71,7 +71,7 @@ class FusedBuilder {
   // it where it has to be filled.
   int Input(const Step& step, const ElementwiseData& data, int k) {
     ValueView value = survey_.Resolve(step.operands[k].slot);
-    if (data.spread[k]) value.whole = false;
+    if (data.spread[k] && data_->elements > 1) value.whole = false;
     const ElementType type = data.kernel.in_type[k];
     const bool bf16 = type == ElementType::kBF16;
     const int bytes = bf16 ? 4 : ElementTypeBytes(type);

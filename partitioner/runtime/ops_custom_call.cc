@@ -203,7 +203,7 @@ absl::Status RunCustomCall(StepRun& run) {
   if (!status.ok()) {
     if (!DiagnosticCode(status).empty()) return status;
     return run.Error(
-        "E317", absl::StrCat("the handler of \"", data.target, "\" failed: ", status.message()),
+        "E317", absl::StrCat("the handler of \"", data.target, "\" ", FailedText(status.message())),
         status.code(), kFailedFix);
   }
   for (int r = 0; r < run.num_results(); ++r) {

@@ -25,7 +25,7 @@ absl::Status Ask(const TargetRule& target, absl::string_view instruction,
                 absl::StrCat("the partition callback of \"", target.target, "\", %", instruction));
     }
     if (status.ok()) return status;
-    what = absl::StrCat("failed: ", status.message());
+    what = FailedText(status.message());
     code = status.code();
   } catch (const std::exception& thrown) {
     what = absl::StrCat("threw: ", thrown.what());

@@ -89,6 +89,11 @@ TEST_F(Staged, StatusReturningAndUnifiedSetTheirStatus) {
     EXPECT_THAT(Error(Untyped(SetOrFail, version), {F32(x_)}, {F32(out_)}),
                 AllOf(HasSubstr("E317"), HasSubstr("\"t\" failed: too warm"),
                       HasSubstr("%call.1")));
+    const auto fail = [](void*, void**, const char*, size_t, XlaCustomCallStatus* status) {
+      XlaCustomCallStatusSetFailure(status, "", 0);
+    };
+    EXPECT_THAT(Error(Untyped(+fail, version), {F32(x_)}, {F32(out_)}),
+                HasSubstr("\"t\" failed without a message"));
   }
 }
 

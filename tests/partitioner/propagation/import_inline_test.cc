@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "partitioner/ir/verifier.h"
+
 namespace shardcall {
 namespace {
 
@@ -117,6 +119,34 @@ ENTRY main {
     if (instr.opcode == Opcode::kWhile) bodies.insert(instr.as<WhileAttrs>().body.value);
   }
   EXPECT_EQ(bodies.size(), 2);
+}
+
+TEST(ImportInline, FusionsOfAComputationThatIsCalledTwiceAreCopied) {
+  const Program p = Import(R"(HloModule test
+
+inner {
+  a = f32[4]{0} parameter(0)
+  ROOT n = f32[4]{0} negate(a)
+}
+
+fused {
+  a = f32[4]{0} parameter(0)
+  ROOT f = f32[4]{0} fusion(a), kind=kLoop, calls=inner
+}
+
+outer {
+  a = f32[4]{0} parameter(0)
+  ROOT f = f32[4]{0} fusion(a), kind=kLoop, calls=fused
+}
+
+ENTRY main {
+  x = f32[4]{0} parameter(0)
+  one = f32[4]{0} call(x), to_apply=outer
+  ROOT two = f32[4]{0} call(one), to_apply=outer
+}
+)");
+  EXPECT_EQ(p.module.num_computations(), 1 + 2 + 2);
+  EXPECT_TRUE(VerifyModule(p.module, "t.hlo").ok()) << VerifyModule(p.module, "t.hlo");
 }
 
 TEST(ImportInline, DeadInstructionsGoAndSideEffectsStay) {

@@ -297,6 +297,33 @@ ROOT t = ($t[37,$n], $t[37,$n], $t[37,$n], $t[37,$n], $t[37,$n]) tuple(e, i, j, 
   }
 }
 
+TEST(Fuse, AValueIsNotReadInAnotherOrderByItsOwnStep) {
+  // Transposed, by the step that would join and by one of two that would be merged.
+  ExpectSameBits(R"(ENTRY e {
+  p = f32[40,40] parameter(0)
+  q = f32[40,40] parameter(1)
+  x = f32[40,40] add(p, p)
+  t = f32[40,40] broadcast(x), dimensions={1,0}
+  r = f32[40,40] add(x, t)
+  y = f32[40,40] multiply(q, t)
+  z = f32[40,40] multiply(y, x)
+  ROOT o = (f32[40,40], f32[40,40]) tuple(r, z)
+}
+)");
+  // One element, as scalar, array and both.
+  ExpectSameBits(R"(ENTRY e {
+  c = f32[] constant(2)
+  m = f32[] minimum(c, c)
+  b = f32[1] broadcast(m), dimensions={}
+  n = f32[1] negate(b)
+  s = f32[] reshape(n)
+  u = f32[1,1] broadcast(b), dimensions={1}
+  v = f32[1,1] add(u, u)
+  z = c64[] complex(m, s)
+  ROOT o = (c64[], f32[1,1]) tuple(z, v)
+})");
+}
+
 TEST(Fuse, EmptyArraysStayEmpty) {
   ExpectSameBits(
       "x = f32[0,16] parameter(0)\n"
