@@ -280,15 +280,19 @@ absl::StatusOr<Module> Generator::Run() {
   if (!status_.ok()) return status_;
   if (s.values.empty()) Fresh(s, ElementType::kF32, {4});
 
-  // Results: what nothing reads, latest first, and now and then something read.
+  // Results: what nothing reads, latest first, and now and then something read. The
+  // program and its reference must choose alike: constants, which a region of one of
+  // them may share, count as read.
   std::vector<bool> read(module_.num_instructions(), false);
   for (int k = 0; k < module_.num_instructions(); ++k) {
+    if (module_.instr(InstrId(k)).opcode == Opcode::kConstant) read[k] = true;
     for (InstrId x : module_.operands(InstrId(k))) read[x.value] = true;
   }
   std::vector<InstrId> results;
   for (size_t k = s.values.size(); k-- > 0 && results.size() < 6;) {
     const InstrId id = s.values[k].id;
-    if (!read[id.value] || random_.Chance(8)) results.push_back(id);
+    const bool also = random_.Chance(8);
+    if (!read[id.value] || also) results.push_back(id);
   }
   if (results.empty()) results.push_back(s.values.back().id);
   InstrId root = results[0];
