@@ -152,8 +152,6 @@ def words(o):
         return 'bitwise' + whom
     if a.kind == 'bitwise':
         return 'bitwise, or the reference'
-    if a.kind == 'equal':
-        return 'bitwise, but for signs of complex zeros' + whom
     unit = {'ulp': 'ulp', 'parts': 'ulp of each part'}.get(a.kind, 'of the largest')
     return f'within {a.limit:g} {unit}' + whom + (', or of the reference' if o.by_reference else '')
 

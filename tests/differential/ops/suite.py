@@ -18,7 +18,7 @@ import hlo_types as T
 class Agreement:
     """kind: 'bitwise'; 'ulp' (limit: units in the last place of the result's type;
     complex: of its absolute value); 'parts' (the same, of either part of a complex
-    number); 'equal' (as numbers: signs of zeros do not count); 'close' (limit: relative to the largest magnitude of the expected
+    number); 'close' (limit: relative to the largest magnitude of the expected
     array)."""
     kind: str
     limit: float = 0.0
@@ -43,8 +43,6 @@ class Agreement:
                 off = np.abs(a - b) / largest
                 return np.where(T.same_bits(got, want) | (a == b), 0.0,
                                 np.where(np.isfinite(off), off, np.inf))
-            if self.kind == 'equal':
-                return np.where(T.same_bits(got, want) | (got == want), 0.0, np.inf)
             if self.kind == 'parts':
                 real = T.DTYPES[T.part(T.NAMES[got.dtype])]
                 a, b = (np.ascontiguousarray(x).view(real) for x in (got, want))
@@ -61,12 +59,6 @@ class Agreement:
 
 def bitwise(payload=False):
     return Agreement('bitwise', 0.0, payload)
-
-
-def exact(name):
-    """Of sums of products and products of many: bitwise, but for the signs of a complex
-    number's zeros, which come from the order in which its parts are formed."""
-    return Agreement('equal') if name in ('c64', 'c128') else bitwise()
 
 
 def ulp(limit):
