@@ -15,6 +15,11 @@ constexpr int64_t kItemBytes = 256 << 10;  // that an item reads and writes, abo
 constexpr int64_t kMinGrainBytes = 4 << 10;
 constexpr int64_t kSmallBytes = 128 << 10;  // of a whole collective
 constexpr int64_t kSwapBytes = 8 << 10;
+// Pieces of what goes to all members. C libraries copy the short ones by vectors, the
+// long ones by `rep movsb`, which does not read what it overwrites: better where a
+// collective writes more than caches hold.
+constexpr int64_t kNearBytes = 2 << 10, kFarBytes = 4 << 10;
+constexpr int64_t kBeyondCaches = 128 << 20;
 
 using Sources = absl::InlinedVector<const void*, 16>;
 using Outs = absl::InlinedVector<void*, 16>;
@@ -82,6 +87,7 @@ void InProcessWork::Plan(const CallSignature& signature,
       num_items_ = 0;
   }
   small_ = total_bytes <= kSmallBytes;
+  piece_bytes_ = total_bytes < kBeyondCaches ? kNearBytes : kFarBytes;
 }
 
 void InProcessWork::RunItem(int64_t item) const {
@@ -101,12 +107,22 @@ void InProcessWork::RunItem(int64_t item) const {
     case CollectiveOp::kAllToAll:
       return RunAllToAll(block / n, block % n, first, count);
     case CollectiveOp::kBroadcast:
-      for (const MemberBuffers* member : members_) {
-        Copy(Out(*member) + first, In(*members_[signature_.root]) + first, count);
-      }
-      return;
+      return CopyToAll(In(*members_[signature_.root]) + first, first, count);
     default:
       return;
+  }
+}
+
+// Piece by piece: each is read from far once.
+void InProcessWork::CopyToAll(const char* from, int64_t offset, int64_t bytes) const {
+  absl::InlinedVector<char*, 16> outs;
+  for (const MemberBuffers* member : members_) {
+    char* const out = Out(*member) + offset;
+    if (out != from) outs.push_back(out);
+  }
+  for (int64_t at = 0; at < bytes; at += piece_bytes_) {
+    const int64_t piece = std::min(piece_bytes_, bytes - at);
+    for (char* out : outs) std::memcpy(out + at, from + at, piece);
   }
 }
 
@@ -134,12 +150,9 @@ void InProcessWork::RunReduceScatter(size_t target, int64_t first, int64_t count
               count);
 }
 
-// To every member, so that a range is read from far once.
 void InProcessWork::RunAllGather(size_t source, int64_t first, int64_t count) const {
-  const int64_t at = static_cast<int64_t>(source) * signature_.amount + first;
-  for (const MemberBuffers* target : members_) {
-    Copy(Out(*target) + at, In(*members_[source]) + first, count);
-  }
+  CopyToAll(In(*members_[source]) + first, static_cast<int64_t>(source) * signature_.amount + first,
+            count);
 }
 
 void InProcessWork::RunAllToAll(size_t a, size_t b, int64_t first, int64_t count) const {

@@ -42,12 +42,15 @@ class InProcessWork {
   void RunAllToAll(size_t a, size_t b, int64_t first, int64_t count) const;
   void RunAllToAllRow(size_t a) const;
   void RunAllToAllV(size_t receiver) const;
+  // Copies `from` to byte `offset` of every member's out, but for where it lies there.
+  void CopyToAll(const char* from, int64_t offset, int64_t bytes) const;
 
   CallSignature signature_;
   std::vector<const MemberBuffers*> members_;
   int64_t grain_ = 1;   // elements (reductions) or bytes of one item
   int64_t ranges_ = 1;  // items that one block is cut into
   int64_t num_items_ = 0;
+  int64_t piece_bytes_ = 1;  // of what is copied to all
   bool small_ = true;
 };
 
