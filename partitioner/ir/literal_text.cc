@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/casts.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/float_format.h"
 
@@ -182,6 +184,16 @@ void AppendReal(ElementType type, uint64_t bits, std::string* out) {
   } else {
     AppendGeneral(value, Digits(type), out);
   }
+}
+
+std::string NumberText(double value) {
+  std::string out;
+  AppendReal(ElementType::kF64, absl::bit_cast<uint64_t>(value), &out);
+  return out;
+}
+
+std::string StringText(absl::string_view text) {
+  return absl::StrCat("\"", absl::CEscape(text), "\"");
 }
 
 void AppendLiteral(const Literal& literal, std::string* out, const LiteralPrefix& prefix) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "partitioner/ir/literal.h"
 
 namespace shardcall {
@@ -21,6 +22,10 @@ void AppendLiteral(const Literal& literal, std::string* out, const LiteralPrefix
 // One real number, with the digits that its type gets: f32 6, or 9 where 6 do
 // not read back equal.
 void AppendReal(ElementType type, uint64_t bits, std::string* out);
+// `value` as AppendReal prints an f64.
+std::string NumberText(double value);
+// `text` between double quotes, what is special in C escaped.
+std::string StringText(absl::string_view text);
 template <typename Int>
 void AppendInt(Int value, std::string* out) {
   char buffer[24];

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/base/casts.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/literal_text.h"
 #include "partitioner/ir/parser.h"
@@ -15,7 +13,7 @@ namespace shardcall::hlo_text {
 namespace {
 
 // A finite number or an integer, with the digits that the binary form gives it.
-bool NumberText(Lexer* lex, bool integer, std::string* out) {
+bool ReadNumber(Lexer* lex, bool integer, std::string* out) {
   lex->Skip();
   const char* start = lex->at();
   double value = 0;
@@ -26,13 +24,9 @@ bool NumberText(Lexer* lex, bool integer, std::string* out) {
     return lex->Fail(start, "E003", "A number is out of range", "a finite number",
                      lex->TokenAt(start));
   }
-  out->clear();
-  integer ? AppendInt(whole, out)
-          : AppendReal(ElementType::kF64, absl::bit_cast<uint64_t>(value), out);
+  *out = integer ? absl::StrCat(whole) : NumberText(value);
   return true;
 }
-
-std::string Quoted(absl::string_view text) { return absl::StrCat("\"", absl::CEscape(text), "\""); }
 
 }  // namespace
 
@@ -58,7 +52,7 @@ bool Parser::ParseStatistics(Slot* slot) {
       if (!lex_.Identifier("a statistic's name", &name) || !lex_.Expect('=')) return false;
       std::string value;
       const bool index = name == "visualizing_index";
-      if (!NumberText(&lex_, index, index ? &shown : &value)) return false;
+      if (!ReadNumber(&lex_, index, index ? &shown : &value)) return false;
       if (!index) absl::StrAppend(&text, ",", name, "=", value);
     } while (lex_.TryChar(','));
   }
@@ -100,7 +94,7 @@ bool Parser::ParseResultAccuracy(Slot* slot) {
         return lex_.Fail(at, "E005", "Unknown tolerance", "atol, rtol or ulps", lex_.TokenAt(at));
       }
       if (!values[k].empty()) return lex_.Fail(at, "E007", "A tolerance stands twice");
-      if (!NumberText(&lex_, key == "ulps", &values[k])) return false;
+      if (!ReadNumber(&lex_, key == "ulps", &values[k])) return false;
     } while (lex_.TryChar(','));
   }
   for (std::string& v : values) {
@@ -244,7 +238,7 @@ bool Parser::ParseOriginLeaf(std::string* out) {
   if (lex_.Peek() != '}') {
     absl::string_view name;
     if (!lex_.String(&name, &string_storage_)) return false;
-    out->append(Quoted(name));
+    out->append(StringText(name));
     if (lex_.Peek() == '{') {
       std::vector<int64_t> index;
       if (!lex_.IntList(&index)) return false;
@@ -283,7 +277,7 @@ bool Parser::ParseRecoveryTable() {
                          absl::StrCat("A module of origin_recovery_table cannot be read (",
                                       why.substr(0, why.find('\n')), ")"));
       }
-      absl::StrAppend(&text, ", ", Quoted(value));
+      absl::StrAppend(&text, ", ", StringText(value));
     }
     text.push_back('\n');
   }

@@ -115,11 +115,13 @@ bool Reader::ReadCommon(const ComputationBytes& c, const InstructionBytes& bytes
       !ReadMetadata(p_.metadata(), &i->metadata)) {
     return false;
   }
-  const auto& tolerance = p_.result_accuracy().tolerance();
-  for (double v : {tolerance.atol(), tolerance.rtol()}) {
-    if (!std::isfinite(v)) {
-      return Fail("E003", "A number is out of range", "result_accuracy", "a finite number",
-                  absl::StrCat(v));
+  if (p_.has_result_accuracy()) {
+    const auto& tolerance = p_.result_accuracy().tolerance();
+    for (double v : {tolerance.atol(), tolerance.rtol()}) {
+      if (!std::isfinite(v)) {
+        return Fail("E003", "A number is out of range", "result_accuracy", "a finite number",
+                    absl::StrCat(v));
+      }
     }
   }
   absl::string_view config = p_.backend_config();

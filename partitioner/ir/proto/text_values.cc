@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/ir/proto/text_values.h"
 
-#include "absl/base/casts.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "partitioner/ir/lexer.h"
@@ -28,14 +26,6 @@ struct Input {
   // `key=`
   bool Key(absl::string_view* key) { return lex.Identifier("a key", key) && lex.Expect('='); }
 };
-
-std::string Quoted(absl::string_view text) { return absl::StrCat("\"", absl::CEscape(text), "\""); }
-
-std::string NumberText(double value) {
-  std::string out;
-  AppendReal(ElementType::kF64, absl::bit_cast<uint64_t>(value), &out);
-  return out;
-}
 
 template <typename Ints>
 std::string IndexText(const Ints& ints) {
@@ -182,7 +172,7 @@ bool ParseSparsity(absl::string_view text, hlo_pb::SparsityConfig* p) {
 }
 
 std::string OriginalArrayText(const hlo_pb::OriginalArrayProto& p) {
-  std::string out = absl::StrCat("{", Quoted(p.instruction_name()));
+  std::string out = absl::StrCat("{", StringText(p.instruction_name()));
   if (p.shape_index_size() > 0) absl::StrAppend(&out, " ", IndexText(p.shape_index()));
   return out + "}";
 }
@@ -258,7 +248,7 @@ std::string MetadataText(const hlo_pb::OpMetadata& p) {
   std::string out = "{";
   const auto text = [&](const char* name, const std::string& value) {
     if (value.empty()) return;
-    absl::StrAppend(&out, out.size() > 1 ? " " : "", name, "=", Quoted(value));
+    absl::StrAppend(&out, out.size() > 1 ? " " : "", name, "=", StringText(value));
   };
   const auto number = [&](const char* name, int64_t value) {
     if (value != 0) absl::StrAppend(&out, out.size() > 1 ? " " : "", name, "=", value);
