@@ -47,6 +47,16 @@ void Gemv(CBLAS_TRANSPOSE op, int64_t rows, int64_t cols, double alpha, const do
   cblas_dgemv(CblasRowMajor, op, rows, cols, alpha, a, lda, x, incx, beta, y, incy);
 }
 
+// With beta = 0 a sum starts at +0 and is never -0. Kernels for complex numbers that
+// subtract one sum of products from another make it all the same.
+template <typename R>
+void ClearNegativeZeros(int64_t m, int64_t n, std::complex<R>* c, int64_t ldc) {
+  for (int64_t i = 0; i < m; ++i) {
+    R* parts = reinterpret_cast<R*>(c + i * ldc);
+    for (int64_t j = 0; j < 2 * n; ++j) parts[j] += R(0);
+  }
+}
+
 // Products with a vector read the matrix once, where it lies. False if neither
 // side is one.
 template <typename T>
@@ -92,6 +102,7 @@ void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::co
   if (!Begin(m, n, k, beta, c, ldc)) return;
   cblas_cgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, &alpha, a, lda, b, ldb, &beta, c,
               ldc);
+  if (beta == std::complex<float>(0)) ClearNegativeZeros(m, n, c, ldc);
 }
 
 void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::complex<double> alpha,
@@ -100,6 +111,7 @@ void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::co
   if (!Begin(m, n, k, beta, c, ldc)) return;
   cblas_zgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, &alpha, a, lda, b, ldb, &beta, c,
               ldc);
+  if (beta == std::complex<double>(0)) ClearNegativeZeros(m, n, c, ldc);
 }
 
 }  // namespace shardcall

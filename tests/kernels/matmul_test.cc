@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/host/matmul.h"
 
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <random>
@@ -163,6 +164,30 @@ void CheckIntegers(ElementType type, const MatmulShape& s) {
       }
     }
   }
+}
+
+// Whatever the signs of its zero terms are: a sum starts at +0.
+template <typename R>
+void CheckZeroSums(ElementType type) {
+  using C = std::complex<R>;
+  constexpr int64_t m = 9, n = 11, k = 70;
+  for (int signs = 0; signs < 16; ++signs) {
+    const R zero = signs & 1 ? R(-0.0) : R(0), one = signs & 2 ? R(-1) : R(1);
+    const std::vector<C> a(m * k, C(zero, zero));
+    const std::vector<C> b(k * n, C(one, signs & 4 ? -one : signs & 8 ? R(0) : one));
+    std::vector<C> c(m * n);
+    ASSERT_TRUE(
+        Matmul({.m = m, .n = n, .k = k}, type, a.data(), type, b.data(), type, c.data()).ok());
+    for (const C& sum : c) {
+      ASSERT_TRUE(sum == C(0) && !std::signbit(sum.real()) && !std::signbit(sum.imag()))
+          << signs << ": " << sum;
+    }
+  }
+}
+
+TEST(Matmul, ComplexSumsOfZerosAreNeverNegativeZero) {
+  CheckZeroSums<float>(ElementType::kC64);
+  CheckZeroSums<double>(ElementType::kC128);
 }
 
 TEST(Matmul, IntegersWrapAroundExactlyInEveryWidth) {

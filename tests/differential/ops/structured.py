@@ -73,6 +73,17 @@ class Window:
         padded = base + self.low[k] + self.high[k]
         return 0 if padded < reach else (padded - reach) // self.stride[k] + 1
 
+    def reads(self, out, at):
+        """Where element `at` of the window at place `out` lies in the operand; None:
+        outside of it, or between its elements."""
+        place = []
+        for k, n in enumerate(self.dims):
+            padded = out[k] * self.stride[k] + at[k] * self.window[k] - self.low[k]
+            if padded % self.base[k] or not 0 <= padded // self.base[k] < n:
+                return None
+            place.append(padded // self.base[k])
+        return tuple(place)
+
     def text(self, reversal=False):
         if not self.dims:
             return ''  # an empty window has no text
