@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -33,17 +34,27 @@ struct Memory {
   std::function<absl::Status(float* to, const float* from, int64_t count)> copy;  // any direction
 };
 
+// Memory that starts at a cache line, as that of the runtime's tensors does.
+template <typename T>
+struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kLine{64};
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kLine)); }
+  void deallocate(T* p, size_t) { ::operator delete(p, kLine); }
+  bool operator==(const LineAllocator&) const = default;
+};
+
 // f32 buffers of one device for a size S in bytes, rounded down to whole elements a block.
 struct Buffers {
   Buffers(Op op, int64_t size, int rank, int devices, const Memory* memory);  // null: the host's
   ~Buffers();
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
-  int64_t in_count = 0, out_count = 0;  // elements
-  int64_t block = 0;                    // elements of one device's part
-  int64_t bytes() const;                // S as it came out
-  std::vector<float> in, out;             // of the host
-  float *from = nullptr, *to = nullptr;   // what sides read and write: these, or copies
+  int64_t in_count = 0, out_count = 0;               // elements
+  int64_t block = 0;                                 // elements of one device's part
+  int64_t bytes() const;                             // S as it came out
+  std::vector<float, LineAllocator<float>> in, out;  // the host's
+  float *from = nullptr, *to = nullptr;              // what sides read and write: these, or copies
   const Op op;
   const int rank, devices;
   const Memory* const memory;
