@@ -70,6 +70,7 @@ class BlockRunner {
     }
     pinned_ = single_;
     cursors_.resize(data_.instrs.size());
+    PlanAdvance();
     settled_ = std::none_of(data_.instrs.begin(), data_.instrs.end(), [](const FusedInstr& i) {
       return i.kind == FusedInstr::kLoadView;
     });
@@ -81,7 +82,7 @@ class BlockRunner {
       } else {
         for (size_t k = 0; k < data_.instrs.size(); ++k) RunInstr(data_.instrs[k], k, begin, n);
       }
-      Advance(begin + n);
+      Advance(n);
     }
   }
 
@@ -105,6 +106,12 @@ class BlockRunner {
   struct Source {
     const void* data;
     ElementType type;
+  };
+  struct Moving {
+    int reg, bytes;
+    char* base;
+    int64_t at;      // element
+    int64_t period;  // of its table; 0: no table
   };
 
   // Where a view's next block begins, and for how many elements the innermost
@@ -173,17 +180,25 @@ class BlockRunner {
     }
   }
 
-  // Registers that are not scratch go on to element `begin`.
-  void Advance(int64_t begin) {
+  // Registers that are not scratch, but for tables that every block reads from their
+  // beginning.
+  void PlanAdvance() {
     for (size_t r = 0; r < address_.size(); ++r) {
       const FusedRegister& reg = data_.registers[r];
       if (reg.place == FusedRegister::kScratch) continue;
-      int64_t at = begin;
-      if (reg.place == FusedRegister::kTable) {
-        const int64_t period = data_.tables[reg.index].period;
-        at = block_ % period == 0 ? 0 : begin % period;
+      const int64_t period =
+          reg.place == FusedRegister::kTable ? data_.tables[reg.index].period : 0;
+      if (period == 0 || block_ % period != 0) {
+        moving_.push_back({static_cast<int>(r), reg.bytes, base_[r], 0, period});
       }
-      address_[r] = base_[r] + at * reg.bytes;
+    }
+  }
+  // They go on by n elements.
+  void Advance(int64_t n) {
+    for (Moving& m : moving_) {
+      m.at += n;
+      if (m.period != 0 && m.at >= m.period) m.at %= m.period;
+      address_[m.reg] = m.base + m.at * m.bytes;
     }
   }
 
@@ -312,6 +327,7 @@ class BlockRunner {
   absl::InlinedVector<char*, 24> address_, base_;
   absl::InlinedVector<bool, 24> single_, pinned_;
   absl::InlinedVector<int64_t, 4> table_at_;  // by table: offset in scratch_
+  absl::InlinedVector<Moving, 16> moving_;
   std::vector<FusedReduction> reductions_;
   std::vector<Cursor> cursors_;  // by instruction
   bool settled_ = false;
