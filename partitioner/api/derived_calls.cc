@@ -266,7 +266,8 @@ absl::StatusOr<std::vector<InstrId>> Vjp(CheckedBuilder& b, const TargetRegistry
   const absl::string_view config = parts.instr->backend_config;
   const TargetFacts* facts = targets.Facts(primal.target);
   if (facts == nullptr || !facts->vjp.has_value()) {
-    return Cannot(kWhat, primal.target, "none is registered", "Name one by \"vjp\" in a manifest, or with RegisterVjp");
+    return Cannot(kWhat, primal.target, "none is registered",
+                  "Name one by \"vjp\" in a manifest, or with RegisterVjp");
   }
   const VjpSpec& vjp = *facts->vjp;
   if (cotangents.size() != parts.results.size()) {

@@ -240,7 +240,8 @@ class Inliner {
     Frame& f = stack_.back();
     const bool own = i.opcode == Opcode::kWhile || i.opcode == Opcode::kConditional;
     const CompId known = instances_[callee.value];
-    if (known.valid() && i.opcode != Opcode::kFusion && !(own && Spend(live_count_[callee.value]))) {
+    if (known.valid() && i.opcode != Opcode::kFusion &&
+        !(own && Spend(live_count_[callee.value]))) {
       f.callees.push_back(known);
       return;
     }
