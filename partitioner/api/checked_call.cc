@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/api/checked_call.h"
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "partitioner/ir/literal_text.h"
 
 namespace shardcall {
 namespace {
@@ -118,10 +118,9 @@ std::string CheckedCall::Hlo(absl::Span<const int64_t> sizes, const Mesh& mesh) 
                   " custom-call(", absl::StrJoin(operands, ", "), "), custom_call_target=\"",
                   target, "\", api_version=", kVersionNames[api_version]);
   if (!backend_config.empty()) {
-    absl::StrAppend(&text, ", backend_config=",
-                    absl::StartsWith(backend_config, "{")
-                        ? backend_config
-                        : absl::StrCat("\"", absl::CEscape(backend_config), "\""));
+    absl::StrAppend(
+        &text, ", backend_config=",
+        absl::StartsWith(backend_config, "{") ? backend_config : StringText(backend_config));
   }
   if (sharded) {
     const std::string all = absl::StrJoin(result_shardings, ", ");
