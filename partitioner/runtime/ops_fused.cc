@@ -108,8 +108,7 @@ class BlockRunner {
     ElementType type;
   };
   struct Moving {
-    int reg, bytes;
-    char* base;
+    int reg;
     int64_t at;      // element
     int64_t period;  // of its table; 0: no table
   };
@@ -189,7 +188,7 @@ class BlockRunner {
       const int64_t period =
           reg.place == FusedRegister::kTable ? data_.tables[reg.index].period : 0;
       if (period == 0 || block_ % period != 0) {
-        moving_.push_back({static_cast<int>(r), reg.bytes, base_[r], 0, period});
+        moving_.push_back({static_cast<int>(r), 0, period});
       }
     }
   }
@@ -198,7 +197,7 @@ class BlockRunner {
     for (Moving& m : moving_) {
       m.at += n;
       if (m.period != 0 && m.at >= m.period) m.at %= m.period;
-      address_[m.reg] = m.base + m.at * m.bytes;
+      address_[m.reg] = base_[m.reg] + m.at * data_.registers[m.reg].bytes;
     }
   }
 
