@@ -70,12 +70,12 @@ m {{
              bitwise(), helpers=sums))
     add(Case('opt-barrier', name, p + f'''  s = ({t}, {t}) tuple(x, x)
   ROOT r = ({t}, {t}) opt-barrier(s)''', [x], bitwise()))
-    add(Case('after-all', name, p + f'''  t = token[] after-all()
+    add(Case('after-all, add-dependency', name, p + f'''  t = token[] after-all()
   ROOT r = {t} add-dependency(x, t)''', [x], bitwise(), reference=lambda x: x))
     if refused:
-        add(Case('copy-start', name, p + f'''  s = ({t}, {t}, u32[]) copy-start(x)
+        add(Case('copy-start, copy-done', name, p + f'''  s = ({t}, {t}, u32[]) copy-start(x)
   ROOT r = {t} copy-done(s)''', [x], bitwise(), reference=lambda x: x))
-        add(Case('async-start', name, p + f'''  s = (({t}), {t}, s32[]) async-start(x), calls=d
+        add(Case('async-start, async-update, async-done', name, p + f'''  s = (({t}), {t}, s32[]) async-start(x), calls=d
   u = (({t}), {t}, s32[]) async-update(s)
   ROOT r = {t} async-done(u)''', [x], bitwise(), helpers=double,
                  reference=lambda x: x + x))
