@@ -38,7 +38,7 @@ absl::Status In(const absl::Status& status, absl::string_view place);
 // "failed: <message>", of an author's function; some fail without a message.
 std::string FailedText(absl::string_view message);
 
-// The leading "E101" or "W201" of a status message; empty if there is none.
+// The leading "E101" or "W202" of a status message; empty if there is none.
 absl::string_view DiagnosticCode(absl::string_view message);
 inline absl::string_view DiagnosticCode(const absl::Status& status) {
   return DiagnosticCode(status.message());

@@ -8,14 +8,7 @@
 //   E004 Unknown opcode at x.hlo:3:21: expected an HLO opcode, found 'addd'. Fix: did you mean 'add'?
 //     %s = f32[] addd(%a, %b)
 //                ^
-// Codes:
-//   E001 syntax              E008 undefined name        E014 nesting too deep
-//   E002 text ends early     E009 name defined twice    E015 shape cannot be inferred
-//   E003 number out of range E010 shape or layout       E016 sharding text
-//   E004 unknown opcode      E011 literal               E017 module header or entry
-//   E005 unknown attribute   E012 operand count         E018 signature against root
-//   E006 missing attribute   E013 parameter numbers     E019 attribute value
-//   E007 attribute twice                                E020 async pair
+// The codes are E001 to E020 of sharding/DIAGNOSTICS.md.
 #ifndef SHARDCALL_PARTITIONER_IR_PARSER_H_
 #define SHARDCALL_PARTITIONER_IR_PARSER_H_
 

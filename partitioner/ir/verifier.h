@@ -3,16 +3,8 @@
 // what every later stage relies on: all that XLA's HloVerifier refuses before
 // layouts are assigned, and what has no meaning though XLA takes it. The first
 // fault found is the error; its `where` is the file, line and column (where the
-// module was read from text) and the instruction, its codes are
-//   E021 operands or written shape wrong for the op
-//   E022 attribute out of range
-//   E023 written shape differs from the one that follows from the operands
-//   E024 called computation missing, incomplete, or of the wrong signature
-//   E025 device groups, permute pairs, shardings: devices, dimensions, parts
-//   E026 module header: counts, entry layout, aliases, donors
-//   E027 computations that call each other in a cycle
-//   E028 structure: order of instructions, roots, parameters; starts without
-//        their end
+// module was read from text) and the instruction, its codes are E021 to E028 of
+// sharding/DIAGNOSTICS.md.
 // Where the header has no num_partitions, the number of devices is open and
 // device ids are not held against it.
 #ifndef SHARDCALL_PARTITIONER_IR_VERIFIER_H_

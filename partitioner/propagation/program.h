@@ -93,7 +93,7 @@ struct ImportOptions {
   int64_t num_partitions = 0;   // 0: what the module says
   bool inline_calls = true;
 };
-// Errors E16x (shardings and meshes), E170.. (manual regions), E050
+// Errors E16x (shardings and meshes), E171.. (manual regions), E050
 // (replica_count > 1), E051 (device counts that differ), E054 (dimensions without
 // a bound). `module` must have passed VerifyModule.
 absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options);

@@ -6,10 +6,7 @@
 // also taken for a narrow float if every value is exact, and numpy's void types
 // of the right width for one without a numpy type.
 //
-// Errors: E201 a file that cannot be opened, E202 not an .npz or .npy, E203 an
-// array that is missing or too many, E204 wrong shape, E205 wrong type, E206 a
-// value that the narrow type cannot hold exactly, E207 a file that cannot be
-// written.
+// Errors are E201 to E207 of sharding/DIAGNOSTICS.md.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_NPZ_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_NPZ_H_
 

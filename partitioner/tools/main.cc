@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "partitioner/tools/command.h"
+#include "sharding/codes.h"
 
 namespace shardcall {
 namespace {
@@ -16,9 +17,9 @@ void PrintUsage(std::FILE* out) {
     std::fprintf(out, "  %-10s %s\n", std::string(v.name).c_str(), std::string(v.help).c_str());
   }
   std::fprintf(out,
-               "\nshardcall VERB --help tells more. Exit status: 0 done, 1 the input is at fault,\n"
-               "2 usage, 3 outputs differ or a contract is broken, 4 the environment lacks "
-               "something\n");
+               "\nshardcall VERB --help tells more, shardcall help E101 what a code means.\n"
+               "Exit status: 0 done, 1 the input is at fault, 2 usage, 3 outputs differ or a contract is\n"
+               "broken, 4 the environment lacks something\n");
 }
 
 void PrintHelp(const Verb& v) {
@@ -32,12 +33,31 @@ void PrintHelp(const Verb& v) {
   std::printf("\nexample:\n  %s\n", std::string(v.example).c_str());
 }
 
+// `help E101` and `help partition`.
+int HelpWith(const std::string& topic) {
+  if (const CodeInfo* info = FindCode(topic)) {
+    std::printf("%s  %s\n\nfor example\n  %s %s\n\nfix\n  %s\n", std::string(info->code).c_str(),
+                std::string(info->about).c_str(), std::string(info->code).c_str(),
+                std::string(info->example).c_str(), std::string(info->fix).c_str());
+    return kExitOk;
+  }
+  for (const Verb& v : Verbs()) {
+    if (topic != v.name) continue;
+    PrintHelp(v);
+    return kExitOk;
+  }
+  std::fprintf(stderr, "shardcall: there is no verb and no code \"%s\"\n\n", topic.c_str());
+  PrintUsage(stderr);
+  return kExitUsage;
+}
+
 int Main(const std::vector<std::string>& args) {
   if (args.empty()) {
     PrintUsage(stderr);
     return kExitUsage;
   }
   if (args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+    if (args[0] == "help" && args.size() > 1) return HelpWith(args[1]);
     PrintUsage(stdout);
     return kExitOk;
   }

@@ -11,15 +11,9 @@
 // own (hlo.proto, numbers 61001): the counts of replicas and partitions, what
 // propagation may change, elided constants, defaults that were spelled out.
 //
-// Errors name the place, as in `x.pb: computations[2].instructions[7] (%add.1)`:
-//   E030 bytes that are no such message       E004 unknown opcode
-//   E031 ids missing, unknown or standing twice   E010 shape or layout
-//   E032 computations or operands in a cycle  E011 literal
-//   E033 text that is not UTF-8               E012 operand count
-//   E034 a module that has no binary form     E013 parameter numbers
-//   E014 nesting too deep                     E016 sharding
-//                                             E017 module header
-//                                             E019 attribute value
+// Errors name the place, as in `x.pb: computations[2].instructions[7] (%add.1)`.
+// E030 to E034 are about messages, E001 to E020 mean what they mean in text; see
+// sharding/DIAGNOSTICS.md.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_HLO_PROTO_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_HLO_PROTO_H_
 

@@ -72,6 +72,14 @@ class Usage(CommandTest):
         for verb in VERBS:
             self.assertIn(f'  {verb} ', overview)
 
+    def test_help_with_a_code_or_a_verb_tells_of_it(self):
+        told = self.check(OK, 'help', 'E101').out
+        self.assertRegex(told, r'E101  a custom call without a sharding rule')
+        self.assertRegex(told, r'for example\n  E101 target ')
+        self.assertRegex(told, r'fix\n  Register a rule')
+        self.assertEqual(self.check(OK, 'print', '--help').out, self.check(OK, 'help', 'print').out)
+        self.assertIn('"E999"', self.check(USAGE, 'help', 'E999').err)
+
     def test_wrong_usage_is_status_2_and_says_why(self):
         for args, told in (
                 ((), 'usage:'), (('bake',), 'unknown verb "bake"'),
