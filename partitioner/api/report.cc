@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "sharding/convert.h"
 
 namespace shardcall {
 
@@ -55,11 +56,33 @@ std::string CauseText(const PartitionedProgram& p, const CollectiveRecord& r) {
   return text;
 }
 
+namespace {
+
+// Flat entry parameters or results: the whole array's shape, and how the devices
+// hold it, in XLA's text. Null for tokens and for what such text cannot say.
+Json HeldAs(absl::Span<const Shape* const> shapes, absl::Span<const LocalState* const> states) {
+  Json list = Json::array();
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    Json sharding;
+    if (states[k] != nullptr) {
+      absl::StatusOr<HloSharding> text = ToHloSharding(*states[k]->sharding);
+      if (!text.ok()) text = ToHloShardingV3(*states[k]->sharding);
+      if (text.ok()) sharding = text->Print();
+    }
+    list.push_back({{"shape", shapes[k]->ToString(/*with_layout=*/false)}, {"sharding", sharding}});
+  }
+  return list;
+}
+
+}  // namespace
+
 std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) {
   Json j;
   j["num_partitions"] = p.global->program.num_partitions;
   j["instructions_in"] = p.instructions_in;
   j["instructions_out"] = p.local.module.num_instructions();
+  j["parameters"] = HeldAs(p.local.parameter_shapes, p.local.parameters);
+  j["results"] = HeldAs(p.local.output_shapes, p.local.outputs);
   j["time_us"] = {{"parse", p.times.parse},         {"import", p.times.import},
                   {"propagate", p.times.propagate}, {"partition", p.times.partition},
                   {"cleanup", p.times.cleanup},     {"print", p.times.print}};

@@ -21,6 +21,10 @@ absl::StatusOr<LocalValue> CallbackContext::AxisIndex(Axes axes) {
 absl::StatusOr<LocalValue> CallbackContext::AllReduce(LocalValue x, PartialOp op, Axes axes) {
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes));
   if (AxesSize(axes) == 1) return x;
+  if (!EngineReduces(op, l_.builder().type(x.id))) {
+    l_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
+    return LocalValue{l_.emitter().AllReduce(x.id, axes, op)};
+  }
   const ReplicaGroups& groups = l_.emitter().Groups(axes);
   return Collective(builder_.AllReduce(x.id, groups, NextChannel(), MonoidOf(op)), groups);
 }
@@ -36,6 +40,10 @@ absl::StatusOr<LocalValue> CallbackContext::ReduceScatter(LocalValue x, int dim,
                                                           Axes axes) {
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes, dim, AxesSize(axes)));
   if (AxesSize(axes) == 1) return x;
+  if (!EngineReduces(op, l_.builder().type(x.id))) {
+    l_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
+    return LocalValue{l_.emitter().ReduceScatter(x.id, dim, axes, op)};
+  }
   const ReplicaGroups& groups = l_.emitter().Groups(axes);
   return Collective(builder_.ReduceScatter(x.id, dim, groups, NextChannel(), MonoidOf(op)), groups);
 }

@@ -20,6 +20,10 @@ int64_t Tile(const Shape* global, const Sharding* s, int dim) {
 InstrId Emitter::Reshard(InstrId x, const Shape* global, const Sharding* from,
                          const Sharding* to) {
   if (from == to) return x;
+  if (global->num_elements() == 0) {  // nothing to send
+    const Shape* local = LocalShape(b_.context(), global, to);
+    return b_.BroadcastScalar(b_.Zero(local->element_type()), local);
+  }
   from_ = from;
   to_ = to;
   for (const Move& move : PlanReshard(b_.context(), global, from, to).moves) {

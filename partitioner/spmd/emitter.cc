@@ -21,6 +21,19 @@ Opcode MonoidOf(PartialOp op) {
   return Opcode::kAdd;
 }
 
+bool EngineReduces(PartialOp op, ElementType type) {
+  switch (op) {
+    case PartialOp::kSum:
+    case PartialOp::kMax:
+    case PartialOp::kMin:
+    case PartialOp::kProduct: return true;
+    case PartialOp::kAnd:
+    case PartialOp::kOr: return type == ElementType::kPred;
+    case PartialOp::kXor: return false;
+  }
+  return false;
+}
+
 namespace {
 
 // Value numbering on for the lifetime of the object: partition-id arithmetic and
@@ -189,7 +202,18 @@ ReplicaGroups Emitter::MakeGroups(absl::Span<const AxisRef> axes) {
   return groups;
 }
 
+// The parts of all devices in a new dimension `dim`, reduced over it.
+InstrId Emitter::ReduceParts(InstrId parts, int dim, PartialOp op) {
+  const Opcode monoid = MonoidOf(op);
+  return b_.Reduce(parts, b_.Identity(monoid, b_.type(parts)), {dim}, monoid);
+}
+
 InstrId Emitter::AllReduce(InstrId x, absl::Span<const AxisRef> axes, PartialOp op) {
+  if (!EngineReduces(op, b_.type(x))) {
+    Dims dims{1};
+    dims.insert(dims.end(), b_.shape(x)->dims().begin(), b_.shape(x)->dims().end());
+    return ReduceParts(AllGather(b_.Reshape(x, dims), 0, axes), 0, op);
+  }
   const ReplicaGroups& groups = Groups(axes);
   const InstrId r = b_.AllReduce(x, groups, shared_.next_channel++, MonoidOf(op));
   Record(r, groups.group_size, groups.num_groups);
@@ -205,6 +229,15 @@ InstrId Emitter::AllGather(InstrId x, int dim, absl::Span<const AxisRef> axes) {
 
 InstrId Emitter::ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axes, PartialOp op) {
   const ReplicaGroups& groups = Groups(axes);
+  if (!EngineReduces(op, b_.type(x))) {
+    // Each device gets its tile of every part.
+    Dims split(b_.shape(x)->dims().begin(), b_.shape(x)->dims().end());
+    split[dim] /= groups.group_size;
+    split.insert(split.begin() + dim, groups.group_size);
+    const InstrId parts = b_.AllToAll(b_.Reshape(x, split), dim, groups, shared_.next_channel++);
+    Record(parts, groups.group_size, groups.num_groups);
+    return ReduceParts(parts, dim, op);
+  }
   const InstrId r = b_.ReduceScatter(x, dim, groups, shared_.next_channel++, MonoidOf(op));
   Record(r, groups.group_size, groups.num_groups);
   return r;

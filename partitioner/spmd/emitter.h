@@ -43,6 +43,9 @@ struct CollectiveRecord {
 };
 
 Opcode MonoidOf(PartialOp op);
+// Whether the collectives of every engine reduce by it: XLA's backends and NCCL
+// have sum, product, maximum and minimum, and of truth values `and` and `or`.
+bool EngineReduces(PartialOp op, ElementType type);
 
 class Emitter {
  public:
@@ -90,6 +93,8 @@ class Emitter {
   InstrId TrimDim(InstrId x, int dim, int64_t size);
 
   const ReplicaGroups& Groups(absl::Span<const AxisRef> axes);
+  // By what no collective reduces by (EngineReduces): the parts are gathered, or
+  // exchanged, and reduced here.
   InstrId AllReduce(InstrId x, absl::Span<const AxisRef> axes, PartialOp op);
   InstrId AllGather(InstrId x, int dim, absl::Span<const AxisRef> axes);
   InstrId ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axes, PartialOp op);
@@ -100,6 +105,7 @@ class Emitter {
 
  private:
   ReplicaGroups MakeGroups(absl::Span<const AxisRef> axes);
+  InstrId ReduceParts(InstrId parts, int dim, PartialOp op);
   InstrId EmitMove(InstrId x, const Shape* global, const Move& move);
   InstrId EmitSlice(InstrId x, const Shape* global, const Move& move);
   InstrId EmitAllToAll(InstrId x, const Shape* global, const Move& move);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A custom call of sharding={maximal device=k}: a conditional on the partition
-// id, whose branch without the call yields zeros, and a reduction by `or` that
-// brings the bits of device k to all. No collective stands in a branch.
+// id, whose branch without the call yields zeros, and a sum of the bits, which
+// brings those of device k to all. No collective stands in a branch.
 #include <memory>
 #include <utility>
 
@@ -23,7 +23,8 @@ ElementType BitsOfSize(int bits) {
 
 }  // namespace
 
-// All but one device hold zeros.
+// All but one device hold zeros, so the sum of the bits is that device's value, its
+// negative zeros and NaNs too. NCCL has no sums of 4 and 16 bits: those are widened.
 InstrId Localizer::FromDevice(InstrId x, int64_t device) {
   GraphBuilder& b = builder();
   const ElementType type = b.type(x);
@@ -33,9 +34,15 @@ InstrId Localizer::FromDevice(InstrId x, int64_t device) {
     const InstrId im = FromDevice(b.Unary(Opcode::kImag, x), device);
     return b.Binary(Opcode::kComplex, re, im);
   }
-  if (!IsFloat(type)) return emitter().AllReduce(x, all, PartialOp::kOr);
-  const InstrId bits = b.BitcastConvert(x, BitsOfSize(ElementTypeBits(type)));
-  return b.BitcastConvert(emitter().AllReduce(bits, all, PartialOp::kOr), type);
+  if (type == ElementType::kPred) return emitter().AllReduce(x, all, PartialOp::kOr);
+  if (IsFloat(type)) {
+    const InstrId bits = b.BitcastConvert(x, BitsOfSize(ElementTypeBits(type)));
+    return b.BitcastConvert(FromDevice(bits, device), type);
+  }
+  const int width = ElementTypeBits(type);
+  if (width == 8 || width >= 32) return emitter().AllReduce(x, all, PartialOp::kSum);
+  const InstrId wide = b.Convert(x, width < 8 ? ElementType::kS8 : ElementType::kS32);
+  return b.Convert(emitter().AllReduce(wide, all, PartialOp::kSum), type);
 }
 
 void Localizer::LocalizeOneDevice(const LocalOp& op) {

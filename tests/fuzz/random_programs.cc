@@ -2,13 +2,14 @@
 // Random valid programs against what must hold for each (program_checks.h).
 //
 //   random_programs [--seed=S] [--count=N] [--seconds=T] [--steps=K] [--emit=DIR]
-//                   [--isolate] [--keep=DIR] [--failures=N] [FILE...]
+//                   [--isolate] [--keep=DIR] [--failures=N] [--cases=DIR] [FILE...]
 //
 // Programs of seeds S, S+1, .., N of them or for T seconds; or the files given.
 // On a failure it prints the seed, what failed, and a shrunk program (also kept
 // as DIR/SEED.hlo), and stops after N failures (default 1). --isolate checks each
 // program in a process of its own, so that a crash or a hang can be shrunk too.
-// --emit only writes the programs. Exit status 1 after a failure.
+// --emit only writes the programs. --cases writes those that pass with inputs and
+// results, for tests/differential/xla_runs. Exit status 1 after a failure.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +27,8 @@
 #include "partitioner/ir/printer.h"
 #include "tests/fuzz/generator/generator.h"
 #include "tests/fuzz/program_checks.h"
+#include "tests/support/test_targets.h"
+#include "tests/support/write_case.h"
 
 namespace shardcall {
 namespace {
@@ -34,7 +37,7 @@ constexpr int kMaxSeconds = 60;  // of one isolated check
 
 struct Flags {
   int64_t seed = 1, count = 0, seconds = 0, steps = 0, failures = 1;
-  std::string emit, keep;
+  std::string emit, keep, cases;
   bool isolate = false;
   std::vector<std::string> files;
 };
@@ -99,7 +102,7 @@ std::string Kind(const std::string& why) {
 
 int Run(const Flags& flags) {
   CheckCounts counts;
-  int failures = 0;
+  int failures = 0, written_cases = 0;
   const auto check = [&](const std::string& text, CheckCounts* c,
                          const std::string& reference = "") {
     return flags.isolate ? IsolatedCheck(text, c, reference)
@@ -108,7 +111,16 @@ int Run(const Flags& flags) {
   const auto examine = [&](const std::string& text, const std::string& name,
                            const std::string& reference = "") {
     const std::string why = check(text, &counts, reference);
-    if (why.empty()) return;
+    if (why.empty()) {
+      if (!flags.cases.empty()) {
+        RunOptions options;
+        options.partition.targets = &TestTargets();
+        options.handlers = &TestHandlers();
+        const absl::Status written = WriteCase(flags.cases, name, text, options, /*seed=*/1);
+        written_cases += written.ok();
+      }
+      return;
+    }
     ++failures;
     std::printf("%s: %s\n", name.c_str(), why.c_str());
     if (!reference.empty()) {  // the pair cannot be shrunk as one text
@@ -163,6 +175,7 @@ int Run(const Flags& flags) {
   std::printf("%d programs, %d instructions, %d partitioned, %d unsupported, %d failures\n",
               counts.programs, counts.instructions, counts.partitioned, counts.unsupported,
               failures);
+  if (!flags.cases.empty()) std::printf("%d cases written\n", written_cases);
   // A run that examines nothing, or refuses most, shows nothing.
   if (flags.files.empty() && flags.emit.empty() && counts.unsupported * 10 > counts.programs) {
     std::printf("more than a tenth is unsupported\n");
@@ -190,6 +203,8 @@ int main(int argc, char** argv) {
       flags.emit = value;
     } else if (absl::StartsWith(arg, "--keep=")) {
       flags.keep = value;
+    } else if (absl::StartsWith(arg, "--cases=")) {
+      flags.cases = value;
     } else if (arg == "--isolate") {
       flags.isolate = true;
     } else if (!known && absl::StartsWith(arg, "-")) {

@@ -315,7 +315,7 @@ TEST(ConvertTest, EveryShardingOfTheCorpusConvertsAndComesBack) {
       ++count;
     }
   }
-  if (count == 0) GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
+  EXPECT_GT(count, 100);
 }
 
 }  // namespace

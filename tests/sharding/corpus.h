@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sharding texts of the corpus that the environment variable
-// SHARDCALL_CORPUS names; empty where it is not set.
+// The sharding texts of the corpus.
 #ifndef SHARDCALL_TESTS_SHARDING_CORPUS_H_
 #define SHARDCALL_TESTS_SHARDING_CORPUS_H_
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 #include <string>
+
+#include "tests/support/corpus.h"
 
 namespace shardcall {
 
@@ -17,11 +16,8 @@ namespace shardcall {
 // in all files; in quoted values `\"` is unescaped.
 inline std::set<std::string> CorpusTexts(const std::string& key) {
   std::set<std::string> out;
-  const char* corpus = std::getenv("SHARDCALL_CORPUS");
-  if (corpus == nullptr || *corpus == '\0') return out;
-  for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
-    if (entry.path().extension() != ".hlo") continue;
-    std::ifstream file(entry.path());
+  for (const std::filesystem::path& path : CorpusFiles()) {
+    std::ifstream file(path);
     std::stringstream stream;
     stream << file.rdbuf();
     const std::string text = stream.str();

@@ -266,7 +266,6 @@ TEST(HloShardingTest, EveryPrefixOfATextIsRefusedOrReadWithoutHarm) {
 
 TEST(HloShardingTest, EveryShardingOfTheCorpusPrintsAsItWasRead) {
   const auto texts = CorpusTexts(" sharding=");
-  if (texts.empty()) GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
   EXPECT_GT(texts.size(), 100);
   for (const std::string& text : texts) EXPECT_EQ(RoundTrip(text), text);
 }

@@ -109,7 +109,6 @@ TEST(SdyTextTest, EveryAttributeOfTheCorpusPrintsAsItWasRead) {
     EXPECT_EQ(SdyManualAxesText(*a), text);
     ++count;
   }
-  if (count == 0) GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
   EXPECT_GT(count, 100);
 }
 

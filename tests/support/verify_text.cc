@@ -7,6 +7,8 @@
 #include "partitioner/ir/printer.h"
 #include "partitioner/ir/verifier.h"
 #include "sharding/status.h"
+#include "tests/support/test_targets.h"
+#include "tests/support/write_case.h"
 
 namespace shardcall {
 namespace {
@@ -72,7 +74,12 @@ std::string WhyNotEqual(const std::string& text, const TextOptions& options) {
   const absl::StatusOr<VerifyResult> result = VerifyText(text, options);
   if (!result.ok()) return std::string(result.status().message());
   switch (result->status) {
-    case VerifyResult::Status::kOk: return "";
+    case VerifyResult::Status::kOk:
+      // Kernels of one test alone are not known elsewhere.
+      if (options.handlers == nullptr || options.handlers == &TestHandlers()) {
+        WriteCaseIfAsked(text, ToRunOptions(options), options.seed);
+      }
+      return "";
     case VerifyResult::Status::kMismatch: return absl::StrCat("mismatch: ", result->reason);
     case VerifyResult::Status::kUnsupported: return absl::StrCat("unsupported: ", result->reason);
   }

@@ -83,6 +83,18 @@ TEST(Report, HasTheDocumentedKeys) {
   EXPECT_EQ(j["fallbacks"][0]["name"], "o");
 }
 
+TEST(Report, SaysHowParametersAndResultsAreHeld) {
+  const Json j = Json::parse(ReportJson(Partitioned(), {}));
+  ASSERT_EQ(j["parameters"].size(), 2);
+  EXPECT_EQ(j["parameters"][0]["shape"], "f32[8]");
+  EXPECT_EQ(j["parameters"][0]["sharding"], "{devices=[4]<=[4]}");
+  EXPECT_EQ(j["parameters"][1]["sharding"], "{devices=[1,4]<=[4]}");
+  ASSERT_EQ(j["results"].size(), 2);
+  EXPECT_EQ(j["results"][0]["shape"], "f32[]");
+  EXPECT_EQ(j["results"][0]["sharding"], "{replicated}");
+  EXPECT_EQ(j["results"][1]["shape"], "f32[8,8]");
+}
+
 TEST(Report, TotalsCountExecutions) {
   const auto totals = TotalsByOpcode(Partitioned().local);
   const CollectiveTotal& gather = totals.at("all-gather");

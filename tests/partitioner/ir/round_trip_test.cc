@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "text_util.h"
+#include "tests/support/corpus.h"
 
 namespace shardcall {
 namespace {
@@ -62,9 +63,7 @@ TEST(RoundTrip, JaxProgramsOfTheTree) {
 }
 
 TEST(RoundTrip, JaxProgramsOfTheCorpus) {
-  const char* corpus = std::getenv("SHARDCALL_CORPUS");
-  if (corpus == nullptr || *corpus == '\0') GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
-  for (const auto& file : HloFiles(corpus)) ExpectRoundTrip(file);
+  for (const auto& file : CorpusFiles()) ExpectRoundTrip(file);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "partitioner/ir/builder.h"
 #include "partitioner/ir/parser.h"
 #include "partitioner/ir/shape_inference.h"
+#include "tests/support/corpus.h"
 
 namespace shardcall {
 namespace {
@@ -104,17 +105,14 @@ TEST(VerifierTest, ConditionalsAgreeWithTheirRootsOnShardings) {
 }
 
 TEST(VerifierTest, AcceptsEveryFileOfTheCorpus) {
-  const char* dir = std::getenv("SHARDCALL_CORPUS");
-  if (dir == nullptr || *dir == '\0') GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
-    if (entry.path().extension() != ".hlo") continue;
-    std::ifstream in(entry.path());
+  for (const std::filesystem::path& path : CorpusFiles()) {
+    std::ifstream in(path);
     std::ostringstream text;
     text << in.rdbuf();
-    const absl::StatusOr<Module> m = Parse(text.str(), entry.path().filename().string());
+    const absl::StatusOr<Module> m = Parse(text.str(), path.filename().string());
     ASSERT_TRUE(m.ok()) << m.status();
-    const absl::Status status = VerifyModule(*m, entry.path().filename().string());
+    const absl::Status status = VerifyModule(*m, path.filename().string());
     EXPECT_TRUE(status.ok()) << status;
     ++files;
   }
@@ -123,15 +121,12 @@ TEST(VerifierTest, AcceptsEveryFileOfTheCorpus) {
 
 // What is inferred from operands and attributes is what the corpus has written.
 TEST(VerifierTest, InferenceGivesTheCorpusItsShapes) {
-  const char* dir = std::getenv("SHARDCALL_CORPUS");
-  if (dir == nullptr || *dir == '\0') GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
   int same = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
-    if (entry.path().extension() != ".hlo") continue;
-    std::ifstream in(entry.path());
+  for (const std::filesystem::path& path : CorpusFiles()) {
+    std::ifstream in(path);
     std::ostringstream text;
     text << in.rdbuf();
-    const absl::StatusOr<Module> m = Parse(text.str(), entry.path().filename().string());
+    const absl::StatusOr<Module> m = Parse(text.str(), path.filename().string());
     ASSERT_TRUE(m.ok()) << m.status();
     for (int k = 0; k < m->num_instructions(); ++k) {
       const Instruction& i = m->instr(InstrId(k));
@@ -147,10 +142,10 @@ TEST(VerifierTest, InferenceGivesTheCorpusItsShapes) {
       // A mixed-precision product has the type that the text says; a broadcast
       // without a written shape is its scalar operand's.
       if (!s.ok() || i.attrs->kind == AttrKind::kDot || i.opcode == Opcode::kBroadcast) continue;
-      EXPECT_TRUE(CompatibleShapes(*s, i.shape)) << entry.path() << " " << i.name;
+      EXPECT_TRUE(CompatibleShapes(*s, i.shape)) << path << " " << i.name;
       // JAX writes descending layouts, but for transposes.
       if (descending && i.opcode != Opcode::kTranspose && !i.shape->IsTuple()) {
-        EXPECT_EQ(*s, i.shape) << entry.path() << " " << i.name << " " << (*s)->ToString();
+        EXPECT_EQ(*s, i.shape) << path << " " << i.name << " " << (*s)->ToString();
       }
       ++same;
     }

@@ -96,7 +96,6 @@ void ExpectSameAfterRoundTrip(const std::string& text, const ExportOptions& opti
 
 TEST(ImportCorpus, EveryFileImportsAndVerifies) {
   const auto files = CorpusFiles();
-  if (files.empty()) GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
   for (const auto& file : files) {
     absl::StatusOr<Program> p = TryImport(ReadText(file));
     EXPECT_TRUE(p.ok()) << file << ": " << p.status();
@@ -113,7 +112,6 @@ TEST(ImportCorpus, EveryFileImportsAndVerifies) {
 
 TEST(ImportCorpus, ExportedProgramsImportAgainAsTheyWere) {
   const auto files = CorpusFiles();
-  if (files.empty()) GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
   for (const auto& file : files) {
     const std::string name = file.filename().string();
     const bool v3 = name.find(".v3.") != std::string::npos;
@@ -124,7 +122,6 @@ TEST(ImportCorpus, ExportedProgramsImportAgainAsTheyWere) {
 
 TEST(ImportCorpus, PropagatedProgramsKeepTheirShardingsWithoutPropagation) {
   const auto files = CorpusFiles();
-  if (files.empty()) GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
   int compared = 0;
   for (const auto& file : files) {
     const std::string name = file.filename().string();
@@ -212,7 +209,7 @@ TEST(ImportCorpus, TheThreeFormsOfAProgramSayTheSame) {
       }
     }
   }
-  if (compared == 0) GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
+  EXPECT_GT(compared, 10);
 }
 
 TEST(Export, WritesWhatIsDecidedAndClosesEverything) {

@@ -21,6 +21,7 @@
 #include "partitioner/ir/printer.h"
 #include "partitioner/ir/verifier.h"
 #include "partitioner/propagation/program.h"
+#include "tests/support/corpus.h"
 
 namespace shardcall {
 
@@ -134,21 +135,6 @@ inline std::vector<std::string> BoundaryTexts(const Program& p) {
   return out;
 }
 
-inline std::vector<std::filesystem::path> CorpusFiles(absl::string_view prefix = "",
-                                                      absl::string_view suffix = ".hlo") {
-  std::vector<std::filesystem::path> out;
-  const char* dir = std::getenv("SHARDCALL_CORPUS");
-  if (dir == nullptr || *dir == '\0') return out;
-  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind(std::string(prefix), 0) == 0 && name.size() >= suffix.size() &&
-        name.compare(name.size() - suffix.size(), suffix.size(), std::string(suffix)) == 0) {
-      out.push_back(entry.path());
-    }
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
 inline std::string ReadText(const std::filesystem::path& path) {
   std::ifstream in(path);
   std::stringstream text;

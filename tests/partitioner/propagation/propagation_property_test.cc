@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What holds of every propagated program: random ones, and those of the corpus
-// (SHARDCALL_CORPUS names its folder). Chains show that the work is linear.
+// (tests/support/corpus.h). Chains show that the work is linear.
 #include <chrono>
 #include <random>
 
 #include "gtest/gtest.h"
 #include "partitioner/propagation/propagation.h"
 #include "tests/partitioner/propagation/import_testing.h"
+#include "tests/support/corpus.h"
 
 namespace shardcall {
 namespace {
@@ -174,17 +175,14 @@ TEST(PropagationProperty, RandomProgramsKeepTheInvariantsInEveryTextOrder) {
 }
 
 TEST(PropagationProperty, EveryProgramOfTheCorpusPropagates) {
-  const char* corpus = std::getenv("SHARDCALL_CORPUS");
-  if (corpus == nullptr || *corpus == '\0') GTEST_SKIP() << "SHARDCALL_CORPUS is not set";
   TargetRegistry targets;
   ASSERT_TRUE(RegisterBuiltinTargets(targets).ok());
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
-    if (entry.path().extension() != ".hlo") continue;
-    std::ifstream in(entry.path());
+  for (const std::filesystem::path& path : CorpusFiles()) {
+    std::ifstream in(path);
     std::stringstream text;
     text << in.rdbuf();
-    SCOPED_TRACE(entry.path().filename().string());
+    SCOPED_TRACE(path.filename().string());
     absl::StatusOr<Program> p = TryImport(text.str());
     ASSERT_TRUE(p.ok()) << p.status();
     CheckInvariants(*p, PropagateAll(*p, &targets));

@@ -41,6 +41,19 @@ TEST(Reshard, AxesOfDifferentSizes) {
                 .no_fallback = true});
 }
 
+TEST(Reshard, NothingIsSentOfAnEmptyArray) {
+  for (const char* to : {"{replicated}", "{devices=[1,4]<=[4]}"}) {
+    const std::string text = std::string(R"(HloModule m, num_partitions=4
+ENTRY main {
+  x = f32[0,8] parameter(0), sharding={devices=[4,1]<=[4]}
+  ROOT r = f32[0,8] custom-call(x), custom_call_target="Sharding", sharding=)") + to + "\n}\n";
+    const auto program = PartitionText(text, {});
+    ASSERT_TRUE(program.ok()) << program.status();
+    EXPECT_TRUE((*program)->local.collectives.empty()) << LocalText(**program);
+    EXPECT_EQ(WhyNotEqual(text, {}), "");
+  }
+}
+
 TEST(Reshard, ThreeAxes) {
   VerifyFamily({.text = kPair,
                 .sizes = AllSizes(),

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""XLA's own partitioner (jaxlib's): the module right after its pass, as text.
+
+XLA propagates and partitions, and little else runs: a transform that raises ends the
+compilation before code is generated. All partitions are assigned to one device, so any
+number of them will do. A process of its own, since XLA aborts on a failed check: it reads
+a path a line and answers {"text"} or {"why"} in JSON."""
+
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+
+SECONDS = 300
+STOP = 'STOPPED_AFTER_PARTITIONING'
+PASSES = ['flatten-call-graph', 'call-inliner', 'zero_sized_hlo_elimination',
+          'conditional-canonicalizer', 'sharding-propagation', 'shardy-xla', 'spmd-partitioning',
+          'control-dep-rewriter', 'async-collective', 'spmd-cleanup', 'HLO passes after scheduling']
+# Of what only memory kinds annotate; kept where the partitioner takes it.
+STRIP = 'pre-spmd-partitioner'
+
+
+def compile_until_partitioned(path, passes):
+    """(the text or None, what ended the compilation)."""
+    import numpy as np
+    import jax
+    from jax._src.interpreters import mlir
+    from jaxlib import _hlo, _jax, _xla
+    from jaxlib.mlir import ir
+    with open(path, encoding='utf-8', newline='') as f:
+        text = f.read()
+    n = devices_of(text)
+    shardy = 'xla.sdy' in text
+    module = _hlo.hlo_module_from_text(text)
+    code = _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
+    options = _jax.CompileOptions()
+    build = options.executable_build_options
+    options.num_replicas = build.num_replicas = 1
+    options.num_partitions = build.num_partitions = n
+    build.use_spmd_partitioning = True
+    build.use_shardy_partitioner = shardy
+    options.device_assignment = _jax.DeviceAssignment.create(np.zeros((1, n), np.int32))
+    build.debug_options.xla_enable_hlo_passes_only = ','.join(passes)
+    client = jax.devices('cpu')[0].client
+
+    def stop(_):
+        raise RuntimeError(STOP)
+    with tempfile.TemporaryDirectory() as directory, mlir.make_ir_context():
+        build.debug_options.xla_dump_to = directory
+        build.debug_options.xla_dump_hlo_as_text = True
+        build.debug_options.xla_dump_hlo_pass_re = 'spmd-partitioning'
+        parsed = ir.Module.parse(code)
+        if shardy:
+            drop_plain_shardings(parsed)
+        _xla.register_xla_transform('stop', 1, stop)
+        why = ''
+        try:
+            client.compile_and_load(parsed, _jax.DeviceList((client.devices()[0],)), options)
+        except Exception as e:  # whatever it is, it is the answer
+            why = str(e)
+        finally:
+            _xla.clear_xla_transform('stop', 1)
+        found = glob.glob(os.path.join(directory, '*after_spmd-partitioning*.txt'))
+        if not found:
+            return None, why
+        with open(found[0], encoding='utf-8') as f:
+            return f.read(), why
+
+
+def devices_of(text):
+    found = re.search(r'num_partitions=(\d+)', text.split('\n', 1)[0])
+    if found:
+        return int(found.group(1))
+    found = re.search(r'<=\[([\d,]+)\]', text)
+    return int(eval(found.group(1).replace(',', '*'))) if found else 1
+
+
+def drop_plain_shardings(module):
+    """With them XLA takes the program for one of its older annotations."""
+    from jaxlib.mlir import ir
+
+    def clean(op):
+        if 'mhlo.sharding' in op.attributes:
+            del op.attributes['mhlo.sharding']
+        for which in ('arg_attrs', 'res_attrs'):
+            if which not in op.attributes:
+                continue
+            op.attributes[which] = ir.ArrayAttr.get([
+                ir.DictAttr.get({a.name: a.attr for a in d if a.name != 'mhlo.sharding'})
+                for d in op.attributes[which]])
+        return ir.WalkResult.ADVANCE
+    module.operation.walk(clean)
+
+
+def partition(path):
+    text, why = compile_until_partitioned(path, PASSES)
+    if text is None and 'annotate_device_placement' in why:
+        text, why = compile_until_partitioned(path, [*PASSES, STRIP])
+    return {'text': text} if text is not None else {'why': why[:300] or 'it did not run'}
+
+
+def worker():
+    answers = os.fdopen(os.dup(1), 'w')
+    os.dup2(2, 1)  # what XLA prints is no answer
+    for line in sys.stdin:
+        try:
+            answer = partition(line.rstrip('\n'))
+        except Exception as e:
+            answer = {'why': f'{type(e).__name__}: {e}'[:300]}
+        answers.write(json.dumps(answer) + '\n')
+        answers.flush()
+
+
+class Partitioner:
+    def __init__(self):
+        self.process = None
+
+    def ask(self, path):
+        if self.process is None:
+            self.process = subprocess.Popen(
+                [sys.executable, os.path.abspath(__file__), '--worker'], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                env=dict(os.environ, JAX_PLATFORMS='cpu', TF_CPP_MIN_LOG_LEVEL='3'))
+        timer = threading.Timer(SECONDS, self.process.kill)
+        timer.start()
+        try:
+            self.process.stdin.write(path + '\n')
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ''
+        timer.cancel()
+        if line:
+            return json.loads(line)
+        status = self.process.wait()
+        self.process = None
+        return {'why': f'the process ended with status {status}'}
+
+    def close(self):
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait()
+
+
+if __name__ == '__main__':
+    worker()
