@@ -85,15 +85,24 @@ bool IsInexact(const Module& m, const Instruction& i) {
   }
 }
 
+// Eigenvectors and singular vectors of almost equal values turn with every rounding,
+// and LAPACK rounds by the machine that it is on.
+bool MakesVectors(const Instruction& i) {
+  if (i.opcode != Opcode::kCustomCall) return false;
+  const std::string target(absl::string_view(i.as<CustomCallAttrs>().target));
+  return absl::StrContains(target, "syevd") || absl::StrContains(target, "gesdd");
+}
+
 double Tolerance(const Module& m, ElementType type) {
-  bool inexact = false, bf16 = type == ElementType::kBF16;
+  bool inexact = false, vectors = false, bf16 = type == ElementType::kBF16;
   for (int i = 0; i < m.num_instructions(); ++i) {
+    vectors = vectors || MakesVectors(m.instr(InstrId(i)));
     inexact = inexact || IsInexact(m, m.instr(InstrId(i)));
     const Shape& shape = *m.instr(InstrId(i)).shape;
     bf16 = bf16 || shape.element_type() == ElementType::kBF16;
   }
   if (!inexact) return 0;
-  return bf16 ? 1e-2 : 1e-6;
+  return bf16 ? 1e-2 : vectors ? 1e-5 : 1e-6;
 }
 
 bool HasManualRegion(const Module& m) {
