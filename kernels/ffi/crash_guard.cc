@@ -10,19 +10,20 @@
 #include <memory>
 #include <mutex>
 
+#include "kernels/ffi/signal_names.h"
+
 namespace shardcall {
 namespace {
 
-constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 constexpr size_t kStackBytes = size_t{1} << 16;
 
 thread_local sigjmp_buf* landing = nullptr;
-struct sigaction before[std::size(kSignals)];
+struct sigaction before[std::size(kCrashSignals)];
 
 // A crash of another thread is whoever's it was before.
 void PassOn(int signal_number, siginfo_t* info, void* context) {
-  for (size_t k = 0; k < std::size(kSignals); ++k) {
-    if (kSignals[k] != signal_number) continue;
+  for (size_t k = 0; k < std::size(kCrashSignals); ++k) {
+    if (kCrashSignals[k] != signal_number) continue;
     const struct sigaction& old = before[k];
     if ((old.sa_flags & SA_SIGINFO) != 0) return old.sa_sigaction(signal_number, info, context);
     if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) {
@@ -50,13 +51,13 @@ class Handlers {
     action.sa_sigaction = OnSignal;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
-    for (size_t k = 0; k < std::size(kSignals); ++k) sigaction(kSignals[k], &action, &before[k]);
+    for (size_t k = 0; k < std::size(kCrashSignals); ++k) sigaction(kCrashSignals[k], &action, &before[k]);
   }
   Handlers(const Handlers&) = delete;
   Handlers& operator=(const Handlers&) = delete;
   ~Handlers() {
     landing = nullptr;
-    for (size_t k = 0; k < std::size(kSignals); ++k) sigaction(kSignals[k], &before[k], nullptr);
+    for (size_t k = 0; k < std::size(kCrashSignals); ++k) sigaction(kCrashSignals[k], &before[k], nullptr);
     sigaltstack(&old_stack_, nullptr);
   }
 

@@ -8,34 +8,18 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/buffer_copy.h"
 #include "kernels/ffi/fault.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SHARDCALL_HAS_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SHARDCALL_HAS_ASAN 1
-#endif
-#endif
-#ifdef SHARDCALL_HAS_ASAN
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
+#include "kernels/ffi/sanitizer.h"
 
 namespace shardcall {
 namespace {
-
-constexpr size_t kAlignment = 64;
-// What is filled and looked at of a guard, next to the data; the rest is there so that
-// nothing else is hit.
-constexpr size_t kMostChecked = 4096;
-
-char GuardByte(size_t k) { return static_cast<char>(0xA5 ^ (k & 0xff)); }
 
 // What this thread runs, for the report of a sanitizer that ends the process.
 thread_local const HandlerContext* running = nullptr;
@@ -63,70 +47,90 @@ class Running {
   const HandlerContext* const before_;
 };
 
-// A copy of a buffer: guard, data, rounding, guard.
-class Copy {
- public:
-  Copy(const BufferView& from, size_t guard)
-      : from_(from),
-        size_(static_cast<size_t>(from.byte_size())),
-        checked_(std::min(guard, kMostChecked)),
-        memory_(new char[kAlignment + 2 * guard + size_]) {
-    const auto address = reinterpret_cast<uintptr_t>(memory_.get()) + guard;
-    data_ = memory_.get() + guard + (kAlignment - address % kAlignment) % kAlignment;
-    if (size_ > 0) std::memcpy(data_, from.data, size_);
-    for (size_t k = 0; k < checked_; ++k) Before()[k] = After()[k] = GuardByte(k);
-    Poison(true);
-  }
-  Copy(const Copy&) = delete;
-  Copy& operator=(const Copy&) = delete;
-  ~Copy() { Poison(false); }
-
-  char* data() const { return data_; }
-  const BufferView& from() const { return from_; }
-  void Open() { Poison(false); }
-  void CopyBack() const {
-    if (size_ > 0) std::memcpy(from_.data, data_, size_);
-  }
-  bool Changed() const { return size_ > 0 && std::memcmp(from_.data, data_, size_) != 0; }
-  // "3 bytes from 4 past its end"; empty if the guards are whole.
-  std::string Damage() const {
-    size_t first = checked_, bytes = 0;
-    for (size_t k = 0; k < checked_; ++k) {
-      if (After()[k] == GuardByte(k)) continue;
-      first = std::min(first, k);
-      ++bytes;
-    }
-    if (bytes > 0) return absl::StrCat(bytes, " bytes from ", first, " past its end");
-    for (size_t k = 0; k < checked_; ++k) bytes += Before()[k] != GuardByte(k);
-    return bytes > 0 ? absl::StrCat(bytes, " bytes before its start") : "";
-  }
-
- private:
-  char* Before() const { return data_ - checked_; }
-  char* After() const { return data_ + size_; }
-  void Poison(bool poison) {
-#ifdef SHARDCALL_HAS_ASAN
-    if (poison) {
-      __asan_poison_memory_region(Before(), checked_);
-      __asan_poison_memory_region(After(), checked_);
-    } else {
-      __asan_unpoison_memory_region(Before(), checked_ + size_ + checked_);
-    }
-#else
-    (void)poison;
-#endif
-  }
-
-  const BufferView from_;
-  const size_t size_, checked_;
-  const std::unique_ptr<char[]> memory_;
-  char* data_ = nullptr;
-};
-
 absl::Status Outside(const HandlerContext& context, absl::string_view what, std::string fix) {
   return HandlerFault(context, "E318",
                       absl::StrCat("the handler of \"", context.target, "\" wrote ", what),
                       absl::StatusCode::kInternal, std::move(fix));
+}
+
+// What `host` returns on copies that lie so, or E318.
+absl::Status CallOnCopies(const HostHandler& host, const HandlerContext& context,
+                          absl::Span<const BufferView> operands,
+                          absl::Span<const BufferView> results, const CopyPlace& place) {
+  const auto copies = std::make_shared<BufferCopies>();
+  std::vector<BufferView> views;
+  std::vector<std::string> names;
+  std::vector<int> copy_of;  // by view; -1: none
+  for (absl::Span<const BufferView> list : {operands, results}) {
+    for (const BufferView& v : list) {
+      const bool is_result = views.size() >= operands.size();
+      names.push_back(absl::StrCat(is_result ? "result " : "operand ",
+                                   views.size() - (is_result ? operands.size() : 0), ", ",
+                                   v.ToString()));
+      views.push_back(v);
+      copy_of.push_back(-1);
+      if (v.data == nullptr) continue;
+      for (size_t k = 0; k < copies->size() && v.byte_size() > 0; ++k) {
+        const BufferView& other = (*copies)[k]->from();
+        if (other.data == v.data && other.byte_size() > 0) copy_of.back() = static_cast<int>(k);
+      }
+      if (copy_of.back() < 0) {
+        copy_of.back() = static_cast<int>(copies->size());
+        copies->push_back(std::make_unique<BufferCopy>(v, place, names.back(), is_result));
+        if (copies->back()->data() == nullptr) throw std::bad_alloc();
+      }
+      views.back().data = (*copies)[copy_of.back()]->data();
+    }
+  }
+  HandlerContext own = context;
+  if (context.keep_buffers) {
+    // Work that goes on after its deadline writes into the copies.
+    own.keep_buffers = [&context, copies]() -> std::shared_ptr<const void> {
+      return std::make_shared<
+          std::pair<std::shared_ptr<const void>, std::shared_ptr<BufferCopies>>>(
+          context.keep_buffers(), copies);
+    };
+  }
+  const auto given = absl::MakeConstSpan(views);
+  absl::Status status;
+  {
+    const Running running_here(own);
+    const FencedCall fenced(*copies);
+    status = host(own, given.subspan(0, operands.size()), given.subspan(operands.size()));
+  }
+  // Of a handler that is late, the buffers are still its own.
+  if (copies.use_count() > 1 && !status.ok()) return status;
+  std::vector<bool> is_result(copies->size());
+  for (size_t k = operands.size(); k < views.size(); ++k) {
+    if (copy_of[k] >= 0) is_result[copy_of[k]] = true;
+  }
+  for (size_t k = 0; k < views.size(); ++k) {
+    if (copy_of[k] < 0) continue;
+    BufferCopy& copy = *(*copies)[copy_of[k]];
+    copy.Open();
+    if (const std::string damage = copy.Damage(); !damage.empty()) {
+      return Outside(context, absl::StrCat("outside of ", names[k], ": ", damage),
+                     "Take extents from the buffers: a shard is smaller than the whole array");
+    }
+    if (!is_result[copy_of[k]] && copy.Changed()) {
+      return Outside(context, absl::StrCat("into ", names[k]),
+                     "Write into results alone, or let a result alias the operand");
+    }
+    if (k >= operands.size()) copy.CopyBack();
+  }
+  return status;
+}
+
+// As many bytes as all buffers of a call have, and more where elements are wider than
+// they are taken for.
+size_t AllBytes(absl::Span<const BufferView> operands, absl::Span<const BufferView> results) {
+  size_t bytes = kGuardBytes;
+  for (absl::Span<const BufferView> list : {operands, results}) {
+    for (const BufferView& v : list) {
+      bytes += static_cast<size_t>(v.byte_size() + 16 * v.num_elements());
+    }
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -142,65 +146,29 @@ bool GuardsHandlers() {
 absl::Status CallGuarded(const HostHandler& host, const HandlerContext& context,
                          absl::Span<const BufferView> operands,
                          absl::Span<const BufferView> results, size_t guard_bytes) {
-  using Copies = std::vector<std::unique_ptr<Copy>>;
-  const auto copies = std::make_shared<Copies>();
-  std::vector<BufferView> views;
-  std::vector<int> copy_of;  // by view; -1: none
-  for (absl::Span<const BufferView> list : {operands, results}) {
-    for (const BufferView& v : list) {
-      views.push_back(v);
-      copy_of.push_back(-1);
-      if (v.data == nullptr) continue;
-      for (size_t k = 0; k < copies->size() && v.byte_size() > 0; ++k) {
-        const BufferView& other = (*copies)[k]->from();
-        if (other.data == v.data && other.byte_size() > 0) copy_of.back() = static_cast<int>(k);
-      }
-      if (copy_of.back() < 0) {
-        copy_of.back() = static_cast<int>(copies->size());
-        copies->push_back(std::make_unique<Copy>(v, guard_bytes));
-      }
-      views.back().data = (*copies)[copy_of.back()]->data();
-    }
-  }
-  HandlerContext own = context;
-  if (context.keep_buffers) {
-    // Work that goes on after its deadline writes into the copies.
-    own.keep_buffers = [&context, copies]() -> std::shared_ptr<const void> {
-      return std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<Copies>>>(
-          context.keep_buffers(), copies);
-    };
-  }
-  const auto given = absl::MakeConstSpan(views);
-  absl::Status status;
-  {
-    const Running running_here(own);
-    status = host(own, given.subspan(0, operands.size()), given.subspan(operands.size()));
-  }
-  // Of a handler that is late, the buffers are still its own.
-  if (copies.use_count() > 1 && !status.ok()) return status;
-  std::vector<bool> is_result(copies->size());
-  for (size_t k = operands.size(); k < views.size(); ++k) {
-    if (copy_of[k] >= 0) is_result[copy_of[k]] = true;
-  }
-  for (size_t k = 0; k < views.size(); ++k) {
-    if (copy_of[k] < 0) continue;
-    Copy& copy = *(*copies)[copy_of[k]];
-    copy.Open();
-    const bool operand = k < operands.size();
-    const std::string name =
-        absl::StrCat(operand ? "operand " : "result ", operand ? k : k - operands.size(), ", ",
-                     views[k].ToString());
-    if (const std::string damage = copy.Damage(); !damage.empty()) {
-      return Outside(context, absl::StrCat("outside of ", name, ": ", damage),
-                     "Take extents from the buffers: a shard is smaller than the whole array");
-    }
-    if (!is_result[copy_of[k]] && copy.Changed()) {
-      return Outside(context, absl::StrCat("into ", name),
-                     "Write into results alone, or let a result alias the operand");
-    }
-    if (!operand) copy.CopyBack();
-  }
-  return status;
+  return CallOnCopies(host, context, operands, results, {.guard = guard_bytes});
+}
+
+HostHandler Guarded(HostHandler host) {
+  return [host = std::move(host)](const HandlerContext& context,
+                                  absl::Span<const BufferView> operands,
+                                  absl::Span<const BufferView> results) {
+    return CallOnCopies(host, context, operands, results, {.guard = AllBytes(operands, results)});
+  };
+}
+
+HostHandler Fenced(HostHandler host, FenceSide side) {
+  // As f32 some 12 and -24, as integers beyond any extent: neither is lost in a sum, and
+  // an index that is read from there does not pass.
+  const unsigned char fill = side == FenceSide::kBefore ? 0x41 : 0xC1;
+  return [host = std::move(host), side, fill](const HandlerContext& context,
+                                              absl::Span<const BufferView> operands,
+                                              absl::Span<const BufferView> results) {
+    constexpr size_t kLeast = size_t{1} << 20;
+    return CallOnCopies(host, context, operands, results,
+                        {.guard = kLeast + AllBytes(operands, results), .fence = side,
+                         .fill = fill});
+  };
 }
 
 }  // namespace shardcall

@@ -13,6 +13,7 @@
 #define SHARDCALL_KERNELS_FFI_GUARDED_CALL_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -35,6 +36,26 @@ absl::Status CallGuarded(const HostHandler& host, const HandlerContext& context,
 // that takes an extent from another buffer touches nothing else. For whoever calls
 // handlers with shapes that they may not expect.
 HandlerRegistry GuardedHandlers(const HandlerRegistry& handlers);
+
+// Where pages that may not be touched meet a buffer. It begins at a multiple of 64
+// bytes, so that up to 63 bytes may stand between its end and the fence: those are
+// filled and looked at as a guard is.
+enum class FenceSide : uint8_t { kBefore, kAfter };
+
+// The same handlers on copies of their buffers between pages whose first touched byte is
+// SIGSEGV, for a process that is made to end so. What stands around the data, and in
+// results before the call, are bytes that differ by the side: a handler whose results
+// do, too, has read them.
+HandlerRegistry FencedHandlers(const HandlerRegistry& handlers, FenceSide side);
+
+// One handler, as those registries have it.
+HostHandler Guarded(HostHandler host);
+HostHandler Fenced(HostHandler host, FenceSide side);
+
+// Says of an address which buffer of a fenced call under way it lies beside: "4 bytes
+// past the end of operand 1, f32[4,16]". False, and `text` empty, if it lies in no fence.
+// May be called by a handler of signals.
+bool DescribeFence(const void* address, char* text, size_t size);
 
 }  // namespace shardcall
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ffi/thread_pool.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -61,9 +65,23 @@ int FfiPoolThreads() {
   return threads;
 }
 
-bool ScheduleOnFfiPool(std::function<void()> task) {
-  static Pool* const pool = new Pool;  // threads may outlive main
-  return pool->Schedule(std::move(task));
+namespace {
+
+// Of this process; threads may outlive main. A process that is forked off has none of
+// its parent's threads, so it makes a pool of its own.
+std::atomic<Pool*> pool{nullptr};
+
+Pool& ThePool() {
+  static const int forks = pthread_atfork(nullptr, nullptr, [] { pool = nullptr; });
+  (void)forks;
+  Pool* known = pool;
+  if (known != nullptr) return *known;
+  auto made = std::make_unique<Pool>();
+  return pool.compare_exchange_strong(known, made.get()) ? *made.release() : *known;
 }
+
+}  // namespace
+
+bool ScheduleOnFfiPool(std::function<void()> task) { return ThePool().Schedule(std::move(task)); }
 
 }  // namespace shardcall

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "sharding/status.h"
@@ -16,6 +17,12 @@ constexpr int64_t kMostElements = int64_t{1} << 22;
 constexpr int kMostPairs = 12;
 constexpr size_t kMostEnumerated = 6;
 
+bool OneWidth(const std::vector<ElementType>& types) {
+  return std::all_of(types.begin(), types.end(), [&](ElementType t) {
+    return ElementTypeBytes(t) == ElementTypeBytes(types[0]);
+  });
+}
+
 bool MayShard(const Factor& f) {
   return f.kind == FactorKind::kPassThrough || f.kind == FactorKind::kReduction;
 }
@@ -24,6 +31,7 @@ bool MayShard(const Factor& f) {
 
 absl::Status CallChecker::Run() {
   SHARDCALL_RETURN_IF_ERROR(FindSizes());
+  if (faulty_) return absl::OkStatus();
   if (options_.reference != nullptr) CheckReference();
   CheckShapes();
   if (call_.callbacks) {
@@ -31,14 +39,27 @@ absl::Status CallChecker::Run() {
     return absl::OkStatus();
   }
   for (int f = 0; f < NumFactors(); ++f) {
-    if (!MayShard(call_.rule.factors[f]) || !IsMajor(f)) continue;
+    const std::string& name = call_.rule.factors[f].name;
+    if (!MayShard(call_.rule.factors[f])) continue;
+    if (!IsMajor(f)) {
+      if (InATensor(f)) {
+        out_.untested.push_back(absl::StrCat(name, ": it stands behind another in a dimension"));
+      }
+      continue;
+    }
     const Tested tested = TestFactor(call_, f);
+    if (faulty_) return absl::OkStatus();
     if (tested.failure.has_value()) {
       Report(f, *tested.failure);
-    } else if (tested.runs > 0) {
-      sound_.push_back(f);
-    } else {
-      out_.untested.push_back(absl::StrCat(call_.rule.factors[f].name, ": ", tested.reason));
+      continue;
+    }
+    if (tested.runs == 0) {
+      out_.untested.push_back(absl::StrCat(name, ": ", tested.reason));
+      continue;
+    }
+    sound_.push_back(f);
+    if (tested.uneven == 0) {
+      out_.untested.push_back(absl::StrCat(name, ", uneven sizes: ", tested.uneven_reason));
     }
   }
   CheckPairs(sound_);
@@ -91,13 +112,19 @@ bool CallChecker::InEveryResult(const CheckedCall& call, int f) {
                      [&](const TensorFactors& t) { return Has(t, f); });
 }
 
+bool CallChecker::InATensor(int f) const {
+  return InAnOperand(f) || std::any_of(call_.rule.results.begin(), call_.rule.results.end(),
+                                       [&](const TensorFactors& t) { return Has(t, f); });
+}
+
 bool CallChecker::InAnOperand(int f) const {
   const auto& operands = call_.rule.operands;
   return std::any_of(operands.begin(), operands.end(),
                      [&](const TensorFactors& t) { return Has(t, f); });
 }
 
-bool CallChecker::Takes(const Sizes& sizes, std::string* message) {
+bool CallChecker::Takes(const Sizes& sizes, TrialResult* why) {
+  if (faulty_) return false;
   const auto [it, inserted] = takes_.try_emplace(sizes);
   if (inserted) {
     int64_t elements = 0;
@@ -106,67 +133,158 @@ bool CallChecker::Takes(const Sizes& sizes, std::string* message) {
       for (int64_t d : call_.Dims(t, sizes)) n *= d;
       elements = std::max(elements, n);
     }
-    it->second.first = elements <= kMostElements &&
-                       HandlerTakes(call_, sizes, options_, &it->second.second);
+    it->second = elements > kMostElements
+                     ? TrialResult{TrialOutcome::kRefused,
+                                   absl::StrCat("more than ", kMostElements, " elements")}
+                     : HandlerTakes(call_, sizes, options_);
+    if (it->second.outcome == TrialOutcome::kLate) ReportHandler(sizes, it->second);
   }
-  if (message != nullptr) *message = it->second.second;
-  return it->second.first;
+  if (why != nullptr) *why = it->second;
+  return it->second.outcome == TrialOutcome::kHolds;
+}
+
+void CallChecker::ReportHandler(const Sizes& sizes, const TrialResult& result) {
+  faulty_ = true;
+  RuleFinding finding;
+  finding.verdict = RuleVerdict::kHandlerFault;
+  finding.rule = call_.RuleLine(sizes);
+  finding.message = absl::StrCat("the handler of \"", call_.target, "\" ", result.message);
+  if (result.outcome != TrialOutcome::kLate && options_.inputs.empty()) {
+    absl::StrAppend(&finding.message,
+                    ". Where sizes follow from others (\"sizes\": {\"g\": \"4 h\"}) or operands "
+                    "are indices (\"ranges\": {\"operand 1\": [0, \"s\"]}), say so; or give a "
+                    "program with its inputs");
+  }
+  finding.signature = call_.SignatureText(sizes);
+  finding.backend_config = call_.backend_config;
+  finding.seed = seed_;
+  out_.findings.push_back(std::move(finding));
+}
+
+absl::Status CallChecker::CheckInputs(const Sizes& given) const {
+  std::string found;
+  for (const Tensor& t : options_.inputs) {
+    absl::StrAppend(&found, found.empty() ? "" : ", ", TypeAndDims(t));
+  }
+  std::string expected;
+  for (int t = 0; t < call_.num_operands; ++t) {
+    absl::StrAppend(&expected, t == 0 ? "" : ", ", call_.ShapeText(t, given));
+  }
+  if (found == expected) return absl::OkStatus();
+  return ToStatus({.code = "E313",
+                   .message = absl::StrCat("the inputs are not the operands of the call of \"",
+                                           call_.target, "\""),
+                   .expected = expected,
+                   .found = found,
+                   .fix = "Give one array for each operand of the program's one call"});
+}
+
+// Sizes of which one is a multiple of another keep that: they are divided by what all
+// of them have in common, until the least is 8 or less. The others are 8 at most.
+std::vector<CallChecker::Sizes> CallChecker::GivenSizes(const Sizes& given) const {
+  constexpr int64_t kSmall = 8;
+  Sizes less = given;
+  std::vector<bool> done(given.size());
+  for (size_t f = 0; f < given.size(); ++f) {
+    if (done[f] || given[f] < 2) continue;
+    std::vector<size_t> group = {f};
+    done[f] = true;
+    for (size_t k = 0; k < group.size(); ++k) {
+      const int64_t here = given[group[k]];
+      for (size_t other = 0; other < given.size(); ++other) {
+        if (done[other] || given[other] < 2) continue;
+        if (given[other] % here != 0 && here % given[other] != 0) continue;
+        done[other] = true;
+        group.push_back(other);
+      }
+    }
+    int64_t common = 0, least = given[f];
+    for (size_t g : group) {
+      common = std::gcd(common, given[g]);
+      least = std::min(least, given[g]);
+    }
+    int64_t by = 1;
+    for (int64_t d = 2; d <= common && least / by > kSmall; ++d) {
+      if (common % d == 0) by = d;
+    }
+    for (size_t g : group) {
+      less[g] = group.size() == 1 ? std::min(given[g], kSmall) : given[g] / by;
+    }
+  }
+  return {less, given};
+}
+
+std::vector<CallChecker::Sizes> CallChecker::OpenSizes(const Sizes& given,
+                                                       const std::vector<int>& open) const {
+  std::vector<Sizes> tries;
+  for (int64_t all : {0, 4, 8, 16, 64}) {
+    Sizes sizes = given;
+    int64_t next = 4;
+    for (int64_t& s : sizes) {
+      if (s == 0) s = all > 0 ? all : next;
+      next += 2;
+    }
+    tries.push_back(std::move(sizes));
+  }
+  // One more or less, as of a bidiagonal or half a spectrum.
+  for (uint32_t bits = 1; open.size() <= kMostEnumerated && bits + 1 < 1u << open.size(); ++bits) {
+    Sizes sizes = given;
+    for (size_t k = 0; k < open.size(); ++k) sizes[open[k]] = (bits >> k & 1) != 0 ? 3 : 4;
+    tries.push_back(std::move(sizes));
+  }
+  return tries;
 }
 
 absl::Status CallChecker::FindSizes() {
-  std::vector<Sizes> tries;
   Sizes given;
   std::vector<int> open;
   for (const Factor& f : call_.rule.factors) {
     if (f.size == 0) open.push_back(static_cast<int>(given.size()));
     given.push_back(f.size);
   }
-  if (open.empty()) {
-    Sizes less = given;
-    for (int64_t& s : less) s = std::min<int64_t>(s, 8);
-    tries = {less, given};
+  std::vector<Sizes> tries = !options_.inputs.empty() ? std::vector<Sizes>{given}
+                             : open.empty()           ? GivenSizes(given)
+                                                      : OpenSizes(given, open);
+  if (options_.inputs.empty()) {
+    for (Sizes& sizes : tries) call_.Relate(&sizes);
   } else {
-    for (int64_t all : {0, 4, 8, 16, 64}) {
-      Sizes sizes = given;
-      int64_t next = 4;
-      for (int64_t& s : sizes) {
-        if (s == 0) s = all > 0 ? all : next;
-        next += 2;
-      }
-      tries.push_back(std::move(sizes));
-    }
-    // One more or less, as of a bidiagonal or half a spectrum.
-    for (uint32_t bits = 1; open.size() <= kMostEnumerated && bits + 1 < 1u << open.size();
-         ++bits) {
-      Sizes sizes = given;
-      for (size_t k = 0; k < open.size(); ++k) sizes[open[k]] = (bits >> k & 1) != 0 ? 3 : 4;
-      tries.push_back(std::move(sizes));
-    }
+    SHARDCALL_RETURN_IF_ERROR(CheckInputs(given));
   }
-  // What the handler said, and of what call.
-  std::string message;
-  std::vector<ElementType> message_types;
-  Sizes message_sizes;
-  for (const std::vector<ElementType>& types : TypesToTry(call_)) {
+  // What the handler said, and of what call; and what was worse than a refusal.
+  struct Said {
+    TrialResult result;
+    std::vector<ElementType> types;
+    Sizes sizes;
+  };
+  std::optional<Said> said, fault;
+  const std::vector<std::vector<ElementType>> all_types = TypesToTry(call_);
+  for (const std::vector<ElementType>& types : all_types) {
+    // A handler that left its buffers looks at no type, so that elements of other widths
+    // would hide what it does.
+    if (fault.has_value() && !OneWidth(types)) continue;
     call_.types = types;
     takes_.clear();
     for (const Sizes& sizes : tries) {
       base_ = sizes;
-      std::string said;
-      if (Takes(sizes, &said)) return absl::OkStatus();
+      Said now{{}, types, sizes};
+      if (Takes(sizes, &now.result)) return absl::OkStatus();
+      if (faulty_) return absl::OkStatus();
       // The first types are the likeliest, so what is wrong with them says most.
-      if (types == TypesToTry(call_)[0] || message.empty()) {
-        message = said;
-        message_types = types;
-        message_sizes = sizes;
-      }
+      if (now.result.outcome != TrialOutcome::kRefused && !fault.has_value()) fault = now;
+      if (types == all_types[0] || !said.has_value()) said = now;
     }
   }
-  call_.types = message_types;
+  const Said& last = fault.has_value() ? *fault : *said;
+  call_.types = last.types;
+  if (fault.has_value()) {
+    ReportHandler(last.sizes, last.result);
+    return absl::OkStatus();
+  }
   return ToStatus({.code = "E190",
                    .message = absl::StrCat("the handler of \"", call_.target,
-                                           "\" takes no call that was tried; it says: ", message),
-                   .found = call_.SignatureText(message_sizes),
+                                           "\" takes no call that was tried; it says: ",
+                                           last.result.message),
+                   .found = call_.SignatureText(last.sizes),
                    .fix = "Give a program with a call that it takes: shardcall check-rule "
                           "CALL.hlo --target=" + call_.target},
                   absl::StatusCode::kFailedPrecondition);
@@ -175,14 +293,35 @@ absl::Status CallChecker::FindSizes() {
 CallChecker::Sizes CallChecker::With(int factor, int64_t size) const {
   Sizes sizes = base_;
   for (int f : linked_[factor]) sizes[f] = size;
+  bool fits = true;
+  for (const CheckedCall::Related& r : call_.related) {
+    if (std::count(linked_[factor].begin(), linked_[factor].end(), r.factor) == 0) continue;
+    const int64_t of = (size - r.plus) / r.times;
+    if (of < 1 || r.times * of + r.plus != size) {
+      fits = false;  // there is no such call
+    } else {
+      sizes[r.of] = of;
+    }
+  }
+  if (fits) call_.Relate(&sizes);
   return sizes;
+}
+
+CallChecker::Sizes CallChecker::Shard(Sizes whole, int factor, int64_t tile) const {
+  for (int f : linked_[factor]) whole[f] = tile;
+  return whole;
 }
 
 bool CallChecker::Try(RuleTrial trial, Tested* tested) {
   bool compared = false;
   for (uint64_t kind : {0, 1}) {
+    if (faulty_) return false;
     trial.seed = 2 * seed_ + kind;
     TrialResult result = RunTrial(trial, options_);
+    if (result.outcome == TrialOutcome::kLate) {
+      ReportHandler(trial.sizes, result);
+      return false;
+    }
     if (result.outcome == TrialOutcome::kNoReference) continue;
     if (result.outcome == TrialOutcome::kNotSharded) {
       tested->reason = result.message;
@@ -198,32 +337,59 @@ bool CallChecker::Try(RuleTrial trial, Tested* tested) {
   return compared;
 }
 
+CallChecker::Tested CallChecker::TestGiven(const CheckedCall& call, int f) {
+  Tested tested;
+  tested.reason = "the given inputs have too few of it";
+  tested.uneven_reason = "the given inputs divide evenly";
+  for (int64_t n : kDevices) {
+    if (base_[f] < n) continue;
+    const bool compared = Try({.call = &call, .sizes = base_, .shards = {{f, n}}}, &tested);
+    tested.runs += compared;
+    tested.uneven += compared && base_[f] % n != 0;
+    if (!compared && base_[f] % n != 0) tested.uneven_reason = tested.reason;
+    if (tested.failure.has_value()) return tested;
+  }
+  return tested;
+}
+
 CallChecker::Tested CallChecker::TestFactor(const CheckedCall& call, int f) {
+  if (!options_.inputs.empty()) return TestGiven(call, f);
   Tested tested;
   bool taken = false;
-  std::string refusal;
+  TrialResult refusal;
   for (int64_t n : kDevices) {
     for (int64_t tile : kTiles) {
-      if (!Takes(With(f, tile), &refusal) || !Takes(With(f, n * tile))) continue;
+      const Sizes whole = With(f, n * tile);
+      TrialResult why;
+      if (!Takes(whole, &why) || !Takes(Shard(whole, f, tile), &why)) {
+        if (!why.message.empty()) refusal = why;
+        continue;
+      }
       taken = true;
-      RuleTrial trial{.call = &call, .sizes = With(f, n * tile), .shards = {{f, n}}};
+      RuleTrial trial{.call = &call, .sizes = whole, .shards = {{f, n}}};
       tested.runs += Try(trial, &tested);
       if (tested.failure.has_value()) return tested;
       if (tile == 1) continue;  // one row a shard says little of an order
       break;
     }
     for (int64_t size : {2 * n - 1, 4 * n - 1, n + 1}) {
-      const int64_t tile = (size + n - 1) / n;
-      if (!Takes(With(f, tile)) || !Takes(With(f, size))) continue;
-      RuleTrial trial{.call = &call, .sizes = With(f, size), .shards = {{f, n}}};
-      tested.runs += Try(trial, &tested);
+      const Sizes whole = With(f, size);
+      if (!Takes(whole) || !Takes(Shard(whole, f, (size + n - 1) / n))) continue;
+      RuleTrial trial{.call = &call, .sizes = whole, .shards = {{f, n}}};
+      const std::string even_reason = tested.reason;
+      const bool compared = Try(trial, &tested);
+      tested.runs += compared;
+      tested.uneven += compared;
+      if (!compared) tested.uneven_reason = tested.reason;
+      if (tested.runs > 0) tested.reason = even_reason;
       if (tested.failure.has_value()) return tested;
     }
   }
-  if (!taken && !refusal.empty()) {
+  if (!taken && !refusal.message.empty() && !faulty_) {
     // The whole call is taken as it is, and never with less of this factor.
     RuleTrial trial{.sizes = base_, .shards = {{f, 2}}};
-    tested.failure = Failure{trial, {TrialOutcome::kRefused, refusal}};
+    if (refusal.outcome == TrialOutcome::kHolds) refusal.outcome = TrialOutcome::kRefused;
+    tested.failure = Failure{trial, refusal};
   }
   return tested;
 }
@@ -232,14 +398,21 @@ void CallChecker::CheckPairs(const std::vector<int>& factors) {
   int pairs = 0;
   for (size_t i = 0; i < factors.size(); ++i) {
     for (size_t j = i + 1; j < factors.size(); ++j) {
-      if (++pairs > kMostPairs) return;
+      if (faulty_) return;
+      if (++pairs > kMostPairs) {
+        out_.untested.push_back(
+            absl::StrCat("pairs of factors after the first ", kMostPairs));
+        return;
+      }
       for (int64_t tile : {2, 8, 32}) {
-        Sizes whole = base_, part = base_;
-        for (int f : {factors[i], factors[j]}) {
-          whole[f] = 2 * tile;
-          part[f] = tile;
+        Sizes whole = base_;
+        if (options_.inputs.empty()) {
+          for (int f : {factors[i], factors[j]}) whole[f] = 2 * tile;
+          call_.Relate(&whole);
+          Sizes part = whole;
+          for (int f : {factors[i], factors[j]}) part[f] = tile;
+          if (!Takes(whole) || !Takes(part)) continue;
         }
-        if (!Takes(whole) || !Takes(part)) continue;
         Tested tested;
         Try({.call = &call_, .sizes = whole, .shards = {{factors[i], 2}, {factors[j], 2}}},
             &tested);
@@ -266,6 +439,10 @@ std::optional<CheckedCall> CallChecker::Better(const CheckedCall& given, int f,
   };
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   add(FactorKind::kPassThrough, PartialOp::kSum, std::nullopt);
+  if (given.rule.factors[f].kind == FactorKind::kPassThrough) {
+    // A kernel that trusts its indices takes padding that is one.
+    add(FactorKind::kPassThrough, PartialOp::kSum, 0);
+  }
   if (!InEveryResult(given, f)) {
     add(FactorKind::kReduction, PartialOp::kSum, 0);
     add(FactorKind::kReduction, PartialOp::kMax, -kInfinity);
@@ -299,9 +476,13 @@ void CallChecker::Report(int f, const Failure& failure) {
     absl::StrAppend(&over, over.empty() ? "" : ", ", name, " = ", failure.trial.sizes[factor],
                     " over ", n, " devices");
   }
+  const TrialOutcome outcome = failure.result.outcome;
   finding.message = absl::StrCat(
       over, ": ",
-      failure.result.outcome == TrialOutcome::kRefused ? "the handler refuses a shard: " : "",
+      outcome == TrialOutcome::kRefused ? "the handler refuses a shard: "
+      : outcome == TrialOutcome::kCrashed || outcome == TrialOutcome::kOutside
+          ? absl::StrCat("given a shard, the handler of \"", call_.target, "\" ")
+          : "",
       failure.result.message);
   finding.signature = call_.SignatureText(failure.trial.sizes);
   finding.backend_config = call_.backend_config;
@@ -327,6 +508,10 @@ void CallChecker::CheckReference() {
     }
     ++out_.trials;
     if (result.outcome == TrialOutcome::kHolds) continue;
+    if (result.outcome == TrialOutcome::kLate || result.outcome == TrialOutcome::kCrashed) {
+      ReportHandler(sizes, result);
+      return;
+    }
     RuleFinding finding;
     finding.verdict = RuleVerdict::kIncorrect;
     finding.rule = call_.RuleLine(base_);
@@ -344,28 +529,40 @@ void CallChecker::CheckCallbacks() {
   for (int t = 0; t < call_.num_operands; ++t) {
     const std::vector<int64_t> dims = call_.Dims(t, base_);
     for (size_t d = 0; d < dims.size(); ++d) {
+      const std::string where = absl::StrCat("operand ", t, ", dimension ", d);
+      bool untested = false, failed = false, uneven = false;
       for (int64_t n : kDevices) {
         Tested tested;
         const int dim = static_cast<int>(d);
         const bool compared =
             Try({.call = &call_, .sizes = base_, .dims = {{{t, dim}, n}}}, &tested);
+        if (faulty_) return;
         if (!compared && !tested.reason.empty()) {
-          out_.untested.push_back(absl::StrCat("operand ", t, ", dimension ", d, ": ",
-                                               tested.reason));
+          out_.untested.push_back(absl::StrCat(where, ": ", tested.reason));
+          untested = true;
           break;
         }
+        uneven = uneven || dims[d] % n != 0;
         if (!tested.failure.has_value()) continue;
+        failed = true;
         RuleFinding finding;
         finding.verdict = RuleVerdict::kIncorrect;
         finding.rule = "callbacks";
-        finding.factor = absl::StrCat("operand ", t, ", dimension ", d);
-        finding.message = tested.failure->result.message;
+        finding.factor = where;
+        const TrialResult& result = tested.failure->result;
+        finding.message = result.outcome == TrialOutcome::kCrashed
+                              ? absl::StrCat("given a shard, the handler of \"", call_.target,
+                                             "\" ", result.message)
+                              : result.message;
         finding.signature = call_.SignatureText(base_);
         finding.backend_config = call_.backend_config;
         finding.shards.emplace_back(finding.factor, n);
         finding.seed = tested.failure->trial.seed;
         out_.findings.push_back(std::move(finding));
         break;
+      }
+      if (!untested && !failed && !uneven) {
+        out_.untested.push_back(absl::StrCat(where, ", uneven sizes: it has ", dims[d]));
       }
     }
   }

@@ -44,8 +44,11 @@ class CallChecker {
   std::map<std::string, RuleFinding> Improvements();
 
   // Types and sizes that the handler takes: the sizes small and distinct, if it
-  // can be. Run does this first. E190 if there are none.
+  // can be, and those of a given call in the relations that they have. Run does this
+  // first. E190 if there are none; a handler that crashed, read outside of its buffers
+  // or did not return is a finding, and `faulty`.
   absl::Status FindSizes();
+  bool faulty() const { return faulty_; }
   const CheckedCall& call() const { return call_; }      // with those types
   const std::vector<int64_t>& base() const { return base_; }
 
@@ -56,8 +59,9 @@ class CallChecker {
     TrialResult result;
   };
   struct Tested {
-    int runs = 0;
+    int runs = 0, uneven = 0;  // of `runs`, those whose size the devices do not divide
     std::string reason = "the handler takes no two sizes of it";
+    std::string uneven_reason = "the handler takes none";
     std::optional<Failure> failure;
   };
 
@@ -68,16 +72,28 @@ class CallChecker {
   bool IsMajor(int f) const;
   static bool InEveryResult(const CheckedCall& call, int f);
   bool InAnOperand(int f) const;
+  bool InATensor(int f) const;
 
-  bool Takes(const Sizes& sizes, std::string* message = nullptr);
-  // The base with a factor, and what it is linked to, of another size.
+  bool Takes(const Sizes& sizes, TrialResult* why = nullptr);
+  // What to try where the call's sizes are given, or some of them are open.
+  std::vector<Sizes> GivenSizes(const Sizes& given) const;
+  std::vector<Sizes> OpenSizes(const Sizes& given, const std::vector<int>& open) const;
+  absl::Status CheckInputs(const Sizes& given) const;  // E313 where they do not fit
+  // A finding of the handler, whatever the rule.
+  void ReportHandler(const Sizes& sizes, const TrialResult& result);
+  // The base with a factor, and what it is linked to, of another size; and what follows
+  // from it.
   Sizes With(int factor, int64_t size) const;
+  // What a device has of `whole` where it has so much of the factor.
+  Sizes Shard(Sizes whole, int factor, int64_t tile) const;
   // The trial with both kinds of inputs. True if one of them was compared.
   bool Try(RuleTrial trial, Tested* tested);
   // One factor over 2, 3 and 4 devices: shards of the first tile size at which
   // the handler takes the whole and the shard, then a whole that is one less,
   // then one that leaves the last device nothing.
   Tested TestFactor(const CheckedCall& call, int f);
+  // The same with the call's own sizes alone.
+  Tested TestGiven(const CheckedCall& call, int f);
   void CheckPairs(const std::vector<int>& factors);
   // `call` with another kind of factor `f` that holds.
   std::optional<CheckedCall> Better(const CheckedCall& call, int f, bool with_replication);
@@ -110,7 +126,8 @@ class CallChecker {
   Sizes base_;
   std::vector<int> sound_;                // factors that were tested and hold
   std::vector<std::vector<int>> linked_;  // by factor: those of its size, itself among them
-  std::map<Sizes, std::pair<bool, std::string>> takes_;
+  std::map<Sizes, TrialResult> takes_;
+  bool faulty_ = false;  // nothing more is asked of the handler
 };
 
 }  // namespace shardcall

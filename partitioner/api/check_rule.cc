@@ -6,14 +6,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kernels/ffi/guarded_call.h"
 #include "partitioner/api/call_checker.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 
 absl::string_view RuleVerdictName(RuleVerdict verdict) {
-  constexpr absl::string_view kNames[] = {"holds", "needless", "missing", "incorrect"};
+  constexpr absl::string_view kNames[] = {"holds", "needless", "missing", "incorrect",
+                                          "handler_fault"};
   return kNames[static_cast<int>(verdict)];
 }
 
@@ -27,11 +27,8 @@ void SortFindings(RuleCheck* check) {
 
 absl::StatusOr<RuleCheck> CheckRule(const std::vector<CheckedCall>& calls, uint64_t seed,
                                     const TrialOptions& given) {
-  // Handlers are asked for calls that they may not take, and should refuse.
-  const HandlerRegistry guarded =
-      given.handlers == nullptr ? HandlerRegistry() : GuardedHandlers(*given.handlers);
-  TrialOptions options = given;
-  if (given.handlers != nullptr) options.handlers = &guarded;
+  TrialRun run(given);
+  const TrialOptions& options = run.options();
   RuleCheck check;
   // What could be better in a signature could be so for all its attributes.
   std::map<std::string, std::map<std::string, RuleFinding>> better;
@@ -39,6 +36,7 @@ absl::StatusOr<RuleCheck> CheckRule(const std::vector<CheckedCall>& calls, uint6
     check.target = call.target;
     CallChecker checker(call, seed, options, &check);
     SHARDCALL_RETURN_IF_ERROR(checker.Run());
+    if (checker.faulty()) continue;
     std::map<std::string, RuleFinding> found = checker.Improvements();
     const std::vector<int64_t> sizes(call.rule.factors.size(), 1);
     const auto [it, first] = better.try_emplace(call.RuleLine(sizes), found);

@@ -5,10 +5,12 @@
 // device. What the rule forbids is tried too: a factor that could be sharded
 // after all is missing from it.
 //
-// The handler runs in this process, and with shapes that follow from the rule
-// alone: one that a rule of other ranks or sizes is written for must refuse
-// them, as any handler should. Its buffers are guarded (kernels/ffi/guarded_call.h):
-// one that does not, and writes beyond them, has refused (E318).
+// The handler runs in a process of its own (trial_process.h), between pages that may not
+// be touched (kernels/ffi/guarded_call.h), and with shapes that follow from the rule and
+// the target's CallLimits alone. One that is written for others should refuse them;
+// where it crashes instead, or reads outside of its buffers, it has not taken them. If
+// it takes no call at all, that is a finding of the handler (kHandlerFault), not of the
+// rule.
 #ifndef SHARDCALL_PARTITIONER_API_CHECK_RULE_H_
 #define SHARDCALL_PARTITIONER_API_CHECK_RULE_H_
 
@@ -25,8 +27,10 @@ namespace shardcall {
 // one does not: it reduces over what every device has whole, blocks what passes,
 // or keeps dimensions apart (and so whole) that are one. Needless callbacks make each
 // device send more bytes than a rule that holds, from and to the same shardings.
-enum class RuleVerdict : uint8_t { kHolds, kNeedless, kMissing, kIncorrect };
-absl::string_view RuleVerdictName(RuleVerdict verdict);  // "holds", "needless", ...
+// Of a handler that crashes, leaves its buffers or does not return, whole as the call
+// is, nothing is said about the rule.
+enum class RuleVerdict : uint8_t { kHolds, kNeedless, kMissing, kIncorrect, kHandlerFault };
+absl::string_view RuleVerdictName(RuleVerdict verdict);  // "holds", "needless", ..., "handler_fault"
 
 struct RuleFinding {
   RuleVerdict verdict = RuleVerdict::kHolds;
@@ -46,7 +50,9 @@ struct RuleCheck {
   RuleVerdict verdict = RuleVerdict::kHolds;  // the gravest
   std::vector<RuleFinding> findings;          // gravest first
   int64_t trials = 0;                         // runs that were compared
-  std::vector<std::string> untested;          // factors no run could shard, and why
+  // What no run could try, and why: "j: ...", "j, uneven sizes: ...". A rule that holds
+  // and has none of these was tried in even and uneven sizes of every factor.
+  std::vector<std::string> untested;
 };
 
 // The gravest first, and the verdict from it.

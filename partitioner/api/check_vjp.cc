@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "kernels/ffi/guarded_call.h"
 #include "partitioner/api/call_checker.h"
 #include "partitioner/api/derived_calls.h"
 #include "partitioner/api/executable.h"
@@ -150,7 +150,40 @@ class VjpChecker {
     return sum;
   }
 
+  // CompareHere in the process of the trials.
   absl::StatusOr<bool> CompareAt(const Programs& p, bool positive, Difference* worst) {
+    const TrialProcess::Answer answer = options_.process->Ask([&] {
+      Difference here = *worst;
+      const absl::StatusOr<bool> tested = CompareHere(p, positive, &here);
+      return absl::StrFormat("%d %d %d %d %a %a %a %s", static_cast<int>(tested.status().code()),
+                             tested.ok() && *tested ? 1 : 0, here.operand, here.element,
+                             here.expected, here.found, here.error,
+                             std::string(tested.status().message()));
+    });
+    if (answer.end != TrialProcess::Answer::End::kReturned) {
+      RuleFinding finding;
+      finding.verdict = RuleVerdict::kHandlerFault;
+      finding.rule = call_.RuleLine(sizes_);
+      finding.message = absl::StrCat("a handler of \"", call_.target, "\" or of its VJP ",
+                                     answer.text);
+      finding.signature = call_.SignatureText(sizes_);
+      finding.backend_config = call_.backend_config;
+      finding.seed = seed_;
+      out_.findings.push_back(std::move(finding));
+      return true;
+    }
+    int code = 0, tested = 0, read = 0;
+    Difference d;
+    SHARDCALL_CHECK(std::sscanf(answer.text.c_str(), "%d %d %d %ld %lf %lf %lf %n", &code, &tested,
+                                &d.operand, &d.element, &d.expected, &d.found, &d.error,
+                                &read) == 7);
+    if (code != 0) return absl::Status(static_cast<absl::StatusCode>(code), answer.text.substr(read));
+    ++out_.trials;
+    *worst = d;
+    return tested != 0;
+  }
+
+  absl::StatusOr<bool> CompareHere(const Programs& p, bool positive, Difference* worst) const {
     std::vector<Tensor> x, cotangents;
     const std::vector<Tensor> integers = RandomInputs(operands_, seed_);
     for (size_t k = 0; k < operands_.size(); ++k) {
@@ -166,7 +199,6 @@ class VjpChecker {
     all.insert(all.end(), cotangents.begin(), cotangents.end());
     const auto gradients = p.backward.Execute(all);
     if (!gradients.ok()) return gradients.status();
-    ++out_.trials;
     bool tested = false;
     for (size_t g = 0; g < gradients->size(); ++g) {
       const int operand = p.gradients[g];
@@ -237,11 +269,8 @@ class VjpChecker {
 
 absl::StatusOr<RuleCheck> CheckVjp(const std::vector<CheckedCall>& calls, uint64_t seed,
                                    const TrialOptions& given_options) {
-  const HandlerRegistry guarded = given_options.handlers == nullptr
-                                      ? HandlerRegistry()
-                                      : GuardedHandlers(*given_options.handlers);
-  TrialOptions options = given_options;
-  if (given_options.handlers != nullptr) options.handlers = &guarded;
+  TrialRun run(given_options);
+  const TrialOptions& options = run.options();
   RuleCheck check;
   int tested = 0;
   absl::Status status;
@@ -249,7 +278,7 @@ absl::StatusOr<RuleCheck> CheckVjp(const std::vector<CheckedCall>& calls, uint64
     check.target = given.target;
     CallChecker sizes(given, seed, options, &check);
     absl::Status done = sizes.FindSizes();
-    if (done.ok()) {
+    if (done.ok() && !sizes.faulty()) {
       done = VjpChecker(sizes.call(), sizes.base(), seed, options, &check).Run();
     }
     // A signature without what the VJP needs (a norm without its rstd) has none.

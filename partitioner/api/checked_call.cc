@@ -25,6 +25,10 @@ std::vector<int64_t> CheckedCall::Dims(int tensor, absl::Span<const int64_t> siz
   return dims;
 }
 
+void CheckedCall::Relate(std::vector<int64_t>* sizes) const {
+  for (const Related& r : related) (*sizes)[r.factor] = r.times * (*sizes)[r.of] + r.plus;
+}
+
 std::string CheckedCall::ShapeText(int tensor, absl::Span<const int64_t> sizes) const {
   return absl::StrCat(ElementTypeName(types[tensor]), "[", absl::StrJoin(Dims(tensor, sizes), ","),
                       "]");

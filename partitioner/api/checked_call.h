@@ -29,6 +29,24 @@ struct CheckedCall {
   // are those of the call that it was made of, or 0.
   ShardingRule rule;
   bool callbacks = false;  // the target decides by itself; all factors need replication
+  // Factors whose size follows from another's: times * size(of) + plus.
+  struct Related {
+    int factor = 0;
+    int64_t times = 1;
+    int of = 0;
+    int64_t plus = 0;
+  };
+  std::vector<Related> related = {};
+  // What an operand's elements are: at least `low`, below `high`, each of them
+  // times * size(of) + plus, or plus alone where `of` is -1.
+  struct Range {
+    int operand = 0;
+    Related low, high;
+  };
+  std::vector<Range> ranges = {};
+
+  // Gives the factors that follow from others their sizes.
+  void Relate(std::vector<int64_t>* sizes) const;
 
   int num_tensors() const { return static_cast<int>(types.size()); }
   std::vector<int64_t> Dims(int tensor, absl::Span<const int64_t> sizes) const;

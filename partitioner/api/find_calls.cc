@@ -134,6 +134,71 @@ ShardingRule RuleOf(const RuleAlternative& a) {
   return rule;
 }
 
+// What `formula` is in the factors of the call; false where it names none of them.
+bool Resolve(const SizeFormula& formula, const ShardingRule& rule, CheckedCall::Related* out) {
+  *out = {.times = formula.times, .of = -1, .plus = formula.plus};
+  if (formula.factor.empty()) return true;
+  for (size_t f = 0; f < rule.factors.size(); ++f) {
+    if (rule.factors[f].name == formula.factor) out->of = static_cast<int>(f);
+  }
+  return out->of >= 0;
+}
+
+// Gives the calls the sizes and ranges that their target declares. A target may have
+// signatures without some of the factors; E105 where no call has one.
+absl::Status ApplyLimits(const TargetRegistry& targets, std::vector<CheckedCall>* calls) {
+  if (calls->empty()) return absl::OkStatus();
+  const std::string target = calls->front().target;
+  const TargetFacts* const facts = targets.Facts(target);
+  if (facts == nullptr || !facts->limits.has_value()) return absl::OkStatus();
+  const auto unknown = [&](std::string what) {
+    return ToStatus({.code = "E105",
+                     .message = absl::StrCat("a size or range of target \"", target,
+                                             "\" fits none of its calls"),
+                     .expected = "factors and operands of its rule",
+                     .found = std::move(what),
+                     .fix = "Name factors as the rule does, and count operands from 0"});
+  };
+  for (const auto& [name, text] : facts->limits->sizes) {
+    SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula formula, ParseSizeFormula(text));
+    bool known = false;
+    for (CheckedCall& call : *calls) {
+      CheckedCall::Related related, self;
+      if (!Resolve({.times = 1, .factor = name}, call.rule, &self) ||
+          !Resolve(formula, call.rule, &related)) {
+        continue;
+      }
+      known = true;
+      related.factor = self.of;
+      if (related.of >= 0) {
+        call.related.push_back(related);
+      } else {
+        call.rule.factors[self.of].size = related.plus;
+      }
+    }
+    if (!known) return unknown(absl::StrCat(name, " = ", text));
+  }
+  for (const OperandRange& range : facts->limits->ranges) {
+    SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula low, ParseSizeFormula(range.low));
+    SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula high, ParseSizeFormula(range.high));
+    bool known = false;
+    for (CheckedCall& call : *calls) {
+      CheckedCall::Range in{.operand = range.operand};
+      if (range.operand >= call.num_operands || !Resolve(low, call.rule, &in.low) ||
+          !Resolve(high, call.rule, &in.high)) {
+        continue;
+      }
+      known = true;
+      call.ranges.push_back(in);
+    }
+    if (!known) {
+      return unknown(
+          absl::StrCat("operand ", range.operand, " in [", range.low, ", ", range.high, ")"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target,
@@ -184,6 +249,7 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target
       calls.push_back(std::move(call));
     }
   }
+  SHARDCALL_RETURN_IF_ERROR(ApplyLimits(targets, &calls));
   return calls;
 }
 
@@ -266,6 +332,7 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfModule(const std::string& target
       calls.push_back(std::move(call));
     }
   }
+  SHARDCALL_RETURN_IF_ERROR(ApplyLimits(targets, &calls));
   if (!calls.empty()) return calls;
   return ToStatus({.code = "E191",
                    .message = absl::StrCat("the program has no call of \"", target, "\""),

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/guarded_call.h"
 #include "partitioner/api/run.h"
 #include "partitioner/api/verify.h"
 #include "partitioner/ir/parser.h"
@@ -21,12 +25,67 @@ absl::StatusOr<Module> Parsed(const std::string& text) {
                      "check-rule");
 }
 
+// Elements from `low` on and below `high`, which may be equal where nothing is asked.
+Tensor InRange(const Tensor& like, int64_t low, int64_t high, uint64_t seed) {
+  const uint64_t width = static_cast<uint64_t>(std::max<int64_t>(high - low, 1));
+  std::vector<double> values;
+  uint64_t h = seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du;
+  for (int64_t k = 0; k < like.num_elements(); ++k) {
+    h ^= h << 13;
+    h ^= h >> 7;
+    h ^= h << 17;
+    // The ends are where faults are.
+    const uint64_t at = k == 0 ? width - 1 : k == 1 ? 0 : (h >> 16) % width;
+    values.push_back(static_cast<double>(low + static_cast<int64_t>(at)));
+  }
+  if (IsFloat(like.type())) return FromDoubles(like.type(), like.dims(), values);
+  Tensor out(like.type(), like.dims());
+  for (int64_t k = 0; k < out.num_elements(); ++k) {
+    const int64_t value = static_cast<int64_t>(values[k]);
+    std::memcpy(out.MutableData() + k * out.element_bytes(), &value, out.element_bytes());
+  }
+  return out;
+}
+
 // Small integers from even seeds, positive fractions from odd ones: a NaN would
-// hide what is wrong.
-std::vector<Tensor> Inputs(const Module& module, uint64_t seed) {
+// hide what is wrong. Or what the options and the call's ranges say.
+std::vector<Tensor> Inputs(const CheckedCall& call, absl::Span<const int64_t> sizes,
+                           const Module& module, uint64_t seed, const TrialOptions& options) {
+  if (!options.inputs.empty()) return options.inputs;
   std::vector<Tensor> inputs = RandomInputs(ParameterLeaves(module), seed / 2);
   if (seed % 2 != 0) MakePositive(&inputs);
+  for (const CheckedCall::Range& range : call.ranges) {
+    const auto at = [&](const CheckedCall::Related& r) {
+      return (r.of < 0 ? 0 : r.times * sizes[r.of]) + r.plus;
+    };
+    Tensor& input = inputs[range.operand];
+    if (IsComplex(input.type()) || input.type() == ElementType::kPred) continue;
+    input = InRange(input, at(range.low), at(range.high), seed + 1);
+  }
   return inputs;
+}
+
+// Handlers that are fenced behind their buffers for even seeds, and before them else.
+const HandlerRegistry* HandlersFor(uint64_t seed, const TrialOptions& options) {
+  return seed % 2 != 0 && options.fenced_before != nullptr ? options.fenced_before
+                                                           : options.handlers;
+}
+
+// What `body` gives, in the process that the options name.
+TrialResult InProcess(const TrialOptions& options, absl::FunctionRef<TrialResult()> body) {
+  if (options.process == nullptr) return body();
+  const TrialProcess::Answer answer = options.process->Ask([&] {
+    const TrialResult result = body();
+    return absl::StrCat(static_cast<int>(result.outcome), " ", result.message);
+  });
+  using End = TrialProcess::Answer::End;
+  if (answer.end != End::kReturned) {
+    return {answer.end == End::kLate ? TrialOutcome::kLate : TrialOutcome::kCrashed, answer.text};
+  }
+  const size_t space = answer.text.find(' ');
+  int outcome = 0;
+  SHARDCALL_CHECK(absl::SimpleAtoi(answer.text.substr(0, space), &outcome));
+  return {static_cast<TrialOutcome>(outcome), answer.text.substr(space + 1)};
 }
 
 CheckedCall::Mesh MeshOf(const RuleTrial& trial) {
@@ -85,28 +144,38 @@ std::string Difference(int output, const Tensor& want, const Tensor& got) {
   return absl::StrCat("result ", output, " differs", where);
 }
 
-}  // namespace
-
-bool HandlerTakes(const CheckedCall& call, const std::vector<int64_t>& sizes,
-                  const TrialOptions& options, std::string* message) {
-  auto run = [&]() -> absl::Status {
+TrialResult Takes(const CheckedCall& call, const std::vector<int64_t>& sizes,
+                  const TrialOptions& options) {
+  const auto run = [&](const HandlerRegistry* handlers) -> absl::StatusOr<std::vector<Tensor>> {
     SHARDCALL_ASSIGN_OR_RETURN(const Module module, Parsed(call.Hlo(sizes, {})));
-    return Evaluate(module, Inputs(module, 1), options.handlers).status();
+    return Evaluate(module, Inputs(call, sizes, module, 1, options), handlers);
   };
-  const absl::Status status = run();
-  if (!status.ok() && message != nullptr) *message = std::string(status.message());
-  return status.ok();
+  const auto behind = run(options.handlers);
+  if (!behind.ok()) return {TrialOutcome::kRefused, std::string(behind.status().message())};
+  if (options.fenced_before == nullptr) return {};
+  const auto before = run(options.fenced_before);
+  if (!before.ok()) return {TrialOutcome::kRefused, std::string(before.status().message())};
+  for (size_t k = 0; k < behind->size(); ++k) {
+    if (BitwiseEqual((*behind)[k], (*before)[k])) continue;
+    // One that draws random numbers gives others every time.
+    const auto again = run(options.handlers);
+    if (!again.ok() || !BitwiseEqual((*behind)[k], (*again)[k])) return {};
+    return {TrialOutcome::kOutside,
+            absl::StrCat("reads beside its buffers, or leaves parts of its results unwritten: "
+                         "result ", k, " follows from what stands there")};
+  }
+  return {};
 }
 
-TrialResult AgainstReference(const CheckedCall& call, const std::vector<int64_t>& sizes,
-                             uint64_t seed, const TrialOptions& options) {
+TrialResult Against(const CheckedCall& call, const std::vector<int64_t>& sizes, uint64_t seed,
+                    const TrialOptions& options) {
   const absl::StatusOr<Module> module = Parsed(call.Hlo(sizes, {}));
   if (!module.ok()) return {TrialOutcome::kNoReference, std::string(module.status().message())};
   for (uint64_t kind : {0, 1}) {
-    const std::vector<Tensor> inputs = Inputs(*module, 2 * seed + kind);
+    const std::vector<Tensor> inputs = Inputs(call, sizes, *module, 2 * seed + kind, options);
     const auto want = Evaluate(*module, inputs, options.reference);
     if (!want.ok()) return {TrialOutcome::kNoReference, std::string(want.status().message())};
-    const auto got = Evaluate(*module, inputs, options.handlers);
+    const auto got = Evaluate(*module, inputs, HandlersFor(kind, options));
     if (!got.ok()) return {TrialOutcome::kRefused, std::string(got.status().message())};
     for (size_t k = 0; k < want->size(); ++k) {
       if (!Compare((*want)[k], (*got)[k], /*exact=*/false).ok) {
@@ -117,13 +186,14 @@ TrialResult AgainstReference(const CheckedCall& call, const std::vector<int64_t>
   return {};
 }
 
-bool DependsOn(const CheckedCall& call, const std::vector<int64_t>& sizes, int factor,
+bool Depends(const CheckedCall& call, const std::vector<int64_t>& sizes, int factor,
                uint64_t seed, const TrialOptions& options) {
   const absl::StatusOr<Module> module = Parsed(call.Hlo(sizes, {}));
   if (!module.ok()) return false;
   for (uint64_t kind : {0, 1}) {
-    std::vector<Tensor> inputs = Inputs(*module, 2 * seed + kind);
-    const std::vector<Tensor> others = Inputs(*module, 2 * (seed + 1) + kind);
+    std::vector<Tensor> inputs = Inputs(call, sizes, *module, 2 * seed + kind, options);
+    const std::vector<Tensor> others = 
+        Inputs(call, sizes, *module, 2 * (seed + 1) + kind, options);
     const auto before = Evaluate(*module, inputs, options.handlers);
     for (int t = 0; t < call.num_operands; ++t) {
       for (const FactorList& dim : call.rule.tensor(t).dims) {
@@ -139,14 +209,14 @@ bool DependsOn(const CheckedCall& call, const std::vector<int64_t>& sizes, int f
   return false;
 }
 
-TrialResult RunTrial(const RuleTrial& trial, const TrialOptions& options) {
+TrialResult Run(const RuleTrial& trial, const TrialOptions& options) {
   const CheckedCall& call = *trial.call;
   auto failed = [](TrialOutcome outcome, const absl::Status& status) {
     return TrialResult{outcome, std::string(status.message())};
   };
   TargetRegistry own;
   RunOptions run;
-  run.handlers = options.handlers;
+  run.handlers = HandlersFor(trial.seed, options);
   run.deadline = options.deadline;
   run.check_replicas = true;
   run.partition.targets = &own;
@@ -160,8 +230,8 @@ TrialResult RunTrial(const RuleTrial& trial, const TrialOptions& options) {
 
   absl::StatusOr<Module> whole = Parsed(call.Hlo(trial.sizes, {}));
   if (!whole.ok()) return failed(TrialOutcome::kNoReference, whole.status());
-  const std::vector<Tensor> inputs = Inputs(*whole, trial.seed);
-  const absl::StatusOr<std::vector<Tensor>> want = Evaluate(*whole, inputs, options.handlers);
+  const std::vector<Tensor> inputs = Inputs(call, trial.sizes, *whole, trial.seed, options);
+  const absl::StatusOr<std::vector<Tensor>> want = Evaluate(*whole, inputs, run.handlers);
   if (!want.ok()) return failed(TrialOutcome::kNoReference, want.status());
 
   absl::StatusOr<Module> sharded = Parsed(call.Hlo(trial.sizes, MeshOf(trial)));
@@ -189,6 +259,42 @@ TrialResult RunTrial(const RuleTrial& trial, const TrialOptions& options) {
     }
   }
   return {};
+}
+
+}  // namespace
+
+TrialRun::TrialRun(const TrialOptions& given) : options_(given) {
+  if (given.process != nullptr) return;
+  const HandlerRegistry none;
+  const HandlerRegistry& handlers = given.handlers == nullptr ? none : *given.handlers;
+  options_.handlers = &behind_.emplace(FencedHandlers(handlers, FenceSide::kAfter));
+  options_.fenced_before = &before_.emplace(FencedHandlers(handlers, FenceSide::kBefore));
+  // A kernel that another device waits for ends by that one's deadline; one alone by
+  // the process's, a little later.
+  options_.process = &process_.emplace(given.deadline + absl::Seconds(1));
+}
+
+TrialResult HandlerTakes(const CheckedCall& call, const std::vector<int64_t>& sizes,
+                         const TrialOptions& options) {
+  return InProcess(options, [&] { return Takes(call, sizes, options); });
+}
+
+TrialResult AgainstReference(const CheckedCall& call, const std::vector<int64_t>& sizes,
+                             uint64_t seed, const TrialOptions& options) {
+  return InProcess(options, [&] { return Against(call, sizes, seed, options); });
+}
+
+bool DependsOn(const CheckedCall& call, const std::vector<int64_t>& sizes, int factor,
+               uint64_t seed, const TrialOptions& options) {
+  const TrialResult result = InProcess(options, [&]() -> TrialResult {
+    return {Depends(call, sizes, factor, seed, options) ? TrialOutcome::kHolds
+                                                        : TrialOutcome::kWrong};
+  });
+  return result.outcome == TrialOutcome::kHolds;
+}
+
+TrialResult RunTrial(const RuleTrial& trial, const TrialOptions& options) {
+  return InProcess(options, [&] { return Run(trial, options); });
 }
 
 }  // namespace shardcall

@@ -5,12 +5,15 @@
 #define SHARDCALL_PARTITIONER_API_RULE_TRIAL_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "partitioner/api/checked_call.h"
+#include "partitioner/api/trial_process.h"
+#include "partitioner/runtime/tensor.h"
 
 namespace shardcall {
 
@@ -29,7 +32,10 @@ struct TrialResult {
     kWrong,       // another result, or copies of a result that differ
     kRefused,     // the handler takes the whole call and refuses a shard
     kNotSharded,  // the partitioner did not shard as asked: nothing was tested
-    kNoReference  // the handler refuses the whole call
+    kNoReference,  // the handler refuses the whole call
+    kOutside,      // its results follow from what lies outside of its buffers
+    kCrashed,      // it ended the process; the message goes on from "the handler"
+    kLate          // it did not return before the deadline; likewise
   } outcome = Outcome::kHolds;
   std::string message;
 };
@@ -39,12 +45,33 @@ struct TrialOptions {
   const TargetRegistry* targets = nullptr;    // for callbacks
   const HandlerRegistry* handlers = nullptr;
   const HandlerRegistry* reference = nullptr;  // of the target; null: there is none
-  absl::Duration deadline = absl::Seconds(20);
+  absl::Duration deadline = absl::Seconds(20);  // of each kernel, and of each trial
+  // Operands of the calls as they are given, in place of random ones. Then no other
+  // sizes are tried.
+  std::vector<Tensor> inputs = {};
+  // Set by whoever checks: where trials run, and handlers that read what lies before
+  // their buffers where `handlers` are fenced behind them. Null: here; the same.
+  TrialProcess* process = nullptr;
+  const HandlerRegistry* fenced_before = nullptr;
 };
 
-// Whether the handler takes the call on one device.
-bool HandlerTakes(const CheckedCall& call, const std::vector<int64_t>& sizes,
-                  const TrialOptions& options, std::string* message);
+// What every check runs its trials with: the given options with fenced handlers and a
+// process, or as they are where they have one.
+class TrialRun {
+ public:
+  explicit TrialRun(const TrialOptions& given);
+  const TrialOptions& options() const { return options_; }
+
+ private:
+  TrialOptions options_;
+  std::optional<HandlerRegistry> behind_, before_;
+  std::optional<TrialProcess> process_;
+};
+
+// Whether the handler takes the call on one device: kHolds, kRefused, kOutside, kCrashed
+// or kLate.
+TrialResult HandlerTakes(const CheckedCall& call, const std::vector<int64_t>& sizes,
+                         const TrialOptions& options);
 // The call on one device by handlers and by reference, with both kinds of inputs.
 TrialResult AgainstReference(const CheckedCall& call, const std::vector<int64_t>& sizes,
                              uint64_t seed, const TrialOptions& options);

@@ -152,6 +152,8 @@ class TargetRegistry : public TargetShapes {
   // The target's rule strings get their batched forms; its VJP's do not, so that it
   // may have a batching of its own. An equal one passes; E105, as above.
   absl::Status RegisterBatching(std::string target, BatchingSpec batching);
+  // An equal one passes; E105 where there is another, or that makes no sense.
+  absl::Status RegisterCallLimits(std::string target, CallLimits limits);
   const TargetFacts* Facts(absl::string_view target) const;  // null if there are none
   // The entry for (target, backend_config), else that for target alone; null if none.
   const TargetRule* Find(absl::string_view target, absl::string_view backend_config) const;

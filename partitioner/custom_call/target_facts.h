@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "partitioner/custom_call/call_limits.h"
 #include "partitioner/ir/target_shapes.h"
 
 namespace shardcall {
@@ -68,6 +69,7 @@ struct TargetFacts {
   std::shared_ptr<const std::string> reference;
   std::optional<VjpSpec> vjp;
   std::optional<BatchingSpec> batching;
+  std::optional<CallLimits> limits;
 };
 
 }  // namespace shardcall

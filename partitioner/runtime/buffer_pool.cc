@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/runtime/buffer_pool.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -39,15 +41,33 @@ char* NewPages(size_t bytes) {
   return static_cast<char*>(block);
 }
 
+// Memory and swap space.
+size_t MachineBytes() {
+  static const size_t bytes = [] {
+    struct sysinfo info;
+    if (sysinfo(&info) != 0) return SIZE_MAX - kPage;
+    return static_cast<size_t>(info.totalram + info.totalswap) * info.mem_unit;
+  }();
+  return bytes;
+}
+
 }  // namespace
 
 BufferPool& BufferPool::Get() {
-  static BufferPool& pool = *new BufferPool;  // tensors may outlive static objects
+  // Tensors may outlive static objects. A process that is forked off while another
+  // thread allocates finds the pool whole.
+  static BufferPool& pool = [] () -> BufferPool& {
+    static BufferPool* const made = new BufferPool;
+    pthread_atfork([] { made->mutex_.lock(); }, [] { made->mutex_.unlock(); },
+                   [] { made->mutex_.unlock(); });
+    return *made;
+  }();
   return pool;
 }
 
 void* BufferPool::Allocate(size_t* bytes) {
-  if (*bytes > SIZE_MAX - kPage) return nullptr;
+  // A system that promises more than it has would end the process when it is touched.
+  if (*bytes > MachineBytes()) return nullptr;
   if (!SHARDCALL_POOL || *bytes < kLeastPooledBytes) {
     *bytes = std::max<size_t>(RoundUp(*bytes, 64), 64);
     return std::aligned_alloc(64, *bytes);

@@ -35,15 +35,17 @@ LocalIds HandleCustomCall(Localizer& l, const LocalOp& op) {
   GraphBuilder& b = l.builder();
   LocalOp padded = op;
   const ShardingRule* rule = op.decision.rule;
-  // A sum over an uneven factor: the operands' padding becomes what the rule
-  // says adds nothing.
+  // Over an uneven factor the operands' padding becomes what the rule says: what adds
+  // nothing to a sum, or what a kernel takes though nobody reads its result.
   for (size_t t = 0; rule != nullptr && t < op.operands.size(); ++t) {
     if (!op.operand_shapes[t]->IsArray()) continue;
     const TensorFactors& tensor = rule->tensor(static_cast<int>(t));
     for (size_t d = 0; d < tensor.dims.size(); ++d) {
       for (int f : tensor.dims[d]) {
         const Factor& factor = rule->factors[f];
-        if (factor.kind != FactorKind::kReduction || !factor.has_pad) continue;
+        const bool sharded =
+            factor.kind == FactorKind::kReduction || factor.kind == FactorKind::kPassThrough;
+        if (!sharded || !factor.has_pad) continue;
         padded.operands[t] = l.emitter().MaskPadding(
             padded.operands[t], op.operand_shapes[t], *op.decision.operands[t],
             {static_cast<int>(d)}, b.ConstantDouble(b.type(padded.operands[t]), factor.pad));

@@ -3,6 +3,10 @@
 // every build that asks for it.
 #include "kernels/ffi/guarded_call.h"
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -124,6 +128,72 @@ TEST_F(GuardedCall, WiderElementsThanGivenStayWithinTheGuardsOfFailuresToo) {
   context.target = "t";
   EXPECT_THAT(std::string((*guarded.Find("t", "Host"))->host(context, {}, out).message()),
               HasSubstr("outside of result 0, s8[4096]"));
+}
+
+// What a fenced handler of one f32[3] and one result f32[3] ends in.
+class FencedCallDeathTest : public GuardedCall {
+ protected:
+  void CallFenced(FenceSide side, std::function<void(Views in, Views out)> body) {
+    struct sigaction action = {};
+    action.sa_sigaction = [](int, siginfo_t* info, void*) {
+      char text[128];
+      DescribeFence(info->si_addr, text, sizeof(text));
+      std::fprintf(stderr, "hit: %s\n", text);
+      _exit(7);
+    };
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, nullptr);
+    const HostHandler fenced = Fenced(
+        [&](const HandlerContext&, Views in, Views out) {
+          body(in, out);
+          return absl::OkStatus();
+        },
+        side);
+    HandlerContext context;
+    context.target = "writer";
+    std::fprintf(stderr, "returned: %s\n",
+                 std::string(fenced(context, operands_, results_).message()).c_str());
+    _exit(0);
+  }
+};
+
+TEST_F(FencedCallDeathTest, TheByteBesideABufferOrAPageFurtherIsNamed) {
+  auto load = [](int64_t at) {
+    return [at](Views in, Views) {
+      volatile float* const x = static_cast<float*>(in[0].data);
+      (void)x[at];
+    };
+  };
+  EXPECT_EXIT(CallFenced(FenceSide::kAfter, load(16)), testing::ExitedWithCode(7),
+              "hit: 52 bytes past the end of operand 0, f32\\[3\\]");
+  EXPECT_EXIT(CallFenced(FenceSide::kAfter, load(100000)), testing::ExitedWithCode(7),
+              "past the end of operand 0, f32\\[3\\]");
+  EXPECT_EXIT(CallFenced(FenceSide::kBefore, load(-1)), testing::ExitedWithCode(7),
+              "hit: 4 bytes before the start of operand 0, f32\\[3\\]");
+  EXPECT_EXIT(CallFenced(FenceSide::kAfter, [](Views, Views out) { Store(out[0], 17, 1); }),
+              testing::ExitedWithCode(7), "past the end of result 0, f32\\[3\\]");
+}
+
+TEST_F(FencedCallDeathTest, WhatIsWrittenBetweenTheEndAndTheFenceIsE318) {
+  EXPECT_EXIT(CallFenced(FenceSide::kAfter, [](Views, Views out) { Store(out[0], 3, 1); }),
+              testing::ExitedWithCode(0), "E318 .*outside of result 0");
+}
+
+TEST_F(FencedCallDeathTest, GoodHandlersReturnAndWhatIsReadThereDiffersBySide) {
+  for (FenceSide side : {FenceSide::kBefore, FenceSide::kAfter}) {
+    float beside = 0;
+    const HostHandler fenced = Fenced(
+        [&](const HandlerContext&, Views in, Views out) {
+          volatile float* const x = static_cast<float*>(in[0].data);
+          beside = x[3];
+          Store(out[0], 0, 5);
+          return absl::OkStatus();
+        },
+        side);
+    EXPECT_TRUE(fenced(HandlerContext(), operands_, results_).ok());
+    EXPECT_EQ(y_[0], 5);
+    EXPECT_EQ(beside > 0, side == FenceSide::kBefore);
+  }
 }
 
 TEST_F(GuardedCall, TokensEmptyArraysAndFailuresPass) {
