@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "kernels/ffi/near_names.h"
+#include "kernels/ffi/running_call.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -85,6 +86,7 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& 
   const std::string place = absl::StrContains(path, '/') ? path : absl::StrCat("./", path);
   void* handle = nullptr;
   try {
+    const RunningCall running("the start-up code", place);
     handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
   } catch (const std::exception& e) {
     return CannotLoad(path, absl::StrCat("its start-up code threw: ", e.what()));

@@ -123,17 +123,20 @@ bool CallChecker::InAnOperand(int f) const {
                      [&](const TensorFactors& t) { return Has(t, f); });
 }
 
+bool CallChecker::IsTooLarge(const Sizes& sizes) const {
+  for (int t = 0; t < call_.num_tensors(); ++t) {
+    double n = 1;
+    for (int64_t d : call_.Dims(t, sizes)) n *= static_cast<double>(d);
+    if (n > kMostElements) return true;
+  }
+  return false;
+}
+
 bool CallChecker::Takes(const Sizes& sizes, TrialResult* why) {
   if (faulty_) return false;
   const auto [it, inserted] = takes_.try_emplace(sizes);
   if (inserted) {
-    int64_t elements = 0;
-    for (int t = 0; t < call_.num_tensors(); ++t) {
-      int64_t n = 1;
-      for (int64_t d : call_.Dims(t, sizes)) n *= d;
-      elements = std::max(elements, n);
-    }
-    it->second = elements > kMostElements
+    it->second = IsTooLarge(sizes)
                      ? TrialResult{TrialOutcome::kRefused,
                                    absl::StrCat("more than ", kMostElements, " elements")}
                      : HandlerTakes(call_, sizes, options_);
@@ -180,7 +183,8 @@ absl::Status CallChecker::CheckInputs(const Sizes& given) const {
 }
 
 // Sizes of which one is a multiple of another keep that: they are divided by what all
-// of them have in common, until the least is 8 or less. The others are 8 at most.
+// of them have in common, until the least is 8 or less. The others are 8 at most, and all where that is
+// too large.
 std::vector<CallChecker::Sizes> CallChecker::GivenSizes(const Sizes& given) const {
   constexpr int64_t kSmall = 8;
   Sizes less = given;
@@ -211,7 +215,10 @@ std::vector<CallChecker::Sizes> CallChecker::GivenSizes(const Sizes& given) cons
       less[g] = group.size() == 1 ? std::min(given[g], kSmall) : given[g] / by;
     }
   }
-  return {less, given};
+  if (!IsTooLarge(less)) return {less, given};
+  Sizes small = given;
+  for (int64_t& s : small) s = std::min(s, kSmall);
+  return {small};
 }
 
 std::vector<CallChecker::Sizes> CallChecker::OpenSizes(const Sizes& given,

@@ -75,6 +75,7 @@ class CallChecker {
   bool InATensor(int f) const;
 
   bool Takes(const Sizes& sizes, TrialResult* why = nullptr);
+  bool IsTooLarge(const Sizes& sizes) const;
   // What to try where the call's sizes are given, or some of them are open.
   std::vector<Sizes> GivenSizes(const Sizes& given) const;
   std::vector<Sizes> OpenSizes(const Sizes& given, const std::vector<int>& open) const;

@@ -29,12 +29,12 @@ absl::StatusOr<Executable> Compile(Module module, const RunOptions& options) {
 
 absl::StatusOr<std::vector<Tensor>> Executable::Execute(const std::vector<Tensor>& inputs) const {
   if (partitioned_ != nullptr) {
-    return RunLowered(*partitioned_, *program_, inputs, options_);
+    return RunLowered(*partitioned_, program_, inputs, options_);
   }
   DeviceContext device;
   device.handlers = options_.handlers;
   device.deadline = options_.deadline;
-  return shardcall::Execute(*program_, absl::MakeConstSpan(inputs), device);
+  return ExecuteWatched(program_, std::vector<Tensor>(inputs), device);
 }
 
 }  // namespace shardcall

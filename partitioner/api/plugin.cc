@@ -7,8 +7,10 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/crash_guard.h"
 #include "kernels/ffi/ffi_types.h"
 #include "kernels/ffi/library.h"
+#include "kernels/ffi/running_call.h"
 #include "partitioner/api/c_facts.h"
 #include "partitioner/api/c_target.h"
 #include "partitioner/api/manifest.h"
@@ -109,6 +111,13 @@ absl::Status NotAPlugin(absl::string_view source, std::string message, std::stri
                   absl::StatusCode::kFailedPrecondition);
 }
 
+absl::Status Crashed(absl::string_view source, absl::string_view entry) {
+  return ToStatus({.code = "E323",
+                   .message = absl::StrCat(entry, " of the library \"", source, "\" crashed"),
+                   .fix = "correct the library; nothing more can be asked of it"},
+                  absl::StatusCode::kInternal);
+}
+
 }  // namespace
 
 absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view source,
@@ -144,8 +153,12 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
   int code = 0;
   Registration* const outer = std::exchange(loading, &registration);
   const absl::Cleanup done = [outer] { loading = outer; };
+  const std::string name(source);
   try {
-    code = plugin->register_targets(&registrar);
+    const RunningCall running("register_targets", name);
+    if (!CallCatchingSignals([&] { code = plugin->register_targets(&registrar); })) {
+      return Crashed(source, "register_targets");
+    }
   } catch (const std::exception& e) {
     return NotAPlugin(source, absl::StrCat("threw when its targets were registered: ", e.what()),
                       "", "", kThrewFix);
@@ -172,7 +185,12 @@ absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
   }
   const Shardcall_Plugin* plugin = nullptr;
   try {
-    plugin = reinterpret_cast<const Shardcall_Plugin* (*)()>(entry)();
+    const RunningCall running("shardcall_plugin", path);
+    if (!CallCatchingSignals([&] {
+          plugin = reinterpret_cast<const Shardcall_Plugin* (*)()>(entry)();
+        })) {
+      return Crashed(path, "shardcall_plugin");
+    }
   } catch (...) {
     return NotAPlugin(path, "threw when it was asked for its plugin", "", "",
                       "catch it in shardcall_plugin, and return null");

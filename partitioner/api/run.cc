@@ -13,6 +13,7 @@
 #include "partitioner/runtime/device_groups.h"
 #include "partitioner/runtime/executor.h"
 #include "partitioner/runtime/lower.h"
+#include "partitioner/runtime/out_of_memory.h"
 #include "partitioner/runtime/shard_io.h"
 #include "partitioner/runtime/started_calls.h"
 #include "sharding/status.h"
@@ -143,10 +144,25 @@ bool HasManualRegion(const Module& module) {
 
 absl::StatusOr<std::vector<Tensor>> Evaluate(const Module& module, std::vector<Tensor> inputs,
                                              const HandlerRegistry* handlers) {
-  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> program, Lower(module));
-  DeviceContext device;
-  device.handlers = handlers;
-  return Execute(*program, std::move(inputs), device);
+  return WithinMemory("", [&]() -> absl::StatusOr<std::vector<Tensor>> {
+    SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> program, Lower(module));
+    DeviceContext device;
+    device.handlers = handlers;
+    return Execute(*program, std::move(inputs), device);
+  });
+}
+
+absl::StatusOr<std::vector<Tensor>> EvaluateWithin(const Module& module,
+                                                   std::vector<Tensor> inputs,
+                                                   const HandlerRegistry* handlers,
+                                                   absl::Duration deadline) {
+  return WithinMemory("", [&]() -> absl::StatusOr<std::vector<Tensor>> {
+    SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> program, Lower(module));
+    DeviceContext device;
+    device.handlers = handlers;
+    device.deadline = deadline;
+    return ExecuteWatched(std::move(program), std::move(inputs), device);
+  });
 }
 
 absl::StatusOr<std::vector<Tensor>> EvaluateGlobally(const Module& module,
@@ -160,7 +176,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateGlobally(const Module& module,
   std::vector<std::vector<Tensor>> arguments(num_devices, std::move(inputs));
   SHARDCALL_ASSIGN_OR_RETURN(
       std::vector<std::vector<Tensor>> outputs,
-      RunOnThreads(*program, std::move(arguments), num_devices, handlers, deadline));
+      RunOnThreads(std::move(program), std::move(arguments), num_devices, handlers, deadline));
   return std::move(outputs[0]);
 }
 
@@ -187,24 +203,29 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerLocal(const Partitione
 }
 
 absl::StatusOr<std::vector<Tensor>> RunLowered(const PartitionedProgram& program,
-                                               const DeviceProgram& lowered,
+                                               std::shared_ptr<const DeviceProgram> lowered,
                                                const std::vector<Tensor>& inputs,
                                                const RunOptions& options) {
   SHARDCALL_RETURN_IF_ERROR(CheckInputs(program, inputs));
   const int n = static_cast<int>(program.global->program.num_partitions);
-  SHARDCALL_ASSIGN_OR_RETURN(
-      std::vector<std::vector<Tensor>> arguments,
-      ShardForDevices(inputs, program.local.parameters, n, PadFill::kPoison));
-  SHARDCALL_ASSIGN_OR_RETURN(std::vector<std::vector<Tensor>> outputs,
-                             RunOnThreads(lowered, std::move(arguments), n, options.handlers,
-                                          options.deadline, program.global->program.mesh));
-  return Gathered(program, outputs, options);
+  return WithinMemory("", [&]() -> absl::StatusOr<std::vector<Tensor>> {
+    SHARDCALL_ASSIGN_OR_RETURN(
+        std::vector<std::vector<Tensor>> arguments,
+        ShardForDevices(inputs, program.local.parameters, n, PadFill::kPoison));
+    SHARDCALL_ASSIGN_OR_RETURN(
+        std::vector<std::vector<Tensor>> outputs,
+        RunOnThreads(std::move(lowered), std::move(arguments), n, options.handlers,
+                     options.deadline, program.global->program.mesh));
+    return Gathered(program, outputs, options);
+  });
 }
 
-absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& program,
-                                                   const std::vector<Tensor>& inputs,
-                                                   const RunOptions& options,
-                                                   Communicator* communicator) {
+namespace {
+
+absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& program,
+                                                 const std::vector<Tensor>& inputs,
+                                                 const RunOptions& options,
+                                                 Communicator* communicator) {
   const LocalProgram& local = program.local;
   const int n = static_cast<int>(program.global->program.num_partitions);
   if (options.backend == Backend::kNccl && communicator == nullptr) {
@@ -217,7 +238,7 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> device_program,
                              LowerLocal(program, options));
   if (options.backend == Backend::kInProcess) {
-    return RunLowered(program, *device_program, inputs, options);
+    return RunLowered(program, std::move(device_program), inputs, options);
   }
   SHARDCALL_RETURN_IF_ERROR(CheckInputs(program, inputs));
   ProgramIdentity identity;
@@ -248,7 +269,7 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
   device.num_devices = n;
   // Gone before the outputs are exchanged; after a failure, once Abort ended what
   // was under way. NCCL's calls belong to the thread that has the device.
-  auto started = std::make_unique<StartedCalls>(
+  auto started = std::make_shared<StartedCalls>(
       communicator, device_program->has_starts && options.backend == Backend::kMpi);
   device.comm = started->comm();
   device.started = started.get();
@@ -260,7 +281,10 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
   static std::atomic<int64_t> runs{0};
   device.run_id = (int64_t{1} << 32) + ++runs;
   absl::StatusOr<std::vector<Tensor>> mine =
-      Execute(*device_program, std::move(arguments), device);
+      options.backend == Backend::kNccl
+          ? Execute(*device_program, std::move(arguments), device)
+          : ExecuteWatched(std::move(device_program), std::move(arguments), device, started,
+                           [&](const absl::Status& status) { communicator->Abort(status); });
   if (!mine.ok()) {
     communicator->Abort(mine.status());
     return mine.status();
@@ -269,6 +293,15 @@ absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& pro
   SHARDCALL_ASSIGN_OR_RETURN(std::vector<std::vector<Tensor>> all,
                              ExchangeOutputs(*std::move(mine), *communicator));
   return Gathered(program, all, options);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& program,
+                                                   const std::vector<Tensor>& inputs,
+                                                   const RunOptions& options,
+                                                   Communicator* communicator) {
+  return WithinMemory("", [&] { return RunOnBackend(program, inputs, options, communicator); });
 }
 
 }  // namespace shardcall

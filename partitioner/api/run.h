@@ -26,7 +26,8 @@ absl::StatusOr<Backend> BackendFromName(absl::string_view name);  // E330
 struct RunOptions {
   PartitionOptions partition;
   Backend backend = Backend::kInProcess;
-  absl::Duration deadline = absl::Seconds(60);   // of every wait for another device
+  // Of every wait for another device, and of every handler (E319).
+  absl::Duration deadline = absl::Seconds(60);
   const HandlerRegistry* handlers = nullptr;     // not owned
   bool check_replicas = false;                   // E321 where copies of a part differ
   // Collectives go on while the devices compute, where there is something to
@@ -43,6 +44,11 @@ std::vector<LeafShape> ResultLeaves(const Module& module);
 absl::StatusOr<std::vector<Tensor>> Evaluate(const Module& module,
                                              std::vector<Tensor> inputs,
                                              const HandlerRegistry* handlers);
+// The same where a handler may take no longer than `deadline` (E319).
+absl::StatusOr<std::vector<Tensor>> EvaluateWithin(const Module& module,
+                                                   std::vector<Tensor> inputs,
+                                                   const HandlerRegistry* handlers,
+                                                   absl::Duration deadline);
 // The unpartitioned module on N devices with whole arrays: manual regions run
 // once per device on its slices, the devices meet in their collectives.
 absl::StatusOr<std::vector<Tensor>> EvaluateGlobally(const Module& module,
@@ -58,7 +64,8 @@ absl::StatusOr<absl::optional<Module>> Overlapped(const Module& local,
 
 // A partitioned program over its devices. With MPI every rank calls and gets all
 // outputs; `communicator` is then its connection (else null). Global inputs and
-// outputs.
+// outputs. A handler that does not return is left behind with all that it uses (E319;
+// with MPI the job is aborted, and the communicator must stay).
 absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& program,
                                                    const std::vector<Tensor>& inputs,
                                                    const RunOptions& options,
@@ -69,7 +76,7 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerLocal(const Partitione
 // The same on threads, with the local module lowered before. E313 where the
 // inputs are not the program's parameters.
 absl::StatusOr<std::vector<Tensor>> RunLowered(const PartitionedProgram& program,
-                                               const DeviceProgram& lowered,
+                                               std::shared_ptr<const DeviceProgram> lowered,
                                                const std::vector<Tensor>& inputs,
                                                const RunOptions& options);
 

@@ -17,27 +17,30 @@ struct OutputDifference {
   bool bitwise = false;
   bool ok = false;
 };
-// Compares by type: integers and pred bitwise; floats bitwise if `exact` and the
-// reference has no number past which sums of whole numbers are rounded (2^24 in
-// f32), else within 1e-6 (1e-2 for bf16 and narrower) of the reference's largest
+// Compares by type: integers and pred bitwise; floats bitwise, but for the sign of zero,
+// if `exact`, else within 1e-6 (1e-2 for bf16 and narrower) of the reference's largest
 // value; with equal NaNs and infinities.
 OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact);
 
-// Whether every sum of the program is exact on small integers: it has no op that
-// makes fractions of them (exponential, divide, square root, power, logarithm,
-// sine, tanh, erf and the like), and no custom call that does such inside.
+// Whether every sum of the program is exact on small integers, by its ops alone: it has
+// none that makes fractions of them (exponential, divide, square root, power, logarithm,
+// sine, tanh, erf and the like), and no custom call that does such inside. For programs
+// with manual regions; of others Verify knows it by their values (exactness.h).
 bool IsExactProgram(const Module& module);
 
 struct VerifyResult {
   enum class Status { kOk, kMismatch, kUnsupported } status = Status::kOk;
   int64_t num_partitions = 0;
-  bool exact = false;
+  bool exact = false;  // of every output
   std::vector<OutputDifference> outputs;
   std::string reason;  // of kMismatch and kUnsupported
 };
 std::string VerifyJson(const VerifyResult& result);
 
-// `given` replaces random integer inputs if not empty. Errors of parsing and
+// `given` replaces random inputs if not empty: integers of both signs, or positive
+// fractions where those would make the outputs follow from rounding. Outputs that only
+// exact values make must be equal to the bit, the others within what Compare allows.
+// Errors of parsing and
 // partitioning are errors; an op that cannot be executed is kUnsupported.
 absl::StatusOr<VerifyResult> Verify(Module module, const RunOptions& options, uint64_t seed,
                                     std::vector<Tensor> given, Communicator* communicator);

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -15,7 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "collectives/in_process.h"
+#include "partitioner/runtime/out_of_memory.h"
 #include "partitioner/runtime/started_calls.h"
+#include "partitioner/runtime/step_observer.h"
+#include "partitioner/runtime/watched_threads.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -55,6 +58,21 @@ absl::Status StepRun::Error(absl::string_view code, absl::string_view message,
                   status);
 }
 
+namespace {
+
+absl::Status RunObserved(StepObserver& observer, StepRun& run, std::vector<Tensor>& slots) {
+  const Step& step = run.step();
+  SHARDCALL_RETURN_IF_ERROR(observer.Before(run, slots));
+  {
+    const StepObserver::Scope scope(observer.Enters(step) ? &observer : nullptr);
+    SHARDCALL_RETURN_IF_ERROR(step.fn(run));
+  }
+  observer.After(step, slots);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
                                                    const DeviceContext& device, int index,
                                                    std::vector<Tensor> arguments) {
@@ -66,9 +84,14 @@ absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
   }
   arguments.clear();  // what is not read is freed now
   for (const auto& [slot, value] : comp.constants) slots[slot] = value;
+  StepObserver* const observer = StepObserver::OfThisThread();
   for (const Step& step : comp.steps) {
     StepRun run(program, device, step, slots);
-    SHARDCALL_RETURN_IF_ERROR(step.fn(run));
+    if (observer == nullptr) {
+      SHARDCALL_RETURN_IF_ERROR(step.fn(run));
+    } else {
+      SHARDCALL_RETURN_IF_ERROR(RunObserved(*observer, run, slots));
+    }
     for (const OperandRef& ref : step.operands) {
       if (ref.last) slots[ref.slot] = Tensor();
     }
@@ -204,74 +227,170 @@ absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
   StartedCalls at_once(device.comm, /*meanwhile=*/false);
   if (own.started == nullptr) own.started = &at_once;
   if (own.run_id == 0) own.run_id = NextRunId();
-  try {
+  return WithinMemory(program.name, [&] {
     return RunComputation(program, own, program.entry, std::move(arguments));
-  } catch (const std::bad_alloc&) {
-    return ToStatus({.code = "E314",
-                     .message = "out of memory",
-                     .where = program.name,
-                     .fix = "Run a smaller program, or over more devices"},
-                    absl::StatusCode::kResourceExhausted);
+  });
+}
+
+absl::StatusOr<std::vector<Tensor>> ExecuteWatched(std::shared_ptr<const DeviceProgram> program,
+                                                   std::vector<Tensor>&& arguments,
+                                                   const DeviceContext& device,
+                                                   std::shared_ptr<const void> used,
+                                                   absl::FunctionRef<void(const absl::Status&)>
+                                                       stop) {
+  if (program->targets.empty()) return Execute(*program, std::move(arguments), device);
+  struct State {
+    std::shared_ptr<const DeviceProgram> program;
+    std::vector<Tensor> arguments;
+    std::shared_ptr<const void> used;
+    std::optional<BaseMesh> mesh;
+    DeviceContext device;
+    std::atomic<bool> cancelled{false};
+    absl::StatusOr<std::vector<Tensor>> result;
+  };
+  auto state = std::make_shared<State>();
+  state->program = std::move(program);
+  state->arguments = std::move(arguments);
+  state->used = std::move(used);
+  state->device = device;
+  state->device.cancelled = &state->cancelled;
+  if (device.mesh != nullptr) state->device.mesh = &state->mesh.emplace(*device.mesh);
+  const absl::Status failure = RunWatched(
+      1, device.deadline,
+      [state](int) {
+        state->result = Execute(*state->program, std::move(state->arguments), state->device);
+      },
+      [&](const absl::Status& status) {
+        state->cancelled = true;
+        stop(status);
+      });
+  if (!failure.ok()) return failure;
+  return std::move(state->result);
+}
+
+namespace {
+
+// All that the devices of one run use, in the order in which it may go.
+class ThreadsRun {
+ public:
+  ThreadsRun(std::shared_ptr<const DeviceProgram> program,
+             std::vector<std::vector<Tensor>> arguments, int num_devices,
+             const HandlerRegistry* handlers, absl::Duration deadline, const BaseMesh* mesh)
+      : program_(std::move(program)),
+        arguments_(std::move(arguments)),
+        num_devices_(num_devices),
+        handlers_(handlers),
+        deadline_(deadline),
+        mesh_(mesh),
+        world_(num_devices, deadline),
+        results_(num_devices) {
+    for (int d = 0; d < num_devices; ++d) comms_.push_back(world_.Rank(d));
+    for (int d = 0; d < num_devices; ++d) {
+      started_.push_back(std::make_unique<StartedCalls>(comms_[d].get(), program_->has_starts));
+    }
   }
+
+  void RunDevice(int d) {
+    DeviceContext device;
+    device.device = d;
+    device.num_devices = num_devices_;
+    device.comm = started_[d]->comm();
+    device.started = started_[d].get();
+    device.mesh = mesh_;
+    device.handlers = handlers_;
+    device.cancelled = error_.cancelled();
+    device.deadline = deadline_;
+    device.run_id = run_id_;
+    std::vector<Tensor> mine = arguments_.size() == 1 ? arguments_[0] : std::move(arguments_[d]);
+    absl::StatusOr<std::vector<Tensor>> result = Execute(*program_, std::move(mine), device);
+    if (result.ok()) {
+      results_[d] = *std::move(result);
+    } else {
+      Stop(result.status());
+    }
+  }
+
+  // For devices that may outlive the caller's.
+  void OwnMesh() {
+    if (mesh_ != nullptr) mesh_ = &own_mesh_.emplace(*mesh_);
+  }
+
+  void Stop(const absl::Status& status) { error_.Report(status, comms_); }
+  const DeviceProgram& program() const { return *program_; }
+
+  // Once all devices are done.
+  absl::StatusOr<std::vector<std::vector<Tensor>>> Results() {
+    if (!error_.status().ok()) return error_.status();
+    return std::move(results_);
+  }
+
+ private:
+  const std::shared_ptr<const DeviceProgram> program_;
+  std::vector<std::vector<Tensor>> arguments_;
+  const int num_devices_;
+  const HandlerRegistry* const handlers_;
+  const absl::Duration deadline_;
+  const BaseMesh* mesh_;
+  std::optional<BaseMesh> own_mesh_;
+  InProcessWorld world_;
+  std::vector<std::unique_ptr<Communicator>> comms_;
+  // Outlive the report of an error, so that it ends what is still under way.
+  std::vector<std::unique_ptr<StartedCalls>> started_;
+  std::vector<std::vector<Tensor>> results_;
+  FirstError error_;
+  const int64_t run_id_ = NextRunId();
+};
+
+// The caller is one of the devices.
+void RunWithCaller(ThreadsRun& run, int num_devices) {
+  std::vector<std::thread> threads;
+  try {
+    for (int d = 1; d < num_devices; ++d) threads.emplace_back([&run, d] { run.RunDevice(d); });
+    run.RunDevice(0);
+  } catch (const std::system_error& e) {
+    run.Stop(
+        ToStatus({.code = "E315",
+                  .message = absl::StrCat("cannot start a thread for every device: ", e.what()),
+                  .where = run.program().name,
+                  .fix = "Raise ulimit -u, or run fewer devices in one process"},
+                 absl::StatusCode::kUnavailable));
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
+    std::shared_ptr<const DeviceProgram> program, std::vector<std::vector<Tensor>> arguments,
+    int num_devices, const HandlerRegistry* handlers, absl::Duration deadline,
+    const BaseMesh* mesh) {
+  if (num_devices < 1 || (arguments.size() != 1 && arguments.size() != num_devices)) {
+    return ToStatus({.code = "E313",
+                     .message = "arguments are needed for every device, or one list for all",
+                     .where = program->name,
+                     .expected = absl::StrCat(num_devices),
+                     .found = absl::StrCat(arguments.size()),
+                     .fix = "Pass one list, or as many as there are devices"});
+  }
+  const bool watched = !program->targets.empty();
+  auto run = std::make_shared<ThreadsRun>(std::move(program), std::move(arguments), num_devices,
+                                          handlers, deadline, mesh);
+  if (!watched) {
+    RunWithCaller(*run, num_devices);
+    return run->Results();
+  }
+  run->OwnMesh();
+  SHARDCALL_RETURN_IF_ERROR(RunWatched(
+      num_devices, deadline, [run](int d) { run->RunDevice(d); },
+      [&](const absl::Status& status) { run->Stop(status); }));
+  return run->Results();
 }
 
 absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
     const DeviceProgram& program, std::vector<std::vector<Tensor>> arguments, int num_devices,
     const HandlerRegistry* handlers, absl::Duration deadline, const BaseMesh* mesh) {
-  if (num_devices < 1 || (arguments.size() != 1 && arguments.size() != num_devices)) {
-    return ToStatus({.code = "E313",
-                     .message = "arguments are needed for every device, or one list for all",
-                     .where = program.name,
-                     .expected = absl::StrCat(num_devices),
-                     .found = absl::StrCat(arguments.size()),
-                     .fix = "Pass one list, or as many as there are devices"});
-  }
-  InProcessWorld world(num_devices, deadline);
-  std::vector<std::unique_ptr<Communicator>> comms;
-  for (int d = 0; d < num_devices; ++d) comms.push_back(world.Rank(d));
-  // Outlive the report of an error, so that it ends what is still under way.
-  std::vector<std::unique_ptr<StartedCalls>> started;
-  for (int d = 0; d < num_devices; ++d) {
-    started.push_back(std::make_unique<StartedCalls>(comms[d].get(), program.has_starts));
-  }
-  std::vector<std::vector<Tensor>> results(num_devices);
-  FirstError error;
-  const int64_t run_id = NextRunId();
-  auto run = [&](int d) {
-    DeviceContext device;
-    device.device = d;
-    device.num_devices = num_devices;
-    device.comm = started[d]->comm();
-    device.started = started[d].get();
-    device.mesh = mesh;
-    device.handlers = handlers;
-    device.cancelled = error.cancelled();
-    device.deadline = deadline;
-    device.run_id = run_id;
-    std::vector<Tensor> mine = arguments.size() == 1 ? arguments[0] : std::move(arguments[d]);
-    absl::StatusOr<std::vector<Tensor>> result = Execute(program, std::move(mine), device);
-    if (result.ok()) {
-      results[d] = *std::move(result);
-    } else {
-      error.Report(result.status(), comms);
-    }
-  };
-  std::vector<std::thread> threads;
-  try {
-    for (int d = 1; d < num_devices; ++d) threads.emplace_back(run, d);
-    run(0);
-  } catch (const std::system_error& e) {
-    error.Report(
-        ToStatus({.code = "E315",
-                  .message = absl::StrCat("cannot start a thread for every device: ", e.what()),
-                  .where = program.name,
-                  .fix = "Raise ulimit -u, or run fewer devices in one process"},
-                 absl::StatusCode::kUnavailable),
-        comms);
-  }
-  for (std::thread& t : threads) t.join();
-  if (!error.status().ok()) return error.status();
-  return results;
+  return RunOnThreads(std::shared_ptr<const DeviceProgram>(&program, [](const DeviceProgram*) {}),
+                      std::move(arguments), num_devices, handlers, deadline, mesh);
 }
 
 }  // namespace shardcall

@@ -5,8 +5,10 @@
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_EXECUTOR_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_EXECUTOR_H_
 
+#include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -31,13 +33,27 @@ absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
                                             std::vector<Tensor>&& arguments,
                                             const DeviceContext& device);
 
+// The same, on a thread of its own where the program calls handlers: one that does not
+// return within the device's deadline is E319, and `stop` is called. `used` owns what
+// the device uses beside the program, and lives as long as the handler does. The
+// registry need not.
+absl::StatusOr<std::vector<Tensor>> ExecuteWatched(
+    std::shared_ptr<const DeviceProgram> program, std::vector<Tensor>&& arguments,
+    const DeviceContext& device, std::shared_ptr<const void> used = nullptr,
+    absl::FunctionRef<void(const absl::Status&)> stop = [](const absl::Status&) {});
+
 // Runs all devices, one thread each. arguments[d] are device d's (or one list
 // for all). A device that fails aborts the others; the error returned is the
-// first that no abort caused. No collective waits longer than `deadline`.
-// `mesh` is what handlers are told; null: none.
+// first that no abort caused. No collective waits longer than `deadline`, and no
+// handler takes longer (E319): see RunWatched. `mesh` is what handlers are told;
+// null: none.
 absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
     const DeviceProgram& program, std::vector<std::vector<Tensor>> arguments, int num_devices,
     const HandlerRegistry* handlers, absl::Duration deadline, const BaseMesh* mesh = nullptr);
+absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
+    std::shared_ptr<const DeviceProgram> program, std::vector<std::vector<Tensor>> arguments,
+    int num_devices, const HandlerRegistry* handlers, absl::Duration deadline,
+    const BaseMesh* mesh = nullptr);
 
 }  // namespace shardcall
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Custom calls through the HandlerRegistry: operands are handed over in the
 // layouts that the call states, and results are read in theirs.
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/fault.h"
 #include "kernels/ffi/guarded_call.h"
+#include "kernels/ffi/running_call.h"
 #include "kernels/ffi/staged_call.h"
 #include "partitioner/ir/output_aliasing.h"
 #include "partitioner/runtime/lower_op.h"
@@ -119,6 +121,23 @@ absl::Status OnDevice(StepRun& run, const HandlerEntry& entry, const HandlerCont
   return CallStaged(entry, device, context, operands, results);
 }
 
+// What a watch sees of a call.
+class WatchedCall {
+ public:
+  WatchedCall(CallWatch* watch, const std::string& target, const std::string& instruction)
+      : watch_(watch) {
+    if (watch_ != nullptr) watch_->Begin(&target, &instruction);
+  }
+  WatchedCall(const WatchedCall&) = delete;
+  WatchedCall& operator=(const WatchedCall&) = delete;
+  ~WatchedCall() {
+    if (watch_ != nullptr) watch_->End();
+  }
+
+ private:
+  CallWatch* const watch_;
+};
+
 absl::Status RunCustomCall(StepRun& run) {
   const auto& data = run.data<CustomCallData>();
   if (run.device().handlers == nullptr) {
@@ -185,13 +204,21 @@ absl::Status RunCustomCall(StepRun& run) {
   context.keep_buffers = [&in, &out]() -> std::shared_ptr<const void> {
     return std::make_shared<std::pair<std::vector<Tensor>, std::vector<Tensor>>>(in, out);
   };
+  CallWatch* const watch = CallWatch::OfThisThread();
+  const HostHandler* host = &entry->host;
+  if (watch != nullptr) {
+    host = &watch->Keep(*entry);
+    context.user_data = watch->Keep(*context.user_data);
+  }
   absl::Status status;
   try {
+    const RunningCall running("the handler", data.target, run.step().name, context.device_ordinal);
+    const WatchedCall watched(watch, data.target, run.step().name);
     if (entry->platform != "Host") {
       status = OnDevice(run, *entry, context, operands, results);
     } else {
-      status = GuardsHandlers() ? CallGuarded(entry->host, context, operands, results)
-                                : entry->host(context, operands, results);
+      status = GuardsHandlers() ? CallGuarded(*host, context, operands, results)
+                                : (*host)(context, operands, results);
     }
   } catch (const std::exception& e) {
     return run.Error("E317", absl::StrCat("the handler of \"", data.target, "\" threw: ", e.what()),
@@ -199,6 +226,11 @@ absl::Status RunCustomCall(StepRun& run) {
   } catch (...) {
     return run.Error("E317", absl::StrCat("the handler of \"", data.target, "\" threw"),
                      absl::StatusCode::kInternal, kThrewFix);
+  }
+  // After its deadline the run is over: there is nobody left to give results to.
+  const std::atomic<bool>* const cancelled = run.device().cancelled;
+  if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) {
+    return absl::AbortedError("stopped, as another device failed");
   }
   if (!status.ok()) {
     if (!DiagnosticCode(status).empty()) return status;

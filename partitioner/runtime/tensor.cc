@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "partitioner/runtime/buffer_pool.h"
+#include "partitioner/runtime/out_of_memory.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -15,7 +16,7 @@ namespace shardcall {
 BufferRef BufferRef::Allocate(int64_t bytes) {
   size_t size = static_cast<size_t>(bytes) + kHeaderBytes;
   void* memory = BufferPool::Get().Allocate(&size);
-  if (memory == nullptr) throw std::bad_alloc();  // caught where execution starts
+  if (memory == nullptr) throw OutOfMemory(static_cast<uint64_t>(bytes));
   BufferRef ref;
   ref.block_ = new (memory) Block;
   ref.block_->size = size;
@@ -26,7 +27,13 @@ void BufferRef::Free() { BufferPool::Get().Free(block_, block_->size); }
 
 Tensor::Tensor(ElementType type, absl::Span<const int64_t> dims)
     : type_(type), dims_(dims.begin(), dims.end()), num_elements_(1) {
-  for (int64_t d : dims) num_elements_ *= d;
+  int64_t bytes = ElementTypeBytes(type);
+  bool fits = true;
+  for (int64_t d : dims) {
+    num_elements_ *= d;
+    fits = fits && !__builtin_mul_overflow(bytes, d, &bytes);
+  }
+  if (!fits && num_elements_ != 0) throw OutOfMemory(UINT64_MAX);
   if (IsArrayType(type)) buffer_ = BufferRef::Allocate(byte_size());
 }
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "partitioner/runtime/out_of_memory.h"
+#include "partitioner/runtime/watched_threads.h"
 #include "partitioner/tools/command.h"
+#include "partitioner/tools/crash_report.h"
 #include "sharding/codes.h"
 
 namespace shardcall {
@@ -83,5 +87,18 @@ int Main(const std::vector<std::string>& args) {
 }  // namespace shardcall
 
 int main(int argc, char** argv) {
-  return shardcall::Main(std::vector<std::string>(argv + 1, argv + argc));
+  shardcall::ReportCrashes();
+  int code = shardcall::kExitInput;
+  const auto run = [&]() -> absl::Status {
+    code = shardcall::Main(std::vector<std::string>(argv + 1, argv + argc));
+    return absl::OkStatus();
+  };
+  const absl::Status status = shardcall::WithinMemory("", run);
+  if (!status.ok()) code = shardcall::Fail(status);
+  if (shardcall::ThreadsLeftBehind() > 0) {
+    // They still use what an exit would take from them.
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
+  return code;
 }

@@ -12,6 +12,7 @@
 #include "partitioner/api/reference.h"
 #include "partitioner/api/verify.h"
 #include "partitioner/runtime/npz.h"
+#include "partitioner/runtime/out_of_memory.h"
 #include "partitioner/tools/command.h"
 #include "sharding/status.h"
 
@@ -25,23 +26,25 @@ struct Execution {
   bool first_rank = true;                      // prints and writes
 };
 
+absl::StatusOr<absl::Duration> Deadline(const Flags& flags) {
+  SHARDCALL_ASSIGN_OR_RETURN(const double seconds, flags.Double("deadline", 60));
+  if (seconds > 0) return absl::Seconds(seconds);
+  Diagnostic d;
+  d.code = "E331";
+  d.message = "the deadline is no time to wait";
+  d.expected = "--deadline=SECONDS with SECONDS > 0";
+  d.found = flags.Get("deadline");
+  d.fix = "leave it out for 60 seconds";
+  return ToStatus(d);
+}
+
 absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& session) {
   Execution e;
   e.options.partition = session.options;
   e.options.handlers = &session.handlers;
   e.options.overlap = !flags.Has("no-overlap");
   SHARDCALL_ASSIGN_OR_RETURN(e.options.backend, BackendFromName(flags.Get("backend", "inprocess")));
-  SHARDCALL_ASSIGN_OR_RETURN(const double seconds, flags.Double("deadline", 60));
-  if (!(seconds > 0)) {
-    Diagnostic d;
-    d.code = "E331";
-    d.message = "the deadline is no time to wait";
-    d.expected = "--deadline=SECONDS with SECONDS > 0";
-    d.found = flags.Get("deadline");
-    d.fix = "leave it out for 60 seconds";
-    return ToStatus(d);
-  }
-  e.options.deadline = absl::Seconds(seconds);
+  SHARDCALL_ASSIGN_OR_RETURN(e.options.deadline, Deadline(flags));
   if (e.options.backend == Backend::kMpi) {
     if (!LaunchedByMpi()) {
       Diagnostic d;
@@ -96,10 +99,12 @@ absl::Status CheckWorld(const Execution& e, int64_t devices) {
 }
 
 absl::StatusOr<std::vector<Tensor>> Inputs(const Flags& flags, const Module& module) {
-  const std::vector<LeafShape> leaves = ParameterLeaves(module);
-  if (flags.Has("inputs")) return ReadNpz(flags.Get("inputs"), "arg", leaves);
-  SHARDCALL_ASSIGN_OR_RETURN(const int64_t seed, flags.Int("random-inputs", 0));
-  return RandomInputs(leaves, static_cast<uint64_t>(seed));
+  return WithinMemory("the inputs", [&]() -> absl::StatusOr<std::vector<Tensor>> {
+    const std::vector<LeafShape> leaves = ParameterLeaves(module);
+    if (flags.Has("inputs")) return ReadNpz(flags.Get("inputs"), "arg", leaves);
+    SHARDCALL_ASSIGN_OR_RETURN(const int64_t seed, flags.Int("random-inputs", 0));
+    return RandomInputs(leaves, static_cast<uint64_t>(seed));
+  });
 }
 
 int Run(const Flags& flags, Session& session) {
@@ -114,7 +119,7 @@ int Run(const Flags& flags, Session& session) {
   absl::StatusOr<std::vector<Tensor>> outputs = std::vector<Tensor>();
   int64_t devices = 1;
   if (session.options.num_partitions == 1) {
-    outputs = Evaluate(*module, *std::move(inputs), &session.handlers);
+    outputs = EvaluateWithin(*module, *std::move(inputs), &session.handlers, e->options.deadline);
   } else {
     absl::StatusOr<std::unique_ptr<PartitionedProgram>> program =
         Partition(*std::move(module), e->options.partition);
@@ -176,6 +181,9 @@ int DoCheckRule(const Flags& flags, Session& session) {
   options.handlers = &session.handlers;
   const auto check = [&]() -> absl::StatusOr<RuleCheck> {
     SHARDCALL_ASSIGN_OR_RETURN(const int64_t seed, flags.Int("seed", 0));
+    if (flags.Has("deadline")) {
+      SHARDCALL_ASSIGN_OR_RETURN(options.deadline, Deadline(flags));
+    }
     SHARDCALL_ASSIGN_OR_RETURN(const CheckRegistries by,
                                RegistriesForCheck(target, session.targets, session.handlers));
     options.handlers = &by.handlers;
@@ -187,6 +195,9 @@ int DoCheckRule(const Flags& flags, Session& session) {
     } else {
       SHARDCALL_ASSIGN_OR_RETURN(const Module module, LoadModule(flags.positional()[0]));
       SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfModule(target, session.targets, module));
+      if (flags.Has("inputs")) {
+        SHARDCALL_ASSIGN_OR_RETURN(options.inputs, Inputs(flags, module));
+      }
     }
     if (flags.Has("vjp")) return CheckVjp(calls, static_cast<uint64_t>(seed), options);
     return CheckRule(calls, static_cast<uint64_t>(seed), options);
@@ -218,9 +229,12 @@ int RunRun(const Flags& flags) { return WithSession(flags, Run); }
 int RunVerify(const Flags& flags) { return WithSession(flags, DoVerify); }
 
 int RunCheckRule(const Flags& flags) {
-  if (flags.Get("target").empty() || flags.positional().size() > 1) {
+  const bool inputs_alone = flags.Has("inputs") && flags.positional().empty();
+  if (flags.Get("target").empty() || flags.positional().size() > 1 || inputs_alone) {
     return FailUsage(absl::InvalidArgumentError(
-        flags.positional().size() > 1 ? "expected at most one program" : "--target is missing"));
+        inputs_alone                    ? "--inputs are of a program with one call"
+        : flags.positional().size() > 1 ? "expected at most one program"
+                                        : "--target is missing"));
   }
   absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
   return session.ok() ? DoCheckRule(flags, **session) : Fail(session.status());

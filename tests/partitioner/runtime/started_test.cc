@@ -168,17 +168,20 @@ TEST_F(Meanwhile, CollectivesInBetweenRunBehindIt) {
 }
 
 TEST_F(Meanwhile, APeerThatNeverStartsIsNamedWithTheInstruction) {
-  Add("stuck", [](const HandlerContext& c) {
-    if (c.device_ordinal == 1) absl::SleepFor(absl::Milliseconds(900));
+  // Each call is over before its own deadline.
+  Add("slow", [](const HandlerContext& c) {
+    if (c.device_ordinal == 1) absl::SleepFor(absl::Milliseconds(200));
     return absl::OkStatus();
   });
   const auto r = RunDevices(
       Entry(absl::StrCat("first = s32[4] all-reduce(p), ", kGroups, ", to_apply=add\n"
-                         "g = s32[4] custom-call(first), custom_call_target=\"stuck\"\n"
+                         "e = s32[4] custom-call(first), custom_call_target=\"slow\"\n"
+                         "f = s32[4] custom-call(e), custom_call_target=\"slow\"\n"
+                         "g = s32[4] custom-call(f), custom_call_target=\"slow\"\n"
                          "sum.7 = s32[4] all-reduce-start(g), ", kGroups, ", to_apply=add\n"
                          "n = s32[4] negate(p)\nd = s32[4] all-reduce-done(sum.7)\n"
                          "ROOT r = s32[4] add(d, n)")),
-      2, &handlers_, absl::Milliseconds(200));
+      2, &handlers_, absl::Milliseconds(400));
   EXPECT_EQ(DiagnosticCode(r.status()), "E301") << r.status();
   EXPECT_THAT(std::string(r.status().message()),
               AllOf(HasSubstr("sum.7"), HasSubstr("rank 1"), HasSubstr("first")));

@@ -7,6 +7,11 @@ int nobody_has_this(void);
 int uses_it(void) { return nobody_has_this(); }
 #endif
 
+#ifdef BAD_START_CRASH
+#include <signal.h>
+__attribute__((constructor)) static void Start(void) { raise(SIGSEGV); }
+#endif
+
 #ifndef BAD_NO_ENTRY
 static int Register(const Shardcall_Registrar* registrar) {
   Shardcall_Target target = SHARDCALL_INIT(Shardcall_Target);
@@ -21,12 +26,18 @@ static int Register(const Shardcall_Registrar* registrar) {
   registrar->register_target(0, &target);
   return 0;
 #endif
+#ifdef BAD_CRASH
+  *(volatile int*)0 = 1;
+#endif
   registrar->register_target(registrar, &target);  // nobody looks at what it returns
   return 0;
 }
 
 const Shardcall_Plugin* shardcall_plugin(void) {
   static Shardcall_Plugin plugin = SHARDCALL_INIT(Shardcall_Plugin);
+#ifdef BAD_ENTRY_CRASH
+  *(volatile int*)0 = 1;
+#endif
   plugin.version_major = SHARDCALL_C_MAJOR;
 #ifdef BAD_VERSION
   plugin.version_minor = SHARDCALL_C_MINOR + 1;

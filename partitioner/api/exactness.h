@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which results of a program are the same to the bit in whatever order its sums are made,
+// by the values that it computes.
+//
+// An op that computes each element from its own operands, or moves elements, gives the
+// same bits wherever it runs. An op that sums is exact if all its terms are multiples of
+// one power of two and the sum of their magnitudes has no more bits than the type: then
+// so is every part of it, in any order, over any shards. So f32 takes whole numbers to
+// 2^24, and eighths to 2^21. A partitioner may add parts later, after what is linear:
+// their bounds go on with them. What reads an inexact value is inexact.
+#ifndef SHARDCALL_PARTITIONER_API_EXACTNESS_H_
+#define SHARDCALL_PARTITIONER_API_EXACTNESS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "kernels/ffi/handler.h"
+#include "partitioner/ir/module.h"
+#include "partitioner/runtime/tensor.h"
+
+namespace shardcall {
+
+struct ExactResults {
+  std::vector<Tensor> outputs;
+  std::vector<bool> exact;  // by output
+  bool all() const;
+};
+
+// The plain evaluator, which looks at every step. Sums are made twice, the second time
+// of magnitudes. Where `nudge` is not 0, inexact sums are off by a few of their last
+// bits, each by another number that follows from it: what another order could do. Fails
+// (kAborted) after `most_steps`.
+absl::StatusOr<ExactResults> EvaluateExactly(const Module& module, std::vector<Tensor> inputs,
+                                             const HandlerRegistry* handlers,
+                                             absl::Duration deadline, uint64_t nudge = 0,
+                                             int64_t most_steps = INT64_MAX);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_EXACTNESS_H_

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/tools/crash_report.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "kernels/ffi/guarded_call.h"
+#include "kernels/ffi/running_call.h"
+#include "kernels/ffi/signal_names.h"
+#include "partitioner/tools/command.h"
+
+namespace shardcall {
+namespace {
+
+constexpr size_t kStackBytes = size_t{1} << 16;
+constexpr size_t kTextBytes = 1024;
+
+void Say(const char* text) {
+  // Nothing is left to do where it cannot be written.
+  (void)!write(STDERR_FILENO, text, std::strlen(text));
+}
+
+void OnCrash(int signal_number) {
+  char did[64], what[kTextBytes], text[kTextBytes];
+  std::snprintf(did, sizeof(did), "crashed (%s)", SignalName(signal_number));
+  if (const RunningCall* const running = RunningCall::OfThisThread()) {
+    running->Describe(did, what, sizeof(what));
+    std::snprintf(text, sizeof(text),
+                  "E323 %s. Fix: Correct it; shardcall check-rule finds calls that a handler "
+                  "does not survive\n",
+                  what);
+    Say(text);
+    _exit(kExitInput);
+  }
+  std::snprintf(text, sizeof(text),
+                "E324 shardcall %s outside of any handler, which is a bug of it. Fix: Report it "
+                "with the command and its input\n",
+                did);
+  Say(text);
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+}
+
+}  // namespace
+
+void ReportCrashes() {
+  if (GuardsHandlers()) return;  // the sanitizer says more, and ends with the handler's name
+  static char stack_bytes[kStackBytes];
+  stack_t stack = {};
+  stack.ss_sp = stack_bytes;
+  stack.ss_size = kStackBytes;
+  sigaltstack(&stack, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = OnCrash;
+  action.sa_flags = SA_ONSTACK | SA_NODEFER;
+  sigemptyset(&action.sa_mask);
+  for (int signal_number : kCrashSignals) sigaction(signal_number, &action, nullptr);
+}
+
+}  // namespace shardcall

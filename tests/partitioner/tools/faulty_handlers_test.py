@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Handlers and plugins that crash, throw or never return: the command names them, and
+ends with a status, in time. Sizes that no machine has are a diagnostic.
+
+usage: faulty_handlers_test.py PLUGIN_FOLDER [--mpiexec=PATH]"""
+
+import os
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../support'))
+import command  # noqa: E402
+
+FOLDER = sys.argv[1]
+MPIEXEC = ''.join(a.split('=', 1)[1] for a in sys.argv[2:] if a.startswith('--mpiexec='))
+PLUGIN = '--plugin=' + os.path.join(FOLDER, 'libfaulty_plugin.so')
+
+
+def program(target, devices=2, rows=4):
+    return f"""HloModule m, num_partitions={devices}
+ENTRY main {{
+  x = f32[{rows},2] parameter(0), sharding={{devices=[{devices},1]<=[{devices}]}}
+  ROOT c = f32[{rows},2] custom-call(x), custom_call_target="{target}"
+}}
+""".encode()
+
+
+class FaultyHandlers(unittest.TestCase):
+
+    def told(self, args, stdin, code, *texts, prefix=(), timeout=20.0):
+        start = time.monotonic()
+        r = command.run(args, stdin=stdin, timeout=timeout, prefix=prefix)
+        self.assertEqual(r.fault, '', r.err)
+        self.assertEqual(r.code, code, r.out + r.err)
+        for text in texts:
+            self.assertIn(text, r.out + r.err)
+        return time.monotonic() - start
+
+    def test_a_handler_without_a_fault_runs(self):
+        self.told(['verify', '-', PLUGIN], program('faulty_none'), 0, '"status": "ok"')
+
+    def test_a_crash_names_target_and_call(self):
+        for devices in (1, 2):
+            for target, name in (('faulty_segv', 'SIGSEGV'), ('faulty_abort', 'SIGABRT')):
+                for verb in ('run', 'verify'):
+                    self.told([verb, '-', PLUGIN, f'--num-partitions={devices}'],
+                              program(target, devices), 1,
+                              f'E323 the handler of "{target}" crashed ({name}) at %c')
+
+    def test_a_throw_is_a_diagnostic(self):
+        self.told(['run', '-', PLUGIN], program('faulty_throw'), 1, 'E317', 'faulty_throw')
+
+    def test_a_handler_that_never_returns_is_named_in_time(self):
+        for devices in (1, 2):
+            for verb in ('run', 'verify'):
+                took = self.told(
+                    [verb, '-', PLUGIN, f'--num-partitions={devices}', '--deadline=0.5'],
+                    program('faulty_never', devices), 1,
+                    'E319 the handler of "faulty_never" has not returned within 500ms', '%c')
+                self.assertLess(took, 15)
+        # The verification's reference passes here.
+        self.told(['run', '-', PLUGIN, '--deadline=0.5'], program('faulty_never_on_1'), 1,
+                  'E319', 'on device 1')
+
+    def test_check_rule_reports_them(self):
+        self.told(['check-rule', '--target=faulty_segv', PLUGIN], b'', 3,
+                  '"verdict": "handler_fault"', 'crashes (SIGSEGV)', '(f32[4,6]) -> f32[4,6]')
+        self.told(['check-rule', '--target=faulty_never', PLUGIN, '--deadline=0.5'], b'', 3,
+                  '"verdict": "handler_fault"', 'has not returned within')
+        self.told(['check-rule', '--target=faulty_none', PLUGIN], b'', 0, '"verdict": "holds"')
+
+    def test_over_mpi(self):
+        if not MPIEXEC:
+            self.skipTest('no MPI launcher')
+        prefix = (MPIEXEC, '-np', '2')
+        with tempfile.NamedTemporaryFile(suffix='.hlo') as file:
+            for target, text in (('faulty_never_on_1', 'E319 the handler of "faulty_never_on_1"'),
+                                 ('faulty_segv', 'E323 the handler of "faulty_segv" crashed')):
+                file.seek(0)
+                file.truncate()
+                file.write(program(target))
+                file.flush()
+                self.told(['run', file.name, PLUGIN, '--backend=mpi', '--deadline=1'], b'', 1,
+                          text, prefix=prefix, timeout=40.0)
+
+    def test_a_plugin_that_crashes_is_named(self):
+        for name, entry in (('bad_crash', 'register_targets'),
+                            ('bad_entry_crash', 'shardcall_plugin')):
+            path = os.path.join(FOLDER, f'lib{name}.so')
+            self.told(['targets', '--plugin=' + path], b'', 1, f'E323 {entry} of the library',
+                      name)
+        path = os.path.join(FOLDER, 'libbad_start_crash.so')
+        self.told(['targets', '--plugin=' + path], b'', 1,
+                  'E323 the start-up code of', 'bad_start_crash', 'SIGSEGV')
+
+    def test_sizes_that_no_machine_has_are_a_diagnostic(self):
+        text = """HloModule m, num_partitions=2
+ENTRY main {
+  x = f32[1048576,262144] parameter(0), sharding={devices=[2,1]<=[2]}
+  ROOT y = f32[1048576,262144] negate(x)
+}
+"""
+        made = text.replace('parameter(0), sharding={devices=[2,1]<=[2]}', 'iota(), iota_dimension=0')
+        for hlo in (text, made):
+            for args in (['run', '-'], ['verify', '-'], ['run', '-', '--num-partitions=1']):
+                self.told(args, hlo.encode(), 1, 'E314 out of memory: 1.00 TiB (1099511627776 bytes)')
+        call = program('faulty_none', 2, rows=1 << 39)
+        self.told(['run', '-', PLUGIN], call, 1, 'E314', 'bytes) were asked for')
+        with tempfile.NamedTemporaryFile(suffix='.hlo') as file:
+            file.write(call)
+            file.flush()
+            # Smaller sizes do.
+            self.told(['check-rule', file.name, '--target=faulty_none', PLUGIN], b'', 0,
+                      '"verdict": "holds"')
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1])
