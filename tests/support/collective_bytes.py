@@ -141,11 +141,15 @@ class Module:
         if known:
             return int(known.group(1))
         condition = self.computations.get(loop.attribute('condition').lstrip('%'), [])
-        constants = {i.name: int(i.inside) for i in condition
-                     if i.opcode == 'constant' and re.fullmatch(r'-?\d+', i.inside)}
-        root = [i for i in condition if i.root]
-        if root and root[0].opcode == 'compare' and 'direction=LT' in root[0].attributes:
-            return max(1, constants.get(root[0].operands()[-1], 1))
+        by_name = {i.name: i for i in condition}
+        bound = next((i for i in condition if i.root), None)
+        if bound is None or bound.opcode != 'compare' or 'direction=LT' not in bound.attributes:
+            return 1
+        bound = by_name.get(bound.operands()[-1])
+        while bound is not None and bound.opcode in ('copy', 'convert', 'reshape', 'bitcast'):
+            bound = by_name.get(bound.operands()[0])
+        if bound is not None and bound.opcode == 'constant' and bound.inside.isdigit():
+            return max(1, int(bound.inside))
         return 1
 
     def totals(self, name=None, memo=None):

@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'data')
 FAMILIES = ('mlp_', 'llama_', 'moe_onehot_', 'shard_map_', 'embed_cross_entropy')
@@ -26,11 +27,15 @@ RULE_FLAGS = ['--plugin=' + path for path in RULES]
 KERNEL_LOST = re.compile(r'fft_custom_partitioning')
 
 
-class Result:
-    """Exit status and output; `code` is None where the time limit passed."""
+RETRIED = []  # arguments of every command that was run again, see run()
 
-    def __init__(self, code, out, err):
-        self.code, self.out, self.err = code, out, err
+
+class Result:
+    """Exit status and output; `code` is None where the time limit passed, `retried` says
+    that it had passed once."""
+
+    def __init__(self, code, out, err, retried=False):
+        self.code, self.out, self.err, self.retried = code, out, err, retried
 
     @property
     def fault(self):
@@ -64,8 +69,10 @@ def run(args, stdin=b'', timeout=10.0, env=None, prefix=(), text=True):
     """Runs the command in a process group of its own, ended as one at the limit.
 
     What passed its limit runs once more with six times as long: a machine that
-    stood still for a while is no hang, and a hang comes again."""
+    stood still for a while is no hang, and a hang comes again. That is said on
+    standard error, and noted in RETRIED and in the result."""
     full_env = dict(os.environ, OPENBLAS_NUM_THREADS='1', **(env or {}))
+    retried = False
     for limit in (timeout, 6 * timeout):
         process = subprocess.Popen([*prefix, command_path(), *map(str, args)], env=full_env,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -78,11 +85,16 @@ def run(args, stdin=b'', timeout=10.0, env=None, prefix=(), text=True):
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
             code = None
+            if limit == timeout:
+                retried = True
+                RETRIED.append(args)
+                print(f'RETRIED after {timeout:g} s: {" ".join(map(str, args))}', file=sys.stderr,
+                      flush=True)
     if text:
         out, err = out.decode(errors='replace'), err.decode(errors='replace')
     else:
         err = err.decode(errors='replace')
-    return Result(code, out, err)
+    return Result(code, out, err, retried)
 
 
 def hlo_files(corpus_only=False):
