@@ -148,6 +148,24 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
   return *slot;
 }
 
+ReshardChoice CheapestReshard(Context& context, const Shape* global, const Sharding* stored,
+                              absl::Span<const Sharding* const> copies, const Sharding* to) {
+  auto collectives = [](const ReshardPlan& p) {
+    return std::count_if(p.moves.begin(), p.moves.end(), [](const Move& m) { return m.bytes > 0; });
+  };
+  ReshardChoice best{stored, &PlanReshard(context, global, stored, to)};
+  for (const Sharding* from : copies) {
+    if (from != to && !from->partial().empty()) continue;
+    const ReshardPlan& plan = PlanReshard(context, global, from, to);
+    if (plan.bytes > best.plan->bytes ||
+        (plan.bytes == best.plan->bytes && collectives(plan) >= collectives(*best.plan))) {
+      continue;
+    }
+    best = {from, &plan};
+  }
+  return best;
+}
+
 std::string DescribePlan(const ReshardPlan& plan) {
   std::string out;
   for (const Move& m : plan.moves) {

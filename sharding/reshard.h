@@ -54,6 +54,16 @@ struct ReshardPlan {
 const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Sharding* from,
                                const Sharding* to);
 
+// The cheapest of the ways to `to` from `stored` and from the other states in which
+// the value is at hand; that from `stored` among equals, then the first. A partial
+// state serves for itself alone.
+struct ReshardChoice {
+  const Sharding* from;
+  const ReshardPlan* plan;
+};
+ReshardChoice CheapestReshard(Context& context, const Shape* global, const Sharding* stored,
+                              absl::Span<const Sharding* const> copies, const Sharding* to);
+
 // One line a move: "all-gather dim 0 over {"data"}: 1.5 MiB".
 std::string DescribePlan(const ReshardPlan& plan);
 

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "sharding/index_set.h"
 #include "sharding/shape.h"
 #include "sharding/sharding.h"
 
@@ -41,7 +42,7 @@ struct Factor {
   std::string name = {};  // "b", for messages and printing
 };
 
-using FactorList = absl::InlinedVector<int16_t, 2>;  // major to minor, a compound dimension
+using FactorList = absl::InlinedVector<int, 2>;  // major to minor, a compound dimension
 struct TensorFactors {
   absl::InlinedVector<FactorList, 4> dims;
 };
@@ -67,6 +68,10 @@ struct ShardingRule {
   std::string ToSdyText() const;
 };
 
+// The pass-through factors, not blocked, that operands have and no result: the rule
+// does not say what becomes of them. None where no result is an array.
+IndexSet OpenFactors(const ShardingRule& rule, absl::Span<const Shape* const> results);
+
 // What a user writes for a target: a string and the special factors. Names are
 // those of JAX's SdyShardingRule; `...` stands for leading batch dims.
 struct RuleText {
@@ -86,7 +91,8 @@ absl::StatusOr<ShardingRule> InstantiateRule(const RuleTemplate& rule,
                                              absl::Span<const Shape* const> operands,
                                              absl::Span<const Shape* const> results);
 // The first k dims of every tensor are independent batch dims; all other dims
-// need replication. A tensor of smaller rank has as many as it has dims.
+// need replication, and batch dims that no result has. A tensor of smaller rank has
+// as many as it has dims.
 absl::StatusOr<ShardingRule> BatchRule(int k, absl::Span<const Shape* const> operands,
                                        absl::Span<const Shape* const> results);
 // `#sdy.op_sharding_rule<...>` as JAX dumps it.

@@ -88,11 +88,11 @@ class Instantiation {
 
   absl::Status Ellipsis(int group, const Shape& shape, int rank, const std::string& name,
                         TensorFactors* out) {
-    std::vector<int16_t>& batch = batch_[group];
+    std::vector<int>& batch = batch_[group];
     if (!batch_known_[group]) {
       batch_known_[group] = true;
       for (int i = 0; i < rank; ++i) {
-        batch.push_back(static_cast<int16_t>(out_.factors.size()));
+        batch.push_back(static_cast<int>(out_.factors.size()));
         out_.factors.push_back({.size = 0, .name = BatchName()});
       }
     }
@@ -110,12 +110,12 @@ class Instantiation {
   }
 
   // Factors are numbered by first use, as Shardy demands of its text.
-  int16_t Use(int f) {
+  int Use(int f) {
     if (index_[f] < 0) {
       index_[f] = static_cast<int>(out_.factors.size());
       out_.factors.push_back(rule_.factors[f].factor);
     }
-    return static_cast<int16_t>(index_[f]);
+    return index_[f];
   }
 
   std::string BatchName() {
@@ -150,7 +150,7 @@ class Instantiation {
         if (list.size() < 2) continue;
         int64_t product = 1;
         std::string text;
-        for (int16_t f : list) {
+        for (int f : list) {
           if (__builtin_mul_overflow(product, out_.factors[f].size, &product)) product = -1;
           absl::StrAppend(&text, text.empty() ? "" : " x ", out_.factors[f].name, "=",
                           out_.factors[f].size);
@@ -168,12 +168,32 @@ class Instantiation {
   const RuleTemplate& rule_;
   ShardingRule out_;
   std::vector<int> index_;                   // template factor -> factor
-  std::vector<std::vector<int16_t>> batch_;  // factors per ellipsis
+  std::vector<std::vector<int>> batch_;  // factors per ellipsis
   std::vector<bool> batch_known_, sized_;
   int next_batch_ = 0;
 };
 
 }  // namespace
+
+IndexSet OpenFactors(const ShardingRule& rule, absl::Span<const Shape* const> results) {
+  IndexSet open;
+  if (std::none_of(results.begin(), results.end(), [](const Shape* s) { return s->IsArray(); })) {
+    return open;
+  }
+  auto each = [](const std::vector<TensorFactors>& tensors, const auto& visit) {
+    for (const TensorFactors& tensor : tensors) {
+      for (const FactorList& dim : tensor.dims) {
+        for (int f : dim) visit(f);
+      }
+    }
+  };
+  each(rule.operands, [&](int f) {
+    const Factor& factor = rule.factors[f];
+    if (factor.kind == FactorKind::kPassThrough && !factor.blocked) open.Insert(f);
+  });
+  each(rule.results, [&](int f) { open.Erase(f); });
+  return open;
+}
 
 absl::StatusOr<ShardingRule> InstantiateRule(const RuleTemplate& rule,
                                              absl::Span<const Shape* const> operands,
@@ -232,9 +252,13 @@ absl::StatusOr<ShardingRule> BatchRule(int k, absl::Span<const Shape* const> ope
             f.kind = FactorKind::kNeedReplication;
           }
         }
-        tensor.dims.push_back({static_cast<int16_t>(factor)});
+        tensor.dims.push_back({factor});
       }
     }
+  }
+  const IndexSet open = OpenFactors(out, results);
+  for (int f : batch) {
+    if (open.Contains(f)) out.factors[f].kind = FactorKind::kNeedReplication;
   }
   return out;
 }

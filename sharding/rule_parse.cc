@@ -135,7 +135,7 @@ class Parser {
     if (known >= 0) return known;
     RuleTemplate::NamedFactor& factor = out_->factors.emplace_back();
     factor.factor.name = name;
-    factor.factor.size = 0;
+    factor.factor.size = -1;
     return static_cast<int>(out_->factors.size() - 1);
   }
 
@@ -225,14 +225,14 @@ class Parser {
                                   " is a whole dimension, so its size comes from the shapes"),
                      absl::StrCat("drop the size of ", name));
       }
-      if (size < 1 || f->factor.size != 0) {
-        return Error(absl::StrCat("factor ", name, " needs one size of at least 1"),
-                     "give each compound factor one positive size");
+      if (size < 0 || f->factor.size >= 0) {
+        return Error(absl::StrCat("factor ", name, " needs one size of at least 0"),
+                     "give each compound factor one size");
       }
       f->factor.size = size;
     }
     for (const RuleTemplate::NamedFactor& f : out_->factors) {
-      if (f.whole_dim || f.factor.size != 0) continue;
+      if (f.whole_dim || f.factor.size >= 0) continue;
       return Error(absl::StrCat("factor ", f.factor.name,
                                 " stands only in compound dimensions and has no size"),
                    absl::StrCat("give sizes={", f.factor.name, ": N}"));

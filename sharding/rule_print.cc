@@ -21,7 +21,7 @@ std::vector<int> FirstUse(const ShardingRule& rule) {
   std::vector<bool> seen(rule.factors.size(), false);
   for (int t = 0; t < rule.num_tensors(); ++t) {
     for (const FactorList& dim : rule.tensor(t).dims) {
-      for (int16_t f : dim) {
+      for (int f : dim) {
         if (!seen[f]) order.push_back(f);
         seen[f] = true;
       }
@@ -76,7 +76,7 @@ std::string ShardingRule::ToString() const {
           out += "1";
         } else {
           absl::StrAppend(&out, "(",
-                          absl::StrJoin(dim, " ", [&](std::string* o, int16_t f) {
+                          absl::StrJoin(dim, " ", [&](std::string* o, int f) {
                             absl::StrAppend(o, names[f]);
                           }),
                           ")");
@@ -111,7 +111,7 @@ std::string ShardingRule::ToSdyText() const {
       absl::StrAppend(out, "[",
                       absl::StrJoin(t.dims, ", ",
                                     [&](std::string* o, const FactorList& dim) {
-                                      for (int16_t f : dim) *o += names[f];
+                                      for (int f : dim) *o += names[f];
                                     }),
                       "]");
     });

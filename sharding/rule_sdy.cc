@@ -72,10 +72,9 @@ class Parser {
         in_.SkipSpace();
         FactorList& dim = tensor.dims.emplace_back();
         for (std::string symbol = Symbol(); !symbol.empty(); symbol = Symbol()) {
-          if (out_.factors.size() >= INT16_MAX) return in_.Error("fewer than 32767 factors");
           auto [it, added] = index_.try_emplace(symbol, out_.factors.size());
-          if (added) out_.factors.push_back({.size = 0, .name = symbol});
-          dim.push_back(static_cast<int16_t>(it->second));
+          if (added) out_.factors.push_back({.size = -1, .name = symbol});
+          dim.push_back(static_cast<int>(it->second));
         }
         if (dim.empty()) return in_.Error("factors named i to z or z_1, z_2, ..");
       } while (in_.Consume(","));
@@ -104,8 +103,8 @@ class Parser {
           SHARDCALL_RETURN_IF_ERROR(in_.Expect("="));
           const size_t at = in_.position();
           SHARDCALL_ASSIGN_OR_RETURN(int64_t size, in_.Integer());
-          if (size < 1 || out_.factors[f].size != 0) {
-            return in_.ErrorAt(at, "a factor needs one size of at least 1");
+          if (size < 0 || out_.factors[f].size >= 0) {
+            return in_.ErrorAt(at, "a factor needs one size of at least 0");
           }
           out_.factors[f].size = size;
         } while (in_.Consume(","));
@@ -113,7 +112,7 @@ class Parser {
       }
     }
     for (const Factor& f : out_.factors) {
-      if (f.size == 0) {
+      if (f.size < 0) {
         return in_.ErrorAt(in_.position(), absl::StrCat("factor ", f.name, " has no size"), "", "",
                            absl::StrCat("add ", f.name, "=N to the sizes"));
       }
@@ -171,7 +170,7 @@ class Parser {
       std::vector<bool> seen(out_.factors.size(), false);
       for (size_t d = 0; d < dims.size(); ++d) {
         int64_t product = 1;
-        for (int16_t f : dims[d]) {
+        for (int f : dims[d]) {
           if (seen[f]) {
             return error(absl::StrCat("factor ", out_.factors[f].name, " stands twice in ", what,
                                       " ", t),

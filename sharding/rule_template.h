@@ -12,7 +12,7 @@ namespace shardcall {
 
 struct RuleTemplate {
   struct NamedFactor {
-    Factor factor;           // `size` is 0 unless the text gives it
+    Factor factor;           // `size` is -1 unless the text gives it
     bool whole_dim = false;  // stands alone in some dimension
   };
   struct Value {

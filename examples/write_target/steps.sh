@@ -35,7 +35,8 @@ step 0 shardcall targets --plugin=librow_sum.so | grep -E '^\$|^row_sum' | sed -
 step 0 shardcall run row_sum.hlo --num-partitions=1 --plugin=librow_sum.so --random-inputs=1 | sed -E 's/, [0-9.e-]+ s$//'
 echo "# 2. no rule, no program"
 step 1 shardcall partition row_sum.hlo --plugin=librow_sum.so
-echo "# 3. a rule, and its proof: it does not hold"
+echo "# 3. a rule that leaves c open, and one that does not hold"
+step 1 shardcall partition row_sum.hlo --plugin=librow_sum.so --plugin=open.json
 step 3 shardcall check-rule --target=row_sum --plugin=librow_sum.so --plugin=wrong.json | verdict
 echo "# 4. the right one"
 step 0 shardcall check-rule --target=row_sum --plugin=librow_sum.so --plugin=rule.json | verdict

@@ -112,9 +112,12 @@ bool CallChecker::InEveryResult(const CheckedCall& call, int f) {
                      [&](const TensorFactors& t) { return Has(t, f); });
 }
 
-bool CallChecker::InATensor(int f) const {
-  return InAnOperand(f) || std::any_of(call_.rule.results.begin(), call_.rule.results.end(),
-                                       [&](const TensorFactors& t) { return Has(t, f); });
+bool CallChecker::InATensor(int f) const { return InAnOperand(f) || InAResult(call_, f); }
+
+bool CallChecker::InAResult(const CheckedCall& call, int f) {
+  const auto& results = call.rule.results;
+  return std::any_of(results.begin(), results.end(),
+                     [&](const TensorFactors& t) { return Has(t, f); });
 }
 
 bool CallChecker::InAnOperand(int f) const {
@@ -440,6 +443,8 @@ std::optional<CheckedCall> CallChecker::Better(const CheckedCall& given, int f,
     Factor v = given.rule.factors[f];
     v.kind = kind;
     v.reduction = op;
+    // What no result has and any shard gives the whole result of is said so.
+    if (!InAResult(given, f)) v.blocked = kind == FactorKind::kPassThrough;
     v.has_pad = pad.has_value();
     v.pad = pad.value_or(0);
     variants.push_back(v);

@@ -71,6 +71,7 @@ class CallChecker {
   // Whether it can be sharded before any other in every dimension it is part of.
   bool IsMajor(int f) const;
   static bool InEveryResult(const CheckedCall& call, int f);
+  static bool InAResult(const CheckedCall& call, int f);
   bool InAnOperand(int f) const;
   bool InATensor(int f) const;
 

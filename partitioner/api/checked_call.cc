@@ -19,7 +19,7 @@ std::vector<int64_t> CheckedCall::Dims(int tensor, absl::Span<const int64_t> siz
   std::vector<int64_t> dims;
   for (const FactorList& dim : rule.tensor(tensor).dims) {
     int64_t size = 1;
-    for (int16_t f : dim) size *= sizes[f];
+    for (int f : dim) size *= sizes[f];
     dims.push_back(size);
   }
   return dims;
@@ -55,7 +55,7 @@ RuleText CheckedCall::Text(absl::Span<const int64_t> sizes) const {
     bool first = true;
     for (const FactorList& dim : rule.tensor(t).dims) {
       std::vector<std::string> names;
-      for (int16_t f : dim) {
+      for (int f : dim) {
         names.push_back(rule.factors[f].name);
         used[f] = true;
       }

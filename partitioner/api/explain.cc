@@ -56,6 +56,11 @@ std::string ExplainText(const PartitionedProgram& p) {
   for (const Fallback& f : p.plan.fallbacks) {
     absl::StrAppend(&out, "\nW202 %", program.module.instr(f.instr).name, ": ", f.reason, "\n");
   }
+  for (const auto& [instr, g] : p.plan.gathers) {
+    if (g.kind == Gather::Kind::kHandler) continue;  // W202 says it
+    absl::StrAppend(&out, "\n", "W203 %", program.module.instr(instr).name, ": ", GatherText(g),
+                    "\n");
+  }
   absl::StrAppend(&out, "\ntotal sent per device and run: ", HumanBytes(TotalBytesMoved(p.local)),
                   "\n");
   for (const auto& [opcode, t] : TotalsByOpcode(p.local)) {

@@ -43,7 +43,7 @@ void Complete(absl::Span<const Shape* const> shapes, ShardingRule* rule) {
     for (size_t d = 0; d < tensor.dims.size(); ++d) {
       FactorList& dim = tensor.dims[d];
       if (!dim.empty()) continue;
-      dim.push_back(static_cast<int16_t>(rule->factors.size()));
+      dim.push_back(static_cast<int>(rule->factors.size()));
       Factor whole;
       whole.kind = FactorKind::kNeedReplication;
       whole.size = shapes[t]->dim(static_cast<int>(d));
@@ -58,12 +58,12 @@ void Complete(absl::Span<const Shape* const> shapes, ShardingRule* rule) {
 ShardingRule BatchFactors(int k, int num_operands, absl::Span<const Shape* const> shapes) {
   ShardingRule rule;
   rule.custom = true;
-  std::map<std::pair<int, int64_t>, int16_t> index;
+  std::map<std::pair<int, int64_t>, int> index;
   for (size_t t = 0; t < shapes.size(); ++t) {
     TensorFactors tensor;
     for (int d = 0; d < shapes[t]->rank(); ++d) {
       const auto [it, inserted] = index.try_emplace(std::make_pair(d, shapes[t]->dim(d)),
-                                                    static_cast<int16_t>(rule.factors.size()));
+                                                    static_cast<int>(rule.factors.size()));
       if (inserted) {
         Factor f;
         f.size = shapes[t]->dim(d);
@@ -90,7 +90,7 @@ ShardingRule RuleOf(const RuleAlternative& a) {
       f.size = 0;
       rule.factors.push_back(f);
     }
-    return static_cast<int16_t>(it->second);
+    return it->second;
   };
   const std::string kRest = "rest";
   for (size_t i = 0; i < a.values.size(); ++i) {

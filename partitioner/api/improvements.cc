@@ -20,9 +20,9 @@ CheckedCall Merged(const CheckedCall& call, const std::vector<int>& group) {
   for (auto* side : {&merged.rule.operands, &merged.rule.results}) {
     for (TensorFactors& tensor : *side) {
       for (FactorList& dim : tensor.dims) {
-        for (int16_t& f : dim) {
+        for (int& f : dim) {
           if (std::find(group.begin(), group.end(), f) != group.end()) {
-            f = static_cast<int16_t>(group[0]);
+            f = group[0];
           }
         }
       }
@@ -77,6 +77,7 @@ void CallChecker::FindNeedless(std::map<std::string, RuleFinding>* out) {
     Factor& other = better.rule.factors[f];
     if (factor.kind == FactorKind::kReduction && !InEveryResult(call_, f)) {
       other.kind = FactorKind::kPassThrough;
+      other.blocked = !InAResult(call_, f);
       other.has_pad = false;
       const Tested tested = TestFactor(better, f);
       if (tested.runs > 0 && !tested.failure.has_value()) {
@@ -88,7 +89,7 @@ void CallChecker::FindNeedless(std::map<std::string, RuleFinding>* out) {
       }
       other = factor;
     }
-    if (factor.blocked) {
+    if (factor.blocked && InAResult(call_, f)) {
       other.blocked = false;
       AddFinding(RuleVerdict::kNeedless, factor.name,
                  absl::StrCat("factor ", factor.name, " is blocked and passes: what stands before "

@@ -112,6 +112,13 @@ bool ReferenceBody::InEveryResult(int atom) const {
   return true;
 }
 
+bool ReferenceBody::InAResult(int atom) const {
+  for (size_t t = num_operands_; t < tensors_.size(); ++t) {
+    if (Count(static_cast<int>(t), atom) > 0) return true;
+  }
+  return false;
+}
+
 int ReferenceBody::DimOf(int t, int atom) const {
   for (size_t d = 0; d < tensors_[t].size(); ++d) {
     if (tensors_[t][d][0] == atom) return static_cast<int>(d);

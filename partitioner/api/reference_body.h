@@ -41,6 +41,7 @@ class ReferenceBody {
   // Whether a tensor has the atom in two dimensions: an axis cuts it once.
   bool Twice(int atom) const;
   bool InEveryResult(int atom) const;
+  bool InAResult(int atom) const;
   // The dimension that has the atom as its most major; -1 for none.
   int DimOf(int tensor, int atom) const;
 

@@ -134,6 +134,7 @@ class RuleFinder {
     SHARDCALL_ASSIGN_OR_RETURN(bool local, IsLocal({{atom, tried}}));
     if (local) {
       *f = tried;
+      f->blocked = !body_.InAResult(atom);  // no result depends on it
       return absl::OkStatus();
     }
     if (body_.InEveryResult(atom)) return absl::OkStatus();
@@ -162,7 +163,7 @@ class RuleFinder {
             const bool local, IsLocal({{a->first, a->second}, {b->first, b->second}}));
         if (local) continue;
         b->second.kind = FactorKind::kNeedReplication;
-        b->second.has_pad = false;
+        b->second.has_pad = b->second.blocked = false;
       }
     }
     return absl::OkStatus();
@@ -190,6 +191,7 @@ class RuleFinder {
           } else if (f.kind == FactorKind::kReduction) {
             out.text.reduction.emplace_back(it->second, f.reduction);
           }
+          if (f.blocked) out.text.blocked.push_back(it->second);
           if (f.has_pad) out.text.pad.emplace_back(it->second, f.pad);
         }
         (dim.size() == 1 ? alone : cut).insert(dim.begin(), dim.end());

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "sharding/convert.h"
+#include "sharding/human_bytes.h"
 
 namespace shardcall {
 
@@ -76,6 +77,20 @@ Json HeldAs(absl::Span<const Shape* const> shapes, absl::Span<const LocalState* 
 
 }  // namespace
 
+std::string GatherText(const Gather& g) {
+  absl::string_view what;
+  switch (g.kind) {
+    case Gather::Kind::kHandler: what = " is gathered for want of a handler: "; break;
+    case Gather::Kind::kCost: what = " is gathered by cost: "; break;
+    case Gather::Kind::kState: what = " is gathered where it is taken in: "; break;
+    case Gather::Kind::kWhole: what = " is computed whole and cut: "; break;
+  }
+  std::string text = absl::StrCat(g.kind == Gather::Kind::kWhole ? "result " : "operand ", g.index,
+                                  what, g.from->ToString(), " -> ", g.to->ToString());
+  if (g.bytes > 0) absl::StrAppend(&text, ", ", HumanBytes(g.bytes), " sent per device");
+  return text;
+}
+
 std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) {
   Json j;
   j["num_partitions"] = p.global->program.num_partitions;
@@ -112,6 +127,17 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
     j["fallbacks"].push_back({{"name", std::string(i.name)},
                               {"opcode", std::string(OpcodeText(i.opcode))},
                               {"reason", f.reason}});
+  }
+  j["gathers"] = Json::array();
+  for (const auto& [instr, g] : p.plan.gathers) {
+    const Instruction& i = p.global->program.module.instr(instr);
+    j["gathers"].push_back({{"name", std::string(i.name)},
+                            {"opcode", std::string(OpcodeText(i.opcode))},
+                            {"kind", std::string(GatherKindName(g.kind))},
+                            {"index", g.index},
+                            {"from", g.from->ToString()},
+                            {"to", g.to->ToString()},
+                            {"bytes_moved", g.bytes}});
   }
   j["cost_model"] = {{"bandwidth_bytes_per_s", options.cost.bandwidth},
                      {"flops_per_s", options.cost.flop_rate},

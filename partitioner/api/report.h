@@ -28,6 +28,10 @@ double TotalBytesMoved(const LocalProgram& local);
 // Who asked for a collective: "operand 1 of %dot.3: [{"data"},{}] -> [{},{}]".
 std::string CauseText(const PartitionedProgram& p, const CollectiveRecord& r);
 
+// What is gathered, or computed whole, unasked: "operand 1 is gathered by cost:
+// [{"data"},{}] -> [{},{}], 1.5 KiB sent per device".
+std::string GatherText(const Gather& g);
+
 std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options);
 
 enum class ExplainFormat { kText, kJson, kHtml };

@@ -379,12 +379,16 @@ absl::Status TargetRegistry::RegisterBatching(std::string target, BatchingSpec b
     // Which operands are batched shows in their ranks.
     std::vector<RuleAlternative> all = found->alternatives;
     for (const RuleAlternative& a : found->alternatives) {
+      // All operands batched; of few operands also some of them.
+      std::vector<std::vector<bool>> forms = {std::vector<bool>(a.num_operands, true)};
       constexpr int kMost = 6;  // operands: 63 forms
-      const uint32_t every = a.num_operands >= 31 ? 0 : (1u << a.num_operands) - 1;
-      for (uint32_t bits = every; bits > 0; --bits) {
-        if (bits != every && (batching.kind == Kind::kBroadcast || a.num_operands > kMost)) break;
-        std::vector<bool> flags;
-        for (int k = 0; k < a.num_operands; ++k) flags.push_back((bits >> k & 1) != 0);
+      if (batching.kind == Kind::kLeading && a.num_operands <= kMost) {
+        for (uint32_t bits = (1u << a.num_operands) - 1; bits-- > 1;) {
+          std::vector<bool>& flags = forms.emplace_back();
+          for (int k = 0; k < a.num_operands; ++k) flags.push_back((bits >> k & 1) != 0);
+        }
+      }
+      for (const std::vector<bool>& flags : forms) {
         absl::StatusOr<RuleAlternative> batched = BatchedRule(a, flags);
         if (batched.ok() && batched->text.rule != a.text.rule) all.push_back(*std::move(batched));
       }

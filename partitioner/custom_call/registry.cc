@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "partitioner/custom_call/open_factors.h"
 #include "partitioner/custom_call/type_signature.h"
 #include "sharding/status.h"
 
@@ -146,6 +147,17 @@ absl::StatusOr<ShardingRule> InstantiateAlternative(const RuleAlternative& a,
   return InstantiateRule(*rule, operands, results);
 }
 
+// A body settles what its rule leaves open.
+absl::StatusOr<ShardingRule> RuleOfCall(const TargetRule& target, const RuleAlternative& a,
+                                        absl::Span<const Shape* const> operands,
+                                        absl::Span<const Shape* const> results) {
+  SHARDCALL_ASSIGN_OR_RETURN(ShardingRule rule, InstantiateAlternative(a, operands, results));
+  if (target.level == RuleLevel::kRule) {
+    SHARDCALL_RETURN_IF_ERROR(CheckOpenFactors(rule, results, target.target));
+  }
+  return rule;
+}
+
 bool Equal(const RuleText& a, const RuleText& b) {
   return a.rule == b.rule && a.need_replication == b.need_replication &&
          a.permutation == b.permutation && a.blocked == b.blocked && a.reduction == b.reduction &&
@@ -223,12 +235,12 @@ absl::StatusOr<ShardingRule> TargetRule::Instantiate(absl::string_view call_back
                                                      absl::Span<const Shape* const> operands,
                                                      absl::Span<const Shape* const> results) const {
   if (level == RuleLevel::kBatchDims) return BatchRule(batch_dims, operands, results);
-  SHARDCALL_CHECK(level == RuleLevel::kRule && !alternatives.empty());
+  SHARDCALL_CHECK(!alternatives.empty());
   const RuleAlternative* last = nullptr;
   for (const RuleAlternative& a : alternatives) {
     if (a.applies != nullptr && !a.applies(call_backend_config)) continue;
     last = &a;
-    if (Fits(a, operands, results)) return InstantiateAlternative(a, operands, results);
+    if (Fits(a, operands, results)) return RuleOfCall(*this, a, operands, results);
   }
   if (last == nullptr) {
     return ToStatus({.code = "E111",
@@ -237,7 +249,7 @@ absl::StatusOr<ShardingRule> TargetRule::Instantiate(absl::string_view call_back
                      .found = std::string(call_backend_config),
                      .fix = "Register a rule for this backend_config"});
   }
-  if (alternatives.size() == 1) return InstantiateAlternative(*last, operands, results);
+  if (alternatives.size() == 1) return RuleOfCall(*this, *last, operands, results);
   std::vector<std::string> have;
   for (const RuleAlternative& a : alternatives) have.push_back(a.text.rule);
   auto shapes = [](absl::Span<const Shape* const> list) {
@@ -289,6 +301,9 @@ absl::Status TargetRegistry::AddAlternatives(std::vector<RuleAlternative> altern
     a.rule = *std::move(parsed);
     ReadValues(&a);
     SHARDCALL_RETURN_IF_ERROR(CheckTypes(a, rule.target));
+    if (rule.level == RuleLevel::kRule) {
+      SHARDCALL_RETURN_IF_ERROR(CheckOpenFactors(a, rule.target, rule.source));
+    }
   }
   rule.text = alternatives[0].text;
   rule.rule = alternatives[0].rule;

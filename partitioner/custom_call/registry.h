@@ -104,7 +104,9 @@ struct TargetRule {
   PartitionerCallbacks callbacks;
   std::string source;          // "built in", "manifest FILE", "program"
 
-  // The rule of a call, for levels kBatchDims and kRule. Errors E111.
+  // The rule of a call, for levels kBatchDims and kRule, and callbacks that have rule
+  // strings. Errors E111, and E112 where the rule does not say what becomes of a factor
+  // that only operands have.
   absl::StatusOr<ShardingRule> Instantiate(absl::string_view call_backend_config,
                                            absl::Span<const Shape* const> operands,
                                            absl::Span<const Shape* const> results) const;
@@ -113,7 +115,8 @@ struct TargetRule {
 class TargetRegistry : public TargetShapes {
  public:
   // Equal registrations pass; others of the same key are kAlreadyExists (E105)
-  // that shows both.
+  // that shows both. E112: a factor that only operands have is in none of reduction,
+  // need_replication, permutation and blocked.
   absl::Status RegisterRule(std::string target, RuleText text, std::string backend_config = "",
                             std::string source = "program");
   absl::Status RegisterRules(std::string target, std::vector<RuleAlternative> alternatives,

@@ -12,68 +12,37 @@ namespace {
 
 using Shardings = absl::Span<const Sharding* const>;
 
-// The axes of each factor, taken from the shardings of `first` and following
-// tensors: whoever names an axis first has it.
-void Project(const ShardingRule& rule, const CustomCallView& call, int first, Shardings shardings,
-             std::vector<AxisList>* axes) {
-  axes->resize(rule.factors.size());
-  for (size_t k = 0; k < shardings.size(); ++k) {
-    const Sharding* s = shardings[k];
-    if (s == nullptr || s->is_maximal() || s->mesh() != call.mesh) continue;
-    const TensorFactors& tensor = rule.tensor(first + static_cast<int>(k));
-    for (size_t d = 0; d < tensor.dims.size() && static_cast<int>(d) < s->rank(); ++d) {
-      if (tensor.dims[d].size() != 1) continue;
-      const int f = tensor.dims[d][0];
-      if (rule.factors[f].kind == FactorKind::kNeedReplication) continue;
-      AxisList free;
-      for (AxisRef a : s->dim(static_cast<int>(d))) {
-        bool taken = Overlaps({a}, call.manual_axes);
-        for (size_t other = 0; other < axes->size(); ++other) {
-          taken = taken || (static_cast<int>(other) != f && Overlaps({a}, (*axes)[other]));
-        }
-        if (taken) break;
-        free.push_back(a);
-      }
-      AxisList& have = (*axes)[f];
-      if (free.size() > have.size() && IsPrefix(*call.mesh, have, free)) have = std::move(free);
-    }
+// The factors of the call, none sharded yet.
+FactorAssignment Factors(const ShardingRule& rule, const CustomCallView& call) {
+  IndexSet allowed;
+  for (size_t f = 0; f < rule.factors.size(); ++f) {
+    if (rule.factors[f].kind != FactorKind::kNeedReplication) allowed.Insert(static_cast<int>(f));
   }
+  return FactorAssignment(rule, call.mesh, call.manual_axes, allowed);
 }
 
-const Sharding* ShardingOf(const ShardingRule& rule, const CustomCallView& call, int t,
-                           absl::Span<const AxisList> axes, bool partial) {
-  const TensorFactors& tensor = rule.tensor(t);
-  ShardingBuilder b(call.mesh, static_cast<int>(tensor.dims.size()));
-  std::vector<bool> present(rule.factors.size());
-  for (size_t d = 0; d < tensor.dims.size(); ++d) {
-    for (int f : tensor.dims[d]) {
-      present[f] = true;
-      b.dims[d].insert(b.dims[d].end(), axes[f].begin(), axes[f].end());
-    }
+// Takes over the shardings of tensors `first` and following: whoever names an axis
+// first has it.
+void Project(int first, Shardings shardings, FactorAssignment* factors) {
+  for (size_t k = 0; k < shardings.size(); ++k) {
+    if (shardings[k] != nullptr) factors->Project(first + static_cast<int>(k), *shardings[k]);
   }
-  for (size_t f = 0; partial && f < axes.size(); ++f) {
-    if (rule.factors[f].kind != FactorKind::kReduction || present[f] || axes[f].empty()) continue;
-    b.partial.insert(b.partial.end(), axes[f].begin(), axes[f].end());
-    b.partial_op = rule.factors[f].reduction;
-  }
-  b.manual.assign(call.manual_axes.begin(), call.manual_axes.end());
-  return b.Intern(*call.context);
 }
 
 // The local operands, with the padding that the rule asks for.
 absl::StatusOr<std::vector<InstrId>> Operands(PartitionContext& context, const ShardingRule& rule,
-                                              absl::Span<const AxisList> axes) {
+                                              const FactorAssignment& factors) {
   const CustomCallView& call = context.call();
   std::vector<InstrId> out;
   for (size_t k = 0; k < call.operands.size(); ++k) {
     const int t = static_cast<int>(k);
     const Sharding* s =
-        call.operands[k]->IsArray() ? ShardingOf(rule, call, t, axes, false) : nullptr;
+        call.operands[k]->IsArray() ? factors.DimSharding(*call.context, t) : nullptr;
     SHARDCALL_ASSIGN_OR_RETURN(LocalValue x, context.Operand(t, s));
     const TensorFactors& tensor = rule.tensor(t);
     for (size_t d = 0; s != nullptr && d < tensor.dims.size(); ++d) {
       for (int f : tensor.dims[d]) {
-        if (!rule.factors[f].has_pad || axes[f].empty()) continue;
+        if (!rule.factors[f].has_pad || factors.axes()[f].empty()) continue;
         SHARDCALL_ASSIGN_OR_RETURN(
             const InstrId fill, context.builder().ConstantDouble(call.operands[k]->element_type(),
                                                                  rule.factors[f].pad));
@@ -98,11 +67,11 @@ absl::Status PartitionByRule(PartitionContext& context, const TargetRule& target
   for (size_t k = 0; k < call.results.size(); ++k) {
     results.push_back(context.result_sharding(static_cast<int>(k)));
   }
-  std::vector<AxisList> axes;
-  Project(rule, call, 0, operands, &axes);
-  Project(rule, call, num_operands, results, &axes);
-  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> local, Operands(context, rule, axes));
-  LocalCall local_call(context, rule, axes);
+  FactorAssignment factors = Factors(rule, call);
+  Project(0, operands, &factors);
+  Project(num_operands, results, &factors);
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> local, Operands(context, rule, factors));
+  LocalCall local_call(context, rule, factors);
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> made, body(local_call, local));
   if (made.size() != call.results.size()) {
     return absl::InternalError(
@@ -111,7 +80,7 @@ absl::Status PartitionByRule(PartitionContext& context, const TargetRule& target
   for (size_t k = 0; k < made.size(); ++k) {
     const int t = num_operands + static_cast<int>(k);
     const Sharding* s =
-        call.results[k]->IsArray() ? ShardingOf(rule, call, t, axes, true) : nullptr;
+        call.results[k]->IsArray() ? factors.TensorSharding(*call.context, t) : nullptr;
     SHARDCALL_RETURN_IF_ERROR(context.SetResult(static_cast<int>(k), {made[k]}, s));
   }
   return absl::OkStatus();
@@ -127,7 +96,7 @@ int LocalCall::Factor(absl::string_view name) const {
 }
 
 absl::Span<const AxisRef> LocalCall::Axes(absl::string_view factor) const {
-  return axes_[Factor(factor)];
+  return factors_.axes()[Factor(factor)];
 }
 
 int64_t LocalCall::Size(absl::string_view factor) const {
@@ -182,7 +151,7 @@ absl::StatusOr<InstrId> LocalCall::MaskOperand(InstrId x, int i, int dim, InstrI
 }
 
 const Sharding* LocalCall::TensorSharding(int t) const {
-  return ShardingOf(rule_, call(), t, axes_, /*partial=*/false);
+  return factors_.DimSharding(*call().context, t);
 }
 
 const Shape* LocalCall::LocalResult(int i) const {
@@ -246,7 +215,7 @@ absl::Status RegisterRuleWithBody(TargetRegistry& registry, std::string target,
                                   std::string source) {
   // A registry of its own parses the rules and keeps them.
   auto rules = std::make_shared<TargetRegistry>();
-  SHARDCALL_RETURN_IF_ERROR(rules->RegisterRules(target, alternatives, "", source));
+  SHARDCALL_RETURN_IF_ERROR(rules->RegisterCallbacksOfRule(target, alternatives, {}, source));
   auto rule_of = [rules, target](const CustomCallView& call) {
     return rules->Find(target, "")->Instantiate(call.backend_config, call.operands, call.results);
   };
@@ -256,20 +225,20 @@ absl::Status RegisterRuleWithBody(TargetRegistry& registry, std::string target,
                 const Sharding* user) -> absl::StatusOr<const Sharding*> {
     SHARDCALL_ASSIGN_OR_RETURN(const ShardingRule rule, rule_of(call));
     const int t = static_cast<int>(call.operands.size()) + index;
-    std::vector<AxisList> axes;
-    Project(rule, call, t, {user}, &axes);
-    return ShardingOf(rule, call, t, axes, /*partial=*/false);
+    FactorAssignment factors = Factors(rule, call);
+    Project(t, {user}, &factors);
+    return factors.DimSharding(*call.context, t);
   };
   callbacks.infer_sharding_from_operands =
       [rule_of](const CustomCallView& call,
                 Shardings operands) -> absl::StatusOr<std::vector<const Sharding*>> {
     SHARDCALL_ASSIGN_OR_RETURN(const ShardingRule rule, rule_of(call));
-    std::vector<AxisList> axes;
-    Project(rule, call, 0, operands, &axes);
+    FactorAssignment factors = Factors(rule, call);
+    Project(0, operands, &factors);
     std::vector<const Sharding*> out;
     for (size_t k = 0; k < call.results.size(); ++k) {
       const int t = static_cast<int>(call.operands.size() + k);
-      out.push_back(ShardingOf(rule, call, t, axes, /*partial=*/false));
+      out.push_back(factors.DimSharding(*call.context, t));
     }
     return out;
   };

@@ -25,6 +25,7 @@
 #include "absl/types/span.h"
 #include "partitioner/custom_call/partition_context.h"
 #include "partitioner/custom_call/registry.h"
+#include "sharding/factor_assignment.h"
 #include "sharding/rule.h"
 
 namespace shardcall {
@@ -33,8 +34,8 @@ namespace shardcall {
 // that the rule does not have (or whose dimensions `...` has) is a CHECK failure.
 class LocalCall {
  public:
-  LocalCall(PartitionContext& context, const ShardingRule& rule, std::vector<AxisList> axes)
-      : context_(context), rule_(rule), axes_(std::move(axes)) {}
+  LocalCall(PartitionContext& context, const ShardingRule& rule, const FactorAssignment& factors)
+      : context_(context), rule_(rule), factors_(factors) {}
 
   PartitionContext& context() const { return context_; }
   const CustomCallView& call() const { return context_.call(); }
@@ -73,7 +74,7 @@ class LocalCall {
 
   PartitionContext& context_;
   const ShardingRule& rule_;
-  std::vector<AxisList> axes_;  // by factor
+  const FactorAssignment& factors_;
 };
 
 // Makes this device's results of the local operands, in the shapes LocalResult.

@@ -142,7 +142,7 @@ void DimensionClasses::AddRule(InstrId id, const ShardingRule& rule) {
   std::vector<bool> same(rule.factors.size(), true);
   for (int t = 0; t < rule.num_tensors(); ++t) {
     for (const FactorList& dim : rule.tensor(t).dims) {
-      for (int16_t f : dim) same[f] = same[f] && rule.Extent(t, f) == rule.factors[f].size;
+      for (int f : dim) same[f] = same[f] && rule.Extent(t, f) == rule.factors[f].size;
     }
   }
   for (int t = 0; t < rule.num_tensors(); ++t) {
@@ -151,7 +151,7 @@ void DimensionClasses::AddRule(InstrId id, const ShardingRule& rule) {
       const int node = NodeOf(leaves[t], static_cast<int>(d));
       std::vector<int> nodes;
       bool whole = true;
-      for (int16_t f : dims[d]) {
+      for (int f : dims[d]) {
         nodes.push_back(factor_node[f]);
         whole = whole && same[f];
       }

@@ -94,7 +94,7 @@ void PropagationEngine::VisitBoundary(uint32_t n, const Node& node) {
   if (g.mesh() != &mesh && !g.used().empty()) return;
   const auto& manual = b.manual_dims[node.index];
   auto propose = [&](LeafId to, LeafId from, int d, AxisList axes) {
-    own_proposals_.push_back({0, static_cast<int16_t>(d), 0, FactorKind::kPassThrough,
+    own_proposals_.push_back({0, d, 0, FactorKind::kPassThrough,
                               std::move(axes)});
     Propose(to, from, n, &own_proposals_.back(), &mesh, program_.LeafShape(from)->byte_size());
   };

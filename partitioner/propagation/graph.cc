@@ -120,7 +120,7 @@ const StepRule* PropagationGraph::Identity(const Shape* shape, int tensors, bool
     f.size = shape->dim(d);
     f.name = FactorName(d);
     rule.factors.push_back(std::move(f));
-    dims.dims.push_back({static_cast<int16_t>(d)});
+    dims.dims.push_back({d});
   }
   if (!group) rule.operands.assign(1, dims);
   rule.results.assign(group ? tensors : 1, dims);

@@ -30,7 +30,7 @@ int RuleBuilder::Add(int64_t size, FactorKind kind, PartialOp reduction) {
 }
 
 void RuleBuilder::Map(int tensor, int dim, int factor, int64_t extent) {
-  Tensor(tensor).dims[dim].push_back(static_cast<int16_t>(factor));
+  Tensor(tensor).dims[dim].push_back(factor);
   if (extent >= 0 && extent != rule_.factors[factor].size) {
     rule_.extents.push_back({{tensor, factor}, extent});
   }
@@ -68,13 +68,13 @@ ShardingRule RuleBuilder::Build() {
   absl::InlinedVector<Factor, 8> ordered;
   for (int t = 0; t < args_.num_tensors(); ++t) {
     for (FactorList& dim : Tensor(t).dims) {
-      for (int16_t& f : dim) {
+      for (int& f : dim) {
         if (number[f] < 0) {
           number[f] = static_cast<int>(ordered.size());
           ordered.push_back(std::move(rule_.factors[f]));
           ordered.back().name = FactorName(number[f]);
         }
-        f = static_cast<int16_t>(number[f]);
+        f = number[f];
       }
     }
   }

@@ -53,7 +53,7 @@ void KeepBatchOnly(int k, ShardingRule* rule) {
   for (int t = 0; t < rule->num_tensors(); ++t) {
     const TensorFactors& tensor = rule->tensor(t);
     for (int d = k; d < static_cast<int>(tensor.dims.size()); ++d) {
-      for (int16_t f : tensor.dims[d]) rule->factors[f].kind = FactorKind::kNeedReplication;
+      for (int f : tensor.dims[d]) rule->factors[f].kind = FactorKind::kNeedReplication;
     }
   }
 }
@@ -87,6 +87,14 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
       if (!batch.empty()) {
         SHARDCALL_ASSIGN_OR_RETURN(int k, BatchDims(batch));
         KeepBatchOnly(k, &rule);
+      }
+      // Shardy passes what the rule says nothing of, and nobody would combine the
+      // results of its shards.
+      const IndexSet open = OpenFactors(rule, args.results);
+      for (size_t f = 0; f < rule.factors.size(); ++f) {
+        if (open.Contains(static_cast<int>(f))) {
+          rule.factors[f].kind = FactorKind::kNeedReplication;
+        }
       }
       return rule;
     }

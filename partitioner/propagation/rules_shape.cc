@@ -51,7 +51,7 @@ ShardingRule ReshapeRule(const RuleArgs& args) {
     if (i >= ra || j >= rb) break;
     const int64_t common = std::gcd(x[i].rest, y[j].rest);
     if (common == 1) break;
-    const int16_t f = static_cast<int16_t>(b.Add(common));
+    const int f = b.Add(common);
     x[i].major.push_back(f);
     y[j].major.push_back(f);
     x[i].rest /= common;
@@ -64,7 +64,7 @@ ShardingRule ReshapeRule(const RuleArgs& args) {
     if (p < 0 || q < 0) break;
     const int64_t common = std::gcd(x[p].rest, y[q].rest);
     if (common == 1) break;
-    const int16_t f = static_cast<int16_t>(b.Add(common));
+    const int f = b.Add(common);
     x[p].minor.push_back(f);
     y[q].minor.push_back(f);
     x[p].rest /= common;
@@ -73,7 +73,7 @@ ShardingRule ReshapeRule(const RuleArgs& args) {
   auto map = [&](int tensor, std::vector<Cut>& cuts) {
     for (int d = 0; d < static_cast<int>(cuts.size()); ++d) {
       Cut& c = cuts[d];
-      for (int16_t f : c.major) b.Map(tensor, d, f);
+      for (int f : c.major) b.Map(tensor, d, f);
       if (c.rest > 1) b.Map(tensor, d, b.Add(c.rest, FactorKind::kNeedReplication));
       for (auto it = c.minor.rbegin(); it != c.minor.rend(); ++it) b.Map(tensor, d, *it);
     }

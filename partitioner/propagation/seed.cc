@@ -6,7 +6,7 @@
 namespace shardcall {
 
 const Limits* PropagationEngine::InternLimits(const Limits& limits) {
-  uint64_t hash = MixHash(limits.closed, limits.cheap * 2 + limits.fixed);
+  uint64_t hash = MixHash(limits.closed.Hash(), limits.cheap * 2 + limits.fixed);
   for (const AxisRef& a : limits.reserved) {
     hash = MixHash(hash, (uint64_t{a.axis} << 48) ^ (uint64_t{a.pre_size} << 24) ^ a.size);
   }
@@ -91,7 +91,7 @@ void PropagationEngine::SeedLeaf(LeafId leaf, int priority) {
         const ShardingConstraint::Dim& dim = c->dims[d];
         const bool waits = dim.priority > priority;
         place(dim.axes, waits ? &limits.reserved : &b.dims[d]);
-        if (d < 64 && (waits || !dim.open)) limits.closed |= uint64_t{1} << d;
+        if (waits || !dim.open) limits.closed.Insert(d);
       }
       place(c->unreduced, &b.partial);
       b.partial_op = c->unreduced_op;
@@ -118,7 +118,7 @@ void PropagationEngine::Activate(int priority) {
       const AxisList axes = Minus(mesh, dim.axes, sharding_[l]->used());
       b.dims[d].insert(b.dims[d].end(), axes.begin(), axes.end());
       limits.reserved = Minus(mesh, limits.reserved, dim.axes);
-      if (d < 64 && dim.open) limits.closed &= ~(uint64_t{1} << d);
+      if (dim.open) limits.closed.Erase(d);
       changed = true;
     }
     if (!changed) continue;
@@ -167,7 +167,7 @@ void PropagationEngine::SeedAll(int priority) {
       if (sharding_[leaf.value] == nullptr || constraint_[leaf.value] != nullptr) continue;
       if (flat < program_.may_set_parameter.size() && program_.may_set_parameter[flat]) continue;
       Limits closed = *limits_[leaf.value];
-      closed.closed = ~uint64_t{0};
+      for (int d = 0; d < sharding_[leaf.value]->rank(); ++d) closed.closed.Insert(d);
       limits_[leaf.value] = InternLimits(closed);
     }
   }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sharding/factor_assignment.h"
+
 namespace shardcall {
 namespace {
 
@@ -60,9 +62,8 @@ AxisList Behind(const BaseMesh& mesh, Axes prefix, Axes axes) {
 class Stepper {
  public:
   Stepper(const StepRule& rule, absl::Span<const StepTensor> tensors, const BaseMesh* mesh)
-      : rule_(rule), r_(*rule.rule), tensors_(tensors), mesh_(*mesh),
-        num_factors_(static_cast<int>(r_.factors.size())) {
-    have_.resize(tensors.size() * num_factors_);
+      : rule_(rule), r_(*rule.rule), tensors_(tensors), mesh_(*mesh) {
+    have_.resize(rule.slots.size());
     for (int t = 0; t < static_cast<int>(tensors.size()); ++t) Project(t);
     CollectSources();
   }
@@ -85,7 +86,7 @@ class Stepper {
     AxisList axes;  // whole, of the factor
   };
 
-  AxisList& Have(int t, int f) { return have_[t * num_factors_ + f]; }
+  AxisList& Have(int t, int f) { return have_[rule_.FindSlot(t, f)]; }
   bool OnMesh(int t) const {
     const Sharding& s = *tensors_[t].sharding;
     return s.mesh() == &mesh_ || !s.HasShardedDim();
@@ -94,42 +95,38 @@ class Stepper {
   void Project(int t) {
     const Sharding& s = *tensors_[t].sharding;
     if (!OnMesh(t) || s.is_maximal()) return;
-    const TensorFactors& tensor = r_.tensor(t);
-    for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {
-      const FactorList& factors = tensor.dims[d];
-      if (factors.empty() || s.dim(d).empty()) continue;
-      if (factors.size() == 1) {
-        Have(t, factors[0]).assign(s.dim(d).begin(), s.dim(d).end());
-        continue;
-      }
-      AxisList rest(s.dim(d).begin(), s.dim(d).end());
-      for (int16_t f : factors) {
-        const int64_t size = rule_.extent(t, f);
-        AxisList take = PrefixOfSize(mesh_, rest, size);
-        if (!take.empty()) rest = Behind(mesh_, take, rest);
-        const bool full = AxesSize(take) == size;
-        Have(t, f) = std::move(take);
-        if (!full || rest.empty()) break;
-      }
-    }
+    ProjectOntoFactors(
+        r_.tensor(t), s, [&](int f) { return rule_.extent(t, f); },
+        [&](int f, Axes axes) { Have(t, f).assign(axes.begin(), axes.end()); });
   }
 
   // Distinct shardings of each factor, by factor, then by size of the tensor.
   void CollectSources() {
-    for (int f = 0; f < num_factors_; ++f) {
-      if (rule_.factor_level[f] < 0) continue;
+    struct Sharded {
+      int factor, tensor, slot;
+    };
+    absl::InlinedVector<Sharded, 12> sharded;
+    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
+      const Limits& l = *tensors_[t].limits;
+      if (l.fixed || (l.cheap && t < static_cast<int>(r_.operands.size()))) continue;
+      for (int s = rule_.first_slot[t]; s < rule_.first_slot[t + 1]; ++s) {
+        const int f = rule_.slots[s].factor;
+        if (!have_[s].empty() && rule_.factor_level[f] >= 0) sharded.push_back({f, t, s});
+      }
+    }
+    std::sort(sharded.begin(), sharded.end(), [](const Sharded& a, const Sharded& b) {
+      return a.factor != b.factor ? a.factor < b.factor : a.tensor < b.tensor;
+    });
+    for (size_t i = 0; i < sharded.size();) {
+      const int f = sharded[i].factor;
       const size_t begin = sources_.size();
-      for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
-        const Limits& l = *tensors_[t].limits;
-        if (l.fixed || Have(t, f).empty()) continue;
-        if (l.cheap && t < static_cast<int>(r_.operands.size())) continue;
+      for (; i < sharded.size() && sharded[i].factor == f; ++i) {
+        const auto& [factor, t, slot] = sharded[i];
+        const Axes axes = have_[slot];
         size_t at = begin;
-        while (at < sources_.size() && (sources_[at].axes != Axes(Have(t, f)) ||
-                                        rule_.broadcast)) {
-          ++at;
-        }
+        while (at < sources_.size() && (sources_[at].axes != axes || rule_.broadcast)) ++at;
         if (at == sources_.size()) {
-          sources_.push_back({f, t, Have(t, f)});
+          sources_.push_back({f, t, axes});
         } else if (rule_.bytes[t] > rule_.bytes[sources_[at].from]) {
           sources_[at].from = t;
         }
@@ -182,8 +179,10 @@ class Stepper {
       while (end < sources_.size() && sources_[end].factor == sources_[i].factor) ++end;
       const int f = sources_[i].factor;
       Candidate c;
-      const bool has_all = end == i + 1 && Axes(Have(t, f)) == sources_[i].axes;
-      if (!has_all && rule_.extent(t, f) >= 0 && MayGrow(t, f) &&
+      const int slot = rule_.FindSlot(t, f);
+      const bool has_all =
+          slot < 0 || (end == i + 1 && Axes(have_[slot]) == sources_[i].axes);
+      if (!has_all && MayGrow(t, f) &&
           Choose(t, f, absl::MakeConstSpan(sources_).subspan(i, end - i), level, aggressive, &c)) {
         candidates.push_back(std::move(c));
       }
@@ -243,7 +242,7 @@ class Stepper {
     const TensorFactors& tensor = r_.tensor(t);
     for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {
       if (tensors_[t].limits->IsClosed(d)) continue;
-      for (int16_t x : tensor.dims[d]) {
+      for (int x : tensor.dims[d]) {
         if (x == f) return true;
       }
     }
@@ -264,7 +263,7 @@ class Stepper {
       if (tensors_[t].limits->IsClosed(d)) continue;
       AxisList axes;
       const Candidate* from = nullptr;
-      for (int16_t f : tensor.dims[d]) {
+      for (int f : tensor.dims[d]) {
         const AxisList* part = &Have(t, f);
         for (const Candidate& c : candidates) {
           if (c.factor != f) continue;
@@ -280,9 +279,7 @@ class Stepper {
       if (from == nullptr) continue;
       axes = Canonical(mesh_, axes);
       if (AxesSize(axes) <= AxesSize(s.dim(d)) || !Leads(mesh_, s.dim(d), axes)) continue;
-      out->push_back({static_cast<int16_t>(t), static_cast<int16_t>(d),
-                      static_cast<int16_t>(from->from), r_.factors[from->factor].kind,
-                      std::move(axes)});
+      out->push_back({t, d, from->from, r_.factors[from->factor].kind, std::move(axes)});
     }
   }
 
@@ -290,8 +287,7 @@ class Stepper {
   const ShardingRule& r_;
   absl::Span<const StepTensor> tensors_;
   const BaseMesh& mesh_;
-  const int num_factors_;
-  absl::InlinedVector<AxisList, 16> have_;  // by tensor x factor
+  absl::InlinedVector<AxisList, 12> have_;  // by slot of the rule
   absl::InlinedVector<Source, 8> sources_;
 };
 
@@ -301,19 +297,23 @@ StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int
     : rule(rule), base_level(MovesOrMaps(opcode) ? 0 : 1),
       broadcast(opcode == Opcode::kBroadcast), inert(true), bytes(bytes.begin(), bytes.end()) {
   const int n = static_cast<int>(rule->factors.size());
-  extents.assign(static_cast<size_t>(rule->num_tensors()) * n, -1);
   absl::InlinedVector<int, 16> tensors_with(n, 0);
   absl::InlinedVector<bool, 16> in_result(n, false);
   for (int t = 0; t < rule->num_tensors(); ++t) {
+    first_slot.push_back(static_cast<int>(slots.size()));
+    first_slot.push_back(static_cast<int>(slots.size()));  // the end so far
     for (const FactorList& dim : rule->tensor(t).dims) {
-      for (int16_t f : dim) {
-        int64_t& e = extents[static_cast<size_t>(t) * n + f];
-        if (e < 0) ++tensors_with[f];
-        e = rule->Extent(t, f);
+      for (int f : dim) {
+        if (FindSlot(t, f) >= 0) continue;
+        ++tensors_with[f];
+        slots.push_back({f, rule->Extent(t, f)});
+        first_slot.back() = static_cast<int>(slots.size());
         if (t >= static_cast<int>(rule->operands.size())) in_result[f] = true;
       }
     }
+    first_slot.pop_back();
   }
+  first_slot.push_back(static_cast<int>(slots.size()));
   if (broadcast) levels = 1 << 1 | 1 << 3;
   for (int f = 0; f < n; ++f) {
     const Factor& factor = rule->factors[f];

@@ -21,6 +21,7 @@
 
 #include "absl/types/span.h"
 #include "partitioner/ir/opcode.h"
+#include "sharding/index_set.h"
 #include "sharding/rule.h"
 #include "sharding/sharding.h"
 
@@ -28,12 +29,12 @@ namespace shardcall {
 
 // What a leaf may not do; interned.
 struct Limits {
-  uint64_t closed = 0;      // a bit per dimension that takes no further axis
+  IndexSet closed = {};     // dimensions that take no further axis
   bool cheap = false;       // a constant expression: no source for its users
   bool fixed = false;       // on one device: takes and gives nothing
   AxisList reserved;        // axes that the leaf must not take
   friend bool operator==(const Limits&, const Limits&) = default;
-  bool IsClosed(int d) const { return fixed || (d < 64 && (closed >> d) & 1); }
+  bool IsClosed(int d) const { return fixed || closed.Contains(d); }
 };
 
 struct StepTensor {
@@ -55,9 +56,23 @@ struct StepRule {
   uint32_t levels = 0;                // a bit per level at which some factor passes
   absl::InlinedVector<int64_t, 4> bytes;        // by tensor
   absl::InlinedVector<int8_t, 8> factor_level;  // -1: never
-  absl::InlinedVector<int64_t, 12> extents;     // by tensor x factor; -1: factor absent
-  int64_t extent(int tensor, int factor) const {
-    return extents[tensor * rule->factors.size() + factor];
+  // The factors of tensor t are slots first_slot[t] to first_slot[t + 1]: a call may
+  // have thousands of tensors and as many factors, of which each has a handful.
+  struct Slot {
+    int factor;
+    int64_t extent;
+  };
+  absl::InlinedVector<int, 8> first_slot;
+  absl::InlinedVector<Slot, 12> slots;
+  int FindSlot(int tensor, int factor) const {  // -1: factor absent
+    for (int s = first_slot[tensor]; s < first_slot[tensor + 1]; ++s) {
+      if (slots[s].factor == factor) return s;
+    }
+    return -1;
+  }
+  int64_t extent(int tensor, int factor) const {  // -1: factor absent
+    const int s = FindSlot(tensor, factor);
+    return s < 0 ? -1 : slots[s].extent;
   }
   // Level at which `factor` goes from one tensor to another.
   int Level(int factor, int from, int to) const;
@@ -65,7 +80,7 @@ struct StepRule {
 
 // Dimension `dim` of `tensor` shall have `axes`, which extend what it has.
 struct Proposal {
-  int16_t tensor, dim, from;
+  int tensor, dim, from;
   FactorKind kind;
   AxisList axes;
 };

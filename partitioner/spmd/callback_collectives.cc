@@ -115,8 +115,7 @@ absl::StatusOr<LocalValue> CallbackContext::Reshard(LocalValue x, const Shape* g
   SHARDCALL_ASSIGN_OR_RETURN(to, view_.Checked(to, global, "the value to reshard"));
   SHARDCALL_RETURN_IF_ERROR(CheckWhole(to));
   SHARDCALL_RETURN_IF_ERROR(CheckShard(x, global, from, "the value to reshard"));
-  l_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
-  return LocalValue{l_.emitter().Reshard(x.id, global, from, to)};
+  return LocalValue{l_.ReshardForCallback(id_, x.id, global, from, to)};
 }
 
 absl::StatusOr<LocalValue> CallbackContext::Made(absl::StatusOr<InstrId> id) const {

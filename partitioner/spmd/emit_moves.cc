@@ -18,7 +18,7 @@ int64_t Tile(const Shape* global, const Sharding* s, int dim) {
 }  // namespace
 
 InstrId Emitter::Reshard(InstrId x, const Shape* global, const Sharding* from,
-                         const Sharding* to) {
+                         const Sharding* to, absl::InlinedVector<InstrId, 4>* steps) {
   if (from == to) return x;
   if (global->num_elements() == 0) {  // nothing to send
     const Shape* local = LocalShape(b_.context(), global, to);
@@ -28,6 +28,7 @@ InstrId Emitter::Reshard(InstrId x, const Shape* global, const Sharding* from,
   to_ = to;
   for (const Move& move : PlanReshard(b_.context(), global, from, to).moves) {
     x = EmitMove(x, global, move);
+    if (steps != nullptr) steps->push_back(x);
   }
   from_ = to_ = nullptr;
   return x;

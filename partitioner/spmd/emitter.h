@@ -68,7 +68,9 @@ class Emitter {
 
   GraphBuilder& builder() { return b_; }
   Shared& shared() { return shared_; }
+  // What axes are of, unless a sharding says otherwise.
   const BaseMesh* mesh() const { return mesh_; }
+  void set_mesh(const BaseMesh* mesh) { mesh_ = mesh; }
   void set_cause(const CollectiveCause& cause) { cause_ = cause; }
   const CollectiveCause& cause() const { return cause_; }
 
@@ -79,8 +81,9 @@ class Emitter {
   InstrId TileStart(const Sharding& s, const Shape* global, int dim);
 
   // x is a shard of `global` under `from` (canonical tiles); returns the shard
-  // under `to`.
-  InstrId Reshard(InstrId x, const Shape* global, const Sharding* from, const Sharding* to);
+  // under `to`. `steps`, where given, gets the value after each move of the plan.
+  InstrId Reshard(InstrId x, const Shape* global, const Sharding* from, const Sharding* to,
+                  absl::InlinedVector<InstrId, 4>* steps = nullptr);
 
   // x with `fill` (a scalar) wherever one of `dims` is past its valid extent. No
   // code for dimensions that divide evenly.

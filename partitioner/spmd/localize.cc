@@ -24,6 +24,7 @@ Localizer::Localizer(const Program& program, const Plan& plan, RuleTable& rules,
       result_(Module(program.module.shared_context())),
       shared_(&result_.module),
       values_(program.leaves.num_leaves()),
+      copy_slot_(program.leaves.num_leaves(), -1),
       computation_map_(program.module.num_computations()) {}
 
 std::pair<InstrId, const Sharding*> Localizer::Stored(InstrId id, int flat) const {
@@ -32,51 +33,120 @@ std::pair<InstrId, const Sharding*> Localizer::Stored(InstrId id, int flat) cons
 }
 
 void Localizer::Store(InstrId id, int flat, InstrId value, const Sharding* state) {
-  values_[leaves_.canonical(id, flat).value] = {value, state};
+  const LeafId leaf = leaves_.canonical(id, flat);
+  DropCopies(leaf);  // a loop's result and its body's parameter are one leaf
+  values_[leaf.value] = {value, state};
+}
+
+const Localizer::CopyList* Localizer::CopiesOf(LeafId canonical) const {
+  const int32_t slot = copy_slot_[canonical.value];
+  return slot < 0 || copies_[slot].empty() ? nullptr : &copies_[slot];
+}
+
+void Localizer::AddCopy(LeafId canonical, InstrId id, const Sharding* state) {
+  int32_t& slot = copy_slot_[canonical.value];
+  if (slot < 0) {
+    slot = static_cast<int32_t>(copies_.size());
+    copies_.emplace_back();
+    copied_.push_back(canonical);
+  }
+  for (const Value& known : copies_[slot]) {
+    if (known.state == state) return;
+  }
+  copies_[slot].push_back({id, state});
+}
+
+void Localizer::CheckReshardBytes(const ReshardPlan& plan, const Sharding* from,
+                                  const Sharding* to, const CollectiveCause& cause, LeafId leaf) {
+  if (plan.bytes <= static_cast<double>(options_.max_reshard_bytes) || !status_.ok()) return;
+  const absl::string_view consumer = global_.instr(cause.consumer).name;
+  std::string what, user;
+  if (leaf.valid()) what = absl::StrCat("%", global_.instr(leaves_.instr(leaf)).name);
+  switch (cause.kind) {
+    case CollectiveCause::Kind::kOperand:
+      user = absl::StrCat(" for operand ", cause.index, " of %", consumer);
+      break;
+    case CollectiveCause::Kind::kCarry:
+      user = absl::StrCat(" for value ", cause.index, " of %", consumer);
+      break;
+    case CollectiveCause::Kind::kResult:
+      what = absl::StrCat("result ", cause.index, " of %", consumer);
+      break;
+    case CollectiveCause::Kind::kProgram:
+    case CollectiveCause::Kind::kCallback:
+      what = absl::StrCat("a value by the partition callback of %", consumer);
+      break;
+  }
+  Diagnostic d;
+  d.code = "E210";
+  d.message = absl::StrCat("a reshard of ", what, " from ", from->ToString(), " to ",
+                           to->ToString(), user, " moves ", plan.bytes, " bytes per device");
+  d.expected = absl::StrCat("at most ", options_.max_reshard_bytes);
+  d.found = absl::StrCat(plan.bytes);
+  d.fix = "constrain the value at its producer, or raise --max-reshard-bytes";
+  status_ = ToStatus(d);
+}
+
+InstrId Localizer::Reshard(InstrId x, const Shape* global, const Sharding* from,
+                           const Sharding* to, const CollectiveCause& cause, LeafId leaf,
+                           const Sharding* stored) {
+  if (from == to) return x;
+  const ReshardPlan& plan = PlanReshard(context_, global, from, to);
+  CheckReshardBytes(plan, from, to, cause, leaf);
+  emitter_->set_cause(cause);
+  absl::InlinedVector<InstrId, 4> steps;
+  x = emitter_->Reshard(x, global, from, to, &steps);
+  if (!leaf.valid()) return x;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const Sharding* after = plan.moves[k].after;
+    if (after != stored && after->partial().empty()) AddCopy(leaf, steps[k], after);
+  }
+  return x;
+}
+
+InstrId Localizer::ReshardForCallback(InstrId call, InstrId x, const Shape* global,
+                                      const Sharding* from, const Sharding* to) {
+  return Reshard(x, global, from, to, {CollectiveCause::Kind::kCallback, call, 0}, LeafId(),
+                 nullptr);
 }
 
 InstrId Localizer::Get(InstrId id, int flat, const Sharding* to, const CollectiveCause& cause) {
   const LeafId leaf = leaves_.canonical(id, flat);
-  const Value& v = values_[leaf.value];
-  if (to == nullptr || v.state == to) return v.id;
-  auto [it, fresh] = copies_.try_emplace({leaf.value, to});
-  if (!fresh) return it->second;
+  const Value stored = values_[leaf.value];
+  if (to == nullptr || stored.state == to) return stored.id;
   const Shape* shape = global_.instr(id).shape->leaf(flat);
-  const ReshardPlan& plan = PlanReshard(context_, shape, v.state, to);
-  if (plan.bytes > static_cast<double>(options_.max_reshard_bytes) && status_.ok()) {
-    Diagnostic d;
-    d.code = "E210";
-    d.message = absl::StrCat("a reshard of %", global_.instr(id).name, " from ",
-                             v.state->ToString(), " to ", to->ToString(), " for %",
-                             global_.instr(cause.consumer).name, " moves ", plan.bytes,
-                             " bytes per device");
-    d.expected = absl::StrCat("at most ", options_.max_reshard_bytes);
-    d.found = absl::StrCat(plan.bytes);
-    d.fix = "constrain the value at its producer, or raise --max-reshard-bytes";
-    status_ = ToStatus(d);
+  Value from = stored;
+  if (const CopyList* copies = CopiesOf(leaf)) {
+    absl::InlinedVector<const Sharding*, 4> states;
+    for (const Value& copy : *copies) {
+      if (copy.state == to) return copy.id;
+      states.push_back(copy.state);
+    }
+    const ReshardChoice choice = CheapestReshard(context_, shape, stored.state, states, to);
+    for (const Value& copy : *copies) {
+      if (copy.state == choice.from) from = copy;
+    }
   }
-  emitter_->set_cause(cause);
-  // Intermediate states serve later users too.
-  InstrId value = v.id;
-  const Sharding* state = v.state;
-  value = emitter_->Reshard(value, shape, state, to);
-  copies_[{leaf.value, to}] = value;
+  const InstrId value = Reshard(from.id, shape, from.state, to, cause, leaf, stored.state);
+  AddCopy(leaf, value, to);
   return value;
 }
 
 void Localizer::StoreResults(InstrId id, const Decision& d, absl::Span<const InstrId> produced) {
   const Instruction& instr = global_.instr(id);
   for (size_t k = 0; k < produced.size(); ++k) {
-    InstrId value = produced[k];
-    if (d.produced[k] != nullptr && d.produced[k] != d.final[k]) {
-      emitter_->set_cause({CollectiveCause::Kind::kResult, id, static_cast<int>(k)});
-      if (d.produced[k]->partial().empty()) {
-        copies_[{leaves_.canonical(id, static_cast<int>(k)).value, d.produced[k]}] = value;
-      }
-      value = emitter_->Reshard(value, instr.shape->leaf(static_cast<int>(k)), d.produced[k],
-                                d.final[k]);
+    const int flat = static_cast<int>(k);
+    const Sharding *made = d.produced[k], *final = d.final[k];
+    if (made == nullptr || made == final) {
+      Store(id, flat, produced[k], final);
+      continue;
     }
-    Store(id, static_cast<int>(k), value, d.final[k]);
+    const LeafId leaf = leaves_.canonical(id, flat);
+    DropCopies(leaf);
+    if (made->partial().empty()) AddCopy(leaf, produced[k], made);
+    const InstrId value = Reshard(produced[k], instr.shape->leaf(flat), made, final,
+                                  {CollectiveCause::Kind::kResult, id, flat}, leaf, final);
+    values_[leaf.value] = {value, final};
   }
 }
 
@@ -191,6 +261,8 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
   const OpPlan& plan = plan_.ops[id.value];
   const Instruction& instr = global_.instr(id);
   builder().set_metadata(instr.metadata);
+  const bool other_mesh = plan.decision != nullptr && plan.decision->mesh != nullptr;
+  emitter_->set_mesh(other_mesh ? plan.decision->mesh : program_.mesh);
   switch (plan.kind) {
     case PlanKind::kDead:
     case PlanKind::kAlias: return absl::OkStatus();
@@ -270,7 +342,9 @@ absl::Status Localizer::LocalizeComputation(CompId comp) {
   const size_t n = global_.comp(comp).instructions.size();
   local().mutable_comp(to).instructions.reserve(n + n / 4);
   emitter_ = std::make_unique<Emitter>(&result_.module, to, program_.mesh, &shared_);
+  for (LeafId leaf : copied_) copy_slot_[leaf.value] = -1;
   copies_.clear();
+  copied_.clear();
   for (InstrId id : global_.comp(comp).instructions) {
     const int begin = local().num_instructions();
     SHARDCALL_RETURN_IF_ERROR(LocalizeInstruction(id));

@@ -43,13 +43,8 @@ void Localizer::LocalizeBarrier(InstrId id, const Decision& d) {
   const InstrId barrier = builder().OptBarrier(Assemble(instr.shape, leaves));
   const LocalIds out = Flatten(barrier);
   for (size_t k = 0; k < out.size(); ++k) {
-    // Other states of these values were made before the barrier: they may not
-    // stand in for what comes after it.
-    const LeafId leaf = leaves_.canonical(id, static_cast<int>(k));
-    for (auto it = copies_.begin(); it != copies_.end();) {
-      auto here = it++;
-      if (here->first.first == leaf.value) copies_.erase(here);
-    }
+    // Other states of these values were made before the barrier: storing anew drops
+    // them, since they may not stand in for what comes after it.
     Store(id, static_cast<int>(k), out[k], d.final[k]);
   }
 }
@@ -63,6 +58,20 @@ void Localizer::LocalizePassThrough(InstrId id, const Decision& d) {
     }
   }
   StoreResults(id, d, produced);
+  if (plan_.ops[id.value].kind != PlanKind::kIdentity) return;
+  // An annotated value is its operand still.
+  for (int k = 0; k < static_cast<int>(produced.size()); ++k) {
+    if (d.produced[k] == nullptr) continue;
+    const LeafId from = leaves_.canonical(global_.operand(id, 0), k);
+    const LeafId now = leaves_.canonical(id, k);
+    const Value stored = values_[from.value];
+    if (stored.state != d.produced[k]) AddCopy(now, stored.id, stored.state);
+    const CopyList* known = CopiesOf(from);
+    const CopyList copies = known != nullptr ? *known : CopyList();
+    for (const Value& copy : copies) {
+      if (copy.state != d.produced[k]) AddCopy(now, copy.id, copy.state);
+    }
+  }
 }
 
 void Localizer::LocalizeWhile(InstrId id, const Decision& d) {

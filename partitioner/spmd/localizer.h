@@ -51,6 +51,9 @@ class Localizer {
   // The value a leaf is stored as, and its state.
   std::pair<InstrId, const Sharding*> Stored(InstrId id, int flat) const;
   void Store(InstrId id, int flat, InstrId value, const Sharding* state);
+  // A reshard that a partition callback asks for.
+  InstrId ReshardForCallback(InstrId call, InstrId x, const Shape* global, const Sharding* from,
+                             const Sharding* to);
   // Stores what an op yields, after its reshard to decision.final.
   void StoreResults(InstrId id, const Decision& d, absl::Span<const InstrId> produced);
 
@@ -78,6 +81,19 @@ class Localizer {
     InstrId id;
     const Sharding* state = nullptr;
   };
+  using CopyList = absl::InlinedVector<Value, 3>;
+  // The leaf's value in other states, in the order they came; null if there are none.
+  const CopyList* CopiesOf(LeafId canonical) const;
+  void AddCopy(LeafId canonical, InstrId id, const Sharding* state);
+  void DropCopies(LeafId canonical) {
+    if (copy_slot_[canonical.value] >= 0) copies_[copy_slot_[canonical.value]].clear();
+  }
+  // A reshard within --max-reshard-bytes. What stands on the way is a copy of the leaf,
+  // where one is given.
+  InstrId Reshard(InstrId x, const Shape* global, const Sharding* from, const Sharding* to,
+                  const CollectiveCause& cause, LeafId leaf, const Sharding* stored);
+  void CheckReshardBytes(const ReshardPlan& plan, const Sharding* from, const Sharding* to,
+                         const CollectiveCause& cause, LeafId leaf);
 
   absl::Status LocalizeComputation(CompId comp);
   absl::Status LocalizeInstruction(InstrId id);
@@ -117,8 +133,10 @@ class Localizer {
   Emitter::Shared shared_;
   std::unique_ptr<Emitter> emitter_;
   std::vector<Value> values_;  // by canonical leaf
-  // Other states of the leaves of the computation at hand.
-  absl::flat_hash_map<std::pair<uint32_t, const Sharding*>, InstrId> copies_;
+  // Other states of the leaves of the computation at hand, by the leaf's slot; -1: none.
+  std::vector<CopyList> copies_;
+  std::vector<int32_t> copy_slot_;  // by canonical leaf
+  std::vector<LeafId> copied_;      // by slot
   std::vector<CompId> computation_map_;
   absl::flat_hash_map<CompId, InstrId> caller_;  // instruction that runs a computation
   // Local instructions that stand for a global one at either end of a control edge.

@@ -20,6 +20,7 @@ Planner::Planner(const Program& program, const PropagationResult& propagation, R
       rules_(rules),
       options_(options),
       context_(program.module.context()),
+      copies_(context_, program.leaves.num_leaves()),
       num_uses_(program.module.num_instructions()),
       last_user_(program.module.num_instructions()) {}
 
@@ -81,15 +82,56 @@ const Decision* Planner::Keep(const Decision& d) {
 void Planner::Finish(InstrId id, PlanKind kind, const Decision* decision) {
   plan_.ops[id.value] = {kind, decision};
   if (decision == nullptr) return;
+  // A callback chooses when it runs, and a barrier's values are new ones.
+  const bool fetches = kind != PlanKind::kCallbacks && kind != PlanKind::kBarrier;
+  size_t leaf = 0;
+  for (InstrId o : module_.operands(id)) {
+    const Shape* shape = module_.instr(o).shape;
+    for (int k = 0; fetches && k < shape->num_leaves(); ++k, ++leaf) {
+      if (leaf >= decision->operands.size() || decision->operands[leaf] == nullptr) continue;
+      const Sharding* stored = State(o, k);
+      if (stored == nullptr || stored == decision->operands[leaf]) continue;
+      const LeafId canonical = leaves_.canonical(o, k);
+      copies_.Set(canonical, copies_.After(shape->leaf(k), stored, copies_.of(canonical),
+                                           decision->operands[leaf]));
+    }
+  }
   for (size_t k = 0; k < decision->final.size(); ++k) {
-    SetState(id, static_cast<int>(k), decision->final[k]);
+    const int flat = static_cast<int>(k);
+    SetState(id, flat, decision->final[k]);
+    const Sharding* made = decision->produced[k];
+    if (kind == PlanKind::kIdentity && made != nullptr) {
+      const LeafId from = leaves_.canonical(module_.operand(id, 0), flat);
+      copies_.Set(leaves_.canonical(id, flat),
+                  copies_.AfterAnnotation(plan_.state[from.value], copies_.of(from), made));
+      continue;
+    }
+    copies_.Set(leaves_.canonical(id, flat),
+                made == nullptr || made == decision->final[k] || kind == PlanKind::kCallbacks
+                    ? nullptr
+                    : copies_.AfterResult(module_.instr(id).shape->leaf(flat), made,
+                                          decision->final[k]));
   }
 }
 
-double Planner::ReshardBytes(const Shape* shape, const Sharding* from, const Sharding* to,
-                             int* collectives) const {
+CopyList Planner::OperandCopies(InstrId id) const {
+  CopyList out;
+  bool any = false;
+  for (InstrId o : module_.operands(id)) {
+    const int n = module_.instr(o).shape->num_leaves();
+    for (int k = 0; k < n; ++k) {
+      out.push_back(copies_.of(leaves_.canonical(o, k)));
+      any = any || out.back() != nullptr;
+    }
+  }
+  if (!any) out.clear();
+  return out;
+}
+
+double Planner::ReshardBytes(const Shape* shape, const Sharding* from, const Copies* copies,
+                             const Sharding* to, int* collectives) {
   if (from == to || from == nullptr || to == nullptr) return 0;
-  const ReshardPlan& plan = PlanReshard(context_, shape, from, to);
+  const ReshardPlan& plan = copies_.Plan(shape, from, copies, to);
   for (const Move& m : plan.moves) *collectives += m.bytes > 0;
   return plan.bytes;
 }
@@ -123,6 +165,7 @@ void Planner::PlanInstruction(InstrId id) {
 }
 
 void Planner::PlanComputation(CompId comp) {
+  copies_.Clear();
   for (InstrId id : module_.comp(comp).instructions) PlanInstruction(id);
 }
 

@@ -43,6 +43,7 @@ enum class PlanKind : uint8_t {
 struct Decision {
   using States = absl::Span<const Sharding* const>;
   const ShardingRule* rule = nullptr;         // null but for kRule
+  const BaseMesh* mesh = nullptr;             // that of factor_axes; null: the program's
   absl::Span<const absl::Span<const AxisRef>> factor_axes;  // by factor
   States operands;                            // flat leaves; null for tokens
   States produced;                            // flat leaves of the result
@@ -62,12 +63,34 @@ struct Fallback {
   std::string reason;
 };
 
+// An op that works on more than the shards that its operands come in, or makes more
+// than the shards that its results are wanted in, though nobody asked for that.
+struct Gather {
+  enum class Kind : uint8_t {
+    kHandler,  // an operand is gathered: the op does not run on shards of that dimension
+    kCost,     // an operand is gathered: the plan found it cheaper than what else there is
+    kState,    // an operand is gathered: a loop, branch or call takes it in so
+    kWhole,    // a result is computed in larger parts than wanted, and cut
+  };
+  Kind kind = Kind::kCost;
+  int index = 0;                  // flat leaf of the operands, or of the results
+  const Sharding* from = nullptr;
+  const Sharding* to = nullptr;
+  double bytes = 0;               // that one device sends for it
+};
+absl::string_view GatherKindName(Gather::Kind kind);  // "handler", "cost", "state", "whole"
+
 struct Plan {
   std::vector<OpPlan> ops;                  // by instruction
   std::vector<const Sharding*> state;       // by canonical leaf: what is stored
   // Entry parameters and results, flat.
   std::vector<const Sharding*> parameters, outputs;
   std::vector<Fallback> fallbacks;
+  struct OpGather {
+    InstrId instr;
+    Gather gather;
+  };
+  std::vector<OpGather> gathers;            // in the order of the program
   std::vector<double> trip_count;           // by computation: executions of it
   int64_t memo_hits = 0, memo_misses = 0;
 

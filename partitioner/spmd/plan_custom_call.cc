@@ -19,9 +19,16 @@ void Planner::PlanReplicated(InstrId id, PlanKind kind) {
   int collectives = 0;
   const States operands = OperandStates(id);
   const Shapes shapes = OperandShapes(id);
+  const CopyList copies = OperandCopies(id);
   for (size_t k = 0; k < shapes.size(); ++k) {
     need.push_back(shapes[k]->IsArray() ? Replicated(id, shapes[k]) : nullptr);
-    d.bytes += ReshardBytes(shapes[k], operands[k], need.back(), &collectives);
+    const Copies* at_hand = copies.empty() ? nullptr : copies[k];
+    const double bytes = ReshardBytes(shapes[k], operands[k], at_hand, need.back(), &collectives);
+    d.bytes += bytes;
+    if (bytes > 0 && kind == PlanKind::kRule && operands[k]->HasShardedDim()) {
+      plan_.gathers.push_back({id, {Gather::Kind::kHandler, static_cast<int>(k), operands[k],
+                                    need.back(), bytes}});
+    }
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
     const Shape* leaf = instr.shape->leaf(k);
@@ -35,6 +42,7 @@ void Planner::PlanReplicated(InstrId id, PlanKind kind) {
     plan_.fallbacks.push_back(
         {id, absl::StrCat(OpcodeText(instr.opcode), " runs on whole operands; they are gathered")});
   }
+  if (kind == PlanKind::kRule) NoteWholeResults(id, d);
   Finish(id, kind, Keep(d));
 }
 
@@ -143,7 +151,8 @@ bool Planner::PlanMissing(InstrId id) {
         sharded = absl::StrCat("operand ", leaf, " is sharded ", from->ToString(), where);
       }
       int collectives = 0;
-      moved += ReshardBytes(shapes[leaf], from, Replicated(id, shapes[leaf]), &collectives);
+      moved +=
+          ReshardBytes(shapes[leaf], from, nullptr, Replicated(id, shapes[leaf]), &collectives);
     }
   }
   for (int k = 0; k < instr.shape->num_leaves() && sharded.empty(); ++k) {

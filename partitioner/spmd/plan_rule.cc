@@ -28,10 +28,9 @@ using Order = absl::InlinedVector<int, 8>;
 
 }  // namespace
 
-uint64_t Planner::AllowedFactors(const Instruction& instr, const ShardingRule& rule) const {
-  uint64_t allowed = 0;
-  const int n = std::min<int>(64, static_cast<int>(rule.factors.size()));
-  for (int f = 0; f < n; ++f) {
+IndexSet Planner::AllowedFactors(const Instruction& instr, const ShardingRule& rule) const {
+  IndexSet allowed;
+  for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
     const Factor& factor = rule.factors[f];
     bool ok = false;
     switch (factor.kind) {
@@ -42,7 +41,7 @@ uint64_t Planner::AllowedFactors(const Instruction& instr, const ShardingRule& r
       case FactorKind::kPermutation: ok = HandlesPermutation(module_, instr, rule, f); break;
       case FactorKind::kNeedReplication: break;
     }
-    if (ok) allowed |= uint64_t{1} << f;
+    if (ok) allowed.Insert(f);
   }
   return allowed;
 }
@@ -79,6 +78,7 @@ bool Planner::Evaluate(InstrId id, const MemoEntry& entry, const FactorAssignmen
   *out = Draft();
   Decision& d = out->d;
   d.rule = entry.rule;
+  if (assignment.mesh() != program_.mesh) d.mesh = assignment.mesh();
   for (const AxisList& a : assignment.axes()) out->axes.push_back(a);
   d.factor_axes = out->axes;
   int collectives = 0;
@@ -90,7 +90,8 @@ bool Planner::Evaluate(InstrId id, const MemoEntry& entry, const FactorAssignmen
     const Sharding* need =
         shapes[k]->IsArray() ? assignment.TensorSharding(context_, k) : nullptr;
     out->operands.push_back(need);
-    d.bytes += ReshardBytes(shapes[k], entry.operands[k], need, &collectives);
+    d.bytes += ReshardBytes(shapes[k], entry.operands[k],
+                            entry.copies.empty() ? nullptr : entry.copies[k], need, &collectives);
     if (seconds() >= limit) return false;
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
@@ -98,7 +99,7 @@ bool Planner::Evaluate(InstrId id, const MemoEntry& entry, const FactorAssignmen
     const Sharding* made =
         leaf->IsArray() ? assignment.TensorSharding(context_, num_operands + k) : nullptr;
     out->produced.push_back(made);
-    d.bytes += ReshardBytes(leaf, made, entry.wanted[k], &collectives);
+    d.bytes += ReshardBytes(leaf, made, nullptr, entry.wanted[k], &collectives);
     if (seconds() >= limit) return false;
   }
   d.operands = out->operands;
@@ -119,7 +120,7 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
   auto state = [&](int t) {
     return t < num_operands ? operands[t] : wanted[t - num_operands];
   };
-  const uint64_t allowed = AllowedFactors(instr, rule);
+  const IndexSet allowed = AllowedFactors(instr, rule);
 
   // Operands by size, the largest first: the dearest to move leads.
   Order by_size(num_operands);
@@ -134,8 +135,10 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
   absl::InlinedVector<Order, 12> orders;
   auto add = [&](const Order& a, const Order& b) {
     Order o = a;
+    IndexSet has;
+    for (int t : a) has.Insert(t);
     for (int t : b) {
-      if (std::find(o.begin(), o.end(), t) == o.end()) o.push_back(t);
+      if (!has.Contains(t)) o.push_back(t);
     }
     orders.push_back(std::move(o));
   };
@@ -153,8 +156,16 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
   tried.reserve(orders.size());  // drafts point into them
   Draft drafts[2];
   Draft *best = nullptr, *next = &drafts[0];
+  const absl::Span<const AxisRef> manual = program_.manual_axes(id);
   for (const Order& order : orders) {
-    FactorAssignment a(rule, program_.mesh, program_.manual_axes(id), allowed);
+    // Who leads says on which mesh. What lies on another is gathered.
+    const BaseMesh* mesh = program_.mesh;
+    for (int t : order) {
+      if (state(t) == nullptr || !state(t)->HasShardedDim()) continue;
+      if (manual.empty()) mesh = state(t)->mesh();
+      break;
+    }
+    FactorAssignment a(rule, mesh, manual, allowed);
     for (int t : order) {
       if (state(t) != nullptr) a.Project(t, *state(t));
     }
@@ -169,6 +180,8 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
   }
   entry->decision = Keep(best->d);
 
+  FindGathers(id, allowed, shapes, entry);
+
   // What was gathered because the op cannot run on shards of a factor. A custom
   // call's own need-replication is its author's word, not a fallback.
   if (instr.opcode == Opcode::kCustomCall) return;
@@ -181,7 +194,7 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
         continue;
       }
       for (int f : tensor.dims[d]) {
-        if (f < 64 && (allowed >> f & 1)) continue;
+        if (allowed.Contains(f)) continue;
         if (IsFreeToGather(instr)) continue;
         entry->fallback = context_.Intern(
             absl::StrCat(OpcodeText(instr.opcode), " does not run on shards of dim ", d,
@@ -195,16 +208,19 @@ void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
   const Instruction& instr = module_.instr(id);
   const int region = program_.region_of[id.value];
   const States operands = OperandStates(id);
+  const CopyList copies = OperandCopies(id);
   States wanted;
   for (int k = 0; k < instr.shape->num_leaves(); ++k) wanted.push_back(WantedOfOp(id, k));
   uint64_t hash = MixHash(reinterpret_cast<uintptr_t>(&rule),
                           static_cast<uint64_t>(region) << 16 | static_cast<uint64_t>(instr.opcode));
   for (const Sharding* s : operands) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
   for (const Sharding* s : wanted) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
+  for (const Copies* c : copies) hash = MixHash(hash, reinterpret_cast<uintptr_t>(c));
   hash = FinishHash(hash);
   const MemoEntry* entry = memo_.Find(hash, [&](const MemoEntry& e) {
     return e.rule == &rule && e.region == region && e.opcode == instr.opcode &&
-           e.operands == absl::MakeConstSpan(operands) && e.wanted == absl::MakeConstSpan(wanted);
+           e.operands == absl::MakeConstSpan(operands) &&
+           e.wanted == absl::MakeConstSpan(wanted) && e.copies == absl::MakeConstSpan(copies);
   });
   if (entry == nullptr) {
     ++plan_.memo_misses;
@@ -215,6 +231,7 @@ void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
     made->opcode = instr.opcode;
     made->operands = arena.Copy(absl::MakeConstSpan(operands));
     made->wanted = arena.Copy(absl::MakeConstSpan(wanted));
+    made->copies = arena.Copy(absl::MakeConstSpan(copies));
     Decide(id, made);
     memo_.Insert(hash, made);
     entry = made;
@@ -222,6 +239,7 @@ void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
     ++plan_.memo_hits;
   }
   if (!entry->fallback.empty()) plan_.fallbacks.push_back({id, std::string(entry->fallback)});
+  for (const Gather& g : entry->gathers) plan_.gathers.push_back({id, g});
   if (instr.opcode == Opcode::kCustomCall) CheckUneven(id, *entry->decision);
   Finish(id, PlanKind::kRule, entry->decision);
 }

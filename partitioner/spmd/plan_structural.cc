@@ -12,6 +12,7 @@ void Planner::PlanPassedStates(InstrId id, PlanKind kind, const States& operands
   Decision d;
   d.operands = operands;
   d.produced = d.final = produced;
+  if (kind == PlanKind::kWhile || kind == PlanKind::kConditional) NoteStateGathers(id, d);
   Finish(id, kind, Keep(d));
 }
 
@@ -83,6 +84,7 @@ void Planner::PlanStructural(InstrId id) {
         d.operands = need;
         d.produced = produced;
         d.final = final;
+        NoteStateGathers(id, d);
         Finish(id, PlanKind::kCall, Keep(d));
       }
       return;

@@ -48,11 +48,12 @@ std::string Plan::ToString(const Program& program) const {
                       KindName(op.kind));
       if (op.decision != nullptr) {
         const Decision& d = *op.decision;
+        const BaseMesh& mesh = d.mesh != nullptr ? *d.mesh : *program.mesh;
         for (size_t f = 0; f < d.factor_axes.size(); ++f) {
           if (d.factor_axes[f].empty()) continue;
           absl::StrAppend(&out, " factor ", f, "={");
           for (size_t i = 0; i < d.factor_axes[f].size(); ++i) {
-            absl::StrAppend(&out, i ? "," : "", program.mesh->AxisName(d.factor_axes[f][i]));
+            absl::StrAppend(&out, i ? "," : "", mesh.AxisName(d.factor_axes[f][i]));
           }
           absl::StrAppend(&out, "}");
         }

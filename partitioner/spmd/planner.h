@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk behind MakePlan, split over plan.cc (driver), plan_structural.cc
 // (control flow, annotations, manual regions), plan_rule.cc (ops with a rule:
-// candidates and costs) and plan_custom_call.cc (calls without one).
+// candidates and costs), plan_custom_call.cc (calls without one) and
+// plan_gathers.cc (what is gathered unasked).
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLANNER_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLANNER_H_
 
@@ -12,14 +13,16 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "partitioner/spmd/factor_assignment.h"
+#include "partitioner/spmd/copies.h"
 #include "partitioner/spmd/plan.h"
+#include "sharding/factor_assignment.h"
 #include "sharding/intern_table.h"
 
 namespace shardcall {
 
 using States = absl::InlinedVector<const Sharding*, 12>;
 using Shapes = absl::InlinedVector<const Shape*, 12>;
+using CopyList = absl::InlinedVector<const Copies*, 12>;
 
 class Planner {
  public:
@@ -34,8 +37,10 @@ class Planner {
     int region;
     Opcode opcode;
     absl::Span<const Sharding* const> operands, wanted;
+    absl::Span<const Copies* const> copies;  // of operands; empty: none at all
     const Decision* decision;
     absl::string_view fallback;  // empty: none
+    absl::Span<const Gather> gathers;
   };
   // A decision in the making, on storage of its own.
   struct Draft {
@@ -63,9 +68,20 @@ class Planner {
   Shapes OperandShapes(InstrId id) const;
   // A copy of `d` that lives as long as the Context.
   const Decision* Keep(const Decision& d);
+  // Notes the decision, and the states that it brings its operands into.
   void Finish(InstrId id, PlanKind kind, const Decision* decision);
-  double ReshardBytes(const Shape* shape, const Sharding* from, const Sharding* to,
-                      int* collectives) const;
+  // The states in which the operands are at hand; empty if none but the stored ones.
+  CopyList OperandCopies(InstrId id) const;
+  double ReshardBytes(const Shape* shape, const Sharding* from, const Copies* copies,
+                      const Sharding* to, int* collectives);
+
+  // plan_gathers.cc
+  // What an op of that rule and decision gathers, or computes whole, unasked.
+  void FindGathers(InstrId id, const IndexSet& allowed, const Shapes& shapes, MemoEntry* entry);
+  // What a loop, a branch or a call takes in larger parts than it is stored in.
+  void NoteStateGathers(InstrId id, const Decision& d);
+  // Results that are computed whole for want of any rule.
+  void NoteWholeResults(InstrId id, const Decision& d);
 
   // plan_structural.cc
   void PlanStructural(InstrId id);
@@ -76,7 +92,7 @@ class Planner {
   // plan_rule.cc
   void PlanRule(InstrId id, const ShardingRule& rule);
   void Decide(InstrId id, MemoEntry* entry);
-  uint64_t AllowedFactors(const Instruction& instr, const ShardingRule& rule) const;
+  IndexSet AllowedFactors(const Instruction& instr, const ShardingRule& rule) const;
   // False as soon as the decision is known to take `limit` seconds or more; then
   // what stands in `out` is not whole.
   bool Evaluate(InstrId id, const MemoEntry& entry, const FactorAssignment& assignment,
@@ -105,6 +121,7 @@ class Planner {
   const SpmdOptions& options_;
   Context& context_;
   Plan plan_;
+  CopyTable copies_;
   InternTable<MemoEntry> memo_;
   std::vector<uint32_t> num_uses_;      // by instruction
   std::vector<InstrId> last_user_;      // by instruction

@@ -104,7 +104,7 @@ TEST_F(RuleTest, MalformedRulesAreE110AndSayWhatIsWrong) {
       {{.rule = "i -> i", .sizes = {{"j", 2}}}, "does not use"},
       {{.rule = "(i j) -> i j", .sizes = {{"j", 2}}}, "whole dimension"},
       {{.rule = "(i j) -> i"}, "has no size"},
-      {{.rule = "(i j) -> i", .sizes = {{"j", 0}}}, "at least 1"},
+      {{.rule = "(i j) -> i", .sizes = {{"j", -1}}}, "at least 0"},
       {{.rule = "(i j) -> i", .sizes = {{"j", 2}, {"j", 2}}}, "one size"},
       {{.rule = "i -> i", .need_replication = {"j"}}, "does not use"},
       {{.rule = "i -> i", .need_replication = {"i", "i"}}, "twice"},
@@ -198,11 +198,63 @@ TEST_F(RuleTest, ASdyFactorMayHaveAnotherExtentInOneTensor) {
   EXPECT_EQ(rule->Extent(2, 0), 8);
 }
 
+// As JAX writes the operands that cuDNN attention leaves empty.
+TEST_F(RuleTest, EmptyDimensionsAreFactorsOfSizeZero) {
+  const std::string text =
+      "#sdy.op_sharding_rule<([i, j], [k], [l, m], [nk])->([i, j], [l]) "
+      "{i=8, j=4, k=0, l=0, m=4, n=3} need_replication={j}, custom>";
+  auto rule = ParseSdyRule(text, Shapes({{8, 4}, {0}, {0, 4}, {0}}), Shapes({{8, 4}, {0}}));
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  EXPECT_EQ(rule->factors[2].size, 0);
+  EXPECT_EQ(rule->ToSdyText(), text);
+  EXPECT_TRUE(rule->extents.empty());
+
+  auto own = Make({.rule = "i u, (g u) -> i u, u", .sizes = {{"g", 2}}}, {{8, 0}, {0}},
+                  {{8, 0}, {0}});
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(own->ToString(), "i u, (g u) -> i u, u sizes={g:2}");
+  EXPECT_EQ(own->ToSdyText(),
+            "#sdy.op_sharding_rule<([i, j], [kj])->([i, j], [j]) {i=8, j=0, k=2}, custom>");
+  EXPECT_TRUE(Make({.rule = "(g u) -> (g u)", .sizes = {{"g", 2}, {"u", 0}}}, {{0}}, {{0}}).ok());
+  EXPECT_EQ(DiagnosticCode(Make({.rule = "i u, i -> u"}, {{8, 0}, {0}}, {{0}}).status()), "E111");
+}
+
+TEST_F(RuleTest, FactorsThatOnlyOperandsHaveAreOpen) {
+  auto open = [&](const RuleText& text, const std::vector<std::vector<int64_t>>& operands,
+                  const std::vector<std::vector<int64_t>>& results) {
+    auto rule = Make(text, operands, results);
+    EXPECT_TRUE(rule.ok()) << rule.status();
+    std::string names;
+    const IndexSet found = OpenFactors(*rule, Shapes(results));
+    for (size_t f = 0; f < rule->factors.size(); ++f) {
+      if (found.Contains(static_cast<int>(f))) names += rule->factors[f].name;
+    }
+    return names;
+  };
+  EXPECT_EQ(open({.rule = "r c -> r"}, {{8, 4}}, {{8}}), "c");
+  EXPECT_EQ(open({.rule = "a b c d e -> a", .need_replication = {"b"}, .permutation = {"c"},
+                  .blocked = {"d"}, .reduction = {{"e", PartialOp::kMax}}},
+                 {{8, 4, 2, 2, 2}}, {{8}}), "");
+  EXPECT_EQ(open({.rule = "r c -> r, c"}, {{8, 4}}, {{8}, {4}}), "");
+  EXPECT_EQ(open({.rule = "r c -> "}, {{8, 4}}, {}), "");
+  EXPECT_EQ(open({.rule = "r c -> "}, {{8, 4}}, {{}}), "rc");
+}
+
+TEST_F(RuleTest, BatchDimsThatNoResultHasAreWhole) {
+  EXPECT_EQ(BatchRule(2, Shapes({{16, 4, 8}}), Shapes({{16}}))->ToString(),
+            "b0 b1 d0 -> b0 need_replication={b1, d0}");
+  EXPECT_EQ(BatchRule(1, Shapes({{16, 4}}), Shapes({{}}))->ToString(),
+            "b0 d0 -> need_replication={b0, d0}");
+  EXPECT_EQ(BatchRule(1, Shapes({{16, 4}}), {})->ToString(), "b0 d0 -> need_replication={d0}");
+}
+
 TEST_F(RuleTest, BadSdyRulesAreErrors) {
   const auto a = Shapes({{4}});
   for (const char* text : {
            "", "#sdy.op_sharding_rule<([i])>", "#sdy.op_sharding_rule<([a])->([i]) {i=4}>",
            "#sdy.op_sharding_rule<([i])->([i])>", "#sdy.op_sharding_rule<([i])->([i]) {i=4, j=2}>",
+           "#sdy.op_sharding_rule<([i])->([i]) {i=-4}>",
+           "#sdy.op_sharding_rule<([i])->([i]) {i=4, i=4}>",
            "#sdy.op_sharding_rule<([i])->([i]) {i=4} reduction={j}>",
            "#sdy.op_sharding_rule<([i])->([i]) {i=4} reduction={i} permutation={i}>",
            "#sdy.op_sharding_rule<([i])->([i]) {i=4}, nonsense>",

@@ -205,7 +205,7 @@ TEST(CheckRuleHandlers, IndicesStayInTheirRange) {
               HasSubstr("given a shard, the handler of \"k\" crashes (SIGSEGV)"));
   EXPECT_EQ(padded.findings[0].suggestion, "s d, n -> n d need_replication={s} pad={n:0}");
   // With the table cut, indices of the whole lie outside of a shard.
-  CheckedHandler cut({.rule = "s d, n -> n d", .pad = {{"n", 0}}}, Take);
+  CheckedHandler cut({.rule = "s d, n -> n d", .blocked = {"s"}, .pad = {{"n", 0}}}, Take);
   cut.Limit({.ranges = {{.operand = 1, .high = "s"}}});
   const RuleCheck check = cut.Get();
   EXPECT_EQ(check.verdict, kIncorrect) << RuleCheckJson(check);

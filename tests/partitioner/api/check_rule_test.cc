@@ -228,9 +228,9 @@ std::vector<Case> Cases() {
        "need_replication={i"},
       {"flatten_by_columns", Flatten, {.rule = "i j -> (j i)", .sizes = {}}, kIncorrect, "j", ""},
       // Reductions.
-      {"contraction_passed_through", MatMul, {.rule = "i k, k j -> i j"}, kIncorrect, "k",
+      {"contraction_passed_through", MatMul, {.rule = "i k, k j -> i j", .blocked = {"k"}}, kIncorrect, "k",
        "reduction={k:add}"},
-      {"sum_passed_through", Reduce(0, Add), {.rule = "i j -> i"}, kIncorrect, "j",
+      {"sum_passed_through", Reduce(0, Add), {.rule = "i j -> i", .blocked = {"j"}}, kIncorrect, "j",
        "reduction={j:add}"},
       {"sum_as_max", Reduce(0, Add), {.rule = "i j -> i", .reduction = {{"j", kMax}}}, kIncorrect,
        "j", "reduction={j:add}"},
@@ -269,7 +269,7 @@ std::vector<Case> Cases() {
        "i j -> i j"},
       // What holds and sends more than it need.
       {"reduced_though_whole", SecondOperand,
-       {.rule = "i j, i -> i", .reduction = {{"j", kMax}}}, kNeedless, "j", "i j, i -> i"},
+       {.rule = "i j, i -> i", .reduction = {{"j", kMax}}}, kNeedless, "j", "i j, i -> i blocked={j}"},
       {"blocked_though_it_passes", Identity, {.rule = "i j -> i j", .blocked = {"j"}}, kNeedless,
        "j", "i j -> i j"},
       {"vector_apart_from_its_columns", AddVector(true),

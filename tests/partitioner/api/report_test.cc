@@ -63,7 +63,8 @@ const PartitionedProgram& Partitioned() {
 TEST(Report, HasTheDocumentedKeys) {
   const Json j = Json::parse(ReportJson(Partitioned(), {}));
   for (const char* key : {"num_partitions", "instructions_in", "instructions_out", "time_us",
-                          "peak_bytes", "collectives", "totals", "fallbacks", "cost_model"}) {
+                          "peak_bytes", "collectives", "totals", "fallbacks", "gathers",
+                          "cost_model"}) {
     EXPECT_TRUE(j.contains(key)) << key;
   }
   for (const char* key : {"parse", "import", "propagate", "partition", "cleanup", "print"}) {

@@ -162,8 +162,24 @@ TEST_F(DerivedRulesTest, RegisteringABatchingGivesBatchedRules) {
   // Equal registrations pass, of the rule too, which has batched forms now.
   EXPECT_TRUE(t.RegisterBatching("mv", {}).ok());
   EXPECT_TRUE(t.RegisterRule("mv", {.rule = "m k, k -> m", .reduction = {kSumK}}).ok());
-  EXPECT_EQ(DiagnosticCode(t.RegisterRule("mv", {.rule = "m k, k -> m"})), "E105");
+  EXPECT_EQ(DiagnosticCode(t.RegisterRule("mv", {.rule = "m k, k -> m", .need_replication = {"k"}})),
+            "E105");
   EXPECT_EQ(DiagnosticCode(t.RegisterBatching("mv", {.kind = BatchingSpec::Kind::kLoop})), "E105");
+}
+
+TEST_F(DerivedRulesTest, TargetsWithManyOperandsAreBatchedToo) {
+  TargetRegistry t;
+  Context c;
+  for (int operands : {6, 7, 31, 32, 70}) {
+    std::string rule = "a";
+    for (int k = 1; k < operands; ++k) rule += ", a";
+    const std::string name = "t" + std::to_string(operands);
+    ASSERT_TRUE(t.RegisterRule(name, {.rule = rule + " -> a"}).ok());
+    ASSERT_TRUE(t.RegisterBatching(name, {}).ok());
+    const std::vector<const Shape*> shapes(operands, c.MakeArray(ElementType::kF32, {5, 4}));
+    const auto batched = t.Find(name, "")->Instantiate("", shapes, {shapes[0]});
+    EXPECT_TRUE(batched.ok()) << operands << ": " << batched.status();
+  }
 }
 
 }  // namespace

@@ -40,9 +40,11 @@ class InferShapesTest : public ::testing::Test {
 };
 
 TEST_F(InferShapesTest, FactorsGiveTheSizes) {
-  ASSERT_TRUE(targets_.RegisterRule("mm", {.rule = "... i k, k j -> ... i j"}).ok());
+  ASSERT_TRUE(targets_.RegisterRule("mm", {.rule = "... i k, k j -> ... i j",
+                                           .reduction = {{"k", PartialOp::kSum}}}).ok());
   ASSERT_TRUE(targets_.RegisterRule("merge", {.rule = "a b c -> (a b) c, (b c), "}).ok());
-  ASSERT_TRUE(targets_.RegisterRule("split", {.rule = "(g r) d -> g d", .sizes = {{"r", 2}}}).ok());
+  ASSERT_TRUE(targets_.RegisterRule("split", {.rule = "(g r) d -> g d", .need_replication = {"r"},
+                                              .sizes = {{"r", 2}}}).ok());
   ASSERT_TRUE(targets_.RegisterRule("pair", {.rule = "...1 a, ...2 b -> ...1 b, ...2 a"}).ok());
   EXPECT_EQ(Shape_("mm", {F32({2, 5, 3}), F32({3, 7})}), "f32[2,5,7]");
   EXPECT_EQ(Shape_("merge", {F32({2, 3, 4})}), "(f32[6,4], f32[12], f32[])");

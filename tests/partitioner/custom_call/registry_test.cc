@@ -68,6 +68,50 @@ TEST_F(RegistryTest, ABadRuleStringIsRefusedWithItsTarget) {
   EXPECT_FALSE(r.RegisterRule("", {.rule = "a -> a"}).ok());
 }
 
+TEST_F(RegistryTest, AFactorThatOnlyOperandsHaveIsSaidWhatBecomesOfIt) {
+  auto refused = [](const RuleText& text) {
+    TargetRegistry r;
+    const absl::Status s = r.RegisterRule("row_sum", text);
+    EXPECT_EQ(r.List().empty(), !s.ok());
+    return s;
+  };
+  const absl::Status s = refused({.rule = "r c -> r"});
+  EXPECT_EQ(s.message(),
+            "E112 the rule of target \"row_sum\" (program) does not say what becomes of factor c, "
+            "which no result has: expected reduction or need_replication for it, found r c -> r. "
+            "Fix: Declare reduction={\"c\": add} (or max, min, ..) if results are combined over "
+            "its shards, or need_replication={\"c\"} if the kernel must see it whole");
+  for (const char* rule : {"r c -> r, r", "r, c -> r", "r (c d) -> r d", "c -> , r", "r c -> ,",
+                           "... c -> c", "...1 r, ...2 r -> ...1 r"}) {
+    EXPECT_EQ(DiagnosticCode(refused({.rule = rule, .sizes = {}})) == "E112",
+              std::string(rule).find('(') == std::string::npos)
+        << rule;
+  }
+  EXPECT_THAT(std::string(refused({.rule = "... c -> c"}).message()),
+              HasSubstr("Fix: Name the dimensions that ... stands for"));
+  const RuleText settled[] = {{.rule = "r c -> r", .need_replication = {"c"}},
+                              {.rule = "r c -> r", .permutation = {"c"}},
+                              {.rule = "r c -> r", .blocked = {"c"}},
+                              {.rule = "r c -> r", .reduction = {{"c", PartialOp::kMax}}},
+                              {.rule = "r c -> r, c"},
+                              {.rule = "r c -> "},
+                              {.rule = "... d, d -> ... d, ..."}};
+  for (const RuleText& text : settled) EXPECT_TRUE(refused(text).ok()) << text.rule;
+  // A body combines what its rule leaves open.
+  TargetRegistry r;
+  EXPECT_TRUE(r.RegisterCallbacksOfRule("t", {{.text = {.rule = "r c -> r"}}}, {}).ok());
+}
+
+// Whether "k ->" has a result is the call's to say.
+TEST_F(RegistryTest, AnEmptyRightSideIsJudgedWithTheCall) {
+  TargetRegistry r;
+  ASSERT_TRUE(r.RegisterRule("total", {.rule = "k ->"}).ok());
+  const TargetRule& rule = *r.Find("total", "");
+  EXPECT_TRUE(rule.Instantiate("", {F32({4})}, {}).ok());
+  EXPECT_TRUE(rule.Instantiate("", {F32({4})}, {context_.MakeToken()}).ok());
+  EXPECT_EQ(DiagnosticCode(rule.Instantiate("", {F32({4})}, {F32({})}).status()), "E112");
+}
+
 TEST_F(RegistryTest, BatchDimsLeaveTheRestWhole) {
   TargetRegistry r;
   ASSERT_TRUE(r.RegisterBatchPartitionable("row_solve", 2).ok());

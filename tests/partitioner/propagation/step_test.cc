@@ -29,6 +29,12 @@ class StepTest : public ::testing::Test {
     Limits limits = {};
   };
 
+  static Limits ClosedIn(int d) {
+    Limits limits;
+    limits.closed.Insert(d);
+    return limits;
+  }
+
   // "stage 0: t2.0 a; t2.1 b" for the first stage with proposals.
   std::string Run(RuleText text, std::vector<Tensor> operands, std::vector<Tensor> results,
                   Opcode opcode = Opcode::kDot) {
@@ -122,7 +128,7 @@ TEST_F(StepTest, ALongerShardingExtendsAShorterOne) {
 
 TEST_F(StepTest, ClosedDimensionsAndReservedAxesAreRespected) {
   EXPECT_EQ(Run({.rule = "i j -> i j"}, {{{8, 8}, {{A()}, {B()}}}},
-                {{{8, 8}, {}, {.closed = 1}}}, Opcode::kCopy),
+                {{{8, 8}, {}, ClosedIn(0)}}, Opcode::kCopy),
             "stage 0: t1.1 b");
   EXPECT_EQ(Run({.rule = "i j -> i j"}, {{{8, 8}, {{A()}, {B()}}}},
                 {{{8, 8}, {}, {.reserved = {A()}}}}, Opcode::kCopy),
@@ -174,6 +180,25 @@ TEST_F(StepTest, ReductionFactorsThatAResultHasPassEarly) {
                  .reduction = {{"b", PartialOp::kSum}}},
                 {{{8, 8}, {{A()}}}, {{8}, {}}}, {{{8, 8}, {}}, {{8}, {}}}, Opcode::kCustomCall),
             "stage 2: t2.0 a");
+}
+
+TEST_F(StepTest, ClosedDimensionsStayClosedWhateverTheirNumber) {
+  constexpr int kRank = 100;
+  std::string rule;
+  std::vector<int64_t> shape(kRank, 1);
+  std::vector<AxisList> dims(kRank);
+  for (int d = 0; d < kRank; ++d) absl::StrAppend(&rule, " f", d);
+  rule = absl::StrCat(rule, " ->", rule);
+  for (int d : {0, 63, 64, 99}) {
+    std::vector<int64_t> sizes = shape;
+    sizes[d] = 8;
+    std::vector<AxisList> cut = dims;
+    cut[d] = {A()};
+    EXPECT_EQ(Run({.rule = rule}, {{sizes, cut}}, {{sizes, dims}}, Opcode::kNegate),
+              absl::StrCat("stage 0: t1.", d, " a"));
+    EXPECT_EQ(Run({.rule = rule}, {{sizes, cut}}, {{sizes, dims, ClosedIn(d)}}, Opcode::kNegate),
+              "nothing");
+  }
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // Custom calls at the three levels, under every sharding, run by test handlers.
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/support/program_family.h"
 #include "tests/support/test_targets.h"
 
@@ -125,6 +127,136 @@ TEST(CustomCall, ShippedKernelsAgreeWithOneDevice) {
 )",
                 .sizes = kSizes,
                 .max_cases = 200});
+}
+
+// y[i, j] is the sum over all operands of weighted elements of row i.
+absl::Status WeightedRows(const HandlerContext&, absl::Span<const BufferView> in,
+                          absl::Span<const BufferView> out) {
+  float* y = static_cast<float*>(out[0].data);
+  const int64_t rows = out[0].dims[0], columns = out[0].dims[1];
+  for (int64_t i = 0; i < rows * columns; ++i) y[i] = 0;
+  for (size_t k = 0; k < in.size(); ++k) {
+    const float* x = static_cast<const float*>(in[k].data);
+    const int64_t n = in[k].num_elements() / rows;
+    for (int64_t i = 0; i < rows * n; ++i) {
+      y[i / n * columns + static_cast<int64_t>(k + i % n) % columns] +=
+          static_cast<float>(i % n % 3) * x[i];
+    }
+  }
+  return absl::OkStatus();
+}
+
+struct Registries {
+  TargetRegistry targets;
+  HandlerRegistry handlers;
+  TextOptions options() const {
+    TextOptions o;
+    o.targets = &targets;
+    o.handlers = &handlers;
+    return o;
+  }
+};
+
+// Each operand has three factors of its own: with 22 of them there are more than 64.
+TEST(CustomCall, TakesAnyNumberOfFactors) {
+  Registries r;
+  ASSERT_TRUE(r.targets.RegisterBatchPartitionable("weighted_rows", 1).ok());
+  ASSERT_TRUE(r.handlers.Register({.target = "weighted_rows", .source = "test", .host = WeightedRows}).ok());
+  for (int operands : {21, 22, 23, 44, 100}) {
+    std::string text = "HloModule m, num_partitions=4\nENTRY main {\n", names;
+    for (int k = 0; k < operands; ++k) {
+      absl::StrAppend(&text, "x", k, " = f32[4,4,2,2] parameter(", k,
+                      "), sharding={devices=[2,2,1,1]<=[4]}\n");
+      absl::StrAppend(&names, k ? ", x" : "x", k);
+    }
+    absl::StrAppend(&text, "ROOT y = f32[4,2] custom-call(", names,
+                    "), custom_call_target=\"weighted_rows\", "
+                    "api_version=API_VERSION_TYPED_FFI\n}");
+    EXPECT_EQ(WhyNotEqual(text, r.options()), "") << operands << " operands";
+  }
+}
+
+TEST(CustomCall, EmptyOperandsAndResultsAreShardedAsTheirRuleSays) {
+  Registries r;
+  ASSERT_TRUE(r.handlers
+                  .Register({.target = "attend",
+                             .source = "test",
+                             .host = [](const HandlerContext&, absl::Span<const BufferView> in,
+                                        absl::Span<const BufferView> out) -> absl::Status {
+                               const float* x = static_cast<const float*>(in[0].data);
+                               float* y = static_cast<float*>(out[0].data);
+                               for (int64_t i = 0; i < in[0].num_elements(); ++i) y[i] = 2 * x[i];
+                               if (in[1].num_elements() + in[2].num_elements() +
+                                       out[1].num_elements() != 0) {
+                                 return absl::InvalidArgumentError("not empty");
+                               }
+                               return absl::OkStatus();
+                             }})
+                  .ok());
+  const std::string call = R"(
+  x = f32[@A,@B] parameter(0)<0:2>
+  bias = f32[0] parameter(1)<1:1>
+  mask = f32[@A,0] parameter(2)<2:2>
+  c = (f32[@A,@B], f32[0,@A]) custom-call(x, bias, mask), custom_call_target="attend"RULE
+  y = f32[@A,@B] get-tuple-element(c), index=0
+  z = f32[0,@A] get-tuple-element(c), index=1
+  ROOT t = (f32[@A,@B], f32[0,@A]) tuple(y, z)
+)";
+  const std::string own =
+      R"(, frontend_attributes={xla.sdy.sharding_rule="#sdy.op_sharding_rule<([i, j], [k], )"
+      R"([i, l])->([i, j], [m, i]) {i=@A, j=@B, k=0, l=0, m=0} need_replication={j, k}, custom>"})";
+  VerifyFamily({.text = absl::StrReplaceAll(call, {{"RULE", own}}),
+                .sizes = {{{'A', 8}, {'B', 4}}, {{'A', 5}, {'B', 3}}},
+                .max_cases = 60,
+                .options = r.options()});
+  ASSERT_TRUE(r.targets
+                  .RegisterRule("attend", {.rule = "i j, k, i l -> i j, l i",
+                                           .need_replication = {"j", "k"}})
+                  .ok());
+  VerifyFamily({.text = absl::StrReplaceAll(call, {{"RULE", ""}}),
+                .sizes = {{{'A', 8}, {'B', 4}}, {{'A', 5}, {'B', 3}}},
+                .max_cases = 60,
+                .options = r.options()});
+}
+
+// A rule of the program that neither reduces nor keeps whole what only operands have.
+TEST(CustomCall, WhatAProgramsRuleLeavesOpenIsWhole) {
+  TextOptions options = WithTestTargets();
+  static TargetRegistry* const kNone = new TargetRegistry;
+  options.targets = kNone;
+  VerifyFamily({.text = R"(
+  x = s32[@A,@B] parameter(0)<0:2>
+  ROOT s = s32[@A] custom-call(x), custom_call_target="test_sum", frontend_attributes={xla.sdy.sharding_rule="#sdy.op_sharding_rule<([i, j])->([i]) {i=@A, j=@B}, custom>"}<1:1>
+)",
+                .sizes = kSizes,
+                .max_cases = 200,
+                .options = options,
+                .no_fallback = true});
+}
+
+TEST(CustomCall, BatchDimsThatTheResultLacksAreGathered) {
+  Registries r;
+  ASSERT_TRUE(r.targets.RegisterBatchPartitionable("total", 1).ok());
+  ASSERT_TRUE(r.handlers
+                  .Register({.target = "total",
+                             .source = "test",
+                             .host = [](const HandlerContext&, absl::Span<const BufferView> in,
+                                        absl::Span<const BufferView> out) -> absl::Status {
+                               int32_t sum = 0;
+                               for (int64_t i = 0; i < in[0].num_elements(); ++i) {
+                                 sum += static_cast<const int32_t*>(in[0].data)[i];
+                               }
+                               *static_cast<int32_t*>(out[0].data) = sum;
+                               return absl::OkStatus();
+                             }})
+                  .ok());
+  VerifyFamily({.text = R"(
+  x = s32[@A,@B] parameter(0)<0:2>
+  ROOT s = s32[] custom-call(x), custom_call_target="total"
+)",
+                .sizes = kSizes,
+                .max_cases = 60,
+                .options = r.options()});
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "partitioner/spmd/trip_count.h"
-#include "tests/support/program_family.h"
+#include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/test_targets.h"
 
 namespace shardcall {
@@ -19,17 +19,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
-
-std::unique_ptr<PartitionedProgram> Done(const std::string& body, int64_t devices,
-                                         TextOptions options = {}) {
-  const std::string text = Instantiate(body, {}, TestMesh{{devices}}, {});
-  absl::StatusOr<std::unique_ptr<PartitionedProgram>> p = PartitionText(text, options);
-  EXPECT_TRUE(p.ok()) << p.status();
-  return p.ok() ? *std::move(p) : nullptr;
-}
-absl::Status Refused(const std::string& body, int64_t devices, TextOptions options = {}) {
-  return PartitionText(Instantiate(body, {}, TestMesh{{devices}}, {}), options).status();
-}
 
 std::string Layers(int n) {
   std::string text = "  x0 = f32[64,32] parameter(0), sharding={devices=[4,1]<=[4]}\n";
@@ -91,17 +80,6 @@ TEST(PlanChoice, PartialSumsIntoAShardedResultAreScattered) {
                       4);
   EXPECT_EQ(CountOpcode(*p, Opcode::kReduceScatter), 1);
   EXPECT_THAT(p->local.collectives, SizeIs(1));
-}
-
-TEST(PlanChoice, AReshardedOperandIsSharedByItsUsers) {
-  const auto p = Done(R"(
-  x = f32[64,64] parameter(0), sharding={devices=[4,1]<=[4]}
-  a = f32[64,64] negate(x), sharding={replicated}
-  b = f32[64,64] abs(x), sharding={replicated}
-  ROOT s = f32[64,64] add(a, b), sharding={replicated}
-)",
-                      4, {.spmd = {.cost = {.memory_rate = 1e15}}});
-  EXPECT_LE(CountOpcode(*p, Opcode::kAllGather), 2);
 }
 
 TEST(Fallback, EmptyWhereHandlersAndRulesSuffice) {
@@ -284,16 +262,6 @@ TEST(UnevenReductions, WithoutAPadValueAreRefused) {
                   .ok());
 }
 
-TEST(ReshardLimit, TooLargeAReshardIsRefused) {
-  const std::string text = R"(
-  x = f32[64,64] parameter(0), sharding={devices=[4,1]<=[4]}
-  ROOT y = f32[64,64] custom-call(x), custom_call_target="Sharding", sharding={replicated}
-)";
-  EXPECT_THAT(Refused(text, 4, {.spmd = {.max_reshard_bytes = 1000}}),
-              Fails("E210", "a reshard of %x"));
-  EXPECT_TRUE(Refused(text, 4, {.spmd = {.max_reshard_bytes = 1 << 20}}).ok());
-}
-
 // ---- callbacks ----
 
 absl::Status WithCallback(std::function<absl::Status(PartitionContext&)> partition) {
@@ -363,6 +331,12 @@ TEST(Callbacks, IndicesAndRanksAreChecked) {
 std::string Loop(const std::string& start, const std::string& step, const std::string& compare,
                  const std::string& limit) {
   return absl::StrReplaceAll(R"(
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+
 body {
   p = (s32[], f32[8]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
@@ -370,7 +344,7 @@ body {
   k = s32[] constant(STEP)
   n = s32[] add(i, k)
   s = f32[8] custom-call(v), custom_call_target="Sharding", sharding={replicated}
-  t = f32[8] negate(s)
+  t = f32[8] sort(s), dimensions={0}, to_apply=less
   u = f32[8] custom-call(t), custom_call_target="Sharding", sharding={devices=[4]<=[4]}
   ROOT r = (s32[], f32[8]) tuple(n, u)
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/spmd/factor_assignment.h"
+#include "sharding/factor_assignment.h"
 
 namespace shardcall {
 
 FactorAssignment::FactorAssignment(const ShardingRule& rule, const BaseMesh* mesh,
-                                   absl::Span<const AxisRef> manual, uint64_t allowed)
+                                   absl::Span<const AxisRef> manual, const IndexSet& allowed)
     : rule_(rule), mesh_(mesh), manual_(manual), allowed_(allowed), axes_(rule.factors.size()) {}
 
 bool FactorAssignment::Conflicts(AxisRef a, int except) const {
   for (AxisRef m : manual_) {
     if (Overlaps(a, m)) return true;
   }
-  for (int f = 0; f < static_cast<int>(axes_.size()); ++f) {
+  for (int f : assigned_) {
     if (f == except) continue;
     for (AxisRef b : axes_[f]) {
       if (Overlaps(a, b)) return true;
@@ -32,35 +32,29 @@ AxisList FactorAssignment::FreePrefix(absl::Span<const AxisRef> axes, int factor
 void FactorAssignment::Take(int f, absl::Span<const AxisRef> axes) {
   AxisList free = FreePrefix(axes, f);
   if (free.empty()) return;
-  if (axes_[f].empty() || IsPrefix(*mesh_, axes_[f], free)) axes_[f] = std::move(free);
+  if (!axes_[f].empty() && !IsPrefix(*mesh_, axes_[f], free)) return;
+  if (axes_[f].empty()) assigned_.push_back(f);
+  axes_[f] = std::move(free);
 }
 
 void FactorAssignment::Project(int t, const Sharding& s) {
   if (s.mesh() != mesh_ || s.is_maximal()) return;
-  const TensorFactors& tensor = rule_.tensor(t);
-  for (size_t d = 0; d < tensor.dims.size(); ++d) {
-    const FactorList& factors = tensor.dims[d];
-    if (factors.empty() || s.dim(d).empty()) continue;
-    if (factors.size() == 1) {
-      const int f = factors[0];
-      if ((allowed_ >> f & 1) && absl::MakeConstSpan(axes_[f]) != s.dim(d)) Take(f, s.dim(d));
-      continue;
-    }
-    AxisList rest(s.dim(d).begin(), s.dim(d).end());
-    for (size_t i = 0; i < factors.size() && !rest.empty(); ++i) {
-      const int f = factors[i];
-      const int64_t extent = rule_.Extent(t, f);
-      if (extent == 1) continue;
-      const AxisList take = PrefixOfSize(*mesh_, rest, extent);
-      if (take.empty()) break;
-      if (allowed_ >> f & 1) Take(f, take);
-      if (AxesSize(take) != extent) break;  // a minor factor would not be contiguous
-      rest = RemovePrefix(*mesh_, take, rest);
-    }
-  }
+  ProjectOntoFactors(
+      rule_.tensor(t), s, [&](int f) { return rule_.Extent(t, f); },
+      [&](int f, absl::Span<const AxisRef> axes) {
+        if (allowed_.Contains(f) && absl::MakeConstSpan(axes_[f]) != axes) Take(f, axes);
+      });
 }
 
 void FactorAssignment::Normalize() {
+  // A value is partial by one op.
+  const Factor* first = nullptr;
+  for (int f : assigned_) {
+    const Factor& factor = rule_.factors[f];
+    if (axes_[f].empty() || factor.kind != FactorKind::kReduction) continue;
+    if (first == nullptr) first = &factor;
+    if (factor.reduction != first->reduction) axes_[f].clear();
+  }
   for (bool changed = true; changed;) {
     changed = false;
     for (int t = 0; t < rule_.num_tensors(); ++t) {
@@ -83,38 +77,38 @@ void FactorAssignment::Normalize() {
   }
 }
 
-bool FactorAssignment::empty() const {
-  for (const AxisList& a : axes_) {
-    if (!a.empty()) return false;
-  }
-  return true;
-}
-
-const Sharding* FactorAssignment::TensorSharding(Context& context, int t) const {
+ShardingBuilder FactorAssignment::Dims(int t) const {
   const TensorFactors& tensor = rule_.tensor(t);
   ShardingBuilder b(mesh_, static_cast<int>(tensor.dims.size()));
-  uint64_t present = 0;
   for (size_t d = 0; d < tensor.dims.size(); ++d) {
     for (int f : tensor.dims[d]) {
-      present |= uint64_t{1} << f;
       b.dims[d].insert(b.dims[d].end(), axes_[f].begin(), axes_[f].end());
     }
   }
-  if (t >= static_cast<int>(rule_.operands.size())) {
-    for (size_t f = 0; f < axes_.size(); ++f) {
-      if (rule_.factors[f].kind != FactorKind::kReduction || (present >> f & 1)) continue;
-      b.partial.insert(b.partial.end(), axes_[f].begin(), axes_[f].end());
-      if (!axes_[f].empty()) b.partial_op = rule_.factors[f].reduction;
-    }
-  }
   b.manual.assign(manual_.begin(), manual_.end());
+  return b;
+}
+
+const Sharding* FactorAssignment::TensorSharding(Context& context, int t) const {
+  ShardingBuilder b = Dims(t);
+  if (t < static_cast<int>(rule_.operands.size())) return b.Intern(context);
+  IndexSet present;
+  for (const FactorList& factors : rule_.tensor(t).dims) {
+    for (int f : factors) present.Insert(f);
+  }
+  for (int f : assigned_) {
+    if (axes_[f].empty() || rule_.factors[f].kind != FactorKind::kReduction ||
+        present.Contains(f)) {
+      continue;
+    }
+    b.partial.insert(b.partial.end(), axes_[f].begin(), axes_[f].end());
+    b.partial_op = rule_.factors[f].reduction;
+  }
   return b.Intern(context);
 }
 
-double FactorAssignment::NumShards() const {
-  double n = 1;
-  for (const AxisList& a : axes_) n *= static_cast<double>(AxesSize(a));
-  return n;
+const Sharding* FactorAssignment::DimSharding(Context& context, int t) const {
+  return Dims(t).Intern(context);
 }
 
 }  // namespace shardcall
