@@ -21,11 +21,12 @@ absl::Status BadInput(std::string message, std::string expected, std::string fou
 
 }  // namespace
 
-absl::StatusOr<Module> ReadCModule(absl::string_view bytes, const std::string& name) {
+absl::StatusOr<Module> ReadCModule(absl::string_view bytes, const std::string& name,
+                                   const TargetRegistry& targets) {
   absl::StatusOr<Module> module =
-      LooksLikeProto(bytes)
-          ? ReadModuleProto(bytes, std::make_shared<Context>(), name)
-          : ParseModule(std::make_shared<const std::string>(bytes), std::make_shared<Context>(), name);
+      LooksLikeProto(bytes) ? ReadModuleProto(bytes, std::make_shared<Context>(), name)
+                            : ParseModule(std::make_shared<const std::string>(bytes),
+                                          std::make_shared<Context>(), name, &targets);
   SHARDCALL_RETURN_IF_ERROR(module.status());
   SHARDCALL_RETURN_IF_ERROR(VerifyModule(*module, name));
   return module;
@@ -95,14 +96,21 @@ extern "C" {
 
 Shardcall_Error* Shardcall_Module_Read(const char* data, size_t size, const char* name,
                                        Shardcall_Module** module) {
+  return Shardcall_Module_ReadWith(nullptr, data, size, name, module);
+}
+
+Shardcall_Error* Shardcall_Module_ReadWith(Shardcall_Registry* registry, const char* data,
+                                           size_t size, const char* name,
+                                           Shardcall_Module** module) {
   static constexpr char kName[] = "Shardcall_Module_Read";
   return Guarded(kName, [&] {
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "data", data));
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "module", module));
     std::string bytes(data, size);
     const std::string file = name == nullptr ? "module" : name;
-    SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadCModule(bytes, file));
-    *module = new Shardcall_Module(std::move(bytes), file, std::move(read));
+    std::shared_ptr<const Registry> known = RegistryOf(registry).Snapshot();
+    SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadCModule(bytes, file, known->rules));
+    *module = new Shardcall_Module(std::move(bytes), file, std::move(known), std::move(read));
     return absl::OkStatus();
   });
 }

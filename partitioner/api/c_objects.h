@@ -12,12 +12,15 @@
 #include "partitioner/api/c_internal.h"
 #include "partitioner/api/run.h"
 
-// Keeps its bytes: each use that changes a module reads it anew, on a Context of
-// its own, so that threads need not wait for each other.
+// Keeps its bytes, and the targets that gave shapes which they do not say: each use
+// that changes a module reads it anew, on a Context of its own, so that threads need
+// not wait for each other.
 struct Shardcall_Module {
-  Shardcall_Module(std::string b, std::string n, shardcall::Module m)
-      : bytes(std::move(b)), name(std::move(n)), module(std::move(m)) {}
+  Shardcall_Module(std::string b, std::string n, std::shared_ptr<const shardcall::Registry> r,
+                   shardcall::Module m)
+      : bytes(std::move(b)), name(std::move(n)), registry(std::move(r)), module(std::move(m)) {}
   std::string bytes, name;
+  std::shared_ptr<const shardcall::Registry> registry;
   mutable std::mutex mutex;  // of `module`, whose Context is not locked
   shardcall::Module module;
 };
@@ -38,7 +41,8 @@ struct Shardcall_Buffers {
 namespace shardcall {
 
 // Text or binary, verified.
-absl::StatusOr<Module> ReadCModule(absl::string_view bytes, const std::string& name);
+absl::StatusOr<Module> ReadCModule(absl::string_view bytes, const std::string& name,
+                                   const TargetRegistry& targets);
 
 // With a snapshot of the registry, which `*registry` keeps.
 absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,

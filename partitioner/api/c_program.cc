@@ -57,7 +57,8 @@ Shardcall_Error* TextOf(const char* function, const Shardcall_Program* program,
 
 // The module with the registry's lowerings for Host, as the command has it.
 absl::StatusOr<Module> ReadLowered(const Shardcall_Module& module, const Registry& registry) {
-  SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadCModule(module.bytes, module.name));
+  SHARDCALL_ASSIGN_OR_RETURN(Module read,
+                             ReadCModule(module.bytes, module.name, module.registry->rules));
   LoweringRegistry lowerings = registry.lowerings;
   SHARDCALL_RETURN_IF_ERROR(
       lowerings.Register("", "Host", LowerToHandlers(&registry.handlers, &registry.rules)));

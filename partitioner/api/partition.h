@@ -2,7 +2,7 @@
 // HLO module in, per-device SPMD module out: import, propagate, plan, localize,
 // clean up, with what each stage made kept for explaining and running.
 //
-//   auto module = ParseModule(text, context, "x.hlo");
+//   auto module = ParseModule(text, context, "x.hlo", &targets);
 //   auto result = Partition(*std::move(module), {.targets = &targets});
 //   std::string local = PrintModule(result->local.module);
 #ifndef SHARDCALL_PARTITIONER_API_PARTITION_H_

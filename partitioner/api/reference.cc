@@ -26,7 +26,7 @@ absl::StatusOr<Module> Resized(const std::string& hlo, const ManyDims& dims,
                                const TargetRegistry* targets) {
   SHARDCALL_ASSIGN_OR_RETURN(Module module,
                              ParseModule(std::make_shared<const std::string>(hlo),
-                                         std::make_shared<Context>(), "reference"));
+                                         std::make_shared<Context>(), "reference", targets));
   SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, "reference"));
   return ResizeModule(std::move(module), dims, targets);
 }

@@ -18,10 +18,10 @@ namespace {
 constexpr int64_t kSmall = 8;
 constexpr int64_t kMostElements = int64_t{1} << 22;
 
-absl::StatusOr<Module> Parsed(const std::string& hlo) {
+absl::StatusOr<Module> Parsed(const std::string& hlo, const TargetRegistry& targets) {
   SHARDCALL_ASSIGN_OR_RETURN(Module module,
                              ParseModule(std::make_shared<const std::string>(hlo),
-                                         std::make_shared<Context>(), "reference"));
+                                         std::make_shared<Context>(), "reference", &targets));
   SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, "reference"));
   return module;
 }
@@ -43,7 +43,7 @@ absl::StatusOr<ReferenceBody> ReferenceBody::Read(std::string hlo, const TargetR
 }
 
 absl::Status ReferenceBody::ReadSignature() {
-  SHARDCALL_ASSIGN_OR_RETURN(Module module, Parsed(hlo_));
+  SHARDCALL_ASSIGN_OR_RETURN(Module module, Parsed(hlo_, *targets_));
   if (module.header.num_partitions > 1 || module.header.replica_count > 1) {
     return Unfit("the reference is for several devices");
   }
@@ -161,7 +161,7 @@ absl::StatusOr<Module> ReferenceBody::Resized(const std::map<int, int64_t>& now)
       dims.back().push_back(size);
     }
   }
-  SHARDCALL_ASSIGN_OR_RETURN(Module module, Parsed(hlo_));
+  SHARDCALL_ASSIGN_OR_RETURN(Module module, Parsed(hlo_, *targets_));
   return ResizeModule(std::move(module), dims, targets_);
 }
 

@@ -14,10 +14,17 @@ extern "C" {
 /* An HLO module, verified. Never changed: any thread may read it, one at a time
  * partition it. */
 typedef struct Shardcall_Module Shardcall_Module;
-/* HLO text, or a binary HloModuleProto or HloProto. `name` stands in messages. */
+/* HLO text, or a binary HloModuleProto or HloProto. `name` stands in messages. Custom
+ * calls of shipped targets, and of those in the registry of the process, may be
+ * written without the shape of their result. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_Module_Read(const char* data, size_t size,
                                                         const char* name,
                                                         Shardcall_Module** module);
+/* Since 0.4. The same with the targets of a registry. */
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_Module_ReadWith(Shardcall_Registry* registry,
+                                                            const char* data, size_t size,
+                                                            const char* name,
+                                                            Shardcall_Module** module);
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_Module_Print(const Shardcall_Module* module,
                                                          Shardcall_Text** text);
 /* A binary HloModuleProto. */

@@ -317,6 +317,11 @@ bool Lexer::Fail(const char* at, absl::string_view code, absl::string_view messa
   return false;
 }
 
+bool Lexer::FailWith(const char* at, const absl::Status& status) {
+  if (status_.ok()) status_ = In(status, absl::StrCat(Where(at), "\n", Excerpt(at)));
+  return false;
+}
+
 bool Lexer::FailExpected(absl::string_view expected) {
   Skip();
   if (p_ >= end_) {

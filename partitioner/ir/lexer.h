@@ -126,6 +126,8 @@ class Lexer {
   bool Fail(const char* at, absl::string_view code, absl::string_view message,
             absl::string_view expected = "", absl::string_view found = "",
             absl::string_view fix = "");
+  // A status that was made elsewhere, with the place.
+  bool FailWith(const char* at, const absl::Status& status);
   // E001 at the cursor: found is the token there.
   bool FailExpected(absl::string_view expected);
   bool failed() const { return !status_.ok(); }

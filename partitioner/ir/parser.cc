@@ -248,9 +248,9 @@ bool Parser::LookUpComputation(absl::string_view name, const char* at, CompId* o
 
 absl::StatusOr<Module> ParseModule(std::shared_ptr<const std::string> text,
                                    std::shared_ptr<Context> context,
-                                   absl::string_view file_name) {
+                                   absl::string_view file_name, const TargetShapes* targets) {
   Module module(std::move(context));
-  hlo_text::Parser parser(*text, file_name, &module);
+  hlo_text::Parser parser(*text, file_name, &module, targets);
   if (!parser.Run()) {
     SHARDCALL_CHECK(!parser.status().ok());
     return parser.status();

@@ -18,13 +18,17 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "partitioner/ir/module.h"
+#include "partitioner/ir/target_shapes.h"
 
 namespace shardcall {
 
-// `file_name` stands in error messages only.
+// `file_name` stands in error messages only. A custom call that is written without
+// its shape has the one that `targets` gives (what they say against the call stands
+// in the error, E112 where no shape follows), or is E015 where there are none.
 absl::StatusOr<Module> ParseModule(std::shared_ptr<const std::string> text,
                                    std::shared_ptr<Context> context,
-                                   absl::string_view file_name);
+                                   absl::string_view file_name,
+                                   const TargetShapes* targets = nullptr);
 
 }  // namespace shardcall
 

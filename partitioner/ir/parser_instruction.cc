@@ -174,6 +174,7 @@ void Parser::KeepRareAttributes(Scratch* s, InstrId id) {
 bool Parser::InferMissingShape(Scratch* s) {
   absl::InlinedVector<const Shape*, 8> operands;
   for (InstrId id : s->operands) operands.push_back(module_.instr(id).shape);
+  if (s->opcode == Opcode::kCustomCall) return InferCallShape(s, operands);
   Diagnostic error;
   const Shape* shape = InferShapeOrNull(context_, module_, s->opcode, operands, s->proto.attrs,
                                         nullptr, &error);
@@ -183,6 +184,21 @@ bool Parser::InferMissingShape(Scratch* s) {
                      error.expected, error.found, "write the shape before the opcode");
   }
   s->proto.shape = context_.WithDefaultLayout(shape);
+  return true;
+}
+
+bool Parser::InferCallShape(Scratch* s, absl::Span<const Shape* const> operands) {
+  const absl::string_view target = static_cast<const CustomCallAttrs*>(s->proto.attrs)->target;
+  if (targets_ == nullptr) {
+    return lex_.Fail(s->opcode_at, "E015",
+                     absl::StrCat("The shape of a call of \"", target, "\" is not written"),
+                     "a shape before the opcode", lex_.TokenAt(s->opcode_at),
+                     "write the shape, or read the text with targets that know it");
+  }
+  const absl::StatusOr<const Shape*> shape =
+      targets_->InferShape({&context_, target, s->proto.backend_config, operands});
+  if (!shape.ok()) return lex_.FailWith(s->opcode_at, shape.status());
+  s->proto.shape = *shape;
   return true;
 }
 

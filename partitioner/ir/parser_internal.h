@@ -24,6 +24,7 @@
 #include "partitioner/ir/lexer.h"
 #include "partitioner/ir/module.h"
 #include "partitioner/ir/name_table.h"
+#include "partitioner/ir/target_shapes.h"
 
 namespace shardcall::hlo_text {
 
@@ -75,8 +76,10 @@ struct Scratch {
 
 class Parser {
  public:
-  Parser(absl::string_view text, absl::string_view file_name, Module* module)
-      : lex_(text, file_name), module_(*module), context_(module->context()), names_(module) {}
+  Parser(absl::string_view text, absl::string_view file_name, Module* module,
+         const TargetShapes* targets)
+      : lex_(text, file_name), module_(*module), context_(module->context()), names_(module),
+        targets_(targets) {}
   bool Run();
   const absl::Status& status() const { return lex_.status(); }
 
@@ -121,6 +124,7 @@ class Parser {
   // and appends the instruction.
   bool FinishInstruction(CompId comp, Scratch* s, const Attributes* attrs, InstrId* out);
   bool InferMissingShape(Scratch* s);
+  bool InferCallShape(Scratch* s, absl::Span<const Shape* const> operands);
 
   // parser_operands.cc: what stands between parentheses, ops in them included
   bool ParseOperands(CompId comp, Scratch* s);
@@ -211,6 +215,7 @@ class Parser {
   Module& module_;
   Context& context_;
   NameTable names_;
+  const TargetShapes* targets_;  // null: custom calls say their shapes
   absl::flat_hash_map<absl::string_view, CompId> computations_;
   absl::flat_hash_map<absl::string_view, const Shape*> shape_memo_;
   absl::flat_hash_map<absl::string_view, const HloSharding*> sharding_memo_;

@@ -46,8 +46,9 @@ absl::StatusOr<std::string> ReadInput(const std::string& path);  // "-": stdin; 
 // "-" or "": stdout. Files appear whole or not at all.
 absl::Status WriteOutput(const std::string& path, absl::string_view text);
 // Reads text or a binary form (`.pb`, or by content) and verifies; `parse_us`
-// takes the time of parsing.
-absl::StatusOr<Module> LoadModule(const std::string& path, double* parse_us = nullptr);
+// takes the time of parsing. Calls that say no shape have that of `targets`.
+absl::StatusOr<Module> LoadModule(const std::string& path, const TargetRegistry& targets,
+                                  double* parse_us = nullptr);
 // Text; HloProto if the name ends in .hlo.pb; else if in .pb, the form of the
 // input.
 absl::Status WriteModule(const std::string& path, const Module& module, ProtoForm input,

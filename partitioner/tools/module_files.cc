@@ -14,7 +14,8 @@
 
 namespace shardcall {
 
-absl::StatusOr<Module> LoadModule(const std::string& path, double* parse_us) {
+absl::StatusOr<Module> LoadModule(const std::string& path, const TargetRegistry& targets,
+                                  double* parse_us) {
   const std::string name = path == "-" ? "<stdin>" : path;
   SHARDCALL_ASSIGN_OR_RETURN(std::string text, ReadInput(path));
   const bool named_text = absl::EndsWith(path, ".hlo") || absl::EndsWith(path, ".txt");
@@ -23,7 +24,7 @@ absl::StatusOr<Module> LoadModule(const std::string& path, double* parse_us) {
   absl::StatusOr<Module> module =
       binary ? ReadModuleProto(text, std::make_shared<Context>(), name)
              : ParseModule(std::make_shared<const std::string>(std::move(text)),
-                           std::make_shared<Context>(), name);
+                           std::make_shared<Context>(), name, &targets);
   if (!module.ok()) return module.status();
   if (parse_us != nullptr) {
     *parse_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)

@@ -93,7 +93,7 @@ absl::Status WriteOutput(const std::string& path, absl::string_view text) {
 
 absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session,
                                    double* parse_us) {
-  SHARDCALL_ASSIGN_OR_RETURN(Module module, LoadModule(flags.positional()[0], parse_us));
+  SHARDCALL_ASSIGN_OR_RETURN(Module module, LoadModule(flags.positional()[0], session.targets, parse_us));
   SHARDCALL_ASSIGN_OR_RETURN(module, LowerCalls(std::move(module), session.lowerings, "Host"));
   if (!flags.Has("remesh")) return module;
   std::vector<AxisSize> sizes;

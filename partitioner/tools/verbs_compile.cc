@@ -79,7 +79,9 @@ std::string RulesText(const PropagatedProgram& p) {
 
 int RunPrint(const Flags& flags) {
   if (absl::Status s = OneInput(flags); !s.ok()) return FailUsage(s);
-  absl::StatusOr<Module> module = LoadModule(flags.positional()[0]);
+  absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
+  if (!session.ok()) return Fail(session.status());
+  absl::StatusOr<Module> module = LoadModule(flags.positional()[0], (*session)->targets);
   if (!module.ok()) return Fail(module.status());
   const PrintOptions text = {.metadata = !flags.Has("no-metadata"),
                              .short_form = flags.Has("short")};

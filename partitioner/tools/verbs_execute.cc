@@ -193,7 +193,8 @@ int DoCheckRule(const Flags& flags, Session& session) {
       SHARDCALL_RETURN_IF_ERROR(options.handlers->Find(target, "Host").status());
       SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfTarget(target, session.targets, *options.handlers));
     } else {
-      SHARDCALL_ASSIGN_OR_RETURN(const Module module, LoadModule(flags.positional()[0]));
+      SHARDCALL_ASSIGN_OR_RETURN(const Module module,
+                                 LoadModule(flags.positional()[0], session.targets));
       SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfModule(target, session.targets, module));
       if (flags.Has("inputs")) {
         SHARDCALL_ASSIGN_OR_RETURN(options.inputs, Inputs(flags, module));

@@ -182,5 +182,57 @@ ENTRY main {
   EXPECT_EQ(DiagnosticCode(program.status()), "E023") << program.status();
 }
 
+// What reading `call` in a program gives: the shape of its root, or the error.
+std::string Read(const std::string& call, const TargetRegistry* targets) {
+  const std::string text = "HloModule m\nENTRY main {\n  x = bf16[4,8] parameter(0)\n  " + call +
+                           "\n  ROOT t = tuple(c)\n}\n";
+  const absl::StatusOr<Module> module =
+      ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "m.hlo",
+                  targets);
+  if (!module.ok()) return std::string(module.status().message());
+  return module->instr(module->comp(module->entry()).root).shape->ToString();
+}
+
+TEST_F(InferShapesTest, TextNeedsNoShapeWhereTheTargetHasOne) {
+  ASSERT_TRUE(RegisterBuiltinTargets(targets_).ok());
+  ASSERT_TRUE(targets_.RegisterBatchPartitionable("top", 1).ok());
+  ASSERT_TRUE(targets_.RegisterShapeInference("top", [](const ShapeRequest& call)
+                                                         -> absl::StatusOr<const Shape*> {
+    if (call.backend_config != "{k = 2}") return absl::InvalidArgumentError("k must be 2");
+    return call.context->MakeArray(call.operands[0]->element_type(), {4, 2});
+  }).ok());
+  EXPECT_EQ(Read("c = custom-call(x), custom_call_target=\"custom_relu\"", &targets_),
+            "(bf16[4,8]{1,0})");
+  EXPECT_EQ(Read("%c = custom-call(%x, f32[8]{0} %x), custom_call_target=\"custom_relu\"",
+                 &targets_).substr(0, 4), "E010");
+  EXPECT_EQ(Read("g = bf16[8] constant({1,1,1,1,1,1,1,1})\n  c = custom-call(x, g), "
+                 "custom_call_target=\"rms_norm\", backend_config={eps = 1.0e-6 : f32}",
+                 &targets_),
+            "((bf16[4,8]{1,0}, f32[4]{0}))");
+  EXPECT_EQ(Read("c = custom-call(x), custom_call_target=\"top\", backend_config={k = 2}",
+                 &targets_),
+            "(bf16[4,2]{1,0})");
+  // What is wrong is told with its place.
+  EXPECT_EQ(Read("c = custom-call(x), custom_call_target=\"top\"", &targets_),
+            "E121 shape function of \"top\" failed: k must be 2: found (bf16[4,8]). Fix: Correct "
+            "the call, or the target's shape function\n  in m.hlo:4:7\n"
+            "  c = custom-call(x), custom_call_target=\"top\"\n      ^");
+}
+
+TEST_F(InferShapesTest, ACallWithoutAShapeSaysWhatWouldGiveOne) {
+  ASSERT_TRUE(targets_.RegisterBatchPartitionable("rows", 1).ok());
+  EXPECT_EQ(Read("c = custom-call(x), custom_call_target=\"rows\"", &targets_),
+            "E112 the result shape of a call of \"rows\" does not follow: its registration, by "
+            "batch_dims, says nothing of shapes. Fix: Give the shape, or register a function with "
+            "RegisterShapeInference\n  in m.hlo:4:7\n"
+            "  c = custom-call(x), custom_call_target=\"rows\"\n      ^");
+  EXPECT_THAT(Read("c = custom-call(x), custom_call_target=\"no_such\"", &targets_),
+              testing::AllOf(HasSubstr("E112"), HasSubstr("\"no_such\""),
+                             HasSubstr("not registered"), HasSubstr("RegisterShapeInference")));
+  EXPECT_THAT(Read("c = custom-call(x), custom_call_target=\"rows\"", nullptr),
+              testing::AllOf(HasSubstr("E015"), HasSubstr("\"rows\""),
+                             HasSubstr("read the text with targets")));
+}
+
 }  // namespace
 }  // namespace shardcall

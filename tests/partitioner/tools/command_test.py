@@ -358,6 +358,23 @@ ENTRY %main (x: f32[16,8]) -> (f32[16,8], f32[16,8]) {
 
 class Contracts(CommandTest):
 
+    def test_a_call_without_a_shape_has_that_of_its_target(self):
+        relu = SMALL.replace('ROOT %dot', '%dot').replace(
+            '\n}', '\n  ROOT %y = custom-call(%dot), custom_call_target="custom_relu", '
+            'api_version=API_VERSION_TYPED_FFI\n}')
+        for verb in (['print'], ['propagate'], ['partition'], ['run', '--random-inputs=1'],
+                     ['verify'], ['explain'], ['check-rule', '--target=custom_relu']):
+            self.check(OK, *verb[:1], '-', *verb[1:], stdin=relu)
+        printed = self.check(OK, 'print', '-', stdin=relu).out
+        self.assertRegex(printed, r'ROOT %y = f32\[16,8\]\{1,0\} custom-call')
+        own = relu.replace('custom_relu', 'own')
+        for verb in ('print', 'partition', 'verify'):
+            self.refused('E112', verb, '-', stdin=own,
+                         has=['<stdin>:7:13', 'Give the shape', 'RegisterShapeInference'])
+        manifest = self.path('own.json', '{"targets": [{"name": "own", "rule": "a b -> a b"}]}')
+        for verb in ('print', 'partition'):
+            self.check(OK, verb, '-', '--plugin=' + manifest, stdin=own)
+
     def test_a_broken_contract_is_status_3_with_its_figure(self):
         self.check(OK, 'explain', MLP, '--expect=all-reduce=1, all-gather=0, bytes<=1KiB')
         result = self.check(DIFFERENT, 'explain', MLP, '--expect=all-reduce=0')
