@@ -22,12 +22,14 @@ absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry) {
   };
   add("cublas_gemm", CublasGemm);
   add("custom_relu", CustomRelu);
+  add("custom_relu_bwd", CustomReluBwd);
   add("fft", Fft);
   add("flash_attention_bwd", FlashAttentionBwd);
   add("flash_attention_fwd", FlashAttentionFwd);
   add("rms_norm", RmsNorm);
   add("rms_norm_bwd", RmsNormBwd);
   add("gemm", CublasGemm);
+  add("gemm_bwd", GemmBwd);
   add("moe_combine", MoeCombine);
   add("moe_dispatch", MoeDispatch);
   add("moe_positions", MoePositions);
@@ -36,6 +38,7 @@ absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry) {
   add("softmax_cross_entropy_bwd", SoftmaxCrossEntropyBwd);
   add("softmax_cross_entropy_shard", SoftmaxCrossEntropyShard);
   add("sparse_matmul", SparseMatmul);
+  add("sparse_matmul_bwd", SparseMatmulBwd);
   add("topk", TopK);
   for (auto& [target, handler] : LapackTargets()) add(target, std::move(handler));
   for (auto& [target, handler] : UntypedLapackTargets()) {

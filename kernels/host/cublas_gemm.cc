@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/host/arguments.h"
-#include "kernels/host/blas.h"
 #include "kernels/host/element_io.h"
+#include "kernels/host/gemm.h"
 #include "kernels/host/kernels.h"
 #include "sharding/status.h"
 
@@ -15,12 +15,6 @@ namespace {
 
 constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kBF16, ElementType::kF16,
                                   ElementType::kF64, ElementType::kC64,  ElementType::kC128};
-
-struct GemmCall {
-  BlasOp op_a = BlasOp::kNone, op_b = BlasOp::kNone;
-  double alpha = 1, beta = 0;
-  int64_t batch = 1, m = 0, n = 0, k = 0;
-};
 
 absl::Status ReadOp(const HandlerContext& context, const CallArguments& args,
                     absl::string_view name, BlasOp* op) {
@@ -44,8 +38,11 @@ absl::Status ReadOp(const HandlerContext& context, const CallArguments& args,
   return absl::OkStatus();
 }
 
-absl::StatusOr<GemmCall> Check(const HandlerContext& context, const CallArguments& args,
-                               bool has_c) {
+}  // namespace
+
+absl::StatusOr<GemmCall> CheckGemm(const HandlerContext& context, const CallArguments& args,
+                                   absl::Span<const ElementType> types, const GemmPlaces& places) {
+  const bool has_c = places.has_c;
   GemmCall call;
   const AttributeMapView& attributes = context.attribute_map();
   SHARDCALL_RETURN_IF_ERROR(
@@ -58,8 +55,8 @@ absl::StatusOr<GemmCall> Check(const HandlerContext& context, const CallArgument
     return args.AttributeError("beta", "0, because there is no operand c", absl::StrCat(call.beta));
   }
 
-  const ArgumentPlace a = Operand(0), b = Operand(1), d = Result(0);
-  SHARDCALL_RETURN_IF_ERROR(args.CheckType(a, kTypes));
+  const ArgumentPlace a = places.a, b = places.b, d = places.d;
+  SHARDCALL_RETURN_IF_ERROR(args.CheckType(a, types));
   const ElementType type = args.at(a).type;
   SHARDCALL_RETURN_IF_ERROR(args.CheckType(b, {type}));
   const ElementType result_types[] = {type, ElementType::kF32};
@@ -81,8 +78,8 @@ absl::StatusOr<GemmCall> Check(const HandlerContext& context, const CallArgument
   SHARDCALL_RETURN_IF_ERROR(args.CheckDims(b, want_b));
   SHARDCALL_RETURN_IF_ERROR(args.CheckDims(d, want_d));
   if (has_c) {
-    SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(2), {args.at(d).type}));
-    SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Operand(2), want_d));
+    SHARDCALL_RETURN_IF_ERROR(args.CheckType(places.c, {args.at(d).type}));
+    SHARDCALL_RETURN_IF_ERROR(args.CheckDims(places.c, want_d));
   }
   for (int64_t extent : {call.m, call.n, call.k}) {
     if (extent > kMostBlasExtent) {
@@ -91,6 +88,8 @@ absl::StatusOr<GemmCall> Check(const HandlerContext& context, const CallArgument
   }
   return call;
 }
+
+namespace {
 
 template <typename T>
 void Run(const GemmCall& call, absl::Span<const BufferView> operands, const BufferView& d) {
@@ -120,7 +119,8 @@ absl::Status CublasGemm(const HandlerContext& context, absl::Span<const BufferVi
                         absl::Span<const BufferView> results) {
   const CallArguments args(context, operands, results, {"a", "b", "c"}, {"d"}, 1);
   SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
-  SHARDCALL_ASSIGN_OR_RETURN(const GemmCall call, Check(context, args, operands.size() > 2));
+  const GemmPlaces places = {Operand(0), Operand(1), Operand(2), Result(0), operands.size() > 2};
+  SHARDCALL_ASSIGN_OR_RETURN(const GemmCall call, CheckGemm(context, args, kTypes, places));
   switch (operands[0].type) {
     case ElementType::kF64:
       Run<double>(call, operands, results[0]);

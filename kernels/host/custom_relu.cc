@@ -30,6 +30,25 @@ void RunBits(const BufferView& x, const BufferView& y, uint16_t infinity) {
   }
 }
 
+template <typename T>
+void RunBackward(const BufferView& dy, const BufferView& x, const BufferView& dx) {
+  const auto* from = static_cast<const T*>(dy.data);
+  const auto* at = static_cast<const T*>(x.data);
+  auto* to = static_cast<T*>(dx.data);
+  const int64_t n = x.num_elements();
+  for (int64_t i = 0; i < n; ++i) to[i] = at[i] > T(0) ? from[i] : T(0);
+}
+
+// f16 and bf16: what is neither zero, negative nor NaN.
+void RunBackwardBits(const BufferView& dy, const BufferView& x, const BufferView& dx,
+                     uint16_t infinity) {
+  const auto* from = static_cast<const uint16_t*>(dy.data);
+  const auto* at = static_cast<const uint16_t*>(x.data);
+  auto* to = static_cast<uint16_t*>(dx.data);
+  const int64_t n = x.num_elements();
+  for (int64_t i = 0; i < n; ++i) to[i] = at[i] > 0 && at[i] <= infinity ? from[i] : 0;
+}
+
 }  // namespace
 
 absl::Status CheckRelu(const CallArguments& args, const HandlerContext& context) {
@@ -69,6 +88,33 @@ absl::Status CustomRelu(const HandlerContext& context, absl::Span<const BufferVi
       break;
     default:
       Run<int64_t>(x, y);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CustomReluBwd(const HandlerContext& context, absl::Span<const BufferView> operands,
+                           absl::Span<const BufferView> results) {
+  const CallArguments args(context, operands, results, {"dy", "x"}, {"dx"});
+  SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
+  SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(0), kFloatTypes));
+  for (ArgumentPlace place : {Operand(1), Result(0)}) {
+    SHARDCALL_RETURN_IF_ERROR(args.CheckType(place, {operands[0].type}));
+    SHARDCALL_RETURN_IF_ERROR(args.CheckDims(place, operands[0].dims));
+  }
+  SHARDCALL_RETURN_IF_ERROR(args.Located(context.attribute_map().OnlyKnown({})));
+  const BufferView &dy = operands[0], &x = operands[1], &dx = results[0];
+  switch (x.type) {
+    case ElementType::kF64:
+      RunBackward<double>(dy, x, dx);
+      break;
+    case ElementType::kBF16:
+      RunBackwardBits(dy, x, dx, 0x7f80);
+      break;
+    case ElementType::kF16:
+      RunBackwardBits(dy, x, dx, 0x7c00);
+      break;
+    default:
+      RunBackward<float>(dy, x, dx);
   }
   return absl::OkStatus();
 }

@@ -56,6 +56,11 @@ absl::Status FlashAttentionBwd(const HandlerContext& context, absl::Span<const B
 absl::Status CublasGemm(const HandlerContext& context, absl::Span<const BufferView> operands,
                         absl::Span<const BufferView> results);
 
+// gemm_bwd(dd R[B.., m, n], a T, b T) -> (da T, db T, [dc R[B.., m, n]]), attributes and
+// shapes as above: the gradients of d. With beta = 0 dc is zero.
+absl::Status GemmBwd(const HandlerContext& context, absl::Span<const BufferView> operands,
+                     absl::Span<const BufferView> results);
+
 // fft(x [.., n..]) -> y [.., m..]: the discrete Fourier transform over the
 // trailing dimensions, as the HLO op. Attributes: fft_type (string, "FFT", also
 // "IFFT", "RFFT", "IRFFT"), fft_length (ints, the last dimension alone). Complex
@@ -66,6 +71,10 @@ absl::Status Fft(const HandlerContext& context, absl::Span<const BufferView> ope
 // custom_relu(x T[..]) -> y T[..]: max(x, 0); NaN stays NaN. T is also s8 to s64.
 absl::Status CustomRelu(const HandlerContext& context, absl::Span<const BufferView> operands,
                         absl::Span<const BufferView> results);
+
+// custom_relu_bwd(dy T[..], x T[..]) -> dx T[..]: dy where x > 0, else 0.
+absl::Status CustomReluBwd(const HandlerContext& context, absl::Span<const BufferView> operands,
+                           absl::Span<const BufferView> results);
 
 // topk(x T[.., n], [labels s32[.., n]]) -> (values T[.., k], indices s32[.., k])
 //   the k first of each line and where they stand (or their labels), best first
@@ -84,6 +93,12 @@ absl::Status TopK(const HandlerContext& context, absl::Span<const BufferView> op
 // and any integer of a byte or more. Sums are taken in the order of entries.
 absl::Status SparseMatmul(const HandlerContext& context, absl::Span<const BufferView> operands,
                           absl::Span<const BufferView> results);
+
+// sparse_matmul_bwd(dy T[m, n], values T[z], columns s32[z], offsets s32[m+1], b T[k, n])
+//     -> (dvalues T[z], db T[k, n])
+// The gradients of y. An entry that is in no row or no column has none. T is a float.
+absl::Status SparseMatmulBwd(const HandlerContext& context, absl::Span<const BufferView> operands,
+                             absl::Span<const BufferView> results);
 
 // nccl_allreduce(x T[..]) -> y T[..]: what the devices of a group reduce to, by the
 // communicator of the run, whatever its backend. Attributes:

@@ -41,6 +41,35 @@ void Run(absl::Span<const BufferView> operands, const BufferView& y) {
   }
 }
 
+// Gradients of entries and of the matrix, each in the order of entries.
+template <typename T>
+void RunBackward(absl::Span<const BufferView> operands, absl::Span<const BufferView> results) {
+  const BufferView &dy = operands[0], &values = operands[1], &b = operands[4];
+  const auto* columns = static_cast<const int32_t*>(operands[2].data);
+  const auto* offsets = static_cast<const int32_t*>(operands[3].data);
+  const int64_t z = values.dims[0], k = b.dims[0], m = dy.dims[0], n = dy.dims[1];
+  std::vector<T> weights(z), dense(k * n), cotangents(m * n), dvalues(z), db(k * n);
+  LoadElements(values.type, values.data, z, weights.data());
+  LoadElements(b.type, b.data, k * n, dense.data());
+  LoadElements(dy.type, dy.data, m * n, cotangents.data());
+  for (int64_t i = 0; i < m; ++i) {
+    const T* row = cotangents.data() + i * n;
+    const int64_t end = std::clamp<int64_t>(offsets[i + 1], 0, z);
+    for (int64_t e = std::clamp<int64_t>(offsets[i], 0, z); e < end; ++e) {
+      const int64_t column = columns[e];
+      if (column < 0 || column >= k) continue;
+      T sum = 0;
+      for (int64_t j = 0; j < n; ++j) {
+        sum += row[j] * dense[column * n + j];
+        db[column * n + j] += weights[e] * row[j];
+      }
+      dvalues[e] += sum;  // rows may share entries
+    }
+  }
+  StoreElements(results[0].type, dvalues.data(), z, results[0].data);
+  StoreElements(results[1].type, db.data(), k * n, results[1].data);
+}
+
 }  // namespace
 
 absl::Status SparseMatmul(const HandlerContext& context, absl::Span<const BufferView> operands,
@@ -80,6 +109,36 @@ absl::Status SparseMatmul(const HandlerContext& context, absl::Span<const Buffer
       } else {
         Run<uint64_t>(operands, results[0]);  // modulo 2^64, and so modulo the type's width
       }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SparseMatmulBwd(const HandlerContext& context, absl::Span<const BufferView> operands,
+                             absl::Span<const BufferView> results) {
+  const CallArguments args(context, operands, results,
+                           {"dy", "values", "columns", "offsets", "b"}, {"dvalues", "db"});
+  SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
+  SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(0), kFloatTypes));
+  const ElementType type = operands[0].type;
+  for (ArgumentPlace place : {Operand(1), Operand(4), Result(0), Result(1)}) {
+    SHARDCALL_RETURN_IF_ERROR(args.CheckType(place, {type}));
+  }
+  for (int matrix : {0, 4}) SHARDCALL_RETURN_IF_ERROR(args.CheckRank(Operand(matrix), 2));
+  for (int list : {1, 2, 3}) SHARDCALL_RETURN_IF_ERROR(args.CheckRank(Operand(list), 1));
+  for (int index : {2, 3}) {
+    SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(index), {ElementType::kS32}));
+  }
+  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Operand(2), operands[1].dims));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Operand(3), {operands[0].dims[0] + 1}));
+  SHARDCALL_RETURN_IF_ERROR(
+      args.CheckDims(Operand(4), {operands[4].dims[0], operands[0].dims[1]}));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Result(0), operands[1].dims));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Result(1), operands[4].dims));
+  SHARDCALL_RETURN_IF_ERROR(args.Located(context.attribute_map().OnlyKnown({})));
+  if (type == ElementType::kF64) {
+    RunBackward<double>(operands, results);
+  } else {
+    RunBackward<float>(operands, results);
   }
   return absl::OkStatus();
 }

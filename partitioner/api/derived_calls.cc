@@ -2,6 +2,7 @@
 #include "partitioner/api/derived_calls.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -89,7 +90,7 @@ absl::StatusOr<InstrId> CallComputation(CheckedBuilder& b, const TargetRegistry&
                                         const std::string& hlo, const Ids& arguments) {
   SHARDCALL_ASSIGN_OR_RETURN(Module module,
                              ParseModule(std::make_shared<const std::string>(hlo),
-                                         b.module().shared_context(), "vjp"));
+                                         b.module().shared_context(), "vjp", &targets));
   SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, "vjp"));
   std::vector<std::vector<int64_t>> dims;
   for (InstrId x : arguments) {
@@ -270,6 +271,15 @@ absl::StatusOr<std::vector<InstrId>> Vjp(CheckedBuilder& b, const TargetRegistry
                   "Name one by \"vjp\" in a manifest, or with RegisterVjp");
   }
   const VjpSpec& vjp = *facts->vjp;
+  if (vjp.applies != nullptr && !vjp.applies(config)) {
+    return Cannot(kWhat, primal.target, absl::StrCat("none with backend_config=", config),
+                  "Call the target with attributes that it can be differentiated with");
+  }
+  const auto gives = [&](int operand) {
+    return !vjp.skip_absent_operands || operand < static_cast<int>(parts.operands.size());
+  };
+  std::vector<int> gradients_of;
+  std::copy_if(vjp.gradients.begin(), vjp.gradients.end(), std::back_inserter(gradients_of), gives);
   if (cotangents.size() != parts.results.size()) {
     return Cannot(kWhat, primal.target,
                   absl::StrCat(cotangents.size(), " cotangents for ", parts.results.size(),
@@ -314,7 +324,7 @@ absl::StatusOr<std::vector<InstrId>> Vjp(CheckedBuilder& b, const TargetRegistry
     arguments.push_back(cotangent);
   }
   Shapes shapes;
-  for (int g : vjp.gradients) {
+  for (int g : gradients_of) {
     if (g < 0 || static_cast<size_t>(g) >= operands.size()) {
       return Cannot(kWhat, primal.target, absl::StrCat("it gives a gradient of operand ", g),
                     "Call the target with all of its operands");
@@ -332,10 +342,10 @@ absl::StatusOr<std::vector<InstrId>> Vjp(CheckedBuilder& b, const TargetRegistry
   }
   if (!made.ok()) return made.status();
   SHARDCALL_ASSIGN_OR_RETURN(const Ids gradients, Leaves(b, *made));
-  if (gradients.size() != vjp.gradients.size()) {
+  if (gradients.size() != gradients_of.size()) {
     return Cannot(kWhat, primal.target,
                   absl::StrCat("its computation gives ", gradients.size(), " gradients of ",
-                               vjp.gradients.size()),
+                               gradients_of.size()),
                   "Correct the registration");
   }
   Ids out(operands.size());
@@ -343,10 +353,10 @@ absl::StatusOr<std::vector<InstrId>> Vjp(CheckedBuilder& b, const TargetRegistry
     if (b.shape(gradients[k])->bare() != shapes[k]->bare()) {
       return Cannot(kWhat, primal.target,
                     absl::StrCat("its computation gives ", b.shape(gradients[k])->ToString(false),
-                                 " for operand ", vjp.gradients[k]),
+                                 " for operand ", gradients_of[k]),
                     "Correct the registration");
     }
-    out[vjp.gradients[k]] = gradients[k];
+    out[gradients_of[k]] = gradients[k];
   }
   return out;
 }

@@ -2,10 +2,20 @@
 // nccl_allreduce: devices meet in it, so it has a meaning only where a program says
 // what each device holds: in a manual region, over the manual axes. The other axes
 // may shard it as any elementwise op.
+//
+// Its gradient: each device's result is a value of its own, whose cotangent is its own
+// too, and every result depends on every operand of the group. So the operand's gradient
+// is the sum of the group's cotangents, the same all-reduce again, as the transpose of
+// jax.lax.psum is where values are not known to be equal (shard_map with
+// check_vma=False). Where they are (check_vma=True), psum's result is one value of the
+// group and JAX hands its cotangent on as it is; here a program that uses the result of
+// one device alone says so with cotangents of zero on the others.
+// Largest, least and product have no VJP here.
 #include "partitioner/custom_call/shipped_targets.h"
 
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/custom_call/config_text.h"
 #include "partitioner/custom_call/rule_callbacks.h"
@@ -57,6 +67,11 @@ absl::Status CheckGroups(const CustomCallView& call) {
   return absl::OkStatus();
 }
 
+bool IsSum(absl::string_view config) {
+  const absl::string_view op = AttributeText(config, "op");
+  return op.empty() || absl::StartsWith(op, "\"sum\"");
+}
+
 absl::StatusOr<std::vector<InstrId>> AllReduce(LocalCall& call,
                                                absl::Span<const InstrId> operands) {
   SHARDCALL_RETURN_IF_ERROR(CheckGroups(call.call()));
@@ -66,9 +81,13 @@ absl::StatusOr<std::vector<InstrId>> AllReduce(LocalCall& call,
 }  // namespace
 
 absl::Status RegisterCollectiveTargets(TargetRegistry& registry) {
-  return RegisterRuleWithBody(registry, "nccl_allreduce",
-                              {{.text = {.rule = "... -> ..."}, .types = "T -> T"}}, AllReduce,
-                              "built in");
+  SHARDCALL_RETURN_IF_ERROR(RegisterRuleWithBody(
+      registry, "nccl_allreduce", {{.text = {.rule = "... -> ..."}, .types = "T -> T"}}, AllReduce,
+      "built in"));
+  return registry.RegisterVjp("nccl_allreduce", {.target = "nccl_allreduce",
+                                                 .arguments = {VjpArgument::Cotangent(0)},
+                                                 .gradients = {0},
+                                                 .applies = IsSum});
 }
 
 }  // namespace shardcall

@@ -268,7 +268,8 @@ namespace {
 
 bool Equal(const VjpSpec& a, const VjpSpec& b) {
   return a.target == b.target && a.computation == b.computation && a.gradients == b.gradients &&
-         a.backend_config == b.backend_config && a.pad == b.pad &&
+         a.backend_config == b.backend_config && a.pad == b.pad && a.applies == b.applies &&
+         a.skip_absent_operands == b.skip_absent_operands &&
          std::equal(a.arguments.begin(), a.arguments.end(), b.arguments.begin(),
                     b.arguments.end(), [](const VjpArgument& x, const VjpArgument& y) {
                       return x.kind == y.kind && x.index == y.index;

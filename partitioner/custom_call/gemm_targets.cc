@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of gemm and cublas_gemm, by what is transposed.
+// Rules of gemm and cublas_gemm, by what is transposed, and of their gradients.
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,7 +31,7 @@ absl::Status RegisterGemmTargets(TargetRegistry& registry) {
     const char *a, *b;
     std::vector<std::string> examples = {};
   };
-  std::vector<RuleAlternative> gemm;
+  std::vector<RuleAlternative> gemm, gemm_bwd;
   for (const Ops& o :
        {Ops{GemmOps<false, false>, "... m k", "... k n"},
         Ops{GemmOps<false, true>, "... m k", "... n k", {"{transb = \"T\"}"}},
@@ -47,9 +47,29 @@ absl::Status RegisterGemmTargets(TargetRegistry& registry) {
                              .need_replication = {"k"}},
                     .applies = o.applies,
                     .example_configs = o.examples});
+    // The gradient of a sums over the columns of d, that of b over its rows; c's is
+    // beta d, which every shard of k has.
+    for (const char* c : {"", ", ... m n"}) {
+      gemm_bwd.push_back({.text = {.rule = absl::StrCat("... m n, ", o.a, ", ", o.b, " -> ", o.a,
+                                                        ", ", o.b, c),
+                                   .reduction = {{"m", PartialOp::kSum}, {"n", PartialOp::kSum}},
+                                   .pad = {{"m", 0}, {"n", 0}}},
+                          .applies = o.applies,
+                          .example_configs = o.examples});
+    }
   }
-  SHARDCALL_RETURN_IF_ERROR(registry.RegisterRules("gemm", gemm, "", "built in"));
-  return registry.RegisterRules("cublas_gemm", std::move(gemm), "", "built in");
+  SHARDCALL_RETURN_IF_ERROR(
+      registry.RegisterRules("gemm_bwd", std::move(gemm_bwd), "", "built in"));
+  const VjpSpec vjp = {.target = "gemm_bwd",
+                       .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),
+                                     VjpArgument::Operand(1)},
+                       .gradients = {0, 1, 2},
+                       .skip_absent_operands = true};
+  for (const char* name : {"gemm", "cublas_gemm"}) {
+    SHARDCALL_RETURN_IF_ERROR(registry.RegisterRules(name, gemm, "", "built in"));
+    SHARDCALL_RETURN_IF_ERROR(registry.RegisterVjp(name, vjp));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace shardcall

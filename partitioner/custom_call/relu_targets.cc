@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule of custom_relu.
+// The rules of custom_relu and its gradient.
 #include "partitioner/custom_call/shipped_targets.h"
+#include "sharding/status.h"
 
 namespace shardcall {
 
 absl::Status RegisterReluTargets(TargetRegistry& registry) {
-  return registry.RegisterRules(
-      "custom_relu", {{.text = {.rule = "... -> ..."}, .types = "T -> T"}}, "", "built in");
+  SHARDCALL_RETURN_IF_ERROR(registry.RegisterRules(
+      "custom_relu", {{.text = {.rule = "... -> ..."}, .types = "T -> T"}}, "", "built in"));
+  SHARDCALL_RETURN_IF_ERROR(registry.RegisterRules(
+      "custom_relu_bwd", {{.text = {.rule = "..., ... -> ..."}, .types = "T, T -> T"}}, "",
+      "built in"));
+  return registry.RegisterVjp("custom_relu",
+                              {.target = "custom_relu_bwd",
+                               .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0)},
+                               .gradients = {0}});
 }
 
 }  // namespace shardcall

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rule of sparse_matmul: `z, z, r, k n -> m n`, with r = m + 1 offsets.
+// Rules of sparse_matmul and its gradients: `z, z, r, k n -> m n`, with r = m + 1 offsets.
 //   n  columns of b and y are independent.
 //   m  rows are too, but the offsets of a part are one more than its rows, so every
 //      device has all offsets and cuts its own out of them.
 //   k  a device with some rows of b adds the entries in those columns: a sum.
 //   z  a device with some entries adds those, with offsets counted from its first
 //      entry (the kernel clamps them): a sum.
+// Its gradients, `m n, z, z, r, k n -> z, k n`, are cut in the same way: what a device
+// has of the rows, columns or contraction gives a part of the entries' gradients, and
+// of rows or entries a part of the matrix's, which are summed.
 #include "partitioner/custom_call/shipped_targets.h"
 
 #include <vector>
@@ -30,17 +33,32 @@ absl::StatusOr<InstrId> OffsetsOfRows(LocalCall& call, InstrId offsets) {
   return b.DynamicSlice(all, {start}, {tile + 1});
 }
 
-absl::StatusOr<std::vector<InstrId>> Multiply(LocalCall& call,
-                                              absl::Span<const InstrId> operands) {
+// Of the operands values, columns, offsets and b, which start at number `first`: columns
+// and offsets as they count on this device.
+absl::StatusOr<std::vector<InstrId>> Local(LocalCall& call, absl::Span<const InstrId> operands,
+                                           int first) {
   CheckedBuilder& b = call.builder();
   std::vector<InstrId> local(operands.begin(), operands.end());
-  SHARDCALL_ASSIGN_OR_RETURN(local[1], call.LocalIndices(local[1], "k"));
-  SHARDCALL_ASSIGN_OR_RETURN(local[2], OffsetsOfRows(call, local[2]));
+  InstrId &columns = local[first + 1], &offsets = local[first + 2];
+  SHARDCALL_ASSIGN_OR_RETURN(columns, call.LocalIndices(columns, "k"));
+  SHARDCALL_ASSIGN_OR_RETURN(offsets, OffsetsOfRows(call, offsets));
   if (call.IsSharded("z")) {
     SHARDCALL_ASSIGN_OR_RETURN(InstrId start, call.Start("z"));
-    SHARDCALL_ASSIGN_OR_RETURN(start, b.BroadcastScalar(start, call.shape(local[2])));
-    SHARDCALL_ASSIGN_OR_RETURN(local[2], b.Add(Opcode::kSubtract, {local[2], start}));
+    SHARDCALL_ASSIGN_OR_RETURN(start, b.BroadcastScalar(start, call.shape(offsets)));
+    SHARDCALL_ASSIGN_OR_RETURN(offsets, b.Add(Opcode::kSubtract, {offsets, start}));
   }
+  return local;
+}
+
+absl::StatusOr<std::vector<InstrId>> Multiply(LocalCall& call,
+                                              absl::Span<const InstrId> operands) {
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> local, Local(call, operands, 0));
+  return call.CallTarget(local);
+}
+
+absl::StatusOr<std::vector<InstrId>> Gradients(LocalCall& call,
+                                               absl::Span<const InstrId> operands) {
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> local, Local(call, operands, 1));
   return call.CallTarget(local);
 }
 
@@ -59,14 +77,31 @@ absl::Status RegisterSparseTargets(TargetRegistry& registry) {
         return call.context->MakeArray(in[3]->element_type(), {in[2]->dim(0) - 1, in[3]->dim(1)});
       }));
   // Entries past the end are in no column.
-  return RegisterRuleWithBody(
+  SHARDCALL_RETURN_IF_ERROR(RegisterRuleWithBody(
       registry, "sparse_matmul",
       {{.text = {.rule = "z, z, r, k n -> m n",
                  .need_replication = {"r"},
                  .reduction = {{"z", PartialOp::kSum}, {"k", PartialOp::kSum}},
                  .pad = {{"z", -1}}},
         .types = "T, s32, s32, T -> T"}},
-      Multiply, "built in");
+      Multiply, "built in"));
+  SHARDCALL_RETURN_IF_ERROR(RegisterRuleWithBody(
+      registry, "sparse_matmul_bwd",
+      {{.text = {.rule = "m n, z, z, r, k n -> z, k n",
+                 .need_replication = {"r"},
+                 .reduction = {{"m", PartialOp::kSum},
+                               {"n", PartialOp::kSum},
+                               {"z", PartialOp::kSum},
+                               {"k", PartialOp::kSum}},
+                 .pad = {{"z", -1}, {"n", 0}}},
+        .types = "T, T, s32, s32, T -> T, T"}},
+      Gradients, "built in"));
+  return registry.RegisterVjp(
+      "sparse_matmul",
+      {.target = "sparse_matmul_bwd",
+       .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0), VjpArgument::Operand(1),
+                     VjpArgument::Operand(2), VjpArgument::Operand(3)},
+       .gradients = {0, 3}});
 }
 
 }  // namespace shardcall

@@ -46,6 +46,11 @@ struct VjpSpec {
   // are sums over the factor. Without it what the rule's own pads imply holds; see
   // TransposedRules.
   std::vector<std::pair<std::string, double>> pad = {};
+  // Whether calls with this backend_config have this VJP; null: all.
+  bool (*applies)(absl::string_view backend_config) = nullptr;
+  // Operands that a call may leave out have no gradient then: the VJP's target is
+  // called for the others alone. Without it such a call has no VJP.
+  bool skip_absent_operands = false;
 };
 
 // What vmap makes of a call.

@@ -6,6 +6,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/shape_inference.h"
+#include "partitioner/ir/verifier_internal.h"
 #include "sharding/intern_table.h"
 
 namespace shardcall {
@@ -147,6 +148,28 @@ Id CheckedBuilder::Add(Opcode op, Ids operands, const Attributes* attrs, const S
 absl::Status CheckedBuilder::SetRoot(InstrId id) {
   SHARDCALL_RETURN_IF_ERROR(Own({id}));
   module_.SetRoot(comp_, id);
+  return absl::OkStatus();
+}
+
+absl::Status CheckedBuilder::SetSharding(InstrId id, absl::string_view sharding) {
+  SHARDCALL_RETURN_IF_ERROR(Own({&id, 1}));
+  if (local_) {
+    return Misuse("E120", "a value of one device is given a sharding",
+                  "shardings of the call's operands and results", std::string(sharding),
+                  "say it with SetResult, or reshard with Reshard")
+        .status();
+  }
+  if (sharding.empty()) {
+    module_.mutable_instr(id).sharding = nullptr;
+    return absl::OkStatus();
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(HloSharding parsed, ParseHloSharding(sharding));
+  verifier::Fault fault;
+  if (!verifier::CheckSharding(module_, parsed, shape(id), &fault)) {
+    if (fault.fix.empty()) fault.fix = "give a sharding of the value's dimensions and devices";
+    return ToStatus(fault);
+  }
+  module_.mutable_instr(id).sharding = InternHloSharding(context_, std::move(parsed));
   return absl::OkStatus();
 }
 

@@ -51,12 +51,21 @@ class CheckedBuilder {
   void set_metadata(const Metadata* metadata) { metadata_ = metadata; }
   bool value_numbering() const { return value_numbering_; }
   void set_value_numbering(bool on) { value_numbering_ = on; }
+  // The computation is one device's, so that its values have no shardings.
+  void set_local() { local_ = true; }
 
   // Any op. `declared` is the written shape for ops that need one, custom calls
   // among them; where it is given the instruction has it, layout and all.
   Id Add(Opcode op, Ids operands, const Attributes* attrs = nullptr,
          const Shape* declared = nullptr);
   absl::Status SetRoot(InstrId id);
+  // The sharding of a value, in any form of HLO text; "" takes it away. Equal constants
+  // are one value. Errors E160 to E162 where the text says nothing; E025 where it does
+  // not fit the value's shape, or the module's num_partitions if that is above 1; E120
+  // in a partition callback, whose values are local.
+  //   b.SetSharding(x, "{devices=[4,1]<=[4]}")
+  //   b.SetSharding(x, "{mesh['data'=4,'model'=2], [{'data'}, {}]}")
+  absl::Status SetSharding(InstrId id, absl::string_view sharding);
 
   Id Parameter(int64_t number, const Shape* shape);
   Id Compare(Direction direction, InstrId a, InstrId b);  // as is natural for the type
@@ -130,6 +139,7 @@ class CheckedBuilder {
   MonoidTable& monoids_;
   const Metadata* metadata_ = nullptr;
   bool value_numbering_ = false;
+  bool local_ = false;
   std::vector<Slot> slots_;  // open addressing; empty where id is not valid
   size_t used_ = 0;
   Diagnostic error_;         // kept, so that inference makes no strings when it succeeds

@@ -2,8 +2,9 @@
 // A module of one computation, from its parameters to its result, for programs
 // that make HLO in C++ and keep no pieces of it:
 //
-//   ProgramBuilder p("axpy");
-//   SHARDCALL_ASSIGN_OR_RETURN(InstrId x, p.Parameter(ElementType::kF32, {4}));
+//   ProgramBuilder p("twice", /*num_partitions=*/4);
+//   SHARDCALL_ASSIGN_OR_RETURN(InstrId x, p.Parameter(ElementType::kF32, {8}));
+//   SHARDCALL_RETURN_IF_ERROR(p.builder().SetSharding(x, "{devices=[4]<=[4]}"));
 //   SHARDCALL_ASSIGN_OR_RETURN(InstrId y, p.builder().Add(Opcode::kAdd, {x, x}));
 //   SHARDCALL_ASSIGN_OR_RETURN(Module module, std::move(p).Build(y));
 #ifndef SHARDCALL_PARTITIONER_IR_PROGRAM_BUILDER_H_
@@ -19,11 +20,17 @@ namespace shardcall {
 
 class ProgramBuilder {
  public:
-  explicit ProgramBuilder(absl::string_view name)
+  // Without `num_partitions` the program is for one device, or for as many as
+  // PartitionOptions says.
+  explicit ProgramBuilder(absl::string_view name, int64_t num_partitions = 0)
       : module_(std::make_unique<Module>(std::make_shared<Context>())), monoids_(module_.get()),
         builder_(module_.get(), module_->AddComputation("main"), &monoids_) {
     module_->header.name = std::string(name);
     module_->set_entry(builder_.computation());
+    if (num_partitions > 0) {
+      module_->header.num_partitions = num_partitions;
+      module_->header.has_num_partitions = true;
+    }
   }
 
   CheckedBuilder& builder() { return builder_; }

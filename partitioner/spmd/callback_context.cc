@@ -14,6 +14,7 @@ CallbackContext::CallbackContext(Localizer& l, InstrId id, const Decision& d)
       view_(ViewCustomCall(l.global(), id, l.program().mesh, l.program().manual_axes(id))),
       builder_(&l.local(), l.builder().computation(), &l.emitter().shared().monoids) {
   builder_.set_metadata(l.global().instr(id).metadata);
+  builder_.set_local();
   for (InstrId o : l.global().operands(id)) {
     for (int k = 0; k < l.global().instr(o).shape->num_leaves(); ++k) sources_.push_back({o, k});
   }

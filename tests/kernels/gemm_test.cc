@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <complex>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "tests/kernels/kernel_test_util.h"
@@ -163,6 +165,40 @@ TEST(CustomRelu, BadCallsAreErrors) {
   ExpectError(CallKernel("custom_relu", {Tensor(kF64, {3})}, &y), "E134", {"result 0 (y)"});
   ExpectError(CallKernel("custom_relu", {Tensor(kF32, {3})}, &y, "{slope = 0.1 : f32}"), "E131",
               {"no attributes"});
+}
+
+TEST(CustomReluBwd, PassesWhatTheOperandLetThrough) {
+  const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  for (ElementType type : {kF32, kF64, ElementType::kBF16, ElementType::kF16}) {
+    Tensor dy(type, {7}), x(type, {7});
+    dy.values = {1, 2, 3, 4, 5, 6, 7};
+    x.values = {-1, -0.0, 0.0, 0.25, inf, -inf, nan};
+    std::vector<Tensor> dx = {Tensor(type, {7})};
+    ASSERT_TRUE(CallKernel("custom_relu_bwd", {dy, x}, &dx).ok());
+    EXPECT_EQ(dx[0].values, (std::vector<double>{0, 0, 0, 4, 5, 0, 0})) << ElementTypeName(type);
+  }
+  std::vector<Tensor> dx = {Tensor(kF32, {3})};
+  const Tensor three(kF32, {3});
+  ExpectError(CallKernel("custom_relu_bwd", {three}, &dx), "E132", {});
+  ExpectError(CallKernel("custom_relu_bwd", {three, Tensor(kF32, {4})}, &dx), "E133", {"x"});
+  ExpectError(CallKernel("custom_relu_bwd", {three, Tensor(kF64, {3})}, &dx), "E134", {"x"});
+}
+
+TEST(GemmBwd, BadCallsAreRefused) {
+  const Tensor dd(kF32, {3, 5}), a(kF32, {3, 4}), b(kF32, {4, 5});
+  std::vector<Tensor> out = {a, b};
+  ASSERT_TRUE(CallKernel("gemm_bwd", {dd, a, b}, &out).ok());
+  ExpectError(CallKernel("gemm_bwd", {dd, b, a}, &out), "E133", {});
+  ExpectError(CallKernel("gemm_bwd", {dd, a, b}, &out, "{beta = 2.0 : f32}"), "E131", {"beta"});
+  out = {a, b, dd};
+  ASSERT_TRUE(CallKernel("gemm_bwd", {dd, a, b}, &out, "{beta = 2.0 : f32}").ok());
+  out = {b, a};
+  ExpectError(CallKernel("gemm_bwd", {dd, a, b}, &out), "E133", {"da"});
+  out = {a};
+  ExpectError(CallKernel("gemm_bwd", {dd, a, b}, &out), "E132", {});
+  const Tensor c(ElementType::kS32, {3, 3});
+  out = {c, c};
+  ExpectError(CallKernel("gemm_bwd", {c, c, c}, &out), "E134", {"a"});
 }
 
 }  // namespace

@@ -120,5 +120,52 @@ TEST(SparseMatmul, BadCallsAreRefused) {
   ExpectError(call({v, c, o, b}), "E133", {"y"});
 }
 
+TEST(SparseMatmulBwd, IsTheGradientOfTheDenseProduct) {
+  for (ElementType type : {kF32, kF64, ElementType::kBF16}) {
+    std::vector<double> dense;
+    const int64_t m = 6, k = 5, n = 3;
+    const Csr a = RandomCsr(type, m, k, 7, &dense);
+    const Tensor b = RandomIntegers(type, {k, n}, 8, -3, 3);
+    const Tensor dy = RandomIntegers(type, {m, n}, 9, -2, 2);
+    std::vector<Tensor> got = {Tensor(type, a.values.dims), Tensor(type, {k, n})};
+    const absl::Status status =
+        CallKernel("sparse_matmul_bwd", {dy, a.values, a.columns, a.offsets, b}, &got);
+    ASSERT_TRUE(status.ok()) << status;
+    std::vector<double> dvalues, db(k * n);
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = k - 1; j >= 0; --j) {  // as RandomCsr has them
+        double d = 0;
+        for (int64_t l = 0; l < n; ++l) {
+          d += dy.values[i * n + l] * b.values[j * n + l];
+          db[j * n + l] += dense[i * k + j] * dy.values[i * n + l];
+        }
+        if (dense[i * k + j] != 0) dvalues.push_back(d);
+      }
+    }
+    EXPECT_EQ(got[0].values, dvalues) << ElementTypeName(type);
+    EXPECT_EQ(got[1].values, db) << ElementTypeName(type);
+  }
+}
+
+TEST(SparseMatmulBwd, EntriesInNoRowOrColumnHaveNoGradient) {
+  Tensor values(kF32, {4}), columns(kS32, {4}), offsets(kS32, {3}), b(kF32, {2, 1}),
+      dy(kF32, {2, 1});
+  values.values = {1, 2, 3, 4};
+  columns.values = {0, -1, 9, 1};
+  offsets.values = {1, 3, 99};
+  b.values = {10, 20};
+  dy.values = {5, 7};
+  std::vector<Tensor> got = {Tensor(kF32, {4}), Tensor(kF32, {2, 1})};
+  ASSERT_TRUE(CallKernel("sparse_matmul_bwd", {dy, values, columns, offsets, b}, &got).ok());
+  EXPECT_EQ(got[0].values, (std::vector<double>{0, 0, 0, 140}));
+  EXPECT_EQ(got[1].values, (std::vector<double>{0, 28}));
+  ExpectError(CallKernel("sparse_matmul_bwd", {dy, values, columns, offsets}, &got), "E132", {});
+  ExpectError(CallKernel("sparse_matmul_bwd", {dy, values, columns, columns, b}, &got), "E133",
+              {"offsets"});
+  got[1] = Tensor(kF64, {2, 1});
+  ExpectError(CallKernel("sparse_matmul_bwd", {dy, values, columns, offsets, b}, &got), "E134",
+              {"db"});
+}
+
 }  // namespace
 }  // namespace shardcall

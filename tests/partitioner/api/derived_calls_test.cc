@@ -63,14 +63,113 @@ TEST(CheckVjp, HoldsForTheShippedOnes) {
   Registries r;
   ASSERT_TRUE(RegisterBuiltinTargets(r.targets).ok());
   ASSERT_TRUE(RegisterBuiltinHandlers(r.handlers).ok());
-  for (const char* target : {"rms_norm", "flash_attention_fwd", "softmax_cross_entropy"}) {
+  for (const char* target : {"rms_norm", "flash_attention_fwd", "softmax_cross_entropy",
+                             "custom_relu", "gemm", "sparse_matmul"}) {
     const auto check = Check(r, target);
     ASSERT_TRUE(check.ok()) << check.status();
     EXPECT_EQ(check->verdict, RuleVerdict::kHolds) << RuleCheckJson(*check);
     EXPECT_GT(check->trials, 10);
     EXPECT_TRUE(check->untested.empty()) << check->untested[0];
   }
-  EXPECT_EQ(DiagnosticCode(Check(r, "custom_relu").status()), "E118");
+  EXPECT_EQ(DiagnosticCode(Check(r, "topk").status()), "E118");
+}
+
+absl::StatusOr<RuleCheck> CheckProgram(const Registries& r, const std::string& target,
+                                       const std::string& hlo) {
+  SHARDCALL_ASSIGN_OR_RETURN(const Module module,
+                             ParseModule(std::make_shared<const std::string>(hlo),
+                                         std::make_shared<Context>(), "m"));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<CheckedCall> calls,
+                             CallsOfModule(target, r.targets, module));
+  return CheckVjp(calls, 0, {.targets = &r.targets, .handlers = &r.handlers});
+}
+
+TEST(CheckVjp, HoldsForEveryFormOfAMatrixProduct) {
+  Registries r;
+  ASSERT_TRUE(RegisterBuiltinTargets(r.targets).ok());
+  ASSERT_TRUE(RegisterBuiltinHandlers(r.handlers).ok());
+  std::string calls;
+  const std::string scaled = "alpha = 2.0 : f32, beta = -3.0 : f32";
+  for (const auto& [operands, config] : std::vector<std::pair<std::string, std::string>>{
+           {"a, b", scaled},
+           {"at, b", scaled + ", transa = \"T\""},
+           {"at, bt", scaled + ", transb = \"C\", transa = \"C\""},
+           {"a, bt", "alpha = 0.5 : f32, beta = 0.0 : f32, transb = true"}}) {
+    calls += "  d" + std::to_string(calls.size()) + " = f64[2,3,5] custom-call(" + operands +
+             ", c), custom_call_target=\"cublas_gemm\", api_version=API_VERSION_TYPED_FFI, "
+             "backend_config={" + config + "}\n";
+  }
+  const auto check = CheckProgram(r, "cublas_gemm", R"(HloModule m
+ENTRY e {
+  a = f64[2,3,4] parameter(0)
+  at = f64[2,4,3] parameter(1)
+  b = f64[2,4,5] parameter(2)
+  bt = f64[2,5,4] parameter(3)
+  c = f64[2,3,5] parameter(4)
+)" + calls + "  ROOT t = tuple(a)\n}\n");
+  ASSERT_TRUE(check.ok()) << check.status();
+  EXPECT_EQ(check->verdict, RuleVerdict::kHolds) << RuleCheckJson(*check);
+  EXPECT_TRUE(check->untested.empty()) << check->untested[0];
+}
+
+// In a manual region every device has a result of its own: what its operand's gradient
+// is follows from all of their cotangents.
+TEST(Vjp, OfAnAllReduceSumsTheCotangentsOfItsGroup) {
+  Registries r;
+  ASSERT_TRUE(RegisterBuiltinTargets(r.targets).ok());
+  ASSERT_TRUE(RegisterBuiltinHandlers(r.handlers).ok());
+  const auto check = Check(r, "nccl_allreduce");  // on one device
+  ASSERT_TRUE(check.ok()) << check.status();
+  EXPECT_EQ(check->verdict, RuleVerdict::kHolds) << RuleCheckJson(*check);
+
+  const auto program = [&](const std::string& config) -> absl::StatusOr<Module> {
+    const std::string hlo = R"(HloModule m, num_partitions=4
+ENTRY main {
+  p = f32[8,3] parameter(0), sharding={devices=[4,1]<=[4]}
+  q = f32[8,3] parameter(1), sharding={devices=[4,1]<=[4]}
+  x = f32[2,3] custom-call(p), custom_call_target="SPMDFullToShardShape", sharding={manual}
+  c = f32[2,3] custom-call(q), custom_call_target="SPMDFullToShardShape", sharding={manual}
+  ROOT y = f32[2,3] custom-call(x), custom_call_target="nccl_allreduce", api_version=API_VERSION_TYPED_FFI, backend_config={)" +
+                            config + "}, sharding={manual}\n}\n";
+    SHARDCALL_ASSIGN_OR_RETURN(Module module,
+                               ParseModule(std::make_shared<const std::string>(hlo),
+                                           std::make_shared<Context>(), "m"));
+    const CompId entry = module.entry();
+    const InstrId y = module.comp(entry).root;
+    const InstrId cotangent = module.comp(entry).instructions[3];
+    MonoidTable monoids(&module);
+    CheckedBuilder b(&module, entry, &monoids);
+    SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> dx, Vjp(b, r.targets, y, {cotangent}));
+    SHARDCALL_RETURN_IF_ERROR(b.SetSharding(dx[0], "{manual}"));
+    CustomCallAttrs whole;
+    whole.target = "SPMDShardToFullShape";
+    SHARDCALL_ASSIGN_OR_RETURN(
+        const InstrId root,
+        b.CustomCall(whole, {dx[0]}, b.shape(module.comp(entry).parameters[0])));
+    SHARDCALL_RETURN_IF_ERROR(b.SetSharding(root, "{devices=[4,1]<=[4]}"));
+    SHARDCALL_RETURN_IF_ERROR(b.SetRoot(root));
+    return module;
+  };
+  // Devices 0 and 2, 1 and 3.
+  auto module = program("replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, "
+                        "group_size = 2 : i64");
+  ASSERT_TRUE(module.ok()) << module.status();
+  RunOptions options;
+  options.partition.targets = &r.targets;
+  options.handlers = &r.handlers;
+  const auto compiled = Compile(*std::move(module), options);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  std::vector<float> p(24), q(24);
+  for (int k = 0; k < 24; ++k) q[k] = static_cast<float>(k * k % 17);
+  const auto out = compiled->Execute({Tensor::From(ElementType::kF32, {8, 3}, p),
+                                      Tensor::From(ElementType::kF32, {8, 3}, q)});
+  ASSERT_TRUE(out.ok()) << out.status();
+  for (int k = 0; k < 24; ++k) {
+    EXPECT_EQ((*out)[0].data<float>()[k], q[k % 12] + q[k % 12 + 12]) << k;
+  }
+  EXPECT_EQ(DiagnosticCode(program("op = \"max\"").status()), "E118");
+  EXPECT_THAT(std::string(program("op = \"max\"").status().message()), HasSubstr("op = \"max\""));
+  EXPECT_TRUE(program("op = \"sum\"").ok());
 }
 
 TEST(CheckVjp, HoldsForAComputation) {

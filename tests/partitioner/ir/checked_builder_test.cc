@@ -54,6 +54,44 @@ TEST_F(CheckedBuilderTest, WhatItBuildsVerifies) {
   EXPECT_TRUE(VerifyModule(module_, "").ok());
 }
 
+TEST_F(CheckedBuilderTest, SetsShardingsOfAnyForm) {
+  const InstrId x = Param(ElementType::kF32, {16, 6});
+  const auto printed = [&] { return PrintModule(module_, {.metadata = false}); };
+  ASSERT_TRUE(b_.SetRoot(x).ok());
+  for (const char* sharding :
+       {"{devices=[8,1]<=[8]}", "{devices=[2,1,4]<=[8] last_tile_dim_replicate}",
+        "{mesh['data'=4,'model'=2], [{'data'}, {'model'}]}", "{replicated}",
+        "{maximal device=3}", "{manual}"}) {
+    EXPECT_TRUE(b_.SetSharding(x, sharding).ok()) << b_.SetSharding(x, sharding);
+    EXPECT_NE(printed().find(std::string("sharding=") + sharding), std::string::npos) << printed();
+    EXPECT_TRUE(VerifyModule(module_, "").ok());
+  }
+  EXPECT_TRUE(b_.SetSharding(x, "").ok());
+  EXPECT_EQ(printed().find("sharding"), std::string::npos);
+}
+
+TEST_F(CheckedBuilderTest, AShardingThatDoesNotFitIsRefused) {
+  const InstrId x = Param(ElementType::kF32, {16, 6});
+  ASSERT_TRUE(b_.SetRoot(x).ok());
+  ASSERT_TRUE(b_.SetSharding(x, "{devices=[8,1]<=[8]}").ok());
+  const std::string before = PrintModule(module_, {.metadata = false});
+  const auto code = [&](InstrId id, absl::string_view sharding) {
+    return std::string(DiagnosticCode(b_.SetSharding(id, sharding)));
+  };
+  EXPECT_EQ(code(x, "{devices=[4,1]<=[4]}"), "E025");           // another number of devices
+  EXPECT_EQ(code(x, "{devices=[8]<=[8]}"), "E025");             // another rank
+  EXPECT_EQ(code(x, "{{replicated}, {replicated}}"), "E025");   // a tuple
+  EXPECT_EQ(code(x, "{maximal device=8}"), "E025");
+  EXPECT_EQ(code(x, "{devices=[8,1]<=[8]"), "E161");
+  EXPECT_EQ(code(x, "devices"), "E161");
+  EXPECT_EQ(code(x, "{mesh['x'=8], [{'y'}, {}]}"), "E162");
+  EXPECT_EQ(code(InstrId(), "{replicated}"), "E021");
+  EXPECT_EQ(code(InstrId(77), "{replicated}"), "E021");
+  EXPECT_EQ(PrintModule(module_, {.metadata = false}), before);
+  b_.set_local();
+  EXPECT_EQ(code(x, "{replicated}"), "E120");
+}
+
 TEST_F(CheckedBuilderTest, OperandsMustBelongToTheComputation) {
   const InstrId x = Param(ElementType::kF32, {4});
   const CompId other = module_.AddComputation("other");

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a call of cublas_gemm and one of its gradients have in common.
+#ifndef SHARDCALL_KERNELS_HOST_GEMM_H_
+#define SHARDCALL_KERNELS_HOST_GEMM_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/host/arguments.h"
+#include "kernels/host/blas.h"
+
+namespace shardcall {
+
+// Attributes and extents of d[batch, m, n] = alpha op(a) op(b) + beta c.
+struct GemmCall {
+  BlasOp op_a = BlasOp::kNone, op_b = BlasOp::kNone;
+  double alpha = 1, beta = 0;
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+};
+// Where a call has those arrays, or others of their shapes.
+struct GemmPlaces {
+  ArgumentPlace a, b, c, d;
+  bool has_c;
+};
+
+// Checks counted arguments; a has one of `types`.
+absl::StatusOr<GemmCall> CheckGemm(const HandlerContext& context, const CallArguments& args,
+                                   absl::Span<const ElementType> types, const GemmPlaces& places);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_HOST_GEMM_H_
