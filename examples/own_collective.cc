@@ -14,7 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "examples/distributed.h"
+#include "distributed.h"
 #include "partitioner/ir/parser.h"
 #include "partitioner/runtime/random_inputs.h"
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/ffi/handler.h"
@@ -22,11 +23,8 @@
 
 namespace shardcall {
 
-inline absl::Status Prove(const char* text, const TargetRegistry& targets,
+inline absl::Status Prove(Module module, const TargetRegistry& targets,
                           const HandlerRegistry& handlers) {
-  SHARDCALL_ASSIGN_OR_RETURN(Module module,
-                             ParseModule(std::make_shared<const std::string>(text),
-                                         std::make_shared<Context>(), "example"));
   const std::vector<Tensor> inputs = RandomInputs(ParameterLeaves(module), /*seed=*/1);
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<Tensor> want, Evaluate(module, inputs, &handlers));
 
@@ -46,6 +44,14 @@ inline absl::Status Prove(const char* text, const TargetRegistry& targets,
   }
   std::printf("equal to one device\n");
   return absl::OkStatus();
+}
+
+inline absl::Status Prove(const char* text, const TargetRegistry& targets,
+                          const HandlerRegistry& handlers) {
+  SHARDCALL_ASSIGN_OR_RETURN(Module module,
+                             ParseModule(std::make_shared<const std::string>(text),
+                                         std::make_shared<Context>(), "example", &targets));
+  return Prove(std::move(module), targets, handlers);
 }
 
 inline int Finish(const absl::Status& status) {

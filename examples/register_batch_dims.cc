@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "examples/prove.h"
+#include "prove.h"
 
 namespace shardcall {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "absl/strings/numbers.h"
-#include "examples/prove.h"
+#include "prove.h"
 
 namespace shardcall {
 namespace {

@@ -7,7 +7,7 @@
 // partitioner lets every device sum its own part and adds an all-reduce behind.
 #include <cstdio>
 
-#include "examples/prove.h"
+#include "prove.h"
 
 namespace shardcall {
 namespace {

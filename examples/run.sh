@@ -13,14 +13,11 @@ step=$SHARDCALL_ROOT/tests/data/hlo/llama_4layer_train_tiny_calls_d4m2
 echo
 echo "== a training step with 26 custom calls"
 "$SHARDCALL_BUILD/bin/train_step" "$step.sdy.hlo" "$step.inputs.npz" "$step.outputs.npz"
-for level in target batch_dims callbacks; do
+for program in register_target register_batch_dims register_callbacks build_program subtract; do
   echo
-  echo "== register_$level"
-  "$SHARDCALL_BUILD/bin/register_$level"
+  echo "== $program"
+  "$SHARDCALL_BUILD/bin/$program"
 done
-echo
-echo "== subtract"
-"$SHARDCALL_BUILD/bin/subtract"
 
 # NAME PROGRAM ARGUMENT...
 on_each_backend() {

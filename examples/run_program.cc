@@ -10,7 +10,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "examples/distributed.h"
+#include "distributed.h"
 #include "kernels/builtin.h"
 #include "partitioner/ir/parser.h"
 #include "partitioner/runtime/npz.h"

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the build, builds the outside programs against it, in
-# C++ and in C, static and shared, and runs them. Variables:
-# BUILD (the build folder), SOURCE (this folder), WORK (a scratch folder).
+# C++ and in C, static and shared, and runs them; so it does with the programs that
+# the README shows, and with the examples, of which nothing but their folder is
+# there. Variables: BUILD (the build folder), SOURCE (this folder), WORK (a scratch
+# folder).
 function(step)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE out ERROR_VARIABLE out)
   if(NOT result EQUAL 0)
@@ -11,9 +13,29 @@ function(step)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK})
+# The C++ blocks of the README, in order: WORK/readme/0.cc, 1.cc.
+file(READ ${SOURCE}/../../README.md page)
+set(blocks 0)
+while(TRUE)
+  string(FIND "${page}" "```cpp\n" start)
+  if(start LESS 0)
+    break()
+  endif()
+  math(EXPR start "${start} + 7")
+  string(SUBSTRING "${page}" ${start} -1 page)
+  string(FIND "${page}" "```" end)
+  string(SUBSTRING "${page}" 0 ${end} block)
+  file(WRITE ${WORK}/readme/${blocks}.cc "${block}")
+  math(EXPR blocks "${blocks} + 1")
+endwhile()
+if(NOT blocks EQUAL 2)
+  message(FATAL_ERROR "the README has ${blocks} blocks of C++; compile each in CMakeLists.txt")
+endif()
+
 step(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE} -B ${WORK}/build
-     -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Release)
+     -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Release
+     -DREADME_BLOCKS=${WORK}/readme)
 step(${CMAKE_COMMAND} --build ${WORK}/build)
 step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/c -B ${WORK}/build_c
      -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Release)
@@ -31,7 +53,30 @@ foreach(program build/outside_c_static build_c/outside_c_shared)
     message(FATAL_ERROR "${program} printed:\n${out}")
   endif()
 endforeach()
-# It loads the shared library and has no copy of it.
+step(${WORK}/build/readme_target)
+if(NOT out MATCHES "\"status\": \"ok\".*\"num_partitions\": 8")
+  message(FATAL_ERROR "the README's target printed:\n${out}")
+endif()
+step(${WORK}/build/readme_compiler)
+if(NOT out MATCHES "f32.3,4..1,0. custom-call")
+  message(FATAL_ERROR "the README's function for compilers printed:\n${out}")
+endif()
+
+# The examples in a folder of their own, so that they find what is installed and
+# nothing else of the tree.
+file(COPY ${SOURCE}/../../examples DESTINATION ${WORK})
+step(${CMAKE_COMMAND} -G Ninja -S ${WORK}/examples -B ${WORK}/build_examples
+     -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Release)
+step(${CMAKE_COMMAND} --build ${WORK}/build_examples)
+foreach(program register_target register_batch_dims register_callbacks build_program subtract
+        own_collective "run_program;${WORK}/examples/programs/ring_attention")
+  list(POP_FRONT program name)
+  step(${WORK}/build_examples/${name} ${program})
+endforeach()
+step(bash ${WORK}/examples/write_target/steps.sh ${WORK}/prefix/bin/shardcall
+     ${WORK}/prefix/include/shardcall)
+
+# outside_c_shared loads the shared library and has no copy of it.
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${WORK}/build_c/outside_c_shared
      RESOLVED_DEPENDENCIES_VAR found UNRESOLVED_DEPENDENCIES_VAR missing)
 if(NOT "${found}" MATCHES "libshardcall[.]so")
