@@ -5,6 +5,7 @@
 #define SHARDCALL_PARTITIONER_API_SHARDCALL_C_H_
 
 #include "partitioner/api/shardcall_c_base.h"
+#include "partitioner/api/shardcall_c_check.h"
 #include "partitioner/api/shardcall_c_derived.h"
 #include "partitioner/api/shardcall_c_inspect.h"
 #include "partitioner/api/shardcall_c_partition.h"

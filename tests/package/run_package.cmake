@@ -4,6 +4,8 @@
 # the README shows, and with the examples, of which nothing but their folder is
 # there. Variables: BUILD (the build folder), SOURCE (this folder), WORK (a scratch
 # folder).
+cmake_minimum_required(VERSION 3.22)
+
 function(step)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE out ERROR_VARIABLE out)
   if(NOT result EQUAL 0)

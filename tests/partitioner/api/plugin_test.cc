@@ -89,7 +89,7 @@ TEST(CPlugin, LoadedTwiceIsFineAndAnotherOfItsNameIsNot) {
 
 TEST(Plugin, FaultsAreOneDiagnosticEach) {
   for (const auto& [name, code, part] : std::vector<std::tuple<const char*, const char*, const char*>>{
-           {"bad_version", "E142", "0.1 to 0.3, found 0.4"},
+           {"bad_version", "E142", "0.1 to 0.4, found 0.5"},
            {"bad_crash", "E323", "register_targets of the library"},
            {"bad_entry_crash", "E323", "shardcall_plugin of the library"},
            {"bad_null", "E142", "found null"},

@@ -21,6 +21,19 @@ static int Double(const Shardcall_Call* call, void* data) {
   }
   return 0;
 }
+/* Along the rows. */
+static int RunningSum(const Shardcall_Call* call, void* data) {
+  const Shardcall_Buffer* in = &call->operands[0];
+  (void)data;
+  for (int64_t i = 0; i < in->dims[0]; ++i) {
+    float sum = 0;
+    for (int64_t j = 0; j < in->dims[1]; ++j) {
+      sum += ((const float*)in->data)[i * in->dims[1] + j];
+      ((float*)call->results[0].data)[i * in->dims[1] + j] = sum;
+    }
+  }
+  return 0;
+}
 /* The program's shards are 2 by 4, but for the last; so is what may be touched. */
 static void Untyped(void* out, const void** in) { memcpy(out, in[0], 2 * 4 * sizeof(float)); }
 static void Other(void* out, const void** in) { memcpy(out, in[0], sizeof(float)); }
@@ -333,6 +346,90 @@ static void WrongRegistrations(Shardcall_Registry* r) {
   CHECK_FAILS(Shardcall_Registry_Create(NULL), "E148", "registry");
 }
 
+/* Calls in text may leave out the shape that their target's rule or function gives. */
+static void ShapesFollow(Shardcall_Registry* registry) {
+  static const char kShapeless[] =
+      "HloModule m, num_partitions=2\n\nENTRY e {\n"
+      "  x = f32[6,4] parameter(0), sharding={devices=[2,1]<=[2]}\n"
+      "  y = custom-call(x), custom_call_target=\"custom_relu\", "
+      "api_version=API_VERSION_TYPED_FFI\n"
+      "  ROOT z = custom-call(y), custom_call_target=\"c_double\", "
+      "api_version=API_VERSION_TYPED_FFI\n}\n";
+  Shardcall_Module* module = NULL;
+  Shardcall_Program* program = NULL;
+  Shardcall_Text* text = NULL;
+  CHECK_OK(Shardcall_Module_ReadWith(registry, kShapeless, sizeof(kShapeless) - 1, "m.hlo",
+                                     &module));
+  CHECK_OK(Shardcall_Module_Print(module, &text));
+  CHECK_THAT(strstr(Shardcall_Text_Data(text), "%y = f32[6,4]{1,0} custom-call") != NULL);
+  CHECK_THAT(strstr(Shardcall_Text_Data(text), "%z = f32[6,4]{1,0} custom-call") != NULL);
+  Shardcall_Text_Destroy(text);
+  Shardcall_Options options = SHARDCALL_INIT(Shardcall_Options);
+  options.registry = registry;
+  CHECK_OK(Shardcall_PartitionModule(module, &options, &program));
+  Shardcall_Program_Destroy(program);
+  Shardcall_Module_Destroy(module);
+  module = NULL;
+  Shardcall_Registry* empty = NULL;
+  CHECK_OK(Shardcall_Registry_Create(&empty));
+  CHECK_FAILS(Shardcall_Module_ReadWith(empty, kShapeless, sizeof(kShapeless) - 1, "m.hlo",
+                                        &module), "E112", "m.hlo:6:12");
+  CHECK_FAILS(Shardcall_Module_ReadWith(empty, NULL, 3, "x", &module), "E148", "data");
+  CHECK_FAILS(Shardcall_Module_ReadWith(empty, kShapeless, 3, "x", NULL), "E148", "module");
+  Shardcall_Registry_Destroy(empty);
+  CHECK_THAT(module == NULL);
+}
+
+/* The registry has c_double; here it gets rules that hold and do not. */
+static void RulesAreChecked(Shardcall_Registry* registry) {
+  Shardcall_CheckOptions options = SHARDCALL_INIT(Shardcall_CheckOptions);
+  options.registry = registry;
+  int32_t holds = -1;
+  Shardcall_Text* json = NULL;
+  CHECK_OK(Shardcall_CheckRule("c_double", &options, &holds, &json));
+  CHECK_THAT(holds == 1);
+  CHECK_THAT(TextHas(json, "\"verdict\": \"holds\""));
+  CHECK_OK(Shardcall_CheckRule("custom_relu", NULL, &holds, NULL)); /* that of the process */
+  CHECK_THAT(holds == 1);
+  options.vjp = 1;
+  options.seed = 3;
+  CHECK_OK(Shardcall_CheckRule("custom_relu", &options, &holds, NULL));
+  CHECK_THAT(holds == 1);
+  CHECK_FAILS(Shardcall_CheckRule("c_double", &options, &holds, &json), "E118", "c_double");
+  options.vjp = 0;
+
+  /* By a program: its calls, whatever the rule says of sizes. */
+  Shardcall_Module* module = Read(kProgram);
+  options.program = module;
+  CHECK_OK(Shardcall_CheckRule("c_double", &options, &holds, &json));
+  CHECK_THAT(holds == 1);
+  CHECK_THAT(TextHas(json, "\"target\": \"c_double\""));
+  CHECK_FAILS(Shardcall_CheckRule("custom_relu", &options, &holds, NULL), "E191", "no call");
+  Shardcall_Module_Destroy(module);
+  options.program = NULL;
+
+  /* Columns that depend on each other, of which the rule says that they do not. */
+  Shardcall_Registry* other = NULL;
+  CHECK_OK(Shardcall_Registry_Create(&other));
+  Shardcall_Target target = SHARDCALL_INIT(Shardcall_Target);
+  target.name = "c_running_sum";
+  target.handler = RunningSum;
+  target.rule = "a b -> a b";
+  CHECK_OK(Shardcall_RegisterTarget(other, &target));
+  options.registry = other;
+  CHECK_OK(Shardcall_CheckRule("c_running_sum", &options, &holds, &json));
+  CHECK_THAT(holds == 0);
+  CHECK_THAT(TextHas(json, "\"factor\": \"b\""));
+  Shardcall_Registry_Destroy(other);
+
+  json = NULL;
+  CHECK_FAILS(Shardcall_CheckRule(NULL, NULL, &holds, &json), "E148", "target");
+  CHECK_FAILS(Shardcall_CheckRule("no_such", NULL, &holds, &json), "E140", "no_such");
+  options.struct_size = 4;
+  CHECK_FAILS(Shardcall_CheckRule("c_double", &options, &holds, &json), "E148", "struct_size");
+  CHECK_THAT(json == NULL);
+}
+
 static void WrongPrograms(Shardcall_Registry* registry) {
   Shardcall_Module* module = NULL;
   Shardcall_Program* program = NULL;
@@ -409,6 +506,8 @@ int main(void) {
   ProgramsRun(registry);
   ProgramsOutliveModuleAndRegistry();
   StagesAndForms(registry);
+  ShapesFollow(registry);
+  RulesAreChecked(registry);
   HandlersAndTypes();
   InspectsShardings(NULL);
   PartitionsLikeAReference();

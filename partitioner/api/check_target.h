@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A check of a registered target by its name: what `check-rule`, the matchers and the C
+// interface do.
+#ifndef SHARDCALL_PARTITIONER_API_CHECK_TARGET_H_
+#define SHARDCALL_PARTITIONER_API_CHECK_TARGET_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/ffi/handler.h"
+#include "partitioner/api/check_rule.h"
+#include "partitioner/custom_call/registry.h"
+#include "partitioner/ir/module.h"
+
+namespace shardcall {
+
+struct TargetCheck {
+  std::string target;
+  // A program whose calls of the target are checked; null: those that its rule says.
+  const Module* program = nullptr;
+  uint64_t seed = 0;
+  bool vjp = false;  // the VJP against finite differences, and its rule: see CheckVjp
+};
+
+// A target without a handler that has a reference (partition_like) is checked by that.
+// Errors E101, E140 (no handler), E190 and E191 of checked_call.h and check_rule.h, and
+// those of CheckVjp.
+absl::StatusOr<RuleCheck> CheckTarget(const TargetCheck& check, const TargetRegistry& targets,
+                                      const HandlerRegistry& handlers);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_CHECK_TARGET_H_
