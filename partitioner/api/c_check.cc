@@ -22,6 +22,10 @@ Shardcall_Error* Shardcall_CheckRule(const char* target, const Shardcall_CheckOp
     what.target = target;
     what.seed = o.seed;
     what.vjp = o.vjp != 0;
+    if (!(o.deadline_s >= 0)) {
+      return BadArgument(kName, "a deadline_s of zero or more", absl::StrCat(o.deadline_s));
+    }
+    if (o.deadline_s > 0) what.deadline = absl::Seconds(o.deadline_s);
     std::unique_lock<std::mutex> lock;
     if (o.program != nullptr) {
       lock = std::unique_lock<std::mutex>(o.program->mutex);

@@ -16,6 +16,8 @@ absl::StatusOr<RuleCheck> CheckTarget(const TargetCheck& check, const TargetRegi
   TrialOptions options;
   options.targets = &targets;
   options.handlers = &by.handlers;
+  options.deadline = check.deadline;
+  options.inputs = check.inputs;
   if (by.reference.has_value()) options.reference = &*by.reference;
   std::vector<CheckedCall> calls;
   if (check.program == nullptr) {

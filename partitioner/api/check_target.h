@@ -6,12 +6,15 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "kernels/ffi/handler.h"
 #include "partitioner/api/check_rule.h"
 #include "partitioner/custom_call/registry.h"
 #include "partitioner/ir/module.h"
+#include "partitioner/runtime/tensor.h"
 
 namespace shardcall {
 
@@ -21,6 +24,8 @@ struct TargetCheck {
   const Module* program = nullptr;
   uint64_t seed = 0;
   bool vjp = false;  // the VJP against finite differences, and its rule: see CheckVjp
+  absl::Duration deadline = absl::Seconds(20);  // of each kernel, and of each trial
+  std::vector<Tensor> inputs = {};              // of the program; empty: random ones
 };
 
 // A target without a handler that has a reference (partition_like) is checked by that.

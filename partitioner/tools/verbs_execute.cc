@@ -7,9 +7,7 @@
 #include "absl/time/clock.h"
 #include "collectives/mpi.h"
 #include "collectives/nccl.h"
-#include "partitioner/api/check_rule.h"
-#include "partitioner/api/check_vjp.h"
-#include "partitioner/api/reference.h"
+#include "partitioner/api/check_target.h"
 #include "partitioner/api/verify.h"
 #include "partitioner/runtime/npz.h"
 #include "partitioner/runtime/out_of_memory.h"
@@ -175,33 +173,23 @@ int DoVerify(const Flags& flags, Session& session) {
 }
 
 int DoCheckRule(const Flags& flags, Session& session) {
-  const std::string target = flags.Get("target");
-  TrialOptions options;
-  options.targets = &session.targets;
-  options.handlers = &session.handlers;
   const auto check = [&]() -> absl::StatusOr<RuleCheck> {
+    TargetCheck what;
+    what.target = flags.Get("target");
+    what.vjp = flags.Has("vjp");
     SHARDCALL_ASSIGN_OR_RETURN(const int64_t seed, flags.Int("seed", 0));
+    what.seed = static_cast<uint64_t>(seed);
     if (flags.Has("deadline")) {
-      SHARDCALL_ASSIGN_OR_RETURN(options.deadline, Deadline(flags));
+      SHARDCALL_ASSIGN_OR_RETURN(what.deadline, Deadline(flags));
     }
-    SHARDCALL_ASSIGN_OR_RETURN(const CheckRegistries by,
-                               RegistriesForCheck(target, session.targets, session.handlers));
-    options.handlers = &by.handlers;
-    if (by.reference.has_value()) options.reference = &*by.reference;
-    std::vector<CheckedCall> calls;
-    if (flags.positional().empty()) {
-      SHARDCALL_RETURN_IF_ERROR(options.handlers->Find(target, "Host").status());
-      SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfTarget(target, session.targets, *options.handlers));
-    } else {
-      SHARDCALL_ASSIGN_OR_RETURN(const Module module,
-                                 LoadModule(flags.positional()[0], session.targets));
-      SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfModule(target, session.targets, module));
-      if (flags.Has("inputs")) {
-        SHARDCALL_ASSIGN_OR_RETURN(options.inputs, Inputs(flags, module));
-      }
+    if (flags.positional().empty()) return CheckTarget(what, session.targets, session.handlers);
+    SHARDCALL_ASSIGN_OR_RETURN(const Module module,
+                               LoadModule(flags.positional()[0], session.targets));
+    what.program = &module;
+    if (flags.Has("inputs")) {
+      SHARDCALL_ASSIGN_OR_RETURN(what.inputs, Inputs(flags, module));
     }
-    if (flags.Has("vjp")) return CheckVjp(calls, static_cast<uint64_t>(seed), options);
-    return CheckRule(calls, static_cast<uint64_t>(seed), options);
+    return CheckTarget(what, session.targets, session.handlers);
   }();
   if (!check.ok()) return Fail(check.status());
   std::printf("%s\n", RuleCheckJson(*check).c_str());
