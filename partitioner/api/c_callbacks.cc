@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/running_call.h"
 #include "partitioner/api/c_call_view.h"
 #include "partitioner/api/c_internal.h"
 #include "partitioner/api/partial_op_names.h"
@@ -254,6 +255,8 @@ absl::Status Partition(const Shardcall_Partitioner& callbacks, PartitionContext&
   c.set_result = SetResult;
   c.call_target_with = CallTargetWith;
   c.reserved = &p;
+  const RunningCall running("the partition callback", context.call().target,
+                            context.call().instruction);
   return p.view.Returned(callbacks.partition(&c, callbacks.data));
 }
 
@@ -282,6 +285,7 @@ absl::StatusOr<PartitionerCallbacks> MakeCCallbacks(const Shardcall_Partitioner&
                                       const Sharding* user) -> absl::StatusOr<const Sharding*> {
       CCallView view(call);
       Handle answer = nullptr;
+      const RunningCall running("propagate_user_sharding", call.target, call.instruction);
       SHARDCALL_RETURN_IF_ERROR(view.Returned(
           c.propagate_user_sharding(view.c(), index, view.Give(user), &answer, c.data)));
       return view.Take(answer);
@@ -294,6 +298,7 @@ absl::StatusOr<PartitionerCallbacks> MakeCCallbacks(const Shardcall_Partitioner&
       CCallView view(call);
       std::vector<Handle> in, answers(call.results.size());
       for (const Sharding* s : operands) in.push_back(view.Give(s));
+      const RunningCall running("infer_sharding_from_operands", call.target, call.instruction);
       SHARDCALL_RETURN_IF_ERROR(view.Returned(
           c.infer_sharding_from_operands(view.c(), in.data(), answers.data(), c.data)));
       std::vector<const Sharding*> shardings;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/attributes.h"
 #include "kernels/ffi/platform.h"
+#include "kernels/ffi/running_call.h"
 #include "partitioner/api/c_attributes.h"
 #include "partitioner/api/c_internal.h"
 #include "partitioner/api/c_shapes.h"
@@ -101,6 +102,7 @@ LoweringAnswer Ask(const Shardcall_Lowering& lowering, const LoweringRequest& re
   c.set_message = SetMessage;
   c.reserved = &asked;
   Shardcall_LoweredCall answer = SHARDCALL_INIT(Shardcall_LoweredCall);
+  const RunningCall running("the lowering", name);
   const int code = lowering.lower(&c, &answer, lowering.data);
   if (code != 0) return StatusOfC(code, asked.message);
   if (answer.target == nullptr) return Skip();
@@ -151,6 +153,32 @@ absl::Status RegisterCBatching(absl::string_view target, const Shardcall_Batchin
   }
   return targets->RegisterBatching(std::string(target),
                                    {static_cast<BatchingSpec::Kind>(c.kind), OrEmpty(c.target)});
+}
+
+absl::Status RegisterCLimits(absl::string_view target, const Shardcall_CallLimits* limits,
+                             TargetRegistry* targets) {
+  constexpr char kWhat[] = "a Shardcall_CallLimits";
+  constexpr int32_t kMost = 1 << 16;
+  Shardcall_CallLimits c;
+  SHARDCALL_RETURN_IF_ERROR(ReadStruct(kWhat, limits, sizeof(c), &c));
+  const bool counts = c.num_sizes >= 0 && c.num_sizes <= kMost && c.num_ranges >= 0 &&
+                      c.num_ranges <= kMost;
+  if (!counts || (c.num_sizes > 0 && c.sizes == nullptr) ||
+      (c.num_ranges > 0 && c.ranges == nullptr)) {
+    return BadArgument(kWhat, "as many sizes and ranges as it says",
+                       absl::StrCat(c.num_sizes, " and ", c.num_ranges));
+  }
+  CallLimits out;
+  for (int32_t k = 0; k < c.num_sizes; ++k) {
+    out.sizes.emplace_back(OrEmpty(c.sizes[k].factor), OrEmpty(c.sizes[k].size));
+  }
+  for (int32_t k = 0; k < c.num_ranges; ++k) {
+    const Shardcall_Range& range = c.ranges[k];
+    out.ranges.push_back({.operand = range.operand,
+                          .low = range.low == nullptr ? "0" : range.low,
+                          .high = OrEmpty(range.high)});
+  }
+  return targets->RegisterCallLimits(std::string(target), std::move(out));
 }
 
 absl::Status RegisterCLowering(const Shardcall_Lowering* lowering, absl::string_view source,

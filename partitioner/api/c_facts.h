@@ -19,6 +19,8 @@ absl::Status RegisterCVjp(absl::string_view target, const Shardcall_Vjp* vjp,
                           TargetRegistry* targets);
 absl::Status RegisterCBatching(absl::string_view target, const Shardcall_Batching* batching,
                                TargetRegistry* targets);
+absl::Status RegisterCLimits(absl::string_view target, const Shardcall_CallLimits* limits,
+                             TargetRegistry* targets);
 // `library` lives as long as the function may be called.
 absl::Status RegisterCLowering(const Shardcall_Lowering* lowering, absl::string_view source,
                                LoweringRegistry* lowerings, std::shared_ptr<const void> library);

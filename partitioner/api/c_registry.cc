@@ -110,6 +110,12 @@ Shardcall_Error* Shardcall_RegisterBatching(Shardcall_Registry* registry, const 
                   [&](Registry& r) { return RegisterCBatching(target, batching, &r.rules); });
 }
 
+Shardcall_Error* Shardcall_RegisterCallLimits(Shardcall_Registry* registry, const char* target,
+                                              const Shardcall_CallLimits* limits) {
+  return OfTarget(__func__, registry, target,
+                  [&](Registry& r) { return RegisterCLimits(target, limits, &r.rules); });
+}
+
 Shardcall_Error* Shardcall_RegisterLowering(Shardcall_Registry* registry,
                                             const Shardcall_Lowering* lowering) {
   return Guarded(__func__, [&] {

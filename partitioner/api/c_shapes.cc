@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/ffi/running_call.h"
 #include "partitioner/api/c_attributes.h"
 #include "partitioner/api/c_internal.h"
 #include "sharding/status.h"
@@ -82,6 +83,7 @@ absl::StatusOr<const Shape*> Ask(const Shardcall_ShapeFunction& function,
   c.set_message = SetMessage;
   c.add_result = AddResult;
   c.reserved = &asked;
+  const RunningCall running("the shape function", target);
   const int code = function.infer(&c, function.data);
   if (!asked.first_error.ok()) return asked.first_error;
   if (code != 0) return StatusOfC(code, asked.message);

@@ -193,6 +193,7 @@ absl::Status RegisterCTarget(const Shardcall_Target* target, absl::string_view s
     SHARDCALL_RETURN_IF_ERROR(RegisterCShapes(t.name, t.shapes, targets, s.source, s.library));
   }
   if (t.vjp != nullptr) SHARDCALL_RETURN_IF_ERROR(RegisterCVjp(t.name, t.vjp, targets));
+  if (t.limits != nullptr) SHARDCALL_RETURN_IF_ERROR(RegisterCLimits(t.name, t.limits, targets));
   return t.batching == nullptr ? absl::OkStatus() : RegisterCBatching(t.name, t.batching, targets);
 }
 

@@ -124,18 +124,30 @@ struct Measure {
   }
 };
 
+// Calls `visit` for every element as a number, of complex ones for both parts. A few at a
+// time: tensors may be as large as memory.
+template <typename Visit>
+void ForEachNumber(const Tensor& t, Visit visit) {
+  if (t.type() == ElementType::kF32 || t.type() == ElementType::kC64) {
+    const int64_t n = t.num_elements() * (t.type() == ElementType::kC64 ? 2 : 1);
+    for (int64_t k = 0; k < n; ++k) visit(static_cast<double>(t.data<float>()[k]));
+  } else if (t.type() == ElementType::kF64 || t.type() == ElementType::kC128) {
+    const int64_t n = t.num_elements() * (t.type() == ElementType::kC128 ? 2 : 1);
+    for (int64_t k = 0; k < n; ++k) visit(t.data<double>()[k]);
+  } else if (IsFloat(t.type())) {
+    constexpr int64_t kBlock = 1024;
+    double block[kBlock];
+    for (int64_t at = 0; at < t.num_elements(); at += kBlock) {
+      const int64_t n = std::min(kBlock, t.num_elements() - at);
+      LoadFloats(t.type(), t.data() + at * t.element_bytes(), n, block);
+      for (int64_t k = 0; k < n; ++k) visit(block[k]);
+    }
+  }
+}
+
 Measure MeasureOf(const Tensor& t) {
   Measure m;
-  if (t.type() == ElementType::kF32) {
-    for (int64_t k = 0; k < t.num_elements(); ++k) m.Add(t.data<float>()[k]);
-  } else if (IsComplex(t.type())) {
-    for (const std::complex<double>& c : ToComplexes(t)) {
-      m.Add(c.real());
-      m.Add(c.imag());
-    }
-  } else if (IsFloat(t.type())) {
-    for (double x : ToDoubles(t)) m.Add(x);
-  }
+  ForEachNumber(t, [&](double x) { m.Add(x); });
   return m;
 }
 
@@ -146,6 +158,14 @@ Tensor Magnitudes(const Tensor& t, double least) {
     std::vector<std::complex<double>> x = ToComplexes(t);
     for (auto& c : x) c = magnitude(c.real()) + magnitude(c.imag());
     return FromComplexes(t.type(), t.dims(), x);
+  }
+  if (t.type() == ElementType::kF32) {
+    Tensor out(t.type(), t.dims());
+    float* const to = out.MutableData<float>();
+    for (int64_t k = 0; k < t.num_elements(); ++k) {
+      to[k] = static_cast<float>(magnitude(t.data<float>()[k]));
+    }
+    return out;
   }
   std::vector<double> x = ToDoubles(t);
   for (double& v : x) v = magnitude(v);
@@ -231,7 +251,7 @@ class Observer : public StepObserver {
       }
       const bool sums = p.sums != Sums::kNone && IsNumber(t);
       if (!known.exact && sums && nudge_ != 0) {
-        Nudge(r < p.magnitudes.size() ? &p.magnitudes[r] : nullptr, &t);
+        Nudge(r < p.magnitudes.size() ? &p.magnitudes[r] : nullptr, p.magnitude, &t);
       }
       if (known.exact && !known.partial) {
         known_.erase(t.data());
@@ -246,7 +266,8 @@ class Observer : public StepObserver {
     Exactness result;
     Sums sums = Sums::kNone;
     bool inner_exact = true;
-    std::vector<Tensor> magnitudes;  // of the terms' sums, by result
+    std::vector<Tensor> magnitudes;  // of the terms' sums, by result; or
+    double magnitude = 0;            // as it is usual for such sums
   };
 
   Exactness Known(const Tensor& t) const {
@@ -321,8 +342,8 @@ class Observer : public StepObserver {
                                           [](const LeafShape& s) {
                                             return IsFloat(s.type) || IsComplex(s.type);
                                           })->type;
-    double more = 1, product = 1;
-    int64_t most = 1;
+    double more = 1, product = 1, largest = 1;
+    int64_t most = 1, fewest = INT64_MAX;
     int least = INT_MAX, sum = 0;
     for (int k = 0; k < run.num_inputs(); ++k) {
       const Tensor& t = run.in(k);
@@ -334,7 +355,36 @@ class Observer : public StepObserver {
       least = std::min(least, granule);
       sum = granule == INT_MAX || sum == INT_MAX ? INT_MAX : sum + granule;
       product *= std::max(m.largest, 1.0);
+      largest *= m.largest;
       most = std::max(most, t.num_elements());
+      fewest = std::min(fewest, t.num_elements());
+    }
+    // An element of the result has each element of an operand in one term at most. Where
+    // that bound is far below the limit, nothing needs to be summed again.
+    if (out.exact && (p->sums == Sums::kBilinear || p->sums == Sums::kLinear)) {
+      constexpr double kFar = 64;
+      const bool bilinear = p->sums == Sums::kBilinear;
+      const double bound = product * static_cast<double>(bilinear ? fewest : most) *
+                           (bilinear ? 1 : 2) * more;
+      const int granule = bilinear ? sum : least;
+      if (granule != INT_MAX && Fits(kFar * bound, granule, type)) {
+        out.bound = bound;
+        out.granule = granule;
+        out.partial = true;
+        return;
+      }
+    }
+    if (!out.exact && p->sums == Sums::kBilinear) {
+      // As many terms as a product of matrices has; roundings of them are as large as the
+      // sum of so many signs. To make it again would take too long.
+      double terms = 1;
+      for (int k = 0; k < run.num_inputs(); ++k) {
+        terms *= static_cast<double>(std::max<int64_t>(run.in(k).num_elements(), 1));
+      }
+      terms = std::sqrt(terms / static_cast<double>(std::max<int64_t>(
+                                    step.shapes[0].num_elements(), 1)));
+      p->magnitude = largest * std::sqrt(terms);
+      return;
     }
     if (p->sums == Sums::kHandler) {
       // It is taken to sum products of its operands' elements at most.
@@ -362,14 +412,10 @@ class Observer : public StepObserver {
   static double Largest(const Tensor& t) {
     if (!IsNumber(t)) return 0;
     double largest = 0;
-    const auto add = [&](double x) {
-      largest = std::isfinite(x) ? std::max(largest, x) : std::numeric_limits<double>::infinity();
-    };
-    if (IsComplex(t.type())) {
-      for (const std::complex<double>& c : ToComplexes(t)) add(c.real());
-    } else {
-      for (double x : ToDoubles(t)) add(x);
-    }
+    ForEachNumber(t, [&](double x) {
+      if (!std::isfinite(x)) x = std::numeric_limits<double>::infinity();
+      largest = std::max(largest, std::abs(x));
+    });
     return largest;
   }
 
@@ -405,9 +451,9 @@ class Observer : public StepObserver {
   }
 
   // Moves every element by up to a few of the last bits of the largest part of its sum.
-  void Nudge(const Tensor* magnitudes, Tensor* t) {
+  void Nudge(const Tensor* magnitudes, double magnitude, Tensor* t) {
     const double bit = 4 * std::ldexp(1.0, -BitsOf(t->type()));
-    const double all = magnitudes == nullptr ? MeasureOf(*t).largest : 0;
+    const double all = magnitudes == nullptr ? std::max(magnitude, MeasureOf(*t).largest) : 0;
     if (IsComplex(t->type())) {
       std::vector<std::complex<double>> x = ToComplexes(*t);
       const std::vector<std::complex<double>> sizes =

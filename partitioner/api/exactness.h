@@ -29,7 +29,7 @@ struct ExactResults {
 };
 
 // The plain evaluator, which looks at every step. Sums are made twice, the second time
-// of magnitudes. Where `nudge` is not 0, inexact sums are off by a few of their last
+// of magnitudes, where their number and size do not say that they are exact. Where `nudge` is not 0, inexact sums are off by a few of their last
 // bits, each by another number that follows from it: what another order could do. Fails
 // (kAborted) after `most_steps`.
 absl::StatusOr<ExactResults> EvaluateExactly(const Module& module, std::vector<Tensor> inputs,

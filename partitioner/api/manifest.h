@@ -33,6 +33,10 @@
 //    "lowerings": [{"name": "my.gelu", "platform": "Host", "target": "fast_gelu",
 //                   "operand_types": ["f32"], "result_types": ["f32"]}]}
 //
+// Of a size that follows from another one the text says how, {"sizes": {"g": "4 h"}}, and
+// "ranges": {"operand 2": [0, "s"]} are an operand's least element and what is above all
+// of them: checks of the rule call the target so (call_limits.h).
+//
 // `vjp` may have a "computation", the path of HLO text, in place of a target, a
 // "backend_config" for the VJP's call, and a "pad": {"b": 0} of factors over which
 // gradients are summed. `batching` is "leading", "broadcast", "loop" or

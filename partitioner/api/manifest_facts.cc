@@ -136,6 +136,40 @@ absl::StatusOr<BatchingSpec> ReadManifestBatching(const Json& j, const std::stri
   return bad(where, "\"leading\", \"broadcast\", \"loop\" or {\"target\": NAME}", j.dump());
 }
 
+absl::StatusOr<CallLimits> ReadManifestLimits(const Json& target, const std::string& where,
+                                              const ManifestError& bad) {
+  CallLimits limits;
+  if (target.contains("sizes") && target["sizes"].is_object()) {
+    for (const auto& [factor, value] : target["sizes"].items()) {
+      if (value.is_string()) limits.sizes.emplace_back(factor, value.get<std::string>());
+    }
+  }
+  if (!target.contains("ranges")) return limits;
+  const Json& ranges = target["ranges"];
+  if (!ranges.is_object()) return bad(where + ".ranges", "an object", ranges.type_name());
+  for (const auto& [operand, range] : ranges.items()) {
+    const std::string at = absl::StrCat(where, ".ranges.", operand);
+    OperandRange r;
+    const std::vector<std::string> words = absl::StrSplit(operand, ' ', absl::SkipEmpty());
+    if (words.size() != 2 || words[0] != "operand" || !absl::SimpleAtoi(words[1], &r.operand) ||
+        r.operand < 0 || r.operand > kMostIndex) {
+      return bad(at, "\"operand N\"", operand);
+    }
+    const auto read = [&](const Json& j, std::string* out) {
+      *out = j.is_string()           ? j.get<std::string>()
+             : j.is_number_integer() ? absl::StrCat(j.get<int64_t>())
+                                     : "";
+      return !out->empty();
+    };
+    if (!range.is_array() || range.size() != 2 || !read(range[0], &r.low) ||
+        !read(range[1], &r.high)) {
+      return bad(at, "the least and what is above all, as in [0, \"s\"]", range.dump());
+    }
+    limits.ranges.push_back(std::move(r));
+  }
+  return limits;
+}
+
 absl::Status ReadManifestLowering(const Json& j, const std::string& where,
                                   const std::string& source, const ManifestError& bad,
                                   LoweringRegistry* lowerings) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of a manifest that say what becomes of a target's calls elsewhere: its
-// VJP, its batching, and lowerings. See manifest.h for their form.
+// VJP, its batching, what its calls keep, and lowerings. See manifest.h for their form.
 #ifndef SHARDCALL_PARTITIONER_API_MANIFEST_FACTS_H_
 #define SHARDCALL_PARTITIONER_API_MANIFEST_FACTS_H_
 
@@ -27,6 +27,9 @@ absl::StatusOr<VjpSpec> ReadManifestVjp(const nlohmann::ordered_json& j, const s
 absl::StatusOr<BatchingSpec> ReadManifestBatching(const nlohmann::ordered_json& j,
                                                   const std::string& where,
                                                   const ManifestError& bad);
+// A target's sizes that are texts, and its ranges.
+absl::StatusOr<CallLimits> ReadManifestLimits(const nlohmann::ordered_json& target,
+                                              const std::string& where, const ManifestError& bad);
 absl::Status ReadManifestLowering(const nlohmann::ordered_json& j, const std::string& where,
                                   const std::string& source, const ManifestError& bad,
                                   LoweringRegistry* lowerings);

@@ -10,6 +10,10 @@ namespace shardcall::manifest {
 
 absl::Status ManifestReader::ReadFacts(const Json& j, const std::string& where) {
   const std::string name = j["name"].get<std::string>();
+  SHARDCALL_ASSIGN_OR_RETURN(CallLimits limits, ReadManifestLimits(j, where, Error()));
+  if (!limits.sizes.empty() || !limits.ranges.empty()) {
+    SHARDCALL_RETURN_IF_ERROR(targets_.RegisterCallLimits(name, std::move(limits)));
+  }
   if (j.contains("batching")) {
     SHARDCALL_ASSIGN_OR_RETURN(BatchingSpec batching,
                                ReadManifestBatching(j["batching"], where + ".batching", Error()));
@@ -29,7 +33,8 @@ absl::Status ManifestReader::ReadTarget(const Json& j, const std::string& where)
       CheckKeys(j, where,
                 {"name", "symbol", "platform", "api_version", "traits", "rule", "need_replication",
                  "reduction", "permutation", "blocked", "pad", "sizes", "batch_dims",
-                 "backend_config", "kernel", "attributes", "partition_like", "vjp", "batching"}));
+                 "backend_config", "kernel", "attributes", "partition_like", "vjp", "batching",
+                 "ranges"}));
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, String(j, "name", where));
   std::string config;
   if (j.contains("backend_config")) {
@@ -72,8 +77,11 @@ absl::Status ManifestReader::ReadTarget(const Json& j, const std::string& where)
     if (!j.contains(key)) continue;
     if (!j[key].is_object()) return Bad(absl::StrCat(where, ".", key), "an object", TypeOf(j[key]));
     for (const auto& [factor, value] : j[key].items()) {
+      if (key[0] == 's' && value.is_string()) continue;  // follows from another, see ReadLimits
       if (!value.is_number()) {
-        return Bad(absl::StrCat(where, ".", key, ".", factor), "a number", TypeOf(value));
+        return Bad(absl::StrCat(where, ".", key, ".", factor),
+                   key[0] == 'p' ? "a number" : "a number, or what it follows from, as in \"4 h\"",
+                   TypeOf(value));
       }
       if (key[0] == 'p') {
         text.pad.push_back({factor, value.get<double>()});

@@ -70,6 +70,26 @@ typedef struct Shardcall_Vjp {
   const struct Shardcall_Factor* pad;
 } Shardcall_Vjp;
 
+/* What every call of a target keeps beyond what its rule says: checks of the rule call
+ * it so. {factor "g", size "4 h"}; operand 2 is from "0" on and below "s". A text is
+ * "4 h", "h + 1", "2 h - 1" or "7". */
+typedef struct Shardcall_RelatedSize {
+  const char* factor;
+  const char* size;
+} Shardcall_RelatedSize;
+typedef struct Shardcall_Range {
+  int32_t operand;
+  const char* low; /* null: 0 */
+  const char* high;
+} Shardcall_Range;
+typedef struct Shardcall_CallLimits {
+  size_t struct_size;
+  const Shardcall_RelatedSize* sizes;
+  int32_t num_sizes;
+  int32_t num_ranges;
+  const Shardcall_Range* ranges;
+} Shardcall_CallLimits;
+
 enum {
   SHARDCALL_BATCH_LEADING = 0,   /* one more leading dimension on batched operands, and results */
   SHARDCALL_BATCH_BROADCAST = 1, /* likewise, and on every operand */

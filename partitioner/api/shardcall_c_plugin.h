@@ -125,6 +125,8 @@ typedef struct Shardcall_Target {
   /* Since 0.3: several signatures in place of `rule`; the first that has as many
    * operands, results and dimensions as a call is its rule. The list ends with null. */
   const Shardcall_Rule* const* rules;
+  /* Since 0.3: sizes that follow from others, ranges of indices. */
+  const Shardcall_CallLimits* limits;
 } Shardcall_Target;
 
 /* What the program that loads the plugin offers it. */

@@ -30,6 +30,9 @@ SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterVjp(Shardcall_Registry* regi
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterBatching(Shardcall_Registry* registry,
                                                              const char* target,
                                                              const Shardcall_Batching* batching);
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCallLimits(Shardcall_Registry* registry,
+                                                               const char* target,
+                                                               const Shardcall_CallLimits* limits);
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterShapeFunction(
     Shardcall_Registry* registry, const char* target, const Shardcall_ShapeFunction* function);
 /* Programs made with the registry ask it for composites and marked calls. */

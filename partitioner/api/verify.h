@@ -19,8 +19,10 @@ struct OutputDifference {
 };
 // Compares by type: integers and pred bitwise; floats bitwise, but for the sign of zero,
 // if `exact`, else within 1e-6 (1e-2 for bf16 and narrower) of the reference's largest
-// value; with equal NaNs and infinities.
-OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact);
+// value; with equal NaNs and infinities. Where it is not known how the values came about,
+// those past which sums of whole numbers are rounded (2^24 in f32) are not exact.
+OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact,
+                         bool of_any_size = false);
 
 // Whether every sum of the program is exact on small integers, by its ops alone: it has
 // none that makes fractions of them (exponential, divide, square root, power, logarithm,

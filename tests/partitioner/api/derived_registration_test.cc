@@ -284,6 +284,21 @@ TEST(DerivedRegistration, BadStructsInCAreErrors) {
   EXPECT_EQ(code(Shardcall_RegisterBatching(registry, "custom_relu", &batching)), "E148");
   batching.kind = SHARDCALL_BATCH_LOOP;
   EXPECT_EQ(code(Shardcall_RegisterBatching(registry, "custom_relu", &batching)), "");
+  Shardcall_CallLimits limits = SHARDCALL_INIT(Shardcall_CallLimits);
+  limits.num_sizes = 1;
+  EXPECT_EQ(code(Shardcall_RegisterCallLimits(registry, "t", &limits)), "E148");
+  Shardcall_RelatedSize size = {"g", nullptr};
+  limits.sizes = &size;
+  EXPECT_EQ(code(Shardcall_RegisterCallLimits(registry, "t", &limits)), "E105");
+  size.size = "4 h";
+  limits.num_ranges = -1;
+  EXPECT_EQ(code(Shardcall_RegisterCallLimits(registry, "t", &limits)), "E148");
+  limits.num_ranges = 0;
+  EXPECT_EQ(code(Shardcall_RegisterCallLimits(registry, nullptr, &limits)), "E148");
+  EXPECT_EQ(code(Shardcall_RegisterCallLimits(registry, "t", nullptr)), "E148");
+  EXPECT_EQ(code(Shardcall_RegisterCallLimits(registry, "t", &limits)), "");
+  size.size = "5 h";
+  EXPECT_EQ(code(Shardcall_RegisterCallLimits(registry, "t", &limits)), "E105");
   Shardcall_Lowering lowering = SHARDCALL_INIT(Shardcall_Lowering);
   EXPECT_EQ(code(Shardcall_RegisterLowering(registry, &lowering)), "E148");
   // What an answer may get wrong.

@@ -5,6 +5,7 @@ ends with a status, in time. Sizes that no machine has are a diagnostic.
 
 usage: faulty_handlers_test.py PLUGIN_FOLDER [--mpiexec=PATH]"""
 
+import json
 import os
 import sys
 import tempfile
@@ -13,6 +14,11 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../support'))
 import command  # noqa: E402
+try:
+    import numpy as np
+except ImportError:
+    print('SKIPPED: numpy cannot be imported; pip install numpy')
+    sys.exit(command.SKIPPED)
 
 FOLDER = sys.argv[1]
 MPIEXEC = ''.join(a.split('=', 1)[1] for a in sys.argv[2:] if a.startswith('--mpiexec='))
@@ -72,6 +78,52 @@ class FaultyHandlers(unittest.TestCase):
                   '"verdict": "handler_fault"', 'has not returned within')
         self.told(['check-rule', '--target=faulty_none', PLUGIN], b'', 0, '"verdict": "holds"')
 
+    def manifest(self, targets):
+        file = tempfile.NamedTemporaryFile('w', suffix='.json', delete=False)
+        self.addCleanup(os.remove, file.name)
+        with file:
+            json.dump({'targets': targets}, file)
+        return '--plugin=' + file.name
+
+    def test_sizes_and_ranges_are_kept(self):
+        gates = {'name': 'bare_gates', 'rule': 'b h, b g -> b h', 'need_replication': ['h', 'g']}
+        take = {'name': 'bare_take', 'rule': 's d, n -> n d', 'need_replication': ['s'],
+                'pad': {'n': 0}}
+        for name in ('limited_gates', 'limited_take'):  # by the C interface
+            self.told(['check-rule', '--target=' + name, PLUGIN], b'', 0, '"untested": []')
+        limited = self.manifest([dict(gates, sizes={'g': '4 h'}),
+                                 dict(take, ranges={'operand 1': [0, 's']})])
+        for name in ('bare_gates', 'bare_take'):
+            self.told(['check-rule', '--target=' + name, PLUGIN, limited], b'', 0,
+                      '"verdict": "holds"', '"untested": []')
+        without = self.manifest([gates, take])
+        self.told(['check-rule', '--target=bare_gates', PLUGIN, without], b'', 3,
+                  '"verdict": "handler_fault"', 'past the end of operand 1, f32[')
+        for bad, text in (({'sizes': {'g': '4 q'}}, 'E105'), ({'sizes': {'g': '4 h h'}}, 'E105'),
+                          ({'ranges': {'operand 9': [0, 'h']}}, 'E105'),
+                          ({'ranges': {'result 0': [0, 'h']}}, 'E141'),
+                          ({'ranges': {'operand 1': [0]}}, 'E141'), ({'ranges': []}, 'E141'),
+                          ({'sizes': {'g': []}}, 'E141')):
+            self.told(['check-rule', '--target=bare_gates', PLUGIN,
+                       self.manifest([dict(gates, **bad)])], b'', 1, text)
+
+    def test_inputs_of_a_call_are_taken_as_they_are(self):
+        take = self.manifest([{'name': 'bare_take', 'rule': 's d, n -> n d',
+                               'need_replication': ['s'], 'pad': {'n': 0}}])
+        with tempfile.TemporaryDirectory() as folder:
+            call, inputs = os.path.join(folder, 'call.hlo'), os.path.join(folder, 'in.npz')
+            with open(call, 'w') as file:
+                file.write('HloModule m\nENTRY e {\n  x = f32[3,5] parameter(0)\n'
+                           '  i = s32[7] parameter(1)\n  ROOT c = f32[7,5] custom-call(x, i), '
+                           'custom_call_target="bare_take", api_version=API_VERSION_TYPED_FFI\n}\n')
+            args = ['check-rule', call, '--target=bare_take', PLUGIN, take]
+            self.told(args, b'', 3, '"verdict": "handler_fault"', 'ranges', 'SIGSEGV')
+            np.savez(inputs, arg0=np.arange(15, dtype=np.float32).reshape(3, 5),
+                     arg1=np.array([0, 2, 1, 1, 2, 0, 2], np.int32))
+            self.told(args + ['--inputs=' + inputs], b'', 0, '"verdict": "holds"')
+            np.savez(inputs, arg0=np.zeros((3, 5), np.float32))
+            self.told(args + ['--inputs=' + inputs], b'', 1, 'E20')
+
     def test_over_mpi(self):
         if not MPIEXEC:
             self.skipTest('no MPI launcher')
@@ -95,6 +147,10 @@ class FaultyHandlers(unittest.TestCase):
         path = os.path.join(FOLDER, 'libbad_start_crash.so')
         self.told(['targets', '--plugin=' + path], b'', 1,
                   'E323 the start-up code of', 'bad_start_crash', 'SIGSEGV')
+
+    def test_a_callback_that_crashes_is_named(self):
+        self.told(['partition', '-', PLUGIN], program('crashes_in_partition'), 1,
+                  'E323 the partition callback of "crashes_in_partition" crashed (SIGSEGV) at %c')
 
     def test_sizes_that_no_machine_has_are_a_diagnostic(self):
         text = """HloModule m, num_partitions=2

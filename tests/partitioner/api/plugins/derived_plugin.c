@@ -9,7 +9,7 @@ static int64_t Dim(const Shardcall_Buffer* b, int32_t back) {
   return b->rank > back ? b->dims[b->rank - 1 - back] : 1;
 }
 
-// y[.. b] = sum over k of x[.. b, k] w[k], w with the leading dimensions or without.
+// y[.. b] = sum over k of x[.. b, k] w[k], each with the leading dimensions or without.
 static int Weigh(const Shardcall_Call* call, void* data) {
   (void)data;
   const Shardcall_Buffer *x = &call->operands[0], *w = &call->operands[1];
@@ -19,10 +19,10 @@ static int Weigh(const Shardcall_Call* call, void* data) {
     return 3;
   }
   const int64_t rows = Dim(x, 1), columns = Dim(x, 0);
-  int64_t batch = 1;
-  for (int32_t d = 0; d + 2 < x->rank; ++d) batch *= x->dims[d];
+  int64_t batch = 1;  // of either operand, or of both
+  for (int32_t d = 0; d + 1 < call->results[0].rank; ++d) batch *= call->results[0].dims[d];
   for (int64_t n = 0; n < batch; ++n) {
-    const float* a = (const float*)x->data + n * rows * columns;
+    const float* a = (const float*)x->data + (x->rank > 2 ? n * rows * columns : 0);
     const float* v = (const float*)w->data + (w->rank > 1 ? n * columns : 0);
     float* y = (float*)call->results[0].data + n * rows;
     for (int64_t i = 0; i < rows; ++i) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers of one f32 operand and result, with one fault each.
+// Handlers of one f32 operand and result, with one fault each; and two that are right for
+// calls whose sizes or indices stand in a relation.
+#include <signal.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -37,6 +40,87 @@ int Late(const Shardcall_Call* call, void* data) {
   return Double(call, data);
 }
 
+// x[b, h] plus the sum of its four gates in g[b, 4 h], whose extent it does not look at.
+int Gates(const Shardcall_Call* call, void*) {
+  const Shardcall_Buffer &x = call->operands[0], &g = call->operands[1];
+  if (x.type != 11 || g.type != 11) return 3;
+  const int64_t rows = x.dims[0], h = x.dims[1];
+  for (int64_t i = 0; i < rows * h; ++i) {
+    float sum = static_cast<const float*>(x.data)[i];
+    for (int64_t k = 0; k < 4; ++k) {
+      sum += static_cast<const float*>(g.data)[i / h * 4 * h + k * h + i % h];
+    }
+    static_cast<float*>(call->results[0].data)[i] = sum;
+  }
+  return 0;
+}
+// Rows of a table[s, d] by indices[n], which it trusts.
+int Take(const Shardcall_Call* call, void*) {
+  const Shardcall_Buffer &table = call->operands[0], &indices = call->operands[1];
+  if (table.type != 11 || indices.type != 4 || indices.dims[0] != call->results[0].dims[0] ||
+      table.dims[1] != call->results[0].dims[1]) {
+    return 3;
+  }
+  const int64_t d = table.dims[1];
+  for (int64_t i = 0; i < indices.dims[0]; ++i) {
+    const int64_t row = static_cast<const int32_t*>(indices.data)[i];
+    std::memcpy(static_cast<float*>(call->results[0].data) + i * d,
+                static_cast<const float*>(table.data) + row * d, d * sizeof(float));
+  }
+  return 0;
+}
+
+int CrashInPartition(const Shardcall_PartitionContext*, void*) {
+  raise(SIGSEGV);
+  return 0;
+}
+
+int RegisterLimited(const Shardcall_Registrar* registrar) {
+  static const char* const kWhole[] = {"h", "g", nullptr};
+  static const Shardcall_RelatedSize kSizes[] = {{"g", "4 h"}};
+  Shardcall_CallLimits sizes = SHARDCALL_INIT(Shardcall_CallLimits);
+  sizes.sizes = kSizes;
+  sizes.num_sizes = 1;
+  Shardcall_Target gates = SHARDCALL_INIT(Shardcall_Target);
+  gates.name = "limited_gates";
+  gates.rule = "b h, b g -> b h";
+  gates.need_replication = kWhole;
+  gates.handler = Gates;
+  gates.limits = &sizes;
+  if (const int code = registrar->register_target(registrar, &gates)) return code;
+
+  static const char* const kTable[] = {"s", nullptr};
+  static const Shardcall_Range kRanges[] = {{1, nullptr, "s"}};
+  static const Shardcall_Factor kPad[] = {{"n", nullptr, 0}, {nullptr, nullptr, 0}};
+  Shardcall_CallLimits ranges = SHARDCALL_INIT(Shardcall_CallLimits);
+  ranges.ranges = kRanges;
+  ranges.num_ranges = 1;
+  Shardcall_Target take = SHARDCALL_INIT(Shardcall_Target);
+  take.name = "limited_take";
+  take.rule = "s d, n -> n d";
+  take.need_replication = kTable;
+  take.pad = kPad;
+  take.handler = Take;
+  take.limits = &ranges;
+  if (const int code = registrar->register_target(registrar, &take)) return code;
+
+  static Shardcall_Partitioner partitioner = SHARDCALL_INIT(Shardcall_Partitioner);
+  partitioner.partition = CrashInPartition;
+  Shardcall_Target crashes = SHARDCALL_INIT(Shardcall_Target);
+  crashes.name = "crashes_in_partition";
+  crashes.partitioner = &partitioner;
+  if (const int code = registrar->register_target(registrar, &crashes)) return code;
+
+  // Rules of these come from a manifest.
+  Shardcall_Target bare = SHARDCALL_INIT(Shardcall_Target);
+  bare.name = "bare_gates";
+  bare.handler = Gates;
+  if (const int code = registrar->register_target(registrar, &bare)) return code;
+  bare.name = "bare_take";
+  bare.handler = Take;
+  return registrar->register_target(registrar, &bare);
+}
+
 int Register(const Shardcall_Registrar* registrar) {
   const struct {
     const char* name;
@@ -51,7 +135,7 @@ int Register(const Shardcall_Registrar* registrar) {
     target.handler = t.handler;
     if (const int code = registrar->register_target(registrar, &target)) return code;
   }
-  return 0;
+  return RegisterLimited(registrar);
 }
 
 }  // namespace
