@@ -62,7 +62,7 @@ absl::Status CheckProgram(Communicator& communicator, const ProgramIdentity& ide
         absl::StatusCode::kFailedPrecondition);
   }
   if (identity.world_size != communicator.size()) {
-    return ToStatus({.code = "E308",
+    return ToStatus({.code = "E051",
                      .message = "the program is partitioned for another number of devices",
                      .expected = absl::StrCat(identity.world_size, " ranks"),
                      .found = absl::StrCat(communicator.size()),

@@ -18,8 +18,8 @@ struct ProgramIdentity {
   absl::string_view version;  // of shardcall; the first 47 characters count
 };
 
-// Collective over all ranks. If any rank differs, or the program is for another
-// number of devices, every rank gets E308, which says who has what.
+// Collective over all ranks. If any rank differs, every rank gets E308, which says
+// who has what; E051 if the program is for another number of devices.
 absl::Status CheckProgram(Communicator& communicator, const ProgramIdentity& identity);
 
 }  // namespace shardcall

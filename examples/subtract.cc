@@ -20,7 +20,8 @@ void Subtract(void* out, const void** in) {
 
 absl::StatusOr<Module> Program() {
   ProgramBuilder p("subtract");
-  const Shape* f32 = p.Array(ElementType::kF32, {}, {});  // a scalar: no dimensions, no layout
+  // A scalar: no dimensions, no layout.
+  SHARDCALL_ASSIGN_OR_RETURN(const Shape* f32, p.Array(ElementType::kF32, {}, {}));
   SHARDCALL_ASSIGN_OR_RETURN(InstrId x, p.Parameter(f32));
   SHARDCALL_ASSIGN_OR_RETURN(InstrId y, p.Parameter(f32));
   CustomCallAttrs call;

@@ -55,8 +55,10 @@ const LocalState* CanonicalState(Context& context, const Sharding* sharding, con
 }
 
 const Shape* LocalShape(Context& context, const Shape* global, const Sharding* sharding) {
-  if (!global->IsArray() || !sharding->HasShardedDim()) return global;
-  SHARDCALL_CHECK(global->rank() == sharding->rank());
+  if (global == nullptr || !global->IsArray()) return global;
+  if (sharding == nullptr) return nullptr;
+  if (!sharding->HasShardedDim()) return global;
+  if (global->rank() != sharding->rank()) return nullptr;
   absl::InlinedVector<int64_t, 6> dims(global->dims().begin(), global->dims().end());
   for (int i = 0; i < global->rank(); ++i) {
     if (sharding->IsDimSharded(i)) dims[i] = CeilDiv(dims[i], sharding->num_shards(i));

@@ -73,6 +73,11 @@ class Parser {
     while (end < text_.rule.size() && absl::ascii_isdigit(text_.rule[end])) ++end;
     const std::string name = text_.rule.substr(at, end - at);
     auto found = std::find(out_->ellipses.begin(), out_->ellipses.end(), name);
+    if (found == out_->ellipses.end() && !out_->results.empty()) {
+      return in_.ErrorAt(at, absl::StrCat("'", name, "' stands in no operand"),
+                         "an ellipsis of an operand", absl::StrCat("'", name, "'"),
+                         "write the ellipsis of the operand whose dimensions these are");
+    }
     value->ellipsis = static_cast<int>(found - out_->ellipses.begin());
     if (found == out_->ellipses.end()) out_->ellipses.push_back(name);
     in_.set_position(end);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "sharding/axis_names.h"
+#include "sharding/check_sharding.h"
 #include "sharding/intern_table.h"
 #include "sharding/status.h"
 
@@ -43,6 +44,50 @@ bool IsMerged(absl::Span<const AxisRef> axes) {
 void SortAndMerge(AxisList* axes) {
   if (axes->size() > 1) std::sort(axes->begin(), axes->end());
   MergeInPlace(axes);
+}
+
+absl::Status Unfit(std::string message, std::string expected, std::string found) {
+  return ToStatus({.code = "E162",
+                   .message = std::move(message),
+                   .expected = std::move(expected),
+                   .found = std::move(found),
+                   .fix = "Use every axis part of the mesh once at most"});
+}
+
+std::string RefText(const AxisRef& a) {
+  return absl::StrCat("axis ", a.axis, ":(", a.pre_size, ")", a.size);
+}
+
+// All axis parts of a sharding in `used`; an error where one stands twice, or is none
+// of the mesh.
+absl::Status UsedAxes(const ShardingBuilder& b, AxisList* used) {
+  if (b.mesh == nullptr) return Unfit("a sharding has no mesh", "a mesh", "none");
+  absl::Status status;
+  const auto use = [&](absl::Span<const AxisRef> axes) {
+    for (const AxisRef& a : axes) {
+      if (a.size == 1) continue;  // nothing, and left out
+      if (a.axis >= b.mesh->num_axes() || a.pre_size == 0 || a.size == 0 ||
+          b.mesh->axis_size(a.axis) % (int64_t{a.pre_size} * a.size) != 0) {
+        status.Update(Unfit("a sharding names what is no part of an axis of its mesh",
+                            absl::StrCat("an axis below ", b.mesh->num_axes(),
+                                         ", and sizes whose product divides it"),
+                            RefText(a)));
+      } else if (Overlaps(*used, absl::MakeConstSpan(&a, 1))) {
+        status.Update(Unfit("a sharding names an axis twice", "each part once", RefText(a)));
+      }
+      used->push_back(a);
+    }
+  };
+  for (const AxisList& d : b.dims) {
+    if (b.maximal_device < 0) use(d);
+  }
+  if (b.maximal_device < 0) use(b.partial);
+  use(b.manual);
+  if (status.ok() && b.maximal_device >= b.mesh->num_devices()) {
+    return Unfit("a sharding names a device that its mesh does not have",
+                 absl::StrCat("below ", b.mesh->num_devices()), absl::StrCat(b.maximal_device));
+  }
+  return status;
 }
 
 uint64_t HashAxes(uint64_t h, absl::Span<const AxisRef> axes) {
@@ -95,22 +140,12 @@ class ShardingInterner {
 
  private:
   const Sharding* Make(Arena& arena, const ShardingBuilder& b, uint64_t hash) {
+    AxisList used;
+    if (!UsedAxes(b, &used).ok()) return nullptr;
     Sharding* s = arena.New<Sharding>();
     s->mesh_ = b.mesh;
-    AxisList used;
-    auto use = [&](absl::Span<const AxisRef> axes) {
-      for (const AxisRef& a : axes) {
-        SHARDCALL_CHECK(!Overlaps(used, absl::MakeConstSpan(&a, 1)));
-        used.push_back(a);
-      }
-    };
     std::vector<absl::Span<const AxisRef>> dims;
-    for (const AxisList& d : b.dims) {
-      dims.push_back(arena.Copy(absl::MakeConstSpan(d)));
-      use(d);
-    }
-    use(b.partial);
-    use(b.manual);
+    for (const AxisList& d : b.dims) dims.push_back(arena.Copy(absl::MakeConstSpan(d)));
     SortAndMerge(&used);
     s->dims_ = arena.Copy(absl::MakeConstSpan(dims));
     s->partial_ = arena.Copy(absl::MakeConstSpan(b.partial));
@@ -154,6 +189,11 @@ ShardingBuilder::ShardingBuilder(const Sharding& s)
   for (int i = 0; i < s.rank(); ++i) dims[i].assign(s.dim(i).begin(), s.dim(i).end());
   partial.assign(s.partial().begin(), s.partial().end());
   manual.assign(s.manual().begin(), s.manual().end());
+}
+
+absl::Status CheckSharding(const ShardingBuilder& b) {
+  AxisList used;
+  return UsedAxes(b, &used);
 }
 
 const Sharding* ShardingBuilder::Intern(Context& context) const {

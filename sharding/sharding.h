@@ -64,7 +64,7 @@ struct ShardingBuilder {
   AxisList partial, manual;
   PartialOp partial_op = PartialOp::kSum;
   int64_t maximal_device = -1;
-  // Requires that no axis part stands twice.
+  // Null for what CheckSharding refuses.
   const Sharding* Intern(Context& context) const;
 };
 const Sharding* ReplicatedSharding(Context& context, const BaseMesh* mesh, int rank,
@@ -119,7 +119,7 @@ const LocalState* InternLocalState(Context& context, const Sharding* sharding,
 const LocalState* CanonicalState(Context& context, const Sharding* sharding, const Shape* global);
 
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-// Global shape -> shape of one shard under canonical tiles (layout kept).
+// Global shape -> shape of one shard under canonical tiles; null if ranks differ.
 const Shape* LocalShape(Context& context, const Shape* global, const Sharding* sharding);
 const Shape* LocalShape(Context& context, const Shape* global, const LocalState& state);
 // Elements of dimension `dim` that are valid on the device at `position`.

@@ -32,13 +32,16 @@ Types& All() {
   return *types;
 }
 
-absl::Status Refused(absl::string_view name, std::string expected, std::string found) {
+absl::Status Refused(absl::string_view name, std::string expected, std::string found,
+                     absl::StatusCode code = absl::StatusCode::kAlreadyExists) {
+  const std::string what = name.empty() ? "an FFI type without a name"
+                                        : absl::StrCat("FFI type \"", name, "\"");
   return ToStatus({.code = "E141",
-                   .message = absl::StrCat("FFI type \"", name, "\" cannot be registered"),
+                   .message = absl::StrCat(what, " cannot be registered"),
                    .expected = std::move(expected),
                    .found = std::move(found),
                    .fix = "Give every type a name of its own, and its id as it was returned"},
-                  absl::StatusCode::kAlreadyExists);
+                  code);
 }
 
 }  // namespace
@@ -46,7 +49,8 @@ absl::Status Refused(absl::string_view name, std::string expected, std::string f
 absl::StatusOr<int64_t> RegisterFfiType(absl::string_view name, int64_t id, FfiDeleter deleter) {
   if (name.empty() || id < 0) {
     return Refused(name, "a name, and an id of 0 or one that was returned",
-                   name.empty() ? "no name" : absl::StrCat("id ", id));
+                   name.empty() ? "no name" : absl::StrCat("id ", id),
+                   absl::StatusCode::kInvalidArgument);
   }
   Types& types = All();
   const std::lock_guard<std::mutex> lock(types.mutex);

@@ -3,6 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <exception>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/cuda/device.h"
@@ -62,6 +65,16 @@ std::string OriginOf(const HandlerEntry& entry) {
   return absl::StrCat(entry.source, " (", absl::StrJoin(parts, ", "), ")");
 }
 
+// "0x7f10, 0x7f20": what tells one entry of a name from another.
+std::string FunctionsText(const HandlerEntry& entry) {
+  std::vector<std::string> all;
+  for (const void* function : entry.functions) {
+    if (function == nullptr) continue;
+    all.push_back(absl::StrCat("0x", absl::Hex(reinterpret_cast<uintptr_t>(function))));
+  }
+  return all.empty() ? "a function of its own" : absl::StrJoin(all, ", ");
+}
+
 }  // namespace
 
 std::string HandlerEntry::ApiText() const {
@@ -74,7 +87,10 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
       entry.api_version > 4) {
     return ToStatus(
         {.code = "E141",
-         .message = absl::StrCat("a handler cannot be registered as target \"", entry.target, "\""),
+         .message = entry.target.empty()
+                        ? "a handler without a target's name cannot be registered"
+                        : absl::StrCat("a handler cannot be registered as target \"",
+                                       entry.target, "\""),
          .expected = "a name, a platform, an API version from 0 to 4 and a function",
          .found = absl::StrCat("platform \"", entry.platform, "\", API version ", entry.api_version,
                                entry.host ? "" : ", no function"),
@@ -91,8 +107,15 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
   auto key = std::make_tuple(entry.target, entry.platform, entry.backend_config);
   const auto it = entries_.find(key);
   if (it == entries_.end()) {
-    entries_.emplace(std::move(key), std::move(entry));
-    return absl::OkStatus();
+    const HandlerEntry& added = entries_.emplace(key, std::move(entry)).first->second;
+    order_.push_back(key);
+    const auto watcher = watchers_.find(added.platform);
+    if (watcher == watchers_.end()) return absl::OkStatus();
+    const absl::Status told = Tell(Watcher(watcher->second), added);
+    if (told.ok()) return told;
+    entries_.erase(key);
+    order_.erase(std::find(order_.begin(), order_.end(), key));
+    return told;
   }
   const HandlerEntry& known = it->second;
   if (!entry.functions.empty() && known.functions == entry.functions &&
@@ -105,8 +128,48 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
        .message = absl::StrCat("target \"", known.target, "\" has a handler for ", known.platform,
                                " already, from ", OriginOf(known),
                                origin.empty() ? "" : "; another one comes from ", origin),
+       .expected = FunctionsText(known),
+       .found = FunctionsText(entry),
        .fix = "Give the new one another name, or leave one of the two out"},
       absl::StatusCode::kAlreadyExists);
+}
+
+absl::Status HandlerRegistry::Watch(absl::string_view platform, Watcher watcher) {
+  const std::string name(platform);
+  if (!watchers_.emplace(name, watcher).second) {
+    return ToStatus({.code = "E141",
+                     .message = absl::StrCat("platform ", name, " has a handler of targets already"),
+                     .fix = "register one handler per platform, and pass on from it"},
+                    absl::StatusCode::kAlreadyExists);
+  }
+  for (const HandlerEntry* entry : List()) {  // as they are now: it may register more
+    if (entry->platform != name) continue;
+    const absl::Status told = Tell(watcher, *entry);
+    if (told.ok()) continue;
+    watchers_.erase(name);
+    return told;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HandlerRegistry::Tell(const Watcher& watcher, const HandlerEntry& entry) const {
+  std::string what;
+  try {  // an author's function
+    return watcher(entry);
+  } catch (const std::exception& e) {
+    what = absl::StrCat("threw: ", e.what());
+  } catch (...) {
+    what = "threw";
+  }
+  return ToStatus({.code = "E121",
+                   .message = absl::StrCat("the handler of targets for ", entry.platform, " ", what),
+                   .where = absl::StrCat("target \"", entry.target, "\""),
+                   .fix = "Let it return a status"},
+                  absl::StatusCode::kInternal);
+}
+
+void HandlerRegistry::Rewind(size_t count) {
+  for (; order_.size() > count; order_.pop_back()) entries_.erase(order_.back());
 }
 
 absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view target,

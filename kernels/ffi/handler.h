@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -125,6 +126,14 @@ class HandlerRegistry {
   // kInvalidArgument (E141) for an entry without name, platform or handler, and
   // for a name that begins with $, which XLA reserves.
   absl::Status Register(HandlerEntry entry);
+  // Is told of every entry of a platform, those that are there first. An entry that
+  // it refuses is not registered; nor is the watcher, if that is one that is there. It
+  // may register more. A throw is E121. E141 if the platform has a watcher.
+  using Watcher = std::function<absl::Status(const HandlerEntry& entry)>;
+  absl::Status Watch(absl::string_view platform, Watcher watcher);
+  // Takes back what was registered after there were `count` entries.
+  void Rewind(size_t count);
+  size_t size() const { return entries_.size(); }
   // The entry for calls with this backend_config, else that for any. E140 if
   // there is none: it says for which platforms the target is registered, what
   // names are near, and `where` it is called. The pointer stays valid as long as
@@ -152,8 +161,13 @@ class HandlerRegistry {
   const absl::btree_map<int64_t, void*>& user_data() const { return user_data_; }
 
  private:
-  // By target, platform, backend_config.
-  absl::btree_map<std::tuple<std::string, std::string, std::string>, HandlerEntry> entries_;
+  // Target, platform, backend_config.
+  using Key = std::tuple<std::string, std::string, std::string>;
+  absl::Status Tell(const Watcher& watcher, const HandlerEntry& entry) const;
+
+  std::map<Key, HandlerEntry> entries_;  // whose entries stay where they are
+  std::vector<Key> order_;               // as registered
+  std::map<std::string, Watcher> watchers_;  // by platform
   absl::btree_map<int64_t, void*> user_data_;
   absl::btree_map<std::string, HandlerDeviceOpener> devices_;  // those that were set
 };

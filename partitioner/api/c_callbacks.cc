@@ -30,20 +30,28 @@ Partitioning& Of(Context c) { return *static_cast<Partitioning*>(c->reserved); }
 
 constexpr int kNoContext = static_cast<int>(absl::StatusCode::kInvalidArgument);
 
-int Done(Partitioning& p, const absl::Status& status) {
-  return status.ok() ? 0 : p.view.Fail(status);
-}
-// Runs `body`, a StatusOr<LocalValue>, and gives its value.
+// Runs `body`, a Status, for a callback that may be C: no exception passes it.
 template <typename Body>
-int Give(Context c, Shardcall_Value* out, Body&& body) {
+int Done(Context c, Body&& body) {
   if (c == nullptr) return kNoContext;
   Partitioning& p = Of(c);
-  if (out == nullptr)
-    return Done(p, p.view.call().Misfit("a value has no place", "a pointer", "null"));
-  absl::StatusOr<LocalValue> value = body(p);
-  if (!value.ok()) return p.view.Fail(value.status());
-  out->id = value->id.value;
-  return 0;
+  absl::Status status;
+  try {
+    status = body(p);
+  } catch (...) {
+    status = ThrownStatus("a partition callback");
+  }
+  return status.ok() ? 0 : p.view.Fail(std::move(status));
+}
+// The same of a StatusOr<LocalValue>, whose value is given.
+template <typename Body>
+int Give(Context c, Shardcall_Value* out, Body&& body) {
+  return Done(c, [&](Partitioning& p) -> absl::Status {
+    if (out == nullptr) return p.view.call().Misfit("a value has no place", "a pointer", "null");
+    SHARDCALL_ASSIGN_OR_RETURN(const LocalValue value, body(p));
+    out->id = value.id.value;
+    return absl::OkStatus();
+  });
 }
 
 LocalValue ValueOf(Shardcall_Value v) { return {InstrId(v.id)}; }
@@ -79,27 +87,24 @@ int Operand(Context c, int32_t i, Handle sharding, Shardcall_Value* value) {
   });
 }
 int ShapeOf(Context c, Shardcall_Value value, Shardcall_Shape* shape) {
-  if (c == nullptr) return kNoContext;
-  Partitioning& p = Of(c);
-  const absl::StatusOr<const Shape*> s = p.context.ShapeOf(ValueOf(value));
-  if (!s.ok()) return p.view.Fail(s.status());
-  if (shape == nullptr || !(*s)->IsArray()) {
-    return Done(p, p.view.call().Misfit("a shape has no place", "an array's value, and a pointer",
-                                        (*s)->ToString(false)));
-  }
-  *shape = SHARDCALL_INIT(Shardcall_Shape);
-  shape->type = static_cast<int32_t>((*s)->element_type());
-  shape->rank = (*s)->rank();
-  shape->dims = (*s)->dims().data();
-  return 0;
+  return Done(c, [&](Partitioning& p) -> absl::Status {
+    SHARDCALL_ASSIGN_OR_RETURN(const Shape* const s, p.context.ShapeOf(ValueOf(value)));
+    if (shape == nullptr || !s->IsArray()) {
+      return p.view.call().Misfit("a shape has no place", "an array's value, and a pointer",
+                                  s->ToString(false));
+    }
+    *shape = SHARDCALL_INIT(Shardcall_Shape);
+    shape->type = static_cast<int32_t>(s->element_type());
+    shape->rank = s->rank();
+    shape->dims = s->dims().data();
+    return absl::OkStatus();
+  });
 }
 // `config` null: that of the call.
 int CallTargetBy(Context c, const absl::string_view* config, const Shardcall_Value* operands,
                  const Handle* shardings, Shardcall_Value* results) {
-  if (c == nullptr) return kNoContext;
-  Partitioning& p = Of(c);
-  const CustomCallView& call = p.view.call();
-  auto run = [&]() -> absl::Status {
+  return Done(c, [&](Partitioning& p) -> absl::Status {
+    const CustomCallView& call = p.view.call();
     SHARDCALL_ASSIGN_OR_RETURN(const std::vector<LocalValue> in,
                                ValuesOf(p, operands, static_cast<int32_t>(call.operands.size())));
     if (!call.results.empty() && (shardings == nullptr || results == nullptr)) {
@@ -121,8 +126,7 @@ int CallTargetBy(Context c, const absl::string_view* config, const Shardcall_Val
                                                  : p.context.CallTargetWith(*config, in, shapes));
     for (size_t k = 0; k < out.size(); ++k) results[k].id = out[k].id.value;
     return absl::OkStatus();
-  };
-  return Done(p, run());
+  });
 }
 int CallTarget(Context c, const Shardcall_Value* operands, const Handle* shardings,
                Shardcall_Value* results) {
@@ -135,9 +139,7 @@ int CallTargetWith(Context c, const char* config, size_t size, const Shardcall_V
 }
 int AddProgram(Context c, const char* hlo, size_t size, const Shardcall_Value* operands,
                int32_t num_operands, Shardcall_Value* results, int32_t num_results) {
-  if (c == nullptr) return kNoContext;
-  Partitioning& p = Of(c);
-  auto run = [&]() -> absl::Status {
+  return Done(c, [&](Partitioning& p) -> absl::Status {
     SHARDCALL_ASSIGN_OR_RETURN(const std::vector<LocalValue> in,
                                ValuesOf(p, operands, num_operands));
     SHARDCALL_RETURN_IF_ERROR(ValuesOf(p, results, num_results).status());
@@ -150,8 +152,7 @@ int AddProgram(Context c, const char* hlo, size_t size, const Shardcall_Value* o
     }
     for (size_t k = 0; k < out.size(); ++k) results[k].id = out[k].id.value;
     return absl::OkStatus();
-  };
-  return Done(p, run());
+  });
 }
 int PartitionId(Context c, Shardcall_Value* id) {
   return Give(c, id, [&](Partitioning& p) -> absl::StatusOr<LocalValue> {
@@ -227,11 +228,10 @@ int Reshard(Context c, Shardcall_Value x, const Shardcall_Shape* global, Handle 
   });
 }
 int SetResult(Context c, int32_t i, Shardcall_Value value, Handle sharding) {
-  if (c == nullptr) return kNoContext;
-  Partitioning& p = Of(c);
-  const absl::StatusOr<const Sharding*> s = p.view.Take(sharding);
-  if (!s.ok()) return p.view.Fail(s.status());
-  return Done(p, p.context.SetResult(i, ValueOf(value), *s));
+  return Done(c, [&](Partitioning& p) -> absl::Status {
+    SHARDCALL_ASSIGN_OR_RETURN(const Sharding* const s, p.view.Take(sharding));
+    return p.context.SetResult(i, ValueOf(value), s);
+  });
 }
 
 absl::Status Partition(const Shardcall_Partitioner& callbacks, PartitionContext& context) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Version, errors and texts of the C interface.
 #include "partitioner/api/c_internal.h"
+#include "partitioner/runtime/out_of_memory.h"
 #include "sharding/status.h"
 
 // Cut into parts once, so that the C strings stay where they are.
@@ -35,6 +36,22 @@ Shardcall_Error* ToError(const absl::Status& status) {
   if (!error->code.empty()) rest.remove_prefix(error->code.size() + 1);
   error->message = absl::StrCat(rest, lines);
   return error.release();
+}
+
+absl::Status ThrownStatus(absl::string_view who) {
+  std::string what = "threw";
+  try {
+    throw;
+  } catch (const std::bad_alloc& e) {
+    return OutOfMemoryStatus(e, who);
+  } catch (const std::exception& e) {
+    what = absl::StrCat("threw: ", e.what());
+  } catch (...) {
+  }
+  return ToStatus({.code = "E121",
+                   .message = absl::StrCat("a function that ", who, " called ", what),
+                   .fix = "Let it return a code instead"},
+                  absl::StatusCode::kInternal);
 }
 
 absl::Status BadArgument(absl::string_view function, std::string expected, std::string found) {

@@ -32,18 +32,18 @@ Shardcall_Error* ToError(const absl::Status& status);
 // E148: an argument of a C function that is null, of another version, and so on.
 absl::Status BadArgument(absl::string_view function, std::string expected, std::string found);
 
+// Of the exception at hand: E314 for memory that cannot be had, else E121, since only a
+// function of the caller throws. `who` was called when it came by.
+absl::Status ThrownStatus(absl::string_view who);
+
 // Runs `body`, which returns absl::Status; what it throws becomes an error.
 template <typename Body>
 Shardcall_Error* Guarded(absl::string_view function, Body&& body) {
   absl::Status status;
   try {
     status = body();
-  } catch (const std::bad_alloc&) {
-    status = absl::ResourceExhaustedError(absl::StrCat(function, ": out of memory"));
-  } catch (const std::exception& e) {
-    status = absl::InternalError(absl::StrCat(function, " threw: ", e.what()));
   } catch (...) {
-    status = absl::InternalError(absl::StrCat(function, " threw"));
+    status = ThrownStatus(function);
   }
   return ToError(status);
 }

@@ -23,7 +23,10 @@ const char* Or(const char* text, const char* otherwise) {
 
 absl::Status FromCode(absl::string_view who, int code) {
   if (code == 0) return absl::OkStatus();
-  return StatusOfC(code, absl::StrCat(who, " returned ", code));
+  return ToStatus({.code = "E121",
+                   .message = absl::StrCat(who, " returned ", code),
+                   .fix = "Register what it takes, or leave the handler out"},
+                  StatusOfC(code, "").code());
 }
 
 Shardcall_CustomCallTarget ToC(const CustomCallTarget& t) {

@@ -9,6 +9,7 @@
 #include "kernels/ffi/platform.h"
 #include "kernels/ffi/typed_handler.h"
 #include "kernels/ffi/untyped_handler.h"
+#include "partitioner/api/all_or_nothing.h"
 #include "partitioner/api/c_callbacks.h"
 #include "partitioner/api/c_facts.h"
 #include "partitioner/api/c_handler.h"
@@ -187,14 +188,19 @@ absl::Status RegisterCTarget(const Shardcall_Target* target, absl::string_view s
     return Wrong(s, !read || t.name == nullptr ? "" : t.name, "a target with struct_size and name",
                  target == nullptr ? "null" : absl::StrCat("struct_size ", target->struct_size));
   }
-  SHARDCALL_RETURN_IF_ERROR(RegisterTheHandler(s, t));
-  SHARDCALL_RETURN_IF_ERROR(RegisterTheRule(s, t));
-  if (t.shapes != nullptr) {
-    SHARDCALL_RETURN_IF_ERROR(RegisterCShapes(t.name, t.shapes, targets, s.source, s.library));
-  }
-  if (t.vjp != nullptr) SHARDCALL_RETURN_IF_ERROR(RegisterCVjp(t.name, t.vjp, targets));
-  if (t.limits != nullptr) SHARDCALL_RETURN_IF_ERROR(RegisterCLimits(t.name, t.limits, targets));
-  return t.batching == nullptr ? absl::OkStatus() : RegisterCBatching(t.name, t.batching, targets);
+  return AllOrNothing(targets, handlers, nullptr, [&]() -> absl::Status {
+    SHARDCALL_RETURN_IF_ERROR(RegisterTheRule(s, t));
+    if (t.shapes != nullptr) {
+      SHARDCALL_RETURN_IF_ERROR(RegisterCShapes(t.name, t.shapes, targets, s.source, s.library));
+    }
+    if (t.vjp != nullptr) SHARDCALL_RETURN_IF_ERROR(RegisterCVjp(t.name, t.vjp, targets));
+    if (t.limits != nullptr) SHARDCALL_RETURN_IF_ERROR(RegisterCLimits(t.name, t.limits, targets));
+    if (t.batching != nullptr) {
+      SHARDCALL_RETURN_IF_ERROR(RegisterCBatching(t.name, t.batching, targets));
+    }
+    // Last, since whoever handles the platform's targets is told of it.
+    return RegisterTheHandler(s, t);
+  });
 }
 
 }  // namespace shardcall

@@ -11,6 +11,7 @@
 #include "partitioner/custom_call/derived_rules.h"
 #include "partitioner/ir/embed.h"
 #include "partitioner/ir/parser.h"
+#include "partitioner/ir/unique_names.h"
 #include "partitioner/ir/verifier.h"
 #include "partitioner/propagation/resize.h"
 #include "sharding/status.h"
@@ -27,6 +28,16 @@ absl::Status Cannot(absl::string_view what, absl::string_view target, std::strin
                    .message = absl::StrCat("there is no ", what, " of \"", target, "\": ", why),
                    .fix = std::move(fix)},
                   absl::StatusCode::kFailedPrecondition);
+}
+
+// What is passed does not fit the call that it is about.
+absl::Status Misfit(absl::string_view what, absl::string_view target, std::string message,
+                    std::string expected, std::string found, std::string fix) {
+  return ToStatus({.code = "E123",
+                   .message = absl::StrCat("the ", what, " of \"", target, "\" is given ", message),
+                   .expected = std::move(expected),
+                   .found = std::move(found),
+                   .fix = std::move(fix)});
 }
 
 // Flat results of a call with at most one level of tuple.
@@ -56,7 +67,11 @@ absl::StatusOr<CallParts> PartsOf(const Module& m, InstrId call, absl::string_vi
   CallParts p;
   if (!call.valid() || call.value >= static_cast<uint32_t>(m.num_instructions()) ||
       m.instr(call).opcode != Opcode::kCustomCall) {
-    return Cannot(what, "?", "the instruction is no custom call", "Pass a custom call");
+    return ToStatus({.code = "E123",
+                     .message = absl::StrCat("a ", what, " is asked for of what is no custom call"),
+                     .expected = "a custom call of this module",
+                     .found = call.valid() ? absl::StrCat("instruction ", call.value) : "none",
+                     .fix = "Pass a custom call"});
   }
   p.instr = &m.instr(call);
   p.attrs = &p.instr->as<CustomCallAttrs>();
@@ -76,6 +91,10 @@ absl::StatusOr<CallParts> PartsOf(const Module& m, InstrId call, absl::string_vi
                   "Write that call by hand");
   }
   return p;
+}
+
+bool Knows(const CheckedBuilder& b, InstrId id) {
+  return id.valid() && id.value < static_cast<uint32_t>(b.module().num_instructions());
 }
 
 // Layouts and aliases are those of the one call; what is made of it has none.
@@ -162,7 +181,7 @@ class Batcher {
 
  private:
   absl::StatusOr<CompId> Condition(const Shape* carry, MonoidTable* monoids) {
-    const CompId comp = b_.module().AddComputation("vmap_condition");
+    const CompId comp = AddNamedComputation("vmap_condition", &b_.module());
     CheckedBuilder c(&b_.module(), comp, monoids);
     SHARDCALL_ASSIGN_OR_RETURN(const InstrId p, c.Parameter(0, carry));
     SHARDCALL_ASSIGN_OR_RETURN(const InstrId i, c.GetTupleElement(p, 0));
@@ -173,7 +192,7 @@ class Batcher {
   }
 
   absl::StatusOr<CompId> Body(const Shape* carry, MonoidTable* monoids) {
-    const CompId comp = b_.module().AddComputation("vmap_body");
+    const CompId comp = AddNamedComputation("vmap_body", &b_.module());
     CheckedBuilder c(&b_.module(), comp, monoids);
     SHARDCALL_ASSIGN_OR_RETURN(const InstrId p, c.Parameter(0, carry));
     SHARDCALL_ASSIGN_OR_RETURN(const InstrId i, c.GetTupleElement(p, 0));
@@ -281,15 +300,16 @@ absl::StatusOr<std::vector<InstrId>> Vjp(CheckedBuilder& b, const TargetRegistry
   std::vector<int> gradients_of;
   std::copy_if(vjp.gradients.begin(), vjp.gradients.end(), std::back_inserter(gradients_of), gives);
   if (cotangents.size() != parts.results.size()) {
-    return Cannot(kWhat, primal.target,
-                  absl::StrCat(cotangents.size(), " cotangents for ", parts.results.size(),
-                               " results"),
-                  "Pass one for each result");
+    return Misfit(kWhat, primal.target, absl::StrCat(cotangents.size(), " cotangents"),
+                  absl::StrCat(parts.results.size(), ", one for each result"),
+                  absl::StrCat(cotangents.size()),
+                  "Pass one for each result, an invalid id for one that is zero");
   }
   for (size_t k = 0; k < cotangents.size(); ++k) {
     if (cotangents[k].valid() && !TakesCotangent(vjp, static_cast<int>(k))) {
-      return Cannot(kWhat, primal.target,
-                    absl::StrCat("it takes no cotangent of result ", k),
+      return Misfit(kWhat, primal.target,
+                    absl::StrCat("a cotangent of result ", k, ", which it does not take"), "none",
+                    absl::StrCat("instruction ", cotangents[k].value),
                     "Pass none for it, and let nothing differentiable use that result");
     }
   }
@@ -315,10 +335,12 @@ absl::StatusOr<std::vector<InstrId>> Vjp(CheckedBuilder& b, const TargetRegistry
     if (!cotangent.valid()) {
       SHARDCALL_ASSIGN_OR_RETURN(cotangent, b.ConstantInt(shape->element_type(), 0));
       SHARDCALL_ASSIGN_OR_RETURN(cotangent, b.BroadcastScalar(cotangent, shape));
-    } else if (cotangent.value >= static_cast<uint32_t>(b.module().num_instructions()) ||
-               b.shape(cotangent)->bare() != shape->bare()) {
-      return Cannot(kWhat, primal.target,
-                    absl::StrCat("cotangent ", a.index, " is not ", shape->ToString(false)),
+    } else if (const bool known = Knows(b, cotangent);
+               !known || b.shape(cotangent)->bare() != shape->bare()) {
+      return Misfit(kWhat, primal.target, absl::StrCat("another cotangent ", a.index),
+                    shape->ToString(false),
+                    known ? b.shape(cotangent)->ToString(false)
+                          : absl::StrCat("number ", cotangent.value, ", which is no instruction"),
                     "Pass a value of the result's shape");
     }
     arguments.push_back(cotangent);
@@ -368,13 +390,14 @@ absl::StatusOr<std::vector<InstrId>> Vmap(CheckedBuilder& b, const TargetRegistr
   SHARDCALL_ASSIGN_OR_RETURN(const CallParts parts, PartsOf(b.module(), call, kWhat));
   const std::string target(parts.attrs->target);
   if (operands.size() != parts.operands.size() || batched.size() != operands.size()) {
-    return Cannot(kWhat, target, "another number of operands", "Pass as many as the call has");
+    return Misfit(kWhat, target, "another number of operands",
+                  absl::StrCat(parts.operands.size(), ", and a flag for each"),
+                  absl::StrCat(operands.size(), " and ", batched.size(), " flags"),
+                  "Pass as many as the call has");
   }
   int64_t size = -1;
   for (size_t k = 0; k < operands.size(); ++k) {
-    const uint32_t end = static_cast<uint32_t>(b.module().num_instructions());
-    const bool known = operands[k].valid() && operands[k].value < end;
-    const Shape* have = known ? b.shape(operands[k]) : nullptr;
+    const Shape* have = Knows(b, operands[k]) ? b.shape(operands[k]) : nullptr;
     if (have != nullptr && batched[k] && have->IsArray() && have->rank() > 0 && size < 0) {
       size = have->dim(0);
     }
@@ -382,11 +405,16 @@ absl::StatusOr<std::vector<InstrId>> Vmap(CheckedBuilder& b, const TargetRegistr
                             ? Batched(b.context(), parts.operands[k], size)
                             : parts.operands[k];
     if (have == nullptr || have->bare() != want->bare()) {
-      return Cannot(kWhat, target, absl::StrCat("operand ", k, " does not fit"),
-                    absl::StrCat("Pass ", want->ToString(false)));
+      return Misfit(kWhat, target, absl::StrCat("another operand ", k), want->ToString(false),
+                    have == nullptr ? "no instruction of this module" : have->ToString(false),
+                    batched[k] ? "Pass the operand with the batch in front"
+                               : "Pass the operand as the call has it");
     }
   }
-  if (size < 0) return Cannot(kWhat, target, "no operand is batched", "Call the target itself");
+  if (size < 0) {
+    return Misfit(kWhat, target, "no operand that is batched", "one or more", "none",
+                  "Call the target itself");
+  }
   const TargetFacts* facts = targets.Facts(target);
   BatchingSpec spec;
   if (facts != nullptr && facts->batching.has_value()) {

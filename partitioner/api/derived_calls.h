@@ -23,7 +23,7 @@ bool TakesCotangent(const VjpSpec& vjp, int result);
 // stands for zeros, and is the only one for results whose cotangent the VJP does
 // not take. A VJP by a computation becomes a call of it, in the sizes of
 // this one. Errors E118: no VJP is registered, operands or results that are no
-// arrays, cotangents that do not fit; E113 sizes that the computation cannot have.
+// arrays; E123 cotangents that do not fit; E113 sizes that the computation cannot have.
 absl::StatusOr<std::vector<InstrId>> Vjp(CheckedBuilder& b, const TargetRegistry& targets,
                                          InstrId call, absl::Span<const InstrId> cotangents);
 
@@ -31,7 +31,7 @@ absl::StatusOr<std::vector<InstrId>> Vjp(CheckedBuilder& b, const TargetRegistry
 // operands[k] has the shape of the call's, and one more leading dimension where
 // batched[k]. Results have that dimension. The way is the one registered, else the
 // target's own `...` where they stand for it, else one call after another in a
-// loop. Errors E118.
+// loop. Errors E118, and E123 where the operands do not fit the call.
 absl::StatusOr<std::vector<InstrId>> Vmap(CheckedBuilder& b, const TargetRegistry& targets,
                                           InstrId call, absl::Span<const InstrId> operands,
                                           const std::vector<bool>& batched);

@@ -186,6 +186,9 @@ class Rewriter {
     b.set_metadata(i.metadata);
     const size_t n = request.operands.size(), m = request.results.size();
     if (call.target.empty()) return Misfit(id, request, "no target", "a name", "none");
+    if (call.api_version < 1 || call.api_version > 4) {
+      return Misfit(id, request, "no such API version", "1 to 4", absl::StrCat(call.api_version));
+    }
     if (!call.operand_types.empty() && call.operand_types.size() != n) {
       return Misfit(id, request, "another number of operand types", absl::StrCat(n),
                     absl::StrCat(call.operand_types.size()));
@@ -207,6 +210,11 @@ class Rewriter {
                           ? results[s]->ToString(false)
                           : absl::StrCat("result ", s));
       }
+    }
+    for (size_t s = 0; s < results.size(); ++s) {
+      if (results[s] != nullptr && results[s]->IsArray()) continue;
+      return Misfit(id, request, absl::StrCat("the target's result ", s, " is no array"), "an array",
+                    results[s] == nullptr ? "none" : results[s]->ToString(false));
     }
     std::vector<InstrId> operands = Operands(id);
     for (size_t k = 0; k < n && !call.operand_types.empty(); ++k) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/abi.h"
 #include "kernels/ffi/ffi_types.h"
+#include "partitioner/api/all_or_nothing.h"
 #include "partitioner/api/manifest_reader.h"
 #include "sharding/status.h"
 
@@ -193,7 +194,9 @@ absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
                      .found = absl::StrCat("\"", twice, "\" twice"),
                      .fix = "Leave one of the two out"});
   }
-  return manifest::ManifestReader(file_name, targets, handlers, lowerings).Read(j);
+  return AllOrNothing(targets, handlers, lowerings, [&] {
+    return manifest::ManifestReader(file_name, targets, handlers, lowerings).Read(j);
+  });
 }
 
 absl::Status LoadManifestFile(const std::string& path, TargetRegistry* targets,

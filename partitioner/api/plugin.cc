@@ -11,6 +11,7 @@
 #include "kernels/ffi/ffi_types.h"
 #include "kernels/ffi/library.h"
 #include "kernels/ffi/running_call.h"
+#include "partitioner/api/all_or_nothing.h"
 #include "partitioner/api/c_facts.h"
 #include "partitioner/api/c_target.h"
 #include "partitioner/api/manifest.h"
@@ -149,28 +150,30 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
   registrar.register_ffi_type = RegisterType;
   registrar.register_lowering = RegisterLowering;
   registrar.reserved = &registration;
-  constexpr char kThrewFix[] = "catch it in register_targets, and return a code";
-  int code = 0;
   Registration* const outer = std::exchange(loading, &registration);
   const absl::Cleanup done = [outer] { loading = outer; };
   const std::string name(source);
-  try {
-    const RunningCall running("register_targets", name);
-    if (!CallCatchingSignals([&] { code = plugin->register_targets(&registrar); })) {
-      return Crashed(source, "register_targets");
+  return AllOrNothing(targets, handlers, lowerings, [&]() -> absl::Status {
+    constexpr char kThrewFix[] = "catch it in register_targets, and return a code";
+    int code = 0;
+    try {
+      const RunningCall running("register_targets", name);
+      if (!CallCatchingSignals([&] { code = plugin->register_targets(&registrar); })) {
+        return Crashed(source, "register_targets");
+      }
+    } catch (const std::exception& e) {
+      return NotAPlugin(source, absl::StrCat("threw when its targets were registered: ", e.what()),
+                        "", "", kThrewFix);
+    } catch (...) {
+      return NotAPlugin(source, "threw when its targets were registered", "", "", kThrewFix);
     }
-  } catch (const std::exception& e) {
-    return NotAPlugin(source, absl::StrCat("threw when its targets were registered: ", e.what()),
-                      "", "", kThrewFix);
-  } catch (...) {
-    return NotAPlugin(source, "threw when its targets were registered", "", "", kThrewFix);
-  }
-  if (!registration.first_error.ok()) return registration.first_error;
-  if (code != 0) {
-    return NotAPlugin(source, absl::StrCat("says that it cannot be used here, code ", code),
-                      "", "", "ask its author what the code means");
-  }
-  return absl::OkStatus();
+    if (!registration.first_error.ok()) return registration.first_error;
+    if (code != 0) {
+      return NotAPlugin(source, absl::StrCat("says that it cannot be used here, code ", code),
+                        "", "", "ask its author what the code means");
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,

@@ -2,6 +2,7 @@
 #include "partitioner/api/registration.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "kernels/ffi/platform.h"
 #include "kernels/ffi/typed_handler.h"
 #include "kernels/ffi/untyped_handler.h"
+#include "partitioner/api/all_or_nothing.h"
 #include "partitioner/api/inspect_sharding.h"
 #include "partitioner/api/pjrt_partitioner.h"
 #include "partitioner/api/pjrt_serving.h"
@@ -23,42 +25,59 @@ absl::Status Refused(absl::string_view name, std::string message, std::string ex
                      std::string found, std::string fix, absl::StatusCode code) {
   return ToStatus({.code = "E147",
                    .message = std::move(message),
-                   .where = absl::StrCat("target \"", name, "\""),
+                   .where = name.empty() ? "" : absl::StrCat("target \"", name, "\""),
                    .expected = std::move(expected),
                    .found = std::move(found),
                    .fix = std::move(fix)},
                   code);
 }
 
-absl::Status HasHandler(absl::string_view platform, absl::string_view what) {
-  return ToStatus({.code = "E141",
-                   .message = absl::StrCat("platform ", platform, " has a handler of ", what,
-                                           " already"),
-                   .fix = "register one handler per platform, and pass on from it"},
-                  absl::StatusCode::kAlreadyExists);
+absl::Status NullHandler(absl::string_view platform, absl::string_view what) {
+  return Refused("", absl::StrCat("the handler of ", what, " for ", platform, " is null"),
+                 "a function", "", "give a function", absl::StatusCode::kInvalidArgument);
 }
 
-bool Equal(const CustomCallTarget& a, const CustomCallTarget& b) {
-  return a.api_version == b.api_version && a.traits == b.traits && a.function == b.function &&
-         a.stages.instantiate == b.stages.instantiate && a.stages.prepare == b.stages.prepare &&
-         a.stages.initialize == b.stages.initialize;
-}
+constexpr absl::string_view kCommandBuffer = "COMMAND_BUFFER_COMPATIBLE";
 
 std::string Describe(const CustomCallTarget& t) {
+  if (t.function == nullptr) return "a handler of another kind";
   return absl::StrCat(t.api_version == kTypedFfi ? "a typed FFI handler" : "an untyped function",
                       " at 0x", absl::Hex(reinterpret_cast<uintptr_t>(t.function)),
                       t.stages.instantiate == nullptr ? "" : " with instantiate",
                       t.traits == CustomCallTraits::kDefault ? "" : ", COMMAND_BUFFER_COMPATIBLE");
 }
 
+// What an entry was registered with; MakeTypedEntry has the functions of all stages,
+// MakeUntypedEntry its one.
+CustomCallTarget TargetOf(const HandlerEntry& entry) {
+  CustomCallTarget target;
+  target.name = entry.target;
+  target.platform = entry.platform;
+  target.api_version = entry.api_version == 4 ? kTypedFfi : kUntypedFfi;
+  if (std::find(entry.traits.begin(), entry.traits.end(), kCommandBuffer) != entry.traits.end()) {
+    target.traits = CustomCallTraits::kCommandBufferCompatible;
+  }
+  if (!entry.own_version_only) return target;
+  if (entry.api_version != 4) {
+    if (entry.functions.size() == 1) target.function = entry.functions[0];
+    return target;
+  }
+  if (entry.functions.size() != 4) return target;
+  const auto stage = [&](int s) {
+    return reinterpret_cast<abi::Handler*>(const_cast<void*>(entry.functions[s]));
+  };
+  target.stages = {stage(0), stage(1), stage(2), stage(3)};
+  target.function = entry.functions[3];
+  return target;
+}
+
 absl::StatusOr<HandlerEntry> MakeEntry(const CustomCallTarget& target) {
   if (target.api_version == kTypedFfi) {
     SHARDCALL_ASSIGN_OR_RETURN(
         HandlerEntry entry, MakeTypedEntry(target.name, target.platform, target.stages, kSource));
-    const std::string trait = "COMMAND_BUFFER_COMPATIBLE";
     if (target.traits == CustomCallTraits::kCommandBufferCompatible &&
-        std::find(entry.traits.begin(), entry.traits.end(), trait) == entry.traits.end()) {
-      entry.traits.push_back(trait);
+        std::find(entry.traits.begin(), entry.traits.end(), kCommandBuffer) == entry.traits.end()) {
+      entry.traits.emplace_back(kCommandBuffer);
     }
     return entry;
   }
@@ -71,6 +90,7 @@ absl::StatusOr<HandlerEntry> MakeEntry(const CustomCallTarget& target) {
   entry.target = target.name;
   entry.platform = target.platform;
   entry.api_version = 0;
+  entry.own_version_only = true;
   entry.source = std::string(kSource);
   entry.functions = {target.function};
   entry.host = [](const HandlerContext& context, absl::Span<const BufferView>,
@@ -85,26 +105,29 @@ absl::StatusOr<HandlerEntry> MakeEntry(const CustomCallTarget& target) {
   return entry;
 }
 
+// What the handler says; a copy is called, since it may register more.
+absl::Status TellType(CustomTypeIdHandler handler, absl::string_view platform,
+                      absl::string_view name, int64_t id) {
+  std::string what;
+  try {  // an author's function
+    return handler(name, id);
+  } catch (const std::exception& e) {
+    what = absl::StrCat("threw: ", e.what());
+  } catch (...) {
+    what = "threw";
+  }
+  return ToStatus({.code = "E121",
+                   .message = absl::StrCat("the handler of type ids for ", platform, " ", what),
+                   .where = absl::StrCat("type \"", name, "\""),
+                   .fix = "Let it return a status"},
+                  absl::StatusCode::kInternal);
+}
+
 }  // namespace
 
 absl::Status Registry::Add(CustomCallTarget target) {
   SHARDCALL_ASSIGN_OR_RETURN(HandlerEntry entry, MakeEntry(target));
-  const auto key = std::make_pair(target.platform, target.name);
-  const auto known = targets_.find(key);
-  if (known != targets_.end()) {
-    if (Equal(known->second, target)) return absl::OkStatus();
-    return ToStatus({.code = "E141",
-                     .message = absl::StrCat("target \"", target.name, "\" has a function for ",
-                                             target.platform, " already"),
-                     .expected = Describe(known->second),
-                     .found = Describe(target),
-                     .fix = "Give the new one another name, or leave one of the two out"},
-                    absl::StatusCode::kAlreadyExists);
-  }
-  SHARDCALL_RETURN_IF_ERROR(handlers.Register(std::move(entry)));
-  auto handler = target_handlers_.find(target.platform);
-  targets_.emplace(key, target);
-  return handler == target_handlers_.end() ? absl::OkStatus() : handler->second(target);
+  return handlers.Register(std::move(entry));
 }
 
 absl::Status Registry::RegisterCustomCallTarget(absl::string_view name, const void* function,
@@ -161,25 +184,19 @@ absl::Status Registry::RegisterCustomCallTarget(absl::string_view name,
 absl::Status Registry::RegisterCustomCallHandler(absl::string_view platform,
                                                  CustomCallHandler handler) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
-  if (handler == nullptr) {
-    return Refused("", "a handler of targets is null", "a function", "none", "give a function",
-                   absl::StatusCode::kInvalidArgument);
-  }
-  if (!target_handlers_.emplace(name, handler).second) return HasHandler(name, "targets");
-  absl::Status first;
-  const auto all = targets_;  // the handler may register more
-  for (const auto& [key, target] : all) {
-    if (key.first == name) first.Update(handler(target));
-  }
-  return first;
+  if (handler == nullptr) return NullHandler(name, "targets");
+  return handlers.Watch(name, [handler = std::move(handler)](const HandlerEntry& entry) {
+    return handler(TargetOf(entry));
+  });
 }
 
 absl::StatusOr<std::map<std::string, CustomCallTarget>> Registry::CustomCallTargets(
     absl::string_view platform) const {
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
   std::map<std::string, CustomCallTarget> out;
-  for (const auto& [key, target] : targets_) {
-    if (key.first == name) out.emplace(key.second, target);
+  // Of several for one name that for every backend_config is the first.
+  for (const HandlerEntry* entry : handlers.List()) {
+    if (entry->platform == name) out.emplace(entry->target, TargetOf(*entry));
   }
   return out;
 }
@@ -220,9 +237,8 @@ absl::Status Registry::PassToPjrt(absl::string_view name, const void* c_api) con
 absl::Status Registry::PassHandlerToPjrt(absl::string_view name, absl::string_view platform,
                                          const void* c_api) const {
   SHARDCALL_ASSIGN_OR_RETURN(const std::string on, PlatformFromName(platform));
-  const auto found = targets_.find({on, std::string(name)});
-  if (found == targets_.end()) return handlers.Find(name, on).status();
-  const CustomCallTarget& target = found->second;
+  SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* const entry, handlers.Find(name, on));
+  const CustomCallTarget target = TargetOf(*entry);
   const bool one_stage = target.stages.instantiate == nullptr &&
                          target.stages.prepare == nullptr && target.stages.initialize == nullptr;
   if (target.api_version != kTypedFfi || !one_stage) {
@@ -245,12 +261,11 @@ absl::Status Registry::RegisterCustomCallPartitioner(
   if (c_api == nullptr) {
     return rules.RegisterCustomCallPartitioner(std::string(name), std::move(callbacks));
   }
-  TargetRegistry more = rules;
-  SHARDCALL_RETURN_IF_ERROR(
-      more.RegisterCustomCallPartitioner(std::string(name), std::move(callbacks)));
-  SHARDCALL_RETURN_IF_ERROR(Pass(more, name, c_api));
-  rules = std::move(more);
-  return absl::OkStatus();
+  return AllOrNothing(&rules, nullptr, nullptr, [&]() -> absl::Status {
+    SHARDCALL_RETURN_IF_ERROR(
+        rules.RegisterCustomCallPartitioner(std::string(name), std::move(callbacks)));
+    return Pass(rules, name, c_api);
+  });
 }
 
 absl::Status Registry::RegisterCustomCallAsBatchPartitionable(absl::string_view name,
@@ -258,11 +273,11 @@ absl::Status Registry::RegisterCustomCallAsBatchPartitionable(absl::string_view 
   if (c_api == nullptr) {
     return rules.RegisterBatchPartitionable(std::string(name), kBatchDimsOfCall);
   }
-  TargetRegistry more = rules;
-  SHARDCALL_RETURN_IF_ERROR(more.RegisterBatchPartitionable(std::string(name), kBatchDimsOfCall));
-  SHARDCALL_RETURN_IF_ERROR(Pass(more, name, c_api));
-  rules = std::move(more);
-  return absl::OkStatus();
+  return AllOrNothing(&rules, nullptr, nullptr, [&]() -> absl::Status {
+    SHARDCALL_RETURN_IF_ERROR(
+        rules.RegisterBatchPartitionable(std::string(name), kBatchDimsOfCall));
+    return Pass(rules, name, c_api);
+  });
 }
 
 absl::Status Registry::RegisterCustomTypeId(absl::string_view name, int64_t* type_id,
@@ -274,27 +289,34 @@ absl::Status Registry::RegisterCustomTypeId(absl::string_view name, int64_t* typ
   }
   SHARDCALL_ASSIGN_OR_RETURN(const std::string on, PlatformFromName(platform));
   SHARDCALL_ASSIGN_OR_RETURN(*type_id, RegisterFfiType(name, *type_id, deleter));
-  if (!types_.emplace(std::make_pair(on, std::string(name)), *type_id).second) {
-    return absl::OkStatus();
-  }
-  auto handler = type_handlers_.find(on);
-  return handler == type_handlers_.end() ? absl::OkStatus() : handler->second(name, *type_id);
+  const auto key = std::make_pair(on, std::string(name));
+  if (!types_.emplace(key, *type_id).second) return absl::OkStatus();
+  const auto handler = type_handlers_.find(on);
+  if (handler == type_handlers_.end()) return absl::OkStatus();
+  const absl::Status told = TellType(handler->second, on, name, *type_id);
+  if (!told.ok()) types_.erase(key);
+  return told;
 }
 
 absl::Status Registry::RegisterCustomTypeIdHandler(absl::string_view platform,
                                                    CustomTypeIdHandler handler) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
-  if (handler == nullptr) {
-    return Refused("", "a handler of type ids is null", "a function", "none", "give a function",
-                   absl::StatusCode::kInvalidArgument);
+  if (handler == nullptr) return NullHandler(name, "type ids");
+  if (!type_handlers_.emplace(name, handler).second) {
+    return ToStatus({.code = "E141",
+                     .message = absl::StrCat("platform ", name, " has a handler of type ids already"),
+                     .fix = "register one handler per platform, and pass on from it"},
+                    absl::StatusCode::kAlreadyExists);
   }
-  if (!type_handlers_.emplace(name, handler).second) return HasHandler(name, "type ids");
-  absl::Status first;
-  const auto all = types_;
+  const auto all = types_;  // the handler may register more
   for (const auto& [key, id] : all) {
-    if (key.first == name) first.Update(handler(key.second, id));
+    if (key.first != name) continue;
+    const absl::Status told = TellType(handler, name, key.second, id);
+    if (told.ok()) continue;
+    type_handlers_.erase(name);
+    return told;
   }
-  return first;
+  return absl::OkStatus();
 }
 
 SharedRegistry::SharedRegistry() {

@@ -40,7 +40,9 @@ inline constexpr int kTypedFfi = 1;    // XLA_FFI_Handler
 
 enum class CustomCallTraits : uint32_t { kDefault = 0, kCommandBufferCompatible = 1 };
 
-// A function as it was registered; `stages` of a typed one has `execute` at least.
+// A target as it was registered, whichever way: `function` and `stages` are null for
+// one that is no function of XLA's ABIs, such as a handler in C++; `stages` of a typed
+// one has `execute` at least.
 struct CustomCallTarget {
   std::string name, platform;  // the platform's canonical name: Host, CUDA, ROCM
   int api_version = kUntypedFfi;
@@ -49,8 +51,9 @@ struct CustomCallTarget {
   abi::HandlerBundle stages = {};  // typed
 };
 
-// Is given every target of its platform. What it returns is what the
-// registration returns.
+// Is given every target of its platform: functions, those of manifests and plugins,
+// and the shipped ones. What it returns is what the registration returns; a target
+// that it refuses is not registered. A throw is E121.
 using CustomCallHandler = std::function<absl::Status(const CustomCallTarget& target)>;
 // Likewise for type ids.
 using CustomTypeIdHandler = std::function<absl::Status(absl::string_view name, int64_t type_id)>;
@@ -84,9 +87,10 @@ class Registry {
                                         absl::string_view platform = "cpu",
                                         CustomCallTraits traits = CustomCallTraits::kDefault);
   // `handler` is called with each target of the platform, those registered before
-  // it came first. E141 if the platform has one.
+  // it came first; it is not registered if it refuses one of them. E141 if the
+  // platform has one.
   absl::Status RegisterCustomCallHandler(absl::string_view platform, CustomCallHandler handler);
-  // By name. E141 for an unknown platform.
+  // By name, all that are registered for the platform. E141 for an unknown one.
   absl::StatusOr<std::map<std::string, CustomCallTarget>> CustomCallTargets(
       absl::string_view platform) const;
 
@@ -128,8 +132,6 @@ class Registry {
                                                  absl::string_view name) const;
   absl::Status Pass(const TargetRegistry& from, absl::string_view name, const void* c_api) const;
 
-  std::map<std::pair<std::string, std::string>, CustomCallTarget> targets_;  // platform, name
-  std::map<std::string, CustomCallHandler> target_handlers_;                 // by platform
   std::map<std::pair<std::string, std::string>, int64_t> types_;             // platform, name
   std::map<std::string, CustomTypeIdHandler> type_handlers_;
 };

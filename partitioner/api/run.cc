@@ -98,7 +98,8 @@ absl::Status CheckInputs(const PartitionedProgram& program, const std::vector<Te
                   absl::StrCat(inputs.size()));
   }
   for (size_t k = 0; k < leaves.size(); ++k) {
-    if (inputs[k].type() == leaves[k].type && inputs[k].dims() == leaves[k].dims) continue;
+    const bool there = inputs[k].data() != nullptr || inputs[k].byte_size() == 0;
+    if (there && inputs[k].type() == leaves[k].type && inputs[k].dims() == leaves[k].dims) continue;
     return misfit(absl::StrCat("input ", k, " does not fit its parameter"),
                   TypeAndDims(leaves[k].type, leaves[k].dims), TypeAndDims(inputs[k]));
   }

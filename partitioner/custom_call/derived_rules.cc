@@ -396,9 +396,11 @@ absl::Status TargetRegistry::RegisterBatching(std::string target, BatchingSpec b
     }
     const std::string source = found->source;
     const size_t num_given = found->num_given;
-    rules_.erase({target, ""});
-    SHARDCALL_RETURN_IF_ERROR(RegisterRules(target, std::move(all), "", source));
-    rules_.at({target, ""}).num_given = num_given;
+    TargetRegistry batched;
+    SHARDCALL_RETURN_IF_ERROR(batched.RegisterRules(target, std::move(all), "", source));
+    TargetRule& rule = rules_.at({target, ""});
+    rule = std::move(batched.rules_.at({target, ""}));
+    rule.num_given = num_given;
   }
   facts_[target].batching = std::move(batching);
   return absl::OkStatus();

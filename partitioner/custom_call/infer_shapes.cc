@@ -302,9 +302,11 @@ absl::Status TargetRegistry::CheckShape(const ShapeRequest& call, const Shape* d
     if (dynamic(declared->leaf(k))) return absl::OkStatus();
   }
   const Shape* expected = nullptr;
+  std::string by, fix = "write the expected shape, or correct the shape function";
   if (facts != nullptr && facts->shapes != nullptr) {
     SHARDCALL_ASSIGN_OR_RETURN(expected, AskFunction(facts->shapes, call));
     if (SameLeaves(expected, declared)) return absl::OkStatus();
+    by = absl::StrCat("the shape function of \"", call.target, "\" (", facts->shapes_source, ")");
   } else {
     const TargetRule* rule = Find(call.target, call.backend_config);
     if (rule == nullptr || rule->alternatives.empty()) return absl::OkStatus();
@@ -321,16 +323,20 @@ absl::Status TargetRegistry::CheckShape(const ShapeRequest& call, const Shape* d
           return absl::OkStatus();
         }
       }
-      if (expected == nullptr) expected = (*shapes)[0];
+      if (expected != nullptr) continue;
+      expected = (*shapes)[0];
+      by = absl::StrCat("the rule \"", a.text.rule, "\" of \"", call.target, "\" (", rule->source,
+                        ")");
+      fix = "write the expected shape, or correct the rule";
     }
     if (expected == nullptr) return absl::OkStatus();
   }
   return ToStatus({.code = "E023",
-                   .message = absl::StrCat("custom-call: the written shape is not what \"",
-                                           call.target, "\" gives for these operands"),
+                   .message = absl::StrCat("custom-call: the written shape is not what ", by,
+                                           " gives for these operands"),
                    .expected = expected->ToString(/*with_layout=*/false),
                    .found = declared->ToString(/*with_layout=*/false),
-                   .fix = "write the expected shape"});
+                   .fix = std::move(fix)});
 }
 
 }  // namespace shardcall

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/container/btree_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -195,7 +196,19 @@ std::string Describe(const TargetRule& r) {
                                              : absl::StrCat("batch_dims=", r.batch_dims);
       break;
     case RuleLevel::kCallbacks:
-      out = absl::StrCat("callbacks, version ", r.callbacks.version);
+      out = "callbacks without an identity";
+      if (!r.callbacks.identity.empty()) {
+        out = absl::StrCat("callbacks of identity {",
+                           absl::StrJoin(r.callbacks.identity, ",",
+                                         [](std::string* s, const void* p) {
+                                           absl::StrAppend(s, "0x", absl::Hex(
+                                               reinterpret_cast<uintptr_t>(p)));
+                                         }),
+                           "}");
+      }
+      absl::StrAppend(&out, ", version ", r.callbacks.version,
+                      r.callbacks.can_side_effecting_have_replicated_sharding
+                          ? ", replicated with side effects" : "");
       break;
     case RuleLevel::kRule: {
       std::vector<std::string> texts;
@@ -211,6 +224,16 @@ std::string Describe(const TargetRule& r) {
         for (const auto& [factor, op] : a.text.reduction) {
           absl::StrAppend(&text, " reduction={", factor, ":", PartialOpName(op), "}");
         }
+        if (!a.text.blocked.empty()) {
+          absl::StrAppend(&text, " blocked={", absl::StrJoin(a.text.blocked, ","), "}");
+        }
+        for (const auto& [factor, value] : a.text.pad) {
+          absl::StrAppend(&text, " pad={", factor, ":", value, "}");
+        }
+        for (const auto& [factor, size] : a.text.sizes) {
+          absl::StrAppend(&text, " sizes={", factor, ":", size, "}");
+        }
+        if (!a.types.empty()) absl::StrAppend(&text, " types \"", a.types, "\"");
         texts.push_back(std::move(text));
       }
       out = absl::StrJoin(texts, " or ");
@@ -272,12 +295,17 @@ absl::Status TargetRegistry::Add(TargetRule rule) {
   auto key = std::make_pair(rule.target, rule.backend_config);
   auto [it, inserted] = rules_.try_emplace(std::move(key), rule);
   if (inserted || Equal(it->second, rule)) return absl::OkStatus();
+  const bool callbacks =
+      rule.level == RuleLevel::kCallbacks && it->second.level == RuleLevel::kCallbacks;
   return ToStatus(
       {.code = "E105",
        .message = absl::StrCat("target \"", rule.target, "\" is registered twice"),
        .expected = Describe(it->second),
        .found = Describe(rule),
-       .fix = "Keep one of the two, or tell them apart by backend_config"},
+       .fix = absl::StrCat("Keep one of the two, or tell them apart by backend_config",
+                           callbacks ? "; functions have no equality, so give equal ones an equal "
+                                       "PartitionerCallbacks::identity"
+                                     : "")},
       absl::StatusCode::kAlreadyExists);
 }
 
@@ -396,6 +424,17 @@ const TargetRule* TargetRegistry::Find(absl::string_view target,
     it = rules_.find(std::make_pair(std::string(target), std::string()));
   }
   return it == rules_.end() ? nullptr : &it->second;
+}
+
+void TargetRegistry::Restore(const TargetRegistry& before) {
+  std::erase_if(rules_, [&](const auto& r) { return before.rules_.count(r.first) == 0; });
+  for (auto& [key, rule] : rules_) {
+    // What batching adds is all that changes in a rule that is there.
+    const TargetRule& then = before.rules_.at(key);
+    if (rule.alternatives.size() != then.alternatives.size()) rule = then;
+  }
+  std::erase_if(facts_, [&](const auto& f) { return before.facts_.count(f.first) == 0; });
+  for (auto& [target, facts] : facts_) facts = before.facts_.at(target);
 }
 
 std::vector<const TargetRule*> TargetRegistry::List() const {

@@ -13,12 +13,12 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/btree_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "partitioner/custom_call/partition_context.h"
@@ -159,14 +159,19 @@ class TargetRegistry : public TargetShapes {
   absl::Status RegisterCallLimits(std::string target, CallLimits limits);
   const TargetFacts* Facts(absl::string_view target) const;  // null if there are none
   // The entry for (target, backend_config), else that for target alone; null if none.
+  // It stays where it is as long as the registry does.
   const TargetRule* Find(absl::string_view target, absl::string_view backend_config) const;
   std::vector<const TargetRule*> List() const;  // by target, then backend_config
+
+  // Makes it what it was when it was copied; entries that it had then stay where they
+  // are.
+  void Restore(const TargetRegistry& before);
 
  private:
   absl::Status Add(TargetRule rule);
   absl::Status AddAlternatives(std::vector<RuleAlternative> alternatives, TargetRule rule);
-  absl::btree_map<std::pair<std::string, std::string>, TargetRule> rules_;
-  absl::btree_map<std::string, TargetFacts> facts_;
+  std::map<std::pair<std::string, std::string>, TargetRule> rules_;
+  std::map<std::string, TargetFacts> facts_;
 };
 
 // rms_norm, rms_norm_bwd, flash_attention_fwd, flash_attention_bwd,

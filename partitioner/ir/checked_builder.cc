@@ -5,6 +5,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "partitioner/ir/shape_inference.h"
 #include "partitioner/ir/verifier_internal.h"
 #include "sharding/intern_table.h"
@@ -40,6 +41,11 @@ Id CheckedBuilder::Misuse(absl::string_view code, std::string message, std::stri
 }
 
 absl::Status CheckedBuilder::Own(Ids operands) {
+  if (!comp_.valid() || comp_.value >= static_cast<uint32_t>(module_.num_computations())) {
+    return Misuse("E021", "the builder is for no computation of its module", "a computation",
+                  "none", "make it with what AddComputation gave")
+        .status();
+  }
   for (size_t k = 0; k < operands.size(); ++k) {
     const InstrId x = operands[k];
     if (x.valid() && x.value < static_cast<uint32_t>(module_.num_instructions()) &&
@@ -71,6 +77,31 @@ const Shape* CheckedBuilder::Array(ElementType type, Ints dims) {
   Dims layout;
   for (int i = static_cast<int>(dims.size()) - 1; i >= 0; --i) layout.push_back(i);
   return context_.MakeArray(type, dims, layout);
+}
+
+absl::StatusOr<const Shape*> CheckedBuilder::ArrayShape(ElementType type, Ints dims) {
+  const Shape* shape = Array(type, dims);
+  if (shape == nullptr) return ToStatus(error_);
+  return shape;
+}
+
+absl::StatusOr<const Shape*> CheckedBuilder::ArrayShape(ElementType type, Ints dims,
+                                                        Ints minor_to_major) {
+  SHARDCALL_RETURN_IF_ERROR(ArrayShape(type, dims).status());
+  std::vector<bool> seen(dims.size());
+  bool order = minor_to_major.size() == dims.size();
+  for (int64_t d : minor_to_major) {
+    order = order && d >= 0 && d < static_cast<int64_t>(dims.size()) && !seen[d];
+    if (order) seen[d] = true;
+  }
+  if (!order) {
+    return Misuse("E022", "a layout is no order of the array's dimensions",
+                  absl::StrCat("each of ", dims.size(), " dimensions once"),
+                  absl::StrCat("{", absl::StrJoin(minor_to_major, ","), "}"),
+                  "give the dimensions from minor to major")
+        .status();
+  }
+  return context_.MakeArray(type, dims, minor_to_major);
 }
 
 InstrId CheckedBuilder::AppendNumbered(Opcode op, const Shape* shape, Ids operands,
@@ -128,8 +159,62 @@ Id CheckedBuilder::Append(Opcode op, const Shape* shape, Ids operands, const Att
   return module_.Add(comp_, proto, operands);
 }
 
+absl::Status CheckedBuilder::NewParameter(const Attributes* attrs) {
+  if (attrs == nullptr || attrs->kind != AttrKind::kParameter) return absl::OkStatus();
+  constexpr int64_t kMost = int64_t{1} << 24;
+  const int64_t number = static_cast<const ParameterAttrs*>(attrs)->number;
+  const std::vector<InstrId>& now = module_.comp(comp_).parameters;
+  if (number >= 0 && number < kMost &&
+      (number >= static_cast<int64_t>(now.size()) || !now[number].valid())) {
+    return absl::OkStatus();
+  }
+  return Misuse("E022", "parameter: the number is taken or out of range",
+                absl::StrCat("a new number in [0,", kMost, ")"), absl::StrCat(number),
+                "number the parameters from 0")
+      .status();
+}
+
+absl::Status CheckedBuilder::Unsealed(Opcode op, const Attributes* attrs) {
+  if (op == Opcode::kParameter) {
+    return Misuse("E022", "parameter: the program has its parameters already", "no further one",
+                  "a parameter", "take operands with Operand of the partition context")
+        .status();
+  }
+  if (attrs == nullptr || attrs->kind != GetOpcodeInfo(op).attrs) return absl::OkStatus();
+  switch (attrs->kind) {
+    case AttrKind::kCall:
+    case AttrKind::kWhile:
+    case AttrKind::kConditional:
+    case AttrKind::kFusion:
+    case AttrKind::kAsync:
+    case AttrKind::kCustomCall:
+    case AttrKind::kSort:
+    case AttrKind::kScan:
+      break;
+    default:
+      return absl::OkStatus();
+  }
+  Instruction proto;
+  proto.opcode = op;
+  proto.attrs = attrs;
+  for (CompId callee : CalledComputations(module_, proto)) {
+    structure_open_ = true;
+    if (callee != comp_) continue;
+    return Misuse("E024", absl::StrCat(OpcodeText(op), ": a computation calls itself"),
+                  "another computation", "the one that is built", "add the ops in its place")
+        .status();
+  }
+  return absl::OkStatus();
+}
+
 Id CheckedBuilder::Add(Opcode op, Ids operands, const Attributes* attrs, const Shape* declared) {
+  if (static_cast<int>(op) >= kNumOpcodes) {
+    return Misuse("E021", "there is no such op", absl::StrCat("an opcode below ", kNumOpcodes),
+                  absl::StrCat(static_cast<int>(op)), "give an opcode of HLO");
+  }
   SHARDCALL_RETURN_IF_ERROR(Own(operands));
+  if (sealed_) SHARDCALL_RETURN_IF_ERROR(Unsealed(op, attrs));
+  if (op == Opcode::kParameter) SHARDCALL_RETURN_IF_ERROR(NewParameter(attrs));
   if (attrs == nullptr && GetOpcodeInfo(op).attrs == AttrKind::kResultAccuracy) {
     attrs = Intern(ResultAccuracyAttrs{});
   }
@@ -146,6 +231,11 @@ Id CheckedBuilder::Add(Opcode op, Ids operands, const Attributes* attrs, const S
 }
 
 absl::Status CheckedBuilder::SetRoot(InstrId id) {
+  if (sealed_) {
+    return Misuse("E028", "the program has its root already", "no other root", "one",
+                  "give results with SetResult of the partition context")
+        .status();
+  }
   SHARDCALL_RETURN_IF_ERROR(Own({id}));
   module_.SetRoot(comp_, id);
   return absl::OkStatus();
@@ -174,14 +264,6 @@ absl::Status CheckedBuilder::SetSharding(InstrId id, absl::string_view sharding)
 }
 
 Id CheckedBuilder::Parameter(int64_t number, const Shape* shape) {
-  constexpr int64_t kMost = int64_t{1} << 24;
-  const std::vector<InstrId>& now = module_.comp(comp_).parameters;
-  if (number < 0 || number >= kMost ||
-      (number < static_cast<int64_t>(now.size()) && now[number].valid())) {
-    return Misuse("E022", "parameter: the number is taken or out of range",
-                  absl::StrCat("a new number in [0,", kMost, ")"), absl::StrCat(number),
-                  "number the parameters from 0");
-  }
   ParameterAttrs a;
   a.number = number;
   return Add(Opcode::kParameter, {}, Intern(a), shape);

@@ -41,11 +41,29 @@ class CheckedBuilder {
   CheckedBuilder(const CheckedBuilder&) = delete;
   CheckedBuilder& operator=(const CheckedBuilder&) = delete;
 
-  Module& module() const { return module_; }
+  Module& module() const {
+    structure_open_ = true;
+    return module_;
+  }
   Context& context() const { return context_; }
   CompId computation() const { return comp_; }
-  const Shape* shape(InstrId id) const { return module_.instr(id).shape; }
-  ElementType type(InstrId id) const { return shape(id)->element_type(); }
+  // Null, and kInvalid, for what is no instruction of the module.
+  const Shape* shape(InstrId id) const {
+    const bool known =
+        id.valid() && id.value < static_cast<uint32_t>(module_.num_instructions());
+    return known ? module_.instr(id).shape : nullptr;
+  }
+  ElementType type(InstrId id) const {
+    const Shape* s = shape(id);
+    return s == nullptr ? ElementType::kInvalid : s->element_type();
+  }
+
+  // From here on the computation takes no parameter, no root and no call of itself: the
+  // builder is for a part of a program that has them.
+  void Seal() { sealed_ = true; }
+  // Whether calls of computations were added since Seal, or the module was asked for:
+  // then its structure is not known to be right.
+  bool structure_open() const { return structure_open_; }
 
   const Metadata* metadata() const { return metadata_; }
   void set_metadata(const Metadata* metadata) { metadata_ = metadata; }
@@ -53,6 +71,10 @@ class CheckedBuilder {
   void set_value_numbering(bool on) { value_numbering_ = on; }
   // The computation is one device's, so that its values have no shardings.
   void set_local() { local_ = true; }
+
+  // The shape of an array with a descending layout, or with `minor_to_major`.
+  absl::StatusOr<const Shape*> ArrayShape(ElementType type, Ints dims);
+  absl::StatusOr<const Shape*> ArrayShape(ElementType type, Ints dims, Ints minor_to_major);
 
   // Any op. `declared` is the written shape for ops that need one, custom calls
   // among them; where it is given the instruction has it, layout and all.
@@ -122,6 +144,10 @@ class CheckedBuilder {
   };
   // Error unless each is an instruction of this computation.
   absl::Status Own(Ids operands);
+  // Error for a parameter whose number is taken or too large.
+  absl::Status NewParameter(const Attributes* attrs);
+  // Error for what a sealed computation does not take.
+  absl::Status Unsealed(Opcode op, const Attributes* attrs);
   Id Misuse(absl::string_view code, std::string message, std::string expected, std::string found,
             std::string fix);
   absl::StatusOr<CompId> Reducer(Opcode monoid, ElementType type);
@@ -140,6 +166,8 @@ class CheckedBuilder {
   const Metadata* metadata_ = nullptr;
   bool value_numbering_ = false;
   bool local_ = false;
+  bool sealed_ = false;
+  mutable bool structure_open_ = false;
   std::vector<Slot> slots_;  // open addressing; empty where id is not valid
   size_t used_ = 0;
   Diagnostic error_;         // kept, so that inference makes no strings when it succeeds

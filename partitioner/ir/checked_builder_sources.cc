@@ -32,6 +32,7 @@ Id CheckedBuilder::Constant(const Literal* literal) {
   if (literal == nullptr || literal->shape == nullptr) {
     return Misuse("E022", "constant: there is no value", "a literal", "none", "give a literal");
   }
+  SHARDCALL_RETURN_IF_ERROR(Own({}));
   ConstantAttrs a;
   a.literal = literal;
   return AppendNumbered(Opcode::kConstant, context_.WithDefaultLayout(literal->shape), {},

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "partitioner/ir/called_computations.h"
+#include "partitioner/ir/unique_names.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -15,7 +16,7 @@ CompId EmbedComputations(const Module& from, Module* into) {
   std::vector<InstrId> instrs(from.num_instructions());
   for (CompId c : ComputationPostOrder(from)) {
     const Computation& old = from.comp(c);
-    const CompId made = comps[c.value] = into->AddComputation(old.name);
+    const CompId made = comps[c.value] = AddNamedComputation(old.name, into);
     into->mutable_comp(made).execution_thread = old.execution_thread;
     for (InstrId id : old.instructions) {
       Instruction copy = from.instr(id);

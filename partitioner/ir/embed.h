@@ -7,7 +7,8 @@
 namespace shardcall {
 
 // Copies all computations of `from`, which has the same Context, into `into`,
-// and gives the copy of its entry. Names stay, so printing makes them unique.
+// and gives the copy of its entry. A computation whose name `into` has gets a number
+// behind it.
 CompId EmbedComputations(const Module& from, Module* into);
 
 }  // namespace shardcall

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/float_format.h"
+#include "partitioner/ir/unique_names.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -147,8 +148,9 @@ CompId MonoidTable::Get(Opcode op, ElementType type) {
   CompId& slot = made_[MonoidIndex(op)][static_cast<int>(type)];
   if (slot.valid()) return slot;
   Context& context = module_->context();
-  const CompId comp = module_->AddComputation(
-      context.Intern(absl::StrCat(OpcodeText(op), ".", ElementTypeName(type))));
+  // The program, or another table, may have a computation of that name.
+  const CompId comp =
+      AddNamedComputation(absl::StrCat(OpcodeText(op), ".", ElementTypeName(type)), module_);
   const Shape* scalar = context.MakeScalar(type);
   InstrId parameters[2];
   for (int i = 0; i < 2; ++i) {

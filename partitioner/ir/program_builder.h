@@ -7,13 +7,19 @@
 //   SHARDCALL_RETURN_IF_ERROR(p.builder().SetSharding(x, "{devices=[4]<=[4]}"));
 //   SHARDCALL_ASSIGN_OR_RETURN(InstrId y, p.builder().Add(Opcode::kAdd, {x, x}));
 //   SHARDCALL_ASSIGN_OR_RETURN(Module module, std::move(p).Build(y));
+//
+// Misuse is a status, as of CheckedBuilder.
 #ifndef SHARDCALL_PARTITIONER_IR_PROGRAM_BUILDER_H_
 #define SHARDCALL_PARTITIONER_IR_PROGRAM_BUILDER_H_
 
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+
 #include "partitioner/ir/checked_builder.h"
+#include "partitioner/ir/unique_names.h"
 #include "partitioner/ir/verifier.h"
 
 namespace shardcall {
@@ -25,7 +31,7 @@ class ProgramBuilder {
   explicit ProgramBuilder(absl::string_view name, int64_t num_partitions = 0)
       : module_(std::make_unique<Module>(std::make_shared<Context>())), monoids_(module_.get()),
         builder_(module_.get(), module_->AddComputation("main"), &monoids_) {
-    module_->header.name = std::string(name);
+    module_->header.name = PrintableName(name);
     module_->set_entry(builder_.computation());
     if (num_partitions > 0) {
       module_->header.num_partitions = num_partitions;
@@ -37,12 +43,13 @@ class ProgramBuilder {
   Module& module() { return *module_; }
   MonoidTable& monoids() { return monoids_; }
   // Arrays with a descending layout, or with `minor_to_major`; fewer than 2^63 bytes.
-  const Shape* Array(ElementType type, absl::Span<const int64_t> dims) {
-    return module_->context().WithDefaultLayout(module_->context().MakeArray(type, dims));
+  // E021 for what is no array, E022 for a layout that is no order of its dimensions.
+  absl::StatusOr<const Shape*> Array(ElementType type, absl::Span<const int64_t> dims) {
+    return builder_.ArrayShape(type, dims);
   }
-  const Shape* Array(ElementType type, absl::Span<const int64_t> dims,
-                     absl::Span<const int64_t> minor_to_major) {
-    return module_->context().MakeArray(type, dims, minor_to_major);
+  absl::StatusOr<const Shape*> Array(ElementType type, absl::Span<const int64_t> dims,
+                                     absl::Span<const int64_t> minor_to_major) {
+    return builder_.ArrayShape(type, dims, minor_to_major);
   }
   // The next one.
   absl::StatusOr<InstrId> Parameter(const Shape* shape) {
@@ -50,18 +57,35 @@ class ProgramBuilder {
     return builder_.Parameter(static_cast<int64_t>(parameters.size()), shape);
   }
   absl::StatusOr<InstrId> Parameter(ElementType type, absl::Span<const int64_t> dims) {
-    return Parameter(Array(type, dims));
+    SHARDCALL_ASSIGN_OR_RETURN(const Shape* const shape, Array(type, dims));
+    return Parameter(shape);
   }
 
   // The verified module; with `targets`, the shapes of custom calls are checked
   // too. The builder is spent.
   absl::StatusOr<Module> Build(InstrId root, const TargetShapes* targets = nullptr) && {
     SHARDCALL_RETURN_IF_ERROR(builder_.SetRoot(root));
+    // Others than the builder may have added computations, of any names.
+    UniqueNames names(*module_, UniqueNames::kComputations);
+    for (int c = 0; c < module_->num_computations(); ++c) {
+      Computation& comp = module_->mutable_comp(CompId(c));
+      if (!comp.name.empty()) comp.name = names.Take(comp.name);
+    }
     SHARDCALL_RETURN_IF_ERROR(VerifyModule(*module_, "", targets));
     return std::move(*module_);
   }
 
  private:
+  // A name that HLO text can have: other characters give way to '_'.
+  static std::string PrintableName(absl::string_view name) {
+    std::string out(name.empty() ? "m" : name);
+    for (char& c : out) {
+      if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
+    }
+    if (!absl::ascii_isalpha(static_cast<unsigned char>(out[0]))) out[0] = '_';
+    return out;
+  }
+
   std::unique_ptr<Module> module_;  // where the builder has it
   MonoidTable monoids_;
   CheckedBuilder builder_;

@@ -131,6 +131,9 @@ const Shape* InferCustomCall(const Query& q) {
   if (a.target.empty()) {
     return Fail(q, "E022", "custom_call_target is empty", "a target's name", "\"\"");
   }
+  if (a.api_version < 0 || a.api_version > 4) {
+    return Fail(q, "E022", "api_version is out of range", "0 to 4", absl::StrCat(a.api_version));
+  }
   for (CompId c : a.called_computations) {
     if (Callee(q, "called_computations", c) == nullptr) return nullptr;
   }

@@ -328,34 +328,6 @@ AnnotationKind KindOf(const Instruction& i) {
   return AnnotationKind::kNone;
 }
 
-UniqueNames::UniqueNames(const Module& module, Of of) : module_(module), of_(of) {
-  taken_.reserve(of == kInstructions ? module.num_instructions() : module.num_computations());
-}
-
-absl::string_view UniqueNames::Take(absl::string_view name) {
-  if (taken_.insert(name).second) return name;
-  if (reserved_.empty()) {
-    for (int i = 0; of_ == kInstructions && i < module_.num_instructions(); ++i) {
-      reserved_.insert(module_.instr(InstrId(i)).name);
-    }
-    for (int c = 0; of_ == kComputations && c < module_.num_computations(); ++c) {
-      reserved_.insert(module_.comp(CompId(c)).name);
-    }
-  }
-  size_t stem = name.size();
-  while (stem > 0 && name[stem - 1] >= '0' && name[stem - 1] <= '9') --stem;
-  const bool numbered = stem > 1 && stem < name.size() && name[stem - 1] == '.';
-  const absl::string_view base = numbered ? name.substr(0, stem - 1) : name;
-  int64_t& next = next_[base];
-  while (true) {
-    const std::string tried = absl::StrCat(base, ".", ++next);
-    if (taken_.contains(tried) || reserved_.contains(tried)) continue;
-    const absl::string_view kept = module_.context().Intern(tried);
-    taken_.insert(kept);
-    return kept;
-  }
-}
-
 InlinedModule InlineCalls(const Module& module, bool inline_calls) {
   InlinedModule out = Inliner(module, inline_calls).Run();
   // What a call's body made and its caller does not read is dead only now.

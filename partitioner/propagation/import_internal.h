@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "partitioner/ir/module.h"
+#include "partitioner/ir/unique_names.h"
 #include "partitioner/propagation/program.h"
 #include "sharding/status.h"
 
@@ -95,22 +96,6 @@ struct ModuleEdit {
   bool empty() const { return clones.empty() && identities.empty(); }
 };
 void ApplyEdit(const ModuleEdit& edit, InlinedModule* module);
-
-// Names not yet taken: `add` stays `add` or becomes `add.7`. A new name is none
-// that an instruction (or computation) of `module` has.
-class UniqueNames {
- public:
-  enum Of { kInstructions, kComputations };
-  UniqueNames(const Module& module, Of of);
-  absl::string_view Take(absl::string_view name);
-
- private:
-  const Module& module_;
-  const Of of_;
-  absl::flat_hash_set<absl::string_view> taken_;
-  absl::flat_hash_set<absl::string_view> reserved_;  // filled when first needed
-  absl::flat_hash_map<absl::string_view, int64_t> next_;
-};
 
 // Sorted and merged: lists of parts as sets.
 AxisList AsSet(const BaseMesh& mesh, absl::Span<const AxisRef> axes);

@@ -146,8 +146,9 @@ absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* 
 
 namespace {
 
-// Of the parameter's shape, or smaller where a dimension is dynamic.
+// Of the parameter's shape, or smaller where a dimension is dynamic, and not moved from.
 bool Fits(const Tensor& t, const LeafShape& shape) {
+  if (t.data() == nullptr && t.byte_size() > 0) return false;
   if (t.type() != shape.type || t.dims().size() != shape.dims.size()) return false;
   for (size_t d = 0; d < shape.dims.size(); ++d) {
     if (t.dims()[d] != shape.dims[d] &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/runtime/npz.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zip.h>
 
@@ -8,7 +9,10 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <utility>
@@ -250,6 +254,25 @@ absl::Status WriteTo(const std::string& path, absl::string_view prefix,
   return absl::OkStatus();
 }
 
+// A device or a pipe is written to, and never replaced by a file.
+absl::Status WriteToDevice(const std::string& path, absl::string_view prefix,
+                           absl::Span<const Tensor> tensors) {
+  std::string temporary = (std::filesystem::temp_directory_path() / "npz.XXXXXX").string();
+  const int made = mkstemp(temporary.data());
+  if (made < 0) return WriteError(temporary, std::strerror(errno));
+  close(made);
+  absl::Status status = WriteTo(temporary, prefix, tensors);
+  if (status.ok()) {
+    std::ifstream in(temporary, std::ios::binary);
+    std::ofstream out(path, std::ios::binary);
+    out << in.rdbuf();
+    out.close();
+    if (!in || !out) status = WriteError(path, "its device does not take it");
+  }
+  std::remove(temporary.c_str());
+  return status;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Tensor>> ReadNpz(const std::string& path, absl::string_view prefix,
@@ -298,6 +321,11 @@ absl::StatusOr<std::vector<Tensor>> ReadNpz(const std::string& path, absl::strin
 
 absl::Status WriteNpz(const std::string& path, absl::string_view prefix,
                       absl::Span<const Tensor> tensors) {
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return S_ISDIR(info.st_mode) ? WriteError(path, std::strerror(EISDIR))
+                                 : WriteToDevice(path, prefix, tensors);
+  }
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".part");
   absl::Status status = WriteTo(temporary, prefix, tensors);
   if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {

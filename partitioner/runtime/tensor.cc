@@ -49,6 +49,40 @@ Tensor Tensor::FromBytes(ElementType type, absl::Span<const int64_t> dims, const
   return t;
 }
 
+absl::StatusOr<Tensor> Tensor::FromValues(ElementType type, absl::Span<const int64_t> dims,
+                                          const void* values, size_t count, size_t bytes_each,
+                                          ValueKind kind) {
+  const auto misfit = [](absl::string_view what, std::string expected, std::string found) {
+    return ToStatus({.code = "E313",
+                     .message = absl::StrCat("values do not make an array: ", what),
+                     .expected = std::move(expected),
+                     .found = std::move(found),
+                     .fix = "Give one value of the element type for each element"});
+  };
+  if (!IsArrayType(type)) {
+    return misfit("no element type", "the type of an array", std::string(ElementTypeName(type)));
+  }
+  int64_t elements = 1;
+  bool fits = true;
+  for (int64_t d : dims) fits = fits && d >= 0 && !__builtin_mul_overflow(elements, d, &elements);
+  if (!fits || static_cast<uint64_t>(elements) != count) {
+    return misfit("another number", fits ? absl::StrCat(elements) : "dimensions of 0 or more",
+                  absl::StrCat(count, " for ", TypeAndDims(type, dims)));
+  }
+  const bool kinds = kind == ValueKind::kFloat    ? IsFloat(type)
+                     : kind == ValueKind::kSigned ? !IsFloat(type) && !IsComplex(type)
+                                                  : true;
+  if (!kinds || bytes_each != static_cast<size_t>(ElementTypeBytes(type))) {
+    return misfit("another type", absl::StrCat(ElementTypeName(type), ", ", ElementTypeBytes(type),
+                                               " bytes each"),
+                  absl::StrCat(kind == ValueKind::kFloat    ? "floating-point numbers"
+                               : kind == ValueKind::kSigned ? "signed integers"
+                                                            : "values",
+                               " of ", bytes_each, " bytes"));
+  }
+  return FromBytes(type, dims, values);
+}
+
 Tensor Tensor::IntScalar(ElementType type, int64_t value) {
   Tensor t(type, {});
   std::memcpy(t.buffer_.data(), &value, t.byte_size());  // little endian

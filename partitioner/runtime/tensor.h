@@ -11,10 +11,12 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "sharding/element_type.h"
 
@@ -68,10 +70,23 @@ class Tensor {
   static Tensor Token() { return Tensor(ElementType::kToken, {}); }
   // A scalar of an integer type.
   static Tensor IntScalar(ElementType type, int64_t value);
+  // From as many values as `dims` say, of the type's width: numbers of its kind, or
+  // unsigned integers for its bits. E313 where they do not fit.
+  template <typename T>
+  static absl::StatusOr<Tensor> Create(ElementType type, absl::Span<const int64_t> dims,
+                                       const std::vector<T>& values) {
+    constexpr ValueKind kind = std::is_floating_point_v<T>                      ? ValueKind::kFloat
+                               : std::is_integral_v<T> && std::is_signed_v<T> ? ValueKind::kSigned
+                                                                                : ValueKind::kBits;
+    return FromValues(type, dims, values.data(), values.size(), sizeof(T), kind);
+  }
+  // The same for values that are written down where they are used: what does not fit
+  // is a tensor without a type, which no program takes.
   template <typename T>
   static Tensor From(ElementType type, absl::Span<const int64_t> dims,
                      const std::vector<T>& values) {
-    return FromBytes(type, dims, values.data());
+    absl::StatusOr<Tensor> made = Create(type, dims, values);
+    return made.ok() ? *std::move(made) : Tensor();
   }
 
   ElementType type() const { return type_; }
@@ -102,6 +117,11 @@ class Tensor {
   }
 
  private:
+  enum class ValueKind : uint8_t { kFloat, kSigned, kBits };
+  static absl::StatusOr<Tensor> FromValues(ElementType type, absl::Span<const int64_t> dims,
+                                           const void* values, size_t count, size_t bytes_each,
+                                           ValueKind kind);
+
   ElementType type_ = ElementType::kInvalid;
   Dims dims_;
   int64_t num_elements_ = 0;

@@ -37,11 +37,12 @@ absl::Status CallbackContext::CheckAllSet() const {
 absl::Status CallbackContext::CheckDim(const Shape* global, const Sharding* sharding,
                                        int dim) const {
   if (global != nullptr && global->IsArray() && sharding != nullptr && dim >= 0 &&
-      dim < global->rank() && sharding->rank() == global->rank()) {
+      dim < global->rank() && sharding->rank() == global->rank() &&
+      sharding->mesh() == view_.mesh && !sharding->is_maximal()) {
     return absl::OkStatus();
   }
   return view_.Misfit("a tile is asked for that is of no array",
-                      "an array, a sharding of its rank, and one of its dimensions",
+                      "an array, a sharding of its rank on the call's mesh, and a dimension",
                       absl::StrCat("dimension ", dim));
 }
 
@@ -61,15 +62,23 @@ absl::Status CallbackContext::CheckValue(LocalValue x) const {
                       x.id.valid() ? absl::StrCat("number ", x.id.value) : "none");
 }
 
-absl::Status CallbackContext::Check(LocalValue x, Axes axes, int dim, int64_t parts) const {
+absl::Status CallbackContext::Check(LocalValue x, Axes axes) const {
   SHARDCALL_RETURN_IF_ERROR(CheckValue(x));
   SHARDCALL_RETURN_IF_ERROR(CheckAxes(axes));
   const Shape* shape = l_.builder().shape(x.id);
-  if (!shape->IsArray() || dim >= shape->rank() || (dim < 0 && dim != -1)) {
+  if (shape->IsArray()) return absl::OkStatus();
+  return view_.Misfit("a collective is about what is no array", "an array",
+                      shape->ToString(false));
+}
+
+absl::Status CallbackContext::Check(LocalValue x, Axes axes, int dim, int64_t parts) const {
+  SHARDCALL_RETURN_IF_ERROR(Check(x, axes));
+  const Shape* shape = l_.builder().shape(x.id);
+  if (dim < 0 || dim >= shape->rank()) {
     return view_.Misfit("a collective is about a dimension that the value does not have",
                         absl::StrCat("a dimension of ", shape->ToString(false)), absl::StrCat(dim));
   }
-  if (dim >= 0 && shape->dim(dim) % parts != 0) {
+  if (shape->dim(dim) % parts != 0) {
     return view_.Misfit(absl::StrCat("dimension ", dim, " is cut in ", parts, " parts"),
                         absl::StrCat("a multiple of ", parts), absl::StrCat(shape->dim(dim)));
   }

@@ -15,6 +15,7 @@ CallbackContext::CallbackContext(Localizer& l, InstrId id, const Decision& d)
       builder_(&l.local(), l.builder().computation(), &l.emitter().shared().monoids) {
   builder_.set_metadata(l.global().instr(id).metadata);
   builder_.set_local();
+  builder_.Seal();
   for (InstrId o : l.global().operands(id)) {
     for (int k = 0; k < l.global().instr(o).shape->num_leaves(); ++k) sources_.push_back({o, k});
   }

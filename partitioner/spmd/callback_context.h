@@ -52,6 +52,8 @@ class CallbackContext : public PartitionContext {
                   const Sharding* to) override;
   absl::Status SetResult(int i, LocalValue value, const Sharding* sharding) override;
   absl::Status CheckAllSet() const;
+  // Whether the callback may have built what does not verify.
+  bool structure_open() const { return builder_.structure_open(); }
   // Operand i as `sharding`.
   InstrId Fetched(int i, const Sharding* sharding);
   // All that the callback did.
@@ -77,9 +79,10 @@ class CallbackContext : public PartitionContext {
   absl::Status CheckDim(const Shape* global, const Sharding* sharding, int dim) const;
   absl::Status CheckIndex(int i, size_t size, absl::string_view what) const;
   absl::Status CheckValue(LocalValue x) const;
-  // A collective's value, its axes, and the dimension it is about, which must be
-  // a multiple of `parts`.
-  absl::Status Check(LocalValue x, Axes axes, int dim = -1, int64_t parts = 1) const;
+  // A collective's value and its axes; and the dimension it is about, which must be a
+  // multiple of `parts`.
+  absl::Status Check(LocalValue x, Axes axes) const;
+  absl::Status Check(LocalValue x, Axes axes, int dim, int64_t parts = 1) const;
   absl::Status CheckAxes(Axes axes) const;
   absl::Status CheckWhole(const Sharding* s) const;
   absl::Status CheckShard(LocalValue x, const Shape* global, const Sharding* s,

@@ -381,6 +381,7 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
     }
   }
   MakeHeader();
+  SHARDCALL_RETURN_IF_ERROR(VerifyCallbacks());
   result_.collectives = std::move(shared_.records);
   return std::move(result_);
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "partitioner/ir/verifier.h"
 #include "partitioner/spmd/callback_context.h"
 #include "sharding/status.h"
 
@@ -41,6 +42,17 @@ absl::Status Ask(const TargetRule& target, absl::string_view instruction,
 
 }  // namespace
 
+absl::Status Localizer::VerifyCallbacks() {
+  if (!unverified_.valid()) return absl::OkStatus();
+  const absl::Status status = VerifyModule(local(), "the local program");
+  if (status.ok()) return status;
+  const CustomCallView view = ViewCustomCall(global_, unverified_, program_.mesh,
+                                             program_.manual_axes(unverified_));
+  return view.Misfit(absl::StrCat("what its callback, or one behind it, built does not verify: ",
+                                  status.message()),
+                     "", "");
+}
+
 absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
   CallbackContext context(*this, id, d);
   if (callback_memo_ == nullptr) callback_memo_ = std::make_shared<CallbackMemo>();
@@ -62,6 +74,7 @@ absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
   }
   SHARDCALL_RETURN_IF_ERROR(Ask(*rules_.target(id), global_.instr(id).name, &context));
   SHARDCALL_RETURN_IF_ERROR(context.CheckAllSet());
+  if (context.structure_open() && !unverified_.valid()) unverified_ = id;
   const CallbackRecord record = context.TakeRecord();
   if (!for_effect && !record.ambiguous) callback_memo_->known.emplace(key, record);
   Decision made = d;

@@ -115,10 +115,12 @@ class Localizer {
   InstrId FromDevice(InstrId x, int64_t device);
   // callback_context.cc
   absl::Status LocalizeCallbacks(InstrId id, const Decision& d);
+  absl::Status VerifyCallbacks();  // where one had more than checked functions
   // localize_header.cc
   void MakeHeader();
 
   std::shared_ptr<CallbackMemo> callback_memo_;
+  InstrId unverified_;  // the first call whose callback had the module itself
 
   const Attributes* LocalAttributes(const LocalOp& op);
 

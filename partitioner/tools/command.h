@@ -40,6 +40,8 @@ int ExitCode(const absl::Status& status);
 // Prints the diagnostic to stderr; returns its exit code.
 int Fail(const absl::Status& status);
 int FailUsage(const absl::Status& status);
+// E060 or E061: a file cannot be `what`, "read" or "written".
+absl::Status FileError(const char* code, const std::string& path, const char* what);
 
 // What the verbs share.
 absl::StatusOr<std::string> ReadInput(const std::string& path);  // "-": stdin; E060

@@ -95,6 +95,10 @@ int main(int argc, char** argv) {
   };
   const absl::Status status = shardcall::WithinMemory("", run);
   if (!status.ok()) code = shardcall::Fail(status);
+  // What verbs print is lost where standard output is full or closed.
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code == shardcall::kExitOk) {
+    code = shardcall::Fail(shardcall::FileError("E061", "standard output", "written"));
+  }
   if (shardcall::ThreadsLeftBehind() > 0) {
     // They still use what an exit would take from them.
     std::fflush(nullptr);

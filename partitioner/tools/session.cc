@@ -22,17 +22,15 @@
 #include "sharding/status.h"
 
 namespace shardcall {
-namespace {
 
 absl::Status FileError(const char* code, const std::string& path, const char* what) {
   Diagnostic d;
   d.code = code;
   d.message = absl::StrCat("\"", path, "\" cannot be ", what);
-  d.fix = "check the path and its permissions";
+  d.fix = absl::StrCat("check the path and its permissions",
+                       absl::string_view(code) == "E061" ? ", and the room on its device" : "");
   return ToStatus(d, absl::StatusCode::kNotFound);
 }
-
-}  // namespace
 
 int ExitCode(const absl::Status& status) {
   return absl::IsUnavailable(status) ? kExitEnvironment : kExitInput;
@@ -69,9 +67,11 @@ absl::Status WriteOutput(const std::string& path, absl::string_view text) {
                     std::fflush(stdout) == 0;
     return ok ? absl::OkStatus() : FileError("E061", "standard output", "written");
   }
-  if (absl::StartsWith(path, "/dev/")) {
+  struct stat info;  // a device or a pipe is written to, and never replaced by a file
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     std::ofstream out(path, std::ios::binary);
     out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    out.close();
     return out ? absl::OkStatus() : FileError("E061", path, "written");
   }
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");

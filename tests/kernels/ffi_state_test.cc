@@ -211,5 +211,17 @@ TEST(FfiTypes, NamesAndIdsAreUnique) {
   EXPECT_EQ(FindFfiType(-5), nullptr);
 }
 
+TEST(FfiTypes, WhatIsWrongByItselfIsNotThereAlready) {
+  const absl::Status unnamed = RegisterFfiType("", 0, nullptr).status();
+  EXPECT_EQ(unnamed.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(unnamed.message()),
+              HasSubstr("an FFI type without a name cannot be registered"));
+  EXPECT_EQ(RegisterFfiType("test.negative", -1, nullptr).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  const int64_t id = *RegisterFfiType("test.there", 0, nullptr);
+  EXPECT_EQ(RegisterFfiType("test.there", id + 1, nullptr).status().code(),
+            absl::StatusCode::kAlreadyExists);
+}
+
 }  // namespace
 }  // namespace shardcall

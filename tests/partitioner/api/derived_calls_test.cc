@@ -254,12 +254,84 @@ TEST(Vjp, SaysWhyThereIsNone) {
   };
   EXPECT_EQ(code(y, {y}), "E118");  // none is registered
   ASSERT_TRUE(r.targets.RegisterVjp("mv", ProductVjp(kProductVjp)).ok());
-  EXPECT_EQ(code(x, {y}), "E118");
-  EXPECT_EQ(code(InstrId(), {y}), "E118");
-  EXPECT_EQ(code(y, {}), "E118");
-  EXPECT_EQ(code(y, {x}), "E118");  // a cotangent of another shape
+  EXPECT_EQ(code(x, {y}), "E123");
+  EXPECT_EQ(code(InstrId(), {y}), "E123");
+  EXPECT_EQ(code(y, {}), "E123");
+  EXPECT_EQ(code(y, {x}), "E123");  // a cotangent of another shape
   EXPECT_EQ(code(y, {y}), "");
   EXPECT_EQ(code(y, {InstrId()}), "");  // zeros
+}
+
+TEST(Vjp, SaysOfWrongCotangentsThatTheyAreWrong) {
+  Registries r;
+  r.Add("mv", kProduct);
+  ASSERT_TRUE(r.targets.RegisterVjp("mv", ProductVjp(kProductVjp)).ok());
+  ProgramBuilder p("m");
+  const InstrId x = *p.Parameter(ElementType::kF32, {5, 6}), w = *p.Parameter(ElementType::kF32, {6});
+  CustomCallAttrs attrs;
+  attrs.target = "mv";
+  const InstrId y = *p.builder().CustomCall(attrs, {x, w}, r.targets);
+  auto message = [&](std::vector<InstrId> cotangents) {
+    return std::string(Vjp(p.builder(), r.targets, y, cotangents).status().message());
+  };
+  EXPECT_THAT(message({y, y}), HasSubstr("E123 the VJP of \"mv\" is given 2 cotangents: "
+                                         "expected 1, one for each result, found 2"));
+  EXPECT_THAT(message({w}), HasSubstr("E123 the VJP of \"mv\" is given another cotangent 0: "
+                                      "expected f32[5], found f32[6]"));
+  EXPECT_THAT(message({InstrId(99)}), HasSubstr("E123"));
+}
+
+TEST(Vjp, TwiceInAModuleHasComputationsOfTheirOwnNames) {
+  Registries r;
+  r.Add("mv", kProduct);
+  ASSERT_TRUE(r.targets.RegisterVjp("mv", ProductVjp(kProductVjp)).ok());
+  ProgramBuilder p("m");
+  const InstrId x = *p.Parameter(ElementType::kF32, {5, 6}), w = *p.Parameter(ElementType::kF32, {6});
+  CustomCallAttrs attrs;
+  attrs.target = "mv";
+  std::vector<InstrId> sums;
+  for (int k = 0; k < 3; ++k) {
+    const InstrId y = *p.builder().CustomCall(attrs, {x, w}, r.targets);
+    const auto gradients = Vjp(p.builder(), r.targets, y, {y});
+    ASSERT_TRUE(gradients.ok()) << gradients.status();
+    sums.push_back((*gradients)[1]);
+  }
+  const auto module = std::move(p).Build(*p.builder().Add(Opcode::kTuple, sums));
+  ASSERT_TRUE(module.ok()) << module.status();
+  const std::string text = PrintModule(*module);
+  const auto again = ParseModule(std::make_shared<const std::string>(text),
+                                 std::make_shared<Context>(), "t");
+  ASSERT_TRUE(again.ok()) << again.status() << text;
+  EXPECT_EQ(PrintModule(*again), text);
+}
+
+TEST(Vmap, TwiceInAModuleHasComputationsOfTheirOwnNames) {
+  Registries r;
+  ASSERT_TRUE(r.targets.RegisterRule("mv", {.rule = "m k, k -> m",
+                                            .reduction = {{"k", PartialOp::kSum}}}).ok());
+  ProgramBuilder p("m");
+  const InstrId x = *p.Parameter(ElementType::kF32, {3, 5, 6});
+  const InstrId w = *p.Parameter(ElementType::kF32, {6});
+  CheckedBuilder one(&p.module(), p.module().AddComputation("one"), &p.monoids());
+  CustomCallAttrs attrs;
+  attrs.target = "mv";
+  const InstrId call = *one.CustomCall(
+      attrs, {*one.Parameter(0, p.module().context().MakeArray(ElementType::kF32, {5, 6})),
+              *one.Parameter(1, p.module().context().MakeArray(ElementType::kF32, {6}))},
+      r.targets);
+  ASSERT_TRUE(one.SetRoot(call).ok());
+  std::vector<InstrId> all;
+  for (int k = 0; k < 3; ++k) {
+    const auto made = Vmap(p.builder(), r.targets, call, {x, w}, {true, false});
+    ASSERT_TRUE(made.ok()) << made.status();
+    all.push_back((*made)[0]);
+  }
+  const auto module = std::move(p).Build(*p.builder().Add(Opcode::kTuple, all));
+  ASSERT_TRUE(module.ok()) << module.status();
+  const std::string text = PrintModule(*module);
+  const auto again = ParseModule(std::make_shared<const std::string>(text),
+                                 std::make_shared<Context>(), "t");
+  ASSERT_TRUE(again.ok()) << again.status() << text;
 }
 
 // mv over a batch in four ways; all give what the batched product does.
@@ -303,9 +375,9 @@ TEST_P(VmapTest, IsTheProductOfEachElement) {
     CustomCallAttrs attrs;
     attrs.target = "mv";
     const InstrId call = *o.CustomCall(
-        attrs, {*o.Parameter(0, p.Array(ElementType::kF32, {5, 6})),
-                *o.Parameter(1, p.Array(ElementType::kF32, {6}))},
-        p.Array(ElementType::kF32, {5}));
+        attrs, {*o.Parameter(0, *p.Array(ElementType::kF32, {5, 6})),
+                *o.Parameter(1, *p.Array(ElementType::kF32, {6}))},
+        *p.Array(ElementType::kF32, {5}));
     ASSERT_TRUE(o.SetRoot(call).ok());
     const auto made = Vmap(b, r.targets, call, {x, w}, batched);
     ASSERT_TRUE(made.ok()) << made.status();
@@ -351,7 +423,7 @@ TEST_P(VmapTest, IsTheProductOfEachElement) {
 }
 INSTANTIATE_TEST_SUITE_P(Ways, VmapTest, ::testing::Range(0, 4));
 
-TEST(Vmap, SaysWhyThereIsNone) {
+TEST(Vmap, SaysWhatDoesNotFit) {
   Registries r;
   r.Add("mv", kProduct);
   ProgramBuilder p("m");
@@ -363,10 +435,10 @@ TEST(Vmap, SaysWhyThereIsNone) {
     return std::string(
         DiagnosticCode(Vmap(p.builder(), r.targets, y, operands, batched).status()));
   };
-  EXPECT_EQ(code({x, w}, {false, false}), "E118");
-  EXPECT_EQ(code({x, w}, {true, false}), "E118");
-  EXPECT_EQ(code({x}, {true}), "E118");
-  EXPECT_EQ(code({x, InstrId()}, {false, true}), "E118");
+  EXPECT_EQ(code({x, w}, {false, false}), "E123");
+  EXPECT_EQ(code({x, w}, {true, false}), "E123");
+  EXPECT_EQ(code({x}, {true}), "E123");
+  EXPECT_EQ(code({x, InstrId()}, {false, true}), "E123");
 }
 
 // A call within a loop: the stacked dimension is whole in it, rows are not.

@@ -22,7 +22,7 @@ void Subtract(void* out, const void** in) {
 
 absl::StatusOr<Module> SubtractProgram() {
   ProgramBuilder p("subtract");
-  const Shape* f32 = p.Array(ElementType::kF32, {}, {});
+  SHARDCALL_ASSIGN_OR_RETURN(const Shape* f32, p.Array(ElementType::kF32, {}, {}));
   SHARDCALL_ASSIGN_OR_RETURN(InstrId x, p.Parameter(f32));
   SHARDCALL_ASSIGN_OR_RETURN(InstrId y, p.Parameter(f32));
   CustomCallAttrs call;

@@ -94,6 +94,18 @@ std::string PlainCall(const std::string& callee, const std::string& attributes =
          attributes + "\n}\n";
 }
 
+TEST(Lowerings, AnApiVersionThatIsNoneIsRefused) {
+  for (const int64_t version : {-1, 0, 5, 9}) {
+    LoweringRegistry l;
+    ASSERT_TRUE(l.Register("my.twice", "", [version](const LoweringRequest&) -> LoweringAnswer {
+      return LoweredCall{.target = "twice", .api_version = version};
+    }).ok());
+    EXPECT_THAT(Text(LowerCalls(Parse(kComposite), l, "Host")),
+                testing::AllOf(HasSubstr("E119"), HasSubstr("expected 1 to 4, found "),
+                               HasSubstr(absl::StrCat("found ", version))));
+  }
+}
+
 TEST(Lowerings, APlainCallIsMarkedByAnAttribute) {
   LoweringRegistry l;
   ASSERT_TRUE(l.Register("", "", To("anything")).ok());

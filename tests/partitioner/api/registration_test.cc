@@ -3,11 +3,13 @@
 // and that what was registered runs.
 #include "partitioner/api/registration.h"
 
+#include <stdexcept>
 #include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "partitioner/api/run.h"
+#include "partitioner/api/shardcall_c.h"
 #include "partitioner/ir/parser.h"
 #include "sharding/status.h"
 
@@ -91,7 +93,16 @@ TEST(Registration, NullFunctionsUnknownPlatformsAndEmptyNamesAreErrors) {
   EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallHandler("tpu", [](auto&) {
               return absl::OkStatus();
             })), "E141");
-  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallHandler("cpu", nullptr)), "E147");
+  EXPECT_EQ(Text(r.RegisterCustomCallHandler("gpu", nullptr)),
+            "E147 the handler of targets for CUDA is null: expected a function. Fix: give a "
+            "function");
+  EXPECT_EQ(Text(r.RegisterCustomTypeIdHandler("cpu", nullptr)),
+            "E147 the handler of type ids for Host is null: expected a function. Fix: give a "
+            "function");
+  int64_t id = 0;
+  const absl::Status unnamed = r.RegisterCustomTypeId("", &id);
+  EXPECT_EQ(unnamed.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Text(unnamed), HasSubstr("E141 an FFI type without a name cannot be registered"));
   EXPECT_EQ(DiagnosticCode(r.CustomCallTargets("tpu").status()), "E141");
   EXPECT_EQ(DiagnosticCode(r.RegisterCustomTypeId("s", nullptr)), "E147");
 }
@@ -122,13 +133,80 @@ TEST(Registration, AHandlerReceivesWhatCameBeforeAndWhatComesAfter) {
   ASSERT_TRUE(r.RegisterCustomCallTarget("late", Nothing).ok());  // known: not again
   EXPECT_EQ(r.RegisterCustomCallTarget("bad", Nothing).code(), absl::StatusCode::kAborted);
   EXPECT_THAT(seen, ElementsAre("early Host 0", "late Host 0", "bad Host 0"));
+  // What was refused is not there, and may come again.
+  EXPECT_EQ(r.CustomCallTargets("cpu")->count("bad"), 0);
+  EXPECT_EQ(DiagnosticCode(r.handlers.Find("bad", "Host").status()), "E140");
+  EXPECT_EQ(r.RegisterCustomCallTarget("bad", Nothing).code(), absl::StatusCode::kAborted);
   EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallHandler("cpu", [](auto&) {
               return absl::OkStatus();
             })), "E141");
   const auto targets = r.CustomCallTargets("cpu");
   ASSERT_TRUE(targets.ok());
-  EXPECT_EQ(targets->size(), 3);
+  EXPECT_EQ(targets->size(), 2);
   EXPECT_EQ(targets->at("early").function, reinterpret_cast<const void*>(SubtractF32));
+}
+
+TEST(Registration, AHandlerThatRefusesWhatIsThereIsNotRegistered) {
+  Registry r;
+  ASSERT_TRUE(r.RegisterCustomCallTarget("early", SubtractF32).ok());
+  const auto refuses = [](const CustomCallTarget&) { return absl::AbortedError("none of it"); };
+  EXPECT_EQ(r.RegisterCustomCallHandler("cpu", refuses).code(), absl::StatusCode::kAborted);
+  EXPECT_TRUE(r.RegisterCustomCallTarget("late", Nothing).ok());
+  EXPECT_TRUE(r.RegisterCustomCallHandler("cpu", [](auto&) { return absl::OkStatus(); }).ok());
+}
+
+TEST(Registration, AHandlerSeesEveryWayToRegister) {
+  Registry r;
+  std::vector<std::string> seen;
+  HandlerEntry early;
+  early.target = "early";
+  early.host = [](const HandlerContext&, absl::Span<const BufferView>,
+                  absl::Span<const BufferView>) { return absl::OkStatus(); };
+  HandlerEntry late = early;
+  late.target = "late";
+  ASSERT_TRUE(r.handlers.Register(early).ok());
+  ASSERT_TRUE(r.RegisterCustomCallHandler("cpu", [&](const CustomCallTarget& t) {
+                 seen.push_back(t.name);
+                 return absl::OkStatus();
+               }).ok());
+  ASSERT_TRUE(r.handlers.Register(late).ok());
+  ASSERT_TRUE(r.RegisterCustomCallTarget("function", Nothing).ok());
+  EXPECT_THAT(seen, ElementsAre("early", "late", "function"));
+  const auto targets = r.CustomCallTargets("cpu");
+  ASSERT_TRUE(targets.ok());
+  EXPECT_EQ(targets->size(), 3);
+  EXPECT_EQ(targets->at("early").api_version, kTypedFfi);
+  EXPECT_EQ(targets->at("early").function, nullptr);
+  EXPECT_EQ(targets->at("function").function, reinterpret_cast<const void*>(Nothing));
+}
+
+TEST(Registration, ShippedTargetsAreListedAndSeen) {
+  SharedRegistry shared;
+  std::vector<std::string> seen;
+  ASSERT_TRUE(shared.Change([&](Registry& r) {
+    return r.RegisterCustomCallHandler("cpu", [&](const CustomCallTarget& t) {
+      seen.push_back(t.name);
+      return absl::OkStatus();
+    });
+  }).ok());
+  EXPECT_THAT(seen, testing::Contains("rms_norm"));
+  EXPECT_EQ(shared.Snapshot()->CustomCallTargets("cpu")->size(), seen.size());
+}
+
+TEST(Registration, WhatAHandlerThrowsStaysInside) {
+  Registry r;
+  ASSERT_TRUE(r.RegisterCustomCallHandler("cpu", [](const CustomCallTarget&) -> absl::Status {
+                 throw std::runtime_error("no!");
+               }).ok());
+  const absl::Status s = r.RegisterCustomCallTarget("t", Nothing);
+  EXPECT_EQ(DiagnosticCode(s), "E121");
+  EXPECT_THAT(Text(s), HasSubstr("threw: no!"));
+  EXPECT_TRUE(r.CustomCallTargets("cpu")->empty());
+  ASSERT_TRUE(r.RegisterCustomTypeIdHandler("cpu", [](absl::string_view, int64_t) -> absl::Status {
+                 throw 3;
+               }).ok());
+  int64_t id = 0;
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomTypeId("registration_test.throws", &id)), "E121");
 }
 
 TEST(Registration, AnUntypedFunctionOfAnotherPlatformReachesItsHandlerAlone) {
@@ -163,6 +241,40 @@ TEST(Registration, TypeIdsReachTheirPlatformsHandler) {
   EXPECT_EQ(DiagnosticCode(r.RegisterCustomTypeId("registration_test.early", &other)), "E141");
 }
 
+TEST(CRegistration, WhatAVisitorThrowsIsAnErrorWithACode) {
+  Shardcall_Registry* r = nullptr;
+  ASSERT_EQ(Shardcall_Registry_Create(&r), nullptr);
+  Shardcall_Error* e = Shardcall_CustomCallTargets(
+      r, "cpu", [](const Shardcall_CustomCallTarget*, void*) -> int { throw std::runtime_error("no!"); },
+      nullptr);
+  ASSERT_NE(e, nullptr);
+  EXPECT_STREQ(Shardcall_Error_Code(e), "E121");
+  EXPECT_THAT(Shardcall_Error_Message(e), HasSubstr("threw: no!"));
+  Shardcall_Error_Destroy(e);
+  Shardcall_Registry_Destroy(r);
+}
+
+TEST(CRegistration, ATargetThatIsRefusedLeavesNothingBehind) {
+  Shardcall_Registry* r = nullptr;
+  ASSERT_EQ(Shardcall_Registry_Create(&r), nullptr);
+  Shardcall_Target t = SHARDCALL_INIT(Shardcall_Target);
+  t.name = "half";
+  t.handler = [](const Shardcall_Call*, void*) { return 0; };
+  t.rule = "a b -> a b";  // and a VJP that takes nothing
+  Shardcall_Vjp vjp = SHARDCALL_INIT(Shardcall_Vjp);
+  t.vjp = &vjp;
+  Shardcall_Error* e = Shardcall_RegisterTarget(r, &t);
+  ASSERT_NE(e, nullptr);
+  Shardcall_Error_Destroy(e);
+  Shardcall_Text* table = nullptr;
+  ASSERT_EQ(Shardcall_DescribeTargets(r, &table), nullptr);
+  EXPECT_THAT(Shardcall_Text_Data(table), testing::Not(HasSubstr("half")));
+  Shardcall_Text_Destroy(table);
+  t.vjp = nullptr;
+  EXPECT_EQ(Shardcall_RegisterTarget(r, &t), nullptr);
+  Shardcall_Registry_Destroy(r);
+}
+
 TEST(DefaultRegistry, HasTheShippedTargetsAndTakesOthersFromEveryThread) {
   const std::shared_ptr<const Registry> before = DefaultRegistry();
   EXPECT_NE(before->rules.Find("rms_norm", ""), nullptr);
@@ -180,7 +292,7 @@ TEST(DefaultRegistry, HasTheShippedTargetsAndTakesOthersFromEveryThread) {
   }
   for (std::thread& t : threads) t.join();
   EXPECT_FALSE(before->handlers.Find("default_0", "Host").ok());
-  EXPECT_EQ(CustomCallTargets("cpu")->size(), 20);
+  EXPECT_EQ(CustomCallTargets("cpu")->size(), before->CustomCallTargets("cpu")->size() + 20);
   EXPECT_NE(DefaultRegistry()->rules.Find("default_3_19", ""), nullptr);
 }
 

@@ -119,6 +119,18 @@ TEST_F(InferShapesTest, AFunctionStandsForTheRule) {
               testing::AllOf(HasSubstr("E023"), HasSubstr("f32[4,2]")));
 }
 
+TEST_F(InferShapesTest, AShapeThatTheRuleContradictsIsToldWithTheRule) {
+  ASSERT_TRUE(targets_.RegisterRule("t", {.rule = "a b -> b a"}, "", "rules.json").ok());
+  EXPECT_THAT(Check("t", {F32({4, 8})}, F32({4, 8})),
+              testing::AllOf(HasSubstr("E023"), HasSubstr("rule \"a b -> b a\" of \"t\""),
+                             HasSubstr("rules.json"), HasSubstr("or correct the rule")));
+  ASSERT_TRUE(targets_.RegisterShapeInference("t", [](const ShapeRequest& call) {
+    return absl::StatusOr<const Shape*>(call.operands[0]);
+  }).ok());
+  EXPECT_THAT(Check("t", {F32({4, 8})}, F32({8, 4})),
+              testing::AllOf(HasSubstr("E023"), HasSubstr("shape function of \"t\"")));
+}
+
 TEST_F(InferShapesTest, DeclaredShapesAreHeldAgainstEverySignature) {
   ASSERT_TRUE(RegisterBuiltinTargets(targets_).ok());
   const Shape* x = F32({4, 8});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/custom_call/registry.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sharding/status.h"
@@ -45,6 +46,35 @@ TEST_F(RegistryTest, CallbacksAreNeverEqual) {
   TargetRegistry r;
   EXPECT_TRUE(r.RegisterCustomCallPartitioner("t", {}).ok());
   EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallPartitioner("t", {})), "E105");
+}
+
+TEST_F(RegistryTest, CallbacksWithoutAnIdentityAreToldWhatWouldMakeThemEqual) {
+  TargetRegistry r;
+  const auto partition = [](PartitionContext&) { return absl::OkStatus(); };
+  ASSERT_TRUE(r.RegisterCustomCallPartitioner("t", {.partition = partition}).ok());
+  const std::string none(
+      r.RegisterCustomCallPartitioner("t", {.partition = partition}).message());
+  EXPECT_THAT(none, HasSubstr("found callbacks without an identity, version 1"));
+  EXPECT_THAT(none, HasSubstr("give equal ones an equal PartitionerCallbacks::identity"));
+  static const int kOne = 1, kTwo = 2;
+  ASSERT_TRUE(r.RegisterCustomCallPartitioner("u", {.identity = {&kOne}}).ok());
+  EXPECT_TRUE(r.RegisterCustomCallPartitioner("u", {.identity = {&kOne}}).ok());
+  const std::string other(r.RegisterCustomCallPartitioner("u", {.identity = {&kTwo}}).message());
+  EXPECT_THAT(other, HasSubstr(absl::StrCat("identity {0x", absl::Hex(
+                         reinterpret_cast<uintptr_t>(&kTwo)), "}")));
+}
+
+TEST_F(RegistryTest, RulesThatDifferShowWhereTheyDo) {
+  const std::pair<RuleText, const char*> cases[] = {
+      {{.rule = "a b -> a b", .blocked = {"a"}}, "blocked={a}"},
+      {{.rule = "a b -> a b", .pad = {{"b", 1}}}, "pad={b:1}"},
+      {{.rule = "a b -> a b", .need_replication = {"b"}}, "need_replication={b}"},
+  };
+  for (const auto& [text, part] : cases) {
+    TargetRegistry r;
+    ASSERT_TRUE(r.RegisterRule("t", {.rule = "a b -> a b"}).ok());
+    EXPECT_THAT(std::string(r.RegisterRule("t", text).message()), HasSubstr(part));
+  }
 }
 
 TEST_F(RegistryTest, BackendConfigIsAskedFirstThenTheTargetAlone) {

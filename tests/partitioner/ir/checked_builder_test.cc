@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 
+#include "partitioner/ir/parser.h"
 #include "partitioner/ir/printer.h"
+#include "partitioner/ir/program_builder.h"
 #include "partitioner/ir/verifier.h"
 
 namespace shardcall {
@@ -167,6 +170,88 @@ TEST_F(CheckedBuilderTest, MisuseIsAnErrorAndLeavesTheComputationAlone) {
   dot.lhs_contracting = dot.rhs_contracting = five;
   EXPECT_NE(Error(b_.Dot(x, x, dot)), "ok");
   EXPECT_NE(Error(b_.Dot(x, x, DotAttrs{}, ElementType::kTuple)), "ok");
+}
+
+TEST_F(CheckedBuilderTest, WhatIsNoOpNoNumberAndNoComputationIsAnError) {
+  const InstrId x = Param(ElementType::kF32, {4});
+  ParameterAttrs number;
+  number.number = int64_t{1} << 40;
+  Remember();
+  EXPECT_NE(Error(b_.Add(static_cast<Opcode>(255), {x})), "ok");
+  EXPECT_NE(Error(b_.Add(Opcode::kParameter, {}, InternAttributes(module_.context(), number),
+                         b_.shape(x))), "ok");
+  number.number = 0;
+  EXPECT_NE(Error(b_.Add(Opcode::kParameter, {}, InternAttributes(module_.context(), number),
+                         b_.shape(x))), "ok");
+  EXPECT_NE(Error(b_.Add(Opcode::kDot, {x, x}, InternAttributes(module_.context(), number))), "ok");
+  for (const CompId none : {CompId(), CompId(99)}) {
+    CheckedBuilder nowhere(&module_, none, &monoids_);
+    EXPECT_NE(Error(nowhere.ConstantInt(ElementType::kS32, 1)), "ok");
+    EXPECT_NE(Error(nowhere.Parameter(0, b_.shape(x))), "ok");
+    EXPECT_NE(Error(nowhere.Iota(ElementType::kS32, {4}, 0)), "ok");
+    EXPECT_FALSE(nowhere.SetRoot(x).ok());
+  }
+  EXPECT_EQ(b_.shape(InstrId()), nullptr);
+  EXPECT_EQ(b_.shape(InstrId(1000)), nullptr);
+  EXPECT_EQ(b_.type(InstrId(1000)), ElementType::kInvalid);
+}
+
+TEST_F(CheckedBuilderTest, AnApiVersionThatIsNoneIsAnError) {
+  const InstrId x = Param(ElementType::kF32, {4});
+  Remember();
+  CustomCallAttrs attrs;
+  attrs.target = "t";
+  for (const int64_t version : {-1, 5, 9}) {
+    attrs.api_version = version;
+    EXPECT_NE(Error(b_.CustomCall(attrs, {x}, b_.shape(x))), "ok") << version;
+  }
+}
+
+TEST(ProgramBuilderTest, AnArrayThatCannotBeIsAnError) {
+  ProgramBuilder p("m");
+  const auto code = [](const absl::StatusOr<const Shape*>& s) {
+    return std::string(DiagnosticCode(s.status()));
+  };
+  EXPECT_EQ((*p.Array(ElementType::kF32, {2, 3}))->ToString(), "f32[2,3]{1,0}");
+  EXPECT_EQ((*p.Array(ElementType::kF32, {2, 3}, {0, 1}))->ToString(), "f32[2,3]{0,1}");
+  EXPECT_EQ((*p.Array(ElementType::kF32, {}, {}))->ToString(), "f32[]");
+  EXPECT_EQ(code(p.Array(ElementType::kF32, {2, 3}, {0})), "E022");
+  EXPECT_EQ(code(p.Array(ElementType::kF32, {2, 3}, {})), "E022");
+  EXPECT_EQ(code(p.Array(ElementType::kF32, {2, 3}, {1, 1})), "E022");
+  EXPECT_EQ(code(p.Array(ElementType::kF32, {2, 3}, {2, 0})), "E022");
+  EXPECT_EQ(code(p.Array(ElementType::kF32, {2, 3}, {-1, 0})), "E022");
+  EXPECT_EQ(code(p.Array(ElementType::kF32, {-2})), "E021");
+  EXPECT_EQ(code(p.Array(ElementType::kF32, {int64_t{1} << 40, int64_t{1} << 40})), "E021");
+  EXPECT_EQ(code(p.Array(ElementType::kToken, {})), "E021");
+  EXPECT_EQ(DiagnosticCode(p.Parameter(ElementType::kF32, {-2}).status()), "E021");
+  EXPECT_EQ(DiagnosticCode(p.Parameter(nullptr).status()), "E021");
+  EXPECT_FALSE(std::move(p).Build(InstrId(7)).ok());
+}
+
+TEST(ProgramBuilderTest, ANameThatTextCannotHaveIsMended) {
+  for (const char* name : {"", "a b", "\\", "\"", "9", "x\ny", "\xff"}) {
+    ProgramBuilder p(name);
+    const auto module = std::move(p).Build(*p.builder().ConstantInt(ElementType::kS32, 2));
+    ASSERT_TRUE(module.ok()) << module.status();
+    const std::string text = PrintModule(*module);
+    EXPECT_TRUE(ParseModule(std::make_shared<const std::string>(text),
+                            std::make_shared<Context>(), "t").ok()) << text;
+  }
+}
+
+TEST(ProgramBuilderTest, ComputationsOfOneNameGetNamesOfTheirOwn) {
+  ProgramBuilder p("m");
+  for (const char* name : {"main", "body", "body"}) {
+    CheckedBuilder b(&p.module(), p.module().AddComputation(name), &p.monoids());
+    ASSERT_TRUE(b.SetRoot(*b.ConstantInt(ElementType::kS32, 1)).ok());
+  }
+  const auto module = std::move(p).Build(*p.builder().ConstantInt(ElementType::kS32, 2));
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ(module->comp(module->entry()).name, "main");
+  std::set<absl::string_view> names;
+  for (int c = 0; c < module->num_computations(); ++c) {
+    EXPECT_TRUE(names.insert(module->comp(CompId(c)).name).second);
+  }
 }
 
 TEST_F(CheckedBuilderTest, CustomCallsNeedAShape) {

@@ -407,6 +407,11 @@ TEST(CallbackMistakes, AreDiagnosticsWithTargetAndInstruction) {
          SHARDCALL_ASSIGN_OR_RETURN(const LocalValue x, c.Operand(0, c.call().Replicated(2)));
          return c.AllGather(x, 2, c.call().free_axes()).status();
        }},
+      {"a dimension that the value does not have: expected a dimension of s32[8,12], found -1",
+       [](PartitionContext& c) -> absl::Status {
+         SHARDCALL_ASSIGN_OR_RETURN(const LocalValue x, c.Operand(0, c.call().Replicated(2)));
+         return c.AllToAll(x, 0, -1, c.call().free_axes()).status();
+       }},
       {"expected a multiple of 4, found 2",
        [](PartitionContext& c) -> absl::Status {
          SHARDCALL_ASSIGN_OR_RETURN(const LocalValue x, c.Operand(0, c.operand_sharding(0)));

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import stat
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -154,6 +155,43 @@ class Files(CommandTest):
             self.check(INPUT, 'run', MLP, '--outputs=' + path)
         self.check(INPUT, 'partition', MLP, '-o', self.path('x'), '--report=' + absent)
         self.assertEqual(['folder.json', 'x'], sorted(os.listdir(self.directory)))
+
+    def test_a_full_device_is_an_error_and_nothing_is_left_behind(self):
+        if not os.path.exists('/dev/full'):
+            self.skipTest('no /dev/full here')
+        kind = os.stat('/dev/full').st_rdev
+        for args in (['print', MLP, '-o', '/dev/full'], ['partition', MLP, '-o', '/dev/full'],
+                     ['partition', MLP, '-o', self.path('out.hlo'), '--report=/dev/full']):
+            self.assertEqual('E061', self.check(INPUT, *args).diagnostic, args)
+        run = self.check(INPUT, 'run', MLP, '--inputs=' + MLP_INPUTS, '--outputs=/dev/full')
+        self.assertEqual('E207', run.diagnostic, run.err)
+        self.assertEqual(kind, os.stat('/dev/full').st_rdev)
+        self.assertEqual(['out.hlo'], os.listdir(self.directory))
+
+    def test_results_that_standard_output_does_not_take_are_an_error(self):
+        if not os.path.exists('/dev/full'):
+            self.skipTest('no /dev/full here')
+        for args in (['print', MLP], ['explain', MLP], ['verify', MLP], ['targets'], ['--help'],
+                     ['reshard', '--shape=f32[8,8]', '--from={devices=[2,1]<=[2]}',
+                      '--to={replicated}', '--num-partitions=2']):
+            with open('/dev/full', 'wb') as full:
+                done = subprocess.run([command.command_path(), *args], stdout=full,
+                                      stderr=subprocess.PIPE, check=False)
+            self.assertEqual(INPUT, done.returncode, (args, done.stderr[-300:]))
+            self.assertRegex(done.stderr.decode(), r'^E061 ', args)
+
+    def test_a_device_or_a_pipe_is_written_to_and_stays_what_it_is(self):
+        # As root a file beside it could be renamed to it.
+        for args in (['print', MLP, '-o', '/dev/null'],
+                     ['run', MLP, '--inputs=' + MLP_INPUTS, '--outputs=/dev/null']):
+            self.check(OK, *args)
+            self.assertTrue(stat.S_ISCHR(os.stat('/dev/null').st_mode), args)
+        pipe = self.path('pipe')
+        os.mkfifo(pipe)
+        reader = subprocess.Popen(['cat', pipe], stdout=subprocess.PIPE)
+        self.check(OK, 'print', MLP, '-o', pipe)
+        self.assertEqual(self.check(OK, 'print', MLP).out, reader.communicate()[0].decode())
+        self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
 
     def test_an_unreadable_file_is_refused(self):
         path = self.path('secret.hlo', SMALL)

@@ -92,6 +92,26 @@ class NpzInput(unittest.TestCase):
         self.refused(dict(arrays(), arg1=np.array(['a'] * 8)), 'arg1')
         self.refused(dict(arrays(), arg1=np.array([None] * 8)), 'arg1')
 
+    def test_arrays_in_the_order_of_columns_are_read_as_they_are(self):
+        given = arrays()
+        plain = self.run_with(given)
+        self.assertEqual(0, plain.code, plain.err)
+        with open(self.outputs, 'rb') as f:
+            want = f.read()
+        given['arg0'] = np.asfortranarray(given['arg0'])
+        turned = self.run_with(given)
+        self.assertEqual(0, turned.code, turned.err)
+        with open(self.outputs, 'rb') as f:
+            self.assertEqual(want, f.read())
+
+    def test_arrays_in_another_order_of_bytes_or_parameters_are_refused(self):
+        self.refused(dict(arrays(), arg1=np.arange(8, dtype='>i4')), 'arg1')
+        a = arrays()
+        self.refused({'arg0': a['arg1'], 'arg1': a['arg0'], 'arg2': a['arg2']}, 'arg0')
+        self.refused({'arg1': a['arg0'], 'arg2': a['arg1'], 'arg3': a['arg2']}, 'arg')
+        self.refused(dict(a, arg10=a['arg2']), 'arg10')
+        self.refused({'x': a['arg0'], 'n': a['arg1'], 'b': a['arg2']}, 'arg0')
+
     def test_a_value_that_a_narrow_float_cannot_hold_is_refused(self):
         self.refused(dict(arrays(), arg2=np.float32([1.0001, 0, 0, 0])), 'arg2')
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDCALL_SHARDING_CHECK_SHARDING_H_
+#define SHARDCALL_SHARDING_CHECK_SHARDING_H_
+
+#include "absl/status/status.h"
+#include "sharding/sharding.h"
+
+namespace shardcall {
+
+// E162 for an axis part that stands twice or is none of the mesh, for a device that
+// the mesh does not have, and for a sharding without a mesh.
+absl::Status CheckSharding(const ShardingBuilder& sharding);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_SHARDING_CHECK_SHARDING_H_
