@@ -68,6 +68,7 @@ LocalIds HandleReduce(Localizer& l, const LocalOp& op) {
   Opcode monoid = Opcode::kAdd;
   SHARDCALL_CHECK(RecognizeMonoid(l.global(), op.instr.as<ReduceAttrs>().to_apply, &monoid));
   GraphBuilder& b = l.builder();
+  std::vector<std::pair<int, InstrId>> starts;
   for (int t = 0; t < k; ++t) {
     const ElementType type = b.type(operands[t]);
     const std::vector<int> dims = UnevenReduced(op, t);
@@ -76,13 +77,20 @@ LocalIds HandleReduce(Localizer& l, const LocalOp& op) {
           l.emitter().MaskPadding(operands[t], op.operand_shapes[t], *op.decision.operands[t],
                                   dims, b.Identity(monoid, type, ZeroSign::kExact));
     }
-    // Each shard starts from the identity; another init counts once.
+    // Each shard starts from the identity; another init counts once. It is combined
+    // behind: XLA drops an init where a shard has one element to reduce.
     if (!IsIdentityConstant(l.local(), operands[k + t], monoid)) {
       const Sharding* made = op.decision.produced[t];
-      operands[k + t] = l.emitter().OnFirst(operands[k + t], made->partial(), made->partial_op());
+      starts.emplace_back(
+          t, l.emitter().OnFirst(operands[k + t], made->partial(), made->partial_op()));
+      operands[k + t] = b.Identity(monoid, type, ZeroSign::kExact);
     }
   }
-  return l.Clone(op, operands);
+  LocalIds results = l.Clone(op, operands);
+  for (const auto& [t, start] : starts) {
+    results[t] = b.Binary(monoid, b.BroadcastScalar(start, b.shape(results[t])), results[t]);
+  }
+  return results;
 }
 
 }  // namespace shardcall

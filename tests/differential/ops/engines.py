@@ -22,6 +22,10 @@ class Refused(Exception):
     """The engine cannot run the program; the text says why."""
 
 
+class Died(Refused):
+    """The engine's process ended, or hung, over the program."""
+
+
 class Xla:
     def __init__(self, timeout):
         self.timeout = timeout
@@ -43,7 +47,9 @@ class Xla:
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
             code = self.process.wait()
             self.process = None
-            raise Refused(f'aborts (signal {-code})' if timer.is_alive() else 'hangs') from None
+            if code >= 0:
+                raise Died(f'its process ended with status {code}') from None
+            raise Died(f'aborts (signal {-code})' if timer.is_alive() else 'hangs') from None
         finally:
             timer.cancel()
         if status != 'ok':

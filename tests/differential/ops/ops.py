@@ -19,6 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, '..', '..', 'support'))
 import command  # noqa: E402
+import known_aborts  # noqa: E402
 
 CASES_A_PROGRAM = 96
 
@@ -31,14 +32,24 @@ class Outcome:
         self.wrong = ''        # text: how it disagrees
         self.refused = ''      # text: why ours did not run
         self.xla = ''          # text: why XLA did not run
+        self.died = False      # XLA's process ended over it
         self.compared = False
         self.elements = self.equal = self.by_reference = 0
         self.examples = ''     # text: where only the reference agrees
         self.farthest = 0.0    # from XLA, or from the reference where XLA refuses
 
     @property
+    def death(self):
+        """What is wrong about XLA's end over the case, or about the want of one."""
+        known, always = known_aborts.why(str(self.case))
+        if self.died and not known:
+            return f'XLA {self.xla}, which known_aborts.py does not have'
+        return f'XLA does not abort, known_aborts.py says that it does: {known}' \
+            if always and not self.died else ''
+
+    @property
     def fails(self):
-        return bool(self.wrong or (self.refused and not self.case.missing) or
+        return bool(self.wrong or self.death or (self.refused and not self.case.missing) or
                     (not self.refused and self.case.missing))
 
 
@@ -56,10 +67,10 @@ def places(case, k, where, got, want, reference, np):
     return text
 
 
-def judge(case, ours, xla, np, T, suite):
+def judge(case, ours, xla, np, T, suite, engines):
     out = Outcome(case)
     if isinstance(xla, Exception):
-        out.xla = str(xla)
+        out.xla, out.died = str(xla), isinstance(xla, engines.Died)
     elif [x.shape for x in xla] != [dims for _, dims in case.result_types()]:
         out.xla = 'results of other shapes'  # it took another type for ours
     if isinstance(ours, Exception):
@@ -128,7 +139,8 @@ def run(args, np, T, suite, engines):
             part = chosen[begin:begin + CASES_A_PROGRAM]
             theirs, mine = engines.run_all(xla, part), engines.run_all(ours, part)
             for case in part:
-                outcomes.append(judge(case, mine[id(case)], theirs[id(case)], np, T, suite))
+                outcomes.append(judge(case, mine[id(case)], theirs[id(case)], np, T, suite,
+                                      engines))
     finally:
         xla.close()
     return outcomes
@@ -212,7 +224,7 @@ def main():
     outcomes = run(args, np, T, suite, engines)
     for o in outcomes:
         if o.fails:
-            print(f'{o.case}: {o.wrong or "is refused: " + o.refused}')
+            print(f'{o.case}: {o.wrong or o.death or "is refused: " + o.refused}')
         elif args.verbose and o.xla:
             print(f'{o.case}: XLA: {o.xla}')
         elif args.verbose and o.by_reference:
@@ -222,9 +234,11 @@ def main():
         with open(args.table, 'w', encoding='utf-8') as f:
             f.write(text)
     failed = sum(o.fails for o in outcomes)
-    print('%d cases, %d elements; %d disagree, %d missing, %d without XLA; %.0f s' % (
+    print('%d cases, %d elements; %d disagree, %d missing, %d without XLA, which died over %d; '
+          '%.0f s' % (
         len(outcomes), sum(o.elements for o in outcomes), failed,
         sum(bool(o.refused) for o in outcomes), sum(bool(o.xla) for o in outcomes),
+        sum(o.died for o in outcomes),
         time.time() - started))
     return 1 if failed or not outcomes else 0
 

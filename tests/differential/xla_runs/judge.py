@@ -5,7 +5,7 @@ run by XLA on the same inputs.
 A case, as xla_worker.py takes it: `local` and `report`, what `partition` wrote; `inputs`,
 npz; `expected`, [[whose, npz of outputs]]; `compile_only`; `limit`, how far floats may be
 apart (relative to the largest value; null: compare.py's own); `elements`, of the shard of
-an untyped call."""
+an untyped call; `of_tests`: the program is one of ours, not JAX's."""
 
 import json
 import math
@@ -53,23 +53,33 @@ def manifest(text, handlers, path):
     return ['--plugin=' + path]
 
 
-def for_xla(text):
+def for_xla(text, of_tests=False):
     """The per-device module as XLA takes it.
 
     - The kernel of a custom_partitioning call is chosen by the call's backend_config.
-    - Kernels of tests are called by the typed ABI, whatever the call says.
+    - Calls in programs of tests are of the typed ABI, whatever they say, with row-major
+      operands, as JAX writes calls: XLA may choose other layouts where none is stated.
     - Fusions are XLA's to make: given one, it aborts in many ways, so they are calls."""
     def call(found):
-        line = re.sub(r', api_version=\w+', '', found[0])
+        line = found[0]
+        if of_tests and 'backend_config={' in line:
+            return line
+        line = re.sub(r', api_version=\w+', '', line)
         line = re.sub(r', backend_config="[^"]*"', '', line)
         line = line.replace('"CustomSPMDPartitioning"', '"fft"')
-        return re.sub(r'custom_call_target="\w+"',
-                      r'\g<0>, api_version=API_VERSION_TYPED_FFI, backend_config={}', line)
+        layouts = ''
+        if 'operand_layout_constraints' not in line:
+            operands = re.search(r' custom-call\(([^)]*)\)', line).group(1).split(', ')
+            layouts = ', operand_layout_constraints={' + ', '.join(types[o] for o in operands) + '}'
+        return re.sub(r'custom_call_target="\w+"', lambda target: target[0] + layouts +
+                      ', api_version=API_VERSION_TYPED_FFI, backend_config={}', line)
 
     def unfused(found):
         line = re.sub(r', kind=k\w+', '', found[0]).replace(' calls=', ' to_apply=')
         return re.sub(r'\bfusion\(', 'call(', line, count=1)
-    text = re.sub(r'(?m)^.*custom_call_target="(CustomSPMDPartitioning|test_\w+)".*$', call, text)
+    types = dict(re.findall(r'(?m)^\s*(?:ROOT )?(%\S+) = (\w+\[[^ ]*)', text))
+    text = re.sub(r'(?m)^.*custom_call_target="' +
+                  (r'\w+' if of_tests else 'CustomSPMDPartitioning') + '".*$', call, text)
     return re.sub(r'(?m)^.* fusion\(.*, kind=k\w+.*$', unfused, text)
 
 

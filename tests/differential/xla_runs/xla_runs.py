@@ -15,7 +15,6 @@ import collections
 import concurrent.futures
 import json
 import os
-import re
 import sys
 import tempfile
 import threading
@@ -42,13 +41,6 @@ def known():
     what it says; "limit", how far floats may be apart; "integers", for the arguments."""
     with open(os.path.join(HERE, 'known.json'), encoding='utf-8') as f:
         return json.load(f)
-
-
-def known_kinds():
-    """[(pattern of the per-device text, pattern of what XLA says, why)] for programs that
-    nobody wrote: what XLA does not run or answers otherwise."""
-    with open(os.path.join(HERE, 'known_kinds.json'), encoding='utf-8') as f:
-        return [(re.compile(k['has']), re.compile(k['says']), k['why']) for k in json.load(f)]
 
 
 def program_of(path):
@@ -96,6 +88,7 @@ def judge_corpus(paths, judges, args):
 def judge_cases(folder, judges, args):
     """Cases of files: NAME.local.hlo, NAME.json, NAME.inputs.npz, NAME.outputs.npz."""
     import judge
+    import known_kinds
     names = sorted(n[:-len('.local.hlo')] for n in os.listdir(folder) if n.endswith('.local.hlo'))
 
     def one(name):
@@ -103,17 +96,15 @@ def judge_cases(folder, judges, args):
         answer = judges.worker().ask({
             'local': place + '.local.hlo', 'report': place + '.json',
             'inputs': place + '.inputs.npz', 'expected': [['ours', place + '.outputs.npz']],
-            'compile_only': '', 'limit': None, 'elements': 0})
+            'compile_only': '', 'limit': None, 'elements': 0, 'of_tests': True})
         if answer['status'] == 'ok':
             return judge.Outcome(name, 'ran', 'ours')
         outcome = judge.Outcome(name, 'failed', answer['reason'], answer['stage'])
         with open(place + '.local.hlo', encoding='utf-8', newline='') as f:
-            text = f.read()
-        print(f'{name}: {outcome.stage}: {outcome.text}'[:300], file=sys.stderr, flush=True)
-        outcome.kind = next((why for has, says, why in kinds
-                             if has.search(text) and says.search(outcome.text)), '')
+            outcome.kind = known_kinds.kind_of(f.read(), outcome.text)
+        if not outcome.kind:
+            print(f'{name}: {outcome.stage}: {outcome.text}'[:300], file=sys.stderr, flush=True)
         return outcome
-    kinds = known_kinds()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         return list(pool.map(one, names))
 

@@ -123,7 +123,7 @@ def examine(xla, case):
     import shards  # with jaxlib, which reads the environment
     os.environ['XLA_RUNS_ELEMENTS'] = str(case['elements'])
     with open(case['local'], encoding='utf-8', newline='') as f:
-        text = judge.for_xla(f.read())
+        text = judge.for_xla(f.read(), case.get('of_tests', False))
     report = files.report(case['report'])
     n = report['num_partitions']
     started = time.perf_counter()

@@ -85,6 +85,36 @@ TEST(Bitwise, OfTruthValuesOnlyXorIsNotWhatCollectivesReduceBy) {
   EXPECT_EQ(WhyNotEqual(text, {}), "");
 }
 
+// XLA drops the init of a reduction of one element, which a shard may have.
+TEST(Reduce, AnInitThatIsNoIdentityIsCombinedBehind) {
+  const std::string text = R"(HloModule m, num_partitions=2
+
+f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[2,6] parameter(0), sharding={devices=[2,1]<=[2]}
+  init = f32[] parameter(1)
+  ROOT r = f32[6] reduce(x, init), dimensions={0}, to_apply=f
+}
+)";
+  const auto program = PartitionText(text, {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  const Module& local = (*program)->local.module;
+  int reduces = 0;
+  for (int k = 0; k < local.num_instructions(); ++k) {
+    const Instruction& i = local.instr(InstrId(k));
+    if (i.opcode != Opcode::kReduce) continue;
+    ++reduces;
+    EXPECT_EQ(local.instr(local.operands(i)[1]).opcode, Opcode::kConstant) << LocalText(**program);
+  }
+  EXPECT_EQ(reduces, 1);
+  EXPECT_EQ(WhyNotEqual(text, {}), "");
+}
+
 TEST(Bitwise, WhatOneDeviceMadeIsSummed) {
   for (const char* type : {"f32", "s32", "bf16", "c64", "f64", "u8", "s16", "u16", "s4"}) {
     SCOPED_TRACE(type);
