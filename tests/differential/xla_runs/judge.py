@@ -62,17 +62,17 @@ def for_xla(text, of_tests=False):
     - Fusions are XLA's to make: given one, it aborts in many ways, so they are calls."""
     def call(found):
         line = found[0]
-        if of_tests and 'backend_config={' in line:
-            return line
-        line = re.sub(r', api_version=\w+', '', line)
-        line = re.sub(r', backend_config="[^"]*"', '', line)
+        typed = ', api_version=API_VERSION_TYPED_FFI, backend_config={}'
+        if 'API_VERSION_TYPED_FFI' in line:
+            typed = ''
+        else:
+            line = re.sub(r', api_version=\w+|, backend_config="[^"]*"', '', line)
         line = line.replace('"CustomSPMDPartitioning"', '"fft"')
         layouts = ''
         if 'operand_layout_constraints' not in line:
             operands = re.search(r' custom-call\(([^)]*)\)', line).group(1).split(', ')
             layouts = ', operand_layout_constraints={' + ', '.join(types[o] for o in operands) + '}'
-        return re.sub(r'custom_call_target="\w+"', lambda target: target[0] + layouts +
-                      ', api_version=API_VERSION_TYPED_FFI, backend_config={}', line)
+        return re.sub(r'custom_call_target="\w+"', lambda target: target[0] + layouts + typed, line)
 
     def unfused(found):
         line = re.sub(r', kind=k\w+', '', found[0]).replace(' calls=', ' to_apply=')
