@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharding/factor_assignment.h"
 
+#include <algorithm>
+
 namespace shardcall {
 
 FactorAssignment::FactorAssignment(const ShardingRule& rule, const BaseMesh* mesh,
@@ -92,15 +94,14 @@ ShardingBuilder FactorAssignment::Dims(int t) const {
 const Sharding* FactorAssignment::TensorSharding(Context& context, int t) const {
   ShardingBuilder b = Dims(t);
   if (t < static_cast<int>(rule_.operands.size())) return b.Intern(context);
-  IndexSet present;
-  for (const FactorList& factors : rule_.tensor(t).dims) {
-    for (int f : factors) present.Insert(f);
-  }
-  for (int f : assigned_) {
-    if (axes_[f].empty() || rule_.factors[f].kind != FactorKind::kReduction ||
-        present.Contains(f)) {
-      continue;
+  auto has = [&](int f) {
+    for (const FactorList& factors : rule_.tensor(t).dims) {
+      if (std::find(factors.begin(), factors.end(), f) != factors.end()) return true;
     }
+    return false;
+  };
+  for (int f : assigned_) {
+    if (axes_[f].empty() || rule_.factors[f].kind != FactorKind::kReduction || has(f)) continue;
     b.partial.insert(b.partial.end(), axes_[f].begin(), axes_[f].end());
     b.partial_op = rule_.factors[f].reduction;
   }

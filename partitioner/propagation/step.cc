@@ -62,7 +62,9 @@ AxisList Behind(const BaseMesh& mesh, Axes prefix, Axes axes) {
 class Stepper {
  public:
   Stepper(const StepRule& rule, absl::Span<const StepTensor> tensors, const BaseMesh* mesh)
-      : rule_(rule), r_(*rule.rule), tensors_(tensors), mesh_(*mesh) {
+      : rule_(rule), r_(*rule.rule), tensors_(tensors), mesh_(*mesh),
+        num_factors_(static_cast<int>(r_.factors.size())),
+        slot_table_(rule.slot_table.empty() ? nullptr : rule.slot_table.data()) {
     have_.resize(rule.slots.size());
     for (int t = 0; t < static_cast<int>(tensors.size()); ++t) Project(t);
     CollectSources();
@@ -86,7 +88,10 @@ class Stepper {
     AxisList axes;  // whole, of the factor
   };
 
-  AxisList& Have(int t, int f) { return have_[rule_.FindSlot(t, f)]; }
+  int Slot(int t, int f) const {
+    return slot_table_ != nullptr ? slot_table_[t * num_factors_ + f] : rule_.FindSlot(t, f);
+  }
+  AxisList& Have(int t, int f) { return have_[Slot(t, f)]; }
   bool OnMesh(int t) const {
     const Sharding& s = *tensors_[t].sharding;
     return s.mesh() == &mesh_ || !s.HasShardedDim();
@@ -114,9 +119,14 @@ class Stepper {
         if (!have_[s].empty() && rule_.factor_level[f] >= 0) sharded.push_back({f, t, s});
       }
     }
-    std::sort(sharded.begin(), sharded.end(), [](const Sharded& a, const Sharded& b) {
+    auto less = [](const Sharded& a, const Sharded& b) {
       return a.factor != b.factor ? a.factor < b.factor : a.tensor < b.tensor;
-    });
+    };
+    if (sharded.size() <= 16) {
+      StableSort(sharded.begin(), sharded.end(), less);
+    } else {
+      std::sort(sharded.begin(), sharded.end(), less);
+    }
     for (size_t i = 0; i < sharded.size();) {
       const int f = sharded[i].factor;
       const size_t begin = sources_.size();
@@ -179,7 +189,7 @@ class Stepper {
       while (end < sources_.size() && sources_[end].factor == sources_[i].factor) ++end;
       const int f = sources_[i].factor;
       Candidate c;
-      const int slot = rule_.FindSlot(t, f);
+      const int slot = Slot(t, f);
       const bool has_all =
           slot < 0 || (end == i + 1 && Axes(have_[slot]) == sources_[i].axes);
       if (!has_all && MayGrow(t, f) &&
@@ -287,6 +297,8 @@ class Stepper {
   const ShardingRule& r_;
   absl::Span<const StepTensor> tensors_;
   const BaseMesh& mesh_;
+  const int num_factors_;
+  const int* const slot_table_;  // of the rule; null if it has none
   absl::InlinedVector<AxisList, 12> have_;  // by slot of the rule
   absl::InlinedVector<Source, 8> sources_;
 };
@@ -299,6 +311,9 @@ StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int
   const int n = static_cast<int>(rule->factors.size());
   absl::InlinedVector<int, 16> tensors_with(n, 0);
   absl::InlinedVector<bool, 16> in_result(n, false);
+  constexpr int64_t kMostTable = 4096;
+  const bool table = int64_t{n} * rule->num_tensors() <= kMostTable;
+  if (table) slot_table.assign(static_cast<size_t>(n) * rule->num_tensors(), -1);
   for (int t = 0; t < rule->num_tensors(); ++t) {
     first_slot.push_back(static_cast<int>(slots.size()));
     first_slot.push_back(static_cast<int>(slots.size()));  // the end so far
@@ -306,6 +321,7 @@ StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int
       for (int f : dim) {
         if (FindSlot(t, f) >= 0) continue;
         ++tensors_with[f];
+        if (table) slot_table[static_cast<size_t>(t) * n + f] = static_cast<int>(slots.size());
         slots.push_back({f, rule->Extent(t, f)});
         first_slot.back() = static_cast<int>(slots.size());
         if (t >= static_cast<int>(rule->operands.size())) in_result[f] = true;

@@ -64,7 +64,10 @@ struct StepRule {
   };
   absl::InlinedVector<int, 8> first_slot;
   absl::InlinedVector<Slot, 12> slots;
+  // By tensor x factor the slot, where that is a small table; else empty.
+  absl::InlinedVector<int, 12> slot_table;
   int FindSlot(int tensor, int factor) const {  // -1: factor absent
+    if (!slot_table.empty()) return slot_table[tensor * rule->factors.size() + factor];
     for (int s = first_slot[tensor]; s < first_slot[tensor + 1]; ++s) {
       if (slots[s].factor == factor) return s;
     }

@@ -30,10 +30,8 @@ void CopyTable::Clear() {
 
 const ReshardPlan& CopyTable::Plan(const Shape* shape, const Sharding* stored,
                                    const Copies* copies, const Sharding* to) {
-  return *CheapestReshard(context_, shape, stored,
-                          copies == nullptr ? absl::Span<const Sharding* const>() : copies->states,
-                          to)
-              .plan;
+  if (copies == nullptr) return PlanReshard(context_, shape, stored, to);
+  return *CheapestReshard(context_, shape, stored, copies->states, to).plan;
 }
 
 const Copies* CopyTable::After(const Shape* shape, const Sharding* stored, const Copies* copies,

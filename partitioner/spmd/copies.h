@@ -35,6 +35,7 @@ class CopyTable {
     of_[canonical.value] = copies;
     touched_.push_back(canonical);
   }
+  bool empty() const { return touched_.empty(); }
   // Values of one computation are not at hand in the next.
   void Clear();
 

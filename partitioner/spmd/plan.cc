@@ -80,42 +80,52 @@ const Decision* Planner::Keep(const Decision& d) {
 }
 
 void Planner::Finish(InstrId id, PlanKind kind, const Decision* decision) {
+  if (decision != nullptr) NoteCopies(id, kind, *decision);
+  SetDecision(id, kind, decision);
+}
+
+void Planner::SetDecision(InstrId id, PlanKind kind, const Decision* decision) {
   plan_.ops[id.value] = {kind, decision};
   if (decision == nullptr) return;
+  for (size_t k = 0; k < decision->final.size(); ++k) {
+    SetState(id, static_cast<int>(k), decision->final[k]);
+  }
+}
+
+void Planner::NoteCopies(InstrId id, PlanKind kind, const Decision& d) {
   // A callback chooses when it runs, and a barrier's values are new ones.
   const bool fetches = kind != PlanKind::kCallbacks && kind != PlanKind::kBarrier;
   size_t leaf = 0;
   for (InstrId o : module_.operands(id)) {
     const Shape* shape = module_.instr(o).shape;
     for (int k = 0; fetches && k < shape->num_leaves(); ++k, ++leaf) {
-      if (leaf >= decision->operands.size() || decision->operands[leaf] == nullptr) continue;
+      if (leaf >= d.operands.size() || d.operands[leaf] == nullptr) continue;
       const Sharding* stored = State(o, k);
-      if (stored == nullptr || stored == decision->operands[leaf]) continue;
+      if (stored == nullptr || stored == d.operands[leaf]) continue;
       const LeafId canonical = leaves_.canonical(o, k);
       copies_.Set(canonical, copies_.After(shape->leaf(k), stored, copies_.of(canonical),
-                                           decision->operands[leaf]));
+                                           d.operands[leaf]));
     }
   }
-  for (size_t k = 0; k < decision->final.size(); ++k) {
+  for (size_t k = 0; k < d.final.size(); ++k) {
     const int flat = static_cast<int>(k);
-    SetState(id, flat, decision->final[k]);
-    const Sharding* made = decision->produced[k];
+    const Sharding* made = d.produced[k];
+    const LeafId now = leaves_.canonical(id, flat);
     if (kind == PlanKind::kIdentity && made != nullptr) {
       const LeafId from = leaves_.canonical(module_.operand(id, 0), flat);
-      copies_.Set(leaves_.canonical(id, flat),
-                  copies_.AfterAnnotation(plan_.state[from.value], copies_.of(from), made));
+      copies_.Set(now, copies_.AfterAnnotation(plan_.state[from.value], copies_.of(from), made));
       continue;
     }
-    copies_.Set(leaves_.canonical(id, flat),
-                made == nullptr || made == decision->final[k] || kind == PlanKind::kCallbacks
-                    ? nullptr
-                    : copies_.AfterResult(module_.instr(id).shape->leaf(flat), made,
-                                          decision->final[k]));
+    copies_.Set(now, made == nullptr || made == d.final[k] || kind == PlanKind::kCallbacks
+                         ? nullptr
+                         : copies_.AfterResult(module_.instr(id).shape->leaf(flat), made,
+                                               d.final[k]));
   }
 }
 
 CopyList Planner::OperandCopies(InstrId id) const {
   CopyList out;
+  if (copies_.empty()) return out;
   bool any = false;
   for (InstrId o : module_.operands(id)) {
     const int n = module_.instr(o).shape->num_leaves();

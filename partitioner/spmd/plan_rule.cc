@@ -135,6 +135,13 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
   absl::InlinedVector<Order, 12> orders;
   auto add = [&](const Order& a, const Order& b) {
     Order o = a;
+    if (num_tensors <= 64) {
+      for (int t : b) {
+        if (std::find(a.begin(), a.end(), t) == a.end()) o.push_back(t);
+      }
+      orders.push_back(std::move(o));
+      return;
+    }
     IndexSet has;
     for (int t : a) has.Insert(t);
     for (int t : b) {
@@ -179,6 +186,7 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
     next = best == &drafts[0] ? &drafts[1] : &drafts[0];
   }
   entry->decision = Keep(best->d);
+  entry->moves = entry->decision->operands != operands || entry->decision->produced != wanted;
 
   FindGathers(id, allowed, shapes, entry);
 
@@ -207,8 +215,20 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
 void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
   const Instruction& instr = module_.instr(id);
   const int region = program_.region_of[id.value];
-  const States operands = OperandStates(id);
-  const CopyList copies = OperandCopies(id);
+  States operands;
+  CopyList copies;  // empty while none of the operands has any
+  for (InstrId o : module_.operands(id)) {
+    const int n = module_.instr(o).shape->num_leaves();
+    for (int k = 0; k < n; ++k) {
+      const LeafId leaf = leaves_.canonical(o, k);
+      if (copies_.of(leaf) != nullptr) {
+        copies.resize(operands.size(), nullptr);
+        copies.push_back(copies_.of(leaf));
+      }
+      operands.push_back(plan_.state[leaf.value]);
+    }
+  }
+  if (!copies.empty()) copies.resize(operands.size(), nullptr);
   States wanted;
   for (int k = 0; k < instr.shape->num_leaves(); ++k) wanted.push_back(WantedOfOp(id, k));
   uint64_t hash = MixHash(reinterpret_cast<uintptr_t>(&rule),
@@ -241,7 +261,8 @@ void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
   if (!entry->fallback.empty()) plan_.fallbacks.push_back({id, std::string(entry->fallback)});
   for (const Gather& g : entry->gathers) plan_.gathers.push_back({id, g});
   if (instr.opcode == Opcode::kCustomCall) CheckUneven(id, *entry->decision);
-  Finish(id, PlanKind::kRule, entry->decision);
+  if (entry->moves) NoteCopies(id, PlanKind::kRule, *entry->decision);
+  SetDecision(id, PlanKind::kRule, entry->decision);
 }
 
 }  // namespace shardcall

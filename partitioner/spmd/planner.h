@@ -39,6 +39,7 @@ class Planner {
     absl::Span<const Sharding* const> operands, wanted;
     absl::Span<const Copies* const> copies;  // of operands; empty: none at all
     const Decision* decision;
+    bool moves;                  // an operand, or a result, into another state
     absl::string_view fallback;  // empty: none
     absl::Span<const Gather> gathers;
   };
@@ -68,8 +69,10 @@ class Planner {
   Shapes OperandShapes(InstrId id) const;
   // A copy of `d` that lives as long as the Context.
   const Decision* Keep(const Decision& d);
-  // Notes the decision, and the states that it brings its operands into.
+  // Notes the decision, and the states that it brings its operands and results into.
   void Finish(InstrId id, PlanKind kind, const Decision* decision);
+  void SetDecision(InstrId id, PlanKind kind, const Decision* decision);  // without the states
+  void NoteCopies(InstrId id, PlanKind kind, const Decision& decision);
   // The states in which the operands are at hand; empty if none but the stored ones.
   CopyList OperandCopies(InstrId id) const;
   double ReshardBytes(const Shape* shape, const Sharding* from, const Copies* copies,
