@@ -123,7 +123,8 @@ absl::Status ComputationLowering::Constant(const LowerContext& context, const Li
     stack.pop_back();
     if (l->elided) {
       return context.Error("E311", "the constant's value is elided in the text, `{...}`",
-                           "Dump with --xla_dump_large_constants");
+                           "Dump with --xla_dump_large_constants, or have values made up: "
+                           "--random-constants=SEED");
     }
     if (l->shape->IsTuple()) {
       for (size_t k = l->elements.size(); k-- > 0;) stack.push_back(l->elements[k]);

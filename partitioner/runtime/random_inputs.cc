@@ -3,8 +3,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 
+#include "partitioner/ir/literal.h"
 #include "partitioner/runtime/float_arrays.h"
+#include "partitioner/runtime/lower_op.h"
 #include "sharding/narrow_float.h"
 
 namespace shardcall {
@@ -53,6 +56,40 @@ std::vector<Tensor> RandomInputs(absl::Span<const LeafShape> leaves, uint64_t se
     }
   }
   return tensors;
+}
+
+int FillElidedConstants(Module* module, uint64_t seed) {
+  Context& context = module->context();
+  int filled = 0;
+  // A literal with values in place of what is elided in it. Tuples nest as the text does,
+  // which has a limit.
+  const std::function<const Literal*(const Literal*)> fill =
+      [&](const Literal* literal) -> const Literal* {
+    if (literal->elided && !literal->shape->IsTuple()) {
+      const LeafShape leaf = MakeLeafShape(*literal->shape);
+      const Tensor values =
+          RandomInputs(absl::MakeConstSpan(&leaf, 1), Mix(seed) + static_cast<uint64_t>(filled))[0];
+      ++filled;
+      return MakeLiteral(context, literal->shape,
+                         {values.data(), static_cast<size_t>(values.num_elements()) *
+                                             ElementTypeBytes(leaf.type)});
+    }
+    if (!literal->shape->IsTuple() || literal->elements.empty()) return literal;
+    const int before = filled;
+    std::vector<const Literal*> elements;
+    for (const Literal* e : literal->elements) elements.push_back(fill(e));
+    return filled == before ? literal : MakeTupleLiteral(context, literal->shape, elements);
+  };
+  for (int k = 0; k < module->num_instructions(); ++k) {
+    Instruction& i = module->mutable_instr(InstrId(k));
+    if (i.opcode != Opcode::kConstant) continue;
+    ConstantAttrs attrs = i.as<ConstantAttrs>();
+    const Literal* now = fill(attrs.literal);
+    if (now == attrs.literal) continue;
+    attrs.literal = now;
+    i.attrs = InternAttributes(context, attrs);
+  }
+  return filled;
 }
 
 void MakePositive(std::vector<Tensor>* inputs) {

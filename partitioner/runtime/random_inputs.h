@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "partitioner/ir/module.h"
 #include "partitioner/runtime/program.h"
 #include "partitioner/runtime/tensor.h"
 
@@ -16,6 +17,10 @@ namespace shardcall {
 // Small integers in every type, the same on every platform: -4 to 4 in floats
 // and complex parts, 0 to 7 in integers (what fits, if that is less).
 std::vector<Tensor> RandomInputs(absl::Span<const LeafShape> leaves, uint64_t seed);
+
+// Likewise values for the constants whose own the text left out, `{...}`; how many
+// there were.
+int FillElidedConstants(Module* module, uint64_t seed);
 
 // Floats become eighths above zero, (|x| + 1) / 8: no root or logarithm makes a
 // NaN of them, and no signs cancel, so that a sum rounded in another order is off

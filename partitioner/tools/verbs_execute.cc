@@ -11,6 +11,7 @@
 #include "partitioner/api/verify.h"
 #include "partitioner/runtime/npz.h"
 #include "partitioner/runtime/out_of_memory.h"
+#include "partitioner/runtime/random_inputs.h"
 #include "partitioner/tools/command.h"
 #include "sharding/status.h"
 
@@ -96,6 +97,20 @@ absl::Status CheckWorld(const Execution& e, int64_t devices) {
   return ToStatus(d);
 }
 
+// The program of `flags`, with values for elided constants where asked for.
+absl::StatusOr<Module> LoadToRun(const Flags& flags, const Session& session) {
+  SHARDCALL_ASSIGN_OR_RETURN(Module module, LoadProgram(flags, session));
+  if (flags.Has("random-constants")) {
+    SHARDCALL_ASSIGN_OR_RETURN(const int64_t seed, flags.Int("random-constants", 0));
+    const absl::StatusOr<int> filled =
+        WithinMemory("the constants", [&]() -> absl::StatusOr<int> {
+          return FillElidedConstants(&module, static_cast<uint64_t>(seed));
+        });
+    SHARDCALL_RETURN_IF_ERROR(filled.status());
+  }
+  return module;
+}
+
 absl::StatusOr<std::vector<Tensor>> Inputs(const Flags& flags, const Module& module) {
   return WithinMemory("the inputs", [&]() -> absl::StatusOr<std::vector<Tensor>> {
     const std::vector<LeafShape> leaves = ParameterLeaves(module);
@@ -109,7 +124,7 @@ int Run(const Flags& flags, Session& session) {
   absl::StatusOr<Execution> e = MakeExecution(flags, session);
   if (!e.ok()) return Fail(e.status());
   auto fail = [&](const absl::Status& s) { return FailRank(*e, s, Phase::kBefore); };
-  absl::StatusOr<Module> module = LoadProgram(flags, session);
+  absl::StatusOr<Module> module = LoadToRun(flags, session);
   if (!module.ok()) return fail(module.status());
   absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, *module);
   if (!inputs.ok()) return fail(inputs.status());
@@ -148,7 +163,7 @@ int DoVerify(const Flags& flags, Session& session) {
   auto fail = [&](const absl::Status& s) { return FailRank(*e, s, Phase::kBefore); };
   absl::StatusOr<int64_t> seed = flags.Int("seed", 0);
   if (!seed.ok()) return FailUsage(seed.status());
-  absl::StatusOr<Module> module = LoadProgram(flags, session);
+  absl::StatusOr<Module> module = LoadToRun(flags, session);
   if (!module.ok()) return fail(module.status());
   std::vector<Tensor> given;
   if (flags.Has("inputs")) {

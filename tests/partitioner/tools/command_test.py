@@ -255,6 +255,44 @@ class Files(CommandTest):
             self.assertIn(key, found['collectives'][0])
 
 
+class ElidedConstants(CommandTest):
+    """Dumps whose large constants stand as {...}."""
+
+    TEXT = """HloModule m, num_partitions=4
+
+ENTRY e {
+  x = f32[16,12] parameter(0), sharding={devices=[4,1]<=[4]}
+  w = f32[12,8] constant({...})
+  t = (s32[3], f32[16,8]) constant(({1, 2, 3}, {...}))
+  b = f32[16,8] get-tuple-element(t), index=1
+  d = f32[16,8] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = f32[16,8] add(d, b), sharding={devices=[4,1]<=[4]}
+}
+"""
+
+    def test_are_partitioned_as_they_stand(self):
+        self.assertIn('constant({...})', self.check(OK, 'partition', '-', stdin=self.TEXT).out)
+
+    def test_are_not_run_without_values(self):
+        for verb in ('run', 'verify'):
+            result = self.check(INPUT, verb, '-', stdin=self.TEXT)
+            self.assertIn('E311', result.err + result.out)
+            self.assertIn('--random-constants=SEED', result.err + result.out)
+
+    def test_have_values_of_a_seed(self):
+        outputs = {}
+        for name, seed in (('a', 1), ('b', 1), ('c', 2)):
+            path = self.path(name + '.npz')
+            self.check(OK, 'run', '-', '--random-inputs=1', f'--random-constants={seed}',
+                       '--outputs=' + path, stdin=self.TEXT)
+            with open(path, 'rb') as f:
+                outputs[name] = f.read()
+        self.assertEqual(outputs['a'], outputs['b'])
+        self.assertNotEqual(outputs['a'], outputs['c'])
+        result = self.check(OK, 'verify', '-', '--random-constants=7', stdin=self.TEXT)
+        self.assertIn('"exact": true', result.out.replace('":true', '": true'))
+
+
 class BadText(CommandTest):
 
     def test_text_that_is_no_hlo_shows_line_column_and_caret(self):
