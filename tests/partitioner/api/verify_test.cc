@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_replace.h"
 #include "partitioner/ir/printer.h"
 #include "tests/support/test_targets.h"
 #include "tests/support/verify_text.h"
@@ -178,15 +179,71 @@ ENTRY main {
   EXPECT_THAT(stages, testing::Contains("localize"));
 }
 
-TEST(Partition, OneDeviceChangesNothingButAnnotations) {
-  EXPECT_EQ(WhyNotEqual(R"(HloModule m
-ENTRY main {
-  x = f32[4] parameter(0)
-  ROOT r = f32[4] negate(x)
+// An annotation of every kind, at A0 to A4; VALUE is x, or an annotated copy of it. Tuples
+// and their elements have no code of their own and get the names that are made for them.
+constexpr char kAnnotated[] = R"(HloModule m, num_partitions=1
+
+body {
+  p = (s32[], f32[4,2]) parameter(0)A0
+  get-tuple-element = s32[] get-tuple-element(p), index=0
+  get-tuple-element.1 = f32[4,2] get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  n = s32[] add(get-tuple-element, one)
+  w = f32[4,2] multiply(get-tuple-element.1, get-tuple-element.1)A1, metadata={op_name="w"}
+  ROOT tuple = (s32[], f32[4,2]) tuple(n, w)
 }
-)",
-                        {.num_partitions = 1}),
-            "");
+
+condition {
+  q = (s32[], f32[4,2]) parameter(0)
+  get-tuple-element.2 = s32[] get-tuple-element(q), index=0
+  three = s32[] constant(3)
+  ROOT l = pred[] compare(get-tuple-element.2, three), direction=LT
+}
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[4,2]{0,1} parameter(0)A1
+  zero = f32[] constant(0)
+  k = s32[] constant(0)
+  ANNOTATION
+  y = f32[4,2] copy(VALUE)
+  tuple.1 = (s32[], f32[4,2]) tuple(k, y)
+  loop = (s32[], f32[4,2]) while(tuple.1), condition=condition, body=body
+  get-tuple-element.3 = f32[4,2] get-tuple-element(loop), index=1
+  u = f32[2] reduce(get-tuple-element.3, zero), dimensions={0}, to_apply=addA2, control-predecessors={y}
+  c = f32[2] custom-call(u), custom_call_target="any", custom_call_has_side_effect=trueA3, frontend_attributes={kept="1"A4}, backend_config="b"
+  ROOT tuple.2 = (f32[2], f32[4,2]) tuple(c, get-tuple-element.3)
+}
+)";
+
+TEST(Partition, OneDeviceChangesNothingButAnnotations) {
+  const std::string annotated = absl::StrReplaceAll(
+      kAnnotated,
+      {{"A0", ", sharding={{replicated}, {replicated}}"},
+       {"A1", ", sharding={maximal device=0}"},
+       {"A2", ", sharding={replicated}"},
+       {"A3", ", sharding={maximal device=0}"},
+       {"A4", ", xla.sdy.sharding=\"#sdy.sharding_per_value<[<@m, [{?}]>]>\""},
+       {"ANNOTATION", "h = f32[4,2]{0,1} custom-call(x), custom_call_target=\"Sharding\", "
+                      "sharding={devices=[1,1]0}"},
+       {"VALUE", "h"},
+       {"num_partitions=1",
+        "num_partitions=1, frontend_attributes={xla.sdy.meshes={m = #sdy.mesh<[\"a\"=1]>}}"}});
+  const std::string plain = absl::StrReplaceAll(
+      kAnnotated, {{"A0", ""}, {"A1", ""}, {"A2", ""}, {"A3", ""}, {"A4", ""},
+                   {"ANNOTATION", ""}, {"VALUE", "x"}});
+  const auto expected = ParseText(plain);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  for (const std::string& text : {annotated, plain}) {
+    const auto p = PartitionText(text, {});
+    ASSERT_TRUE(p.ok()) << p.status();
+    EXPECT_EQ(PrintModule((*p)->local.module, {}), PrintModule(*expected, {}));
+  }
 }
 
 TEST(Backend, UnknownNamesAreRefused) {
