@@ -35,9 +35,12 @@ class Verifier {
         seen_groups_.insert({i.attrs, i.opcode}).second && !verifier::CheckGroups(m_, i, error_)) {
       return false;
     }
-    if (i.sharding != nullptr && seen_shardings_.insert({i.sharding, i.shape}).second &&
-        !verifier::CheckSharding(m_, *i.sharding, i.shape, error_)) {
-      return false;
+    if (i.sharding != nullptr) {
+      const Shape* shape = AnnotatedShape(i);
+      if (seen_shardings_.insert({i.sharding, shape}).second &&
+          !verifier::CheckSharding(m_, *i.sharding, shape, error_)) {
+        return false;
+      }
     }
     shapes_.clear();
     for (InstrId x : m_.operands(i)) shapes_.push_back(m_.instr(x).shape);
@@ -55,6 +58,17 @@ class Verifier {
   }
 
  private:
+  // What the sharding of an instruction speaks of: its result, but the operand of an
+  // outfeed, with its token or without.
+  const Shape* AnnotatedShape(const Instruction& i) const {
+    if (i.opcode != Opcode::kOutfeed || m_.operands(i).size() != 2 ||
+        i.sharding->kind != HloSharding::Kind::kTuple) {
+      return i.shape;
+    }
+    const Shape* data = m_.instr(m_.operands(i)[0]).shape;
+    const bool token = static_cast<int>(i.sharding->tuple.size()) != data->num_leaves();
+    return token ? m_.context().MakeTuple({data, i.shape}) : m_.context().MakeTuple({data});
+  }
   template <typename F>
   bool Once(const void* value, const F& check) {
     return !seen_.insert(value).second || check();

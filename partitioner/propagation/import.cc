@@ -82,8 +82,11 @@ absl::Status Annotations::ReadConstraints() {
     } else if (by_shardy) {
       p_.uses_shardy = true;
       SHARDCALL_RETURN_IF_ERROR(ReadShardy(id, *shardy));
-    } else if (i.sharding != nullptr && !has_dictionary_) {
+    } else if (i.sharding != nullptr && !has_dictionary_ && i.opcode != Opcode::kOutfeed) {
       SHARDCALL_RETURN_IF_ERROR(ReadHloSharding(id));
+    }
+    if (i.opcode == Opcode::kOutfeed && i.sharding != nullptr) {
+      SHARDCALL_RETURN_IF_ERROR(ReadOutfeed(id));
     }
     if (kind != AnnotationKind::kManualBoundary) continue;
     const absl::string_view target = Target(i);

@@ -64,6 +64,7 @@ class Annotations {
 
   // import_gspmd.cc
   absl::Status ReadHloSharding(InstrId id);
+  absl::Status ReadOutfeed(InstrId id);
   absl::Status ReadGspmdBoundary(InstrId id);
   absl::StatusOr<const ShardingConstraint*> HloConstraint(const Instruction& i,
                                                           const HloSharding& sharding,

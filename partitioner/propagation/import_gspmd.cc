@@ -81,6 +81,23 @@ absl::Status Annotations::ReadHloSharding(InstrId id) {
   return absl::OkStatus();
 }
 
+// Of an outfeed the sharding speaks of the operand, and in a list also of the token.
+absl::Status Annotations::ReadOutfeed(InstrId id) {
+  const Instruction& i = m_.instr(id);
+  const InstrId data = m_.operand(id, 0);
+  const int leaves = m_.instr(data).shape->num_leaves();
+  std::vector<const ShardingConstraint*> said(leaves, nullptr);
+  for (int k = 0; k < leaves; ++k) {
+    const Shape* leaf = LeafShape(data, k);
+    if (leaf == nullptr) continue;
+    const bool list = i.sharding->kind == HloSharding::Kind::kTuple;
+    const HloSharding& own = list ? i.sharding->tuple[k] : *i.sharding;
+    SHARDCALL_ASSIGN_OR_RETURN(said[k], HloConstraint(i, own, leaf));
+  }
+  p_.outfeeds[id] = std::move(said);
+  return absl::OkStatus();
+}
+
 // A pair `Sharding`, `SPMDFullToShardShape`: the first gives the dimensions,
 // and the axes that are manual behind the second but not before are the
 // region's own. `SPMDShardToFullShape` the other way round.

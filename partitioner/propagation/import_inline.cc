@@ -25,6 +25,15 @@ bool HasOwnSideEffect(const Instruction& i) {
          target != kFullToShard && target != kShardToFull;
 }
 
+// A call that one device runs is one op of that device.
+bool IsOnOneDevice(const Instruction& i) {
+  if (i.sharding == nullptr) return false;
+  const auto maximal = [](const HloSharding& s) { return s.kind == HloSharding::Kind::kMaximal; };
+  return i.sharding->kind == HloSharding::Kind::kTuple
+             ? std::all_of(i.sharding->tuple.begin(), i.sharding->tuple.end(), maximal)
+             : maximal(*i.sharding);
+}
+
 class Inliner {
  public:
   Inliner(const Module& module, bool inline_calls)
@@ -196,7 +205,7 @@ class Inliner {
       f.map[f.next++] = Mapped(f, old_.operand(id, 0));
       return;
     }
-    if (i.opcode == Opcode::kCall && inline_calls_) {
+    if (i.opcode == Opcode::kCall && inline_calls_ && !IsOnOneDevice(i)) {
       const CompId callee = i.as<CallAttrs>().to_apply;
       const bool first = !inlined_once_.contains(callee);
       if (first || Spend(live_count_[callee.value])) {

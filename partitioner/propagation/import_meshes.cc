@@ -32,7 +32,9 @@ absl::Status Annotations::CollectShardings(MeshCollector* collector) {
   for (int n = 0; n < m_.num_instructions(); ++n) {
     const Instruction& i = m_.instr(InstrId(n));
     SHARDCALL_RETURN_IF_ERROR(CollectShardy(i, collector));
-    if (i.sharding == nullptr || has_dictionary_ || !seen.insert(i.sharding).second) continue;
+    // Shardy has no word for what an outfeed writes.
+    const bool counts = !has_dictionary_ || i.opcode == Opcode::kOutfeed;
+    if (i.sharding == nullptr || !counts || !seen.insert(i.sharding).second) continue;
     // Iota forms first: the program's mesh is that of the common order.
     if (HasList(*i.sharding)) {
       lists.push_back(InstrId(n));

@@ -106,12 +106,53 @@ ShardingRule BuiltinRule(const RuleArgs& args) {
 
 }  // namespace
 
+namespace {
+
+bool RunsOnAnyDevice(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kParameter:
+    case Opcode::kConstant:
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement:
+    case Opcode::kAfterAll:
+    case Opcode::kAddDependency:
+    case Opcode::kOptBarrier:
+    case Opcode::kDomain:
+    case Opcode::kPartitionId:
+    case Opcode::kReplicaId: return false;
+    default: return !HasTrait(opcode, kCollectiveOp) && !HasTrait(opcode, kAsyncForm);
+  }
+}
+
+// The device of a list of shardings, all of which must name it; -1: none.
+int64_t CommonDevice(absl::Span<const ShardingConstraint* const> constraints) {
+  int64_t device = -1;
+  for (const ShardingConstraint* c : constraints) {
+    if (c == nullptr || c->maximal_device < 0) return -1;
+    if (device >= 0 && c->maximal_device != device) return -1;
+    device = c->maximal_device;
+  }
+  return device;
+}
+
+}  // namespace
+
 int64_t MaximalDevice(const Program& program, InstrId i) {
   const Instruction& instr = program.module.instr(i);
+  if (!RunsOnAnyDevice(instr.opcode)) return -1;
+  if (const auto it = program.outfeeds.find(i); it != program.outfeeds.end()) {
+    const int64_t device = CommonDevice(it->second);
+    if (device >= 0 || !it->second.empty()) return device;
+  }
+  absl::InlinedVector<const ShardingConstraint*, 4> arrays;
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
     const ShardingConstraint* c = program.constraints[program.leaves.leaf(i, k).value];
-    if (c != nullptr && c->maximal_device >= 0) return c->maximal_device;
+    if (instr.opcode == Opcode::kCustomCall && c != nullptr && c->maximal_device >= 0) {
+      return c->maximal_device;
+    }
+    if (instr.shape->leaf(k)->IsArray()) arrays.push_back(c);
   }
+  if (instr.opcode != Opcode::kCustomCall && !arrays.empty()) return CommonDevice(arrays);
   // Leaves without a constraint, such as tokens, and tuples without leaves.
   if (instr.sharding == nullptr) return -1;
   const HloSharding* s = instr.sharding;
@@ -135,7 +176,9 @@ struct RuleTable::Impl {
 
   Impl(const Program& program, RuleOptions options)
       : program(program), options(std::move(options)),
-        by_instr(program.module.num_instructions()) {}
+        by_instr(program.module.num_instructions()),
+        any_maximal(std::any_of(program.owned_constraints.begin(), program.owned_constraints.end(),
+                                [](const auto& c) { return c->maximal_device >= 0; })) {}
 
   const Entry* Get(InstrId i) {
     const Entry*& slot = by_instr[i.value];
@@ -150,6 +193,7 @@ struct RuleTable::Impl {
   const Program& program;
   RuleOptions options;
   std::vector<const Entry*> by_instr;
+  const bool any_maximal;
   BlockList<Entry> entries;
   InternTable<Entry> table;
   absl::Status status;
@@ -160,7 +204,7 @@ const RuleTable::Impl::Entry* RuleTable::Impl::Find(InstrId i) {
   const Module& m = program.module;
   const Instruction& instr = m.instr(i);
   const bool call = instr.opcode == Opcode::kCustomCall;
-  const bool maximal = call && MaximalDevice(program, i) >= 0;
+  const bool maximal = (call || any_maximal) && MaximalDevice(program, i) >= 0;
   const FrontendAttributes* frontend = call ? instr.frontend : nullptr;
   const absl::string_view config = call ? instr.backend_config : absl::string_view();
   const absl::Span<const InstrId> operands = m.operands(instr);
@@ -224,8 +268,9 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   const RuleArgs args{m, instr, operands, results};
   if (instr.opcode != Opcode::kCustomCall) {
     if (instr.opcode != Opcode::kPartitionId && instr.opcode != Opcode::kReplicaId) {
-      entry->rule = HasDynamicSize(operands) || HasDynamicSize(results)
-                        ? NeedReplicationRule(args) : BuiltinRule(args);
+      entry->rule = entry->maximal || HasDynamicSize(operands) || HasDynamicSize(results)
+                        ? NeedReplicationRule(args)
+                        : BuiltinRule(args);
     }
     return;
   }

@@ -40,7 +40,9 @@ enum class OpClass : uint8_t {
   kMissing,      // custom call without a rule: E101 if anything sharded meets it
 };
 
-// The device that an instruction is to run on by its annotation; -1: all.
+// The device that an instruction is to run on by its annotation; -1: all. Of a custom
+// call any result says so, of another op all of them. What computes nothing of its own
+// (a parameter, a constant, a tuple) and what devices do together runs on all.
 int64_t MaximalDevice(const Program& program, InstrId i);
 
 class RuleTable {

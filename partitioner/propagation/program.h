@@ -78,6 +78,8 @@ struct Program {
   // By instruction.
   std::vector<AnnotationKind> annotation;
   absl::flat_hash_map<InstrId, ManualBoundary> boundaries;
+  // What the sharding of an outfeed says of the leaves that it writes.
+  absl::flat_hash_map<InstrId, std::vector<const ShardingConstraint*>> outfeeds;
   // Manual axes in force at an instruction: regions[region_of[i]]; 0 is none.
   std::vector<uint16_t> region_of;
   std::vector<AxisList> regions;

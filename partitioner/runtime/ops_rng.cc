@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // rng and rng-get-and-update-state: numbers whose bits no program may rely on.
-// They are the same on every run and on every device, so replicas agree.
+// They are the same on every run. Each device draws its own, as on other engines,
+// so what a program needs to agree on one device draws for all; device 0 draws
+// what a single device would.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -57,7 +59,8 @@ absl::Status RunRng(StepRun& run) {
   Tensor out = run.NewResult(0);
   const ElementType type = out.type();
   const int64_t count = out.num_elements();
-  Bits bits(run.device().rng == nullptr ? 0 : run.device().rng->calls++);
+  const uint64_t call = run.device().rng == nullptr ? 0 : run.device().rng->calls++;
+  Bits bits(static_cast<uint64_t>(run.device().device) << 40 ^ call);
   if (IsFloat(type)) {
     double a = 0, b = 0;
     LoadFloats(type, run.in(0).data(), 1, &a);
@@ -97,7 +100,8 @@ struct RngStateData : OpData {
 absl::Status RunRngState(StepRun& run) {
   RngState none;
   RngState& state = run.device().rng == nullptr ? none : *run.device().rng;
-  const uint64_t words[] = {static_cast<uint64_t>(state.state),
+  const uint64_t device = static_cast<uint64_t>(run.device().device);
+  const uint64_t words[] = {static_cast<uint64_t>(state.state) ^ device << 40,
                             static_cast<uint64_t>(state.state >> 64)};
   state.state += run.data<RngStateData>().delta;
   run.Set(0, Tensor::FromBytes(run.shape(0).type, run.shape(0).dims, words));

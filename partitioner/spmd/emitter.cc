@@ -104,12 +104,17 @@ InstrId Emitter::Coordinate(const BaseMesh* mesh, absl::Span<const AxisRef> axes
   for (int64_t p = 0; p < mesh->num_devices(); ++p) {
     table[mesh->order().DeviceAt(p)] = static_cast<int32_t>(mesh->Coordinate(axes, p));
   }
+  return OfDevice(table);
+}
+
+InstrId Emitter::OfDevice(absl::Span<const int32_t> by_device) {
+  Numbered numbered(b_);
   Context& context = b_.context();
-  const int64_t n = mesh->num_devices();
-  const Shape* shape = context.WithDefaultLayout(context.MakeArray(ElementType::kS32, {n}));
+  const Shape* shape = context.WithDefaultLayout(
+      context.MakeArray(ElementType::kS32, {static_cast<int64_t>(by_device.size())}));
   const InstrId values = b_.Constant(MakeLiteral(
       context, shape,
-      absl::MakeConstSpan(reinterpret_cast<const char*>(table.data()), table.size() * 4)));
+      absl::MakeConstSpan(reinterpret_cast<const char*>(by_device.data()), by_device.size() * 4)));
   return b_.Reshape(b_.DynamicSlice(values, {PartitionId()}, {1}), {});
 }
 

@@ -77,6 +77,8 @@ class Emitter {
   InstrId PartitionId();  // s32[]
   // Coordinate of this device along `axes` (major to minor), s32[].
   InstrId Coordinate(const BaseMesh* mesh, absl::Span<const AxisRef> axes);
+  // The entry of `by_device` that is this device's, s32[].
+  InstrId OfDevice(absl::Span<const int32_t> by_device);
   // The first global index of this device's tile in `dim`, s32[].
   InstrId TileStart(const Sharding& s, const Shape* global, int dim);
 

@@ -90,6 +90,20 @@ double HandlerBytes(const Module& module, const Instruction& instr, const Decisi
   }
 }
 
+bool IsDrawnOnce(const Instruction& instr) {
+  return instr.opcode == Opcode::kRng || instr.opcode == Opcode::kRngGetAndUpdateState;
+}
+
+bool IsTransfer(Opcode opcode) { return GetOpcodeInfo(opcode).attrs == AttrKind::kSendRecv; }
+
+InstrId TransferStart(const Module& module, InstrId end) {
+  const Opcode opcode = module.instr(end).opcode;
+  if (opcode != Opcode::kSendDone && opcode != Opcode::kRecvDone) return InstrId();
+  const InstrId start = module.operand(end, 0);
+  const Opcode started = opcode == Opcode::kSendDone ? Opcode::kSend : Opcode::kRecv;
+  return module.instr(start).opcode == started ? start : InstrId();
+}
+
 bool IsFreeToGather(const Instruction& instr) {
   return HasTrait(instr.opcode, kCollectiveOp);
 }

@@ -18,6 +18,12 @@ bool HandlesPermutation(const Module& module, const Instruction& instr, const Sh
                         int f);
 // Bytes that the handler itself sends per device under `d`.
 double HandlerBytes(const Module& module, const Instruction& instr, const Decision& d);
+// Each device would draw numbers of its own.
+bool IsDrawnOnce(const Instruction& instr);
+// The start or the end of a send or receive.
+bool IsTransfer(Opcode opcode);
+// The start of a send or receive that ends with `end`; invalid if that is no end.
+InstrId TransferStart(const Module& module, InstrId end);
 // Ops whose gathering is their meaning (a collective of a manual region), so
 // that it counts as no fallback.
 bool IsFreeToGather(const Instruction& instr);

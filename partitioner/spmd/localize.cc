@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/called_computations.h"
 #include "partitioner/propagation/export.h"
+#include "partitioner/spmd/handler_traits.h"
 #include "partitioner/spmd/localizer.h"
 #include "sharding/status.h"
 
@@ -25,7 +26,8 @@ Localizer::Localizer(const Program& program, const Plan& plan, RuleTable& rules,
       shared_(&result_.module),
       values_(program.leaves.num_leaves()),
       copy_slot_(program.leaves.num_leaves(), -1),
-      computation_map_(program.module.num_computations()) {}
+      computation_map_(program.module.num_computations()),
+      whole_copies_(program.module.num_computations()) {}
 
 std::pair<InstrId, const Sharding*> Localizer::Stored(InstrId id, int flat) const {
   const Value& v = values_[leaves_.canonical(id, flat).value];
@@ -199,21 +201,21 @@ CompId Localizer::CopyComputation(CompId global) {
   std::vector<CompId> work{global};
   while (!work.empty()) {
     const CompId comp = work.back();
-    if (computation_map_[comp.value].valid()) {
+    if (whole_copies_[comp.value].valid()) {
       work.pop_back();
       continue;
     }
     const size_t before = work.size();
     for (InstrId id : global_.comp(comp).instructions) {
       for (CompId c : CalledComputations(global_, global_.instr(id))) {
-        if (!computation_map_[c.value].valid()) work.push_back(c);
+        if (!whole_copies_[c.value].valid()) work.push_back(c);
       }
     }
     if (work.size() > before) continue;
     work.pop_back();
     CopyOneComputation(comp);
   }
-  return computation_map_[global.value];
+  return whole_copies_[global.value];
 }
 
 void Localizer::CopyOneComputation(CompId comp) {
@@ -222,11 +224,18 @@ void Localizer::CopyOneComputation(CompId comp) {
   absl::flat_hash_map<InstrId, InstrId> ids;
   LocalIds operands;
   for (InstrId id : from.instructions) {
+    const AnnotationKind annotation = program_.annotation[id.value];
+    if (annotation == AnnotationKind::kGroup) continue;
+    if (annotation == AnnotationKind::kIdentity) {
+      ids[id] = ids.at(global_.operand(id, 0));
+      continue;
+    }
     Instruction copy = global_.instr(id);
     copy.sharding = nullptr;
+    copy.frontend = WithoutSdy(context_, copy.frontend);
     copy.extra = -1;
     copy.attrs =
-        MapComputations(global_, copy, [&](CompId c) { return computation_map_[c.value]; });
+        MapComputations(global_, copy, [&](CompId c) { return whole_copies_[c.value]; });
     operands.clear();
     for (InstrId o : global_.operands(id)) operands.push_back(ids.at(o));
     const InstrId now = local().Add(to, copy, operands);
@@ -234,11 +243,11 @@ void Localizer::CopyOneComputation(CompId comp) {
     const RareAttributes* rare = global_.rare(global_.instr(id));
     if (rare == nullptr || rare->control_predecessors.empty()) continue;
     for (InstrId p : rare->control_predecessors) {
-      local().mutable_rare(now).control_predecessors.push_back(ids.at(p));
+      if (ids.contains(p)) local().mutable_rare(now).control_predecessors.push_back(ids.at(p));
     }
   }
   local().SetRoot(to, ids.at(from.root));
-  computation_map_[comp.value] = to;
+  whole_copies_[comp.value] = to;
 }
 
 const Attributes* Localizer::LocalAttributes(const LocalOp& op) {
@@ -277,12 +286,16 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
     case PlanKind::kConstant:
     case PlanKind::kManual:
     case PlanKind::kOneDevice:
+    case PlanKind::kFeed:
     case PlanKind::kRule: break;
   }
   const Decision& d = *plan.decision;
   LocalOp op{id, instr, d, {}, {}, {}};
   int flat = 0;
-  for (InstrId o : global_.operands(id)) {
+  // The end of a transfer of one device is the whole of it.
+  const InstrId start =
+      plan.kind == PlanKind::kOneDevice ? TransferStart(global_, id) : InstrId();
+  for (InstrId o : global_.operands(start.valid() ? start : id)) {
     const Shape* shape = global_.instr(o).shape;
     for (int k = 0; k < shape->num_leaves(); ++k, ++flat) {
       op.operands.push_back(
@@ -297,6 +310,10 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
   }
   if (plan.kind == PlanKind::kOneDevice) {
     LocalizeOneDevice(op);
+    return status_;
+  }
+  if (plan.kind == PlanKind::kFeed) {
+    LocalizeFeed(op);
     return status_;
   }
   LocalIds produced;
@@ -373,7 +390,7 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
     }
   }
   FindControlled();
-  const std::vector<CompId> order = PartitionedComputations(global_, ComputationPostOrder(global_));
+  const std::vector<CompId> order = PartitionedComputations(program_, ComputationPostOrder(global_));
   for (CompId comp : order) SHARDCALL_RETURN_IF_ERROR(LocalizeComputation(comp));
   for (CollectiveRecord& r : shared_.records) {
     for (CompId c : order) {

@@ -2,8 +2,8 @@
 // The walk behind Localize, split over localize.cc (driver, values),
 // localize_structural.cc (control flow, boundaries), localize_header.cc (the
 // module's header), localize_order.cc (control edges), localize_one_device.cc
-// (calls that one device runs), callback_context.cc (partition callbacks) and
-// handle_*.cc (one per op family).
+// (what one device runs), localize_feeds.cc (infeed and outfeed),
+// callback_context.cc (partition callbacks) and handle_*.cc (one per op family).
 #ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZER_H_
 #define SHARDCALL_PARTITIONER_SPMD_LOCALIZER_H_
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "partitioner/spmd/emitter.h"
 #include "partitioner/spmd/localize.h"
 
@@ -72,7 +73,8 @@ class Localizer {
   // op.result_shapes. Returns its flat results.
   LocalIds Clone(const LocalOp& op, absl::Span<const InstrId> operands,
                  const Attributes* attrs = nullptr);
-  // The local copy of a computation that is never partitioned (reduce, sort).
+  // The local copy of a computation that runs whole: of reduce or sort, or of what one
+  // device runs.
   CompId CopyComputation(CompId global);
   CompId LocalComputation(CompId global) const { return computation_map_[global.value]; }
 
@@ -112,7 +114,17 @@ class Localizer {
   void KeepControlEdges(CompId comp);
   // localize_one_device.cc
   void LocalizeOneDevice(const LocalOp& op);
-  InstrId FromDevice(InstrId x, int64_t device);
+  LocalIds RunWhole(const LocalOp& op);
+  // Whether only ops that device runs alone read this result.
+  bool StaysThere(InstrId id, int flat, int64_t device);
+  InstrId IsThere(int64_t device, absl::Span<const AxisRef> free);
+  InstrId FromDevice(InstrId x, absl::Span<const AxisRef> free);
+  // A computation of one parameter, whose leaves `make` gets.
+  CompId AddBranch(absl::string_view name, const Shape* parameter,
+                   absl::FunctionRef<LocalIds(const LocalIds&)> make);
+  // localize_feeds.cc
+  void LocalizeFeed(const LocalOp& op);
+  LocalIds Feed(const LocalOp& op, absl::Span<const Shape* const> shapes);
   // callback_context.cc
   absl::Status LocalizeCallbacks(InstrId id, const Decision& d);
   absl::Status VerifyCallbacks();  // where one had more than checked functions
@@ -139,7 +151,9 @@ class Localizer {
   std::vector<CopyList> copies_;
   std::vector<int32_t> copy_slot_;  // by canonical leaf
   std::vector<LeafId> copied_;      // by slot
-  std::vector<CompId> computation_map_;
+  std::vector<CompId> computation_map_;  // of those that are partitioned
+  std::vector<CompId> whole_copies_;
+  std::vector<std::vector<InstrId>> users_;  // by instruction; made when first asked for
   absl::flat_hash_map<CompId, InstrId> caller_;  // instruction that runs a computation
   // Local instructions that stand for a global one at either end of a control edge.
   absl::flat_hash_map<InstrId, std::vector<InstrId>> emitted_;

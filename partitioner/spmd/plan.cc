@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/spmd/plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -153,12 +154,9 @@ void Planner::PlanInstruction(InstrId id) {
     PlanStructural(id);
     return;
   }
-  const bool called =
-      module_.instr(id).opcode == Opcode::kCustomCall && program_.num_partitions > 1;
-  if (called && MaximalDevice(program_, id) >= 0) {
-    PlanReplicated(id, PlanKind::kOneDevice);
-    return;
-  }
+  const Opcode opcode = module_.instr(id).opcode;
+  const bool called = opcode == Opcode::kCustomCall && program_.num_partitions > 1;
+  if ((called || any_maximal_ || HasTrait(opcode, kSideEffect)) && PlanOneDevice(id)) return;
   switch (rules_.op_class(id)) {
     case OpClass::kRule: PlanRule(id, *rules_.rule(id)); break;
     case OpClass::kStructural:
@@ -206,9 +204,12 @@ absl::StatusOr<Plan> Planner::Run() {
       last_user_[o.value] = InstrId(i);
     }
   }
+  any_maximal_ = program_.num_partitions > 1 &&
+                 std::any_of(program_.owned_constraints.begin(), program_.owned_constraints.end(),
+                             [](const auto& c) { return c->maximal_device >= 0; });
   const std::vector<CompId> order = ComputationPostOrder(module_);
   SetTripCounts(order);
-  for (CompId comp : PartitionedComputations(module_, order)) PlanComputation(comp);
+  for (CompId comp : PartitionedComputations(program_, order)) PlanComputation(comp);
   SHARDCALL_RETURN_IF_ERROR(rules_.status());
   for (const auto& [target, missing] : missing_) {
     if (missing.calls <= kMostNamedCalls) continue;
@@ -229,8 +230,9 @@ absl::StatusOr<Plan> Planner::Run() {
   return std::move(plan_);
 }
 
-std::vector<CompId> PartitionedComputations(const Module& module,
+std::vector<CompId> PartitionedComputations(const Program& program,
                                             const std::vector<CompId>& post_order) {
+  const Module& module = program.module;
   std::vector<bool> in(module.num_computations(), false);
   in[module.entry().value] = true;
   for (auto it = post_order.rbegin(); it != post_order.rend(); ++it) {  // callers first
@@ -241,6 +243,7 @@ std::vector<CompId> PartitionedComputations(const Module& module,
           instr.opcode != Opcode::kCall) {
         continue;
       }
+      if (RunsOnDevice(program, id) >= 0) continue;
       for (CompId c : CalledComputations(module, instr)) in[c.value] = true;
     }
   }

@@ -35,7 +35,8 @@ enum class PlanKind : uint8_t {
   kCall,
   kManual,       // partition-id, collectives: copied as they are
   kCallbacks,    // custom call with a partition callback
-  kOneDevice,    // custom call that one device runs, for all
+  kOneDevice,    // one device runs it, for all
+  kFeed,         // infeed, outfeed: each device feeds what it holds
 };
 
 // One way to do an op, shared by all ops alike (same rule, same states). Those
@@ -98,9 +99,16 @@ struct Plan {
   std::string ToString(const Program& program) const;
 };
 
+// The device that does an op for all: the one that its sharding names, or the first for
+// what each would draw for itself. In a manual region each manual coordinate has such a
+// device of its own, where the named one stands along the free axes. -1: none.
+int64_t RunsOnDevice(const Program& program, InstrId id);
+// The axes over which such an op's result is the same.
+AxisList FreeAxes(const Program& program, InstrId id);
 // The computations that are partitioned (entry, loops, branches, calls), callees
-// first; those of reduce, sort and the like are not among them.
-std::vector<CompId> PartitionedComputations(const Module& module,
+// first; those of reduce, sort and the like are not among them, nor those of a loop
+// that one device runs.
+std::vector<CompId> PartitionedComputations(const Program& program,
                                             const std::vector<CompId>& post_order);
 // What a flat result of the entry is given back as; null for tokens.
 const Sharding* OutputSharding(const Program& program, const PropagationResult& propagation,

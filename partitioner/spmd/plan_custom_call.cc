@@ -46,39 +46,6 @@ void Planner::PlanReplicated(InstrId id, PlanKind kind) {
   Finish(id, kind, Keep(d));
 }
 
-// What nobody says how to partition every device would run. That is meant in a
-// manual region, and where the program or its caller says so.
-void Planner::CheckSideEffect(InstrId id) {
-  const Instruction& instr = module_.instr(id);
-  const auto& attrs = instr.as<CustomCallAttrs>();
-  if (!attrs.has_side_effect || !program_.manual_axes(id).empty() || rules_.has_rule(id) ||
-      rules_.MayReplicate(attrs.target) ||
-      attrs.target == "InspectSharding") {  // its effect is that of partitioning
-    return;
-  }
-  bool says = instr.sharding != nullptr;
-  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-    says = says || program_.constraints[leaves_.leaf(id, k).value] != nullptr;
-  }
-  const TargetRule* target = rules_.target(id);
-  if (says && target != nullptr && target->level == RuleLevel::kCallbacks &&
-      target->callbacks.can_side_effecting_have_replicated_sharding) {
-    return;
-  }
-  Diagnostic e;
-  e.code = "E104";
-  e.message = absl::StrCat("target \"", attrs.target, "\" (%", instr.name,
-                           ") has side effects, and each of ", program_.num_partitions,
-                           " devices would run it");
-  e.where = SourceLine(module_, instr);
-  e.expected = "a sharding that says which device does";
-  e.found = says ? "a call that is replicated" : "a call without a sharding";
-  e.fix = "Write sharding={maximal device=0} on the call; or, if every device may, "
-          "sharding={replicated}, and register the target with "
-          "can_side_effecting_have_replicated_sharding";
-  errors_.push_back(FormatDiagnostic(e));
-}
-
 const Sharding* Planner::ShardedOutside(InstrId id, int flat) {
   if (callers_.empty()) {
     for (int n = 0; n < module_.num_instructions(); ++n) {

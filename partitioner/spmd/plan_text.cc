@@ -22,6 +22,7 @@ absl::string_view KindName(PlanKind kind) {
     case PlanKind::kManual: return "manual";
     case PlanKind::kCallbacks: return "callbacks";
     case PlanKind::kOneDevice: return "one device";
+    case PlanKind::kFeed: return "feed";
   }
   return "?";
 }
@@ -40,7 +41,7 @@ void AppendStates(const char* title, absl::Span<const Sharding* const> states,
 std::string Plan::ToString(const Program& program) const {
   std::string out;
   const Module& m = program.module;
-  for (CompId c : PartitionedComputations(m, ComputationPostOrder(m))) {
+  for (CompId c : PartitionedComputations(program, ComputationPostOrder(m))) {
     absl::StrAppend(&out, "%", m.comp(c).name, " {\n");
     for (InstrId id : m.comp(c).instructions) {
       const OpPlan& op = ops[id.value];

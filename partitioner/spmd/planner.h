@@ -2,7 +2,8 @@
 // The walk behind MakePlan, split over plan.cc (driver), plan_structural.cc
 // (control flow, annotations, manual regions), plan_rule.cc (ops with a rule:
 // candidates and costs), plan_custom_call.cc (calls without one) and
-// plan_gathers.cc (what is gathered unasked).
+// plan_gathers.cc (what is gathered unasked), plan_one_device.cc (what one device does,
+// feeds).
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLANNER_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLANNER_H_
 
@@ -103,6 +104,15 @@ class Planner {
   double LocalSeconds(const Instruction& instr, const Shapes& operand_shapes,
                       const Decision& d) const;
 
+  // plan_one_device.cc
+  // False if the op is planned as others are. Ops that one device runs, feeds, and
+  // transfers, which their end does as a whole.
+  bool PlanOneDevice(InstrId id);
+  void PlanFeed(InstrId id);
+  // What an op of one device calls runs whole: there is nobody to talk to.
+  void CheckWhole(InstrId id);
+  void CheckSideEffect(InstrId id);
+
   // plan_custom_call.cc
   // Whether it is E101, which says all that is missing.
   bool PlanMissing(InstrId id);
@@ -113,7 +123,6 @@ class Planner {
   const Sharding* ShardedOutside(InstrId id, int flat);
   bool PlanCallbacks(InstrId id);  // as PlanMissing
   void PlanReplicated(InstrId id, PlanKind kind = PlanKind::kRule);
-  void CheckSideEffect(InstrId id);
   void CheckUneven(InstrId id, const Decision& d);
 
   const Program& program_;
@@ -126,6 +135,7 @@ class Planner {
   Plan plan_;
   CopyTable copies_;
   InternTable<MemoEntry> memo_;
+  bool any_maximal_ = false;            // a sharding names one device
   std::vector<uint32_t> num_uses_;      // by instruction
   std::vector<InstrId> last_user_;      // by instruction
   std::vector<std::string> errors_;     // E101, E150

@@ -109,6 +109,22 @@ TEST(Rng, EveryCallDrawsAnewAndEveryRunTheSame) {
   EXPECT_EQ(Numbers((*first)[0]), Numbers((*second)[0]));
 }
 
+TEST(Rng, EveryDeviceDrawsItsOwn) {
+  const char* text =
+      "a = f32[] constant(0)\nb = f32[] constant(1)\n"
+      "x = f32[8] rng(a, b), distribution=rng_uniform\n"
+      "s = u64[2] rng-get-and-update-state(), delta=5\n"
+      "ROOT r = (f32[8], u64[2]) tuple(x, s)";
+  DeviceContext other;
+  other.num_devices = 2;
+  const auto first = RunText(text, {}, other);
+  other.device = 1;
+  const auto second = RunText(text, {}, other);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(Numbers((*first)[0]), Numbers((*second)[0]));
+  EXPECT_NE(Numbers((*first)[1]), Numbers((*second)[1]));
+}
+
 TEST(RngState, GivesWhatStoodBeforeItsIncrement) {
   const auto states = RunText(
       "a = u64[2] rng-get-and-update-state(), delta=5\n"

@@ -132,6 +132,196 @@ ENTRY e {
   EXPECT_THAT(rig.noted.devices, ElementsAre(3, 3, 3));
 }
 
+// `op` on x: f32[8,4] and others, with {maximal device=2} on it.
+std::string WithOp(const std::string& op) {
+  return absl::StrReplaceAll(R"(HloModule m, num_partitions=4
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+
+twice {
+  a = f32[8,4] parameter(0)
+  ROOT r = f32[8,4] add(a, a)
+}
+
+body {
+  s = (s32[], f32[8,4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  n = s32[] add(i, one)
+  x = f32[8,4] get-tuple-element(s), index=1
+  y = f32[8,4] multiply(x, x)
+  ROOT t = (s32[], f32[8,4]) tuple(n, y)
+}
+
+condition {
+  s = (s32[], f32[8,4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  three = s32[] constant(3)
+  ROOT r = pred[] compare(i, three), direction=LT
+}
+
+ENTRY e {
+  x = f32[8,4] parameter(0), sharding={devices=[4,1]<=[4]}
+  w = f32[4,4] parameter(1), sharding={devices=[1,4]<=[4]}
+  k = s32[] parameter(2)
+  zero = f32[] constant(0)
+  pair = (s32[], f32[8,4]) tuple(k, x)
+  small = pred[] compare(k, k), direction=LT
+  OP
+  ROOT r = f32[8,4] negate(c), sharding={devices=[4,1]<=[4]}
+}
+)",
+                             {{"OP", op}});
+}
+
+TEST(OneDevice, RunsOpsOfEveryKind) {
+  const std::string there = ", sharding={maximal device=2}";
+  const std::pair<const char*, std::string> ops[] = {
+      {"abs", "c = f32[8,4] abs(x)AT"},
+      {"multiply", "c = f32[8,4] multiply(x, x)AT"},
+      {"dot", "c = f32[8,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}AT"},
+      {"iota", "c = f32[8,4] iota(), iota_dimension=0AT"},
+      {"reverse", "c = f32[8,4] reverse(x), dimensions={0}AT"},
+      {"sort", "c = f32[8,4] sort(x), dimensions={0}, to_apply=lessAT"},
+      {"reduce", "s = f32[4] reduce(x, zero), dimensions={0}, to_apply=addAT\n"
+                 "  c = f32[8,4] broadcast(s), dimensions={1}"},
+      {"dynamic-update-slice", "c = f32[8,4] dynamic-update-slice(x, w, k, k)AT"},
+      {"call", "c = f32[8,4] call(x), to_apply=twiceAT"},
+      {"conditional", "c = f32[8,4] conditional(small, x, x), true_computation=twice, "
+                      "false_computation=twiceAT"},
+      {"while", "l = (s32[], f32[8,4]) while(pair), condition=condition, body=bodyAT\n"
+                "  c = f32[8,4] get-tuple-element(l), index=1"}};
+  for (const auto& [name, op] : ops) {
+    SCOPED_TRACE(name);
+    const std::string text = WithOp(absl::StrReplaceAll(op, {{"AT", there}}));
+    const auto p = PartitionText(text, {});
+    ASSERT_TRUE(p.ok()) << p.status();
+    const std::string local = LocalText(**p);
+    const Module& m = (*p)->local.module;
+    // In the entry stands no op of that kind but those that choose the device.
+    int branches = 0;
+    for (InstrId id : m.comp(m.entry()).instructions) {
+      const Opcode opcode = m.instr(id).opcode;
+      branches += opcode == Opcode::kConditional;
+      if (OpcodeText(opcode) == name && absl::string_view(name) != "conditional") {
+        EXPECT_TRUE(m.instr(id).shape->rank() == 0) << local;
+      }
+    }
+    EXPECT_EQ(branches, 1) << local;
+    EXPECT_THAT(local, HasSubstr("constant(2)"));
+    EXPECT_EQ((*p)->plan.fallbacks.size(), 0);
+    EXPECT_EQ(WhyNotEqual(text, {}), "");
+  }
+}
+
+TEST(OneDevice, ConstantsParametersAndTuplesNeedNoDevice) {
+  const std::string text = R"(HloModule m, num_partitions=4
+
+ENTRY e {
+  x = f32[8] parameter(0), sharding={maximal device=1}
+  c = f32[8] constant({1,2,3,4,5,6,7,8}), sharding={maximal device=1}
+  t = (f32[8], f32[8]) tuple(x, c), sharding={{maximal device=1}, {maximal device=1}}
+  a = f32[8] get-tuple-element(t), index=0, sharding={maximal device=1}
+  b = f32[8] get-tuple-element(t), index=1, sharding={maximal device=1}
+  ROOT r = f32[8] add(a, b), sharding={devices=[4]<=[4]}
+}
+)";
+  const auto p = PartitionText(text, {});
+  ASSERT_TRUE(p.ok()) << p.status();
+  EXPECT_EQ(CountOpcode(**p, Opcode::kConditional), 0);
+  EXPECT_TRUE((*p)->local.collectives.empty());
+  EXPECT_EQ(WhyNotEqual(text, {}), "");
+}
+
+TEST(OneDevice, AnEffectInACallOfThatDeviceHappensThereOnce) {
+  Rig rig;
+  EXPECT_EQ(WhyNotEqual(R"(HloModule m, num_partitions=4
+
+f {
+  a = f32[8] parameter(0)
+  ROOT c = f32[8] custom-call(a), custom_call_target="noted", custom_call_has_side_effect=true
+}
+
+ENTRY e {
+  x = f32[8] parameter(0), sharding={devices=[4]<=[4]}
+  ROOT r = f32[8] call(x), to_apply=f, sharding={maximal device=3}
+}
+)",
+                        rig.options),
+            "");
+  EXPECT_THAT(rig.noted.devices, ElementsAre(3));
+}
+
+TEST(OneDevice, CollectivesInWhatOneDeviceRunsAreRefused) {
+  EXPECT_THAT(PartitionText(R"(HloModule m, num_partitions=4
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+
+f {
+  a = f32[8] parameter(0)
+  ROOT sum = f32[8] all-reduce(a), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=add
+}
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  ROOT r = f32[8] call(x), to_apply=f, sharding={maximal device=3}
+}
+)",
+                            {}),
+              Fails("E106", "%sum stands in what device 3 alone runs (call %r"));
+}
+
+TEST(OneDevice, TransfersOfOneDeviceEndWhereTheyStart) {
+  EXPECT_THAT(PartitionText(R"(HloModule m, num_partitions=4
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  t = token[] after-all()
+  s = (f32[8], u32[], token[]) send(x, t), channel_id=2, sharding={maximal device=1}
+  p = ((f32[8], u32[], token[])) tuple(s)
+  q = (f32[8], u32[], token[]) get-tuple-element(p), index=0
+  d = token[] send-done(q), channel_id=2, sharding={maximal device=1}
+  ROOT r = f32[8] negate(x)
+}
+)",
+                            {}),
+              Fails("E106", "starts in one place and ends in another"));
+}
+
+TEST(OneDevice, ResultsStayThereForOpsOfTheSameDevice) {
+  Rig rig;
+  const std::string text = R"(HloModule m, num_partitions=4
+
+ENTRY e {
+  x = f32[8] parameter(0), sharding={devices=[4]<=[4]}
+  a = f32[8] abs(x), sharding={maximal device=2}
+  b = (f32[8], f32[]) custom-call(a), custom_call_target="noted", custom_call_has_side_effect=true, sharding={maximal device=2}
+  c = f32[8] get-tuple-element(b), index=0
+  d = f32[8] multiply(c, a), sharding={maximal device=2}
+  ROOT r = f32[8] negate(d), sharding={devices=[4]<=[4]}
+}
+)";
+  const auto p = PartitionText(text, rig.options);
+  ASSERT_TRUE(p.ok()) << p.status();
+  // x is gathered, and d brought to all.
+  EXPECT_EQ((*p)->local.collectives.size(), 2) << LocalText(**p);
+  EXPECT_EQ(WhyNotEqual(text, rig.options), "");
+}
+
 TEST(SideEffects, WithoutAShardingNameTwoFixes) {
   Rig rig;
   const std::string scalar = R"(HloModule m, num_partitions=4
