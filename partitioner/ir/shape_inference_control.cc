@@ -122,6 +122,10 @@ const Shape* InferCustomCall(const Query& q) {
       return nullptr;
     }
     for (int i = 0; i < q.num_operands(); ++i) {
+      if (a.operand_layouts[i] == nullptr) {
+        return Fail(q, "E022", absl::StrCat("operand_layout_constraints ", i, " is wrong"),
+                    Text(q.x(i)), "none");
+      }
       if (!CompatibleShapes(a.operand_layouts[i], q.x(i))) {
         return Fail(q, "E022", absl::StrCat("operand_layout_constraints ", i, " is wrong"),
                     Text(q.x(i)), Text(a.operand_layouts[i]));

@@ -71,6 +71,14 @@ absl::Status CallbackContext::Check(LocalValue x, Axes axes) const {
                       shape->ToString(false));
 }
 
+absl::Status CallbackContext::CheckReduction(LocalValue x, PartialOp op) const {
+  const ElementType type = l_.builder().type(x.id);
+  if (IdentityLiteral(l_.context(), MonoidOf(op), type) != nullptr) return absl::OkStatus();
+  return view_.Misfit("a collective reduces what has no such reduction",
+                      absl::StrCat("a type that has ", PartialOpName(op)),
+                      std::string(ElementTypeName(type)));
+}
+
 absl::Status CallbackContext::Check(LocalValue x, Axes axes, int dim, int64_t parts) const {
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes));
   const Shape* shape = l_.builder().shape(x.id);

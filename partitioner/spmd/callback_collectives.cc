@@ -20,6 +20,7 @@ absl::StatusOr<LocalValue> CallbackContext::AxisIndex(Axes axes) {
 
 absl::StatusOr<LocalValue> CallbackContext::AllReduce(LocalValue x, PartialOp op, Axes axes) {
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes));
+  SHARDCALL_RETURN_IF_ERROR(CheckReduction(x, op));
   if (AxesSize(axes) == 1) return x;
   if (!EngineReduces(op, l_.builder().type(x.id))) {
     l_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
@@ -39,6 +40,7 @@ absl::StatusOr<LocalValue> CallbackContext::AllGather(LocalValue x, int dim, Axe
 absl::StatusOr<LocalValue> CallbackContext::ReduceScatter(LocalValue x, int dim, PartialOp op,
                                                           Axes axes) {
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes, dim, AxesSize(axes)));
+  SHARDCALL_RETURN_IF_ERROR(CheckReduction(x, op));
   if (AxesSize(axes) == 1) return x;
   if (!EngineReduces(op, l_.builder().type(x.id))) {
     l_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});

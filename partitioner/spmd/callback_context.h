@@ -82,6 +82,8 @@ class CallbackContext : public PartitionContext {
   // A collective's value and its axes; and the dimension it is about, which must be a
   // multiple of `parts`.
   absl::Status Check(LocalValue x, Axes axes) const;
+  // Of a value that passed Check: whether its element type has the reduction.
+  absl::Status CheckReduction(LocalValue x, PartialOp op) const;
   absl::Status Check(LocalValue x, Axes axes, int dim, int64_t parts = 1) const;
   absl::Status CheckAxes(Axes axes) const;
   absl::Status CheckWhole(const Sharding* s) const;

@@ -196,6 +196,17 @@ TEST_F(CheckedBuilderTest, WhatIsNoOpNoNumberAndNoComputationIsAnError) {
   EXPECT_EQ(b_.type(InstrId(1000)), ElementType::kInvalid);
 }
 
+TEST_F(CheckedBuilderTest, ALayoutThatIsNotThereIsAnError) {
+  const InstrId x = Param(ElementType::kF32, {4});
+  Remember();
+  CustomCallAttrs attrs;
+  attrs.target = "t";
+  attrs.has_layout_constraints = true;
+  const Shape* const none[] = {nullptr};
+  attrs.operand_layouts = none;
+  EXPECT_NE(Error(b_.CustomCall(attrs, {x}, b_.shape(x))), "ok");
+}
+
 TEST_F(CheckedBuilderTest, AnApiVersionThatIsNoneIsAnError) {
   const InstrId x = Param(ElementType::kF32, {4});
   Remember();

@@ -121,6 +121,19 @@ TEST(CallbackMisuse, AShardingWithAnAxisTwiceIsNone) {
   }
 }
 
+TEST(CallbackMisuse, AReductionThatTheTypeDoesNotHaveIsRefused) {
+  for (const bool scatter : {false, true}) {
+    EXPECT_THAT(After([scatter](PartitionContext& c) -> absl::Status {
+                  SHARDCALL_ASSIGN_OR_RETURN(LocalValue x, c.Operand(0, c.call().Replicated(2)));
+                  SHARDCALL_ASSIGN_OR_RETURN(x.id, c.builder().Convert(x.id, ElementType::kF32));
+                  const AxisList axes = c.call().free_axes();
+                  return scatter ? c.ReduceScatter(x, 0, PartialOp::kAnd, axes).status()
+                                 : c.AllReduce(x, PartialOp::kAnd, axes).status();
+                }),
+                Fails("E120", "no such reduction"));
+  }
+}
+
 TEST(CallbackMisuse, AShardingOverAnAxisThatIsNotThereIsNone) {
   for (const AxisRef axis : {AxisRef{7, 1, 2}, AxisRef{0, 1, 3}, AxisRef{0, 8, 2}}) {
     EXPECT_THAT(After([axis](PartitionContext& c) -> absl::Status {
