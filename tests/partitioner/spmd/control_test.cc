@@ -42,7 +42,8 @@ ENTRY main {
 }
 )",
                 .sizes = kSizes,
-                .max_cases = 300});
+                .max_cases = 300,
+                .no_fallback = true});
 }
 
 TEST(While, ThePredicateMayDependOnShardedData) {
@@ -74,7 +75,8 @@ ENTRY main {
 }
 )",
                 .sizes = kSizes,
-                .max_cases = 200});
+                .max_cases = 200,
+                .no_fallback = true});
 }
 
 TEST(While, NestedLoopsWithProductsInside) {
@@ -128,7 +130,8 @@ ENTRY main {
 }
 )",
                 .sizes = {{{'A', 4}}, {{'A', 5}}, {{'A', 3}}},
-                .max_cases = 200});
+                .max_cases = 200,
+                .no_fallback = true});
 }
 
 TEST(While, ScanThatReadsAndWritesRows) {
@@ -196,7 +199,8 @@ ENTRY main {
 }
 )",
                 .sizes = kSizes,
-                .max_cases = 300});
+                .max_cases = 300,
+                .no_fallback = true});
 }
 
 TEST(Conditional, ByIndexWithTuplesAndAShardedPredicateSource) {
@@ -225,7 +229,8 @@ ENTRY main {
 }
 )",
                 .sizes = kSizes,
-                .max_cases = 200});
+                .max_cases = 200,
+                .no_fallback = true});
 }
 
 // Each level calls the one below twice: inlined, that would be 2^14 copies, so

@@ -86,7 +86,8 @@ TEST(CustomCall, CallbacksChooseTheirShardings) {
 )",
                 .sizes = kSizes,
                 .max_cases = 400,
-                .options = WithTestTargets()});
+                .options = WithTestTargets(),
+                .no_fallback = true});
 }
 
 TEST(CustomCall, UnregisteredTargetsMayBeReplicatedOnRequest) {
@@ -126,7 +127,8 @@ TEST(CustomCall, ShippedKernelsAgreeWithOneDevice) {
   ROOT r = f32[@A,@B] add(n, x)<2:2>
 )",
                 .sizes = kSizes,
-                .max_cases = 200});
+                .max_cases = 200,
+                .no_fallback = true});
 }
 
 // y[i, j] is the sum over all operands of weighted elements of row i.

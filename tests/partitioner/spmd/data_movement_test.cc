@@ -48,7 +48,8 @@ TEST(DataMovement, ReshapeMergesTwoDimensions) {
                           {{'A', 10}, {'B', 3}},
                           {{'A', 1}, {'B', 7}},
                           {{'A', 5}, {'B', 1}}},
-                .max_cases = 500});
+                .max_cases = 500,
+                .no_fallback = true});
 }
 
 TEST(DataMovement, ReshapeSplitsADimension) {
@@ -61,7 +62,8 @@ TEST(DataMovement, ReshapeSplitsADimension) {
                           {{'A', 5}, {'B', 2}},
                           {{'A', 2}, {'B', 8}},
                           {{'A', 7}, {'B', 1}}},
-                .max_cases = 500});
+                .max_cases = 500,
+                .no_fallback = true});
 }
 
 TEST(DataMovement, ReshapeRegroupsCompoundDimensions) {
@@ -70,7 +72,8 @@ TEST(DataMovement, ReshapeRegroupsCompoundDimensions) {
   ROOT r = f32[@A,@(B*4)] reshape(x)<1:2>
 )",
                 .sizes = {{{'A', 4}, {'B', 2}}, {{'A', 3}, {'B', 5}}, {{'A', 2}, {'B', 4}}},
-                .max_cases = 400});
+                .max_cases = 400,
+                .no_fallback = true});
 }
 
 TEST(DataMovement, ReshapeAddsAndDropsDimensionsOfSizeOne) {
@@ -88,7 +91,8 @@ TEST(DataMovement, ReshapeOfThreeDimensionsIntoTwo) {
   ROOT r = s32[@A,@(B*3)] reshape(x)<1:2>
 )",
                 .sizes = {{{'A', 8}, {'B', 4}}, {{'A', 2}, {'B', 2}}, {{'A', 5}, {'B', 4}}},
-                .max_cases = 300});
+                .max_cases = 300,
+                .no_fallback = true});
 }
 
 TEST(DataMovement, BitcastConvertAndReducePrecisionKeepShards) {
@@ -99,7 +103,8 @@ TEST(DataMovement, BitcastConvertAndReducePrecisionKeepShards) {
   ROOT t = (s32[@A,@B], f32[@A,@B]) tuple(i, p)
 )",
                 .sizes = {{{'A', 8}, {'B', 4}}, {{'A', 5}, {'B', 3}}},
-                .max_cases = 100});
+                .max_cases = 100,
+                .no_fallback = true});
 }
 
 TEST(DataMovement, CopiesPass) {

@@ -32,7 +32,8 @@ TEST(LossTargets, LossAndGradientAgreeWithOneDevice) {
   ROOT t = (f32[@A], f32[@A,@B]) tuple(loss, r)
 )"),
                 .sizes = kSizes,
-                .max_cases = 300});
+                .max_cases = 300,
+                .no_fallback = true});
 }
 
 TEST(LossTargets, LeadingDimensionsAreShardedToo) {
@@ -42,7 +43,8 @@ TEST(LossTargets, LeadingDimensionsAreShardedToo) {
   ROOT r = f32[@A,2] custom-call(x, l), custom_call_target="softmax_cross_entropy", TYPED
 )"),
                 .sizes = kSizes,
-                .max_cases = 150});
+                .max_cases = 150,
+                .no_fallback = true});
 }
 
 // No logit is near another, so that all but the largest one's exponentials are 0

@@ -36,7 +36,8 @@ TEST(MoeTargets, TokensExpertsPlacesAndFeaturesMayBeSharded) {
                           {{'T', 3}, {'D', 5}, {'E', 3}, {'C', 1}},
                           {{'T', 1}, {'D', 1}, {'E', 5}, {'C', 3}}},
                 .meshes = {{{2, 2}}, {{4, 2}}, {{3, 2}}},
-                .max_cases = 400});
+                .max_cases = 400,
+                .no_fallback = true});
 }
 
 TEST(MoeTargets, GroupsAreABatch) {
@@ -49,7 +50,8 @@ TEST(MoeTargets, GroupsAreABatch) {
 )",
                 .sizes = {{{'G', 4}}, {{'G', 3}}},
                 .meshes = {{{2, 2}}, {{3, 2}}},
-                .max_cases = 150});
+                .max_cases = 150,
+                .no_fallback = true});
 }
 
 // Tokens and experts over the same devices: each device sends its tokens' parts,

@@ -48,7 +48,8 @@ ENTRY main {
 }
 )",
                 .sizes = kSizes,
-                .max_cases = 150});
+                .max_cases = 150,
+                .no_fallback = true});
 }
 
 TEST(ReduceWindow, InBothDimensionsWithPaddingAndDilation) {
@@ -164,7 +165,8 @@ ENTRY main {
 }
 )",
                 .sizes = {{{'A', 0}, {'B', 4}}, {{'A', 5}, {'B', 0}}, {{'A', 0}, {'B', 0}}},
-                .max_cases = 200});
+                .max_cases = 200,
+                .no_fallback = true});
 }
 
 TEST(EmptyArrays, AreSlicedPaddedAndJoined) {

@@ -44,7 +44,8 @@ TEST(Scatter, OtherMonoids) {
     SCOPED_TRACE(op);
     VerifyFamily({.text = RowScatter("s32", std::string("ROOT r = s32[] ") + op + "(a, b)"),
                   .sizes = kSizes,
-                  .max_cases = 120});
+                  .max_cases = 120,
+                .no_fallback = true});
   }
 }
 
@@ -65,7 +66,8 @@ ENTRY main {
 }
 )",
                 .sizes = kSizes,
-                .max_cases = 200});
+                .max_cases = 200,
+                .no_fallback = true});
 }
 
 // The last write counts; which one that is must not depend on the shards.

@@ -17,7 +17,8 @@ TEST(Slice, PartOfADimension) {
   ROOT r = f32[@(A-3),@B] slice(x), slice={[2:@(A-1)], [0:@B]}<1:2>
 )",
                 .sizes = kSizes,
-                .max_cases = 500});
+                .max_cases = 500,
+                .no_fallback = true});
 }
 
 TEST(Slice, HeadAndTail) {
@@ -28,7 +29,8 @@ TEST(Slice, HeadAndTail) {
   ROOT r = (f32[2,@B], f32[@A,1]) tuple(h, t)
 )",
                 .sizes = kSizes,
-                .max_cases = 400});
+                .max_cases = 400,
+                .no_fallback = true});
 }
 
 TEST(Slice, Strided) {
@@ -37,7 +39,8 @@ TEST(Slice, Strided) {
   ROOT r = s32[@(A/2),@B] slice(x), slice={[1:@A:2], [0:@B]}<1:2>
 )",
                 .sizes = {{{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 3}}},
-                .max_cases = 300});
+                .max_cases = 300,
+                .no_fallback = true});
 }
 
 TEST(Pad, LowHighAndInterior) {
@@ -57,7 +60,8 @@ TEST(Pad, NegativePaddingCuts) {
   ROOT r = f32[@(A-1),@(B+1)] pad(x, v), padding=-2_1x1_0<1:2>
 )",
                 .sizes = kSizes,
-                .max_cases = 400});
+                .max_cases = 400,
+                .no_fallback = true});
 }
 
 TEST(Concatenate, PiecesOfDifferentLengths) {
@@ -67,7 +71,8 @@ TEST(Concatenate, PiecesOfDifferentLengths) {
   ROOT r = f32[@(A*2+3),@B] concatenate(x, y, x), dimensions={0}<2:2>
 )",
                 .sizes = kSizes,
-                .max_cases = 600});
+                .max_cases = 600,
+                .no_fallback = true});
 }
 
 TEST(Concatenate, AlongTheLastDimension) {
@@ -77,7 +82,8 @@ TEST(Concatenate, AlongTheLastDimension) {
   ROOT r = f32[@A,@(B*2)] concatenate(x, y), dimensions={1}<2:2>
 )",
                 .sizes = kSizes,
-                .max_cases = 400});
+                .max_cases = 400,
+                .no_fallback = true});
 }
 
 TEST(Reverse, OneAndBothDimensions) {
@@ -88,7 +94,8 @@ TEST(Reverse, OneAndBothDimensions) {
   ROOT r = (f32[@A,@B], f32[@A,@B]) tuple(a, b)
 )",
                 .sizes = kSizes,
-                .max_cases = 500});
+                .max_cases = 500,
+                .no_fallback = true});
 }
 
 // rotate: jnp.roll is a concatenation of two slices.
@@ -100,7 +107,8 @@ TEST(Concatenate, OfSlicesRotates) {
   ROOT r = f32[@A,@B] concatenate(t, h), dimensions={0}<1:2>
 )",
                 .sizes = kSizes,
-                .max_cases = 300});
+                .max_cases = 300,
+                .no_fallback = true});
 }
 
 TEST(DynamicSlice, IndicesAreClampedAsOnOneDevice) {

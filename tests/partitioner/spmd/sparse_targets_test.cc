@@ -34,7 +34,8 @@ TEST(SparseTargets, EveryDimensionMayBeSharded) {
                           {{'Z', 13}, {'M', 5}, {'K', 7}, {'N', 3}},
                           {{'Z', 5}, {'M', 3}, {'K', 1}, {'N', 9}},
                           {{'Z', 1}, {'M', 1}, {'K', 6}, {'N', 1}}},
-                .max_cases = 400});
+                .max_cases = 400,
+                .no_fallback = true});
 }
 
 TEST(SparseTargets, FloatsAgreeToo) {
@@ -46,7 +47,8 @@ TEST(SparseTargets, FloatsAgreeToo) {
   ROOT y = f32[@M,4] custom-call(v, c, o, b), custom_call_target="sparse_matmul", api_version=API_VERSION_TYPED_FFI
 )",
                 .sizes = {{{'Z', 8}, {'M', 6}, {'K', 8}}, {{'Z', 7}, {'M', 9}, {'K', 5}}},
-                .max_cases = 150});
+                .max_cases = 150,
+                .no_fallback = true});
 }
 
 TEST(SparseTargets, ColumnsNeedNoCommunication) {

@@ -37,7 +37,8 @@ TEST(TopKTargets, LabelsAgreeWithOneDevice) {
   ROOT t = (f32[2,@A,2], s32[2,@A,2]) custom-call(x, l), custom_call_target="topk", api_version=API_VERSION_TYPED_FFI
 )",
                 .sizes = kSizes,
-                .max_cases = 150});
+                .max_cases = 150,
+                .no_fallback = true});
 }
 
 // Padding must lose against the last of all elements.
