@@ -56,6 +56,14 @@ Id CheckedBuilder::ConstantBits(ElementType type, uint64_t bits) {
                   "a type of 1 to 8 bytes", std::string(ElementTypeName(type)),
                   "make the constant from a literal");
   }
+  // pred is 0 or 1, and what is narrower than a byte is extended to it.
+  const int width = ElementTypeBits(type);
+  if (type == ElementType::kPred) {
+    bits = bits != 0;
+  } else if (width < 8) {
+    const uint64_t sign = IsSignedInteger(type) ? uint64_t{1} << (width - 1) : 0;
+    bits = ((bits & ((uint64_t{1} << width) - 1)) ^ sign) - sign;
+  }
   return Constant(MakeLiteral(context_, context_.MakeScalar(type),
                               absl::MakeConstSpan(reinterpret_cast<const char*>(&bits), bytes)));
 }

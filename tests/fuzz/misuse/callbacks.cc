@@ -184,7 +184,7 @@ class Answers {
         c_.Ok(call.Checked(AnySharding(call, rank), global, c_.Name()));
         return;
       default:
-        if (c_.Chance(10)) b.module().AddComputation(c_.Name());
+        if (c_.Chance(10)) b.module().AddComputation(call.context->Intern(c_.Name()));
         return Made(b.BroadcastScalar(Value().id, global));
     }
   }

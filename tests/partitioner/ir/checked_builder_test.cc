@@ -239,6 +239,17 @@ TEST(ProgramBuilderTest, AnArrayThatCannotBeIsAnError) {
   EXPECT_FALSE(std::move(p).Build(InstrId(7)).ok());
 }
 
+TEST(ProgramBuilderTest, BitsBeyondANarrowTypeAreLeftOut) {
+  for (const ElementType type : {ElementType::kU4, ElementType::kS4, ElementType::kPred}) {
+    ProgramBuilder p("m");
+    const auto module = std::move(p).Build(*p.builder().ConstantBits(type, 0xc8));
+    ASSERT_TRUE(module.ok()) << module.status();
+    const std::string text = PrintModule(*module);
+    EXPECT_TRUE(ParseModule(std::make_shared<const std::string>(text),
+                            std::make_shared<Context>(), "t").ok()) << text;
+  }
+}
+
 TEST(ProgramBuilderTest, ANameThatTextCannotHaveIsMended) {
   for (const char* name : {"", "a b", "\\", "\"", "9", "x\ny", "\xff"}) {
     ProgramBuilder p(name);
