@@ -24,6 +24,15 @@ def slices_of_slices(module, text):
     return False
 
 
+def gathers_by_unsigned_indices(module, text):
+    for body in module.computations.values():
+        types = {i.name: i.type for i in body}
+        if any(i.opcode == 'gather' and types.get(i.operands()[1], '').startswith('u')
+               for i in body):
+            return True
+    return False
+
+
 def calls_that_explode(module, text):
     """More than 100,000 instructions once every call is inlined."""
     sizes = {}
@@ -44,6 +53,8 @@ KINDS = [
     (slices_of_slices, WRONG,
      "XLA's algebraic simplifier merges a dynamic-slice into the one that it reads from and clamps "
      "the inner's index by the outer's size: an index out of range reads elsewhere"),
+    (gathers_by_unsigned_indices, WRONG,
+     'XLA takes unsigned indices of a gather for signed ones, on one device too'),
     (text_has(r'= [su]\d+\[\S* power\('), WRONG,
      'XLA rewrites a power of -1 of integers to 1 / x, which is -1 where x is 0'),
     (text_has(r' scan\('), 'Slice dim size 1 greater than dynamic slice dimension: 0',
