@@ -148,6 +148,8 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
   if (options.verify_output) {
     const absl::Status status = VerifyModule(out->local.module, "partitioned module");
     if (!status.ok()) {
+      // Who builds a module, and does not verify it, may have made it so.
+      SHARDCALL_RETURN_IF_ERROR(VerifyModule(global->program.module, "the given module"));
       return absl::InternalError(absl::StrCat(
           "the partitioned module does not verify, which is a bug of shardcall: ",
           std::string(status.message())));

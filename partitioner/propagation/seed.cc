@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "partitioner/propagation/engine.h"
+#include "partitioner/propagation/op_rules.h"
 
 namespace shardcall {
 
@@ -38,6 +39,11 @@ void PropagationEngine::FindConstraints() {
     const ShardingConstraint* c = program_.constraints[l];
     if (c == nullptr || c->unknown) continue;
     const LeafId canonical = program_.leaves.canonical(LeafId(l));
+    // A tuple's element is where its value is: it does not say who computes that.
+    if (c->maximal_device >= 0 && canonical.value != l &&
+        MaximalDevice(program_, program_.leaves.instr(LeafId(l))) < 0) {
+      continue;
+    }
     if (constraint_[canonical.value] == nullptr || canonical.value == l) {
       constraint_[canonical.value] = c;
     }

@@ -112,12 +112,12 @@ TEST(HandlerRegistry, TheShippedTargetsAreBuiltIn) {
   }
   if (!cuda.empty()) EXPECT_THAT(cuda, ElementsAre("custom_relu", "rms_norm"));
   EXPECT_THAT(names,
-              ElementsAre("cublas_gemm", "cublas_getrf_batched", "custom_relu", "fft",
+              ElementsAre("cublas_gemm", "cublas_getrf_batched", "custom_relu", "custom_relu_bwd", "fft",
                           "flash_attention_bwd",
-                          "flash_attention_fwd", "gemm", "moe_combine", "moe_dispatch",
+                          "flash_attention_fwd", "gemm", "gemm_bwd", "moe_combine", "moe_dispatch",
                           "moe_positions", "nccl_allreduce", "rms_norm", "rms_norm_bwd",
                           "softmax_cross_entropy", "softmax_cross_entropy_bwd",
-                          "softmax_cross_entropy_shard", "sparse_matmul", "topk"));
+                          "softmax_cross_entropy_shard", "sparse_matmul", "sparse_matmul_bwd", "topk"));
   EXPECT_EQ(lapack, 108);  // 15 typed routines and 12 untyped ones, of four types
 }
 

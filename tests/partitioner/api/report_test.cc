@@ -28,7 +28,7 @@ body {
   k = s32[] constant(1)
   n = s32[] add(i, k)
   s = f32[8] custom-call(v), custom_call_target="Sharding", sharding={replicated}
-  t = f32[8] negate(s)
+  t = f32[8] sort(s), dimensions={0}, to_apply=less
   u = f32[8] custom-call(t), custom_call_target="Sharding", sharding={devices=[4]<=[4]}
   ROOT r = (s32[], f32[8]) tuple(n, u)
 }

@@ -55,7 +55,8 @@ TEST(Tensor, AProgramTakesNoneThatIsNoArray) {
   const auto program = Lower(*module);
   ASSERT_TRUE(program.ok()) << program.status();
   const auto code = [&](Tensor t) {
-    return std::string(DiagnosticCode(Execute(**program, {std::move(t)}, {}).status()));
+    std::vector<Tensor> arguments(1, std::move(t));
+    return std::string(DiagnosticCode(Execute(**program, std::move(arguments), {}).status()));
   };
   EXPECT_EQ(code(Tensor::From<float>(ElementType::kF32, {2}, {1, 2})), "");
   EXPECT_EQ(code(Tensor::From<float>(ElementType::kF32, {2}, {1})), "E313");
