@@ -49,6 +49,7 @@ void FactorAssignment::Project(int t, const Sharding& s) {
 }
 
 void FactorAssignment::Normalize() {
+  if (assigned_.empty()) return;
   // A value is partial by one op.
   const Factor* first = nullptr;
   for (int f : assigned_) {
@@ -91,17 +92,45 @@ ShardingBuilder FactorAssignment::Dims(int t) const {
   return b;
 }
 
-const Sharding* FactorAssignment::TensorSharding(Context& context, int t) const {
-  ShardingBuilder b = Dims(t);
-  if (t < static_cast<int>(rule_.operands.size())) return b.Intern(context);
-  auto has = [&](int f) {
-    for (const FactorList& factors : rule_.tensor(t).dims) {
-      if (std::find(factors.begin(), factors.end(), f) != factors.end()) return true;
-    }
+// A result is partial over the reduction factors that it lacks.
+bool FactorAssignment::LeavesPartial(int t, int f) const {
+  if (axes_[f].empty() || rule_.factors[f].kind != FactorKind::kReduction) return false;
+  for (const FactorList& factors : rule_.tensor(t).dims) {
+    if (std::find(factors.begin(), factors.end(), f) != factors.end()) return false;
+  }
+  return true;
+}
+
+bool FactorAssignment::IsUnreduced(int t, const Sharding& s) const {
+  const TensorFactors& tensor = rule_.tensor(t);
+  if (s.mesh() != mesh_ || s.is_maximal() || !s.partial().empty() || s.manual() != manual_ ||
+      s.rank() != static_cast<int>(tensor.dims.size())) {
     return false;
-  };
-  for (int f : assigned_) {
-    if (axes_[f].empty() || rule_.factors[f].kind != FactorKind::kReduction || has(f)) continue;
+  }
+  for (int d = 0; d < s.rank(); ++d) {
+    absl::Span<const AxisRef> rest = s.dim(d);
+    for (int f : tensor.dims[d]) {
+      for (AxisRef a : axes_[f]) {
+        if (rest.empty() || rest.front() != a) return false;
+        rest.remove_prefix(1);
+      }
+    }
+    if (!rest.empty()) return false;
+  }
+  return true;
+}
+
+const Sharding* FactorAssignment::TensorSharding(Context& context, int t,
+                                                 const Sharding* likely) const {
+  absl::InlinedVector<int, 4> reduced;
+  if (t >= static_cast<int>(rule_.operands.size())) {
+    for (int f : assigned_) {
+      if (LeavesPartial(t, f)) reduced.push_back(f);
+    }
+  }
+  if (likely != nullptr && reduced.empty() && IsUnreduced(t, *likely)) return likely;
+  ShardingBuilder b = Dims(t);
+  for (int f : reduced) {
     b.partial.insert(b.partial.end(), axes_[f].begin(), axes_[f].end());
     b.partial_op = rule_.factors[f].reduction;
   }

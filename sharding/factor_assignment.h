@@ -66,13 +66,17 @@ class FactorAssignment {
   }
 
   // What tensor t must be (operand) or becomes (result: partial over the
-  // reduction factors that it lacks).
-  const Sharding* TensorSharding(Context& context, int t) const;
+  // reduction factors that it lacks). Where that is `likely`, nothing is looked up.
+  const Sharding* TensorSharding(Context& context, int t,
+                                 const Sharding* likely = nullptr) const;
   // The same without the partial axes.
   const Sharding* DimSharding(Context& context, int t) const;
 
  private:
   ShardingBuilder Dims(int t) const;
+  bool LeavesPartial(int t, int f) const;
+  // Whether tensor t, with nothing partial, is `s`.
+  bool IsUnreduced(int t, const Sharding& s) const;
   bool Conflicts(AxisRef a, int except) const;
   // Factor f goes on by what of `axes` is free, if that extends what it has.
   void Take(int f, absl::Span<const AxisRef> axes);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -77,8 +78,8 @@ bool CutsNest(const Sharding* a, const Sharding* b) {
   return true;
 }
 
-// Between base meshes, or cuts that do not nest: one permute where the shard counts agree, else through
-// full replication.
+// Between base meshes, or cuts that do not nest: one permute where the shard counts
+// agree, else through full replication.
 void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* from,
                       const Sharding* to, ReshardPlan* plan) {
   const Sharding* current = from;
@@ -130,7 +131,11 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
   SHARDCALL_CHECK(from->rank() == global->rank() && to->rank() == global->rank());
   auto plan = std::make_unique<ReshardPlan>();
   if (from != to) {
-    if (from->mesh() == to->mesh() && CutsNest(from, to)) {
+    std::optional<Move> one;
+    if (from->mesh() == to->mesh()) one = OneMove(global, from, to);
+    if (one.has_value()) {
+      plan->moves.push_back(*std::move(one));
+    } else if (from->mesh() == to->mesh() && CutsNest(from, to)) {
       SearchReshard(context, global, from, to, &plan->moves);
     } else {
       PlanAcrossMeshes(context, global, from, to, plan.get());

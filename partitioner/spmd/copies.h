@@ -25,6 +25,11 @@ struct Copies {
   absl::Span<const Sharding* const> states;
 };
 
+// Of operand k; null where `copies`, of all operands or of none, has none.
+inline const Copies* CopiesAt(absl::Span<const Copies* const> copies, size_t k) {
+  return copies.empty() ? nullptr : copies[k];
+}
+
 class CopyTable {
  public:
   CopyTable(Context& context, int num_leaves) : context_(context), of_(num_leaves, nullptr) {}
@@ -35,7 +40,6 @@ class CopyTable {
     of_[canonical.value] = copies;
     touched_.push_back(canonical);
   }
-  bool empty() const { return touched_.empty(); }
   // Values of one computation are not at hand in the next.
   void Clear();
 

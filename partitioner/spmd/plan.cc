@@ -50,12 +50,21 @@ const Sharding* Planner::WantedOfOp(InstrId id, int flat) const {
   return s;
 }
 
-States Planner::OperandStates(InstrId id) const {
+States Planner::OperandStates(InstrId id, CopyList* copies) const {
   States out;
   for (InstrId o : module_.operands(id)) {
     const int n = module_.instr(o).shape->num_leaves();
-    for (int k = 0; k < n; ++k) out.push_back(State(o, k));
+    for (int k = 0; k < n; ++k) {
+      const LeafId leaf = leaves_.canonical(o, k);
+      const Copies* c = copies == nullptr ? nullptr : copies_.of(leaf);
+      if (c != nullptr) {
+        copies->resize(out.size(), nullptr);
+        copies->push_back(c);
+      }
+      out.push_back(plan_.state[leaf.value]);
+    }
   }
+  if (copies != nullptr && !copies->empty()) copies->resize(out.size(), nullptr);
   return out;
 }
 
@@ -122,21 +131,6 @@ void Planner::NoteCopies(InstrId id, PlanKind kind, const Decision& d) {
                          : copies_.AfterResult(module_.instr(id).shape->leaf(flat), made,
                                                d.final[k]));
   }
-}
-
-CopyList Planner::OperandCopies(InstrId id) const {
-  CopyList out;
-  if (copies_.empty()) return out;
-  bool any = false;
-  for (InstrId o : module_.operands(id)) {
-    const int n = module_.instr(o).shape->num_leaves();
-    for (int k = 0; k < n; ++k) {
-      out.push_back(copies_.of(leaves_.canonical(o, k)));
-      any = any || out.back() != nullptr;
-    }
-  }
-  if (!any) out.clear();
-  return out;
 }
 
 double Planner::ReshardBytes(const Shape* shape, const Sharding* from, const Copies* copies,

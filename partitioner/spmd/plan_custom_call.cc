@@ -17,12 +17,12 @@ void Planner::PlanReplicated(InstrId id, PlanKind kind) {
   Decision d;
   States need, produced, final;
   int collectives = 0;
-  const States operands = OperandStates(id);
+  CopyList copies;
+  const States operands = OperandStates(id, &copies);
   const Shapes shapes = OperandShapes(id);
-  const CopyList copies = OperandCopies(id);
   for (size_t k = 0; k < shapes.size(); ++k) {
     need.push_back(shapes[k]->IsArray() ? Replicated(id, shapes[k]) : nullptr);
-    const Copies* at_hand = copies.empty() ? nullptr : copies[k];
+    const Copies* at_hand = CopiesAt(copies, k);
     const double bytes = ReshardBytes(shapes[k], operands[k], at_hand, need.back(), &collectives);
     d.bytes += bytes;
     if (bytes > 0 && kind == PlanKind::kRule && operands[k]->HasShardedDim()) {

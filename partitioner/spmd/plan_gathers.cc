@@ -56,9 +56,8 @@ void Planner::FindGathers(InstrId id, const IndexSet& allowed, const Shapes& sha
     if (from == to || from == nullptr || to == nullptr || !from->HasShardedDim()) continue;
     const Lost lost = LostDims(*entry->rule, static_cast<int>(k), *from, *to, allowed);
     if (!lost.any || (call && lost.unhandled) || Parts(*to) >= Parts(*from)) continue;
-    const double bytes = ReshardBytes(shapes[k], from,
-                                      entry->copies.empty() ? nullptr : entry->copies[k], to,
-                                      &collectives);
+    const double bytes =
+        ReshardBytes(shapes[k], from, CopiesAt(entry->copies, k), to, &collectives);
     if (bytes == 0) continue;  // it is at hand
     found.push_back({lost.unhandled ? Gather::Kind::kHandler : Gather::Kind::kCost,
                      static_cast<int>(k), from, to, bytes});
@@ -84,15 +83,15 @@ void Planner::NoteWholeResults(InstrId id, const Decision& d) {
 
 void Planner::NoteStateGathers(InstrId id, const Decision& d) {
   const Shapes shapes = OperandShapes(id);
-  const States operands = OperandStates(id);
-  const CopyList copies = OperandCopies(id);
+  CopyList copies;
+  const States operands = OperandStates(id, &copies);
   int collectives = 0;
   for (size_t k = 0; k < shapes.size() && k < d.operands.size(); ++k) {
     const Sharding *from = operands[k], *to = d.operands[k];
     if (from == to || from == nullptr || to == nullptr) continue;
     if (!from->HasShardedDim() || Parts(*to) >= Parts(*from)) continue;
     const double bytes =
-        ReshardBytes(shapes[k], from, copies.empty() ? nullptr : copies[k], to, &collectives);
+        ReshardBytes(shapes[k], from, CopiesAt(copies, k), to, &collectives);
     if (bytes == 0) continue;
     plan_.gathers.push_back({id, {Gather::Kind::kState, static_cast<int>(k), from, to, bytes}});
   }

@@ -103,12 +103,12 @@ void Planner::PlanFeed(InstrId id) {
     need.push_back(b.Intern(context_));
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) produced.push_back(Wanted(id, k));
-  const States operands = OperandStates(id);
-  const CopyList copies = OperandCopies(id);
+  CopyList copies;
+  const States operands = OperandStates(id, &copies);
   int collectives = 0;
   for (size_t k = 0; k < shapes.size(); ++k) {
-    d.bytes += ReshardBytes(shapes[k], operands[k], copies.empty() ? nullptr : copies[k], need[k],
-                            &collectives);
+    d.bytes +=
+        ReshardBytes(shapes[k], operands[k], CopiesAt(copies, k), need[k], &collectives);
   }
   d.operands = need;
   d.produced = d.final = produced;

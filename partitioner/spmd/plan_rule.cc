@@ -4,8 +4,9 @@
 // cost model wins, the first among equals.
 #include <algorithm>
 #include <limits>
-#include <numeric>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/spmd/handler_traits.h"
 #include "partitioner/spmd/planner.h"
@@ -88,16 +89,18 @@ bool Planner::Evaluate(InstrId id, const MemoEntry& entry, const FactorAssignmen
   const int num_operands = static_cast<int>(shapes.size());
   for (int k = 0; k < num_operands; ++k) {
     const Sharding* need =
-        shapes[k]->IsArray() ? assignment.TensorSharding(context_, k) : nullptr;
+        shapes[k]->IsArray() ? assignment.TensorSharding(context_, k, entry.operands[k])
+                            : nullptr;
     out->operands.push_back(need);
-    d.bytes += ReshardBytes(shapes[k], entry.operands[k],
-                            entry.copies.empty() ? nullptr : entry.copies[k], need, &collectives);
+    d.bytes += ReshardBytes(shapes[k], entry.operands[k], CopiesAt(entry.copies, k), need,
+                            &collectives);
     if (seconds() >= limit) return false;
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
     const Shape* leaf = instr.shape->leaf(k);
     const Sharding* made =
-        leaf->IsArray() ? assignment.TensorSharding(context_, num_operands + k) : nullptr;
+        leaf->IsArray() ? assignment.TensorSharding(context_, num_operands + k, entry.wanted[k])
+                        : nullptr;
     out->produced.push_back(made);
     d.bytes += ReshardBytes(leaf, made, nullptr, entry.wanted[k], &collectives);
     if (seconds() >= limit) return false;
@@ -122,42 +125,35 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
   };
   const IndexSet allowed = AllowedFactors(instr, rule);
 
-  // Operands by size, the largest first: the dearest to move leads.
-  Order by_size(num_operands);
-  std::iota(by_size.begin(), by_size.end(), 0);
+  // Only what is sharded leads to anything. Operands by size, the largest first: the
+  // dearest to move leads.
+  auto leads = [&](int t) { return state(t) != nullptr && state(t)->HasShardedDim(); };
+  Order by_size, results;
+  for (int t = 0; t < num_tensors; ++t) {
+    if (leads(t)) (t < num_operands ? by_size : results).push_back(t);
+  }
   std::sort(by_size.begin(), by_size.end(), [&](int a, int b) {
     const int64_t x = shapes[a]->byte_size(), y = shapes[b]->byte_size();
     return x != y ? x > y : a < b;
   });
-  Order results;
-  for (int t = num_operands; t < num_tensors; ++t) results.push_back(t);
 
   absl::InlinedVector<Order, 12> orders;
-  auto add = [&](const Order& a, const Order& b) {
-    Order o = a;
-    if (num_tensors <= 64) {
-      for (int t : b) {
-        if (std::find(a.begin(), a.end(), t) == a.end()) o.push_back(t);
-      }
-      orders.push_back(std::move(o));
-      return;
-    }
-    IndexSet has;
-    for (int t : a) has.Insert(t);
-    for (int t : b) {
-      if (!has.Contains(t)) o.push_back(t);
-    }
-    orders.push_back(std::move(o));
+  auto add = [&](const Order& first, const Order& then) {
+    Order order = first;
+    order.insert(order.end(), then.begin(), then.end());
+    if (!absl::c_linear_search(orders, order)) orders.push_back(std::move(order));
   };
+  const size_t leading = std::min<size_t>(by_size.size(), 4);
   add(results, by_size);
   add(by_size, results);
-  for (size_t k = 1; k < by_size.size() && k < 4; ++k) {
-    Order first{by_size[k]};
-    add(first, by_size);
+  for (size_t k = 1; k < leading; ++k) {
+    Order others = by_size;
+    others.erase(others.begin() + k);
+    add({by_size[k]}, others);
   }
   add(results, {});
-  for (size_t k = 0; k < by_size.size() && k < 4; ++k) add({by_size[k]}, {});
-  orders.push_back({});
+  for (size_t k = 0; k < leading; ++k) add({by_size[k]}, {});
+  add({}, {});
 
   absl::InlinedVector<FactorAssignment, 12> tried;
   tried.reserve(orders.size());  // drafts point into them
@@ -167,15 +163,9 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
   for (const Order& order : orders) {
     // Who leads says on which mesh. What lies on another is gathered.
     const BaseMesh* mesh = program_.mesh;
-    for (int t : order) {
-      if (state(t) == nullptr || !state(t)->HasShardedDim()) continue;
-      if (manual.empty()) mesh = state(t)->mesh();
-      break;
-    }
+    if (!order.empty() && manual.empty()) mesh = state(order.front())->mesh();
     FactorAssignment a(rule, mesh, manual, allowed);
-    for (int t : order) {
-      if (state(t) != nullptr) a.Project(t, *state(t));
-    }
+    for (int t : order) a.Project(t, *state(t));
     a.Normalize();
     if (std::find(tried.begin(), tried.end(), a) != tried.end()) continue;
     tried.push_back(std::move(a));
@@ -215,20 +205,8 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
 void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
   const Instruction& instr = module_.instr(id);
   const int region = program_.region_of[id.value];
-  States operands;
-  CopyList copies;  // empty while none of the operands has any
-  for (InstrId o : module_.operands(id)) {
-    const int n = module_.instr(o).shape->num_leaves();
-    for (int k = 0; k < n; ++k) {
-      const LeafId leaf = leaves_.canonical(o, k);
-      if (copies_.of(leaf) != nullptr) {
-        copies.resize(operands.size(), nullptr);
-        copies.push_back(copies_.of(leaf));
-      }
-      operands.push_back(plan_.state[leaf.value]);
-    }
-  }
-  if (!copies.empty()) copies.resize(operands.size(), nullptr);
+  CopyList copies;
+  const States operands = OperandStates(id, &copies);
   States wanted;
   for (int k = 0; k < instr.shape->num_leaves(); ++k) wanted.push_back(WantedOfOp(id, k));
   uint64_t hash = MixHash(reinterpret_cast<uintptr_t>(&rule),

@@ -66,7 +66,9 @@ class Planner {
     plan_.state[leaves_.canonical(id, flat).value] = s;
   }
   const Sharding* Replicated(InstrId id, const Shape* shape) const;
-  States OperandStates(InstrId id) const;
+  // What the operands are stored as. `copies` gets the states in which they are at
+  // hand beside that, and stays empty where there are none at all.
+  States OperandStates(InstrId id, CopyList* copies = nullptr) const;
   Shapes OperandShapes(InstrId id) const;
   // A copy of `d` that lives as long as the Context.
   const Decision* Keep(const Decision& d);
@@ -74,8 +76,6 @@ class Planner {
   void Finish(InstrId id, PlanKind kind, const Decision* decision);
   void SetDecision(InstrId id, PlanKind kind, const Decision* decision);  // without the states
   void NoteCopies(InstrId id, PlanKind kind, const Decision& decision);
-  // The states in which the operands are at hand; empty if none but the stored ones.
-  CopyList OperandCopies(InstrId id) const;
   double ReshardBytes(const Shape* shape, const Sharding* from, const Copies* copies,
                       const Sharding* to, int* collectives);
 

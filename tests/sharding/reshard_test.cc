@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "sharding/reshard_search.h"
 
 namespace shardcall {
 namespace {
@@ -89,6 +90,41 @@ TEST_F(ReshardTest, EveryPlanIsAChainFromOneEndToTheOther) {
       }
     }
   }
+}
+
+// In every dimension, with every tiling, and beside what is partial.
+TEST_F(ReshardTest, WhatOneMoveDoesIsWhatTheSearchFinds) {
+  int single = 0;
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2, 2}, {4, 2}, {3, 2}}) {
+    UseMesh(sizes);
+    std::vector<std::string> states = DimPairs();
+    for (const char* partial : {",+a", ",+ab", "a,+b", ",a+b", "b,+a", ",b+a"}) {
+      states.push_back(partial);
+    }
+    for (const std::string& from : states) {
+      for (const std::string& to : states) {
+        for (const std::vector<int64_t>& dims :
+             {std::vector<int64_t>{8, 8}, {10, 7}, {7, 10}, {3, 1}, {1, 16}, {0, 8}}) {
+          SCOPED_TRACE(testing::Message() << from << " -> " << to << " f32[" << dims[0] << ","
+                                          << dims[1] << "] mesh " << sizes[0] << "x" << sizes[1]);
+          const std::optional<Move> one = OneMove(F32(dims), S(from), S(to));
+          if (!one.has_value()) continue;
+          ++single;
+          std::vector<Move> found;
+          SearchReshard(context_, F32(dims), S(from), S(to), &found);
+          ASSERT_EQ(found.size(), 1u);
+          EXPECT_EQ(one->kind, found[0].kind);
+          EXPECT_EQ(one->axes, found[0].axes);
+          EXPECT_EQ(one->dim, found[0].dim);
+          EXPECT_EQ(one->dim2, found[0].dim2);
+          EXPECT_EQ(one->before, found[0].before);
+          EXPECT_EQ(one->after, found[0].after);
+          EXPECT_DOUBLE_EQ(one->bytes, found[0].bytes);
+        }
+      }
+    }
+  }
+  EXPECT_GT(single, 300);
 }
 
 // Up to here a value need not be gathered whole: the dearest sensible chain is
