@@ -60,7 +60,7 @@ void Localizer::AddCopy(LeafId canonical, InstrId id, const Sharding* state) {
 
 void Localizer::CheckReshardBytes(const ReshardPlan& plan, const Sharding* from,
                                   const Sharding* to, const CollectiveCause& cause, LeafId leaf) {
-  if (plan.bytes <= static_cast<double>(options_.max_reshard_bytes) || !status_.ok()) return;
+  if (WithinLimit(plan.bytes)) return;
   const absl::string_view consumer = global_.instr(cause.consumer).name;
   std::string what, user;
   if (leaf.valid()) what = absl::StrCat("%", global_.instr(leaves_.instr(leaf)).name);
@@ -79,14 +79,19 @@ void Localizer::CheckReshardBytes(const ReshardPlan& plan, const Sharding* from,
       what = absl::StrCat("a value by the partition callback of %", consumer);
       break;
   }
+  FailAboveLimit(absl::StrCat("a reshard of ", what, " from ", from->ToString(), " to ",
+                              to->ToString(), user),
+                 plan.bytes);
+}
+
+void Localizer::FailAboveLimit(absl::string_view what, double bytes) {
   Diagnostic d;
   d.code = "E210";
-  d.message = absl::StrCat("a reshard of ", what, " from ", from->ToString(), " to ",
-                           to->ToString(), user, " moves ", plan.bytes, " bytes per device");
+  d.message = absl::StrCat(what, " moves ", bytes, " bytes per device");
   d.expected = absl::StrCat("at most ", options_.max_reshard_bytes);
-  d.found = absl::StrCat(plan.bytes);
+  d.found = absl::StrCat(bytes);
   d.fix = "constrain the value at its producer, or raise --max-reshard-bytes";
-  status_ = ToStatus(d);
+  Fail(ToStatus(d));
 }
 
 InstrId Localizer::Reshard(InstrId x, const Shape* global, const Sharding* from,

@@ -146,8 +146,8 @@ void Localizer::LocalizeFeed(const LocalOp& op) {
   const AxisList free = FreeAxes(program_, op.id);
   for (size_t k = 0; in && k < pieces.size(); ++k) {
     if (pieces[k].device < 0) continue;
-    emitter().set_cause({CollectiveCause::Kind::kResult, op.id, static_cast<int>(k)});
-    produced[k] = FromDevice(produced[k], free);
+    produced[k] =
+        BroadcastResult(op.id, static_cast<int>(k), produced[k], pieces[k].device, free);
   }
   StoreResults(op.id, op.decision, produced);
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "partitioner/spmd/handler_traits.h"
 #include "partitioner/spmd/localizer.h"
 #include "sharding/status.h"
@@ -44,6 +45,21 @@ InstrId Localizer::FromDevice(InstrId x, absl::Span<const AxisRef> free) {
   if (width == 8 || width >= 32) return emitter().AllReduce(x, free, PartialOp::kSum);
   const InstrId wide = b.Convert(x, width < 8 ? ElementType::kS8 : ElementType::kS32);
   return b.Convert(emitter().AllReduce(wide, free, PartialOp::kSum), type);
+}
+
+InstrId Localizer::BroadcastResult(InstrId id, int flat, InstrId value, int64_t device,
+                                   absl::Span<const AxisRef> free) {
+  emitter().set_cause({CollectiveCause::Kind::kResult, id, flat});
+  const size_t before = shared_.records.size();
+  value = FromDevice(value, free);
+  double bytes = 0;
+  for (size_t k = before; k < shared_.records.size(); ++k) bytes += shared_.records[k].bytes_moved;
+  if (!WithinLimit(bytes)) {
+    FailAboveLimit(absl::StrCat("the broadcast of result ", flat, " of %", global_.instr(id).name,
+                                " from device ", device),
+                   bytes);
+  }
+  return value;
 }
 
 // pred[]: whether this is the device, or stands where it does along the free axes.
@@ -150,8 +166,7 @@ void Localizer::LocalizeOneDevice(const LocalOp& op) {
     if (op.decision.final[k] == op.decision.produced[k] && StaysThere(op.id, flat, device)) {
       continue;
     }
-    emitter().set_cause({CollectiveCause::Kind::kResult, op.id, flat});
-    produced[k] = FromDevice(produced[k], free);
+    produced[k] = BroadcastResult(op.id, flat, produced[k], device, free);
   }
   StoreResults(op.id, op.decision, produced);
 }

@@ -96,6 +96,10 @@ class Localizer {
                   const CollectiveCause& cause, LeafId leaf, const Sharding* stored);
   void CheckReshardBytes(const ReshardPlan& plan, const Sharding* from, const Sharding* to,
                          const CollectiveCause& cause, LeafId leaf);
+  bool WithinLimit(double bytes) const {
+    return bytes <= static_cast<double>(options_.max_reshard_bytes);
+  }
+  void FailAboveLimit(absl::string_view what, double bytes);  // E210
 
   absl::Status LocalizeComputation(CompId comp);
   absl::Status LocalizeInstruction(InstrId id);
@@ -118,6 +122,9 @@ class Localizer {
   // Whether only ops that device runs alone read this result.
   bool StaysThere(InstrId id, int flat, int64_t device);
   InstrId IsThere(int64_t device, absl::Span<const AxisRef> free);
+  // Result `flat` of an op that `device` ran, on all devices, within --max-reshard-bytes.
+  InstrId BroadcastResult(InstrId id, int flat, InstrId value, int64_t device,
+                          absl::Span<const AxisRef> free);
   InstrId FromDevice(InstrId x, absl::Span<const AxisRef> free);
   // A computation of one parameter, whose leaves `make` gets.
   CompId AddBranch(absl::string_view name, const Shape* parameter,

@@ -19,7 +19,7 @@ struct CostModel {
 
 struct SpmdOptions {
   CostModel cost;
-  int64_t max_reshard_bytes = INT64_MAX;  // of one reshard, per device: E210 beyond
+  int64_t max_reshard_bytes = INT64_MAX;  // of one reshard or broadcast, per device: E210
 };
 
 }  // namespace shardcall

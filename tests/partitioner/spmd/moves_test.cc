@@ -226,5 +226,42 @@ TEST(ReshardLimit, HoldsForWhatPartitionCallbacksReshard) {
       Refused(text, 4, {.targets = &targets, .spmd = {.max_reshard_bytes = 1 << 20}}).ok());
 }
 
+TEST(ReshardLimit, HoldsForTheBroadcastOfWhatOneDeviceComputes) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"(
+  x = f32[64,64] parameter(0)
+  ROOT y = f32[64,64] negate(x), sharding={maximal device=2}
+)",
+       "the broadcast of result 0 of %y from device 2 moves 24576 bytes per device"},
+      {R"(
+  a = f32[] constant(0)
+  b = f32[] constant(1)
+  ROOT u = f32[64,64] rng(a, b), distribution=rng_uniform
+)",
+       "the broadcast of result 0 of %u from device 0 moves 24576 bytes per device"},
+      {R"(
+  t = token[] after-all()
+  i = ((f32[8], c64[64,32]), token[]) infeed(t), sharding={{devices=[4]<=[4]}, {maximal device=1}, {maximal device=0}}
+  d = (f32[8], c64[64,32]) get-tuple-element(i), index=0
+  ROOT y = c64[64,32] get-tuple-element(d), index=1
+)",
+       "the broadcast of result 1 of %i from device 1 moves 24576 bytes per device"}};
+  for (const auto& [text, what] : cases) {
+    EXPECT_THAT(Refused(text, 4, {.spmd = {.max_reshard_bytes = 24575}}), Fails("E210", what));
+    EXPECT_TRUE(Refused(text, 4, {.spmd = {.max_reshard_bytes = 24576}}).ok());
+  }
+}
+
+// Only device 2 reads what device 2 computes, so nothing is sent.
+TEST(ReshardLimit, IsFreeForWhatStaysOnItsDevice) {
+  EXPECT_THAT(Refused(R"(
+  x = f32[64,64] parameter(0)
+  y = f32[64,64] negate(x), sharding={maximal device=2}
+  ROOT s = f32[2,2] slice(y), slice={[0:2], [0:2]}, sharding={maximal device=2}
+)",
+                      4, {.spmd = {.max_reshard_bytes = 100}}),
+              absl::OkStatus());
+}
+
 }  // namespace
 }  // namespace shardcall
