@@ -135,6 +135,26 @@ bool CallChecker::IsTooLarge(const Sizes& sizes) const {
   return false;
 }
 
+bool CallChecker::HasInputs(const Sizes& sizes) const {
+  const auto at = [&](const CheckedCall::Related& r) {
+    return (r.of < 0 ? 0 : r.times * sizes[r.of]) + r.plus;
+  };
+  for (const CheckedCall::Range& range : call_.ranges) {
+    if (at(range.low) < at(range.high)) continue;
+    const std::vector<int64_t> dims = call_.Dims(range.operand, sizes);
+    if (std::count(dims.begin(), dims.end(), 0) == 0) return false;
+  }
+  return true;
+}
+
+bool CallChecker::HasResults(const CheckedCall& call, absl::Span<const int64_t> sizes) {
+  for (int t = call.num_operands; t < call.num_tensors(); ++t) {
+    const std::vector<int64_t> dims = call.Dims(t, sizes);
+    if (std::count(dims.begin(), dims.end(), 0) == 0) return true;
+  }
+  return false;
+}
+
 bool CallChecker::Takes(const Sizes& sizes, TrialResult* why) {
   if (faulty_) return false;
   const auto [it, inserted] = takes_.try_emplace(sizes);
@@ -142,6 +162,8 @@ bool CallChecker::Takes(const Sizes& sizes, TrialResult* why) {
     it->second = IsTooLarge(sizes)
                      ? TrialResult{TrialOutcome::kRefused,
                                    absl::StrCat("more than ", kMostElements, " elements")}
+                 : !HasInputs(sizes)
+                     ? TrialResult{TrialOutcome::kRefused, "no element is in its declared range"}
                      : HandlerTakes(call_, sizes, options_);
     if (it->second.outcome == TrialOutcome::kLate) ReportHandler(sizes, it->second);
   }
@@ -231,7 +253,7 @@ std::vector<CallChecker::Sizes> CallChecker::OpenSizes(const Sizes& given,
     Sizes sizes = given;
     int64_t next = 4;
     for (int64_t& s : sizes) {
-      if (s == 0) s = all > 0 ? all : next;
+      if (s == kOpenSize) s = all > 0 ? all : next;
       next += 2;
     }
     tries.push_back(std::move(sizes));
@@ -249,7 +271,7 @@ absl::Status CallChecker::FindSizes() {
   Sizes given;
   std::vector<int> open;
   for (const Factor& f : call_.rule.factors) {
-    if (f.size == 0) open.push_back(static_cast<int>(given.size()));
+    if (f.size == kOpenSize) open.push_back(static_cast<int>(given.size()));
     given.push_back(f.size);
   }
   std::vector<Sizes> tries = !options_.inputs.empty() ? std::vector<Sizes>{given}
@@ -277,7 +299,10 @@ absl::Status CallChecker::FindSizes() {
     for (const Sizes& sizes : tries) {
       base_ = sizes;
       Said now{{}, types, sizes};
-      if (Takes(sizes, &now.result)) return absl::OkStatus();
+      if (Takes(sizes, &now.result)) {
+        if (open.empty() && options_.inputs.empty()) FillEmpty();
+        return absl::OkStatus();
+      }
       if (faulty_) return absl::OkStatus();
       // The first types are the likeliest, so what is wrong with them says most.
       if (now.result.outcome != TrialOutcome::kRefused && !fault.has_value()) fault = now;
@@ -298,6 +323,24 @@ absl::Status CallChecker::FindSizes() {
                    .fix = "Give a program with a call that it takes: shardcall check-rule "
                           "CALL.hlo --target=" + call_.target},
                   absl::StatusCode::kFailedPrecondition);
+}
+
+void CallChecker::FillEmpty() {
+  Sizes open_sizes = base_;
+  std::vector<int> open;
+  for (size_t f = 0; f < base_.size(); ++f) {
+    if (base_[f] != 0) continue;
+    open_sizes[f] = kOpenSize;
+    open.push_back(static_cast<int>(f));
+  }
+  if (open.empty()) return;
+  empty_ = base_;
+  for (Sizes& sizes : OpenSizes(open_sizes, open)) {
+    call_.Relate(&sizes);
+    if (!Takes(sizes)) continue;
+    base_ = sizes;
+    return;
+  }
 }
 
 CallChecker::Sizes CallChecker::With(int factor, int64_t size) const {
@@ -338,6 +381,10 @@ bool CallChecker::Try(RuleTrial trial, Tested* tested) {
       continue;
     }
     ++out_.trials;
+    if (result.outcome == TrialOutcome::kHolds && !HasResults(*trial.call, trial.sizes)) {
+      tested->reason = "its results have no elements";
+      continue;
+    }
     compared = true;
     if (result.outcome == TrialOutcome::kHolds) continue;
     tested->failure = Failure{trial, std::move(result)};
@@ -362,9 +409,20 @@ CallChecker::Tested CallChecker::TestGiven(const CheckedCall& call, int f) {
   return tested;
 }
 
+std::optional<CallChecker::Failure> CallChecker::TestEmpty(const CheckedCall& call, int f) {
+  Tested tested;
+  for (int64_t n : kDevices) {
+    if (empty_.empty() || faulty_ || tested.failure.has_value()) break;
+    Try({.call = &call, .sizes = empty_, .shards = {{f, n}}}, &tested);
+  }
+  return std::move(tested.failure);
+}
+
 CallChecker::Tested CallChecker::TestFactor(const CheckedCall& call, int f) {
   if (!options_.inputs.empty()) return TestGiven(call, f);
   Tested tested;
+  tested.failure = TestEmpty(call, f);
+  if (tested.failure.has_value()) return tested;
   bool taken = false;
   TrialResult refusal;
   for (int64_t n : kDevices) {
@@ -395,7 +453,7 @@ CallChecker::Tested CallChecker::TestFactor(const CheckedCall& call, int f) {
       if (tested.failure.has_value()) return tested;
     }
   }
-  if (!taken && !refusal.message.empty() && !faulty_) {
+  if (!taken && !refusal.message.empty() && !faulty_ && base_[f] > 0) {
     // The whole call is taken as it is, and never with less of this factor.
     RuleTrial trial{.sizes = base_, .shards = {{f, 2}}};
     if (refusal.outcome == TrialOutcome::kHolds) refusal.outcome = TrialOutcome::kRefused;
@@ -507,6 +565,7 @@ void CallChecker::Report(int f, const Failure& failure) {
 
 void CallChecker::CheckReference() {
   std::vector<Sizes> tries = {base_};
+  if (!empty_.empty() && empty_ != base_) tries.push_back(empty_);
   for (int f = 0; f < NumFactors(); ++f) {
     for (int64_t size : {1, 3, 8}) tries.push_back(With(f, size));
   }
@@ -539,45 +598,51 @@ void CallChecker::CheckReference() {
 
 void CallChecker::CheckCallbacks() {
   for (int t = 0; t < call_.num_operands; ++t) {
-    const std::vector<int64_t> dims = call_.Dims(t, base_);
-    for (size_t d = 0; d < dims.size(); ++d) {
-      const std::string where = absl::StrCat("operand ", t, ", dimension ", d);
-      bool untested = false, failed = false, uneven = false;
-      for (int64_t n : kDevices) {
-        Tested tested;
-        const int dim = static_cast<int>(d);
-        const bool compared =
-            Try({.call = &call_, .sizes = base_, .dims = {{{t, dim}, n}}}, &tested);
-        if (faulty_) return;
-        if (!compared && !tested.reason.empty()) {
-          out_.untested.push_back(absl::StrCat(where, ": ", tested.reason));
-          untested = true;
-          break;
-        }
-        uneven = uneven || dims[d] % n != 0;
-        if (!tested.failure.has_value()) continue;
-        failed = true;
-        RuleFinding finding;
-        finding.verdict = RuleVerdict::kIncorrect;
-        finding.rule = "callbacks";
-        finding.factor = where;
-        const TrialResult& result = tested.failure->result;
-        finding.message = result.outcome == TrialOutcome::kCrashed
-                              ? absl::StrCat("given a shard, the handler of \"", call_.target,
-                                             "\" ", result.message)
-                              : result.message;
-        finding.signature = call_.SignatureText(base_);
-        finding.backend_config = call_.backend_config;
-        finding.shards.emplace_back(finding.factor, n);
-        finding.seed = tested.failure->trial.seed;
-        out_.findings.push_back(std::move(finding));
-        break;
+    const int rank = static_cast<int>(call_.Dims(t, base_).size());
+    for (int dim = 0; dim < rank; ++dim) {
+      if (CheckCallbacksDim(base_, t, dim) && !empty_.empty() && empty_ != base_) {
+        CheckCallbacksDim(empty_, t, dim);
       }
-      if (!untested && !failed && !uneven) {
-        out_.untested.push_back(absl::StrCat(where, ", uneven sizes: it has ", dims[d]));
-      }
+      if (faulty_) return;
     }
   }
+}
+
+bool CallChecker::CheckCallbacksDim(const Sizes& sizes, int t, int dim) {
+  const int64_t size = call_.Dims(t, sizes)[dim];
+  const std::string where = absl::StrCat("operand ", t, ", dimension ", dim);
+  bool uneven = false;
+  for (int64_t n : kDevices) {
+    Tested tested;
+    const bool compared =
+        Try({.call = &call_, .sizes = sizes, .dims = {{{t, dim}, n}}}, &tested);
+    if (faulty_) return false;
+    if (!compared && !tested.reason.empty()) {
+      if (sizes == base_) out_.untested.push_back(absl::StrCat(where, ": ", tested.reason));
+      return true;
+    }
+    uneven = uneven || size % n != 0;
+    if (!tested.failure.has_value()) continue;
+    RuleFinding finding;
+    finding.verdict = RuleVerdict::kIncorrect;
+    finding.rule = "callbacks";
+    finding.factor = where;
+    const TrialResult& result = tested.failure->result;
+    finding.message = result.outcome == TrialOutcome::kCrashed
+                          ? absl::StrCat("given a shard, the handler of \"", call_.target, "\" ",
+                                         result.message)
+                          : result.message;
+    finding.signature = call_.SignatureText(sizes);
+    finding.backend_config = call_.backend_config;
+    finding.shards.emplace_back(finding.factor, n);
+    finding.seed = tested.failure->trial.seed;
+    out_.findings.push_back(std::move(finding));
+    return false;
+  }
+  if (!uneven && sizes == base_) {
+    out_.untested.push_back(absl::StrCat(where, ", uneven sizes: it has ", size));
+  }
+  return true;
 }
 
 }  // namespace shardcall

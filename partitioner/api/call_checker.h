@@ -77,9 +77,15 @@ class CallChecker {
 
   bool Takes(const Sizes& sizes, TrialResult* why = nullptr);
   bool IsTooLarge(const Sizes& sizes) const;
+  // Whether a declared range has an element for every operand that has any.
+  bool HasInputs(const Sizes& sizes) const;
+  // Of results without elements every rule holds.
+  static bool HasResults(const CheckedCall& call, absl::Span<const int64_t> sizes);
   // What to try where the call's sizes are given, or some of them are open.
   std::vector<Sizes> GivenSizes(const Sizes& given) const;
   std::vector<Sizes> OpenSizes(const Sizes& given, const std::vector<int>& open) const;
+  // Where the program gives a size of 0: the base in larger sizes, if the handler takes any.
+  void FillEmpty();
   absl::Status CheckInputs(const Sizes& given) const;  // E313 where they do not fit
   // A finding of the handler, whatever the rule.
   void ReportHandler(const Sizes& sizes, const TrialResult& result);
@@ -94,6 +100,8 @@ class CallChecker {
   // the handler takes the whole and the shard, then a whole that is one less,
   // then one that leaves the last device nothing.
   Tested TestFactor(const CheckedCall& call, int f);
+  // The same with `empty_`.
+  std::optional<Failure> TestEmpty(const CheckedCall& call, int f);
   // The same with the call's own sizes alone.
   Tested TestGiven(const CheckedCall& call, int f);
   void CheckPairs(const std::vector<int>& factors);
@@ -120,12 +128,15 @@ class CallChecker {
   void CheckReference();
   void Report(int f, const Failure& failure);
   void CheckCallbacks();
+  // One dimension of operand t in such sizes over 2, 3 and 4 devices. False if it failed.
+  bool CheckCallbacksDim(const Sizes& sizes, int t, int dim);
 
   CheckedCall call_;  // with the types found
   const uint64_t seed_;
   const TrialOptions& options_;
   RuleCheck& out_;
   Sizes base_;
+  Sizes empty_;  // the given call in a size of 0, if there is one, which is tried too
   std::vector<int> sound_;                // factors that were tested and hold
   std::vector<std::vector<int>> linked_;  // by factor: those of its size, itself among them
   std::map<Sizes, TrialResult> takes_;

@@ -17,6 +17,9 @@
 
 namespace shardcall {
 
+// The size of a factor that is not given: one that the handler takes is looked for.
+inline constexpr int64_t kOpenSize = -1;
+
 struct CheckedCall {
   std::string target;
   int64_t api_version = 4;     // 1 to 4, as in HLO
@@ -26,7 +29,7 @@ struct CheckedCall {
   std::vector<std::vector<ElementType>> type_tries = {};  // what `types` may be; empty: anything
   int num_operands = 0;
   // The dimensions of every tensor as factors, and what the factors are. Sizes
-  // are those of the call that it was made of, or 0.
+  // are those of the call that it was made of, 0 among them, or kOpenSize.
   ShardingRule rule;
   bool callbacks = false;  // the target decides by itself; all factors need replication
   // Factors whose size follows from another's: times * size(of) + plus.

@@ -87,7 +87,7 @@ ShardingRule RuleOf(const RuleAlternative& a) {
     if (inserted) {
       Factor f;
       f.name = name;
-      f.size = 0;
+      f.size = kOpenSize;
       rule.factors.push_back(f);
     }
     return it->second;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -279,6 +280,72 @@ TEST(CheckRuleHandlers, PartsOfAResultThatAreLeftUnwrittenAreFound) {
                           }).Get();
   EXPECT_EQ(check.verdict, RuleVerdict::kHandlerFault) << RuleCheckJson(check);
   EXPECT_THAT(check.findings[0].message, HasSubstr("unwritten"));
+}
+
+std::string SumCall(int rows, int columns) {
+  return absl::StrCat("  x = f32[", rows, ",", columns, "] parameter(0)\n  ROOT c = f32[", rows,
+                      "] custom-call(x), custom_call_target=\"k\", "
+                      "api_version=API_VERSION_TYPED_FFI\n");
+}
+const RuleText kSums = {
+    .rule = "i j -> i", .reduction = {{"j", PartialOp::kSum}}, .pad = {{"j", 0}}};
+
+TEST(CheckRuleHandlers, AGivenSizeOf0IsASizeAndNotAnOpenOne) {
+  // The kernel wants at least one column, and the given call has none.
+  const CheckedHandler wants_columns(kSums, [](Views in, Views out) {
+    if (in[0].dims[1] == 0) std::abort();
+    return RowSums(in, out);
+  });
+  EXPECT_EQ(wants_columns.Get(SumCall(4, 8)).verdict, kHolds);
+  const RuleCheck check = wants_columns.Get(SumCall(4, 0));
+  ASSERT_EQ(check.verdict, RuleVerdict::kHandlerFault) << RuleCheckJson(check);
+  EXPECT_EQ(check.findings[0].signature, "(f32[4,0]) -> f32[4]");
+  EXPECT_THAT(check.findings[0].message, HasSubstr("crashes (SIGABRT)"));
+}
+
+TEST(CheckRuleHandlers, ARuleThatDoesNotHoldOfEmptyOperandsIsFound) {
+  // Rows without columns are numbered, and a shard numbers its own.
+  const CheckedHandler numbers(kSums, [](Views in, Views out) {
+    const std::string refusal = RowSums(in, out);
+    for (int64_t i = 0; in[0].dims[1] == 0 && i < out[0].num_elements(); ++i) {
+      F(out[0])[i] = static_cast<float>(i);
+    }
+    return refusal;
+  });
+  EXPECT_EQ(numbers.Get(SumCall(4, 8)).verdict, kHolds);
+  const RuleCheck check = numbers.Get(SumCall(4, 0));
+  ASSERT_EQ(check.verdict, kIncorrect) << RuleCheckJson(check);
+  EXPECT_EQ(check.findings[0].factor, "i");
+  EXPECT_EQ(check.findings[0].signature, "(f32[4,0]) -> f32[4]");
+  EXPECT_EQ(check.findings[0].suggestion,
+            "i j -> i reduction={j:add} need_replication={i} pad={j:0}");
+}
+
+TEST(CheckRuleHandlers, ACallWithASizeOf0IsTriedWithElementsToo) {
+  // Of no rows every rule holds, and this one does not.
+  const CheckedHandler wrong({.rule = "i j -> i", .blocked = {"j"}}, RowSums);
+  const RuleCheck check = wrong.Get(SumCall(0, 8));
+  ASSERT_EQ(check.verdict, kIncorrect) << RuleCheckJson(check);
+  EXPECT_EQ(check.findings[0].factor, "j");
+  const RuleCheck right = CheckedHandler(kSums, RowSums).Get(SumCall(0, 8));
+  EXPECT_EQ(right.verdict, kHolds) << RuleCheckJson(right);
+  EXPECT_THAT(right.untested, testing::IsEmpty());
+  // A kernel that takes no rows but in that call says nothing of the rule.
+  const RuleCheck never = CheckedHandler(kSums, [](Views in, Views out) {
+                            return in[0].dims[0] > 0 ? "no rows" : RowSums(in, out);
+                          }).Get(SumCall(0, 8));
+  EXPECT_EQ(never.verdict, kHolds) << RuleCheckJson(never);
+  EXPECT_THAT(never.untested, testing::ElementsAre(
+                                  HasSubstr("i: "),
+                                  HasSubstr("j: its results have no elements")));
+}
+
+TEST(CheckRuleHandlers, AnEmptyTableHasNoIndices) {
+  CheckedHandler take(kTake, Take);
+  take.Limit({.ranges = {{.operand = 1, .high = "s"}}});
+  const absl::Status s = take.Check(absl::StrReplaceAll(kTakeCall, {{"[3,5]", "[0,5]"}})).status();
+  EXPECT_THAT(std::string(s.message()),
+              testing::AllOf(HasSubstr("E190"), HasSubstr("no element is in its declared range")));
 }
 
 }  // namespace
