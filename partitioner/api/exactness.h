@@ -12,13 +12,17 @@
 #define SHARDCALL_PARTITIONER_API_EXACTNESS_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kernels/ffi/handler.h"
+#include "partitioner/api/order_of_sums.h"
 #include "partitioner/ir/module.h"
+#include "partitioner/runtime/program.h"
 #include "partitioner/runtime/tensor.h"
+#include "sharding/mesh.h"
 
 namespace shardcall {
 
@@ -28,14 +32,31 @@ struct ExactResults {
   bool all() const;
 };
 
+struct ExactOptions {
+  const HandlerRegistry* handlers = nullptr;
+  absl::Duration deadline = absl::Seconds(60);
+  // Where it is not 0, inexact sums are off by a few of their last bits, each by another
+  // number that follows from it: what another order could do.
+  uint64_t nudge = 0;
+  int64_t most_steps = INT64_MAX;  // of each device; more fail (kAborted)
+};
+
 // The plain evaluator, which looks at every step. Sums are made twice, the second time
-// of magnitudes, where their number and size do not say that they are exact. Where `nudge` is not 0, inexact sums are off by a few of their last
-// bits, each by another number that follows from it: what another order could do. Fails
-// (kAborted) after `most_steps`.
-absl::StatusOr<ExactResults> EvaluateExactly(const Module& module, std::vector<Tensor> inputs,
-                                             const HandlerRegistry* handlers,
-                                             absl::Duration deadline, uint64_t nudge = 0,
-                                             int64_t most_steps = INT64_MAX);
+// of magnitudes, where their number and size do not say that they are exact.
+class ExactEvaluator {
+ public:
+  // In the global mode manual regions are run by every device on its own slices, and the
+  // rest as on one device; else a program that has one is refused (E310).
+  static absl::StatusOr<ExactEvaluator> Create(const Module& module, bool global_mode = false);
+
+  // `num_devices`, `mesh`: of the global mode.
+  absl::StatusOr<ExactResults> Run(std::vector<Tensor> inputs, const ExactOptions& options,
+                                   int num_devices = 1, const BaseMesh* mesh = nullptr) const;
+
+ private:
+  std::shared_ptr<const DeviceProgram> program_;
+  std::shared_ptr<const OrderOfSums> sums_;
+};
 
 }  // namespace shardcall
 

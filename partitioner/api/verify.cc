@@ -8,11 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/match.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/api/exactness.h"
-#include "partitioner/runtime/executor.h"
-#include "partitioner/runtime/lower.h"
 #include "partitioner/runtime/npz.h"
 #include "partitioner/runtime/out_of_memory.h"
 #include "partitioner/runtime/float_arrays.h"
@@ -43,49 +41,6 @@ double LargestExact(ElementType type) {
   }
 }
 
-bool MakesFractions(Opcode op) {
-  switch (op) {
-    case Opcode::kExponential:
-    case Opcode::kExponentialMinusOne:
-    case Opcode::kDivide:
-    case Opcode::kSqrt:
-    case Opcode::kRsqrt:
-    case Opcode::kCbrt:
-    case Opcode::kPower:
-    case Opcode::kLog:
-    case Opcode::kLogPlusOne:
-    case Opcode::kLogistic:
-    case Opcode::kSine:
-    case Opcode::kCosine:
-    case Opcode::kTan:
-    case Opcode::kTanh:
-    case Opcode::kErf:
-    case Opcode::kAtan2:
-    case Opcode::kAcos:
-    case Opcode::kAcosh:
-    case Opcode::kAsin:
-    case Opcode::kAsinh:
-    case Opcode::kAtanh:
-    case Opcode::kCosh:
-    case Opcode::kSinh:
-    case Opcode::kFft:
-    case Opcode::kCholesky:
-    case Opcode::kTriangularSolve:
-    case Opcode::kBatchNormTraining:
-    case Opcode::kBatchNormInference:
-    case Opcode::kBatchNormGrad: return true;
-    default: return false;
-  }
-}
-
-bool IsExactTarget(absl::string_view target) {
-  return target == "Sharding" || absl::StartsWith(target, "xla.sdy.") ||
-         absl::StartsWith(target, "SPMD") || target == "custom_relu" ||
-         target == "topk" || target == "sparse_matmul" || target == "nccl_allreduce" ||
-         absl::StartsWith(target, "moe_") ||
-         target == "annotate_device_placement";
-}
-
 // The elements as doubles; complex ones as pairs.
 std::vector<double> Numbers(const Tensor& t) {
   if (!IsComplex(t.type())) return ToDoubles(t);
@@ -98,28 +53,6 @@ std::vector<double> Numbers(const Tensor& t) {
 }
 
 }  // namespace
-
-bool IsExactProgram(const Module& module) {
-  for (int k = 0; k < module.num_instructions(); ++k) {
-    const Instruction& i = module.instr(InstrId(k));
-    // Integer division is exact.
-    if (MakesFractions(i.opcode) &&
-        !(i.opcode == Opcode::kDivide && IsInteger(i.shape->element_type()))) {
-      return false;
-    }
-    if (i.opcode == Opcode::kCustomCall && !IsExactTarget(i.as<CustomCallAttrs>().target)) {
-      return false;
-    }
-    // Sums in a narrow type round once a shard, not once.
-    if ((i.opcode == Opcode::kDot || i.opcode == Opcode::kConvolution ||
-         i.opcode == Opcode::kReduce || i.opcode == Opcode::kScatter ||
-         i.opcode == Opcode::kReduceWindow) &&
-        i.shape->IsArray() && IsNarrowFloat(i.shape->element_type())) {
-      return false;
-    }
-  }
-  return true;
-}
 
 OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact,
                          bool of_any_size) {
@@ -197,22 +130,24 @@ struct Reference {
 // order would not move further than the comparison allows. Else positive ones: signs
 // that cancel and second moments below zero would turn one rounding, which sharding may
 // change, into any difference.
-absl::StatusOr<Reference> MakeReference(const Module& module, uint64_t seed,
-                                        const RunOptions& options) {
+absl::StatusOr<Reference> MakeReference(
+    const std::vector<LeafShape>& parameters, uint64_t seed, const ExactOptions& options,
+    absl::FunctionRef<absl::StatusOr<ExactResults>(std::vector<Tensor>, const ExactOptions&)>
+        evaluate) {
   // Of loops that end by chance.
   constexpr int64_t kMostSteps = int64_t{1} << 22;
-  constexpr uint64_t kNudge = 1;
-  const std::vector<Tensor> inputs = RandomInputs(ParameterLeaves(module), seed);
-  absl::StatusOr<ExactResults> both = EvaluateExactly(module, inputs, options.handlers,
-                                                      options.deadline, 0, kMostSteps);
+  ExactOptions limited = options;
+  limited.most_steps = kMostSteps;
+  const std::vector<Tensor> inputs = RandomInputs(parameters, seed);
+  absl::StatusOr<ExactResults> both = evaluate(inputs, limited);
   if (both.ok() && both->all()) return Reference{inputs, *std::move(both)};
   const bool late = absl::IsUnimplemented(both.status()) ||
                     absl::IsDeadlineExceeded(both.status()) ||
                     absl::IsResourceExhausted(both.status());
   if (late) return both.status();
   if (both.ok() && AllFinite(both->outputs)) {
-    const absl::StatusOr<ExactResults> moved = EvaluateExactly(
-        module, inputs, options.handlers, options.deadline, kNudge, kMostSteps);
+    limited.nudge = 1;
+    const absl::StatusOr<ExactResults> moved = evaluate(inputs, limited);
     bool steady = moved.ok();
     for (size_t k = 0; steady && k < both->outputs.size(); ++k) {
       steady = Compare(both->outputs[k], moved->outputs[k], /*exact=*/false).ok;
@@ -221,45 +156,43 @@ absl::StatusOr<Reference> MakeReference(const Module& module, uint64_t seed,
   }
   std::vector<Tensor> positive = inputs;
   MakePositive(&positive);
-  SHARDCALL_ASSIGN_OR_RETURN(
-      ExactResults results,
-      EvaluateExactly(module, positive, options.handlers, options.deadline));
+  SHARDCALL_ASSIGN_OR_RETURN(ExactResults results, evaluate(positive, options));
   return Reference{std::move(positive), std::move(results)};
 }
 
 absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options, uint64_t seed,
                                         std::vector<Tensor> given, Communicator* communicator) {
   VerifyResult result;
-  std::vector<Tensor> inputs = std::move(given);
   auto unsupported = [&](const absl::Status& status) {
     result.status = VerifyResult::Status::kUnsupported;
     result.reason = std::string(status.message());
     return result;
   };
   const bool manual = HasManualRegion(module);
-  std::vector<Tensor> reference;
-  std::vector<bool> exact;  // by output
-  if (!manual) {
-    absl::StatusOr<ExactResults> evaluated;
-    if (inputs.empty()) {
-      absl::StatusOr<Reference> made = MakeReference(module, seed, options);
-      evaluated = made.ok() ? absl::StatusOr<ExactResults>(std::move(made->results))
-                            : absl::StatusOr<ExactResults>(made.status());
-      if (made.ok()) inputs = std::move(made->inputs);
+  const std::vector<LeafShape> parameters = ParameterLeaves(module);
+  const absl::StatusOr<ExactEvaluator> evaluator = ExactEvaluator::Create(module, manual);
+  if (absl::IsUnimplemented(evaluator.status())) return unsupported(evaluator.status());
+  SHARDCALL_RETURN_IF_ERROR(evaluator.status());
+
+  Reference reference;
+  const auto make_reference = [&](int num_devices, const BaseMesh* mesh) -> absl::Status {
+    const auto evaluate = [&](std::vector<Tensor> inputs, const ExactOptions& how) {
+      return evaluator->Run(std::move(inputs), how, num_devices, mesh);
+    };
+    const ExactOptions how{.handlers = options.handlers, .deadline = options.deadline};
+    if (given.empty()) {
+      SHARDCALL_ASSIGN_OR_RETURN(reference, MakeReference(parameters, seed, how, evaluate));
     } else {
-      evaluated = EvaluateExactly(module, inputs, options.handlers, options.deadline);
+      SHARDCALL_ASSIGN_OR_RETURN(reference.results, evaluate(given, how));
+      reference.inputs = std::move(given);
     }
-    if (absl::IsUnimplemented(evaluated.status())) return unsupported(evaluated.status());
-    SHARDCALL_RETURN_IF_ERROR(evaluated.status());
-    result.exact = evaluated->all();
-    reference = std::move(evaluated->outputs);
-    exact = std::move(evaluated->exact);
-  } else {
-    result.exact = IsExactProgram(module);
-    if (inputs.empty()) {
-      inputs = RandomInputs(ParameterLeaves(module), seed);
-      if (!result.exact) MakePositive(&inputs);
-    }
+    result.exact = reference.results.all();
+    return absl::OkStatus();
+  };
+  if (!manual) {
+    const absl::Status status = make_reference(1, nullptr);
+    if (absl::IsUnimplemented(status)) return unsupported(status);
+    SHARDCALL_RETURN_IF_ERROR(status);
   }
   if (options.partition.num_partitions == 1) {
     // The plain evaluator stands for one device: it is compared with itself.
@@ -268,36 +201,25 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
           "a program with manual regions runs over its own devices only"));
     }
     result.num_partitions = 1;
-    for (const Tensor& t : reference) result.outputs.push_back(Compare(t, t, true));
+    for (const Tensor& t : reference.results.outputs) {
+      result.outputs.push_back(Compare(t, t, true));
+    }
     result.reason = "one device: nothing is partitioned";
     return result;
   }
-  // The reference of a manual program needs the number of devices, which import
-  // finds; so it is lowered first and run after.
-  LowerOptions global;
-  global.global_mode = true;
-  absl::StatusOr<std::shared_ptr<const DeviceProgram>> global_program =
-      manual ? Lower(module, global) : nullptr;
-  if (absl::IsUnimplemented(global_program.status())) return unsupported(global_program.status());
-  SHARDCALL_RETURN_IF_ERROR(global_program.status());
-
   SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> program,
                              Partition(std::move(module), options.partition));
   result.num_partitions = program->global->program.num_partitions;
-  if (manual) {
-    const int n = static_cast<int>(result.num_partitions);
-    absl::StatusOr<std::vector<std::vector<Tensor>>> all =
-        RunOnThreads(*global_program, std::vector<std::vector<Tensor>>(n, inputs), n,
-                     options.handlers, options.deadline, program->global->program.mesh);
-    if (absl::IsUnimplemented(all.status())) return unsupported(all.status());
-    SHARDCALL_RETURN_IF_ERROR(all.status());
-    reference = std::move((*all)[0]);
-    exact.assign(reference.size(), result.exact);  // by what its ops can do
+  if (manual) {  // over as many devices as import found
+    const absl::Status status = make_reference(static_cast<int>(result.num_partitions),
+                                               program->global->program.mesh);
+    if (absl::IsUnimplemented(status)) return unsupported(status);
+    SHARDCALL_RETURN_IF_ERROR(status);
   }
   RunOptions checked = options;
   checked.check_replicas = true;
   absl::StatusOr<std::vector<Tensor>> got =
-      RunPartitioned(*program, inputs, checked, communicator);
+      RunPartitioned(*program, reference.inputs, checked, communicator);
   if (absl::IsUnimplemented(got.status())) return unsupported(got.status());
   if (DiagnosticCode(got.status()) == "E321") {
     result.status = VerifyResult::Status::kMismatch;
@@ -305,8 +227,10 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
     return result;
   }
   SHARDCALL_RETURN_IF_ERROR(got.status());
-  for (size_t k = 0; k < reference.size(); ++k) {
-    result.outputs.push_back(Compare(reference[k], (*got)[k], exact[k], /*of_any_size=*/!manual));
+  const ExactResults& want = reference.results;
+  for (size_t k = 0; k < want.outputs.size(); ++k) {
+    result.outputs.push_back(
+        Compare(want.outputs[k], (*got)[k], want.exact[k], /*of_any_size=*/true));
     if (result.outputs.back().ok || !result.reason.empty()) continue;
     result.status = VerifyResult::Status::kMismatch;
     result.reason = absl::StrCat("output ", k, " differs by ", result.outputs.back().max_abs_diff,

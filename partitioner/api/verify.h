@@ -24,12 +24,6 @@ struct OutputDifference {
 OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact,
                          bool of_any_size = false);
 
-// Whether every sum of the program is exact on small integers, by its ops alone: it has
-// none that makes fractions of them (exponential, divide, square root, power, logarithm,
-// sine, tanh, erf and the like), and no custom call that does such inside. For programs
-// with manual regions; of others Verify knows it by their values (exactness.h).
-bool IsExactProgram(const Module& module);
-
 struct VerifyResult {
   enum class Status { kOk, kMismatch, kUnsupported } status = Status::kOk;
   int64_t num_partitions = 0;

@@ -12,8 +12,9 @@
 #include "partitioner/api/verify.h"
 #include "partitioner/ir/parser.h"
 #include "partitioner/runtime/float_arrays.h"
-#include "tests/support/test_targets.h"
 #include "partitioner/runtime/random_inputs.h"
+#include "sharding/status.h"
+#include "tests/support/test_targets.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {
@@ -26,14 +27,19 @@ constexpr char kSum[] = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(
                         "most {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
                         "  ROOT s = f32[] maximum(a, b)\n}\n";
 
+absl::StatusOr<ExactResults> Evaluated(const Module& module, std::vector<Tensor> inputs,
+                                       const ExactOptions& options = {}) {
+  SHARDCALL_ASSIGN_OR_RETURN(const ExactEvaluator evaluator, ExactEvaluator::Create(module));
+  return evaluator.Run(std::move(inputs), options);
+}
+
 // The program's outputs on x, f32[4], that are exact.
 std::vector<bool> Exact(const std::vector<float>& x, const std::string& lines) {
   auto module = ParseText(std::string("HloModule m\n") + kSum + "ENTRY main {\n" +
                           "  x = f32[4] parameter(0)\n  zero = f32[] constant(0)\n" + lines + "}\n");
   EXPECT_TRUE(module.ok()) << module.status();
   const auto results =
-      EvaluateExactly(*module, {Tensor::From(ElementType::kF32, {4}, x)}, &TestHandlers(),
-                      absl::Seconds(20));
+      Evaluated(*module, {Tensor::From(ElementType::kF32, {4}, x)}, {.handlers = &TestHandlers()});
   EXPECT_TRUE(results.ok()) << results.status();
   return results.ok() ? results->exact : std::vector<bool>();
 }
@@ -112,13 +118,12 @@ body {
     auto module = ParseText("HloModule m\n" + std::string(kSum) + bodies +
                             "ENTRY main {\n  x = f32[4] parameter(0)\n" + loop + "}\n");
     ASSERT_TRUE(module.ok()) << module.status();
-    const auto results = EvaluateExactly(
-        *module, {Tensor::From(ElementType::kF32, {4}, std::vector<float>(4, x))}, nullptr,
-        absl::Seconds(20));
+    const auto results = Evaluated(
+        *module, {Tensor::From(ElementType::kF32, {4}, std::vector<float>(4, x))});
     ASSERT_TRUE(results.ok()) << results.status();
     EXPECT_THAT(results->exact, ElementsAre(true, exact));
-    EXPECT_THAT(std::string(EvaluateExactly(*module, {Tensor::Zeros(ElementType::kF32, {4})},
-                                            nullptr, absl::Seconds(20), 0, 5)
+    EXPECT_THAT(std::string(Evaluated(*module, {Tensor::Zeros(ElementType::kF32, {4})},
+                                      {.most_steps = 5})
                                 .status()
                                 .message()),
                 testing::HasSubstr("more steps"));
@@ -133,7 +138,7 @@ TEST(Exactness, IsThatOfTheSamePlainEvaluation) {
   ASSERT_TRUE(module.ok()) << module.status();
   const std::vector<Tensor> inputs = RandomInputs(ParameterLeaves(*module), 3);
   const auto plain = Evaluate(*module, inputs, nullptr);
-  const auto exact = EvaluateExactly(*module, inputs, nullptr, absl::Seconds(20));
+  const auto exact = Evaluated(*module, inputs);
   ASSERT_TRUE(plain.ok() && exact.ok());
   EXPECT_TRUE(BitwiseEqual((*plain)[0], exact->outputs[0]));
 }

@@ -58,22 +58,6 @@ TEST(Compare, OtherTypesOrShapesDiffer) {
   EXPECT_FALSE(Compare(F32({1}), F32({1, 1}), false).ok);
 }
 
-bool IsExact(const std::string& line) {
-  auto m = ParseText("HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  i = s32[4] parameter(1)\n  ROOT r = " +
-                     line + "\n}\n");
-  EXPECT_TRUE(m.ok()) << m.status();
-  return IsExactProgram(*m);
-}
-
-TEST(Exactness, FollowsFromTheOps) {
-  EXPECT_TRUE(IsExact("f32[4] add(x, x)"));
-  EXPECT_TRUE(IsExact("s32[4] divide(i, i)"));
-  EXPECT_FALSE(IsExact("f32[4] divide(x, x)"));
-  EXPECT_FALSE(IsExact("f32[4] exponential(x)"));
-  EXPECT_FALSE(IsExact("f32[4] custom-call(x), custom_call_target=\"anything\""));
-  EXPECT_TRUE(IsExact("f32[4] custom-call(x), custom_call_target=\"custom_relu\""));
-}
-
 // A target whose rule promises what its handler does not do.
 TEST(Verify, FindsARuleThatLies) {
   TargetRegistry targets;
@@ -123,6 +107,84 @@ ENTRY main {
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ(r->status, VerifyResult::Status::kMismatch);
   EXPECT_THAT(r->reason, HasSubstr("E321"));
+}
+
+// A region over both halves of x, whose body makes z, f32[4], of y, its half of x.
+std::string InRegion(const std::string& body) {
+  return R"(HloModule m, num_partitions=2
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[8] parameter(0)
+  s = f32[8] custom-call(x), custom_call_target="Sharding", sharding={devices=[2]<=[2]}
+  y = f32[4] custom-call(s), custom_call_target="SPMDFullToShardShape", sharding={manual}
+)" + body + R"(
+  m = f32[4] custom-call(z), custom_call_target="Sharding", sharding={manual}
+  ROOT r = f32[8] custom-call(m), custom_call_target="SPMDShardToFullShape", sharding={devices=[2]<=[2]}
+}
+)";
+}
+
+constexpr char kSumOfBoth[] =
+    "  z = f32[4] all-reduce(y), channel_id=1, replica_groups={{0,1}}, "
+    "use_global_device_ids=true, to_apply=add";
+
+TEST(Verify, InAManualRegionGoesByValuesToo) {
+  // Sums of thirds are rounded, thirds are not: each device has the bits of the reference.
+  const auto fractions = VerifyText(InRegion("  z = f32[4] exponential(y)"), {});
+  ASSERT_TRUE(fractions.ok()) << fractions.status();
+  EXPECT_EQ(fractions->status, VerifyResult::Status::kOk) << VerifyJson(*fractions);
+  EXPECT_TRUE(fractions->exact);
+  const auto rounded = VerifyText(
+      absl::StrReplaceAll(InRegion(kSumOfBoth), {{"all-reduce(y)", "all-reduce(w)"},
+                                                 {"  z = ", "  w = f32[4] exponential(y)\n  z = "}}),
+      {});
+  ASSERT_TRUE(rounded.ok()) << rounded.status();
+  EXPECT_EQ(rounded->status, VerifyResult::Status::kOk) << VerifyJson(*rounded);
+  EXPECT_FALSE(rounded->exact);
+}
+
+TEST(Verify, SumsOverTheDevicesOfARegionAreExactWhereTheirTermsAre) {
+  for (const auto& [most, exact] : std::vector<std::pair<float, bool>>{{8388607, true},
+                                                                       {8388608, false}}) {
+    auto module = ParseText(InRegion(kSumOfBoth));
+    ASSERT_TRUE(module.ok()) << module.status();
+    const Tensor x = Tensor::From(ElementType::kF32, {8},
+                                  std::vector<float>{most, 1, 1, 1, most, -most, 3, 4});
+    const auto r = Verify(*std::move(module), ToRunOptions({}), 0, {x}, nullptr);
+    ASSERT_TRUE(r.ok()) << r.status();
+    EXPECT_EQ(r->status, VerifyResult::Status::kOk) << VerifyJson(*r);
+    EXPECT_EQ(r->exact, exact);
+  }
+}
+
+TEST(Verify, SumsWhoseCombinerIsAnnotatedAreSums) {
+  const auto r = VerifyText(
+      absl::StrReplaceAll(
+          InRegion(kSumOfBoth),
+          {{"ROOT s = f32[] add(a, b)",
+            "c = f32[] add(a, b)\n  ROOT s = f32[] custom-call(c), "
+            "custom_call_target=\"Sharding\", sharding={replicated}"}}),
+      {});
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_EQ(r->status, VerifyResult::Status::kOk) << VerifyJson(*r);
+  EXPECT_TRUE(r->exact);
+}
+
+TEST(Verify, WhatADeviceSendsToAnotherStaysInexact) {
+  const auto r = VerifyText(
+      InRegion("  w = f32[4] exponential(y)\n  zero = f32[] constant(0)\n"
+               "  t = f32[] reduce(w, zero), dimensions={0}, to_apply=add\n"
+               "  u = f32[] collective-permute(t), channel_id=1, "
+               "source_target_pairs={{0,1},{1,0}}\n"
+               "  z = f32[4] broadcast(u), dimensions={}"),
+      {});
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_EQ(r->status, VerifyResult::Status::kOk) << VerifyJson(*r);
+  EXPECT_FALSE(r->exact);
 }
 
 TEST(Verify, TargetsWithoutAHandlerAreAnErrorThatNamesThem) {
