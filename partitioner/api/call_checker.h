@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trials of one call: which sizes its handler takes, each factor over 2, 3
-// and 4 devices, factors in pairs, and what rules hold in place of a wrong one.
+// The trials of one call: each factor over 2, 3 and 4 devices, factors in pairs, and what
+// rules hold in place of a wrong one. Split over call_checker.cc (what is tried, and the
+// handler by itself), factor_trials.cc, callback_trials.cc, improvements.cc and
+// callback_costs.cc (rules that would send less).
 #ifndef SHARDCALL_PARTITIONER_API_CALL_CHECKER_H_
 #define SHARDCALL_PARTITIONER_API_CALL_CHECKER_H_
 
@@ -14,8 +16,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "partitioner/api/call_sizes.h"
 #include "partitioner/api/check_rule.h"
-#include "partitioner/api/type_tries.h"
 
 namespace shardcall {
 
@@ -33,9 +35,7 @@ class CallChecker {
  public:
   // All must outlive the checker; findings and counts go to `out`.
   CallChecker(const CheckedCall& call, uint64_t seed, const TrialOptions& options, RuleCheck* out)
-      : call_(call), seed_(seed), options_(options), out_(*out) {
-    for (size_t f = 0; f < call.rule.factors.size(); ++f) linked_.push_back({static_cast<int>(f)});
-  }
+      : sizes_(call, seed, options, out), seed_(seed), options_(options), out_(*out) {}
 
   // Finds what is incorrect. E190 if the handler takes no sizes.
   absl::Status Run();
@@ -43,17 +43,10 @@ class CallChecker {
   // (missing), and what makes it send more than it need (needless).
   std::map<std::string, RuleFinding> Improvements();
 
-  // Types and sizes that the handler takes: the sizes small and distinct, if it
-  // can be, and those of a given call in the relations that they have. Run does this
-  // first. E190 if there are none; a handler that crashed, read outside of its buffers
-  // or did not return is a finding, and `faulty`.
-  absl::Status FindSizes();
-  bool faulty() const { return faulty_; }
-  const CheckedCall& call() const { return call_; }      // with those types
-  const std::vector<int64_t>& base() const { return base_; }
+  bool faulty() const { return sizes_.faulty(); }
 
  private:
-  using Sizes = std::vector<int64_t>;
+  using Sizes = CallSizes::Sizes;
   struct Failure {
     RuleTrial trial;
     TrialResult result;
@@ -75,32 +68,13 @@ class CallChecker {
   bool InAnOperand(int f) const;
   bool InATensor(int f) const;
 
-  bool Takes(const Sizes& sizes, TrialResult* why = nullptr);
-  bool IsTooLarge(const Sizes& sizes) const;
-  // Whether a declared range has an element for every operand that has any.
-  bool HasInputs(const Sizes& sizes) const;
-  // Of results without elements every rule holds.
-  static bool HasResults(const CheckedCall& call, absl::Span<const int64_t> sizes);
-  // What to try where the call's sizes are given, or some of them are open.
-  std::vector<Sizes> GivenSizes(const Sizes& given) const;
-  std::vector<Sizes> OpenSizes(const Sizes& given, const std::vector<int>& open) const;
-  // Where the program gives a size of 0: the base in larger sizes, if the handler takes any.
-  void FillEmpty();
-  absl::Status CheckInputs(const Sizes& given) const;  // E313 where they do not fit
-  // A finding of the handler, whatever the rule.
-  void ReportHandler(const Sizes& sizes, const TrialResult& result);
-  // The base with a factor, and what it is linked to, of another size; and what follows
-  // from it.
-  Sizes With(int factor, int64_t size) const;
-  // What a device has of `whole` where it has so much of the factor.
-  Sizes Shard(Sizes whole, int factor, int64_t tile) const;
   // The trial with both kinds of inputs. True if one of them was compared.
   bool Try(RuleTrial trial, Tested* tested);
   // One factor over 2, 3 and 4 devices: shards of the first tile size at which
   // the handler takes the whole and the shard, then a whole that is one less,
   // then one that leaves the last device nothing.
   Tested TestFactor(const CheckedCall& call, int f);
-  // The same with `empty_`.
+  // The same with the given call that has a size of 0, if there is one.
   std::optional<Failure> TestEmpty(const CheckedCall& call, int f);
   // The same with the call's own sizes alone.
   Tested TestGiven(const CheckedCall& call, int f);
@@ -131,16 +105,15 @@ class CallChecker {
   // One dimension of operand t in such sizes over 2, 3 and 4 devices. False if it failed.
   bool CheckCallbacksDim(const Sizes& sizes, int t, int dim);
 
-  CheckedCall call_;  // with the types found
+  static constexpr int64_t kTrialDevices[] = {2, 3, 4};
+
+  CallSizes sizes_;
+  const CheckedCall& call_ = sizes_.call();
+  const Sizes& base_ = sizes_.base();
   const uint64_t seed_;
   const TrialOptions& options_;
   RuleCheck& out_;
-  Sizes base_;
-  Sizes empty_;  // the given call in a size of 0, if there is one, which is tried too
-  std::vector<int> sound_;                // factors that were tested and hold
-  std::vector<std::vector<int>> linked_;  // by factor: those of its size, itself among them
-  std::map<Sizes, TrialResult> takes_;
-  bool faulty_ = false;  // nothing more is asked of the handler
+  std::vector<int> sound_;  // factors that were tested and hold
 };
 
 }  // namespace shardcall

@@ -68,12 +68,12 @@ void CallChecker::CompareCallbacks(const CheckedCall& better, const std::vector<
       // Even sizes: padding is a reason to send more.
       Sizes whole = base_, part = base_;
       for (int f : factors) {
-        for (int linked : linked_[f]) {
+        for (int linked : sizes_.linked(f)) {
           whole[linked] = n * tile;
           part[linked] = tile;
         }
       }
-      if (!Takes(whole) || !Takes(part)) continue;
+      if (!sizes_.Takes(whole) || !sizes_.Takes(part)) continue;
       RuleTrial trial{.call = &better, .sizes = whole};
       for (int f : factors) trial.shards.emplace_back(f, n);
       Tested tested;
@@ -141,7 +141,7 @@ void CallChecker::FindCallbackCosts(std::map<std::string, RuleFinding>* out) {
     }
   }
   for (const auto& [group, better] : found) {
-    linked_[group[0]] = group;
+    sizes_.Link(group);
     CompareCallbacks(better, {group[0]}, out);
   }
   // Two at once: each alone may be free, and one may be gathered for the other.
@@ -154,7 +154,7 @@ void CallChecker::FindCallbackCosts(std::map<std::string, RuleFinding>* out) {
       CompareCallbacks(both, {a[0], b[0]}, out);
     }
   }
-  for (const auto& [group, better] : found) linked_[group[0]] = {group[0]};
+  for (const auto& [group, better] : found) sizes_.Unlink(group[0]);
 }
 
 }  // namespace shardcall

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "partitioner/api/call_checker.h"
+#include "partitioner/api/call_sizes.h"
 #include "partitioner/api/derived_calls.h"
 #include "partitioner/api/executable.h"
 #include "partitioner/ir/parser.h"
@@ -276,8 +276,8 @@ absl::StatusOr<RuleCheck> CheckVjp(const std::vector<CheckedCall>& calls, uint64
   absl::Status status;
   for (const CheckedCall& given : calls) {
     check.target = given.target;
-    CallChecker sizes(given, seed, options, &check);
-    absl::Status done = sizes.FindSizes();
+    CallSizes sizes(given, seed, options, &check);
+    absl::Status done = sizes.Find();
     if (done.ok() && !sizes.faulty()) {
       done = VjpChecker(sizes.call(), sizes.base(), seed, options, &check).Run();
     }

@@ -118,7 +118,7 @@ void CallChecker::FindGroups(absl::FunctionRef<void(const std::vector<int>& grou
   for (int f = 0; f < NumFactors(); ++f) {
     if (!IsWhole(call_.rule.factors[f]) || !IsMajor(f)) continue;
     // Taken in another size by itself, it is a dimension of its own.
-    if (!Takes(With(f, 2 * base_[f]))) whole.push_back(f);
+    if (!sizes_.Takes(sizes_.With(f, 2 * base_[f]))) whole.push_back(f);
   }
   constexpr size_t kMost = 8;
   if (whole.size() > kMost) return;
@@ -149,12 +149,12 @@ void CallChecker::FindGroups(absl::FunctionRef<void(const std::vector<int>& grou
     }
     for (int f : group) apart = apart && base_[f] == base_[group[0]];
     if (!apart || !operand) continue;
-    linked_[group[0]] = group;
-    if (Takes(With(group[0], 2 * base_[group[0]]))) {
+    sizes_.Link(group);
+    if (sizes_.Takes(sizes_.With(group[0], 2 * base_[group[0]]))) {
       found.push_back(bits);
       visit(group);
     }
-    linked_[group[0]] = {group[0]};
+    sizes_.Unlink(group[0]);
   }
 }
 
