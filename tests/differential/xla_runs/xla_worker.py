@@ -14,6 +14,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, '..', '..', 'support'), os.path.join(HE
 import compare  # noqa: E402
 import files  # noqa: E402
 import judge  # noqa: E402
+import workarounds  # noqa: E402
 
 os.environ['JAX_PLATFORMS'] = 'cpu'
 os.environ['JAX_ENABLE_X64'] = '1'
@@ -69,7 +70,7 @@ class Xla:
                 self.jax.ffi.register_ffi_target(name, capsule(address), platform='cpu',
                                                  api_version=version)
 
-    def compile(self, text, n, for_one, disabled=DISABLED):
+    def compile(self, text, n, for_one):
         import numpy as np
         from jax._src.interpreters import mlir
         from jaxlib import _hlo, _jax
@@ -85,7 +86,7 @@ class Xla:
         build.use_spmd_partitioning = n > 1
         ids = np.zeros((1, n), np.int32) if for_one else np.arange(n, dtype=np.int32).reshape(1, n)
         options.device_assignment = _jax.DeviceAssignment.create(ids)
-        options.env_option_overrides = [('xla_disable_hlo_passes', disabled),
+        options.env_option_overrides = [('xla_disable_hlo_passes', DISABLED),
                                         ('xla_allow_excess_precision', False)]
         used = self.devices[:1 if for_one else n]
         if len(used) < (1 if for_one else n):
@@ -119,33 +120,16 @@ class Xla:
             raise Refused('execute', str(e)) from None
 
 
-ALONE = 'XLA agrees without its algebraic simplifier'
-
-
 def examine(xla, case):
-    """The answer of one case. Where numbers of a program at random are wrong, XLA is asked
-    again without the pass that rewrites most: what then agrees is told apart."""
-    try:
-        return attempt(xla, case, DISABLED)
-    except Refused as e:
-        if e.stage != 'numbers' or not case.get('of_tests'):
-            raise
-        try:
-            attempt(xla, case, DISABLED + ',algsimp')
-        except Refused:
-            raise e from None
-        raise Refused(e.stage, f'{ALONE}; {e}') from None
-
-
-def attempt(xla, case, disabled):
     import shards  # with jaxlib, which reads the environment
     os.environ['XLA_RUNS_ELEMENTS'] = str(case['elements'])
     with open(case['local'], encoding='utf-8', newline='') as f:
         text = judge.for_xla(f.read(), case.get('of_tests', False))
+    text, _ = workarounds.applied(text, case.get('around', []))
     report = files.report(case['report'])
     n = report['num_partitions']
     started = time.perf_counter()
-    executable = xla.compile(text, n, bool(case['compile_only']), disabled)
+    executable = xla.compile(text, n, bool(case['compile_only']))
     compiled = time.perf_counter() - started
     if case['compile_only']:
         return {'compile_s': compiled}

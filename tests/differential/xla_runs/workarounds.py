@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What XLA:CPU gets wrong in valid programs: for each fault a rewriting of the module that
+means the same and keeps clear of it. Where XLA's numbers are not ours and the rewritten
+module has ours, the fault is XLA's, and our numbers have been judged all the same.
+workarounds_test.py shows each fault in the smallest module that has it."""
+
+import re
+
+from collective_bytes import Instruction
+
+# Opcodes that hand a dynamic-slice's elements on, and that XLA looks through.
+MOVES = ('reshape', 'bitcast', 'copy', 'transpose', 'slice', 'convert', 'reverse')
+
+
+def dims_of(kind):
+    """[2, 3] of f32[2,3]{1,0}."""
+    inside = re.match(r'\w+\[([^\]]*)\]', kind).group(1)
+    return [int(d.strip(' <=')) for d in inside.split(',') if d]
+
+
+def element_of(kind):
+    return kind.split('[', maxsplit=1)[0]
+
+
+def array(element, dims):
+    layout = '{' + ','.join(str(d) for d in reversed(range(len(dims)))) + '}' if dims else ''
+    return f'{element}[{",".join(str(d) for d in dims)}]{layout}'
+
+
+def listed(i, name):
+    return [int(d) for d in re.findall(r'\d+', i.attribute(name))]
+
+
+class Text:
+    """The instructions of a module's text, which are told apart by their names."""
+
+    def __init__(self, text):
+        self.lines = text.split('\n')
+        self.at = {k: Instruction(line) for k, line in enumerate(self.lines)
+                   if ' = ' in line and line.startswith(' ')}
+        self.by_name = {i.name: i for i in self.at.values()}
+        self.new = 0
+
+    def type(self, name):
+        return self.by_name[name].type if name in self.by_name else ''
+
+    def fresh(self, kind, rest):
+        """A line of a new instruction, and its name."""
+        self.new += 1
+        name = f'around.{self.new}'
+        return f'  %{name} = {kind} {rest}', name
+
+    def line(self, i, operands, opcode=None, attributes=None):
+        inside = ', '.join('%' + o for o in operands)
+        return (f'  {"ROOT " if i.root else ""}%{i.name} = {i.type} {opcode or i.opcode}({inside})'
+                f'{i.attributes if attributes is None else attributes}')
+
+    def kept(self, i, *which):
+        """`i` with these operands kept from XLA's simplifications."""
+        operands, lines = i.operands(), []
+        for k in which:
+            line, name = self.fresh(self.type(operands[k]), f'opt-barrier(%{operands[k]})')
+            operands[k] = name
+            lines.append(line)
+        return lines + [self.line(i, operands)]
+
+    def reducer(self, i):
+        """The opcode of a computation of two scalars, like maximum; '' for any other."""
+        body = re.search(r'(?m)^%' + re.escape(i.attribute('to_apply').lstrip('%')) +
+                         r' .*\{\n((?:.*\n)*?)\}', '\n'.join(self.lines))
+        roots = [Instruction(x) for x in body.group(1).split('\n') if 'ROOT ' in x] if body else []
+        return roots[0].opcode if roots and body.group(1).count('\n') == 3 else ''
+
+
+class Lines(list):
+    """New instructions, most of one type."""
+
+    def __init__(self, t, kind):
+        super().__init__()
+        self.t, self.kind = t, kind
+
+    def new(self, opcode, *operands, rest='', kind=None):
+        inside = ', '.join('%' + o for o in operands)
+        line, name = self.t.fresh(kind or self.kind, f'{opcode}({inside}){rest}')
+        self.append(line)
+        return name
+
+    def constant(self, value):
+        line, name = self.t.fresh(element_of(self.kind) + '[]', f'constant({value})')
+        self.append(line)
+        return self.new('broadcast', name, rest=', dimensions={}')
+
+
+def merged_slices(t, i):
+    if i.opcode not in ('dynamic-slice', 'gather', 'scatter', 'dynamic-update-slice'):
+        return None
+    source = t.by_name.get(i.operands()[0])
+    while source and source.opcode in MOVES:
+        source = t.by_name.get(source.operands()[0])
+    return t.kept(i, 0) if source and source.opcode == 'dynamic-slice' else None
+
+
+def reduction_of_one(t, i):
+    if i.opcode != 'reduce' or len(i.operands()) != 2:
+        return None
+    x, init = i.operands()
+    dims = dims_of(t.type(x))
+    if '<=' in t.type(x) or any(dims[d] != 1 for d in listed(i, 'dimensions')):
+        return None
+    shaped, shaped_name = t.fresh(i.type, f'reshape(%{x})')
+    spread, spread_name = t.fresh(i.type, f'broadcast(%{init}), dimensions={{}}')
+    to_apply = i.attribute('to_apply')
+    rank = len(dims_of(i.type))
+    return [shaped, spread, t.line(
+        i, [spread_name, shaped_name], 'map',
+        f', dimensions={{{", ".join(map(str, range(rank)))}}}, to_apply={to_apply}')]
+
+
+def reduction_that_loses_nan(t, i):
+    if i.opcode != 'all-reduce' or element_of(i.type) not in ('f16', 'bf16', 'f32', 'f64') or \
+            t.reducer(i) not in ('minimum', 'maximum'):
+        return None
+    groups = i.attribute('replica_groups')
+    found = re.match(r'\[(\d+),(\d+)\]', groups)
+    size = int(found.group(2)) if found else groups.strip('{}').split('}')[0].count(',') + 1
+    element, dims = element_of(i.type), dims_of(i.type)
+    one, one_name = t.fresh(array(element, [1, *dims]), f'reshape(%{i.operands()[0]})')
+    kept = re.sub(r', to_apply=%?[\w.\-]+', '', i.attributes)
+    all_, all_name = t.fresh(array(element, [size, *dims]),
+                             f'all-gather(%{one_name}), dimensions={{0}}{kept}')
+    first, first_name = t.fresh(f'{element}[]', 'constant(%sinf)' % (
+        '-' if t.reducer(i) == 'maximum' else ''))
+    return [one, all_, first, t.line(i, [all_name, first_name], 'reduce',
+                                     f', dimensions={{0}}, to_apply={i.attribute("to_apply")}')]
+
+
+def complex_sum(t, i):
+    return t.kept(i, 0) if i.opcode == 'all-reduce' and element_of(i.type) in ('c64', 'c128') \
+        else None
+
+
+def reduction_of_parts(t, i):
+    if i.opcode != 'reduce':
+        return None
+    source = t.by_name.get(i.operands()[0])
+    return t.kept(i, 0) if source and source.opcode == 'concatenate' else None
+
+
+def integer_power(t, i):
+    """By digits of six bits: x^(a + 64 b) is x^a (x^64)^b. What is negative stays."""
+    if i.opcode != 'power' or element_of(i.type)[0] not in 'su':
+        return None
+    lines = Lines(t, i.type)
+    new, constant, bits = lines.new, lines.constant, int(element_of(i.type)[1:])
+    x, exponent = i.operands()
+    exponent = new('opt-barrier', exponent)
+    if bits <= 4:
+        return lines + [t.line(i, [x, exponent])]
+    digits, six, half, zero = constant(63), constant(6), constant(32), constant(0)
+    power, left, product = x, exponent, constant(1)
+    for _ in range(-(-bits // 6)):
+        product = new('multiply', product, new('power', power, new('and', left, digits)))
+        power = new('power', power, half)
+        power = new('multiply', power, power)
+        left = new('shift-right-logical', left, six)
+    below = new('compare', exponent, zero, rest=', direction=LT',
+                kind=array('pred', dims_of(i.type)))
+    return lines + [t.line(i, [below, new('power', x, exponent), product], 'select', '')]
+
+
+def bits_of_narrow(t, i):
+    """Counted in 32 bits."""
+    if i.opcode not in ('popcnt', 'count-leading-zeros') or element_of(i.type) not in ('s2', 's4'):
+        return None
+    bits, lines = int(element_of(i.type)[1:]), Lines(t, array('s32', dims_of(i.type)))
+    new, constant = lines.new, lines.constant
+    wide = new('opt-barrier', new('convert', i.operands()[0]))
+    count = new(i.opcode, new('and', wide, constant(2 ** bits - 1)))
+    if i.opcode == 'count-leading-zeros':
+        count = new('subtract', count, constant(32 - bits))
+    return lines + [t.line(i, [count], 'convert')]
+
+
+def folded_zeros(t, i):
+    return t.kept(i, 0) if i.opcode == 'count-leading-zeros' else None
+
+
+def folded_division(t, i):
+    return t.kept(i, 1) if i.opcode in ('divide', 'remainder') and \
+        element_of(i.type)[0] in 'su' else None
+
+
+def negative_padding(t, i):
+    if i.opcode != 'convolution' or not re.search(r'pad=[^,}]*-\d', i.attributes):
+        return None
+    x, filters = i.operands()
+    window = i.attribute('window').strip('{}')
+    fields = dict(f.split('=') for f in window.split())
+    pads = [tuple(map(int, p.split('_'))) for p in fields.pop('pad').split('x')]
+    interior = [int(d) - 1 for d in fields.pop('lhs_dilate', 'x'.join('1' * len(pads))).split('x')]
+    labels = i.attribute('dim_labels').split('_')[0]
+    dims, edges = dims_of(t.type(x)), []
+    for d, label in enumerate(labels):
+        low, high, inner = 0, 0, 0
+        if label.isdigit():
+            (low, high), inner = pads[int(label)], interior[int(label)]
+        dims[d] += low + high + inner * max(0, dims[d] - 1)
+        edges.append(f'{low}_{high}_{inner}')
+    element = element_of(t.type(x))
+    zero, zero_name = t.fresh(f'{element}[]', 'constant(%s)' % (
+        '(0, 0)' if element[0] == 'c' else '0'))
+    padded, padded_name = t.fresh(array(element, dims),
+                                  f'pad(%{x}, %{zero_name}), padding={"x".join(edges)}')
+    left = ' '.join(f'{k}={v}' for k, v in fields.items())
+    return [zero, padded, t.line(i, [padded_name, filters],
+                                 attributes=i.attributes.replace(window, left))]
+
+
+def scatter_without_indices(t, i):
+    """An index dimension of one element is put in front."""
+    if i.opcode != 'scatter' or 'scatter_dims_to_operand_dims={}' not in i.attributes or \
+            len(i.operands()) != 3:
+        return None
+    x, indices, updates = i.operands()
+    at = listed(i, 'index_vector_dim')[0]
+    places = dims_of(t.type(indices))
+    places[at] = 1
+    element, dims = element_of(i.type), dims_of(i.type)
+    one, one_name = t.fresh(array(element, [1, *dims]), f'reshape(%{x})')
+    kind = element_of(t.type(indices))
+    zero, zero_name = t.fresh(f'{kind}[]', 'constant(0)')
+    zeros, zeros_name = t.fresh(array(kind, places), f'broadcast(%{zero_name}), dimensions={{}}')
+
+    def later(found):
+        return found[1] + ','.join(str(int(d) + 1) for d in found[2].split(',') if d.strip()) + '}'
+    attributes = re.sub(r'(input_batching_dims=\{)([\d, ]*)\}', later, i.attributes)
+    attributes = re.sub(r'(inserted_window_dims=\{)([\d, ]*)\}', later, attributes)
+    attributes = re.sub(r'inserted_window_dims=\{(\d)', r'inserted_window_dims={0,\1', attributes)
+    attributes = attributes.replace('inserted_window_dims={}', 'inserted_window_dims={0}')
+    attributes = attributes.replace('scatter_dims_to_operand_dims={}',
+                                    'scatter_dims_to_operand_dims={0}')
+    done, done_name = t.fresh(array(element, [1, *dims]), f'scatter(%{one_name}, %{zeros_name}, '
+                              f'%{updates}){attributes}')
+    return [one, zero, zeros, done, t.line(i, [done_name], 'reshape', '')]
+
+
+def narrow_top(t, i):
+    """Chosen among 8 bits."""
+    if i.opcode != 'topk' or element_of(t.type(i.operands()[0])) not in ('s4', 'u4'):
+        return None
+    x = i.operands()[0]
+    eight = element_of(t.type(x))[0] + '8'
+    wide, wide_name = t.fresh(eight + t.type(x)[2:], f'convert(%{x})')
+    values, places = i.type.strip('()').split(', ')
+    both, both_name = t.fresh(f'({eight}{values[2:]}, {places})',
+                              f'topk(%{wide_name}){i.attributes}')
+    first, first_name = t.fresh(eight + values[2:], f'get-tuple-element(%{both_name}), index=0')
+    second, second_name = t.fresh(places, f'get-tuple-element(%{both_name}), index=1')
+    narrow, narrow_name = t.fresh(values, f'convert(%{first_name})')
+    return [wide, both, first, second, narrow,
+            t.line(i, [narrow_name, second_name], 'tuple', '')]
+
+
+FAULTS = [
+    (merged_slices,
+     'XLA merges a dynamic-slice (also the one that a gather or scatter by one index becomes) into '
+     "the one that it reads from: the inner's index is clamped by the outer's size"),
+    (reduction_of_one, 'XLA drops the init of a reduction of one element'),
+    (reduction_that_loses_nan, "XLA:CPU's all-reduce by minimum or maximum loses NaN"),
+    (complex_sum, 'XLA dies over an all-reduce of a complex constant'),
+    (reduction_of_parts,
+     'XLA reduces the parts of a concatenate one by one, from the init each time'),
+    (integer_power, "XLA:CPU looks at six bits of the exponent of an integer's power, and "
+                    'rewrites a power of -1 to 1 / x, which is -1 where x is 0'),
+    (bits_of_narrow, 'XLA:CPU counts other bits of a signed number of 4 than its own'),
+    (folded_zeros, 'XLA folds count-leading-zeros of a negative constant to a negative number'),
+    (folded_division, 'XLA dies where it folds a division of integers by 0'),
+    (negative_padding, 'XLA:CPU reads outside of the operand where the padding of a convolution '
+                       'is negative'),
+    (scatter_without_indices, 'XLA:CPU leaves out updates of a scatter without index dimensions'),
+    (narrow_top, "XLA's topk-decomposer gives the layout of a 4-bit operand to its s32 iota"),
+]
+
+
+def applied(text, faults):
+    """The module without what has these faults, by their indices, and which it had."""
+    t, had = Text(text), set()
+    lines = []
+    for k, line in enumerate(t.lines):
+        pending = [line]
+        if k in t.at:
+            for number in faults:
+                # A rewriting may leave what another one is for.
+                i = Instruction(pending[-1])
+                more = FAULTS[number][0](t, i)
+                if more is not None:
+                    had.add(number)
+                    pending[-1:] = more
+        lines += pending
+    return '\n'.join(lines), had
