@@ -23,6 +23,14 @@ if [ -z "${SHARDCALL_PJRT_PLUGIN:-}" ]; then
     echo "tests/run.sh: tests with XLA:GPU's plugin are skipped" >&2
   fi
 fi
+if [ -z "${SHARDCALL_PJRT_CPU_PLUGIN:-}" ]; then
+  if plugin=$(python3 "$SHARDCALL_ROOT/tests/partitioner/bindings/pjrt/fetch_cpu_plugin.py" \
+                --out="$SHARDCALL_BUILD/pjrt_cpu"); then
+    export SHARDCALL_PJRT_CPU_PLUGIN="$plugin"
+  else
+    echo "tests/run.sh: tests with XLA:CPU's plugin are skipped" >&2
+  fi
+fi
 build_shardcall
 cd "$SHARDCALL_BUILD"
 ctest --output-on-failure --no-tests=error -j "$(nproc)" "$@"

@@ -49,6 +49,10 @@ class AttributeMapView {
   // unit and array attributes of mixed types, resources, symbols.
   static absl::StatusOr<AttributeMapView> Parse(absl::string_view text);
 
+  // Of attributes that are read already; sorted by name.
+  explicit AttributeMapView(Attribute::Dictionary entries) : entries_(std::move(entries)) {}
+  AttributeMapView() = default;
+
   // Null if there is none.
   const Attribute* Find(absl::string_view name) const;
 

@@ -2,6 +2,7 @@
 #include "kernels/ffi/ffi_attributes.h"
 
 #include <cstring>
+#include <utility>
 
 #include "sharding/narrow_float.h"
 
@@ -13,7 +14,64 @@ uint64_t Bits(ElementType type, int64_t i, double f) {
   return IsFloat(type) ? FloatToBits(type, f) : static_cast<uint64_t>(i);
 }
 
+// An element of an attribute, whose numbers are as wide as their type.
+AttributeScalar ReadScalar(ElementType type, const char* at) {
+  const int bytes = ElementTypeBytes(type);
+  uint64_t bits = 0;
+  std::memcpy(&bits, at, bytes);
+  AttributeScalar out;
+  out.type = type;
+  if (IsFloat(type)) {
+    out.f = FloatFromBits(type, bits);
+  } else {
+    const int unused = 64 - 8 * bytes;
+    out.i = IsSignedInteger(type) ? static_cast<int64_t>(bits << unused) >> unused
+                                  : static_cast<int64_t>(bits);
+  }
+  return out;
+}
+
+Attribute Decode(abi::AttrType kind, const void* item) {
+  switch (kind) {
+    case abi::AttrType::kScalar: {
+      const auto& s = *static_cast<const abi::Scalar*>(item);
+      return {ReadScalar(static_cast<ElementType>(s.dtype), static_cast<const char*>(s.value))};
+    }
+    case abi::AttrType::kArray: {
+      const auto& a = *static_cast<const abi::Array*>(item);
+      AttributeArray out;
+      out.type = static_cast<ElementType>(a.dtype);
+      for (size_t k = 0; k < a.size; ++k) {
+        const AttributeScalar one = ReadScalar(
+            out.type, static_cast<const char*>(a.data) + k * ElementTypeBytes(out.type));
+        if (IsFloat(out.type)) {
+          out.floats.push_back(one.f);
+        } else {
+          out.ints.push_back(one.i);
+        }
+      }
+      return {std::move(out)};
+    }
+    case abi::AttrType::kString: {
+      const auto& s = *static_cast<const abi::ByteSpan*>(item);
+      return {std::string(s.ptr, s.len)};
+    }
+    case abi::AttrType::kDictionary: break;
+  }
+  // The caller bounds the depth: it has read them from text, too.
+  return {DecodeAttributes(*static_cast<const abi::Attrs*>(item))};
+}
+
 }  // namespace
+
+Attribute::Dictionary DecodeAttributes(const abi::Attrs& attrs) {
+  Attribute::Dictionary out;
+  for (int64_t k = 0; k < attrs.size; ++k) {
+    out.emplace_back(std::string(attrs.names[k]->ptr, attrs.names[k]->len),
+                     Decode(attrs.types[k], attrs.attrs[k]));
+  }
+  return out;
+}
 
 template <typename Get>
 const void* EncodedAttributes::Elements(ElementType type, size_t count, Get bits) {

@@ -45,6 +45,10 @@ class EncodedAttributes {
   abi::Attrs root_ = {};
 };
 
+// The way back: what a frame's attributes say, owned. Nothing of `attrs` is referred to
+// afterwards.
+Attribute::Dictionary DecodeAttributes(const abi::Attrs& attrs);
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_FFI_ATTRIBUTES_H_

@@ -112,10 +112,11 @@ absl::StatusOr<Backend> BackendFromName(absl::string_view name) {
   if (name == "inprocess") return Backend::kInProcess;
   if (name == "mpi") return Backend::kMpi;
   if (name == "nccl") return Backend::kNccl;
+  if (name == "pjrt") return Backend::kPjrt;
   Diagnostic d;
   d.code = "E330";
   d.message = "there is no such backend";
-  d.expected = "inprocess, mpi or nccl";
+  d.expected = "inprocess, mpi, nccl or pjrt";
   d.found = std::string(name);
   d.fix = "leave --backend out to run on threads of this process";
   return ToStatus(d);
@@ -223,12 +224,33 @@ absl::StatusOr<std::vector<Tensor>> RunLowered(const PartitionedProgram& program
 
 namespace {
 
+absl::StatusOr<std::vector<Tensor>> RunOnEngine(const PartitionedProgram& program,
+                                                const std::vector<Tensor>& inputs,
+                                                const RunOptions& options) {
+  if (options.engine == nullptr) {
+    return ToStatus({.code = "E303",
+                     .message = "the pjrt backend needs an engine",
+                     .fix = "Pass what MakePjrtEngine gives"},
+                    absl::StatusCode::kFailedPrecondition);
+  }
+  SHARDCALL_RETURN_IF_ERROR(CheckInputs(program, inputs));
+  const int n = static_cast<int>(program.global->program.num_partitions);
+  SHARDCALL_ASSIGN_OR_RETURN(
+      std::vector<std::vector<Tensor>> arguments,
+      ShardForDevices(inputs, program.local.parameters, n, PadFill::kPoison));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<std::vector<Tensor>> outputs,
+                             options.engine->Execute(program.local.module, std::move(arguments),
+                                                     options.handlers, options.deadline));
+  return Gathered(program, outputs, options);
+}
+
 absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& program,
                                                  const std::vector<Tensor>& inputs,
                                                  const RunOptions& options,
                                                  Communicator* communicator) {
   const LocalProgram& local = program.local;
   const int n = static_cast<int>(program.global->program.num_partitions);
+  if (options.backend == Backend::kPjrt) return RunOnEngine(program, inputs, options);
   if (options.backend == Backend::kNccl && communicator == nullptr) {
     SHARDCALL_RETURN_IF_ERROR(CheckNcclDevice());
     return ToStatus({.code = "E303",

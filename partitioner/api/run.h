@@ -13,6 +13,7 @@
 #include "absl/types/optional.h"
 #include "collectives/communicator.h"
 #include "kernels/ffi/handler.h"
+#include "partitioner/api/engine.h"
 #include "partitioner/api/partition.h"
 #include "partitioner/pass/overlap.h"
 #include "partitioner/runtime/program.h"
@@ -20,7 +21,7 @@
 
 namespace shardcall {
 
-enum class Backend { kInProcess, kMpi, kNccl };
+enum class Backend { kInProcess, kMpi, kNccl, kPjrt };
 absl::StatusOr<Backend> BackendFromName(absl::string_view name);  // E330
 
 struct RunOptions {
@@ -29,6 +30,7 @@ struct RunOptions {
   // Of every wait for another device, and of every handler (E319).
   absl::Duration deadline = absl::Seconds(60);
   const HandlerRegistry* handlers = nullptr;     // not owned
+  Engine* engine = nullptr;                      // of kPjrt, not owned
   bool check_replicas = false;                   // E321 where copies of a part differ
   // Collectives go on while the devices compute, where there is something to
   // compute. Results have the same bits. Not with NCCL.

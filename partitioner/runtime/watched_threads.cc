@@ -60,6 +60,14 @@ absl::Status LateStatus(const CallWatch& watch, int device, absl::Duration deadl
                   absl::StatusCode::kDeadlineExceeded);
 }
 
+absl::Status NoThreads(const std::system_error& error) {
+  return ToStatus(
+      {.code = "E315",
+       .message = absl::StrCat("cannot start a thread for every device: ", error.what()),
+       .fix = "Raise ulimit -u, or run fewer devices in one process"},
+      absl::StatusCode::kUnavailable);
+}
+
 // Which calls have been under way since when, as one who looks now and then knows it.
 class Observer {
  public:
@@ -95,11 +103,7 @@ absl::Status RunWatched(int num_devices, absl::Duration deadline, std::function<
   try {
     for (int d = 0; d < num_devices; ++d) threads.emplace_back(RunDevice, shared, d);
   } catch (const std::system_error& e) {
-    failure = ToStatus(
-        {.code = "E315",
-         .message = absl::StrCat("cannot start a thread for every device: ", e.what()),
-         .fix = "Raise ulimit -u, or run fewer devices in one process"},
-        absl::StatusCode::kUnavailable);
+    failure = NoThreads(e);
     stop(failure);
   }
   const int started = static_cast<int>(threads.size());
@@ -142,6 +146,41 @@ absl::Status RunWatched(int num_devices, absl::Duration deadline, std::function<
     }
   }
   return failure;
+}
+
+absl::Status RunWithin(absl::Duration deadline, std::function<void()> body,
+                       absl::FunctionRef<absl::Status()> late) {
+  struct One {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool returned = false, left = false;
+  };
+  const auto one = std::make_shared<One>();
+  std::thread thread;
+  try {
+    thread = std::thread([one, body = std::move(body)]() mutable {
+      body();
+      body = nullptr;  // what it captures goes while somebody may still wait for that
+      const std::lock_guard<std::mutex> lock(one->mutex);
+      one->returned = true;
+      if (one->left) --left_behind;
+      one->changed.notify_all();
+    });
+  } catch (const std::system_error& e) {
+    return NoThreads(e);
+  }
+  {
+    std::unique_lock<std::mutex> lock(one->mutex);
+    if (!one->changed.wait_for(lock, absl::ToChronoNanoseconds(deadline),
+                               [&] { return one->returned; })) {
+      one->left = true;
+      ++left_behind;
+      thread.detach();
+      return late();
+    }
+  }
+  thread.join();
+  return absl::OkStatus();
 }
 
 int ThreadsLeftBehind() { return left_behind; }

@@ -28,7 +28,8 @@ ALLOWED = {
     "partitioner/pass": PASS,
     "partitioner/runtime": RUNTIME,
     "partitioner/api": API,
-    "partitioner/tools": API | {"partitioner/tools"},
+    "partitioner/bindings": API | {"partitioner/bindings"},
+    "partitioner/tools": API | {"partitioner/bindings", "partitioner/tools"},
 }
 MAX_LINES = 600
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)

@@ -20,6 +20,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "partitioner/ir/module.h"
@@ -43,10 +44,20 @@ absl::StatusOr<Module> ReadModuleProto(absl::string_view bytes, std::shared_ptr<
 // The form that the module was read from; kModule if it was not.
 ProtoForm ProtoFormOf(const Module& module);
 
+// What readers older than this writer need.
+struct ProtoOptions {
+  // Groups of collectives as lists of devices, never as an iota: PJRT plugins before
+  // version 0.100 read nothing else.
+  bool list_groups = false;
+  // Custom calls, by id, that are written as calls of the typed FFI of this target, and
+  // without attributes: for readers that have no other calls.
+  absl::flat_hash_map<uint32_t, std::string> typed_calls;
+};
 // Serialised. A module that was read from HloProto or HloSnapshot keeps what
 // stood beside it (buffer assignment, arguments) for these forms.
 absl::StatusOr<std::string> WriteModuleProto(const Module& module,
-                                             ProtoForm form = ProtoForm::kModule);
+                                             ProtoForm form = ProtoForm::kModule,
+                                             const ProtoOptions& options = {});
 
 // A serialised OpSharding. E034 for what the message cannot say.
 absl::StatusOr<std::string> WriteShardingProto(const HloSharding& sharding);

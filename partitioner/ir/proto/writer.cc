@@ -305,9 +305,10 @@ ProtoForm ProtoFormOf(const Module& module) {
   return module.proto_source() == nullptr ? ProtoForm::kModule : module.proto_source()->form;
 }
 
-absl::StatusOr<std::string> WriteModuleProto(const Module& module, ProtoForm form) {
+absl::StatusOr<std::string> WriteModuleProto(const Module& module, ProtoForm form,
+                                             const ProtoOptions& options) {
   const ProtoSource* source = module.proto_source().get();
-  hlo_proto::Writer writer(module, source);
+  hlo_proto::Writer writer(module, source, options);
   std::string bytes;
   if (!writer.WriteModule(&bytes)) return writer.status();
   const auto enclose = [&](const std::string* rest) {

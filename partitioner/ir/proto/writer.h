@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "partitioner/ir/module.h"
 #include "partitioner/ir/proto/hlo.pb.h"
+#include "partitioner/ir/proto/hlo_proto.h"
 #include "partitioner/ir/proto/source.h"
 #include "partitioner/ir/proto/words.h"
 
@@ -22,8 +23,8 @@ namespace shardcall::hlo_proto {
 class Writer {
  public:
   // `source`: that of the module, or null.
-  Writer(const Module& module, const ProtoSource* source)
-      : module_(module), source_(source) {}
+  Writer(const Module& module, const ProtoSource* source, ProtoOptions options = {})
+      : module_(module), source_(source), options_(std::move(options)) {}
   // First of all: order, ids and names.
   bool Prepare();
   bool WriteInstruction(InstrId id, hlo_pb::HloInstructionProto* p);
@@ -55,6 +56,7 @@ class Writer {
   bool WriteCustomCall(const Instruction& i, hlo_pb::HloInstructionProto* p);
   bool WriteCollective(const Instruction& i, hlo_pb::HloInstructionProto* p);
   bool WriteGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p);
+  bool WriteListedGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p);
   bool WriteChannel(int64_t channel_id, hlo_pb::HloInstructionProto* p);
   bool WritePermute(const PermuteAttrs& a, hlo_pb::HloInstructionProto* p);
   bool WriteDomain(const DomainAttrs& a, hlo_pb::HloInstructionProto* p);
@@ -79,6 +81,7 @@ class Writer {
 
   const Module& module_;
   const ProtoSource* source_;
+  const ProtoOptions options_;
   absl::Status status_;
   std::vector<CompId> order_;
   std::vector<std::vector<InstrId>> instructions_;  // by computation, as written

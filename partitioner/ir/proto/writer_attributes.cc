@@ -89,6 +89,15 @@ bool Writer::WriteCustomCall(const Instruction& i, hlo_pb::HloInstructionProto* 
   p->set_custom_call_schedule(std::max(IndexOf(a.schedule, kSchedules), 0));
   p->set_custom_call_api_version(static_cast<int32_t>(a.api_version));
   p->set_custom_call_has_side_effect(a.has_side_effect);
+  if (!options_.typed_calls.empty()) {
+    const auto typed = options_.typed_calls.find(at_.value);
+    if (typed != options_.typed_calls.end()) {
+      constexpr int kTypedFfi = 4;
+      p->set_custom_call_target(typed->second);
+      p->set_custom_call_api_version(kTypedFfi);
+      p->clear_backend_config();
+    }
+  }
   if (a.has_layout_constraints) {
     p->set_constrain_layout(true);
     for (const Shape* shape : a.operand_layouts) {
@@ -102,6 +111,20 @@ bool Writer::WriteCustomCall(const Instruction& i, hlo_pb::HloInstructionProto* 
                         p->mutable_precision_config());
 }
 
+// An iota of groups, spelled out.
+bool Writer::WriteListedGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p) {
+  const absl::StatusOr<DeviceOrder> order = DeviceOrder::Iota(g.reshape, g.perm);
+  if (!order.ok() || order->num_devices() != g.num_groups * g.group_size) {
+    return Fail("Groups of devices cannot be spelled out", "an iota of another size",
+                "ask VerifyModule, which says what is wrong");
+  }
+  for (int64_t group = 0; group < g.num_groups; ++group) {
+    auto* ids = p->mutable_collective_device_list()->add_replica_groups()->mutable_replica_ids();
+    for (int64_t k = 0; k < g.group_size; ++k) ids->Add(order->DeviceAt(group * g.group_size + k));
+  }
+  return true;
+}
+
 bool Writer::WriteGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p) {
   switch (g.form) {
     case ReplicaGroups::Form::kAll: p->mutable_collective_device_list(); return true;
@@ -111,6 +134,7 @@ bool Writer::WriteGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p)
       }
       return true;
     case ReplicaGroups::Form::kIota: {
+      if (options_.list_groups) return WriteListedGroups(g, p);
       hlo_pb::IotaReplicaGroupListProto* iota = p->mutable_iota_collective_device_list();
       iota->set_num_replica_groups(g.num_groups);
       iota->set_num_devices_per_group(g.group_size);

@@ -3,6 +3,7 @@
 """The command's contract: exit codes, files, diagnostics for bad input."""
 
 import json
+import glob
 import os
 import re
 import stat
@@ -90,7 +91,7 @@ class Usage(CommandTest):
                 (('partition', MLP, '--num-partitions=eight'), 'not an integer'),
                 (('partition', MLP, '--no-propagate=1'), 'takes no value'),
                 (('run', MLP, '--deadline=soon'), 'not a number'),
-                (('run', MLP, '--backend=pigeons'), 'inprocess, mpi or nccl'),
+                (('run', MLP, '--backend=pigeons'), 'inprocess, mpi, nccl or pjrt'),
                 (('run', MLP, '--inputs=' + MLP_INPUTS, '--random-inputs=1'), 'not both'),
                 (('explain', MLP, '--format=pdf'), 'text, json or html'),
                 (('explain', MLP, '--expect=all-gather'), 'E220'),
@@ -555,6 +556,14 @@ class Backends(CommandTest):
                                  env={'CUDA_VISIBLE_DEVICES': ''})
             self.assertEqual((ENVIRONMENT, ''), (result.code, result.fault), result.err)
             self.assertRegex(result.err, r'^E\d{3} ')
+
+    def test_a_pjrt_run_says_what_is_no_plugin(self):
+        for verb in ('run', 'verify'):
+            self.refused('E338', verb, MLP, '--backend=pjrt')
+            self.refused('E143', verb, MLP, '--backend=pjrt', '--pjrt-plugin=/nowhere.so')
+            self.refused('E142', verb, MLP, '--backend=pjrt', '--pjrt-plugin=' + MLP)
+            for library in glob.glob('/lib/*/libm.so.6')[:1]:
+                self.refused('E333', verb, MLP, '--backend=pjrt', '--pjrt-plugin=' + library)
 
     def test_a_deadline_must_be_positive(self):
         for seconds in ('0', '-1', 'nan'):

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices that a PJRT plugin has in this process.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_CLIENT_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "absl/types/variant.h"
+#include "partitioner/bindings/pjrt/pjrt_plugin.h"
+
+namespace shardcall::pjrt {
+
+struct ClientOptions {
+  // What PJRT_Client_Create is given, by name: as the plugin's manual has it.
+  std::vector<std::pair<std::string, absl::variant<std::string, int64_t, bool>>> create;
+};
+
+class Client {
+ public:
+  // A client with `num_devices` devices or more; a platform of host devices is asked for
+  // so many where it has fewer by itself. E334 for what the plugin says, E335 where
+  // there are too few.
+  static absl::StatusOr<std::shared_ptr<const Client>> Create(
+      std::shared_ptr<const Plugin> plugin, int num_devices, const ClientOptions& options = {});
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  const Plugin& plugin() const { return *plugin_; }
+  const std::string& platform() const { return platform_; }  // "cpu", "cuda"
+  abi::Client* handle() const { return client_; }
+  absl::Span<abi::Device* const> devices() const { return devices_; }
+  absl::Span<const int64_t> device_ids() const { return ids_; }
+
+ private:
+  explicit Client(std::shared_ptr<const Plugin> plugin) : plugin_(std::move(plugin)) {}
+  absl::Status Open(const ClientOptions& options);
+
+  std::shared_ptr<const Plugin> plugin_;
+  abi::Client* client_ = nullptr;
+  std::string platform_;
+  std::vector<abi::Device*> devices_;
+  std::vector<int64_t> ids_;
+};
+
+}  // namespace shardcall::pjrt
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_CLIENT_H_

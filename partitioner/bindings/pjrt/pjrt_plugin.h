@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A library that exports GetPjrtApi: one of XLA's backends. A plugin stays loaded until
+// the process ends, as PJRT asks for.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_PLUGIN_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_PLUGIN_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "partitioner/bindings/pjrt/pjrt_abi.h"
+
+namespace shardcall::pjrt {
+
+class Plugin {
+ public:
+  // E333 for a file that is no plugin, or one of a version out of range; E334 for what
+  // the plugin says when it is initialised.
+  static absl::StatusOr<std::shared_ptr<const Plugin>> Open(const std::string& path);
+  // The same for a PJRT_Api* that is at hand; it must stay. `name` is for messages.
+  static absl::StatusOr<std::shared_ptr<const Plugin>> FromApi(const void* api, std::string name);
+
+  const std::string& name() const { return name_; }  // the path
+  int minor_version() const { return api_->version.minor; }
+  const void* c_api() const { return api_; }
+
+  // Calls `function` of the table. E334, with the plugin's code and words, where it
+  // fails; where the plugin does not have it, too.
+  template <typename Args>
+  absl::Status Call(abi::Function function, abi::Padded<Args>* args) const {
+    return CallAny(function, args);
+  }
+
+ private:
+  Plugin(const abi::Api* api, std::string name) : api_(api), name_(std::move(name)) {}
+  const void* Find(abi::Function function) const;
+  absl::Status CallAny(abi::Function function, void* args) const;
+  absl::Status Take(const abi::Error* error, abi::Function function) const;
+
+  const abi::Api* api_;
+  std::string name_;
+};
+
+}  // namespace shardcall::pjrt
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_PLUGIN_H_

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handlers that another runtime calls: here ours is that other one, too, so that what
+// goes out by exported_handler.h comes in by typed_handler.h.
+#include "kernels/ffi/exported_handler.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "absl/strings/match.h"
+#include "tests/kernels/ffi_test_util.h"
+
+namespace shardcall {
+namespace {
+
+HandlerEntry Entry(std::string target, HostHandler host) {
+  HandlerEntry entry;
+  entry.target = std::move(target);
+  entry.source = "test";
+  entry.host = std::move(host);
+  return entry;
+}
+
+HandlerEntry ThroughTheAbi(const HandlerEntry& entry, const ExportedCall& call = {}) {
+  const auto exported = ExportHandler(entry, call);
+  EXPECT_TRUE(exported.ok()) << exported.status();
+  abi::HandlerBundle bundle = {};
+  bundle.execute = exported->function;
+  auto typed = MakeTypedEntry(entry.target, "Host", bundle, "exported");
+  EXPECT_TRUE(typed.ok()) << typed.status();
+  return *std::move(typed);
+}
+
+TEST(ExportedHandlerTest, OperandsResultsAndAttributesComeThroughAsTheyAre) {
+  std::vector<float> x = {1, 2, 3}, y(3);
+  Attribute::Dictionary seen;
+  const HandlerEntry entry = ThroughTheAbi(Entry(
+      "adds", [&](const HandlerContext& context, absl::Span<const BufferView> operands,
+                  absl::Span<const BufferView> results) {
+        seen = context.attribute_map().entries();
+        EXPECT_EQ(context.target, "adds");
+        EXPECT_EQ(context.num_devices, 4);
+        EXPECT_EQ(context.communicator, nullptr);
+        EXPECT_EQ(operands[0].ToString(), "f32[3]");
+        for (int k = 0; k < 3; ++k) {
+          static_cast<float*>(results[0].data)[k] =
+              static_cast<const float*>(operands[0].data)[k] + 1;
+        }
+        return absl::OkStatus();
+      }), {.num_devices = 4, .backend_config = {}});
+  const std::string text =
+      "{a = -3 : i8, b = 7 : ui16, c = true, d = 1.500000e+00 : bf16, e = 2.500000e+00 : f64,"
+      " f = array<i64: -1, 2>, g = array<f32: 0.5, -2.0>, h = \"words\", i = {j = -9 : i64}}";
+  TestCall call(text);
+  ASSERT_TRUE(call.Run(entry, {F32(x)}, {F32(y)}).ok());
+  EXPECT_EQ(y, (std::vector<float>{2, 3, 4}));
+  const AttributeMapView map(std::move(seen));
+  EXPECT_EQ(*map.GetInt("a", 0), -3);
+  EXPECT_EQ(*map.GetInt("b", 0), 7);
+  EXPECT_TRUE(*map.GetBool("c", false));
+  EXPECT_EQ(*map.GetFloat("d", 0), 1.5);
+  EXPECT_EQ(*map.GetFloat("e", 0), 2.5);
+  EXPECT_EQ(*map.GetInts("f", {}), (std::vector<int64_t>{-1, 2}));
+  EXPECT_EQ(*map.GetString("h", ""), "words");
+  const auto* floats = absl::get_if<AttributeArray>(&map.Find("g")->value);
+  ASSERT_NE(floats, nullptr);
+  EXPECT_EQ(floats->floats, (std::vector<double>{0.5, -2}));
+  const auto* nested = absl::get_if<Attribute::Dictionary>(&map.Find("i")->value);
+  ASSERT_NE(nested, nullptr);
+  EXPECT_EQ(*AttributeMapView(*nested).GetInt("j", 0), -9);
+}
+
+TEST(ExportedHandlerTest, ErrorsAndThrowsAreErrorsOfTheCall) {
+  TestCall call;
+  const absl::Status failed =
+      call.Run(ThroughTheAbi(Entry("fails",
+                                   [](const HandlerContext&, absl::Span<const BufferView>,
+                                      absl::Span<const BufferView>) {
+                                     return absl::OutOfRangeError("too far");
+                                   })),
+               {}, {});
+  EXPECT_TRUE(absl::IsOutOfRange(failed)) << failed;
+  EXPECT_TRUE(absl::StrContains(failed.message(), "too far")) << failed;
+  const absl::Status threw =
+      call.Run(ThroughTheAbi(Entry("throws",
+                                   [](const HandlerContext&, absl::Span<const BufferView>,
+                                      absl::Span<const BufferView>) -> absl::Status {
+                                     throw std::runtime_error("by itself");
+                                   })),
+               {}, {});
+  EXPECT_TRUE(absl::StrContains(threw.message(), "by itself")) << threw;
+}
+
+TEST(ExportedHandlerTest, ATargetHasOneFunctionForEachTextOfUntypedCalls) {
+  const auto says = [](std::string* out) {
+    return [out](const HandlerContext& context, absl::Span<const BufferView>,
+                 absl::Span<const BufferView>) {
+      *out = absl::StrCat(context.api_version, " ", context.backend_config);
+      return absl::OkStatus();
+    };
+  };
+  std::string first, second;
+  const auto function = [&](const HandlerEntry& entry, const ExportedCall& call) {
+    return ExportHandler(entry, call)->function;
+  };
+  const HandlerEntry entry = Entry("untyped", says(&first));
+  EXPECT_EQ(function(entry, {}), function(entry, {}));
+  EXPECT_NE(function(entry, {.api_version = 2, .backend_config = "a"}),
+            function(entry, {.api_version = 2, .backend_config = "b"}));
+  TestCall call;
+  ASSERT_TRUE(
+      call.Run(ThroughTheAbi(entry, {.api_version = 2, .backend_config = "b"}), {}, {}).ok());
+  EXPECT_EQ(first, "2 b");
+  // The entry that was exported last is called.
+  const HandlerEntry old = ThroughTheAbi(entry);
+  ThroughTheAbi(Entry("untyped", says(&second)));
+  ASSERT_TRUE(call.Run(old, {}, {}).ok());
+  EXPECT_EQ(second, "4 ");
+}
+
+}  // namespace
+}  // namespace shardcall
