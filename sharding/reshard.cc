@@ -90,7 +90,8 @@ void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* fro
     move.before = current;
     move.after = whole.Intern(context);
     const double g = AxesSize(move.axes);
-    move.bytes = 2.0 * LocalBytes(global, current) * (g - 1) / g;
+    move.bytes = AllReduceBytes(current->partial_op(), global->element_type(),
+                                LocalBytes(global, current), g);
     plan->moves.push_back(move);
     current = move.after;
   }
@@ -123,6 +124,23 @@ double LowerBound(const Shape* global, const Sharding* from, const Sharding* to)
 }
 
 }  // namespace
+
+bool EngineReduces(PartialOp op, ElementType type) {
+  switch (op) {
+    case PartialOp::kSum:
+    case PartialOp::kMax:
+    case PartialOp::kMin:
+    case PartialOp::kProduct: return true;
+    case PartialOp::kAnd:
+    case PartialOp::kOr: return type == ElementType::kPred;
+    case PartialOp::kXor: return false;
+  }
+  return false;
+}
+
+double AllReduceBytes(PartialOp op, ElementType type, double local, double g) {
+  return EngineReduces(op, type) ? 2 * local * (g - 1) / g : local * (g - 1);
+}
 
 const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Sharding* from,
                                const Sharding* to) {

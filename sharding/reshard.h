@@ -47,6 +47,15 @@ struct ReshardPlan {
   int64_t peak_bytes = 0;  // largest sum of a move's input and output
 };
 
+// Whether the collectives of every engine reduce by it: XLA's backends and NCCL
+// have sum, product, maximum and minimum, and of truth values `and` and `or`. By
+// anything else the parts are gathered, or exchanged, and each device reduces them.
+bool EngineReduces(PartialOp op, ElementType type);
+
+// What one device of a group of `g` sends in that all-reduce of `local` bytes: by
+// ints' xor 3 times `local` over 4 devices, where a sum is 1.5 times that.
+double AllReduceBytes(PartialOp op, ElementType type, double local, double g);
+
 // Memoised in the Context; the plan lives as long as it. `global` is an array.
 // `to` has the same rank; partial axes of `to` must be partial in `from`, or
 // free there (then kDropPartial makes them). Different base meshes are planned

@@ -41,8 +41,13 @@ std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sha
   move.dim = dim;
   if (dim < 0) {
     if (!to->partial().empty()) return std::nullopt;
-    const double g = static_cast<double>(AxesSize(move.axes));
-    move.bytes = 2 * LocalBytes(global, *from) * (g - 1) / g;
+    // What is gathered to be reduced is less where one axis comes after the other.
+    if (!EngineReduces(from->partial_op(), global->element_type()) && move.axes.size() > 1) {
+      return std::nullopt;
+    }
+    move.bytes = AllReduceBytes(from->partial_op(), global->element_type(),
+                                LocalBytes(global, *from),
+                                static_cast<double>(AxesSize(move.axes)));
     return move;
   }
   const bool gathers = from->num_shards(dim) > to->num_shards(dim);

@@ -262,6 +262,9 @@ void Search::ExpandSlices(const Node& node, const Lists& l) {
 void Search::ExpandPartial(const Node& node, const Lists& l) {
   const std::string& partial = l[rank()];
   const double local = LocalBytes(l);
+  const auto all_reduce_bytes = [&](const std::string& atoms) {
+    return AllReduceBytes(from_->partial_op(), global_->element_type(), local, Size(atoms));
+  };
   std::string rest, drop;
   for (char c : partial) {
     (target_[rank()].find(c) != std::string::npos ? rest : drop).push_back(c);
@@ -269,16 +272,16 @@ void Search::ExpandPartial(const Node& node, const Lists& l) {
   if (!drop.empty()) {
     Lists next = l;
     next[rank()] = rest;
-    const double g = Size(drop);
-    Try(node, next, MoveKind::kAllReduce, drop, -1, -1, 2 * local * (g - 1) / g);
+    Try(node, next, MoveKind::kAllReduce, drop, -1, -1, all_reduce_bytes(drop));
   }
-  // All-reduce of one atom, so that the others can become a reduce-scatter.
+  // All-reduce of one atom, so that the others can become a reduce-scatter, or since
+  // gathers of parts to be reduced are cheaper one after the other.
   if (drop.size() > 1) {
     for (char c : drop) {
       Lists next = l;
       next[rank()].erase(next[rank()].find(c), 1);
-      const double g = Size(std::string(1, c));
-      Try(node, next, MoveKind::kAllReduce, std::string(1, c), -1, -1, 2 * local * (g - 1) / g);
+      const std::string one(1, c);
+      Try(node, next, MoveKind::kAllReduce, one, -1, -1, all_reduce_bytes(one));
     }
   }
   for (int d = 0; d < rank(); ++d) {

@@ -21,19 +21,6 @@ Opcode MonoidOf(PartialOp op) {
   return Opcode::kAdd;
 }
 
-bool EngineReduces(PartialOp op, ElementType type) {
-  switch (op) {
-    case PartialOp::kSum:
-    case PartialOp::kMax:
-    case PartialOp::kMin:
-    case PartialOp::kProduct: return true;
-    case PartialOp::kAnd:
-    case PartialOp::kOr: return type == ElementType::kPred;
-    case PartialOp::kXor: return false;
-  }
-  return false;
-}
-
 namespace {
 
 // Value numbering on for the lifetime of the object: partition-id arithmetic and

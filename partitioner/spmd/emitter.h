@@ -43,9 +43,6 @@ struct CollectiveRecord {
 };
 
 Opcode MonoidOf(PartialOp op);
-// Whether the collectives of every engine reduce by it: XLA's backends and NCCL
-// have sum, product, maximum and minimum, and of truth values `and` and `or`.
-bool EngineReduces(PartialOp op, ElementType type);
 
 class Emitter {
  public:

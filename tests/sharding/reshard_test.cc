@@ -39,6 +39,12 @@ class ReshardTest : public testing::Test {
     if (parts.size() > 1) b.partial = Axes(parts[1]);
     return b.Intern(context_);
   }
+  // The same, partial by xor.
+  const Sharding* Xor(const std::string& text) {
+    ShardingBuilder b(*S(text));
+    b.partial_op = PartialOp::kXor;
+    return b.Intern(context_);
+  }
   const Shape* F32(std::vector<int64_t> dims) {
     return context_.WithDefaultLayout(context_.MakeArray(ElementType::kF32, dims));
   }
@@ -193,6 +199,21 @@ TEST_F(ReshardTest, PartialSumsAreScatteredWhereTheTargetIsSharded) {
   EXPECT_EQ(Describe({16, 16}, ",+a", ","), "all-reduce over {a}: 1536 bytes\n");
   EXPECT_EQ(Describe({16, 16}, "b,+a", "b,a"), "reduce-scatter dim 1 over {a}: 384 bytes\n");
   EXPECT_EQ(Describe({16, 16}, ",+ab", "ab,"), "reduce-scatter dim 0 over {a, b}: 896 bytes\n");
+}
+
+// No engine's collectives reduce by xor: the parts are gathered, so less is sent the less
+// each of them is, and one axis after the other.
+TEST_F(ReshardTest, WhatNoCollectiveReducesByIsPricedAsGathered) {
+  UseMesh({2, 4});
+  const Shape* shape =
+      context_.WithDefaultLayout(context_.MakeArray(ElementType::kS32, {12}));
+  EXPECT_EQ(PlanReshard(context_, shape, Xor("+b"), S("")).bytes, 48 * 3);
+  const ReshardPlan& both = PlanReshard(context_, shape, Xor("+ab"), S(""));
+  EXPECT_EQ(both.bytes, 48 * (1 + 3));
+  EXPECT_EQ(both.moves.size(), 2u);
+  // As for sums, each device gets its part of every part.
+  EXPECT_EQ(PlanReshard(context_, shape, Xor("+b"), S("b")).bytes, 48 * 3 / 4);
+  EXPECT_EQ(PlanReshard(context_, shape, S("+ab"), S("")).moves.size(), 1u);
 }
 
 TEST_F(ReshardTest, PartialSumsStayPartialOnRequest) {

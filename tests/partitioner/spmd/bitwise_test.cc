@@ -85,6 +85,56 @@ TEST(Bitwise, OfTruthValuesOnlyXorIsNotWhatCollectivesReduceBy) {
   EXPECT_EQ(WhyNotEqual(text, {}), "");
 }
 
+// Per device 512 KiB x (1 + 3); over both axes at once it would be 512 KiB x 7.
+TEST(Bitwise, PartsAreGatheredOneAxisAfterTheOther) {
+  const std::string text = R"(HloModule m, num_partitions=8
+
+f {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = s32[] xor(a, b)
+}
+
+ENTRY main {
+  x = s32[8,131072] parameter(0), sharding={devices=[8,1]<=[8]}
+  y = s32[2,4] parameter(1), sharding={devices=[2,4]<=[8]}
+  z = s32[2,4] copy(y), sharding={devices=[2,4]<=[8]}
+  init = s32[] constant(0)
+  r = s32[131072] reduce(x, init), dimensions={0}, to_apply=f, sharding={replicated}
+  ROOT t = (s32[131072], s32[2,4]) tuple(r, z), sharding={{replicated}, {devices=[2,4]<=[8]}}
+}
+)";
+  const auto program = PartitionText(text, {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  double sent = 0;
+  for (const CollectiveRecord& r : (*program)->local.collectives) sent += r.bytes_moved;
+  EXPECT_EQ(sent, 4 * 524288) << LocalText(**program);
+  EXPECT_EQ(CountOpcode(**program, Opcode::kAllGather), 2);
+  EXPECT_EQ(WhyNotEqual(text, {}), "");
+}
+
+// The updates of a scatter cost 2 x 3.75 MiB to gather; its partial results 1.5 x 4 MiB to reduce
+// where a collective does that, and 3 x 4 MiB where they are gathered themselves.
+TEST(Bitwise, WhatIsDearerThanAnAllReduceIsPlannedSo) {
+  const std::string text = R"(HloModule m, num_partitions=4
+
+f {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = s32[] OP(a, b)
+}
+
+ENTRY main {
+  x = s32[1048576] parameter(0), sharding={replicated}
+  i = s32[1310720,1] parameter(1), sharding={devices=[4,1]<=[4]}
+  u = s32[1310720] parameter(2), sharding={devices=[4]<=[4]}
+  ROOT s = s32[1048576] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=f, sharding={replicated}
+}
+)";
+  EXPECT_EQ(CollectivesOf(absl::StrReplaceAll(text, {{"OP", "add"}})), (Counts{1, 0, 0}));
+  EXPECT_EQ(CollectivesOf(absl::StrReplaceAll(text, {{"OP", "xor"}})), (Counts{0, 2, 0}));
+}
+
 // XLA drops the init of a reduction of one element, which a shard may have.
 TEST(Reduce, AnInitThatIsNoIdentityIsCombinedBehind) {
   const std::string text = R"(HloModule m, num_partitions=2
