@@ -7,97 +7,46 @@ workarounds_test.py shows each fault in the smallest module that has it."""
 import re
 
 from collective_bytes import Instruction
-
-# Opcodes that hand a dynamic-slice's elements on, and that XLA looks through.
-MOVES = ('reshape', 'bitcast', 'copy', 'transpose', 'slice', 'convert', 'reverse')
-
-
-def dims_of(kind):
-    """[2, 3] of f32[2,3]{1,0}."""
-    inside = re.match(r'\w+\[([^\]]*)\]', kind).group(1)
-    return [int(d.strip(' <=')) for d in inside.split(',') if d]
-
-
-def element_of(kind):
-    return kind.split('[', maxsplit=1)[0]
-
-
-def array(element, dims):
-    layout = '{' + ','.join(str(d) for d in reversed(range(len(dims)))) + '}' if dims else ''
-    return f'{element}[{",".join(str(d) for d in dims)}]{layout}'
-
-
-def listed(i, name):
-    return [int(d) for d in re.findall(r'\d+', i.attribute(name))]
-
-
-class Text:
-    """The instructions of a module's text, which are told apart by their names."""
-
-    def __init__(self, text):
-        self.lines = text.split('\n')
-        self.at = {k: Instruction(line) for k, line in enumerate(self.lines)
-                   if ' = ' in line and line.startswith(' ')}
-        self.by_name = {i.name: i for i in self.at.values()}
-        self.new = 0
-
-    def type(self, name):
-        return self.by_name[name].type if name in self.by_name else ''
-
-    def fresh(self, kind, rest):
-        """A line of a new instruction, and its name."""
-        self.new += 1
-        name = f'around.{self.new}'
-        return f'  %{name} = {kind} {rest}', name
-
-    def line(self, i, operands, opcode=None, attributes=None):
-        inside = ', '.join('%' + o for o in operands)
-        return (f'  {"ROOT " if i.root else ""}%{i.name} = {i.type} {opcode or i.opcode}({inside})'
-                f'{i.attributes if attributes is None else attributes}')
-
-    def kept(self, i, *which):
-        """`i` with these operands kept from XLA's simplifications."""
-        operands, lines = i.operands(), []
-        for k in which:
-            line, name = self.fresh(self.type(operands[k]), f'opt-barrier(%{operands[k]})')
-            operands[k] = name
-            lines.append(line)
-        return lines + [self.line(i, operands)]
-
-    def reducer(self, i):
-        """The opcode of a computation of two scalars, like maximum; '' for any other."""
-        body = re.search(r'(?m)^%' + re.escape(i.attribute('to_apply').lstrip('%')) +
-                         r' .*\{\n((?:.*\n)*?)\}', '\n'.join(self.lines))
-        roots = [Instruction(x) for x in body.group(1).split('\n') if 'ROOT ' in x] if body else []
-        return roots[0].opcode if roots and body.group(1).count('\n') == 3 else ''
-
-
-class Lines(list):
-    """New instructions, most of one type."""
-
-    def __init__(self, t, kind):
-        super().__init__()
-        self.t, self.kind = t, kind
-
-    def new(self, opcode, *operands, rest='', kind=None):
-        inside = ', '.join('%' + o for o in operands)
-        line, name = self.t.fresh(kind or self.kind, f'{opcode}({inside}){rest}')
-        self.append(line)
-        return name
-
-    def constant(self, value):
-        line, name = self.t.fresh(element_of(self.kind) + '[]', f'constant({value})')
-        self.append(line)
-        return self.new('broadcast', name, rest=', dimensions={}')
+from rewriting import Lines, Text, array, dims_of, element_of, listed
 
 
 def merged_slices(t, i):
     if i.opcode not in ('dynamic-slice', 'gather', 'scatter', 'dynamic-update-slice'):
         return None
-    source = t.by_name.get(i.operands()[0])
-    while source and source.opcode in MOVES:
-        source = t.by_name.get(source.operands()[0])
+    source = t.source(i.operands()[0])
     return t.kept(i, 0) if source and source.opcode == 'dynamic-slice' else None
+
+
+def overlapping_update(t, i):
+    """The update is shifted into its place, and chosen there."""
+    if i.opcode != 'dynamic-update-slice':
+        return None
+    x, update, *starts = i.operands()
+    if not t.source(x) or t.source(x) is not t.source(update):
+        return None
+    dims, sizes = dims_of(i.type), dims_of(t.type(update))
+    element, index = element_of(i.type), element_of(t.type(starts[0]))
+    lines = Lines(t, f'{index}[]')
+    new = lines.new
+    zero = new(f'constant({0 if element[0] != "c" else "(0, 0)"})', kind=f'{element}[]', bare=True)
+    room = [d - s for d, s in zip(dims, sizes)]
+    padded = new('pad', update, zero, kind=array(element, [s + 2 * r for s, r in zip(sizes, room)]),
+                 rest=', padding=' + 'x'.join(f'{r}_{r}' for r in room))
+    shifts, inside = [], []
+    for d, start in enumerate(starts):
+        most, size = (new(f'constant({n})', bare=True) for n in (room[d], sizes[d]))
+        first = new('clamp', new('constant(0)', bare=True), start, most)
+        shifts.append(new('subtract', most, first))
+        place = new('iota', kind=array(index, dims), rest=f', iota_dimension={d}')
+        for direction, bound in (('GE', first), ('LT', new('add', first, size))):
+            spread = new('broadcast', bound, kind=array(index, dims), rest=', dimensions={}')
+            inside.append(new('compare', place, spread, kind=array('pred', dims),
+                              rest=f', direction={direction}'))
+    while len(inside) > 1:
+        inside.append(new('and', inside.pop(), inside.pop(), kind=array('pred', dims)))
+    moved = new('dynamic-slice', padded, *shifts, kind=i.type,
+                rest=f', dynamic_slice_sizes={{{",".join(map(str, dims))}}}')
+    return lines + [t.line(i, [*inside, moved, x], 'select', '')]
 
 
 def reduction_of_one(t, i):
@@ -265,6 +214,8 @@ FAULTS = [
     (merged_slices,
      'XLA merges a dynamic-slice (also the one that a gather or scatter by one index becomes) into '
      "the one that it reads from: the inner's index is clamped by the outer's size"),
+    (overlapping_update,
+     'XLA:CPU updates an array in place by elements of its own that it has overwritten'),
     (reduction_of_one, 'XLA drops the init of a reduction of one element'),
     (reduction_that_loses_nan, "XLA:CPU's all-reduce by minimum or maximum loses NaN"),
     (complex_sum, 'XLA dies over an all-reduce of a complex constant'),

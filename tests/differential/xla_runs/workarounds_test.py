@@ -19,8 +19,8 @@ import command  # noqa: E402
 
 TWO = '%{op}.{t} (x: {t}[], y: {t}[]) -> {t}[] {{\n  %x = {t}[] parameter(0)\n' \
       '  %y = {t}[] parameter(1)\n  ROOT %xy = {t}[] {op}(%x, %y)\n}}\n'
-ADD, MIN, ADD_C = (TWO.format(op=op, t=t) for op, t in
-                   (('add', 'f32'), ('minimum', 'f32'), ('add', 'c64')))
+ADD, ADD_C, ADD_I, MIN = (TWO.format(op=op, t=t) for op, t in (
+    ('add', 'f32'), ('add', 'c64'), ('add', 's32'), ('minimum', 'f32')))
 NAN = float('nan')
 
 # fault: (devices, computations, the entry's instructions, arguments, results).
@@ -32,6 +32,19 @@ CASES = {
   %j = s32[] parameter(2)
   ROOT %outer = s32[2] dynamic-slice(%inner, %j), dynamic_slice_sizes={2}''',
                       [('s32', [0, 1, 2, 3, 4, 5]), ('s32', 5), ('s32', 0)], ('s32', [2, 3])),
+    # Every other element of rows 1 to 11, by elements 6 to 49.
+    'overlapping_update': (1, ADD_I, '''
+  %a = s32[2,96] parameter(0)
+  %zero = s32[] constant(0)
+  %sum = s32[96] reduce(%a, %zero), dimensions={0}, to_apply=%add.s32
+  %rows = s32[12,4,2] reshape(%sum)
+  %part = s32[44] slice(%sum), slice={[6:50]}
+  %update = s32[11,4,1] reshape(%part)
+  %one = s32[] constant(1)
+  ROOT %done = s32[12,4,2] dynamic-update-slice(%rows, %update, %one, %zero, %one)''',
+                           [('s32', [list(range(96)), [0] * 96])],
+                           ('s32', [[[8 * r + 2 * c, 6 + 4 * (r - 1) + c if r else 2 * c + 1]
+                                     for c in range(4)] for r in range(12)])),
     'reduction_of_one': (1, ADD, '''
   %a = f32[1,2] parameter(0)
   %init = f32[] parameter(1)
