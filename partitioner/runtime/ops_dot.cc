@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dot: any batch and contracting dimensions, brought to one batched product.
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -17,7 +18,25 @@ namespace {
 struct DotData : OpData {
   MatmulShape shape;
   Dims lhs_perm, rhs_perm;  // empty: as it is
+  bool plain_products = false;  // of floats of one type: nothing is contracted
 };
+
+// A product that nothing is added to keeps the sign of a zero; a BLAS adds it to 0. `Bits`
+// are those of an element, its sign the highest.
+template <typename Bits>
+void KeepSignsOfZeros(const MatmulShape& shape, const void* lhs, const void* rhs, void* out) {
+  const Bits* a = static_cast<const Bits*>(lhs);
+  const Bits* b = static_cast<const Bits*>(rhs);
+  Bits* c = static_cast<Bits*>(out);
+  constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+  for (int64_t k = 0; k < shape.batch; ++k, a += shape.m, b += shape.n) {
+    for (int64_t i = 0; i < shape.m; ++i) {
+      for (int64_t j = 0; j < shape.n; ++j, ++c) {
+        if (*c == 0) *c = static_cast<Bits>((a[i] ^ b[j]) & kSign);
+      }
+    }
+  }
+}
 
 absl::Status RunDot(StepRun& run) {
   const auto& data = run.data<DotData>();
@@ -26,6 +45,19 @@ absl::Status RunDot(StepRun& run) {
   Tensor out = run.NewResult(0);
   SHARDCALL_RETURN_IF_ERROR(Matmul(data.shape, lhs.type(), lhs.data(), rhs.type(), rhs.data(),
                                    out.type(), out.MutableData()));
+  if (data.plain_products) {
+    switch (out.element_bytes()) {
+      case 2:
+        KeepSignsOfZeros<uint16_t>(data.shape, lhs.data(), rhs.data(), out.MutableData());
+        break;
+      case 4:
+        KeepSignsOfZeros<uint32_t>(data.shape, lhs.data(), rhs.data(), out.MutableData());
+        break;
+      default:
+        KeepSignsOfZeros<uint64_t>(data.shape, lhs.data(), rhs.data(), out.MutableData());
+        break;
+    }
+  }
   run.Set(0, std::move(out));
   return absl::OkStatus();
 }
@@ -117,6 +149,10 @@ absl::Status LowerDot(const LowerContext& context, Step* step) {
       data->rhs_perm.insert(data->rhs_perm.end(), part.begin(), part.end());
     }
   }
+  const ElementType type = step->shapes[0].type;
+  data->plain_products = lhs_k.empty() && lhs.element_type() == type &&
+                         rhs.element_type() == type && IsFloat(type) &&
+                         ElementTypeBytes(type) >= 2;
   step->fn = RunDot;
   step->data = std::move(data);
   return absl::OkStatus();

@@ -2,7 +2,9 @@
 // dot, convolution, reductions, windows, sort, top-k, random bits, fft, linear
 // algebra.
 #include <cmath>
+#include <limits>
 
+#include "absl/strings/str_replace.h"
 #include "partitioner/runtime/random_inputs.h"
 #include "tests/partitioner/runtime/run_text.h"
 
@@ -36,6 +38,21 @@ TEST(Dot, NothingToContractGivesZero) {
       Eval("a = f32[2,0] constant({ {}, {} })\nb = f32[0,1] constant({ })\n"
            "ROOT r = f32[2,1] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
       ElementsAre(0, 0));
+}
+
+// As XLA has it, which multiplies: nothing is added up.
+TEST(Dot, ProductsThatAreNotSummedKeepTheSignOfZero) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  for (const char* type : {"f32", "f64", "bf16", "f16"}) {
+    EXPECT_THAT(Eval(absl::StrReplaceAll(
+                    "a = T[2] constant({0, -3})\nb = T[2] constant({-2, 0})\n"
+                    "d = T[2,2] dot(a, b), lhs_contracting_dims={}, rhs_contracting_dims={}\n"
+                    "one = T[] constant(1)\nones = T[2,2] broadcast(one), dimensions={}\n"
+                    "ROOT r = T[2,2] divide(ones, d)",
+                    {{"T[", absl::StrCat(type, "[")}})),
+                ElementsAre(-kInf, kInf, testing::DoubleNear(1.0 / 6, 1e-3), -kInf))
+        << type;
+  }
 }
 
 constexpr char kAddF[] =
