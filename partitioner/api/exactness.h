@@ -13,8 +13,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kernels/ffi/handler.h"
@@ -39,6 +41,9 @@ struct ExactOptions {
   // number that follows from it: what another order could do.
   uint64_t nudge = 0;
   int64_t most_steps = INT64_MAX;  // of each device; more fail (kAborted)
+  // Whose random numbers each device draws, by the name of the instruction and by device.
+  // Null, or none for it: its own.
+  std::shared_ptr<const absl::flat_hash_map<std::string, std::vector<int>>> draws;
 };
 
 // The plain evaluator, which looks at every step. Sums are made twice, the second time

@@ -113,8 +113,7 @@ class Run {
     if (mesh != nullptr) mesh_ = *mesh;
     if (num_devices > 1) world_.emplace(num_devices, options.deadline);
     for (int d = 0; d < num_devices; ++d) {
-      observers_.push_back(
-          std::make_unique<ExactnessObserver>(sums, options.nudge, options.most_steps));
+      observers_.push_back(std::make_unique<ExactnessObserver>(sums, options));
       if (num_devices == 1) continue;
       comms_.push_back(world_->Rank(d));
       telling_.push_back(std::make_unique<TellingCommunicator>(*comms_[d], *observers_[d]));

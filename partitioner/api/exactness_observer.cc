@@ -40,6 +40,7 @@ bool ExactnessObserver::Enters(const Step& step) const {
 absl::Status ExactnessObserver::Before(StepRun& run, std::vector<Tensor>& slots) {
   if (--steps_left_ < 0) return absl::AbortedError("more steps than were allowed");
   const Step& step = run.step();
+  SetDraws(run);
   Pending& p = pending_.emplace_back();
   for (int k = 0; k < run.num_inputs(); ++k) {
     const Exactness known = Known(run.in(k));
@@ -114,6 +115,13 @@ void ExactnessObserver::Met(absl::Span<const Exactness> group, bool added, Eleme
   p.result.partial = p.result.partial || met.partial;
   p.result.bound = std::max(p.result.bound, met.bound);
   p.result.granule = std::min(p.result.granule, met.granule);
+}
+
+void ExactnessObserver::SetDraws(StepRun& run) const {
+  const Opcode op = run.step().opcode;
+  if (draws_ == nullptr || (op != Opcode::kRng && op != Opcode::kRngGetAndUpdateState)) return;
+  const auto it = draws_->find(run.step().name);
+  run.device().rng->drawn_on = it == draws_->end() ? -1 : it->second[run.device().device];
 }
 
 Exactness ExactnessObserver::Known(const Tensor& t) const {

@@ -7,11 +7,14 @@
 #include <climits>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "partitioner/api/exactness.h"
 #include "partitioner/api/order_of_sums.h"
 #include "partitioner/runtime/step_observer.h"
 #include "partitioner/runtime/tensor.h"
@@ -30,8 +33,11 @@ struct Exactness {
 
 class ExactnessObserver : public StepObserver {
  public:
-  ExactnessObserver(std::shared_ptr<const OrderOfSums> sums, uint64_t nudge, int64_t most_steps)
-      : sums_(std::move(sums)), nudge_(nudge), steps_left_(most_steps) {}
+  ExactnessObserver(std::shared_ptr<const OrderOfSums> sums, const ExactOptions& options)
+      : sums_(std::move(sums)),
+        draws_(options.draws),
+        nudge_(options.nudge),
+        steps_left_(options.most_steps) {}
 
   bool IsExact(const Tensor& t) const { return Known(t).exact; }
 
@@ -67,7 +73,11 @@ class ExactnessObserver : public StepObserver {
   // Copies of a value on several devices move alike.
   void Nudge(const Tensor* magnitudes, double magnitude, Tensor* t) const;
 
+  // Lets the step draw what the device of the partitioned program does.
+  void SetDraws(StepRun& run) const;
+
   const std::shared_ptr<const OrderOfSums> sums_;
+  const std::shared_ptr<const absl::flat_hash_map<std::string, std::vector<int>>> draws_;
   absl::flat_hash_map<const void*, Exactness> known_;  // by buffer; the others are exact
   std::vector<Pending> pending_;
   const uint64_t nudge_;

@@ -14,6 +14,7 @@
 #include "partitioner/runtime/npz.h"
 #include "partitioner/runtime/out_of_memory.h"
 #include "partitioner/runtime/float_arrays.h"
+#include "partitioner/spmd/draws.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -160,6 +161,14 @@ absl::StatusOr<Reference> MakeReference(
   return Reference{std::move(positive), std::move(results)};
 }
 
+bool DrawsNumbers(const Module& module) {
+  for (int k = 0; k < module.num_instructions(); ++k) {
+    const Opcode op = module.instr(InstrId(k)).opcode;
+    if (op == Opcode::kRng || op == Opcode::kRngGetAndUpdateState) return true;
+  }
+  return false;
+}
+
 absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options, uint64_t seed,
                                         std::vector<Tensor> given, Communicator* communicator) {
   VerifyResult result;
@@ -175,11 +184,13 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
   SHARDCALL_RETURN_IF_ERROR(evaluator.status());
 
   Reference reference;
+  std::shared_ptr<const absl::flat_hash_map<std::string, std::vector<int>>> draws;
   const auto make_reference = [&](int num_devices, const BaseMesh* mesh) -> absl::Status {
     const auto evaluate = [&](std::vector<Tensor> inputs, const ExactOptions& how) {
       return evaluator->Run(std::move(inputs), how, num_devices, mesh);
     };
-    const ExactOptions how{.handlers = options.handlers, .deadline = options.deadline};
+    const ExactOptions how{
+        .handlers = options.handlers, .deadline = options.deadline, .draws = draws};
     if (given.empty()) {
       SHARDCALL_ASSIGN_OR_RETURN(reference, MakeReference(parameters, seed, how, evaluate));
     } else {
@@ -189,7 +200,10 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
     result.exact = reference.results.all();
     return absl::OkStatus();
   };
-  if (!manual) {
+  // What the partitioned program says: over how many devices, and which of them draws.
+  const bool partition_first =
+      manual || (options.partition.num_partitions != 1 && DrawsNumbers(module));
+  if (!partition_first) {
     const absl::Status status = make_reference(1, nullptr);
     if (absl::IsUnimplemented(status)) return unsupported(status);
     SHARDCALL_RETURN_IF_ERROR(status);
@@ -210,9 +224,12 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
   SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> program,
                              Partition(std::move(module), options.partition));
   result.num_partitions = program->global->program.num_partitions;
-  if (manual) {  // over as many devices as import found
-    const absl::Status status = make_reference(static_cast<int>(result.num_partitions),
-                                               program->global->program.mesh);
+  if (partition_first) {
+    const Program& global = program->global->program;
+    draws = std::make_shared<const absl::flat_hash_map<std::string, std::vector<int>>>(
+        DrawingDevices(global));
+    const absl::Status status = make_reference(
+        manual ? static_cast<int>(result.num_partitions) : 1, manual ? global.mesh : nullptr);
     if (absl::IsUnimplemented(status)) return unsupported(status);
     SHARDCALL_RETURN_IF_ERROR(status);
   }

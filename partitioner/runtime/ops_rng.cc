@@ -54,13 +54,25 @@ double UniformFloat(Bits& bits, ElementType type, double low, double high) {
   return low;
 }
 
+// Whose numbers the step draws, and how far that device has come.
+struct Drawing {
+  explicit Drawing(const DeviceContext& context) : device(context.device) {
+    if (context.rng == nullptr) return;
+    if (context.rng->drawn_on >= 0) device = context.rng->drawn_on;
+    stream = &context.rng->streams[device];
+  }
+  int device;
+  RngState::Stream none;
+  RngState::Stream* stream = &none;
+};
+
 absl::Status RunRng(StepRun& run) {
   const bool normal = run.data<RngOpData>().normal;
   Tensor out = run.NewResult(0);
   const ElementType type = out.type();
   const int64_t count = out.num_elements();
-  const uint64_t call = run.device().rng == nullptr ? 0 : run.device().rng->calls++;
-  Bits bits(static_cast<uint64_t>(run.device().device) << 40 ^ call);
+  Drawing drawing(run.device());
+  Bits bits(static_cast<uint64_t>(drawing.device) << 40 ^ drawing.stream->calls++);
   if (IsFloat(type)) {
     double a = 0, b = 0;
     LoadFloats(type, run.in(0).data(), 1, &a);
@@ -98,12 +110,12 @@ struct RngStateData : OpData {
 
 // The state before this step's increment, a number of 128 bits, low half first.
 absl::Status RunRngState(StepRun& run) {
-  RngState none;
-  RngState& state = run.device().rng == nullptr ? none : *run.device().rng;
-  const uint64_t device = static_cast<uint64_t>(run.device().device);
-  const uint64_t words[] = {static_cast<uint64_t>(state.state) ^ device << 40,
-                            static_cast<uint64_t>(state.state >> 64)};
-  state.state += run.data<RngStateData>().delta;
+  Drawing drawing(run.device());
+  unsigned __int128& state = drawing.stream->state;
+  const uint64_t device = static_cast<uint64_t>(drawing.device);
+  const uint64_t words[] = {static_cast<uint64_t>(state) ^ device << 40,
+                            static_cast<uint64_t>(state >> 64)};
+  state += run.data<RngStateData>().delta;
   run.Set(0, Tensor::FromBytes(run.shape(0).type, run.shape(0).dims, words));
   return absl::OkStatus();
 }

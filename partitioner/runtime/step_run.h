@@ -5,6 +5,7 @@
 #define SHARDCALL_PARTITIONER_RUNTIME_STEP_RUN_H_
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -30,8 +31,12 @@ struct LazyHandlerDevice {
 
 // What `rng` and `rng-get-and-update-state` draw from, on one device.
 struct RngState {
-  uint64_t calls = 0;
-  unsigned __int128 state = 0x7012395;
+  struct Stream {
+    uint64_t calls = 0;
+    unsigned __int128 state = 0x7012395;
+  };
+  std::map<int, Stream> streams;  // by device
+  int drawn_on = -1;              // for whom this device draws; -1: for itself
 };
 
 // The device that executes a program.

@@ -163,5 +163,88 @@ TEST(Rng, FreeAxesOfARegionAgreeAndManualCoordinatesDoNot) {
   EXPECT_EQ(CountOpcode(**p, Opcode::kConditional), 1);
 }
 
+// What the reference of verify draws is what the devices that draw draw.
+TEST(RngReference, DrawsAsTheDeviceThatAShardingNames) {
+  EXPECT_EQ(WhyNotEqual(R"(HloModule m, num_partitions=4
+
+ENTRY e {
+  low = f32[] constant(0)
+  high = f32[] constant(64)
+  u = f32[8] rng(low, high), distribution=rng_uniform, sharding={maximal device=2}
+  v = f32[8] rng(low, high), distribution=rng_uniform
+  w = f32[8] rng(low, high), distribution=rng_normal, sharding={maximal device=2}
+  s = u64[2] rng-get-and-update-state(), delta=3, sharding={maximal device=3}
+  ROOT t = (f32[8], f32[8], f32[8], u64[2]) tuple(u, v, w, s)
+}
+)",
+                        {}),
+            "");
+}
+
+TEST(RngReference, DrawsAsTheDeviceThatRunsACallOrALoop) {
+  EXPECT_EQ(WhyNotEqual(R"(HloModule m, num_partitions=4
+
+draw {
+  a = f32[8] parameter(0)
+  low = f32[] constant(0)
+  high = f32[] constant(64)
+  u = f32[8] rng(low, high), distribution=rng_uniform
+  ROOT r = f32[8] add(u, a)
+}
+
+body {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  n = s32[] add(i, one)
+  x = f32[8] get-tuple-element(s), index=1
+  y = f32[8] call(x), to_apply=draw
+  ROOT t = (s32[], f32[8]) tuple(n, y)
+}
+
+condition {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  three = s32[] constant(3)
+  ROOT r = pred[] compare(i, three), direction=LT
+}
+
+ENTRY e {
+  x = f32[8] parameter(0), sharding={devices=[4]<=[4]}
+  zero = s32[] constant(0)
+  init = (s32[], f32[8]) tuple(zero, x)
+  w = (s32[], f32[8]) while(init), condition=condition, body=body, sharding={{maximal device=3}, {maximal device=3}}
+  ROOT r = f32[8] get-tuple-element(w), index=1
+}
+)",
+                        {}),
+            "");
+}
+
+TEST(RngReference, DrawsOutsideOfARegionAsOneDeviceDoes) {
+  for (const char* manual : {"a", "ab"}) {
+    SCOPED_TRACE(manual);
+    EXPECT_EQ(WhyNotEqual(absl::StrReplaceAll(
+                              Region(manual),
+                              {{"p = f32[8,12] parameter(0)",
+                                "l = f32[] constant(0)\n  h = f32[] constant(64)\n"
+                                "  p = f32[8,12] rng(l, h), distribution=rng_uniform"}}),
+                          {}),
+              "");
+  }
+}
+
+TEST(RngReference, DrawsInARegionAsTheDeviceThatStandsThereAlongFreeAxes) {
+  for (const char* manual : {"a", "ab"}) {
+    SCOPED_TRACE(manual);
+    EXPECT_EQ(WhyNotEqual(absl::StrReplaceAll(
+                              Region(manual), {{"distribution=rng_uniform",
+                                                "distribution=rng_uniform, "
+                                                "sharding={maximal device=5}"}}),
+                          {}),
+              "");
+  }
+}
+
 }  // namespace
 }  // namespace shardcall
