@@ -67,8 +67,9 @@ class PartitionContext {
       absl::Span<const Shape* const> results) = 0;
   // An HLO module as text, whose entry takes `operands` as its parameters; gives
   // the flat leaves of its root. It may hold collectives over the program's
-  // devices (global device ids) and custom calls, which stay as they are. E0xx
-  // of the text as the parser and the verifier give them.
+  // devices (global device ids) and custom calls, which stay as they are; one
+  // that is written without its shape has what its target gives. E0xx of the text as
+  // the parser and the verifier give them.
   virtual absl::StatusOr<std::vector<LocalValue>> AddProgram(
       absl::string_view hlo, absl::Span<const LocalValue> operands) = 0;
 

@@ -65,6 +65,7 @@ class RuleTable {
   bool has_rule(InstrId i);
   const absl::Status& status() const;
   bool MayReplicate(absl::string_view target) const;
+  const TargetShapes* shapes() const;  // of custom calls; null: nothing is known
   int64_t hits() const;
   int64_t misses() const;
 

@@ -91,8 +91,10 @@ absl::StatusOr<std::vector<LocalValue>> CallbackContext::AddProgram(
     ids.push_back(x.id);
   }
   const std::string file = absl::StrCat("program of ", view_.target);
-  SHARDCALL_ASSIGN_OR_RETURN(Module module, ParseModule(std::make_shared<const std::string>(hlo),
-                                                        l_.local().shared_context(), file));
+  const TargetShapes* shapes = l_.rules().shapes();
+  SHARDCALL_ASSIGN_OR_RETURN(
+      Module module, ParseModule(std::make_shared<const std::string>(hlo),
+                                 l_.local().shared_context(), file, shapes));
   const int64_t n = l_.program().num_partitions;
   if (module.header.has_num_partitions && module.header.num_partitions != n) {
     return view_.Misfit("the local program is for another number of devices", absl::StrCat(n),
@@ -100,7 +102,7 @@ absl::StatusOr<std::vector<LocalValue>> CallbackContext::AddProgram(
   }
   module.header.num_partitions = n;
   module.header.has_num_partitions = true;
-  SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, file));
+  SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, file, shapes));
   SHARDCALL_ASSIGN_OR_RETURN(
       const SpliceResult spliced,
       Splice(module, ids, builder_.metadata(), &l_.emitter().shared().next_channel, &l_.local(),

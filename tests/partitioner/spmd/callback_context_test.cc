@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "tests/support/verify_text.h"
+#include "tests/partitioner/spmd/callback_testing.h"
 
 namespace shardcall {
 namespace {
@@ -15,63 +15,9 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-using PartitionFn = std::function<absl::Status(PartitionContext&)>;
-
-// Target "same": gives its operands back.
-absl::Status Same(const HandlerContext&, absl::Span<const BufferView> in,
-                  absl::Span<const BufferView> out) {
-  for (size_t k = 0; k < out.size(); ++k) {
-    if (out[k].data != in[k].data && out[k].data != nullptr) {
-      std::memcpy(out[k].data, in[k].data, in[k].byte_size());
-    }
-  }
-  return absl::OkStatus();
-}
-
-struct Rig {
-  explicit Rig(PartitionFn partition) {
-    PartitionerCallbacks c;
-    c.partition = std::move(partition);
-    EXPECT_TRUE(targets.RegisterCustomCallPartitioner("same", c).ok());
-    HandlerEntry entry;
-    entry.target = "same";
-    entry.host = Same;
-    EXPECT_TRUE(handlers.Register(std::move(entry)).ok());
-    options.targets = &targets;
-    options.handlers = &handlers;
-  }
-  TargetRegistry targets;
-  HandlerRegistry handlers;
-  TextOptions options;
-};
-
-constexpr char kProgram[] = R"(HloModule m, num_partitions=4
-
-ENTRY e {
-  x = s32[8,12] parameter(0), sharding={devices=[4,1]<=[4]}
-  c = s32[8,12] custom-call(x), custom_call_target="same"
-  ROOT r = s32[8,12] add(c, x)
-}
-)";
-
-std::string Verified(PartitionFn partition, const std::string& text = kProgram) {
-  Rig rig(std::move(partition));
-  return WhyNotEqual(text, rig.options);
-}
-absl::Status Refused(PartitionFn partition, const std::string& text = kProgram) {
-  Rig rig(std::move(partition));
-  return PartitionText(text, rig.options).status();
-}
-
-const Sharding* Text(PartitionContext& c, absl::string_view text, int rank = 2) {
-  absl::StatusOr<const Sharding*> s = c.call().ParseSharding(text, rank);
-  EXPECT_TRUE(s.ok()) << s.status();
-  return s.ok() ? *s : nullptr;
-}
-
 TEST(CallbackCollectives, AllGatherGivesTheWholeValue) {
   EXPECT_EQ(Verified([](PartitionContext& c) -> absl::Status {
-              const Sharding* rows = Text(c, R"([{"x0"}, {}])");
+              const Sharding* rows = ShardingOf(c, R"([{"x0"}, {}])");
               SHARDCALL_ASSIGN_OR_RETURN(LocalValue x, c.Operand(0, rows));
               SHARDCALL_ASSIGN_OR_RETURN(x, c.AllGather(x, 0, rows->dim(0)));
               return c.SetResult(0, x, c.call().Replicated(2));
@@ -82,8 +28,8 @@ TEST(CallbackCollectives, AllGatherGivesTheWholeValue) {
 TEST(CallbackCollectives, AllToAllMovesAnAxisBetweenDimensions) {
   for (const bool back : {false, true}) {
     EXPECT_EQ(Verified([back](PartitionContext& c) -> absl::Status {
-                const Sharding* rows = Text(c, R"([{"x0"}, {}])");
-                const Sharding* columns = Text(c, R"([{}, {"x0"}])");
+                const Sharding* rows = ShardingOf(c, R"([{"x0"}, {}])");
+                const Sharding* columns = ShardingOf(c, R"([{}, {"x0"}])");
                 if (back) std::swap(rows, columns);
                 SHARDCALL_ASSIGN_OR_RETURN(LocalValue x, c.Operand(0, rows));
                 SHARDCALL_ASSIGN_OR_RETURN(
@@ -108,7 +54,7 @@ TEST(CallbackCollectives, AllToAllWithinOneDimensionTwiceIsTheValue) {
 
 TEST(CallbackCollectives, PermutesGoRoundAndBack) {
   EXPECT_EQ(Verified([](PartitionContext& c) -> absl::Status {
-              const Sharding* rows = Text(c, R"([{"x0"}, {}])");
+              const Sharding* rows = ShardingOf(c, R"([{"x0"}, {}])");
               SHARDCALL_ASSIGN_OR_RETURN(LocalValue x, c.Operand(0, rows));
               for (int64_t by : {1, 3}) {
                 std::vector<std::pair<int64_t, int64_t>> pairs;
@@ -139,7 +85,7 @@ TEST(CallbackCollectives, ReduceScatterAllReduceAndPartialResultsAddUp) {
               SHARDCALL_ASSIGN_OR_RETURN(LocalValue x, OnFirst(c));
               SHARDCALL_ASSIGN_OR_RETURN(
                   x, c.ReduceScatter(x, 0, PartialOp::kSum, c.call().free_axes()));
-              return c.SetResult(0, x, Text(c, R"([{"x0"}, {}])"));
+              return c.SetResult(0, x, ShardingOf(c, R"([{"x0"}, {}])"));
             }),
             "");
   EXPECT_EQ(Verified([](PartitionContext& c) -> absl::Status {
@@ -159,72 +105,13 @@ TEST(CallbackCollectives, ReduceScatterAllReduceAndPartialResultsAddUp) {
 
 TEST(CallbackCollectives, ReshardTakesTheCheapestWay) {
   EXPECT_EQ(Verified([](PartitionContext& c) -> absl::Status {
-              const Sharding* rows = Text(c, "{devices=[4,1]<=[4]}");
-              const Sharding* columns = Text(c, "{devices=[1,4]<=[4]}");
+              const Sharding* rows = ShardingOf(c, "{devices=[4,1]<=[4]}");
+              const Sharding* columns = ShardingOf(c, "{devices=[1,4]<=[4]}");
               SHARDCALL_ASSIGN_OR_RETURN(LocalValue x, c.Operand(0, rows));
               SHARDCALL_ASSIGN_OR_RETURN(x, c.Reshard(x, c.call().operands[0], rows, columns));
               return c.SetResult(0, x, columns);
             }),
             "");
-}
-
-TEST(CallbackPrograms, LocalTextWithCollectivesAndCallees) {
-  constexpr char kLocal[] = R"(HloModule local
-
-plus {
-  a = s32[] parameter(0)
-  b = s32[] parameter(1)
-  ROOT s = s32[] add(a, b)
-}
-
-ENTRY e {
-  x = s32[2,12] parameter(0)
-  id = u32[] partition-id()
-  whole = s32[8,12] all-gather(x), channel_id=1, dimensions={0}, replica_groups={{0,1,2,3}}, use_global_device_ids=true
-  zero = s32[] constant(0)
-  row = s32[] convert(id)
-  two = s32[] constant(2)
-  start = s32[] multiply(row, two)
-  mine = s32[2,12] dynamic-slice(whole, start, zero), dynamic_slice_sizes={2,12}
-  total = s32[12] reduce(whole, zero), dimensions={0}, to_apply=plus
-  ROOT out = (s32[2,12], s32[12]) tuple(mine, total)
-}
-)";
-  Rig rig([&](PartitionContext& c) -> absl::Status {
-    const Sharding* rows = Text(c, R"([{"x0"}, {}])");
-    SHARDCALL_ASSIGN_OR_RETURN(LocalValue x, c.Operand(0, rows));
-    SHARDCALL_ASSIGN_OR_RETURN(const std::vector<LocalValue> out, c.AddProgram(kLocal, {x}));
-    EXPECT_EQ(out.size(), 2);
-    return c.SetResult(0, out[0], rows);
-  });
-  EXPECT_EQ(WhyNotEqual(kProgram, rig.options), "");
-  const auto p = PartitionText(kProgram, rig.options);
-  ASSERT_TRUE(p.ok()) << p.status();
-  ASSERT_GE((*p)->local.collectives.size(), 1);
-  EXPECT_EQ((*p)->local.collectives[0].group_size, 4);
-  EXPECT_EQ((*p)->local.collectives[0].cause.kind, CollectiveCause::Kind::kCallback);
-}
-
-TEST(CallbackPrograms, TextThatDoesNotFitIsRefused) {
-  auto with = [](std::string hlo) {
-    return Refused([hlo](PartitionContext& c) -> absl::Status {
-      SHARDCALL_ASSIGN_OR_RETURN(LocalValue x, c.Operand(0, c.call().Replicated(2)));
-      SHARDCALL_ASSIGN_OR_RETURN(const auto out, c.AddProgram(hlo, {x}));
-      return c.SetResult(0, out[0], c.call().Replicated(2));
-    });
-  };
-  EXPECT_THAT(with("HloModule m\n\nENTRY e {\n"), Fails("E002", "program of same"));
-  EXPECT_THAT(with("HloModule m\n\nENTRY e {\n  ROOT x = f32[8,12] parameter(0)\n}\n"),
-              Fails("E021", "s32[8,12]"));
-  EXPECT_THAT(with("HloModule m\n\nENTRY e {\n  ROOT x = s32[8,12] constant({...})\n}\n"),
-              Fails("E021", "expected parameters s32[8,12], found parameters"));
-  EXPECT_THAT(with("HloModule m, num_partitions=8\n\nENTRY e {\n"
-                   "  ROOT x = s32[8,12] parameter(0)\n}\n"),
-              Fails("E120", "another number of devices"));
-  EXPECT_THAT(with("HloModule m\n\nENTRY e {\n  x = s32[8,12] parameter(0)\n  ROOT y = s32[16,12] "
-                   "all-gather(x), channel_id=1, dimensions={0}, replica_groups={{0,7}}, "
-                   "use_global_device_ids=true\n}\n"),
-              Fails("E025", "program of same"));
 }
 
 constexpr char kNamed[] = R"(HloModule m, num_partitions=8, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["data"=4, "model"=2]>}}
@@ -255,9 +142,9 @@ TEST(CallbackView, NamesAttributesLayoutsAndAliasesAreThoseOfTheCall) {
                   EXPECT_EQ(c.operand_sharding(1), nullptr);
                   const Sharding* s = c.operand_sharding(0);
                   EXPECT_EQ(s->ToString(), R"([{"data"}, {"model"}])");
-                  EXPECT_EQ(Text(c, s->ToString()), s);
-                  EXPECT_EQ(Text(c, "{devices=[4,2]<=[8]}"), s);
-                  EXPECT_EQ(Text(c, R"([{"data":(1)2}, {"model"}])")->num_shards(0), 2);
+                  EXPECT_EQ(ShardingOf(c, s->ToString()), s);
+                  EXPECT_EQ(ShardingOf(c, "{devices=[4,2]<=[8]}"), s);
+                  EXPECT_EQ(ShardingOf(c, R"([{"data":(1)2}, {"model"}])")->num_shards(0), 2);
                   EXPECT_EQ(*v.AxesNamed({"data"}), AxisList(s->dim(0).begin(), s->dim(0).end()));
                   SHARDCALL_ASSIGN_OR_RETURN(const LocalValue x, c.Operand(0, s));
                   const Shape* local = LocalShape(*v.context, v.results[0], s);
@@ -270,7 +157,7 @@ TEST(CallbackView, NamesAttributesLayoutsAndAliasesAreThoseOfTheCall) {
 }
 
 TEST(CallbackView, WhatAnEngineDoesNotUnderstandSurvives) {
-  Rig rig([](PartitionContext& c) -> absl::Status {
+  CallbackRig rig([](PartitionContext& c) -> absl::Status {
     const Sharding* s = c.operand_sharding(0);
     SHARDCALL_ASSIGN_OR_RETURN(const LocalValue x, c.Operand(0, s));
     SHARDCALL_ASSIGN_OR_RETURN(
@@ -486,7 +373,7 @@ TEST(CallbackView, ManualAxesAreNotTheCallbacks) {
 }
 
 TEST(CallbackMemo, InferIsAskedOncePerKindOfCall) {
-  Rig rig([](PartitionContext& c) -> absl::Status {
+  CallbackRig rig([](PartitionContext& c) -> absl::Status {
     const Sharding* s = c.operand_sharding(0);
     SHARDCALL_ASSIGN_OR_RETURN(const LocalValue x, c.Operand(0, s));
     return c.SetResult(0, x, s);
@@ -520,16 +407,16 @@ ENTRY e {
 
 TEST(CallbackMemo, PartitionIsAskedOncePerKindOfCallAndShardings) {
   int asked = 0;
-  Rig rig([&](PartitionContext& c) -> absl::Status {
+  CallbackRig rig([&](PartitionContext& c) -> absl::Status {
     ++asked;
-    const Sharding* rows = Text(c, R"([{"x0"}, {}])");
+    const Sharding* rows = ShardingOf(c, R"([{"x0"}, {}])");
     SHARDCALL_ASSIGN_OR_RETURN(LocalValue x, c.Operand(0, rows));
     SHARDCALL_ASSIGN_OR_RETURN(x, c.AllToAll(x, 1, 0, c.call().free_axes()));
     SHARDCALL_ASSIGN_OR_RETURN(
         const auto y,
         c.CallTarget({x}, {LocalShape(*c.call().context, c.call().results[0],
-                                      Text(c, R"([{}, {"x0"}])"))}));
-    return c.SetResult(0, y[0], Text(c, R"([{}, {"x0"}])"));
+                                      ShardingOf(c, R"([{}, {"x0"}])"))}));
+    return c.SetResult(0, y[0], ShardingOf(c, R"([{}, {"x0"}])"));
   });
   const std::string text = R"(HloModule m, num_partitions=4
 
