@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/ffi/handler.h"
+#include "partitioner/api/engine.h"
 #include "partitioner/api/partition.h"
 #include "partitioner/custom_call/lowering.h"
 #include "partitioner/ir/printer.h"
@@ -80,6 +81,10 @@ int RunCheckRule(const Flags& flags);
 int RunExplain(const Flags& flags);
 int RunReshard(const Flags& flags);
 int RunTargets(const Flags& flags);
+int RunCompile(const Flags& flags);
+
+// The engine of --backend=pjrt; E338 where no plugin is named, E333, E334.
+absl::StatusOr<std::unique_ptr<Engine>> PjrtEngine(const Flags& flags);
 
 }  // namespace shardcall
 

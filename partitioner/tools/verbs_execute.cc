@@ -3,15 +3,12 @@
 #include <chrono>
 #include <cstdio>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "collectives/mpi.h"
 #include "collectives/nccl.h"
 #include "partitioner/api/check_target.h"
 #include "partitioner/api/verify.h"
-#include "partitioner/bindings/pjrt/pjrt_engine.h"
 #include "partitioner/runtime/npz.h"
 #include "partitioner/runtime/out_of_memory.h"
 #include "partitioner/runtime/random_inputs.h"
@@ -39,31 +36,6 @@ absl::StatusOr<absl::Duration> Deadline(const Flags& flags) {
   d.found = flags.Get("deadline");
   d.fix = "leave it out for 60 seconds";
   return ToStatus(d);
-}
-
-// A number, true or false, or else a text.
-absl::variant<std::string, int64_t, bool> OptionValue(absl::string_view text) {
-  int64_t number = 0;
-  if (absl::SimpleAtoi(text, &number)) return number;
-  if (text == "true" || text == "false") return text == "true";
-  return std::string(text);
-}
-
-absl::StatusOr<std::unique_ptr<Engine>> PjrtEngine(const Flags& flags) {
-  if (!flags.Has("pjrt-plugin")) {
-    Diagnostic d;
-    d.code = "E338";
-    d.message = "--backend=pjrt runs on a PJRT plugin, and none is named";
-    d.fix = "name it: --pjrt-plugin=FILE, such as xla_cpu_pjrt.so of the wheel xla-cpu-pjrt";
-    return ToStatus(d);
-  }
-  pjrt::ClientOptions options;
-  for (const std::string& option : flags.All("pjrt-option")) {
-    const std::pair<std::string, std::string> parts =
-        absl::StrSplit(option, absl::MaxSplits('=', 1));
-    options.create.emplace_back(parts.first, OptionValue(parts.second));
-  }
-  return MakePjrtEngine(flags.Get("pjrt-plugin"), std::move(options));
 }
 
 absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& session) {

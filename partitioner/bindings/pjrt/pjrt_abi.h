@@ -18,6 +18,7 @@ struct Device;
 struct Buffer;
 struct Executable;
 struct LoadedExecutable;
+struct Topology;
 
 struct Extension {
   size_t struct_size;
@@ -55,12 +56,19 @@ enum class Function : int {
   kDeviceGetDescription = 29,
   kExecutableDestroy = 40,
   kExecutableNumOutputs = 44,
+  kExecutableSerialize = 49,
   kLoadedExecutableDestroy = 50,
   kLoadedExecutableGetExecutable = 51,
   kLoadedExecutableExecute = 55,
   kBufferDestroy = 58,
   kBufferDimensions = 60,
   kBufferToHostBuffer = 70,
+  kTopologyCreate = 82,
+  kTopologyDestroy = 83,
+  kTopologyPlatformName = 84,
+  kTopologyDevices = 86,
+  kCompile = 89,
+  kExecutableMemory = 96,
 };
 const char* FunctionName(Function function);  // "PJRT_Client_Compile"
 
@@ -254,6 +262,56 @@ struct ExecuteArgs {
   Buffer** const* outputs;  // [device][output], filled
   Event** done;             // [device], out; null: not asked for
   Device* execute_device;
+};
+
+// Compiling for devices that need not be there.
+struct TopologyCreateArgs {
+  Header header;
+  const char* name;
+  size_t name_size;
+  const NamedValue* options;
+  size_t num_options;
+  Topology* topology;  // out
+};
+struct TopologyArgs {  // of kTopologyDestroy
+  Header header;
+  Topology* topology;
+};
+struct TopologyTextArgs {  // of kTopologyPlatformName
+  Header header;
+  const Topology* topology;
+  const char* text;  // out
+  size_t size;       // out
+};
+struct TopologyDevicesArgs {
+  Header header;
+  const Topology* topology;
+  void* const* descriptions;  // out
+  size_t num_descriptions;    // out
+};
+struct CompileAheadArgs {
+  Header header;
+  const Topology* topology;
+  const Program* program;
+  const char* options;  // a serialised CompileOptionsProto
+  size_t options_size;
+  Client* client;          // null: no devices
+  Executable* executable;  // out
+};
+struct MemoryArgs {  // of kExecutableMemory; out, in bytes
+  Header header;
+  Executable* executable;
+  int64_t code, arguments, outputs, aliased, temporaries;
+  int64_t host[5];  // the same in host memory
+  int64_t peak;     // 0 where the plugin does not say
+};
+struct SerializeArgs {
+  Header header;
+  const Executable* executable;
+  const char* bytes;     // out
+  size_t size;           // out
+  void* serialized;      // out: what owns the bytes
+  void (*deleter)(void* serialized);  // out
 };
 
 // The FFI extension.

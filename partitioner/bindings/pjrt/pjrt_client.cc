@@ -14,9 +14,18 @@ using abi::Padded;
 constexpr char kHostDeviceCount[] = "cpu_device_count";
 constexpr char kHostPlatform[] = "cpu";
 
-std::vector<abi::NamedValue> NamedValues(const ClientOptions& options) {
+bool Says(const ClientOptions& options, absl::string_view name) {
+  for (const auto& [known, value] : options.create) {
+    if (known == name) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<abi::NamedValue> NamedValues(const CreateOptions& options) {
   std::vector<abi::NamedValue> out;
-  for (const auto& [name, value] : options.create) {
+  for (const auto& [name, value] : options) {
     abi::NamedValue v = {};
     v.header.struct_size = sizeof(v);
     v.name = name.data();
@@ -38,17 +47,8 @@ std::vector<abi::NamedValue> NamedValues(const ClientOptions& options) {
   return out;
 }
 
-bool Says(const ClientOptions& options, absl::string_view name) {
-  for (const auto& [known, value] : options.create) {
-    if (known == name) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 absl::Status Client::Open(const ClientOptions& options) {
-  const std::vector<abi::NamedValue> values = NamedValues(options);
+  const std::vector<abi::NamedValue> values = NamedValues(options.create);
   Padded<abi::ClientCreateArgs> create;
   create.value.options = values.data();
   create.value.num_options = values.size();

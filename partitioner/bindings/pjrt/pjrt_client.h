@@ -17,9 +17,14 @@
 
 namespace shardcall::pjrt {
 
+// By name, as the plugin's manual has them.
+using CreateOptions =
+    std::vector<std::pair<std::string, absl::variant<std::string, int64_t, bool>>>;
+// The same as PJRT takes it; refers to `options`.
+std::vector<abi::NamedValue> NamedValues(const CreateOptions& options);
+
 struct ClientOptions {
-  // What PJRT_Client_Create is given, by name: as the plugin's manual has it.
-  std::vector<std::pair<std::string, absl::variant<std::string, int64_t, bool>>> create;
+  CreateOptions create;  // what PJRT_Client_Create is given
 };
 
 class Client {

@@ -32,7 +32,7 @@ const void* OwnFunction(const HandlerEntry& entry) {
 }
 
 // Registers what runs one call; gives the target that it is to name.
-absl::StatusOr<std::string> RegisterCall(const Client& client, const std::string& platform,
+absl::StatusOr<std::string> RegisterCall(const Plugin& plugin, const std::string& platform,
                                          const HandlerEntry& entry, ExportedCall call) {
   std::string name = entry.target;
   const void* function = nullptr;
@@ -48,15 +48,16 @@ absl::StatusOr<std::string> RegisterCall(const Client& client, const std::string
     }
   }
   SHARDCALL_RETURN_IF_ERROR(
-      RegisterHandlerWithPjrt(client.plugin().c_api(), name, platform, function));
+      RegisterHandlerWithPjrt(plugin.c_api(), name, platform, function));
   return name;
 }
 
 }  // namespace
 
 absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
-    const Client& client, const Module& local, int num_devices, const HandlerRegistry& handlers) {
-  const std::string platform = HandlerPlatform(client.platform());
+    const Plugin& plugin, absl::string_view platform, const Module& local, int num_devices,
+    const HandlerRegistry& handlers) {
+  const std::string name = HandlerPlatform(platform);
   absl::flat_hash_map<uint32_t, std::string> renamed;
   // Target, version and text of what is registered, and the target to name.
   std::map<std::tuple<std::string, int64_t, std::string>, std::string> done;
@@ -65,7 +66,7 @@ absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
     if (instr.opcode != Opcode::kCustomCall) continue;
     const auto& attrs = instr.as<CustomCallAttrs>();
     const absl::StatusOr<const HandlerEntry*> entry =
-        handlers.Find(attrs.target, platform, instr.backend_config);
+        handlers.Find(attrs.target, name, instr.backend_config);
     if (!entry.ok()) continue;
     const bool plain = attrs.api_version == kTypedFfi && (*entry)->backend_config.empty();
     const auto [known, fresh] = done.try_emplace(
@@ -74,7 +75,7 @@ absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
     if (fresh) {
       SHARDCALL_ASSIGN_OR_RETURN(
           known->second,
-          RegisterCall(client, platform, **entry,
+          RegisterCall(plugin, name, **entry,
                        {num_devices, static_cast<int>(attrs.api_version),
                         std::string(instr.backend_config)}));
     }

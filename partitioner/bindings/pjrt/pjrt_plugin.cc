@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "kernels/ffi/crash_guard.h"
 #include "kernels/ffi/library.h"
 #include "sharding/status.h"
@@ -37,6 +38,13 @@ const char* FunctionName(Function function) {
     case Function::kBufferDestroy: return "PJRT_Buffer_Destroy";
     case Function::kBufferDimensions: return "PJRT_Buffer_Dimensions";
     case Function::kBufferToHostBuffer: return "PJRT_Buffer_ToHostBuffer";
+    case Function::kExecutableSerialize: return "PJRT_Executable_Serialize";
+    case Function::kTopologyCreate: return "PJRT_TopologyDescription_Create";
+    case Function::kTopologyDestroy: return "PJRT_TopologyDescription_Destroy";
+    case Function::kTopologyPlatformName: return "PJRT_TopologyDescription_PlatformName";
+    case Function::kTopologyDevices: return "PJRT_TopologyDescription_GetDeviceDescriptions";
+    case Function::kCompile: return "PJRT_Compile";
+    case Function::kExecutableMemory: return "PJRT_Executable_GetCompiledMemoryStats";
   }
   return "?";
 }
@@ -135,8 +143,9 @@ absl::Status Plugin::Take(const Error* error, Function function) const {
   Padded<abi::ErrorCodeArgs> code;
   code.value.error = error;
   ask(Function::kErrorGetCode, &code);
-  const absl::string_view said(message.value.message == nullptr ? "" : message.value.message,
-                               message.value.message == nullptr ? 0 : message.value.message_size);
+  absl::string_view said(message.value.message == nullptr ? "" : message.value.message,
+                         message.value.message == nullptr ? 0 : message.value.message_size);
+  absl::ConsumeSuffix(&said, ".");
   const bool known = code.value.code > 0 && code.value.code <= 16;
   absl::Status status = ToStatus(
       {.code = "E334",

@@ -7,93 +7,35 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/bindings/pjrt/compile_options.h"
 #include "partitioner/bindings/pjrt/pjrt_buffers.h"
-#include "partitioner/bindings/pjrt/pjrt_handlers.h"
-#include "partitioner/bindings/pjrt/pjrt_types.h"
-#include "partitioner/ir/proto/hlo_proto.h"
 #include "partitioner/runtime/watched_threads.h"
 #include "sharding/status.h"
 
 namespace shardcall::pjrt {
-namespace {
 
 using abi::Function;
 using abi::Padded;
 
-constexpr absl::string_view kFormat = "hlo";
-
-absl::Status NotForPjrt(std::string message, std::string where, std::string fix) {
-  return ToStatus({.code = "E336",
-                   .message = std::move(message),
-                   .where = std::move(where),
-                   .fix = std::move(fix)},
-                  absl::StatusCode::kUnimplemented);
-}
-
-}  // namespace
-
-absl::Status LoadedProgram::SetLeaves(const Module& local) {
-  const Computation& entry = local.comp(local.entry());
-  const auto append = [&](InstrId id, const Shape* laid_out, std::vector<Leaf>* out) {
-    const Instruction& instr = local.instr(id);
-    for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-      const Shape* leaf = instr.shape->leaf(k);
-      if (leaf->IsArray() && BufferType(leaf->element_type()) == 0) {
-        return NotForPjrt(absl::StrCat("PJRT has no arrays of ",
-                                       ElementTypeName(leaf->element_type())),
-                          absl::StrCat("%", instr.name), "Convert the value to another type");
-      }
-      out->push_back({leaf->element_type(), Dims(leaf->dims().begin(), leaf->dims().end()), {}});
-      if (laid_out == nullptr || !laid_out->leaf(k)->has_layout()) continue;
-      const absl::Span<const int64_t> order = laid_out->leaf(k)->minor_to_major();
-      out->back().minor_to_major.assign(order.begin(), order.end());
-    }
-    return absl::OkStatus();
-  };
-  const std::vector<const Shape*>& layouts = local.header.entry_parameter_layouts;
-  for (size_t p = 0; p < entry.parameters.size(); ++p) {
-    const Instruction& instr = local.instr(entry.parameters[p]);
-    tupled_ = tupled_ || instr.shape->IsTuple();
-    if (tupled_ && entry.parameters.size() > 1) {
-      return NotForPjrt("PJRT takes a tuple as the only parameter of a program",
-                        absl::StrCat("%", instr.name), "Give the tuple's parts as parameters");
-    }
-    SHARDCALL_RETURN_IF_ERROR(append(
-        entry.parameters[p], p < layouts.size() ? layouts[p] : nullptr, &parameters_));
-  }
-  return append(entry.root, nullptr, &results_);
-}
-
 absl::StatusOr<std::shared_ptr<const LoadedProgram>> LoadedProgram::Compile(
     std::shared_ptr<const Client> client, const Module& local, int num_devices,
     const HandlerRegistry* handlers) {
+  const Plugin& plugin = client->plugin();
   std::shared_ptr<LoadedProgram> program(new LoadedProgram(client));
   program->num_devices_ = num_devices;
-  SHARDCALL_RETURN_IF_ERROR(program->SetLeaves(local));
-  ProtoOptions proto;
-  if (handlers != nullptr) {
-    SHARDCALL_ASSIGN_OR_RETURN(proto.typed_calls,
-                               RegisterHandlers(*client, local, num_devices, *handlers));
-  }
-  const Plugin& plugin = client->plugin();
-  proto.list_groups = plugin.minor_version() < abi::kIotaGroupsMinorVersion;
-  SHARDCALL_ASSIGN_OR_RETURN(const std::string code,
-                             WriteModuleProto(local, ProtoForm::kModule, proto));
-  const std::string options =
-      PerDeviceOptions(client->device_ids().subspan(0, num_devices), program->tupled_);
-  Padded<abi::Program> source;
-  source.value.code = code.data();
-  source.value.code_size = code.size();
-  source.value.format = kFormat.data();
-  source.value.format_size = kFormat.size();
+  SHARDCALL_ASSIGN_OR_RETURN(
+      ProgramSource source,
+      MakeProgramSource(plugin, client->platform(), client->device_ids().subspan(0, num_devices),
+                        local, handlers));
+  const Padded<abi::Program> given = source.Program();
   Padded<abi::CompileArgs> compile;
   compile.value.client = client->handle();
-  compile.value.program = &source.value;
-  compile.value.options = options.data();
-  compile.value.options_size = options.size();
+  compile.value.program = &given.value;
+  compile.value.options = source.options.data();
+  compile.value.options_size = source.options.size();
   SHARDCALL_RETURN_IF_ERROR(plugin.Call(Function::kClientCompile, &compile));
   program->executable_ = compile.value.executable;
+  program->parameters_ = std::move(source.parameters);
+  program->results_ = std::move(source.results);
 
   Padded<abi::GetExecutableArgs> executable;
   executable.value.loaded = program->executable_;
@@ -106,10 +48,13 @@ absl::StatusOr<std::shared_ptr<const LoadedProgram>> LoadedProgram::Compile(
   plugin.Call(Function::kExecutableDestroy, &done).IgnoreError();
   SHARDCALL_RETURN_IF_ERROR(counted);
   if (outputs.value.num_outputs != program->results_.size()) {
-    return NotForPjrt(absl::StrCat("the plugin gives ", outputs.value.num_outputs,
-                                   " results of a program that has ", program->results_.size()),
-                      absl::StrCat("%", local.instr(local.comp(local.entry()).root).name),
-                      "Return a flat tuple of arrays");
+    return ToStatus({.code = "E336",
+                     .message = "the plugin has another number of results than the program",
+                     .where = absl::StrCat("%", local.instr(local.comp(local.entry()).root).name),
+                     .expected = absl::StrCat(program->results_.size()),
+                     .found = absl::StrCat(outputs.value.num_outputs),
+                     .fix = "Return a flat tuple of arrays"},
+                    absl::StatusCode::kUnimplemented);
   }
   return std::shared_ptr<const LoadedProgram>(std::move(program));
 }

@@ -16,8 +16,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../
 import command  # noqa: E402
 
 OK, INPUT, USAGE, DIFFERENT, ENVIRONMENT = range(5)
-VERBS = ('print', 'propagate', 'partition', 'run', 'verify', 'check-rule', 'explain', 'reshard',
-         'targets')
+VERBS = ('print', 'propagate', 'partition', 'run', 'verify', 'check-rule', 'compile', 'explain',
+         'reshard', 'targets')
 MLP = os.path.join(command.DATA, 'hlo', 'mlp_fwd_d4m2.sdy.hlo')
 MLP_INPUTS = os.path.join(command.DATA, 'hlo', 'mlp_fwd_d4m2.inputs.npz')
 
@@ -564,6 +564,13 @@ class Backends(CommandTest):
             self.refused('E142', verb, MLP, '--backend=pjrt', '--pjrt-plugin=' + MLP)
             for library in glob.glob('/lib/*/libm.so.6')[:1]:
                 self.refused('E333', verb, MLP, '--backend=pjrt', '--pjrt-plugin=' + library)
+
+    def test_compile_says_what_it_lacks(self):
+        self.refused('E338', 'compile', MLP, '--topology=1x1x8')
+        self.refused('E143', 'compile', MLP, '--pjrt-plugin=/nowhere.so')
+        self.refused('E060', 'compile', MLP, '--pjrt-plugin=x.so', '--target-config=/nowhere')
+        self.assertIn('written to a file',
+                      self.check(USAGE, 'compile', MLP, '--pjrt-plugin=x.so', '-o', '-').err)
 
     def test_a_deadline_must_be_positive(self):
         for seconds in ('0', '-1', 'nan'):

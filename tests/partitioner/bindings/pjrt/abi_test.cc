@@ -64,6 +64,20 @@ SAME(ExecuteOptions, incarnation_ids, PJRT_ExecuteOptions, incarnation_ids);
 SAME(ExecuteArgs, num_args, PJRT_LoadedExecutable_Execute_Args, num_args);
 SAME(ExecuteArgs, execute_device, PJRT_LoadedExecutable_Execute_Args, execute_device);
 
+SAME(TopologyCreateArgs, num_options, PJRT_TopologyDescription_Create_Args, num_options);
+SAME(TopologyCreateArgs, topology, PJRT_TopologyDescription_Create_Args, topology);
+SAME(TopologyArgs, topology, PJRT_TopologyDescription_Destroy_Args, topology);
+SAME(TopologyTextArgs, size, PJRT_TopologyDescription_PlatformName_Args, platform_name_size);
+SAME(TopologyDevicesArgs, num_descriptions, PJRT_TopologyDescription_GetDeviceDescriptions_Args,
+     num_descriptions);
+SAME(CompileAheadArgs, options_size, PJRT_Compile_Args, compile_options_size);
+SAME(CompileAheadArgs, executable, PJRT_Compile_Args, executable);
+SAME(MemoryArgs, code, PJRT_Executable_GetCompiledMemoryStats_Args, generated_code_size_in_bytes);
+SAME(MemoryArgs, temporaries, PJRT_Executable_GetCompiledMemoryStats_Args, temp_size_in_bytes);
+SAME(MemoryArgs, peak, PJRT_Executable_GetCompiledMemoryStats_Args, peak_memory_in_bytes);
+SAME(SerializeArgs, size, PJRT_Executable_Serialize_Args, serialized_bytes_size);
+SAME(SerializeArgs, deleter, PJRT_Executable_Serialize_Args, serialized_executable_deleter);
+
 PLACE(kErrorDestroy, PJRT_Error_Destroy);
 PLACE(kErrorMessage, PJRT_Error_Message);
 PLACE(kErrorGetCode, PJRT_Error_GetCode);
@@ -87,6 +101,13 @@ PLACE(kLoadedExecutableExecute, PJRT_LoadedExecutable_Execute);
 PLACE(kBufferDestroy, PJRT_Buffer_Destroy);
 PLACE(kBufferDimensions, PJRT_Buffer_Dimensions);
 PLACE(kBufferToHostBuffer, PJRT_Buffer_ToHostBuffer);
+PLACE(kExecutableSerialize, PJRT_Executable_Serialize);
+PLACE(kTopologyCreate, PJRT_TopologyDescription_Create);
+PLACE(kTopologyDestroy, PJRT_TopologyDescription_Destroy);
+PLACE(kTopologyPlatformName, PJRT_TopologyDescription_PlatformName);
+PLACE(kTopologyDevices, PJRT_TopologyDescription_GetDeviceDescriptions);
+PLACE(kCompile, PJRT_Compile);
+PLACE(kExecutableMemory, PJRT_Executable_GetCompiledMemoryStats);
 
 static_assert(static_cast<int>(HostBufferSemantics::kImmutableZeroCopy) ==
               PJRT_HostBufferSemantics_kImmutableZeroCopy);

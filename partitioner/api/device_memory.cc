@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/device_memory.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace shardcall {
+namespace {
+
+int64_t Bytes(const Shape* shape) {
+  int64_t bytes = 0;
+  for (int k = 0; k < shape->num_leaves(); ++k) bytes += shape->leaf(k)->byte_size();
+  return bytes;
+}
+
+// What has its operands' memory, or none of its own.
+bool IsView(Opcode opcode) {
+  return opcode == Opcode::kParameter || opcode == Opcode::kTuple ||
+         opcode == Opcode::kGetTupleElement || opcode == Opcode::kBitcast ||
+         opcode == Opcode::kOptBarrier || opcode == Opcode::kAfterAll;
+}
+
+// The most that a computation holds at once beside its parameters and its root's value;
+// `inner` has that of the computations before it, and `last_use`, by instruction, zeros.
+int64_t Temporaries(const Module& module, CompId comp, const std::vector<int64_t>& inner,
+                    std::vector<size_t>* last_use) {
+  const absl::Span<const InstrId> order = module.comp(comp).instructions;
+  std::vector<size_t>& last = *last_use;
+  // Views prolong the lives of what they show.
+  const size_t end = order.size();
+  last[module.comp(comp).root.value] = end;
+  for (size_t at = order.size(); at-- > 0;) {
+    const bool view = IsView(module.instr(order[at]).opcode);
+    const size_t until = view ? std::max(at, last[order[at].value]) : at;
+    for (InstrId o : module.operands(order[at])) last[o.value] = std::max(last[o.value], until);
+  }
+  std::vector<int64_t> ends(order.size() + 1, 0);
+  int64_t held = 0, most = 0;
+  for (size_t at = 0; at < order.size(); ++at) {
+    const Instruction& instr = module.instr(order[at]);
+    int64_t within = 0;
+    for (CompId called : CalledComputations(module, instr)) {
+      within = std::max(within, inner[called.value]);
+    }
+    if (!IsView(instr.opcode) && last[order[at].value] < end) {
+      const int64_t bytes = Bytes(instr.shape);
+      held += bytes;
+      ends[std::max(at, last[order[at].value])] += bytes;
+    }
+    most = std::max(most, held + within);
+    held -= ends[at];
+  }
+  return most;
+}
+
+}  // namespace
+
+DeviceMemory CountDeviceMemory(const Module& local) {
+  std::vector<int64_t> inner(local.num_computations(), 0);
+  std::vector<size_t> last_use(local.num_instructions(), 0);
+  for (CompId comp : ComputationPostOrder(local)) {
+    inner[comp.value] = Temporaries(local, comp, inner, &last_use);
+  }
+  DeviceMemory out;
+  const Computation& entry = local.comp(local.entry());
+  for (InstrId p : entry.parameters) out.arguments += Bytes(local.instr(p).shape);
+  out.outputs = Bytes(local.instr(entry.root).shape);
+  out.temporaries = inner[local.entry().value];
+  return out;
+}
+
+}  // namespace shardcall

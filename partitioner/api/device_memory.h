@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDCALL_PARTITIONER_API_DEVICE_MEMORY_H_
+#define SHARDCALL_PARTITIONER_API_DEVICE_MEMORY_H_
+
+#include <cstdint>
+
+#include "partitioner/ir/module.h"
+
+namespace shardcall {
+
+// Bytes that one device needs for a per-device module, in the order in which its
+// instructions stand: every value is held from where it is computed to its last use.
+// Nothing is fused and no operand is overwritten, so a compiler may need less.
+struct DeviceMemory {
+  int64_t arguments = 0;
+  int64_t outputs = 0;
+  int64_t temporaries = 0;  // at most at once, beside arguments and outputs
+};
+DeviceMemory CountDeviceMemory(const Module& local);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_DEVICE_MEMORY_H_

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/bindings/pjrt/program_source.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/bindings/pjrt/compile_options.h"
+#include "partitioner/bindings/pjrt/pjrt_handlers.h"
+#include "partitioner/bindings/pjrt/pjrt_types.h"
+#include "partitioner/ir/proto/hlo_proto.h"
+#include "sharding/status.h"
+
+namespace shardcall::pjrt {
+namespace {
+
+constexpr absl::string_view kFormat = "hlo";
+
+absl::Status NotForPjrt(std::string message, std::string where, std::string fix) {
+  return ToStatus({.code = "E336",
+                   .message = std::move(message),
+                   .where = std::move(where),
+                   .fix = std::move(fix)},
+                  absl::StatusCode::kUnimplemented);
+}
+
+// Fills in parameters and results; whether the one parameter is a tuple.
+absl::StatusOr<bool> SetLeaves(const Module& local, ProgramSource* source) {
+  const Computation& entry = local.comp(local.entry());
+  const auto append = [&](InstrId id, const Shape* laid_out, std::vector<ProgramSource::Leaf>* out) {
+    const Instruction& instr = local.instr(id);
+    for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+      const Shape* leaf = instr.shape->leaf(k);
+      if (leaf->IsArray() && BufferType(leaf->element_type()) == 0) {
+        return NotForPjrt(absl::StrCat("PJRT has no arrays of ",
+                                       ElementTypeName(leaf->element_type())),
+                          absl::StrCat("%", instr.name), "Convert the value to another type");
+      }
+      out->push_back({leaf->element_type(), Dims(leaf->dims().begin(), leaf->dims().end()), {}});
+      if (laid_out == nullptr || !laid_out->leaf(k)->has_layout()) continue;
+      const absl::Span<const int64_t> order = laid_out->leaf(k)->minor_to_major();
+      out->back().minor_to_major.assign(order.begin(), order.end());
+    }
+    return absl::OkStatus();
+  };
+  bool tupled = false;
+  const std::vector<const Shape*>& layouts = local.header.entry_parameter_layouts;
+  for (size_t p = 0; p < entry.parameters.size(); ++p) {
+    const Instruction& instr = local.instr(entry.parameters[p]);
+    tupled = tupled || instr.shape->IsTuple();
+    if (tupled && entry.parameters.size() > 1) {
+      return NotForPjrt("PJRT takes a tuple as the only parameter of a program",
+                        absl::StrCat("%", instr.name), "Give the tuple's parts as parameters");
+    }
+    SHARDCALL_RETURN_IF_ERROR(append(
+        entry.parameters[p], p < layouts.size() ? layouts[p] : nullptr, &source->parameters));
+  }
+  SHARDCALL_RETURN_IF_ERROR(append(entry.root, nullptr, &source->results));
+  return tupled;
+}
+
+}  // namespace
+
+abi::Padded<abi::Program> ProgramSource::Program() const {
+  abi::Padded<abi::Program> program;
+  program.value.code = code.data();
+  program.value.code_size = code.size();
+  program.value.format = kFormat.data();
+  program.value.format_size = kFormat.size();
+  return program;
+}
+
+absl::StatusOr<ProgramSource> MakeProgramSource(const Plugin& plugin, absl::string_view platform,
+                                                absl::Span<const int64_t> device_ids,
+                                                const Module& local,
+                                                const HandlerRegistry* handlers) {
+  ProgramSource source;
+  SHARDCALL_ASSIGN_OR_RETURN(const bool tupled, SetLeaves(local, &source));
+  ProtoOptions proto;
+  proto.list_groups = plugin.minor_version() < abi::kIotaGroupsMinorVersion;
+  if (handlers != nullptr) {
+    SHARDCALL_ASSIGN_OR_RETURN(
+        proto.typed_calls,
+        RegisterHandlers(plugin, platform, local, static_cast<int>(device_ids.size()), *handlers));
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(source.code, WriteModuleProto(local, ProtoForm::kModule, proto));
+  source.options = PerDeviceOptions(device_ids, tupled);
+  return source;
+}
+
+}  // namespace shardcall::pjrt

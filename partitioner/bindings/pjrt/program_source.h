@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_PROGRAM_SOURCE_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_PJRT_PROGRAM_SOURCE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/ffi/handler.h"
+#include "partitioner/bindings/pjrt/pjrt_plugin.h"
+#include "partitioner/ir/module.h"
+#include "partitioner/runtime/tensor.h"
+
+namespace shardcall::pjrt {
+
+// What a plugin is given to compile, and what its program then takes and gives.
+struct ProgramSource {
+  struct Leaf {
+    ElementType type;
+    Dims dims;
+    std::vector<int64_t> minor_to_major;  // empty: the plugin's default
+  };
+  std::string code;     // a serialised HloModuleProto
+  std::string options;  // a serialised CompileOptionsProto
+  std::vector<Leaf> parameters, results;  // flat
+
+  // PJRT_Program, which refers to this.
+  abi::Padded<abi::Program> Program() const;
+};
+
+// The module that each of these devices is to run, as it stands: XLA's own sharding passes
+// are off. Handlers of its calls' targets that `handlers` (null: none) has for the
+// platform are registered with the plugin; a process has one for each target. E336 for
+// what PJRT cannot be given: tuples among several parameters, types of elements that it
+// does not have. E148 where the plugin refuses a handler.
+absl::StatusOr<ProgramSource> MakeProgramSource(const Plugin& plugin, absl::string_view platform,
+                                                absl::Span<const int64_t> device_ids,
+                                                const Module& local,
+                                                const HandlerRegistry* handlers);
+
+}  // namespace shardcall::pjrt
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PROGRAM_SOURCE_H_
