@@ -14,7 +14,7 @@ def merged_slices(t, i):
     if i.opcode not in ('dynamic-slice', 'gather', 'scatter', 'dynamic-update-slice'):
         return None
     source = t.source(i.operands()[0])
-    return t.kept(i, 0) if source and source.opcode == 'dynamic-slice' else None
+    return t.kept(i, 0) if source and source.opcode in ('dynamic-slice', 'gather') else None
 
 
 def overlapping_update(t, i):
@@ -47,6 +47,16 @@ def overlapping_update(t, i):
     moved = new('dynamic-slice', padded, *shifts, kind=i.type,
                 rest=f', dynamic_slice_sizes={{{",".join(map(str, dims))}}}')
     return lines + [t.line(i, [*inside, moved, x], 'select', '')]
+
+
+def bound_again(t, i):
+    if i.opcode not in ('maximum', 'minimum'):
+        return None
+    for k, other in enumerate(reversed(i.operands())):
+        clamp = t.by_name.get(i.operands()[k])
+        if clamp and clamp.opcode == 'clamp' and other in clamp.operands():
+            return t.kept(i, k)
+    return None
 
 
 def reduction_of_one(t, i):
@@ -212,10 +222,12 @@ def narrow_top(t, i):
 
 FAULTS = [
     (merged_slices,
-     'XLA merges a dynamic-slice (also the one that a gather or scatter by one index becomes) into '
-     "the one that it reads from: the inner's index is clamped by the outer's size"),
+     'XLA merges a dynamic-slice into the one that it reads from (either may be what a gather or '
+     "scatter by one index becomes): the inner's index is clamped by the outer's size"),
     (overlapping_update,
      'XLA:CPU updates an array in place by elements of its own that it has overwritten'),
+    (bound_again,
+     'XLA takes a clamp to be no less than its lower bound where the upper one is below that'),
     (reduction_of_one, 'XLA drops the init of a reduction of one element'),
     (reduction_that_loses_nan, "XLA:CPU's all-reduce by minimum or maximum loses NaN"),
     (complex_sum, 'XLA dies over an all-reduce of a complex constant'),

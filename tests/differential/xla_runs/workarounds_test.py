@@ -45,6 +45,12 @@ CASES = {
                            [('s32', [list(range(96)), [0] * 96])],
                            ('s32', [[[8 * r + 2 * c, 6 + 4 * (r - 1) + c if r else 2 * c + 1]
                                      for c in range(4)] for r in range(12)])),
+    'bound_again': (1, '', '''
+  %low = f32[2] parameter(0)
+  %high = f32[2] parameter(1)
+  %between = f32[2] clamp(%low, %low, %high)
+  ROOT %most = f32[2] maximum(%between, %low)''',
+                    [('f32', [2, -1]), ('f32', [1, 1])], ('f32', [2, -1])),
     'reduction_of_one': (1, ADD, '''
   %a = f32[1,2] parameter(0)
   %init = f32[] parameter(1)
