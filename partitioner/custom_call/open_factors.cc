@@ -72,4 +72,18 @@ absl::Status CheckOpenFactors(const ShardingRule& rule, absl::Span<const Shape* 
   return absl::OkStatus();
 }
 
+void KeepResultFactorsWhole(ShardingRule* rule) {
+  IndexSet given;
+  for (const TensorFactors& tensor : rule->operands) {
+    for (const FactorList& dim : tensor.dims) {
+      for (int f : dim) given.Insert(f);
+    }
+  }
+  for (size_t f = 0; f < rule->factors.size(); ++f) {
+    Factor& factor = rule->factors[f];
+    if (given.Contains(static_cast<int>(f)) || factor.blocked) continue;
+    if (factor.kind == FactorKind::kPassThrough) factor.kind = FactorKind::kNeedReplication;
+  }
+}
+
 }  // namespace shardcall

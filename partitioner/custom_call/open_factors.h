@@ -21,6 +21,11 @@ absl::Status CheckOpenFactors(const RuleAlternative& rule, absl::string_view tar
 absl::Status CheckOpenFactors(const ShardingRule& rule, absl::Span<const Shape* const> results,
                               absl::string_view target);
 
+// Factors that results alone have, and that are not blocked, become whole: a kernel
+// computes its part of them without knowing which part, as an iota would. `blocked` says
+// that every part is the same op (a fill), and is sharded.
+void KeepResultFactorsWhole(ShardingRule* rule);
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_OPEN_FACTORS_H_

@@ -155,6 +155,7 @@ absl::StatusOr<ShardingRule> RuleOfCall(const TargetRule& target, const RuleAlte
   SHARDCALL_ASSIGN_OR_RETURN(ShardingRule rule, InstantiateAlternative(a, operands, results));
   if (target.level == RuleLevel::kRule) {
     SHARDCALL_RETURN_IF_ERROR(CheckOpenFactors(rule, results, target.target));
+    KeepResultFactorsWhole(&rule);
   }
   return rule;
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "partitioner/custom_call/open_factors.h"
 #include "partitioner/propagation/rule_builder.h"
 #include "sharding/status.h"
 
@@ -96,6 +97,7 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
           rule.factors[f].kind = FactorKind::kNeedReplication;
         }
       }
+      KeepResultFactorsWhole(&rule);
       return rule;
     }
     case CustomCallSource::kRegistry:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Custom calls at the three levels, under every sharding, run by test handlers.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -259,6 +260,56 @@ TEST(CustomCall, BatchDimsThatTheResultLacksAreGathered) {
                 .sizes = kSizes,
                 .max_cases = 60,
                 .options = r.options()});
+}
+
+// A kernel that numbers the columns of its result, as an iota does.
+struct Numbered {
+  explicit Numbered(RuleText rule) {
+    EXPECT_TRUE(targets.RegisterRule("numbered", std::move(rule)).ok());
+    HandlerEntry entry;
+    entry.target = "numbered";
+    entry.host = [](const HandlerContext&, absl::Span<const BufferView> in,
+                    absl::Span<const BufferView> out) {
+      const int64_t rows = out[0].dims[0], columns = out[0].dims[1];
+      for (int64_t k = 0; k < rows * columns; ++k) {
+        static_cast<int32_t*>(out[0].data)[k] =
+            static_cast<const int32_t*>(in[0].data)[k / columns] +
+            static_cast<int32_t>(k % columns);
+      }
+      return absl::OkStatus();
+    };
+    EXPECT_TRUE(handlers.Register(std::move(entry)).ok());
+    options.targets = &targets;
+    options.handlers = &handlers;
+  }
+  TargetRegistry targets;
+  HandlerRegistry handlers;
+  TextOptions options;
+};
+
+std::string NumberedCall(const std::string& attributes) {
+  return "HloModule m, num_partitions=4\n\nENTRY e {\n"
+         "  x = s32[8] parameter(0), sharding={devices=[4]<=[4]}\n"
+         "  ROOT c = s32[8,12] custom-call(x), custom_call_target=\"numbered\", "
+         "sharding={devices=[1,4]<=[4]}" + attributes + "\n}\n";
+}
+
+TEST(ResultFactors, ThatNoOperandHasAreComputedWhole) {
+  const Numbered by_rule({.rule = "d -> d n"});
+  EXPECT_EQ(WhyNotEqual(NumberedCall(""), by_rule.options), "");
+  // So with a rule of the program's own.
+  EXPECT_EQ(WhyNotEqual(NumberedCall(", frontend_attributes={xla.sdy.sharding_rule="
+                                     "\"#sdy.op_sharding_rule<([i])->([i, j]) {i=8, j=12}, "
+                                     "custom>\"}"),
+                        by_rule.options),
+            "");
+}
+
+TEST(ResultFactors, AreShardedWhereTheRuleSaysSo) {
+  const Numbered blocked({.rule = "d -> d n", .blocked = {"n"}});
+  const auto p = PartitionText(NumberedCall(""), blocked.options);
+  ASSERT_TRUE(p.ok()) << p.status();
+  EXPECT_THAT(LocalText(**p), testing::HasSubstr("s32[8,3]{1,0} custom-call("));
 }
 
 }  // namespace
