@@ -85,6 +85,8 @@ absl::StatusOr<Tensor> DeviceBuffers::ToHost(size_t k, ElementType type) const {
   args.value.dst_size = static_cast<size_t>(tensor.byte_size());
   SHARDCALL_RETURN_IF_ERROR(plugin.Call(Function::kBufferToHostBuffer, &args));
   SHARDCALL_RETURN_IF_ERROR(Await(plugin, args.value.event));
+  // Bits beside those of an element that is narrower than a byte may be anything.
+  NormalizeElements(type, tensor.MutableData(), tensor.num_elements());
   return tensor;
 }
 

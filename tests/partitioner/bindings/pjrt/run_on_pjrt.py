@@ -39,6 +39,71 @@ def run(path, plugin, folder):
                                max(LIMIT, numerics.limit_of(text)))
 
 
+# Every way in which arrays lie on a device and come back: bits, nothing, layouts, tuples,
+# and what is donated by one device and lent by all.
+KINDS = {
+    'narrow': """HloModule narrow, num_partitions=2
+
+ENTRY main {
+  x = TYPE[8]{0} parameter(0), sharding={devices=[2]<=[2]}
+  p = pred[8]{0} parameter(1)
+  z = f32[0,3]{1,0} parameter(2)
+  s = f32[] parameter(3)
+  d = TYPE[8]{0} add(x, x)
+  w = f32[0,3]{1,0} negate(z)
+  ROOT y = (TYPE[8]{0}, pred[8]{0}, f32[0,3]{1,0}, f32[]) tuple(d, p, w, s)
+}
+""",
+    'layouts': """HloModule layouts, num_partitions=2, entry_computation_layout={(f32[4,6]{0,1}, f32[4,6]{1,0})->f32[4,6]{0,1}}
+
+ENTRY main {
+  x = f32[4,6]{0,1} parameter(0), sharding={devices=[2,1]<=[2]}
+  y = f32[4,6]{1,0} parameter(1)
+  ROOT z = f32[4,6]{0,1} add(x, y)
+}
+""",
+    'tuple': """HloModule parts, num_partitions=2
+
+ENTRY main {
+  t = (f32[8]{0}, f32[4]{0}) parameter(0), sharding={{devices=[2]<=[2]}, {replicated}}
+  a = f32[8]{0} get-tuple-element(t), index=0
+  b = f32[4]{0} get-tuple-element(t), index=1
+  c = f32[8]{0} add(a, a)
+  ROOT y = (f32[8]{0}, f32[4]{0}) tuple(c, b)
+}
+""",
+    'donated': """HloModule donated, num_partitions=4, input_output_alias={ {}: (0, {}, must-alias) }
+
+ENTRY main {
+  x = f32[65536]{0} parameter(0), sharding={replicated}
+  o = f32[] constant(1)
+  b = f32[65536]{0} broadcast(o), dimensions={}
+  ROOT y = f32[65536]{0} add(x, b), sharding={replicated}
+}
+"""}
+TYPES = ('s4', 'u4', 's8', 'u8', 's16', 's64', 'u64', 'f16', 'bf16', 'f64', 'f8e4m3fn', 'f8e5m2',
+         'f4e2m1fn', 'c64', 'c128')
+
+
+def verified(plugin):
+    """What is wrong with small programs of all kinds, by name."""
+    wrong = []
+    texts = [(name, text) for name, text in KINDS.items() if 'TYPE' not in text]
+    texts += [(f'{name} {t}', text.replace('TYPE', t))
+              for name, text in KINDS.items() if 'TYPE' in text for t in TYPES]
+    for name, text in texts:
+        result = command.run(['verify', '-', '--backend=pjrt', f'--pjrt-plugin={plugin}'],
+                             stdin=text.encode())
+        if result.code != 0:
+            wrong.append(f'{name}: {(result.out + result.err)[-300:]}')
+    # A plugin that does not know a type is not asked.
+    result = command.run(['run', '-', '--backend=pjrt', f'--pjrt-plugin={plugin}'],
+                         stdin=KINDS['narrow'].replace('TYPE', 'u1').encode())
+    if result.code != 1 or 'E336' not in result.err:
+        wrong.append(f'u1: {result.code} {result.err[-300:]}')
+    return wrong
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--plugin', default=os.environ.get('SHARDCALL_PJRT_CPU_PLUGIN', ''))
@@ -52,7 +117,7 @@ def main():
     paths = [p for p in sorted(glob.glob(os.path.join(folder, '*.hlo')))
              if re.search(args.only, p) and
              os.path.exists(re.sub(r'(\.gspmd|\.sdy|\.v3)?\.hlo$', '.outputs.npz', p))]
-    ran, failed = 0, []
+    ran, failed = 0, verified(args.plugin)
     with tempfile.TemporaryDirectory() as scratch:
         for path in paths:
             wrong = run(path, args.plugin, scratch)
