@@ -38,8 +38,6 @@ KINDS = [
      'XLA:CPU has no inverse hyperbolic functions as opcodes'),
     (text_has(r'<='), 'Dynamic input unexpectedly found for unsupported instruction',
      "XLA's dynamic padder takes few computations of a reduction"),
-    (text_has(r' fft\('), 'fft_thunk.*IsMonotonicWithDim0Major',
-     'XLA:CPU gives an fft an operand in a layout that it refuses'),
     (calls_that_explode, 'ended with status|no answer',
      'XLA inlines all calls'),
 ]

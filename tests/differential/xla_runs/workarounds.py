@@ -4,6 +4,7 @@ means the same and keeps clear of it. Where XLA's numbers are not ours and the r
 module has ours, the fault is XLA's, and our numbers have been judged all the same.
 workarounds_test.py shows each fault in the smallest module that has it."""
 
+import math
 import re
 
 from collective_bytes import Instruction
@@ -220,6 +221,20 @@ def narrow_top(t, i):
             t.line(i, [narrow_name, second_name], 'tuple', '')]
 
 
+def fft_of_other_layout(t, i):
+    """Operand and result are laid out in one row."""
+    if i.opcode != 'fft':
+        return None
+    x = i.operands()[0]
+    kind = t.type(x)
+    lines = Lines(t, array(element_of(kind), [math.prod(dims_of(kind))]))
+    kept = lines.new('opt-barrier', lines.new('reshape', x))
+    made = lines.new('fft', lines.new('reshape', kept, kind=kind), kind=i.type, rest=i.attributes)
+    lines.kind = array(element_of(i.type), [math.prod(dims_of(i.type))])
+    row = lines.new('opt-barrier', lines.new('reshape', made))
+    return lines + [t.line(i, [row], 'reshape', '')]
+
+
 FAULTS = [
     (merged_slices,
      'XLA merges a dynamic-slice into the one that it reads from (either may be what a gather or '
@@ -241,6 +256,7 @@ FAULTS = [
     (negative_padding, 'XLA:CPU reads outside of the operand where the padding of a convolution '
                        'is negative'),
     (scatter_without_indices, 'XLA:CPU leaves out updates of a scatter without index dimensions'),
+    (fft_of_other_layout, 'XLA:CPU gives an fft an operand in a layout that it refuses'),
     (narrow_top, "XLA's topk-decomposer gives the layout of a 4-bit operand to its s32 iota"),
 ]
 

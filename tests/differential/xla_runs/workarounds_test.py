@@ -106,6 +106,13 @@ dim_labels=bf0_io0->bf0''', [('f32', [[[3 * c + x for x in range(3)] for c in ra
 scatter_dims_to_operand_dims={}, index_vector_dim=1, to_apply=%add.f32''',
                                 [('f32', [1]), ('s32', [[], [], []]), ('f32', [[1], [2], [4]])],
                                 ('f32', [8])),
+    'fft_of_other_layout': (2, '', '''
+  %a = f32[2,3] parameter(0)
+  %f = c64[2,2] fft(%a), fft_type=RFFT, fft_length={3}
+  ROOT %both = c64[2,4] all-gather(%f), channel_id=1, replica_groups={{0,1}}, \
+dimensions={1}, use_global_device_ids=true''',
+                            [('f32', [[1, 1, 1], [2, 2, 2]])],
+                            ('c64', [[3, 0, 3, 0], [6, 0, 6, 0]])),
     'narrow_top': (1, '', '''
   %a = s4[3] parameter(0)
   %top = (s4[1], s32[1]) topk(%a), k=1, largest=true
