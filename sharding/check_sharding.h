@@ -8,7 +8,8 @@
 namespace shardcall {
 
 // E162 for an axis part that stands twice or is none of the mesh, for a device that
-// the mesh does not have, and for a sharding without a mesh.
+// the mesh does not have, for a rank that no array has, and for a sharding without a
+// mesh.
 absl::Status CheckSharding(const ShardingBuilder& sharding);
 
 }  // namespace shardcall

@@ -14,14 +14,20 @@
 namespace shardcall {
 namespace {
 
+// Whether `b` goes on where `a`, a part of the same axis, ends. Parts that no axis has,
+// whose sizes multiplied would wrap round to those of one, stay apart for UsedAxes.
+bool Continues(const AxisRef& a, const AxisRef& b) {
+  const uint64_t cut = uint64_t{a.pre_size} * a.size;
+  return cut != 0 && cut == b.pre_size && cut * b.size <= kMaxDevices;
+}
+
 // Merges neighbours in place; allocates nothing.
 void MergeInPlace(AxisList* axes) {
   size_t kept = 0;
   for (size_t i = 0; i < axes->size(); ++i) {
     const AxisRef a = (*axes)[i];
     if (a.size == 1) continue;
-    if (kept > 0 && (*axes)[kept - 1].axis == a.axis &&
-        (*axes)[kept - 1].pre_size * (*axes)[kept - 1].size == a.pre_size) {
+    if (kept > 0 && (*axes)[kept - 1].axis == a.axis && Continues((*axes)[kept - 1], a)) {
       (*axes)[kept - 1].size *= a.size;
     } else {
       (*axes)[kept++] = a;
@@ -33,8 +39,7 @@ void MergeInPlace(AxisList* axes) {
 bool IsMerged(absl::Span<const AxisRef> axes) {
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i].size == 1) return false;
-    if (i > 0 && axes[i - 1].axis == axes[i].axis &&
-        axes[i - 1].pre_size * axes[i - 1].size == axes[i].pre_size) {
+    if (i > 0 && axes[i - 1].axis == axes[i].axis && Continues(axes[i - 1], axes[i])) {
       return false;
     }
   }
@@ -62,20 +67,30 @@ std::string RefText(const AxisRef& a) {
 // of the mesh.
 absl::Status UsedAxes(const ShardingBuilder& b, AxisList* used) {
   if (b.mesh == nullptr) return Unfit("a sharding has no mesh", "a mesh", "none");
+  if (b.refused_rank != 0) {
+    return ToStatus({.code = "E162",
+                     .message = "a sharding has a rank that no array has",
+                     .expected = absl::StrCat("0 to ", ShardingBuilder::kMaxRank),
+                     .found = absl::StrCat(b.refused_rank),
+                     .fix = "Give it the number of dimensions of the array"});
+  }
   absl::Status status;
   const auto use = [&](absl::Span<const AxisRef> axes) {
     for (const AxisRef& a : axes) {
+      if (!status.ok()) return;   // `used` has parts of the mesh alone
       if (a.size == 1) continue;  // nothing, and left out
       if (a.axis >= b.mesh->num_axes() || a.pre_size == 0 || a.size == 0 ||
-          b.mesh->axis_size(a.axis) % (int64_t{a.pre_size} * a.size) != 0) {
-        status.Update(Unfit("a sharding names what is no part of an axis of its mesh",
-                            absl::StrCat("an axis below ", b.mesh->num_axes(),
-                                         ", and sizes whose product divides it"),
-                            RefText(a)));
+          static_cast<uint64_t>(b.mesh->axis_size(a.axis)) % (uint64_t{a.pre_size} * a.size) !=
+              0) {
+        status = Unfit("a sharding names what is no part of an axis of its mesh",
+                       absl::StrCat("an axis below ", b.mesh->num_axes(),
+                                    ", and sizes whose product divides it"),
+                       RefText(a));
       } else if (Overlaps(*used, absl::MakeConstSpan(&a, 1))) {
-        status.Update(Unfit("a sharding names an axis twice", "each part once", RefText(a)));
+        status = Unfit("a sharding names an axis twice", "each part once", RefText(a));
+      } else {
+        used->push_back(a);
       }
-      used->push_back(a);
     }
   };
   for (const AxisList& d : b.dims) {
@@ -83,9 +98,16 @@ absl::Status UsedAxes(const ShardingBuilder& b, AxisList* used) {
   }
   if (b.maximal_device < 0) use(b.partial);
   use(b.manual);
-  if (status.ok() && b.maximal_device >= b.mesh->num_devices()) {
+  if (!status.ok()) return status;
+  if (b.maximal_device >= b.mesh->num_devices() || b.maximal_device < -1) {
     return Unfit("a sharding names a device that its mesh does not have",
-                 absl::StrCat("below ", b.mesh->num_devices()), absl::StrCat(b.maximal_device));
+                 absl::StrCat("below ", b.mesh->num_devices(), ", or -1 for all of them"),
+                 absl::StrCat(b.maximal_device));
+  }
+  if (b.partial_op > PartialOp::kXor) {
+    return Unfit("partial values are combined by no operation that there is",
+                 absl::StrCat("a PartialOp, 0 to ", static_cast<int>(PartialOp::kXor)),
+                 absl::StrCat(static_cast<int>(b.partial_op)));
   }
   return status;
 }
@@ -197,6 +219,7 @@ absl::Status CheckSharding(const ShardingBuilder& b) {
 }
 
 const Sharding* ShardingBuilder::Intern(Context& context) const {
+  if (refused_rank != 0 || partial_op > PartialOp::kXor) return nullptr;
   // The engine hands in canonical lists nearly always; a copy is for the rest.
   bool is_canonical = maximal_device < 0 && IsMerged(partial) && IsMerged(manual) &&
                       std::is_sorted(partial.begin(), partial.end()) &&

@@ -57,16 +57,22 @@ class Sharding {
 
 // A Sharding being made; canonicalised when interned.
 struct ShardingBuilder {
-  ShardingBuilder(const BaseMesh* mesh, int rank) : mesh(mesh), dims(rank) {}
+  static constexpr int kMaxRank = 1 << 16;  // far above what an array has
+  // A rank below 0 or above kMaxRank is kept for CheckSharding to refuse.
+  ShardingBuilder(const BaseMesh* mesh, int rank)
+      : mesh(mesh), dims(FitsRank(rank) ? rank : 0), refused_rank(FitsRank(rank) ? 0 : rank) {}
   explicit ShardingBuilder(const Sharding& s);
   const BaseMesh* mesh;
   absl::InlinedVector<AxisList, 4> dims;
   AxisList partial, manual;
   PartialOp partial_op = PartialOp::kSum;
   int64_t maximal_device = -1;
+  int refused_rank = 0;
+  static bool FitsRank(int rank) { return rank >= 0 && rank <= kMaxRank; }
   // Null for what CheckSharding refuses.
   const Sharding* Intern(Context& context) const;
 };
+// Null as well where it is refused.
 const Sharding* ReplicatedSharding(Context& context, const BaseMesh* mesh, int rank,
                                    absl::Span<const AxisRef> manual = {});
 

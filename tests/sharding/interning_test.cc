@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <climits>
 #include <cstdlib>
 #include <new>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "sharding/check_sharding.h"
 #include "sharding/sharding.h"
+#include "sharding/status.h"
 
 namespace {
 long allocations = 0;
@@ -51,6 +54,42 @@ TEST(ShardingInternTest, EqualPlacementIsOnePointer) {
   EXPECT_EQ(p.Intern(c), ReplicatedSharding(c, mesh, 1));
   EXPECT_TRUE(p.Intern(c)->IsReplicated());
   EXPECT_NE(ReplicatedSharding(c, mesh, 1, {{0, 1, 4}}), ReplicatedSharding(c, mesh, 1));
+}
+
+TEST(ShardingInternTest, RanksThatNoArrayHasAreRefused) {
+  Context c;
+  BaseMesh* mesh = InternBaseMesh(c, {4, 2}, DeviceOrder::Identity(8));
+  for (const int rank : {-1, INT_MIN, INT_MAX}) {
+    ShardingBuilder b(mesh, rank);
+    EXPECT_EQ(DiagnosticCode(CheckSharding(b)), "E162") << CheckSharding(b);
+    EXPECT_EQ(b.Intern(c), nullptr);
+    EXPECT_EQ(ReplicatedSharding(c, mesh, rank), nullptr);
+  }
+  EXPECT_EQ(ReplicatedSharding(c, mesh, 0)->rank(), 0);
+  EXPECT_EQ(ReplicatedSharding(c, mesh, 300)->rank(), 300);
+}
+
+TEST(ShardingInternTest, WhatIsNoPartOfAnAxisIsRefusedInAnyCompany) {
+  Context c;
+  BaseMesh* mesh = InternBaseMesh(c, {4, 2}, DeviceOrder::Identity(8));
+  constexpr uint32_t kMost = UINT32_MAX;
+  // Sizes of nothing beside a part that is right, and sizes whose products wrap round.
+  for (const AxisList& dim :
+       {AxisList{{0, 0, 2}, {0, 1, 2}}, AxisList{{0, 1, 2}, {0, 2, 0}}, AxisList{{0, kMost, kMost}},
+        AxisList{{0, 0, 3}, {0, 0, 0xAAAAAAAB}}, AxisList{{0, 1, 3}, {0, 3, 0xAAAAAAAB}},
+        AxisList{{0, 1, 1u << 31}, {0, 1u << 31, 2}, {0, 0, 2}}, AxisList{{9, 1, 2}}}) {
+    ShardingBuilder b(mesh, 1);
+    b.dims[0] = dim;
+    EXPECT_EQ(DiagnosticCode(CheckSharding(b)), "E162") << CheckSharding(b);
+    EXPECT_EQ(b.Intern(c), nullptr);
+  }
+  ShardingBuilder device(mesh, 1), op(mesh, 1);
+  device.maximal_device = -2;
+  op.partial_op = static_cast<PartialOp>(7);
+  for (const ShardingBuilder& b : {device, op}) {
+    EXPECT_EQ(DiagnosticCode(CheckSharding(b)), "E162") << CheckSharding(b);
+    EXPECT_EQ(b.Intern(c), nullptr);
+  }
 }
 
 TEST(ShardingInternTest, UsedAxesAreTheSortedUnion) {
