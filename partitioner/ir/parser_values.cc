@@ -57,10 +57,17 @@ bool Parser::ParseSliceRanges(Scratch* s, Slot* slot) {
   return lex_.Expect('}');
 }
 
-// `0_0x-1_2_1`: low, high and interior padding one after another.
+// `0_0x-1_2_1`: low, high and interior padding one after another. Nothing, where the
+// instruction or the line goes on or ends, is the padding of a scalar.
 bool Parser::ParsePadding(Scratch* s, Slot* slot) {
   absl::InlinedVector<int64_t, 8> high, interior;
   slot->begin = static_cast<uint32_t>(s->ints.size());
+  slot->count = 0;
+  const char* const after = lex_.at();
+  if (lex_.AtEnd() || lex_.Peek() == ',' || lex_.Peek() == '}' ||
+      std::find(after, lex_.at(), '\n') != lex_.at()) {
+    return true;
+  }
   while (true) {
     int64_t value, inner = 0;
     if (!lex_.Integer(&value)) return false;

@@ -130,6 +130,21 @@ TEST(ParserForms, AsyncSugarStandsForAWrappedComputation) {
   EXPECT_EQ(op.as<CollectiveAttrs>().dimension, 0);
 }
 
+TEST(ParserForms, ThePaddingOfAScalarIsEmpty) {
+  const auto m = Parse(
+      "ENTRY f {\n  x = f32[] parameter(0)\n  y = f32[] pad(x, x), padding=\n"
+      "  z = f32[] pad(y, x), padding=, metadata={op_name=\"z\"}\n"
+      "  ROOT w = f32[] pad(z, x), padding= }");
+  ASSERT_TRUE(m.ok()) << m.status().message();
+  const std::string printed = PrintModule(*m);
+  const auto again = Parse(printed);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(PrintModule(*again), printed);
+  // Of an array it is as little as before.
+  EXPECT_FALSE(Parse("ENTRY f { x = f32[2] parameter(0) y = f32[] parameter(1)\n"
+                     "  ROOT p = f32[2] pad(x, y), padding=\n}").ok());
+}
+
 TEST(ParserForms, AttributesComeInAnyOrder) {
   EXPECT_EQ(PrintedLine("  %p = f32[4,4] parameter(0)\n"
                         "  ROOT %d = f32[4,4] dot(%p, %p), metadata={op_name=\"d\"}, "
