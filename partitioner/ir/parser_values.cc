@@ -63,9 +63,11 @@ bool Parser::ParsePadding(Scratch* s, Slot* slot) {
   absl::InlinedVector<int64_t, 8> high, interior;
   slot->begin = static_cast<uint32_t>(s->ints.size());
   slot->count = 0;
-  const char* const after = lex_.at();
-  if (lex_.AtEnd() || lex_.Peek() == ',' || lex_.Peek() == '}' ||
-      std::find(after, lex_.at(), '\n') != lex_.at()) {
+  const char next = lex_.Peek();
+  const char* behind = lex_.at();  // the equals sign
+  while (Is(behind[-1], kBlank)) --behind;
+  if (lex_.AtEnd() || next == ',' || next == '}' ||
+      std::find(behind, lex_.at(), '\n') != lex_.at()) {
     return true;
   }
   while (true) {

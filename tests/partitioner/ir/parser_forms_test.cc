@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts that XLA accepts beside the one form that it prints.
 #include "absl/strings/str_replace.h"
+#include "partitioner/ir/verifier.h"
 #include "text_util.h"
 
 namespace shardcall {
@@ -140,9 +141,12 @@ TEST(ParserForms, ThePaddingOfAScalarIsEmpty) {
   const auto again = Parse(printed);
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(PrintModule(*again), printed);
-  // Of an array it is as little as before.
-  EXPECT_FALSE(Parse("ENTRY f { x = f32[2] parameter(0) y = f32[] parameter(1)\n"
-                     "  ROOT p = f32[2] pad(x, y), padding=\n}").ok());
+  // Of an array it is too little, and what is none of it is said.
+  const auto array = Parse("ENTRY f { x = f32[2] parameter(0) y = f32[] parameter(1)\n"
+                           "  ROOT p = f32[2] pad(x, y), padding=\n}");
+  ASSERT_TRUE(array.ok()) << array.status().message();
+  EXPECT_FALSE(VerifyModule(*array, "t.hlo").ok());
+  EXPECT_FALSE(Parse("ENTRY f { x = f32[] parameter(0) ROOT p = f32[] pad(x, x), padding=q }").ok());
 }
 
 TEST(ParserForms, AttributesComeInAnyOrder) {
