@@ -45,5 +45,6 @@ def difference(want, got, limit=None):
             limit = 0.0
     if worst <= limit * largest:
         return ''
-    return 'off by %.2g of the largest value, %g' % (worst / largest if largest else float('inf'),
-                                                     largest)
+    if largest == 0:
+        return 'off by %.2g where all are 0' % worst
+    return 'off by %.2g of the largest value, %g' % (worst / largest, largest)

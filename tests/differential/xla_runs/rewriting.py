@@ -6,7 +6,7 @@ import re
 from collective_bytes import Instruction
 
 # Opcodes that hand a dynamic-slice's elements on, and that XLA looks through.
-MOVES = ('reshape', 'bitcast', 'copy', 'transpose', 'slice', 'convert', 'reverse')
+MOVES = ('reshape', 'bitcast', 'copy', 'transpose', 'slice', 'convert', 'reverse', 'pad')
 
 
 def dims_of(kind):
