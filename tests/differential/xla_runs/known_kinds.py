@@ -31,7 +31,8 @@ KINDS = [
     (text_has(r'custom_call_target="nccl_allreduce'), WRONG,
      'the kernel meets those of other devices, which XLA has no communicator for'),
     (text_has(r' fft\('), r'^(result \d+ against ours: off by (\S+ of the largest value, )?'
-     r'[\d.]+e-(0[6-9]|[1-9]\d)( where all are 0)?(; |$))+$', 'what an fft cancels leaves roundings'),
+     r'[\d.]+e-(0[6-9]|[1-9]\d)( where all are 0)?(; |$))+$',
+     'what an fft cancels leaves roundings'),
     (text_has(r' scan\('), 'Slice dim size 1 greater than dynamic slice dimension: 0',
      "XLA's scan_expander makes an invalid slice of a scan of length 0"),
     (text_has(r' (asinh|acosh|atanh|sinh|cosh|asin|acos)\('), 'UNIMPLEMENTED',
