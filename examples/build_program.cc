@@ -20,10 +20,7 @@ absl::StatusOr<Module> Program(const TargetRegistry& targets) {
   SHARDCALL_RETURN_IF_ERROR(b.SetSharding(x, "{mesh['data'=4,'model'=2], [{'data'}, {}]}"));
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId w, p.Parameter(ElementType::kF32, {6, 8}));
   SHARDCALL_RETURN_IF_ERROR(b.SetSharding(w, "{mesh['data'=4,'model'=2], [{}, {'model'}]}"));
-  DotAttrs product;
-  const int64_t columns[] = {1}, rows[] = {0};
-  product.lhs_contracting = columns;
-  product.rhs_contracting = rows;
+  const DotDimensions product{.lhs_contracting = {1}, .rhs_contracting = {0}};
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId h, b.Dot(x, w, product));
   CustomCallAttrs relu;
   relu.target = "custom_relu";

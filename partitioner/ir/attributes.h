@@ -10,16 +10,12 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "partitioner/ir/attribute_fields.h"
 #include "partitioner/ir/ids.h"
 #include "partitioner/ir/literal.h"
 #include "sharding/shape.h"
 
 namespace shardcall {
-
-using Ints = absl::Span<const int64_t>;
-using Text = absl::string_view;
 
 enum class AttrKind : uint8_t {
   kNone, kResultAccuracy, kCompare, kParameter, kConstant, kIota, kTupleIndex, kDimensions,
@@ -55,7 +51,7 @@ struct NoAttrs : AttrBase<AttrKind::kNone> {
   void Fields(F&& f) const { f(); }
 };
 struct ResultAccuracyAttrs : AttrBase<AttrKind::kResultAccuracy> {
-  Text result_accuracy;  // "{mode=highest}"; empty = default
+  TextField result_accuracy;  // "{mode=highest}"; empty = default
   SHARDCALL_ATTR_FIELDS(result_accuracy)
 };
 enum class Direction : uint8_t { kEq, kNe, kGe, kGt, kLe, kLt };
@@ -67,7 +63,7 @@ struct CompareAttrs : AttrBase<AttrKind::kCompare> {
 };
 struct ParameterAttrs : AttrBase<AttrKind::kParameter> {
   int64_t number = 0;
-  absl::Span<const bool> replication;  // one per leaf, or empty
+  Field<bool> replication;  // one per leaf, or empty
   SHARDCALL_ATTR_FIELDS(number, replication)
 };
 struct ConstantAttrs : AttrBase<AttrKind::kConstant> {
@@ -84,7 +80,7 @@ struct TupleIndexAttrs : AttrBase<AttrKind::kTupleIndex> {
 };
 // broadcast, transpose, reverse, concatenate, {get,set}-dimension-size
 struct DimensionsAttrs : AttrBase<AttrKind::kDimensions> {
-  Ints dimensions;
+  Field<int64_t> dimensions;
   SHARDCALL_ATTR_FIELDS(dimensions)
 };
 struct ReshapeAttrs : AttrBase<AttrKind::kReshape> {
@@ -92,25 +88,25 @@ struct ReshapeAttrs : AttrBase<AttrKind::kReshape> {
   SHARDCALL_ATTR_FIELDS(inferred_dimension)
 };
 struct SliceAttrs : AttrBase<AttrKind::kSlice> {
-  Ints starts, limits, strides;
+  Field<int64_t> starts, limits, strides;
   SHARDCALL_ATTR_FIELDS(starts, limits, strides)
 };
 struct DynamicSliceAttrs : AttrBase<AttrKind::kDynamicSlice> {
-  Ints sizes;
+  Field<int64_t> sizes;
   SHARDCALL_ATTR_FIELDS(sizes)
 };
 struct PadAttrs : AttrBase<AttrKind::kPad> {
-  Ints low, high, interior;
+  Field<int64_t> low, high, interior;
   SHARDCALL_ATTR_FIELDS(low, high, interior)
 };
 // reduce, map
 struct ReduceAttrs : AttrBase<AttrKind::kReduce> {
-  Ints dimensions;
+  Field<int64_t> dimensions;
   CompId to_apply;
   SHARDCALL_ATTR_FIELDS(dimensions, to_apply)
 };
 struct Window {  // one entry per dimension each, defaults filled in
-  Ints size, stride, pad_low, pad_high, lhs_dilate, rhs_dilate, reversal;
+  Field<int64_t> size, stride, pad_low, pad_high, lhs_dilate, rhs_dilate, reversal;
   SHARDCALL_ATTR_FIELDS(size, stride, pad_low, pad_high, lhs_dilate, rhs_dilate, reversal)
 };
 struct ReduceWindowAttrs : AttrBase<AttrKind::kReduceWindow> {
@@ -144,25 +140,25 @@ struct ScanAttrs : AttrBase<AttrKind::kScan> {
 };
 // dot, ragged-dot, scaled-dot
 struct DotAttrs : AttrBase<AttrKind::kDot> {
-  Ints lhs_batch, lhs_contracting, rhs_batch, rhs_contracting;
-  Ints lhs_ragged, rhs_group;
-  Text operand_precision;  // "{high,default}"; empty = all default
-  Text algorithm;          // empty = unset
+  Field<int64_t> lhs_batch, lhs_contracting, rhs_batch, rhs_contracting;
+  Field<int64_t> lhs_ragged, rhs_group;
+  TextField operand_precision;  // "{high,default}"; empty = all default
+  TextField algorithm;          // empty = unset
   SHARDCALL_ATTR_FIELDS(lhs_batch, lhs_contracting, rhs_batch, rhs_contracting, lhs_ragged,
                         rhs_group, operand_precision, algorithm)
 };
 struct ConvolutionAttrs : AttrBase<AttrKind::kConvolution> {
   Window window;
-  Text dim_labels;  // "b01f_01io->b01f"
+  TextField dim_labels;  // "b01f_01io->b01f"
   int64_t feature_group_count = 1, batch_group_count = 1;
-  Text convolution_kind, operand_precision, algorithm, sparsity_config;
+  TextField convolution_kind, operand_precision, algorithm, sparsity_config;
   SHARDCALL_ATTR_FIELDS(window, dim_labels, feature_group_count, batch_group_count,
                         convolution_kind, operand_precision, algorithm, sparsity_config)
 };
 enum class FftType : uint8_t { kFft, kIfft, kRfft, kIrfft };
 struct FftAttrs : AttrBase<AttrKind::kFft> {
   FftType type = FftType::kFft;
-  Ints length;
+  Field<int64_t> length;
   SHARDCALL_ATTR_FIELDS(type, length)
 };
 struct CholeskyAttrs : AttrBase<AttrKind::kCholesky> {
@@ -171,11 +167,11 @@ struct CholeskyAttrs : AttrBase<AttrKind::kCholesky> {
 };
 struct TriangularSolveAttrs : AttrBase<AttrKind::kTriangularSolve> {
   bool left_side = false, lower = false, unit_diagonal = false;
-  Text transpose_a;  // NO_TRANSPOSE, TRANSPOSE, ADJOINT
+  TextField transpose_a;  // NO_TRANSPOSE, TRANSPOSE, ADJOINT
   SHARDCALL_ATTR_FIELDS(left_side, lower, unit_diagonal, transpose_a)
 };
 struct GatherAttrs : AttrBase<AttrKind::kGather> {
-  Ints offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims,
+  Field<int64_t> offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims,
       start_indices_batching_dims, slice_sizes;
   int64_t index_vector_dim = 0;
   bool indices_are_sorted = false;
@@ -184,7 +180,7 @@ struct GatherAttrs : AttrBase<AttrKind::kGather> {
                         index_vector_dim, indices_are_sorted)
 };
 struct ScatterAttrs : AttrBase<AttrKind::kScatter> {
-  Ints update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims,
+  Field<int64_t> update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims,
       input_batching_dims, scatter_indices_batching_dims;
   int64_t index_vector_dim = 0;
   bool indices_are_sorted = false, unique_indices = false;
@@ -199,11 +195,11 @@ struct BatchNormAttrs : AttrBase<AttrKind::kBatchNorm> {
   SHARDCALL_ATTR_FIELDS(epsilon, feature_index)
 };
 struct RngAttrs : AttrBase<AttrKind::kRng> {
-  Text distribution;
+  TextField distribution;
   SHARDCALL_ATTR_FIELDS(distribution)
 };
 struct RngBitGeneratorAttrs : AttrBase<AttrKind::kRngBitGenerator> {
-  Text algorithm;
+  TextField algorithm;
   SHARDCALL_ATTR_FIELDS(algorithm)
 };
 struct RngStateAttrs : AttrBase<AttrKind::kRngState> {
@@ -215,7 +211,7 @@ struct WhileAttrs : AttrBase<AttrKind::kWhile> {
   SHARDCALL_ATTR_FIELDS(condition, body)
 };
 struct ConditionalAttrs : AttrBase<AttrKind::kConditional> {
-  absl::Span<const CompId> branches;  // pred form: true, false
+  Field<CompId> branches;  // pred form: true, false
   bool is_pred = false;               // true_computation= / false_computation=
   SHARDCALL_ATTR_FIELDS(branches, is_pred)
 };
@@ -225,36 +221,36 @@ struct CallAttrs : AttrBase<AttrKind::kCall> {
   SHARDCALL_ATTR_FIELDS(to_apply, is_composite)
 };
 struct FusionAttrs : AttrBase<AttrKind::kFusion> {
-  Text kind;      // kLoop, ...
-  Text aliasing;  // output_to_operand_aliasing as text
+  TextField kind;      // kLoop, ...
+  TextField aliasing;  // output_to_operand_aliasing as text
   CompId calls;
   SHARDCALL_ATTR_FIELDS(kind, aliasing, calls)
 };
 struct CustomCallAttrs : AttrBase<AttrKind::kCustomCall> {
-  Text target;
+  TextField target;
   int64_t api_version = 1;  // 1 original .. 4 typed FFI
   bool has_side_effect = false;
   bool has_layout_constraints = false;
-  absl::Span<const Shape* const> operand_layouts;  // with layouts, one per operand
-  Text output_to_operand_aliasing;                 // as text, "{{0}: (1, {})}"
-  Text schedule, padding_type, dim_labels, operand_precision;
+  Field<const Shape*> operand_layouts;  // with layouts, one per operand
+  TextField output_to_operand_aliasing;                 // as text, "{{0}: (1, {})}"
+  TextField schedule, padding_type, dim_labels, operand_precision;
   bool has_window = false;
   Window window;
   int64_t feature_group_count = 1, batch_group_count = 1;
   const Literal* literal = nullptr;
-  absl::Span<const CompId> called_computations;
+  Field<CompId> called_computations;
   SHARDCALL_ATTR_FIELDS(target, api_version, has_side_effect, has_layout_constraints,
                         operand_layouts, output_to_operand_aliasing, schedule, padding_type,
                         dim_labels, operand_precision, has_window, window, feature_group_count,
                         batch_group_count, literal, called_computations)
 };
 struct InfeedAttrs : AttrBase<AttrKind::kInfeed> {
-  Text config;
+  TextField config;
   SHARDCALL_ATTR_FIELDS(config)
 };
 struct OutfeedAttrs : AttrBase<AttrKind::kOutfeed> {
   const Shape* shape = nullptr;
-  Text config;
+  TextField config;
   SHARDCALL_ATTR_FIELDS(shape, config)
 };
 struct SendRecvAttrs : AttrBase<AttrKind::kSendRecv> {
@@ -263,7 +259,7 @@ struct SendRecvAttrs : AttrBase<AttrKind::kSendRecv> {
   SHARDCALL_ATTR_FIELDS(channel_id, is_host_transfer)
 };
 struct DomainAttrs : AttrBase<AttrKind::kDomain> {
-  Text domain;  // "{kind="sharding", entry={..}, exit={..}}"
+  TextField domain;  // "{kind="sharding", entry={..}, exit={..}}"
   SHARDCALL_ATTR_FIELDS(domain)
 };
 struct CopyStartAttrs : AttrBase<AttrKind::kCopyStart> {
@@ -278,10 +274,10 @@ struct ReducePrecisionAttrs : AttrBase<AttrKind::kReducePrecision> {
 // Replica groups: explicit lists, iota `[g,s]<=[dims]T(perm)`, or mesh axes.
 struct ReplicaGroups {
   enum class Form : uint8_t { kAll, kLists, kIota, kMesh } form = Form::kAll;
-  absl::Span<const Ints> lists;
+  Field<Ints> lists;
   int64_t num_groups = 0, group_size = 0;
-  Ints reshape, perm;  // perm empty: identity
-  Text mesh_text;      // kMesh: as written
+  Field<int64_t> reshape, perm;  // perm empty: identity
+  TextField mesh_text;      // kMesh: as written
   SHARDCALL_ATTR_FIELDS(form, lists, num_groups, group_size, reshape, perm, mesh_text)
 };
 // all-gather, all-reduce, reduce-scatter, all-to-all, ragged-all-to-all,
@@ -299,15 +295,15 @@ struct CollectiveAttrs : AttrBase<AttrKind::kCollective> {
 // collective-permute and its start
 struct PermuteAttrs : AttrBase<AttrKind::kPermute> {
   int64_t channel_id = -1;
-  Ints sources, targets;       // of equal length
-  absl::Span<const Ints> slice_sizes;
+  Field<int64_t> sources, targets;       // of equal length
+  Field<Ints> slice_sizes;
   SHARDCALL_ATTR_FIELDS(channel_id, sources, targets, slice_sizes)
 };
 // async-start, -update, -done, and the sugared <op>-start
 struct AsyncAttrs : AttrBase<AttrKind::kAsync> {
   CompId calls;
-  Text execution_thread;  // empty = main
-  Text aliasing;
+  TextField execution_thread;  // empty = main
+  TextField aliasing;
   bool sugar = false;
   SHARDCALL_ATTR_FIELDS(calls, execution_thread, aliasing, sugar)
 };

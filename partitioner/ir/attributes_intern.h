@@ -13,6 +13,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "partitioner/ir/attributes.h"
 #include "partitioner/ir/ids.h"
 #include "sharding/context.h"
 #include "sharding/intern_table.h"
@@ -22,7 +23,11 @@ namespace shardcall::ir_internal {
 template <typename T>
 struct IsSpan : std::false_type {};
 template <typename T>
+struct IsSpan<Field<T>> : std::true_type {};
+template <typename T>
 struct IsSpan<absl::Span<T>> : std::true_type {};
+template <typename T>
+constexpr bool kIsText = std::is_base_of_v<absl::string_view, T>;
 template <typename T>
 struct IsId : std::false_type {};
 template <typename Tag>
@@ -47,7 +52,7 @@ inline uint64_t HashText(uint64_t h, absl::string_view text) {
 
 template <typename T>
 uint64_t HashField(uint64_t h, const T& value) {
-  if constexpr (std::is_same_v<T, absl::string_view>) {
+  if constexpr (kIsText<T>) {
     return HashText(h, value);
   } else if constexpr (IsSpan<T>::value) {
     h = MixHash(h, value.size());
@@ -71,7 +76,7 @@ uint64_t HashField(uint64_t h, const T& value) {
 
 template <typename T>
 bool EqualField(const T& a, const T& b) {
-  if constexpr (std::is_same_v<T, absl::string_view>) {
+  if constexpr (kIsText<T>) {
     return a == b;
   } else if constexpr (IsSpan<T>::value) {
     if (a.size() != b.size()) return false;
@@ -98,7 +103,7 @@ bool EqualField(const T& a, const T& b) {
 
 template <typename T>
 void CopyField(Arena& arena, T& value) {
-  if constexpr (std::is_same_v<T, absl::string_view>) {
+  if constexpr (kIsText<T>) {
     value = arena.Copy(value);
   } else if constexpr (IsSpan<T>::value) {
     using Element = std::remove_const_t<typename T::value_type>;
@@ -110,7 +115,7 @@ void CopyField(Arena& arena, T& value) {
         new (out + i) Element(value[i]);
         CopyField(arena, out[i]);
       }
-      value = T(out, value.size());
+      value = absl::Span<const Element>(out, value.size());
     } else {
       value = arena.Copy(value);
     }

@@ -436,6 +436,16 @@ Id CheckedBuilder::Dot(InstrId lhs, InstrId rhs, const DotAttrs& attrs, ElementT
   return Append(Opcode::kDot, inferred, {lhs, rhs}, a);
 }
 
+Id CheckedBuilder::Dot(InstrId lhs, InstrId rhs, const DotDimensions& dimensions,
+                       ElementType to) {
+  DotAttrs attrs;
+  attrs.lhs_contracting = dimensions.lhs_contracting;
+  attrs.rhs_contracting = dimensions.rhs_contracting;
+  attrs.lhs_batch = dimensions.lhs_batch;
+  attrs.rhs_batch = dimensions.rhs_batch;
+  return Dot(lhs, rhs, attrs, to);
+}
+
 Id CheckedBuilder::Call(CompId callee, Ids operands) {
   CallAttrs a;
   a.to_apply = callee;

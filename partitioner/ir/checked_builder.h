@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "partitioner/ir/module.h"
@@ -28,6 +29,11 @@
 #include "sharding/status.h"
 
 namespace shardcall {
+
+// The dimensions of a dot by their numbers, held; DotAttrs points to them.
+struct DotDimensions {
+  absl::InlinedVector<int64_t, 2> lhs_contracting, rhs_contracting, lhs_batch, rhs_batch;
+};
 
 class CheckedBuilder {
  public:
@@ -117,7 +123,10 @@ class CheckedBuilder {
   Id GetTupleElement(InstrId tuple, int64_t index);
   Id Reduce(InstrId x, InstrId init, Ints dimensions, Opcode monoid);
   // `type` kInvalid: that of the operands.
+  //   b.Dot(x, w, DotDimensions{.lhs_contracting = {1}, .rhs_contracting = {0}});
   Id Dot(InstrId lhs, InstrId rhs, const DotAttrs& attrs,
+         ElementType type = ElementType::kInvalid);
+  Id Dot(InstrId lhs, InstrId rhs, const DotDimensions& dimensions,
          ElementType type = ElementType::kInvalid);
   Id Call(CompId callee, Ids operands);
   Id While(CompId condition, CompId body, InstrId init);

@@ -58,7 +58,8 @@ inline constexpr absl::string_view kManualAxes = "xla.sdy.manual_axes";
 
 // The target if `i` is a custom call, else empty.
 inline absl::string_view Target(const Instruction& i) {
-  return i.opcode == Opcode::kCustomCall ? i.as<CustomCallAttrs>().target : absl::string_view();
+  if (i.opcode != Opcode::kCustomCall) return "";
+  return i.as<CustomCallAttrs>().target;
 }
 AnnotationKind KindOf(const Instruction& i);
 inline bool IsManualEntry(const Instruction& i) {

@@ -2,6 +2,7 @@
 // dot: any batch and contracting dimensions, brought to one batched product.
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -136,7 +137,7 @@ absl::Status LowerDot(const LowerContext& context, Step* step) {
   } else if (InOrder(lhs, attrs.lhs_batch, lhs_k, lhs_free)) {
     data->shape.transpose_a = true;
   } else {
-    for (Ints part : {attrs.lhs_batch, Ints(lhs_free), Ints(lhs_k)}) {
+    for (Ints part : std::initializer_list<Ints>{attrs.lhs_batch, Ints(lhs_free), Ints(lhs_k)}) {
       data->lhs_perm.insert(data->lhs_perm.end(), part.begin(), part.end());
     }
   }
@@ -145,7 +146,7 @@ absl::Status LowerDot(const LowerContext& context, Step* step) {
   } else if (InOrder(rhs, attrs.rhs_batch, rhs_free, rhs_k)) {
     data->shape.transpose_b = true;
   } else {
-    for (Ints part : {attrs.rhs_batch, Ints(rhs_k), Ints(rhs_free)}) {
+    for (Ints part : std::initializer_list<Ints>{attrs.rhs_batch, Ints(rhs_k), Ints(rhs_free)}) {
       data->rhs_perm.insert(data->rhs_perm.end(), part.begin(), part.end());
     }
   }

@@ -5,6 +5,7 @@
 // a result of its own. A ragged batch dimension: the plain product. What is
 // behind the last group is zero, or not summed.
 #include <algorithm>
+#include <initializer_list>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -183,17 +184,20 @@ absl::Status LowerRaggedDot(const LowerContext& context, Step* step) {
   data->n = Extent(rhs, rhs_free);
   data->k = Extent(lhs, attrs.lhs_contracting);
   data->groups = sizes.dim(sizes.rank() - 1);
-  for (Ints part : {attrs.lhs_batch, Ints(lhs_free), attrs.lhs_contracting}) {
+  for (Ints part :
+       std::initializer_list<Ints>{attrs.lhs_batch, Ints(lhs_free), attrs.lhs_contracting}) {
     data->lhs_perm.insert(data->lhs_perm.end(), part.begin(), part.end());
   }
-  for (Ints part : {attrs.rhs_group, attrs.rhs_batch, attrs.rhs_contracting, Ints(rhs_free)}) {
+  for (Ints part : std::initializer_list<Ints>{attrs.rhs_group, attrs.rhs_batch,
+                                               attrs.rhs_contracting, Ints(rhs_free)}) {
     data->rhs_perm.insert(data->rhs_perm.end(), part.begin(), part.end());
   }
   // Lists of sizes: one for all, or one for each batch element and each place in
   // the dimensions of the same kind before the ragged one.
   int64_t lists = data->batch;
   if (data->mode != RaggedMode::kBatch) {
-    const Ints kind = data->mode == RaggedMode::kFree ? Ints(lhs_free) : attrs.lhs_contracting;
+    const Ints kind =
+        data->mode == RaggedMode::kFree ? Ints(lhs_free) : Ints(attrs.lhs_contracting);
     const auto at = std::find(kind.begin(), kind.end(), ragged);
     const size_t before = at - kind.begin();
     lists *= Extent(lhs, kind.first(before));

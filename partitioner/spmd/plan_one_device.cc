@@ -157,8 +157,7 @@ void Planner::CheckSideEffect(InstrId id) {
   const Instruction& instr = module_.instr(id);
   if (!program_.manual_axes(id).empty()) return;
   const bool call = instr.opcode == Opcode::kCustomCall;
-  const absl::string_view target =
-      call ? instr.as<CustomCallAttrs>().target : absl::string_view();
+  const Text target = call ? Text(instr.as<CustomCallAttrs>().target) : Text();
   if (call && (!instr.as<CustomCallAttrs>().has_side_effect || rules_.has_rule(id) ||
                rules_.MayReplicate(target) ||
                target == "InspectSharding")) {  // its effect is that of partitioning

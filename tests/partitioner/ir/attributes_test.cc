@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/ir/attributes.h"
 
+#include <initializer_list>
+#include <string>
+#include <type_traits>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "gtest/gtest.h"
 #include "partitioner/ir/module.h"
 
@@ -32,6 +36,21 @@ TEST(InternAttributes, EqualValuesShareOneRecordAndOutliveTheirSource) {
   b.rhs_contracting = same;
   EXPECT_NE(InternAttributes(context, b), first);
 }
+
+// A field points to what it is assigned; what is gone at the end of the statement is
+// not taken.
+template <typename F, typename Value>
+constexpr bool kTakes = std::is_assignable_v<F&, Value>;
+static_assert(kTakes<Field<int64_t>, const std::vector<int64_t>&>);
+static_assert(kTakes<Field<int64_t>, int64_t (&)[2]>);
+static_assert(kTakes<Field<int64_t>, absl::Span<const int64_t>>);
+static_assert(kTakes<Field<const Shape*>, std::vector<const Shape*>&>);
+static_assert(!kTakes<Field<int64_t>, std::vector<int64_t>>);
+static_assert(!kTakes<Field<int64_t>, absl::InlinedVector<int64_t, 2>>);
+static_assert(!kTakes<Field<int64_t>, std::initializer_list<int64_t>>);
+static_assert(!kTakes<Field<const Shape*>, std::vector<const Shape*>>);
+static_assert(kTakes<TextField, absl::string_view> && kTakes<TextField, const std::string&>);
+static_assert(kTakes<TextField, const char (&)[4]> && !kTakes<TextField, std::string>);
 
 TEST(InternAttributes, RecordsOfDifferentKindsAreDifferent) {
   Context context;

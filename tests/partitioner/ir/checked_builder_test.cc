@@ -172,6 +172,27 @@ TEST_F(CheckedBuilderTest, MisuseIsAnErrorAndLeavesTheComputationAlone) {
   EXPECT_NE(Error(b_.Dot(x, x, DotAttrs{}, ElementType::kTuple)), "ok");
 }
 
+TEST_F(CheckedBuilderTest, DotTakesDimensionsByTheirNumbers) {
+  const InstrId x = Param(ElementType::kF32, {3, 4, 6}), y = Param(ElementType::kF32, {3, 5, 6});
+  const auto dot = b_.Dot(x, y, DotDimensions{.lhs_contracting = {2},
+                                              .rhs_contracting = {2},
+                                              .lhs_batch = {0},
+                                              .rhs_batch = {0}});
+  ASSERT_TRUE(dot.ok()) << dot.status();
+  EXPECT_EQ(b_.shape(*dot)->ToString(), "f32[3,4,5]{2,1,0}");
+  DotAttrs attrs;
+  const int64_t two[] = {2}, zero[] = {0};
+  attrs.lhs_contracting = attrs.rhs_contracting = two;
+  attrs.lhs_batch = attrs.rhs_batch = zero;
+  EXPECT_EQ(module_.instr(*b_.Dot(x, y, attrs)).attrs, module_.instr(*dot).attrs);
+  EXPECT_EQ(b_.type(*b_.Dot(x, y, DotDimensions{.lhs_contracting = {0, 2}, .rhs_contracting = {0, 2}},
+                            ElementType::kF64)),
+            ElementType::kF64);
+  Remember();
+  EXPECT_NE(Error(b_.Dot(x, y, DotDimensions{.lhs_contracting = {5}, .rhs_contracting = {5}})),
+            "ok");
+}
+
 TEST_F(CheckedBuilderTest, WhatIsNoOpNoNumberAndNoComputationIsAnError) {
   const InstrId x = Param(ElementType::kF32, {4});
   ParameterAttrs number;
