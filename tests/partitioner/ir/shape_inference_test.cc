@@ -275,7 +275,7 @@ TEST_F(ShapeInferenceTest, RaggedDotHasThreeForms) {
   EXPECT_EQ(Infer(Opcode::kRaggedDot, {F32({8, 4}), F32({3, 4, 5}), S32({3})}, A(a)),
             "f32[8,5]{1,0}");
   ragged = {1}, rc = {0};
-  a.rhs_group = {};
+  a.rhs_group = Ints();
   a.rhs_contracting = rc;
   EXPECT_EQ(Infer(Opcode::kRaggedDot, {F32({8, 4}), F32({4, 5}), S32({3})}, A(a)),
             "f32[3,8,5]{2,1,0}");
