@@ -10,7 +10,7 @@ include(CMakePackageConfigHelpers)
 
 add_library(shardcall_all INTERFACE)
 add_library(shardcall::shardcall ALIAS shardcall_all)
-target_link_libraries(shardcall_all INTERFACE shardcall::api shardcall::kernels)
+target_link_libraries(shardcall_all INTERFACE shardcall::api shardcall::kernels shardcall::pjrt)
 set_target_properties(shardcall_all PROPERTIES EXPORT_NAME shardcall)
 
 # Headers alone; projects in C may use it, so it says nothing of C++.
@@ -48,6 +48,13 @@ target_link_libraries(shardcall_shared INTERFACE shardcall_c absl::btree absl::f
 set_target_properties(shardcall_shared PROPERTIES EXPORT_NAME shared)
 install(TARGETS shardcall_c shardcall_shared shardcall_plugin EXPORT shardcallTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
+# All of it, without tests, examples and benchmarks.
+add_custom_target(installed)
+add_dependencies(installed shardcall ${rooms})
+if(TARGET shardcall_c AND NOT BUILD_SHARED_LIBS)
+  add_dependencies(installed shardcall_c)
+endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/shardcall)
 install(TARGETS shardcall_all EXPORT shardcallTargets)

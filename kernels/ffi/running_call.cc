@@ -6,6 +6,9 @@
 namespace shardcall {
 namespace {
 
+std::atomic<bool> any_yet{false};
+
+
 thread_local const RunningCall* running = nullptr;
 thread_local CallWatch* watch = nullptr;
 
@@ -14,7 +17,10 @@ thread_local CallWatch* watch = nullptr;
 RunningCall::RunningCall(const char* what, absl::string_view name, absl::string_view where,
                          int device)
     : what_(what), name_(name), where_(where), device_(device),
-      before_(std::exchange(running, this)) {}
+      before_(std::exchange(running, this)) {
+  any_yet.store(true, std::memory_order_relaxed);}
+
+bool RunningCall::AnyYet() { return any_yet.load(std::memory_order_relaxed); }
 
 RunningCall::~RunningCall() { running = before_; }
 

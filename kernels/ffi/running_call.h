@@ -26,6 +26,8 @@ class RunningCall {
   RunningCall& operator=(const RunningCall&) = delete;
   ~RunningCall();
 
+  // Whether any thread of this process has had one. Likewise.
+  static bool AnyYet();
   // That of this thread, the innermost; null: none. May be called by a handler of signals.
   static const RunningCall* OfThisThread();
   // "the handler of "t" ", then `did`, then "at %c on device 1"; cut to `size`. Likewise.

@@ -147,7 +147,7 @@ absl::StatusOr<Tensor> ToTensor(const NpyArray& array, const LeafShape& leaf,
                      .where = where,
                      .expected = TypeAndDims(type, leaf.dims),
                      .found = TypeAndDims(type, array.dims),
-                     .fix = "Give the global shape, not a device's"});
+                     .fix = "Give whole arrays, of the shapes that the program's parameters have"});
   }
   Tensor t(type, leaf.dims);
   const int bytes = ElementTypeBytes(type);

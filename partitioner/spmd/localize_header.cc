@@ -83,6 +83,7 @@ void Localizer::MakeHeader() {
         s == nullptr ? nullptr : CanonicalState(context_, s, result_shape->leaf(k)));
   }
 
+  result_.warnings = plan_.warnings;
   // An alias needs one shape on both sides.
   const Shape* out = m.instr(entry.root).shape;
   auto& aliases = m.header.aliases;

@@ -92,6 +92,7 @@ struct Plan {
     Gather gather;
   };
   std::vector<OpGather> gathers;            // in the order of the program
+  std::vector<std::string> warnings;        // W204
   std::vector<double> trip_count;           // by computation: executions of it
   int64_t memo_hits = 0, memo_misses = 0;
 

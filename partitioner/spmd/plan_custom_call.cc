@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "partitioner/ir/source_line.h"
@@ -190,6 +191,34 @@ bool Planner::PlanCallbacks(InstrId id) {
   // is resharded to what propagation decided.
   PlanPassedStates(id, PlanKind::kCallbacks, OperandStates(id));
   return false;
+}
+
+void Planner::WarnOfLackingResults(InstrId id, const Decision& d) {
+  const Instruction& instr = module_.instr(id);
+  const ShardingRule& rule = *d.rule;
+  const auto has = [](const TensorFactors& tensor, int f) {
+    return absl::c_any_of(tensor.dims,
+                          [&](const FactorList& dim) { return absl::c_linear_search(dim, f); });
+  };
+  for (int f = 0; f < static_cast<int>(d.factor_axes.size()); ++f) {
+    const Factor& factor = rule.factors[f];
+    if (d.factor_axes[f].empty() || factor.kind != FactorKind::kPassThrough || factor.blocked) {
+      continue;
+    }
+    int lacks = 0;
+    const int count = static_cast<int>(rule.results.size());
+    while (lacks < count && (has(rule.results[lacks], f) || !instr.shape->leaf(lacks)->IsArray())) {
+      ++lacks;
+    }
+    const absl::string_view target = instr.as<CustomCallAttrs>().target;
+    if (lacks == count || !warned_.insert(absl::StrCat(target, "\n", factor.name)).second) continue;
+    plan_.warnings.push_back(absl::StrCat(
+        "W204 target \"", target, "\" (%", instr.name,
+        ") runs on shards of factor ", factor.name, ", which result ", lacks,
+        " does not have: every device is taken to compute the same. Fix: Declare ", factor.name,
+        " in the rule's reduction or need_replication if it does not; "
+        "shardcall check-rule tells"));
+  }
 }
 
 void Planner::CheckUneven(InstrId id, const Decision& d) {

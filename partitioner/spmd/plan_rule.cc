@@ -231,6 +231,7 @@ void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
     made->wanted = arena.Copy(absl::MakeConstSpan(wanted));
     made->copies = arena.Copy(absl::MakeConstSpan(copies));
     Decide(id, made);
+    if (instr.opcode == Opcode::kCustomCall) WarnOfLackingResults(id, *made->decision);
     memo_.Insert(hash, made);
     entry = made;
   } else {

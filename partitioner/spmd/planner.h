@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "partitioner/spmd/copies.h"
 #include "partitioner/spmd/plan.h"
 #include "sharding/factor_assignment.h"
@@ -124,6 +125,8 @@ class Planner {
   bool PlanCallbacks(InstrId id);  // as PlanMissing
   void PlanReplicated(InstrId id, PlanKind kind = PlanKind::kRule);
   void CheckUneven(InstrId id, const Decision& d);
+  // W204, once for a target's factor.
+  void WarnOfLackingResults(InstrId id, const Decision& d);
 
   const Program& program_;
   const Module& module_;
@@ -135,6 +138,7 @@ class Planner {
   Plan plan_;
   CopyTable copies_;
   InternTable<MemoEntry> memo_;
+  absl::flat_hash_set<std::string> warned_;  // targets with their factors
   bool any_maximal_ = false;            // a sharding names one device
   std::vector<uint32_t> num_uses_;      // by instruction
   std::vector<InstrId> last_user_;      // by instruction

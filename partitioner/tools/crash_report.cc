@@ -35,9 +35,15 @@ void OnCrash(int signal_number) {
     Say(text);
     _exit(kExitInput);
   }
+  // What a handler wrote outside of its buffers shows anywhere, later.
   std::snprintf(text, sizeof(text),
-                "E324 shardcall %s outside of any handler, which is a bug of it. Fix: Report it "
-                "with the command and its input\n",
+                RunningCall::AnyYet()
+                    ? "E324 shardcall %s outside of any handler, after some have run: one of them "
+                      "may have written outside of its buffers. Fix: Try each with shardcall "
+                      "check-rule --target=NAME; if all hold, report it with the command and its "
+                      "input\n"
+                    : "E324 shardcall %s outside of any handler, which is a bug of it. Fix: Report "
+                      "it with the command and its input\n",
                 did);
   Say(text);
   signal(signal_number, SIG_DFL);

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/exported_handler.h"
+#include "kernels/ffi/typed_handler.h"
 #include "partitioner/api/pjrt_partitioner.h"
 #include "sharding/status.h"
 
@@ -15,20 +16,31 @@ namespace shardcall::pjrt {
 namespace {
 
 constexpr int64_t kTypedFfi = 4;
+constexpr absl::string_view kHostHandlers = "Host";
 
 // XLA's name of a platform's handlers: Host for its CPU, else the platform's in capitals.
 std::string HandlerPlatform(absl::string_view platform) {
-  return platform == "cpu" ? "Host" : absl::AsciiStrToUpper(platform);
+  return platform == "cpu" ? std::string(kHostHandlers) : absl::AsciiStrToUpper(platform);
 }
 
-// The function that was registered, where the entry is that and nothing more: a plugin is
-// given one for execution.
+// The function that was registered, where the entry is that and nothing more, since a
+// plugin is given one for execution; and where the plugin takes it. A plugin does not say
+// which versions of the FFI it takes, and forgets a handler of a newer one without a word.
+// All take the oldest. Handlers of devices need the plugin's own stream, so that theirs
+// is the only way.
 const void* OwnFunction(const HandlerEntry& entry) {
   if (entry.api_version != kTypedFfi || entry.functions.size() != 4) return nullptr;
   for (int stage = 0; stage < 3; ++stage) {
     if (entry.functions[stage] != nullptr) return nullptr;
   }
-  return entry.functions[3];
+  const void* const execute = entry.functions[3];
+  if (entry.platform != kHostHandlers) return execute;
+  const absl::StatusOr<FfiMetadata> metadata = QueryFfiMetadata(
+      reinterpret_cast<shardcall::abi::Handler*>(const_cast<void*>(execute)), entry.target,
+      shardcall::abi::Stage::kExecute);
+  const bool oldest =
+      metadata.ok() && metadata->minor == shardcall::abi::kOldestMinorVersion;
+  return oldest ? execute : nullptr;
 }
 
 // Registers what runs one call; gives the target that it is to name.

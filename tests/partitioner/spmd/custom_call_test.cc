@@ -312,5 +312,36 @@ TEST(ResultFactors, AreShardedWhereTheRuleSaysSo) {
   EXPECT_THAT(LocalText(**p), testing::HasSubstr("s32[8,3]{1,0} custom-call("));
 }
 
+// Nothing in such a rule says whether result 1 is a sum over the shards of c.
+TEST(CustomCall, AFactorThatOneResultLacksIsWarnedOfOnceForCallsAlike) {
+  const auto warnings = [](const std::string& rule, const std::vector<std::string>& whole) {
+    TargetRegistry targets;
+    EXPECT_TRUE(RegisterBuiltinTargets(targets).ok());
+    EXPECT_TRUE(
+        targets.RegisterRule("two", {.rule = rule, .need_replication = whole}).ok());
+    const std::string text = R"(HloModule m, num_partitions=2
+
+ENTRY main {
+  x = f32[8,4] parameter(0), sharding={devices=[1,2]<=[2]}
+  a = (f32[8,4], f32[8]) custom-call(x), custom_call_target="two"
+  b = (f32[8,4], f32[8]) custom-call(x), custom_call_target="two"
+  y = f32[8,4] get-tuple-element(a), index=0
+  z = f32[8] get-tuple-element(b), index=1
+  ROOT r = (f32[8,4], f32[8]) tuple(y, z)
+}
+)";
+    TextOptions options;
+    options.targets = &targets;
+    const auto program = PartitionText(text, options);
+    EXPECT_TRUE(program.ok()) << program.status();
+    return (*program)->local.warnings;
+  };
+  EXPECT_THAT(warnings("r c -> r c, r", {}),
+              testing::ElementsAre(testing::HasSubstr(
+                  "W204 target \"two\" (%a) runs on shards of factor c, which result 1 does not "
+                  "have")));
+  EXPECT_THAT(warnings("r c -> r c, r", {"c"}), testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace shardcall
