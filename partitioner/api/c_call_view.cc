@@ -7,6 +7,7 @@
 #include "partitioner/api/c_attributes.h"
 #include "partitioner/api/c_internal.h"
 #include "partitioner/api/partial_op_names.h"
+#include "partitioner/ir/shape_inference.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -24,9 +25,10 @@ const Shardcall_Sharding* Given(const Shardcall_CallView* view, absl::StatusOr<c
 }
 
 bool RankFits(const Shardcall_CallView* view, int32_t rank) {
-  if (rank >= 0 && rank <= 64) return true;
+  if (rank >= 0 && rank <= kMaxRank) return true;
   CCallView& v = ViewOf(view);
-  v.Fail(v.call().Misfit("a sharding is asked for", "a rank of 0 to 64", absl::StrCat(rank)));
+  v.Fail(v.call().Misfit("a sharding is asked for", absl::StrCat("a rank of 0 to ", kMaxRank),
+                         absl::StrCat(rank)));
   return false;
 }
 

@@ -9,6 +9,7 @@
 #include "partitioner/api/c_call_view.h"
 #include "partitioner/api/c_internal.h"
 #include "partitioner/api/partial_op_names.h"
+#include "partitioner/ir/shape_inference.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -210,10 +211,13 @@ int Reshard(Context c, Shardcall_Value x, const Shardcall_Shape* global, Handle 
             Shardcall_Value* result) {
   return Give(c, result, [&](Partitioning& p) -> absl::StatusOr<LocalValue> {
     SHARDCALL_ASSIGN_OR_RETURN(const Shape* local, p.context.ShapeOf(ValueOf(x)));
-    if (global == nullptr || global->rank < 0 || global->rank > 64 ||
-        (global->rank > 0 && global->dims == nullptr) || !local->IsArray()) {
+    if (global == nullptr || (global->rank > 0 && global->dims == nullptr) || !local->IsArray()) {
       return p.view.call().Misfit("a reshard is asked for without a global shape", "an array's",
                                   "none");
+    }
+    if (global->rank < 0 || global->rank > kMaxRank) {
+      return p.view.call().Misfit("a reshard is asked for with an impossible number of dimensions",
+                                  absl::StrCat("0 to ", kMaxRank), absl::StrCat(global->rank));
     }
     for (int32_t d = 0; d < global->rank; ++d) {
       if (global->dims[d] >= 0 && global->dims[d] < (int64_t{1} << 40)) continue;

@@ -5,6 +5,7 @@
 #include "partitioner/ir/parser.h"
 #include "partitioner/ir/printer.h"
 #include "partitioner/ir/proto/hlo_proto.h"
+#include "partitioner/ir/shape_inference.h"
 #include "partitioner/ir/verifier.h"
 #include "sharding/status.h"
 
@@ -57,7 +58,9 @@ absl::StatusOr<std::vector<Tensor>> ReadCInputs(const Module& module,
                       absl::MakeConstSpan(b.dims, b.rank) == absl::MakeConstSpan(leaf.dims);
     if (b.type != static_cast<int32_t>(leaf.type) || !dims) {
       std::vector<int64_t> given;
-      for (int32_t d = 0; b.dims != nullptr && d < b.rank && d < 64; ++d) given.push_back(b.dims[d]);
+      for (int32_t d = 0; b.dims != nullptr && d < b.rank && d < kMaxRank; ++d) {
+        given.push_back(b.dims[d]);
+      }
       return BadInput(absl::StrCat("input ", k, " has another type or shape"),
                       absl::StrCat(TypeAndDims(leaf.type, leaf.dims), " (type ",
                                    static_cast<int>(leaf.type), ")"),

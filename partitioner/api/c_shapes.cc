@@ -9,12 +9,12 @@
 #include "kernels/ffi/running_call.h"
 #include "partitioner/api/c_attributes.h"
 #include "partitioner/api/c_internal.h"
+#include "partitioner/ir/shape_inference.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 namespace {
 
-constexpr int32_t kHighestRank = 64;
 constexpr int64_t kLargestDim = int64_t{1} << 40;
 constexpr size_t kMostResults = 1024;
 
@@ -51,7 +51,7 @@ int AddResult(const Shardcall_ShapeRequest* r, int32_t type, int32_t rank, const
   }
   if (asked.first_error.ok()) {
     std::string found = absl::StrCat("type ", type, ", rank ", rank);
-    if (rank > 0 && rank <= kHighestRank && dims != nullptr) {
+    if (rank > 0 && rank <= kMaxRank && dims != nullptr) {
       absl::StrAppend(&found, ", dims ", absl::StrJoin(absl::MakeConstSpan(dims, rank), ","));
     }
     asked.first_error = absl::InvalidArgumentError(
@@ -59,7 +59,7 @@ int AddResult(const Shardcall_ShapeRequest* r, int32_t type, int32_t rank, const
                           : absl::StrCat("result ", k,
                                          " can be no shape: it needs an element type, a rank of 0 "
                                          "to ",
-                                         kHighestRank, ", dims from 0 to 2^40; it has ", found));
+                                         kMaxRank, ", dims from 0 to 2^40; it has ", found));
   }
   return static_cast<int>(absl::StatusCode::kInvalidArgument);
 }
@@ -112,7 +112,7 @@ bool IsArrayTypeOfC(int32_t type) {
 }
 
 const Shape* ArrayOfC(const Shardcall_Shape& shape, Context* context) {
-  if (!IsArrayTypeOfC(shape.type) || shape.rank < 0 || shape.rank > kHighestRank ||
+  if (!IsArrayTypeOfC(shape.type) || shape.rank < 0 || shape.rank > kMaxRank ||
       (shape.rank > 0 && shape.dims == nullptr)) {
     return nullptr;
   }

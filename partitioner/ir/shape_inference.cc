@@ -144,9 +144,7 @@ bool IsUnbounded(const Shape* s) {
   return false;
 }
 
-// Some checks are quadratic in the rank; no program comes near this one.
 bool WantRank(const Query& q, const Shape* s) {
-  constexpr int kMaxRank = 255;
   if (s->rank() <= kMaxRank) return true;
   Fail(q, "E021", "an array has too many dimensions", absl::StrCat("at most ", kMaxRank),
        absl::StrCat(s->rank()));

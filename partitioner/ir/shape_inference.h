@@ -22,6 +22,10 @@
 
 namespace shardcall {
 
+// Dimensions that an array may have. Some checks are quadratic in them; no program comes
+// near this many.
+inline constexpr int kMaxRank = 255;
+
 // The result's shape, or an error: E021 where operands or the written shape are
 // wrong for the op, E022 where an attribute is, E024 where a called
 // computation's signature is, E025 where device groups are. `module` gives the
