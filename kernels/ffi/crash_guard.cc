@@ -18,6 +18,10 @@ namespace {
 constexpr size_t kStackBytes = size_t{1} << 16;
 
 thread_local sigjmp_buf* landing = nullptr;
+// The handlers are those of the process: in force while any thread is guarded, which may
+// be for ever.
+std::mutex* const mutex = new std::mutex;
+int guarded = 0;
 struct sigaction before[std::size(kCrashSignals)];
 
 // A crash of another thread is whoever's it was before.
@@ -47,17 +51,25 @@ class Handlers {
     own.ss_sp = stack_.get();
     own.ss_size = kStackBytes;
     sigaltstack(&own, &old_stack_);
+    const std::lock_guard<std::mutex> lock(*mutex);
+    if (guarded++ > 0) return;
     struct sigaction action = {};
     action.sa_sigaction = OnSignal;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
-    for (size_t k = 0; k < std::size(kCrashSignals); ++k) sigaction(kCrashSignals[k], &action, &before[k]);
+    for (size_t k = 0; k < std::size(kCrashSignals); ++k) {
+      sigaction(kCrashSignals[k], &action, &before[k]);
+    }
   }
   Handlers(const Handlers&) = delete;
   Handlers& operator=(const Handlers&) = delete;
   ~Handlers() {
     landing = nullptr;
-    for (size_t k = 0; k < std::size(kCrashSignals); ++k) sigaction(kCrashSignals[k], &before[k], nullptr);
+    const std::lock_guard<std::mutex> lock(*mutex);
+    for (size_t k = 0; guarded == 1 && k < std::size(kCrashSignals); ++k) {
+      sigaction(kCrashSignals[k], &before[k], nullptr);
+    }
+    --guarded;
     sigaltstack(&old_stack_, nullptr);
   }
 
@@ -75,8 +87,6 @@ bool CallCatchingSignals(absl::FunctionRef<void()> body) {
     body();
     return true;
   }
-  static std::mutex* const one = new std::mutex;
-  const std::lock_guard<std::mutex> lock(*one);
   sigjmp_buf here;
   const Handlers handlers;
   if (sigsetjmp(here, /*savemask=*/1) != 0) return false;

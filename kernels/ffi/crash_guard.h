@@ -12,7 +12,7 @@ namespace shardcall {
 
 // Runs `body`; false where it ended in SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT of
 // this thread, by too deep a stack too. What stood on its stack is then not destroyed:
-// for questions to a library that is given up after a false. One thread at a time; a
+// for questions to a library that is given up after a false. Any thread may be in one; a
 // call within `body` is part of it. What `body` throws comes through.
 bool CallCatchingSignals(absl::FunctionRef<void()> body);
 

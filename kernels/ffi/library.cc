@@ -74,7 +74,8 @@ size_t CountSymbols(const ElfW(Word)* hash, const uint32_t* gnu) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& path) {
+absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& path,
+                                                             absl::Duration deadline) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || !std::ifstream(path)) {
     return ToStatus({.code = "E143",
@@ -84,20 +85,27 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& 
   }
   // A bare name would be searched for elsewhere.
   const std::string place = absl::StrContains(path, '/') ? path : absl::StrCat("./", path);
-  void* handle = nullptr;
+  struct Opened {
+    void* handle = nullptr;
+    std::string reason = "the loader does not say why";
+  };
+  const auto opened = std::make_shared<Opened>();
   try {
-    const RunningCall running("the start-up code", place);
-    handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    SHARDCALL_RETURN_IF_ERROR(CallWithin(
+        deadline, absl::StrCat("the start-up code of the library \"", path, "\""),
+        [opened, place] {
+          const RunningCall running("the start-up code", place);
+          opened->handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+          if (opened->handle != nullptr) return;
+          if (const char* const reason = dlerror()) opened->reason = reason;
+        }));
   } catch (const std::exception& e) {
     return CannotLoad(path, absl::StrCat("its start-up code threw: ", e.what()));
   } catch (...) {
     return CannotLoad(path, "its start-up code threw");
   }
-  if (handle == nullptr) {
-    const char* reason = dlerror();
-    return CannotLoad(path, reason == nullptr ? "the loader does not say why" : reason);
-  }
-  return std::shared_ptr<const Library>(new Library(path, handle));
+  if (opened->handle == nullptr) return CannotLoad(path, opened->reason);
+  return std::shared_ptr<const Library>(new Library(path, opened->handle));
 }
 
 void* Library::Find(const std::string& symbol) const { return dlsym(handle_, symbol.c_str()); }

@@ -11,6 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "kernels/ffi/timed_call.h"
 
 namespace shardcall {
 
@@ -19,8 +21,9 @@ class Library {
   // All its symbols are bound at once, so that one that is missing shows here
   // and not in the middle of a run. E143 for a file that cannot be read, E142
   // for one that does not load: no library for this machine, or a library or a
-  // symbol that it needs is not found.
-  static absl::StatusOr<std::shared_ptr<const Library>> Open(const std::string& path);
+  // symbol that it needs is not found. E319 where its start-up code does not return.
+  static absl::StatusOr<std::shared_ptr<const Library>> Open(
+      const std::string& path, absl::Duration deadline = kLoadDeadline);
 
   // Null if the library has no such symbol.
   void* Find(const std::string& symbol) const;

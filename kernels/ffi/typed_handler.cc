@@ -251,7 +251,7 @@ absl::Status Unusable(absl::string_view target, abi::Stage stage, std::string me
 }  // namespace
 
 absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string_view target,
-                                             abi::Stage stage) {
+                                             abi::Stage stage, absl::Duration deadline) {
   // The frame is the last: whoever takes it for results writes into the fence.
   struct alignas(16) Question {
     abi::Metadata metadata = {};
@@ -260,9 +260,17 @@ absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string
     abi::CallFrame frame = {};
     char more_frame[64] = {};
   };
-  const FencedMemory memory(sizeof(Question));
-  if (memory.data() == nullptr) return absl::ResourceExhaustedError("no memory for a page");
-  Question& question = *new (memory.data()) Question;
+  // A handler that never answers keeps what it is asked with.
+  struct Asked {
+    FencedMemory memory{sizeof(Question)};
+    const abi::Error* error = nullptr;
+    bool crashed = false;
+  };
+  const auto asked = std::make_shared<Asked>();
+  if (asked->memory.data() == nullptr) {
+    return absl::ResourceExhaustedError("no memory for a page");
+  }
+  Question& question = *new (asked->memory.data()) Question;
   question.metadata.struct_size = abi::kMetadataSize;
   question.metadata.api_version.struct_size = abi::kApiVersionSize;
   question.extension = {{abi::kMetadataExtensionSize, abi::ExtensionType::kMetadata, nullptr},
@@ -270,9 +278,16 @@ absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string
   question.frame.struct_size = abi::kCallFrameSize;
   question.frame.extension_start = &question.extension.base;
   question.frame.api = FfiTable(abi::kNewestMinorVersion);
-  const abi::Error* error = nullptr;
   try {
-    if (!CallCatchingSignals([&] { error = handler(&question.frame); })) {
+    SHARDCALL_RETURN_IF_ERROR(CallWithin(
+        deadline,
+        absl::StrCat("the handler of \"", target, "\" for stage ", FfiStageName(stage),
+                     ", asked for its version,"),
+        [asked, handler, &question] {
+          asked->crashed =
+              !CallCatchingSignals([&] { asked->error = handler(&question.frame); });
+        }));
+    if (asked->crashed) {
       return Unusable(target, stage, "crashed when asked for its version", "", "",
                       "Is the symbol a handler of the typed FFI? An untyped function has "
                       "api_version 1 to 3");
@@ -283,8 +298,8 @@ absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string
   } catch (...) {
     return Unusable(target, stage, "threw when asked for its version", "", "", kThrewFix);
   }
-  if (error != nullptr) {
-    const absl::Status refused = TakeFfiError(error);
+  if (asked->error != nullptr) {
+    const absl::Status refused = TakeFfiError(asked->error);
     const bool foreign = absl::IsDataLoss(refused) && refused.message().empty();
     return Unusable(target, stage,
                     foreign ? "returned a pointer that is no error when asked for its version"

@@ -19,8 +19,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "kernels/ffi/abi_table.h"
 #include "kernels/ffi/handler.h"
+#include "kernels/ffi/timed_call.h"
 
 namespace shardcall {
 
@@ -31,9 +33,11 @@ struct FfiMetadata {
 };
 
 // Asks a stage's function. `target` and `stage` are for messages. E144 if it
-// throws, refuses, does not answer, or is of a version that is not supported.
+// throws, refuses, does not answer, or is of a version that is not supported; E319 if it
+// does not return.
 absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string_view target,
-                                             abi::Stage stage);
+                                             abi::Stage stage,
+                                             absl::Duration deadline = kLoadDeadline);
 
 // "COMMAND_BUFFER_COMPATIBLE" for the bits that are known.
 std::vector<std::string> FfiTraitNames(abi::Traits traits);

@@ -162,7 +162,7 @@ absl::Status ManifestReader::ReadTypes(const Json& j) {
 
 absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
                           TargetRegistry* targets, HandlerRegistry* handlers,
-                          LoweringRegistry* lowerings) {
+                          LoweringRegistry* lowerings, absl::Duration deadline) {
   // The parser keeps the last of equal keys.
   std::vector<std::set<std::string>> keys;
   std::string twice;
@@ -195,15 +195,16 @@ absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
                      .fix = "Leave one of the two out"});
   }
   return AllOrNothing(targets, handlers, lowerings, [&] {
-    return manifest::ManifestReader(file_name, targets, handlers, lowerings).Read(j);
+    return manifest::ManifestReader(file_name, targets, handlers, lowerings, deadline).Read(j);
   });
 }
 
 absl::Status LoadManifestFile(const std::string& path, TargetRegistry* targets,
-                              HandlerRegistry* handlers, LoweringRegistry* lowerings) {
+                              HandlerRegistry* handlers, LoweringRegistry* lowerings,
+                              absl::Duration deadline) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::string text,
                              manifest::ReadFile(path, "check the path given to --plugin"));
-  return LoadManifest(text, path, targets, handlers, lowerings);
+  return LoadManifest(text, path, targets, handlers, lowerings, deadline);
 }
 
 }  // namespace shardcall

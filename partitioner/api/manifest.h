@@ -55,7 +55,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "kernels/ffi/handler.h"
+#include "kernels/ffi/timed_call.h"
 #include "partitioner/custom_call/lowering.h"
 #include "partitioner/custom_call/registry.h"
 
@@ -65,15 +67,17 @@ namespace shardcall {
 // and one with a library is then E142. Errors: E141 text that is no JSON or has
 // other keys than these, or a name that is taken, E110 a rule that does not
 // parse, E140 an unknown kernel, E131 attributes that do not parse, E142 to E145
-// a library, a symbol or a handler that cannot be used.
+// a library, a symbol or a handler that cannot be used, E319 one that does not return.
 absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
                           TargetRegistry* targets, HandlerRegistry* handlers = nullptr,
-                          LoweringRegistry* lowerings = nullptr);
+                          LoweringRegistry* lowerings = nullptr,
+                          absl::Duration deadline = kLoadDeadline);
 
 // The same from a file. E143 if it cannot be read.
 absl::Status LoadManifestFile(const std::string& path, TargetRegistry* targets,
                               HandlerRegistry* handlers = nullptr,
-                              LoweringRegistry* lowerings = nullptr);
+                              LoweringRegistry* lowerings = nullptr,
+                              absl::Duration deadline = kLoadDeadline);
 
 }  // namespace shardcall
 

@@ -22,7 +22,7 @@ absl::Status ManifestReader::OpenLibrary(const Json& j) {
     d.fix = "pass a HandlerRegistry";
     return ToStatus(d);
   }
-  SHARDCALL_ASSIGN_OR_RETURN(library_, Library::Open(Beside(path)));
+  SHARDCALL_ASSIGN_OR_RETURN(library_, Library::Open(Beside(path), deadline_));
   return absl::OkStatus();
 }
 

@@ -30,8 +30,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, const char* fix);
 class ManifestReader {
  public:
   ManifestReader(absl::string_view file_name, TargetRegistry* targets, HandlerRegistry* handlers,
-                 LoweringRegistry* lowerings)
-      : file_(file_name), targets_(*targets), handlers_(handlers), lowerings_(lowerings) {}
+                 LoweringRegistry* lowerings, absl::Duration deadline)
+      : file_(file_name), targets_(*targets), handlers_(handlers), lowerings_(lowerings),
+        deadline_(deadline) {}
 
   absl::Status Read(const Json& j);
 
@@ -74,6 +75,7 @@ class ManifestReader {
   TargetRegistry& targets_;
   HandlerRegistry* handlers_;
   LoweringRegistry* lowerings_;
+  const absl::Duration deadline_;
   std::shared_ptr<const Library> library_;
 };
 

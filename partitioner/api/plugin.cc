@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/api/plugin.h"
 
+#include <atomic>
+#include <chrono>
 #include <exception>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/crash_guard.h"
 #include "kernels/ffi/ffi_types.h"
 #include "kernels/ffi/library.h"
 #include "kernels/ffi/running_call.h"
+#include "kernels/ffi/timed_call.h"
 #include "partitioner/api/all_or_nothing.h"
 #include "partitioner/api/c_facts.h"
 #include "partitioner/api/c_target.h"
@@ -30,6 +36,13 @@ struct Registration {
   LoweringRegistry* lowerings;
   std::shared_ptr<const void> library;
   absl::Status first_error;
+  Shardcall_Registrar registrar = SHARDCALL_INIT(Shardcall_Registrar);
+  // Of the call of register_targets, which may go on when nobody awaits it any more: then
+  // it is over, and the registries are not touched.
+  int code = 0;
+  bool crashed = false;
+  std::recursive_timed_mutex mutex;
+  std::atomic<bool> over{false};
 
   int Keep(absl::Status status) {
     const int code = static_cast<int>(status.code());
@@ -57,48 +70,55 @@ Registration* Of(const Shardcall_Registrar* registrar) {
 }
 constexpr int kNoRegistrar = static_cast<int>(absl::StatusCode::kInvalidArgument);
 
-int RegisterTarget(const Shardcall_Registrar* registrar, const Shardcall_Target* target) {
+// What `body` returns, unless the loading is over.
+int WhileLoading(const Shardcall_Registrar* registrar,
+                 absl::FunctionRef<int(Registration& r)> body) {
   Registration* const known = Of(registrar);
   if (known == nullptr) return kNoRegistrar;
-  Registration& r = *known;
-  const absl::Status status = RegisterCTarget(target, r.source, r.targets, r.handlers, r.library);
-  const char* name = target == nullptr || target->struct_size < sizeof(size_t) + sizeof(name)
-                         ? nullptr
-                         : target->name;
-  if (absl::StrContains(status.message(), r.source)) return r.Keep(status);
-  return r.Keep(In(status, absl::StrCat("target \"", name == nullptr ? "" : name, "\" of ",
-                                        r.source)));
+  const std::lock_guard<std::recursive_timed_mutex> lock(known->mutex);
+  return known->over ? static_cast<int>(absl::StatusCode::kDeadlineExceeded) : body(*known);
+}
+
+int RegisterTarget(const Shardcall_Registrar* registrar, const Shardcall_Target* target) {
+  return WhileLoading(registrar, [&](Registration& r) {
+    const absl::Status status = RegisterCTarget(target, r.source, r.targets, r.handlers, r.library);
+    const char* name = target == nullptr || target->struct_size < sizeof(size_t) + sizeof(name)
+                           ? nullptr
+                           : target->name;
+    if (absl::StrContains(status.message(), r.source)) return r.Keep(status);
+    return r.Keep(In(status, absl::StrCat("target \"", name == nullptr ? "" : name, "\" of ",
+                                          r.source)));
+  });
 }
 
 int RegisterLowering(const Shardcall_Registrar* registrar, const Shardcall_Lowering* lowering) {
-  Registration* const known = Of(registrar);
-  if (known == nullptr) return kNoRegistrar;
-  Registration& r = *known;
-  if (r.lowerings == nullptr) {
-    return r.Keep(ToStatus({.code = "E146",
-                            .message = "the plugin has a lowering, and only targets are read here",
-                            .where = r.source,
-                            .fix = "pass a LoweringRegistry"}));
-  }
-  return r.Keep(In(RegisterCLowering(lowering, r.source, r.lowerings, r.library), r.source));
+  return WhileLoading(registrar, [&](Registration& r) {
+    if (r.lowerings == nullptr) {
+      return r.Keep(
+          ToStatus({.code = "E146",
+                    .message = "the plugin has a lowering, and only targets are read here",
+                    .where = r.source,
+                    .fix = "pass a LoweringRegistry"}));
+    }
+    return r.Keep(In(RegisterCLowering(lowering, r.source, r.lowerings, r.library), r.source));
+  });
 }
 
 int RegisterType(const Shardcall_Registrar* registrar, const char* name, int64_t* type_id,
                  void (*deleter)(void* object)) {
-  Registration* const known = Of(registrar);
-  if (known == nullptr) return kNoRegistrar;
-  Registration& r = *known;
-  if (name == nullptr || type_id == nullptr) {
-    return r.Keep(ToStatus({.code = "E146",
-                            .message = "a type is registered wrongly",
-                            .where = r.source,
-                            .expected = "a name and a place for its id",
-                            .found = "null",
-                            .fix = "see shardcall_c_plugin.h"}));
-  }
-  const absl::StatusOr<int64_t> id = RegisterFfiType(name, *type_id, deleter);
-  if (id.ok()) *type_id = *id;
-  return r.Keep(In(id.status(), r.source));
+  return WhileLoading(registrar, [&](Registration& r) {
+    if (name == nullptr || type_id == nullptr) {
+      return r.Keep(ToStatus({.code = "E146",
+                              .message = "a type is registered wrongly",
+                              .where = r.source,
+                              .expected = "a name and a place for its id",
+                              .found = "null",
+                              .fix = "see shardcall_c_plugin.h"}));
+    }
+    const absl::StatusOr<int64_t> id = RegisterFfiType(name, *type_id, deleter);
+    if (id.ok()) *type_id = *id;
+    return r.Keep(In(id.status(), r.source));
+  });
 }
 
 absl::Status NotAPlugin(absl::string_view source, std::string message, std::string expected = "",
@@ -119,11 +139,19 @@ absl::Status Crashed(absl::string_view source, absl::string_view entry) {
                   absl::StatusCode::kInternal);
 }
 
+void CallRegisterTargets(Registration& r, const Shardcall_Plugin* plugin) {
+  Registration* const outer = std::exchange(loading, &r);
+  const absl::Cleanup done = [outer] { loading = outer; };
+  const RunningCall running("register_targets", r.source);
+  r.crashed = !CallCatchingSignals([&] { r.code = plugin->register_targets(&r.registrar); });
+}
+
 }  // namespace
 
 absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view source,
                             TargetRegistry* targets, HandlerRegistry* handlers,
-                            std::shared_ptr<const void> library, LoweringRegistry* lowerings) {
+                            std::shared_ptr<const void> library, LoweringRegistry* lowerings,
+                            absl::Duration deadline) {
   const std::string ours = absl::StrCat(SHARDCALL_C_MAJOR, ".", SHARDCALL_C_MINOR);
   if (plugin == nullptr || plugin->struct_size < kPluginSize ||
       plugin->register_targets == nullptr) {
@@ -141,64 +169,84 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
                       absl::StrCat(plugin->version_major, ".", plugin->version_minor),
                       "build it with the shardcall_c.h of this version");
   }
-  Registration registration = {std::string(source), targets, handlers, lowerings,
-                               std::move(library), {}};
-  Shardcall_Registrar registrar = SHARDCALL_INIT(Shardcall_Registrar);
+  const auto registration = std::make_shared<Registration>();
+  registration->source = std::string(source);
+  registration->targets = targets;
+  registration->handlers = handlers;
+  registration->lowerings = lowerings;
+  registration->library = std::move(library);
+  Shardcall_Registrar& registrar = registration->registrar;
   registrar.version_major = SHARDCALL_C_MAJOR;
   registrar.version_minor = SHARDCALL_C_MINOR;
   registrar.register_target = RegisterTarget;
   registrar.register_ffi_type = RegisterType;
   registrar.register_lowering = RegisterLowering;
-  registrar.reserved = &registration;
-  Registration* const outer = std::exchange(loading, &registration);
-  const absl::Cleanup done = [outer] { loading = outer; };
-  const std::string name(source);
+  registrar.reserved = registration.get();
   return AllOrNothing(targets, handlers, lowerings, [&]() -> absl::Status {
     constexpr char kThrewFix[] = "catch it in register_targets, and return a code";
-    int code = 0;
+    absl::Status returned;
     try {
-      const RunningCall running("register_targets", name);
-      if (!CallCatchingSignals([&] { code = plugin->register_targets(&registrar); })) {
-        return Crashed(source, "register_targets");
-      }
+      returned = CallWithin(
+          deadline, absl::StrCat("register_targets of the library \"", source, "\""),
+          [registration, plugin] { CallRegisterTargets(*registration, plugin); });
     } catch (const std::exception& e) {
       return NotAPlugin(source, absl::StrCat("threw when its targets were registered: ", e.what()),
                         "", "", kThrewFix);
     } catch (...) {
       return NotAPlugin(source, "threw when its targets were registered", "", "", kThrewFix);
     }
-    if (!registration.first_error.ok()) return registration.first_error;
-    if (code != 0) {
-      return NotAPlugin(source, absl::StrCat("says that it cannot be used here, code ", code),
-                        "", "", "ask its author what the code means");
+    registration->over = true;
+    if (!returned.ok()) {
+      // What it registers just now is let in, and taken out again with the rest.
+      const std::unique_lock<std::recursive_timed_mutex> lock(registration->mutex,
+                                                              std::chrono::seconds(1));
+      return returned;
+    }
+    if (registration->crashed) return Crashed(source, "register_targets");
+    if (!registration->first_error.ok()) return registration->first_error;
+    if (registration->code != 0) {
+      return NotAPlugin(
+          source, absl::StrCat("says that it cannot be used here, code ", registration->code), "",
+          "", "ask its author what the code means");
     }
     return absl::OkStatus();
   });
 }
 
 absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
-                        HandlerRegistry* handlers, LoweringRegistry* lowerings) {
-  if (absl::EndsWith(path, ".json")) return LoadManifestFile(path, targets, handlers, lowerings);
-  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, Library::Open(path));
+                        HandlerRegistry* handlers, LoweringRegistry* lowerings,
+                        absl::Duration deadline) {
+  if (absl::EndsWith(path, ".json")) {
+    return LoadManifestFile(path, targets, handlers, lowerings, deadline);
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library,
+                             Library::Open(path, deadline));
   void* const entry = library->Find("shardcall_plugin");
   if (entry == nullptr) {
     return NotAPlugin(path, "does not export shardcall_plugin", "", "",
                       "for an ordinary XLA FFI library name its symbols in a manifest: "
                       "{\"library\": ..., \"targets\": [{\"name\": ..., \"symbol\": ...}]}");
   }
-  const Shardcall_Plugin* plugin = nullptr;
+  struct Answer {
+    const Shardcall_Plugin* plugin = nullptr;
+    bool crashed = false;
+  };
+  const auto answer = std::make_shared<Answer>();
   try {
-    const RunningCall running("shardcall_plugin", path);
-    if (!CallCatchingSignals([&] {
-          plugin = reinterpret_cast<const Shardcall_Plugin* (*)()>(entry)();
-        })) {
-      return Crashed(path, "shardcall_plugin");
-    }
+    SHARDCALL_RETURN_IF_ERROR(CallWithin(
+        deadline, absl::StrCat("shardcall_plugin of the library \"", path, "\""),
+        [answer, entry, path] {
+          const RunningCall running("shardcall_plugin", path);
+          answer->crashed = !CallCatchingSignals([&] {
+            answer->plugin = reinterpret_cast<const Shardcall_Plugin* (*)()>(entry)();
+          });
+        }));
   } catch (...) {
     return NotAPlugin(path, "threw when it was asked for its plugin", "", "",
                       "catch it in shardcall_plugin, and return null");
   }
-  return RegisterPlugin(plugin, path, targets, handlers, library, lowerings);
+  if (answer->crashed) return Crashed(path, "shardcall_plugin");
+  return RegisterPlugin(answer->plugin, path, targets, handlers, library, lowerings, deadline);
 }
 
 }  // namespace shardcall

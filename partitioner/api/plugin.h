@@ -9,7 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "kernels/ffi/handler.h"
+#include "kernels/ffi/timed_call.h"
 #include "partitioner/api/shardcall_c.h"
 #include "partitioner/custom_call/lowering.h"
 #include "partitioner/custom_call/registry.h"
@@ -19,16 +21,20 @@ namespace shardcall {
 // *.json is a manifest, anything else a library. With `handlers` null only
 // rules are taken. Errors: E143 a file that cannot be read, E142 a library that
 // does not load, has no entry point, or was built for another version; what
-// LoadManifest says; E146 a registration that the plugin got wrong.
+// LoadManifest says; E146 a registration that the plugin got wrong. A library whose
+// start-up code, entry or registration does not return within `deadline` is E319: its
+// thread is left behind, and what it registers from then on is refused.
 absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
                         HandlerRegistry* handlers = nullptr,
-                        LoweringRegistry* lowerings = nullptr);
+                        LoweringRegistry* lowerings = nullptr,
+                        absl::Duration deadline = kLoadDeadline);
 
 // What the entry point of a library gave; `library` is kept with its handlers.
 absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view source,
                             TargetRegistry* targets, HandlerRegistry* handlers,
                             std::shared_ptr<const void> library = nullptr,
-                            LoweringRegistry* lowerings = nullptr);
+                            LoweringRegistry* lowerings = nullptr,
+                            absl::Duration deadline = kLoadDeadline);
 
 }  // namespace shardcall
 

@@ -291,7 +291,7 @@ absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& progr
   device.device = communicator->rank();
   device.num_devices = n;
   // Gone before the outputs are exchanged; after a failure, once Abort ended what
-  // was under way. NCCL's calls belong to the thread that has the device.
+  // was under way. NCCL's calls are made one after another.
   auto started = std::make_shared<StartedCalls>(
       communicator, device_program->has_starts && options.backend == Backend::kMpi);
   device.comm = started->comm();
@@ -304,10 +304,8 @@ absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& progr
   static std::atomic<int64_t> runs{0};
   device.run_id = (int64_t{1} << 32) + ++runs;
   absl::StatusOr<std::vector<Tensor>> mine =
-      options.backend == Backend::kNccl
-          ? Execute(*device_program, std::move(arguments), device)
-          : ExecuteWatched(std::move(device_program), std::move(arguments), device, started,
-                           [&](const absl::Status& status) { communicator->Abort(status); });
+      ExecuteWatched(std::move(device_program), std::move(arguments), device, started,
+                     [&](const absl::Status& status) { communicator->Abort(status); });
   if (!mine.ok()) {
     communicator->Abort(mine.status());
     return mine.status();

@@ -67,7 +67,7 @@ absl::StatusOr<absl::optional<Module>> Overlapped(const Module& local,
 // A partitioned program over its devices. With MPI every rank calls and gets all
 // outputs; `communicator` is then its connection (else null). Global inputs and
 // outputs. A handler that does not return is left behind with all that it uses (E319;
-// with MPI the job is aborted, and the communicator must stay).
+// with MPI or NCCL the job is aborted, and the communicator must stay).
 absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& program,
                                                    const std::vector<Tensor>& inputs,
                                                    const RunOptions& options,

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/ffi/running_call.h"
+#include "kernels/ffi/timed_call.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -183,6 +184,6 @@ absl::Status RunWithin(absl::Duration deadline, std::function<void()> body,
   return absl::OkStatus();
 }
 
-int ThreadsLeftBehind() { return left_behind; }
+int ThreadsLeftBehind() { return left_behind + CallsLeftBehind(); }
 
 }  // namespace shardcall

@@ -25,8 +25,9 @@ absl::Status RunWatched(int num_devices, absl::Duration deadline, std::function<
 absl::Status RunWithin(absl::Duration deadline, std::function<void()> body,
                        absl::FunctionRef<absl::Status()> late);
 
-// How many threads of this process were left behind and have not returned since. One
-// that has some must not run what is done at an exit.
+// How many threads of this process were left behind, here or in a library that was being
+// loaded, and have not returned since. One that has some must not run what is done at an
+// exit.
 int ThreadsLeftBehind();
 
 }  // namespace shardcall

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "kernels/ffi/handler.h"
 #include "partitioner/api/engine.h"
 #include "partitioner/api/partition.h"
@@ -69,6 +70,8 @@ absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session,
 // Built-in targets, plugins, and the options that partition, run, verify and
 // explain share. On the heap: the options point into it.
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags);
+// What --deadline says, or 60 seconds; E331.
+absl::StatusOr<absl::Duration> Deadline(const Flags& flags);
 const std::vector<FlagSpec>& PartitionFlags();
 std::vector<FlagSpec> Joined(std::vector<FlagSpec> a, const std::vector<FlagSpec>& b);
 

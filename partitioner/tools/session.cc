@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "kernels/builtin.h"
 #include "partitioner/api/inspect_sharding.h"
 #include "partitioner/api/lower_calls.h"
@@ -115,6 +116,18 @@ absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session,
   return module;
 }
 
+absl::StatusOr<absl::Duration> Deadline(const Flags& flags) {
+  SHARDCALL_ASSIGN_OR_RETURN(const double seconds, flags.Double("deadline", 60));
+  if (seconds > 0) return absl::Seconds(seconds);
+  Diagnostic d;
+  d.code = "E331";
+  d.message = "the deadline is no time to wait";
+  d.expected = "--deadline=SECONDS with SECONDS > 0";
+  d.found = flags.Get("deadline");
+  d.fix = "leave it out for 60 seconds";
+  return ToStatus(d);
+}
+
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   auto session = std::make_unique<Session>();
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinTargets(session->targets));
@@ -125,9 +138,13 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
       session->lowerings.Register("", "Host",
                                   LowerToHandlers(&session->handlers, &session->targets),
                                   "built in"));
+  absl::Duration deadline = kLoadDeadline;
+  if (flags.Has("deadline")) {
+    SHARDCALL_ASSIGN_OR_RETURN(deadline, Deadline(flags));
+  }
   for (const std::string& path : flags.All("plugin")) {
     SHARDCALL_RETURN_IF_ERROR(LoadPlugin(path, &session->targets, &session->handlers,
-                                         &session->lowerings));
+                                         &session->lowerings, deadline));
   }
   PartitionOptions& o = session->options;
   o.targets = &session->targets;

@@ -12,6 +12,7 @@
 #include "partitioner/runtime/npz.h"
 #include "partitioner/runtime/out_of_memory.h"
 #include "partitioner/runtime/random_inputs.h"
+#include "partitioner/runtime/watched_threads.h"
 #include "partitioner/tools/command.h"
 #include "sharding/status.h"
 
@@ -19,24 +20,20 @@ namespace shardcall {
 namespace {
 
 struct Execution {
+  Execution() = default;
+  Execution(Execution&&) = default;
+  // A handler that did not return may still call what it was given.
+  ~Execution() {
+    if (ThreadsLeftBehind() == 0) return;
+    (void)communicator.release();
+    (void)bootstrap.release();
+  }
   RunOptions options;
   std::unique_ptr<Communicator> bootstrap;     // NCCL: over which its ranks find each other
   std::unique_ptr<Communicator> communicator;  // null where devices are threads
   std::unique_ptr<Engine> engine;              // PJRT's; else null
   bool first_rank = true;                      // prints and writes
 };
-
-absl::StatusOr<absl::Duration> Deadline(const Flags& flags) {
-  SHARDCALL_ASSIGN_OR_RETURN(const double seconds, flags.Double("deadline", 60));
-  if (seconds > 0) return absl::Seconds(seconds);
-  Diagnostic d;
-  d.code = "E331";
-  d.message = "the deadline is no time to wait";
-  d.expected = "--deadline=SECONDS with SECONDS > 0";
-  d.found = flags.Get("deadline");
-  d.fix = "leave it out for 60 seconds";
-  return ToStatus(d);
-}
 
 absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& session) {
   Execution e;

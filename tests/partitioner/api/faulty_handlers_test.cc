@@ -12,7 +12,9 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "collectives/in_process.h"
 #include "partitioner/api/executable.h"
+#include "partitioner/api/run.h"
 #include "partitioner/ir/parser.h"
 #include "partitioner/runtime/executor.h"
 #include "partitioner/runtime/watched_threads.h"
@@ -97,6 +99,47 @@ TEST(FaultyHandlers, OneThatDoesNotReturnIsNamedAndLeftBehind) {
     AwaitAll();
     EXPECT_GE(*returned, 1);
   }
+}
+
+// One process of a run over NCCL: what it calls is any communicator's.
+TEST(FaultyHandlers, OneOfARunOverNcclHasTheDeadlineToo) {
+  auto go_on = std::make_shared<std::atomic<bool>>(false);
+  TargetRegistry targets;
+  ASSERT_TRUE(targets.RegisterRule("k", {.rule = "i -> i"}).ok());
+  const auto run = [&](bool returns) -> absl::StatusOr<std::vector<Tensor>> {
+    HandlerRegistry handlers;
+    EXPECT_TRUE(handlers
+                    .Register({.target = "k",
+                               .host = [=](const HandlerContext&, Views in, Views out) {
+                                 for (int k = 0; k < 5000 && !returns && !*go_on; ++k) {
+                                   absl::SleepFor(absl::Milliseconds(1));
+                                 }
+                                 return Copy(in, out);
+                               }})
+                    .ok());
+    RunOptions options;
+    options.backend = Backend::kNccl;
+    options.deadline = absl::Milliseconds(200);
+    options.handlers = &handlers;
+    options.partition.targets = &targets;
+    options.partition.num_partitions = 1;
+    SHARDCALL_ASSIGN_OR_RETURN(
+        Module module, Parse("HloModule m\nENTRY main { x = f32[8] parameter(0)\n"
+                             "ROOT c = f32[8] custom-call(x), custom_call_target=\"k\" }"));
+    SHARDCALL_ASSIGN_OR_RETURN(const auto program,
+                               Partition(std::move(module), options.partition));
+    InProcessWorld world(1, absl::Seconds(10));
+    static auto* const kept = new std::vector<std::unique_ptr<Communicator>>;  // it must stay
+    kept->push_back(world.Rank(0));
+    return RunPartitioned(*program, Input(), options, kept->back().get());
+  };
+  const auto outputs = run(true);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ((*outputs)[0].dims(), Input()[0].dims());
+  EXPECT_THAT(std::string(run(false).status().message()),
+              HasSubstr("E319 the handler of \"k\" has not returned within 200ms"));
+  *go_on = true;
+  AwaitAll();
 }
 
 TEST(FaultyHandlers, AllOfThemAtOnce) {

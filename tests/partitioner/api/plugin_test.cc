@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/time/clock.h"
+#include "kernels/ffi/timed_call.h"
 #include "partitioner/api/manifest.h"
 #include "partitioner/api/run.h"
 #include "tests/support/verify_text.h"
@@ -109,6 +111,28 @@ TEST(Plugin, FaultsAreOneDiagnosticEach) {
   std::ofstream(text) << "this is no library";
   EXPECT_THAT(r.Load(text), Fails("E142", "expected a shared library for this machine"));
   std::remove(text.c_str());
+}
+
+TEST(Plugin, OneThatDoesNotReturnInTimeIsNamedAndRegistersNothing) {
+  for (const auto& [name, what] : std::vector<std::pair<const char*, const char*>>{
+           {"bad_hang", "register_targets of the library \""},
+           {"bad_entry_hang", "shardcall_plugin of the library \""},
+           {"bad_start_hang", "the start-up code of the library \""}}) {
+    Registries r;
+    const absl::Time start = absl::Now();
+    const absl::Status status = LoadPlugin(Plugin(name), &r.targets, &r.handlers, nullptr,
+                                           absl::Milliseconds(100));
+    EXPECT_LT(absl::Now() - start, absl::Milliseconds(900)) << name;
+    EXPECT_THAT(status, Fails("E319", what + Plugin(name) + "\" has not returned within 100ms"));
+    EXPECT_TRUE(r.targets.List().empty());
+    EXPECT_EQ(CallsLeftBehind(), 1);
+    for (int k = 0; k < 2000 && CallsLeftBehind() > 0; ++k) absl::SleepFor(absl::Milliseconds(5));
+    // It went on meanwhile, and nothing more came of it.
+    EXPECT_EQ(CallsLeftBehind(), 0) << name;
+    EXPECT_TRUE(r.targets.List().empty());
+  }
+  Registries r;
+  EXPECT_THAT(r.Manifest("bad_start_hang", ""), absl::OkStatus());  // loaded by now
 }
 
 TEST(Plugin, AnUntypedFunctionThatCrashesAsATypedOneIsRefused) {

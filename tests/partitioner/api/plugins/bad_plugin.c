@@ -12,6 +12,18 @@ int uses_it(void) { return nobody_has_this(); }
 __attribute__((constructor)) static void Start(void) { raise(SIGSEGV); }
 #endif
 
+// For a while, so that a test can see what becomes of it.
+#if defined(BAD_HANG) || defined(BAD_ENTRY_HANG) || defined(BAD_START_HANG)
+#include <time.h>
+static void Hang(void) {
+  const struct timespec second = {1, 0};
+  nanosleep(&second, 0);
+}
+#endif
+#ifdef BAD_START_HANG
+__attribute__((constructor)) static void Start(void) { Hang(); }
+#endif
+
 #ifndef BAD_NO_ENTRY
 static int Register(const Shardcall_Registrar* registrar) {
   Shardcall_Target target = SHARDCALL_INIT(Shardcall_Target);
@@ -26,6 +38,13 @@ static int Register(const Shardcall_Registrar* registrar) {
   registrar->register_target(0, &target);
   return 0;
 #endif
+#ifdef BAD_HANG
+  target.name = "before";
+  target.rule = "a -> a";
+  registrar->register_target(registrar, &target);
+  Hang();
+  target.name = "after";
+#endif
 #ifdef BAD_CRASH
   *(volatile int*)0 = 1;
 #endif
@@ -35,6 +54,9 @@ static int Register(const Shardcall_Registrar* registrar) {
 
 const Shardcall_Plugin* shardcall_plugin(void) {
   static Shardcall_Plugin plugin = SHARDCALL_INIT(Shardcall_Plugin);
+#ifdef BAD_ENTRY_HANG
+  Hang();
+#endif
 #ifdef BAD_ENTRY_CRASH
   *(volatile int*)0 = 1;
 #endif
