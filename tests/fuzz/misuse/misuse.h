@@ -71,6 +71,10 @@ void MisuseCallbacks(Caller& c);
 void MisuseRegistries(Caller& c);
 void MisuseCInterface(Caller& c);
 void MisuseRuns(Caller& c);
+void MisuseShardings(Caller& c);
+void MisuseEntries(Caller& c);
+void MisuseCEntries(Caller& c);
+void MisuseCollectives(Caller& c);
 
 }  // namespace shardcall::misuse
 

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -36,7 +37,11 @@ constexpr Family kFamilies[] = {{"builders", MisuseBuilders},
                                 {"callbacks", MisuseCallbacks},
                                 {"registries", MisuseRegistries},
                                 {"c", MisuseCInterface},
-                                {"runs", MisuseRuns}};
+                                {"runs", MisuseRuns},
+                                {"shardings", MisuseShardings},
+                                {"entries", MisuseEntries},
+                                {"c_entries", MisuseCEntries},
+                                {"collectives", MisuseCollectives}};
 
 char at[128];  // what runs, for the handler of signals
 
@@ -95,7 +100,10 @@ int Main(int argc, char** argv) {
     if (one >= 0) RunOne(family, one, &tally);
     // Families take turns by their share of the time.
     const absl::Time until =
-        chosen.empty() ? end - absl::Seconds(seconds) * (4 - (&family - kFamilies)) / 5 : end;
+        chosen.empty()
+            ? end - absl::Seconds(seconds) * (std::end(kFamilies) - &family - 1) /
+                        static_cast<int64_t>(std::size(kFamilies))
+            : end;
     for (int64_t k = 0; one < 0 && (seconds > 0 ? absl::Now() < until : k < count); ++k) {
       RunOne(family, seed + k, &tally);
     }
