@@ -64,7 +64,8 @@ absl::Status CallWithin(absl::Duration deadline, const std::string& what,
     return ToStatus({.code = "E319",
                      .message = absl::StrCat(what, " has not returned within ",
                                              absl::FormatDuration(deadline)),
-                     .fix = "Correct the library, or give it longer: --deadline of run, verify and check-rule"},
+                     .fix = "Correct the library, or give it longer: --deadline of run, verify "
+                            "and check-rule"},
                     absl::StatusCode::kDeadlineExceeded);
   }
   lock.unlock();
