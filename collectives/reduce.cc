@@ -291,6 +291,14 @@ FoldFunction FindFold(ReduceKind kind, ElementType type) {
 }  // namespace
 
 absl::Status CheckReduction(ReduceKind kind, ElementType type) {
+  if (kind > ReduceKind::kXor) {
+    return ToStatus({.code = "E306",
+                     .message = "a reduction is none of those that there are",
+                     .expected = absl::StrCat("a ReduceKind, 0 to ",
+                                              static_cast<int>(ReduceKind::kXor)),
+                     .found = absl::StrCat(static_cast<int>(kind)),
+                     .fix = "Take one of ReduceKind"});
+  }
   if (FindFold(kind, type) != nullptr) return absl::OkStatus();
   return ToStatus({.code = "E306",
                    .message = absl::StrCat("there is no ", ReduceKindName(kind), " reduction of ",

@@ -116,6 +116,22 @@ absl::Status DeviceCountError(absl::string_view what, int64_t expected, int64_t 
                           "partitions to that of the mesh"});
 }
 
+// E160 for a mesh that Mesh::Create has not made, and whose axes do not cover its order.
+absl::Status CheckCover(const Mesh& m) {
+  int64_t n = 1;
+  bool fits = true;
+  for (const MeshAxis& a : m.axes) {
+    fits = fits && a.size >= 1 && !__builtin_mul_overflow(n, a.size, &n) && n <= kMaxDevices;
+  }
+  if (fits && (m.axes.empty() || n == m.num_devices())) return absl::OkStatus();
+  return ToStatus({.code = "E160",
+                   .message = absl::StrCat("the axes of mesh \"", m.name,
+                                           "\" do not cover its devices"),
+                   .expected = absl::StrCat(m.num_devices(), " devices"),
+                   .found = fits ? absl::StrCat(n) : "a size that no axis has",
+                   .fix = "Give axes whose sizes multiply to the number of devices"});
+}
+
 }  // namespace
 
 void MeshCollector::AddNamed(const Mesh& mesh) {
@@ -154,7 +170,9 @@ absl::Status MeshCollector::AddTiling(const NamedSharding& s) {
 }
 
 absl::StatusOr<MeshSet> MeshCollector::Finish(Context& context, int64_t num_devices) {
+  for (const Mesh& m : meshes_) SHARDCALL_RETURN_IF_ERROR(CheckCover(m));
   int64_t n = num_devices;
+  if (n < 0 || n > kMaxDevices) return DeviceCountError("no mesh", 1, n);
   if (n == 0) {
     n = 1;
     for (const Mesh& m : meshes_) n = std::max(n, m.num_devices());

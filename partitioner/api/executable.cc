@@ -28,6 +28,11 @@ absl::StatusOr<Executable> Compile(Module module, const RunOptions& options) {
 }
 
 absl::StatusOr<std::vector<Tensor>> Executable::Execute(const std::vector<Tensor>& inputs) const {
+  if (program_ == nullptr) {
+    return ToStatus({.code = "E311",
+                     .message = "the executable has been moved from",
+                     .fix = "Execute the one that it was moved to"});
+  }
   if (partitioned_ != nullptr) {
     return RunLowered(*partitioned_, program_, inputs, options_);
   }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "partitioner/api/run.h"
+#include "partitioner/ir/moved_from.h"
 #include "partitioner/ir/printer.h"
 #include "partitioner/ir/verifier.h"
 #include "partitioner/pass/pass.h"
@@ -84,6 +85,7 @@ absl::Status RemoveShardings(Module* module) {
 
 absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
     Module module, const PartitionOptions& options) {
+  SHARDCALL_RETURN_IF_ERROR(CheckNotMovedFrom(module));
   if (options.num_partitions == 1 && module.header.num_partitions != 1) {
     SHARDCALL_RETURN_IF_ERROR(RemoveShardings(&module));
   }

@@ -72,7 +72,11 @@ class ProgramBuilder {
       if (!comp.name.empty()) comp.name = names.Take(comp.name);
     }
     SHARDCALL_RETURN_IF_ERROR(VerifyModule(*module_, "", targets));
-    return std::move(*module_);
+    Module built = std::move(*module_);
+    // What is asked of the builder from now on is asked of a module without anything in
+    // it, and is refused.
+    *module_ = Module(built.shared_context());
+    return built;
   }
 
  private:

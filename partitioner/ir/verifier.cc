@@ -11,6 +11,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/lexer.h"
+#include "partitioner/ir/moved_from.h"
 #include "partitioner/ir/shape_inference.h"
 #include "partitioner/ir/verifier_internal.h"
 
@@ -216,6 +217,7 @@ absl::Status CheckTargets(const Module& m, absl::string_view file, const TargetS
 
 absl::Status VerifyModule(const Module& module, absl::string_view file_name,
                           const TargetShapes* targets) {
+  SHARDCALL_RETURN_IF_ERROR(CheckNotMovedFrom(module));
   Fault error;
   if (verifier::CheckStructure(module, &error) && verifier::CheckHeader(module, &error) &&
       CheckInstructions(module, &error) && verifier::CheckUses(module, &error) &&

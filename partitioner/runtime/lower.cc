@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "partitioner/ir/moved_from.h"
 #include "partitioner/runtime/dynamic_sizes.h"
 #include "partitioner/runtime/lower_computation.h"
 #include "sharding/status.h"
@@ -71,6 +72,7 @@ absl::Status Survey(const Module& m, std::vector<bool>* needed, std::vector<bool
 
 absl::StatusOr<std::shared_ptr<const DeviceProgram>> Lower(const Module& module,
                                                            const LowerOptions& options) {
+  SHARDCALL_RETURN_IF_ERROR(CheckNotMovedFrom(module));
   if (!module.entry().valid()) {
     return ToStatus({.code = "E311", .message = "the module has no entry computation",
                      .fix = "Mark a computation as ENTRY"});

@@ -124,6 +124,24 @@ ReduceKind KindOf(PartialOp op) {
   }
 }
 
+absl::Status NoSuchDevice(const Sharding& s, int64_t device) {
+  const int64_t n = s.mesh()->num_devices();
+  if (device >= 0 && device < n) return absl::OkStatus();
+  return ToStatus({.code = "E320",
+                   .message = "an array is to be cut for a device that its sharding does not have",
+                   .expected = absl::StrCat("0 to ", n - 1),
+                   .found = absl::StrCat(device),
+                   .fix = "Give a device of the mesh"});
+}
+
+absl::Status WrongCount(absl::string_view what, std::string expected, int64_t found) {
+  return ToStatus({.code = "E313",
+                   .message = absl::StrCat("wrong number of ", what),
+                   .expected = std::move(expected),
+                   .found = absl::StrCat(found),
+                   .fix = "Give one array per sharding, and one part per device"});
+}
+
 absl::Status NoIdentity(PartialOp op, ElementType type) {
   return ToStatus({.code = "E322",
                    .message = absl::StrCat("partial values (", PartialOpName(op), ") of ",
@@ -138,6 +156,7 @@ absl::StatusOr<Tensor> ShardForDevice(const Tensor& global, const LocalState& st
   if (!IsArrayType(global.type())) return global;
   SHARDCALL_RETURN_IF_ERROR(CheckState(state, global.dims()));
   const Sharding& s = *state.sharding;
+  SHARDCALL_RETURN_IF_ERROR(NoSuchDevice(s, device));
   if (s.is_maximal()) {
     if (device == s.maximal_device()) return global;
     Tensor t(global.type(), global.dims());
@@ -171,7 +190,12 @@ absl::StatusOr<Tensor> ShardForDevice(const Tensor& global, const LocalState& st
 absl::StatusOr<std::vector<std::vector<Tensor>>> ShardForDevices(
     absl::Span<const Tensor> globals, absl::Span<const LocalState* const> states,
     int64_t num_devices, PadFill fill) {
-  SHARDCALL_CHECK(globals.size() == states.size());
+  if (globals.size() != states.size()) {
+    return WrongCount("arrays", absl::StrCat(states.size()), static_cast<int64_t>(globals.size()));
+  }
+  if (num_devices < 1 || num_devices > kMaxDevices) {
+    return WrongCount("devices", absl::StrCat("1 to ", kMaxDevices), num_devices);
+  }
   std::vector<std::vector<Tensor>> parts(num_devices);
   for (size_t k = 0; k < globals.size(); ++k) {
     absl::flat_hash_map<std::pair<int64_t, int64_t>, Tensor> made;
@@ -211,7 +235,7 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
                                const UnshardOptions& options) {
   const Sharding& s = *state.sharding;
   const int64_t n = static_cast<int64_t>(locals.size());
-  SHARDCALL_CHECK(n > 0);
+  if (n == 0) return WrongCount("parts", absl::StrCat(s.mesh()->num_devices()), n);
   const ElementType type = locals[0].type();
   if (!IsArrayType(type)) return locals[0];
   SHARDCALL_RETURN_IF_ERROR(CheckState(state, global_dims));

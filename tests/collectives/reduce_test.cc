@@ -128,6 +128,11 @@ TEST(Reduce, NarrowFloatsAreRoundedOnceAtTheEnd) {
   EXPECT_EQ(Reduce<uint16_t>(ReduceKind::kSum, E::kBF16, {bf16(256), bf16(1), bf16(1)}), bf16(258));
 }
 
+TEST(Reduce, AKindThatIsNoneIsRefused) {
+  const absl::Status status = CheckReduction(static_cast<ReduceKind>(200), ElementType::kF32);
+  EXPECT_EQ(DiagnosticCode(status), "E306") << status;
+}
+
 TEST(Reduce, FoldsFromTheLeft) {
   EXPECT_EQ(Reduce<float>(ReduceKind::kSum, E::kF32, {1e8f, 1.0f, -1e8f}), 0.0f);
   EXPECT_EQ(Reduce<float>(ReduceKind::kSum, E::kF32, {1e8f, -1e8f, 1.0f}), 1.0f);

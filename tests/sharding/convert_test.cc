@@ -162,6 +162,20 @@ TEST(ConvertTest, DeviceListsAgreeInAllFormsAndIotaOnesAreRecognised) {
   EXPECT_EQ(ToHloSharding(*set.FromHlo(list, 2))->Print(), "{devices=[2,4]<=[4,2]T(1,0)}");
 }
 
+TEST(ConvertTest, MeshesWhoseAxesDoNotCoverTheirDevicesAreRefused) {
+  Context context;
+  Mesh wrong = *Mesh::Create("m", {{"a", 4}, {"b", 2}});
+  wrong.order = *DeviceOrder::Iota({2, 2}, {1, 0});
+  Mesh none = *Mesh::Create("m", {{"a", 4}});
+  none.axes[0].size = 0;
+  for (const Mesh& mesh : {wrong, none}) {
+    MeshCollector collector;
+    collector.AddNamed(mesh);
+    EXPECT_EQ(DiagnosticCode(collector.Finish(context).status()), "E160");
+  }
+  EXPECT_EQ(DiagnosticCode(MeshCollector().Finish(context, -1).status()), "E163");
+}
+
 TEST(ConvertTest, TilingsMeetOnTheirCommonRefinement) {
   Context c;
   const HloSharding a = *ParseHloSharding("{devices=[2,4]<=[8]}");

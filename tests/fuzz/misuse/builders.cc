@@ -33,6 +33,10 @@ class Building {
     const absl::StatusOr<Module> module =
         std::move(p_).Build(c_.Instr(ids_), c_.Chance(50) ? &targets_ : nullptr);
     if (c_.Ok(module)) DemandRoundTrip(*module);
+    if (!c_.Chance(20)) return;
+    // The builder is spent, and is used all the same.
+    for (int k = 0; k < 6; ++k) Step(p_.builder(), &ids_);
+    c_.Ok(std::move(p_).Build(c_.Instr(ids_), nullptr));  // NOLINT: what was moved from
   }
 
  private:
@@ -140,6 +144,12 @@ class Building {
         const std::vector<int64_t> l = c_.Numbers(2), r = c_.Numbers(2);
         a.lhs_contracting = l;
         a.rhs_contracting = r;
+        if (c_.Chance(30)) {
+          DotDimensions d{.lhs_contracting = {c_.Number()}, .rhs_contracting = {c_.Number()}};
+          d.lhs_batch.assign(l.begin(), l.end());
+          d.rhs_batch.assign(r.begin(), r.end());
+          return Keep(b.Dot(x, y, d), ids);
+        }
         return Keep(b.Dot(x, y, a, c_.Chance(70) ? ElementType::kInvalid : c_.Type()), ids);
       }
       case 25:

@@ -67,7 +67,7 @@ std::string Caller::Name() {
       "rms_norm",  "cublas_gemm", "t_vjp", "",
       "$reserved", "a b",         "\"",    "\\",
       "{",         "\xff\xfe",    "x\ny",  "CustomSPMDPartitioning",
-      "Sharding",  "Qr"};
+      "Sharding",  "Qr",          std::string("a\0b", 3)};
   if (Chance(1)) return std::string(100000, 'n');
   return Chance(60) ? random_.Pick(std::vector<std::string>{"t", "u", "same"})
                     : random_.Pick(kNames);

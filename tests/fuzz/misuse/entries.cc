@@ -116,7 +116,11 @@ class Entries {
     auto module = Read();
     if (!c_.Ok(module)) return;
     const auto program = Partition(*std::move(module), Options());
-    if (c_.Chance(20)) PrintModule(*module);  // NOLINT: what was moved from
+    if (c_.Chance(20)) {  // what was moved from
+      PrintModule(*module);                     // NOLINT
+      c_.Ok(VerifyModule(*module, "x.hlo"));    // NOLINT
+      c_.Ok(Partition(*std::move(module), {.targets = &r_.rules}));  // NOLINT
+    }
     if (!c_.Ok(program)) return;
     Explain(**program, {}, static_cast<ExplainFormat>(c_.Int(0, 2)));
     ReportJson(**program, {});
@@ -234,8 +238,11 @@ class Entries {
     }
     if (c_.Chance(10)) parts.push_back(Tensor());
     c_.Ok(Unshard(parts, *state, c_.Chance(90) ? dims : std::vector<int64_t>{3}));
-    c_.Ok(ShardForDevices({whole}, {state, state}, c_.Chance(80) ? 8 : c_.Number(),
-                          PadFill::kZero));
+    const std::vector<const LocalState*> states(c_.Chance(80) ? 1 : c_.Int(0, 2), state);
+    const int64_t devices = c_.Chance(80) ? 8 : c_.Number();
+    if (devices > 0 && devices < int64_t{1} << 16) {
+      c_.Ok(ShardForDevices({whole}, states, devices, PadFill::kZero));
+    }
   }
 
   void Asked() {

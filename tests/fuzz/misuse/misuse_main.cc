@@ -60,6 +60,7 @@ void CatchDeath() {
   std::signal(SIGABRT, Died);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_set_death_callback(SayWhere);  // its own handlers say more
+  std::signal(SIGILL, Died);
 #else
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, Died);
 #endif

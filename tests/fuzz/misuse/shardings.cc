@@ -53,7 +53,8 @@ class Vocabulary {
     if (c_.Chance(5)) return context_.MakeToken();
     std::vector<int64_t> dims(c_.Chance(95) ? c_.Int(0, 3) : c_.Int(60, 300));
     for (int64_t& d : dims) d = c_.Int(0, dims.size() > 4 ? 1 : 8);
-    const Shape* shape = context_.MakeArray(c_.Type(), dims);
+    const ElementType type = c_.Type();
+    const Shape* shape = context_.MakeArray(IsArrayType(type) ? type : ElementType::kF32, dims);
     return c_.Chance(3) ? context_.MakeTuple({shape, shape}) : shape;
   }
   std::vector<const Shape*> Shapes() {
@@ -109,8 +110,8 @@ class Vocabulary {
   void Convert() {
     MeshCollector collector;
     const Mesh mesh = AnyMesh();
+    if (c_.Chance(10)) collector.AddBase(AnyMesh());  // before anything else is added
     while (c_.Chance(60)) collector.AddNamed(c_.Chance(80) ? mesh : AnyMesh());
-    if (c_.Chance(10)) collector.AddBase(AnyMesh());
     const HloSharding of_hlo = OfHlo();
     if (c_.Chance(70)) c_.Ok(collector.AddTiling(of_hlo));
     const NamedSharding named = Named(mesh);

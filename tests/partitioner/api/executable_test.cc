@@ -53,6 +53,21 @@ TEST(Executable, RunsWhatWasBuiltAndRegistered) {
             "E313");
 }
 
+TEST(Executable, WhatWasMovedFromIsRefused) {
+  ProgramBuilder p("same");
+  const InstrId x = *p.Parameter(ElementType::kF32, {});
+  absl::StatusOr<Module> module = std::move(p).Build(x);
+  ASSERT_TRUE(module.ok()) << module.status();
+  absl::StatusOr<Executable> program = Compile(*std::move(module), {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(DiagnosticCode(Compile(*std::move(module), {}).status()), "E028");
+  EXPECT_EQ(DiagnosticCode(Evaluate(*module, {Scalar(1)}, nullptr).status()), "E028");
+  EXPECT_EQ(DiagnosticCode(Partition(*std::move(module), {}).status()), "E028");
+  const Executable taken = *std::move(program);
+  EXPECT_TRUE(taken.Execute({Scalar(1)}).ok());
+  EXPECT_EQ(DiagnosticCode(program->Execute({Scalar(1)}).status()), "E311");
+}
+
 TEST(Executable, WithoutTheTargetCompilingSaysWhatIsRegistered) {
   HandlerRegistry handlers;
   auto refusal = [&](const HandlerRegistry* registry) {

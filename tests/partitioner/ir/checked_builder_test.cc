@@ -172,6 +172,22 @@ TEST_F(CheckedBuilderTest, MisuseIsAnErrorAndLeavesTheComputationAlone) {
   EXPECT_NE(Error(b_.Dot(x, x, DotAttrs{}, ElementType::kTuple)), "ok");
 }
 
+TEST(ProgramBuilderTest, WhatIsAskedOfASpentBuilderIsRefused) {
+  ProgramBuilder p("once");
+  const InstrId x = *p.Parameter(ElementType::kF32, {8});
+  absl::StatusOr<Module> module = std::move(p).Build(x);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ(p.builder().shape(x), nullptr);
+  EXPECT_FALSE(p.builder().Add(Opcode::kAdd, {x, x}).ok());
+  EXPECT_FALSE(p.builder().ConstantInt(ElementType::kF32, 1).ok());
+  EXPECT_FALSE(p.builder().Parameter(0, module->instr(x).shape).ok());
+  EXPECT_FALSE(std::move(p).Build(x).ok());
+  // The module of before has what it had, and what is moved from has nothing.
+  EXPECT_TRUE(VerifyModule(*module, "").ok());
+  const Module taken = *std::move(module);
+  EXPECT_EQ(DiagnosticCode(VerifyModule(*module, "")), "E028");
+}
+
 TEST_F(CheckedBuilderTest, DotTakesDimensionsByTheirNumbers) {
   const InstrId x = Param(ElementType::kF32, {3, 4, 6}), y = Param(ElementType::kF32, {3, 5, 6});
   const auto dot = b_.Dot(x, y, DotDimensions{.lhs_contracting = {2},

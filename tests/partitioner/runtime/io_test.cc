@@ -94,6 +94,22 @@ TEST_F(ShardIo, PartialValuesAreSplitAndSummedInGroupOrder) {
   EXPECT_THAT(Numbers(*Unshard(locals, *state, global.dims())), ElementsAre(11, 22, 33, 44));
 }
 
+TEST_F(ShardIo, CountsAndDevicesThatDoNotFitAreRefused) {
+  const Tensor global = S32({4}, {1, 2, 3, 4});
+  const LocalState* state = State(ShardingBuilder(mesh_, 1), global);
+  EXPECT_EQ(DiagnosticCode(ShardForDevices({global}, {}, 4, PadFill::kZero).status()), "E313");
+  EXPECT_EQ(DiagnosticCode(ShardForDevices({}, {state}, 4, PadFill::kZero).status()), "E313");
+  for (const int64_t devices : {int64_t{0}, int64_t{-1}, INT64_MIN, INT64_MAX}) {
+    EXPECT_EQ(DiagnosticCode(ShardForDevices({global}, {state}, devices, PadFill::kZero).status()),
+              "E313");
+  }
+  for (const int64_t device : {int64_t{-1}, int64_t{4}, INT64_MAX}) {
+    EXPECT_EQ(DiagnosticCode(ShardForDevice(global, *state, device, PadFill::kZero).status()),
+              "E320");
+  }
+  EXPECT_EQ(DiagnosticCode(Unshard({}, *state, global.dims()).status()), "E313");
+}
+
 TEST_F(ShardIo, AMaximalShardingLeavesTheOthersPoisoned) {
   ShardingBuilder b(mesh_, 1);
   b.maximal_device = 2;
