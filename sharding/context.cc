@@ -55,8 +55,13 @@ size_t Context::NewSlot() {
   return next++;
 }
 
+// A buffer is of an element, which an array of them would not have.
+static ElementType OfArray(ElementType type) {
+  return type == ElementType::kBuffer ? ElementType::kInvalid : type;
+}
+
 const Shape* Context::MakeArray(ElementType type, absl::Span<const int64_t> dims) {
-  return shapes_->Intern({.type = type, .dims = dims});
+  return shapes_->Intern({.type = OfArray(type), .dims = dims});
 }
 
 const Shape* Context::MakeArray(ElementType type, absl::Span<const int64_t> dims,
@@ -67,7 +72,7 @@ const Shape* Context::MakeArray(ElementType type, absl::Span<const int64_t> dims
   if (!AnyDynamic(dynamic)) dynamic = {};
   // A scalar's only layout says nothing, so it is the scalar without one.
   const bool has_layout = !dims.empty() || !layout_suffix.empty();
-  return shapes_->Intern({.type = type,
+  return shapes_->Intern({.type = OfArray(type),
                           .has_layout = has_layout,
                           .dims = dims,
                           .dynamic = dynamic,
@@ -79,7 +84,7 @@ const Shape* Context::MakeDynamicArray(ElementType type, absl::Span<const int64_
                                        absl::Span<const bool> dynamic) {
   SHARDCALL_CHECK(dynamic.empty() || dynamic.size() == dims.size());
   if (!AnyDynamic(dynamic)) dynamic = {};
-  return shapes_->Intern({.type = type, .dims = dims, .dynamic = dynamic});
+  return shapes_->Intern({.type = OfArray(type), .dims = dims, .dynamic = dynamic});
 }
 
 const Shape* Context::MakeTuple(absl::Span<const Shape* const> elements) {

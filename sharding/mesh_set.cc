@@ -107,6 +107,14 @@ absl::Status RankError(int rank, int found) {
                    .fix = "give one dimension sharding per dimension of the tensor"});
 }
 
+absl::Status NoRank(int rank) {
+  return ToStatus({.code = "E163",
+                   .message = "a sharding is wanted of a rank that no tensor has",
+                   .expected = absl::StrCat("0 to ", ShardingBuilder::kMaxRank),
+                   .found = absl::StrCat(rank),
+                   .fix = "give the number of dimensions of the tensor"});
+}
+
 absl::Status DeviceCountError(absl::string_view what, int64_t expected, int64_t found) {
   return ToStatus({.code = "E163",
                    .message = absl::StrCat(what, " does not cover the devices of the program"),
@@ -267,6 +275,7 @@ absl::StatusOr<MeshSet::Placed> MeshSet::Place(const Mesh& mesh) const {
 }
 
 absl::StatusOr<ShardingConstraint> MeshSet::FromHlo(const HloSharding& s, int rank) const {
+  if (!ShardingBuilder::FitsRank(rank)) return NoRank(rank);
   if (s.kind == HloSharding::Kind::kNamed) return FromNamed(s.named, rank);
   ShardingConstraint out;
   out.mesh = main();
@@ -329,6 +338,7 @@ absl::StatusOr<ShardingConstraint> MeshSet::FromHlo(const HloSharding& s, int ra
 
 absl::StatusOr<ShardingConstraint> MeshSet::FromNamed(const NamedSharding& written,
                                                       int rank) const {
+  if (!ShardingBuilder::FitsRank(rank)) return NoRank(rank);
   const Mesh* mesh = written.mesh.get();
   if (mesh == nullptr) mesh = FindMesh(written.mesh_name);
   if (mesh == nullptr) {

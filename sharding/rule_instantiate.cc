@@ -195,9 +195,26 @@ IndexSet OpenFactors(const ShardingRule& rule, absl::Span<const Shape* const> re
   return open;
 }
 
+absl::Status CheckShapes(absl::Span<const Shape* const> operands,
+                         absl::Span<const Shape* const> results) {
+  for (const absl::Span<const Shape* const> shapes : {operands, results}) {
+    const auto null = std::find(shapes.begin(), shapes.end(), nullptr);
+    if (null == shapes.end()) continue;
+    return ToStatus({.code = "E111",
+                     .message = "a rule is put against a shape that is null",
+                     .expected = "a shape for each operand and result",
+                     .found = absl::StrCat("null as ",
+                                           shapes.data() == operands.data() ? "operand " : "result ",
+                                           null - shapes.begin()),
+                     .fix = "give the shapes of the leaves"});
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ShardingRule> InstantiateRule(const RuleTemplate& rule,
                                              absl::Span<const Shape* const> operands,
                                              absl::Span<const Shape* const> results) {
+  SHARDCALL_RETURN_IF_ERROR(CheckShapes(operands, results));
   return Instantiation(rule).Run(operands, results);
 }
 
@@ -209,6 +226,7 @@ absl::StatusOr<ShardingRule> BatchRule(int k, absl::Span<const Shape* const> ope
                      .found = absl::StrCat(k),
                      .fix = "give the number of leading independent dimensions"});
   }
+  SHARDCALL_RETURN_IF_ERROR(CheckShapes(operands, results));
   int rank = -1;
   for (const auto& shapes : {operands, results}) {
     for (const Shape* shape : shapes) rank = std::max(rank, shape->rank());

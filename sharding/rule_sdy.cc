@@ -6,6 +6,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "sharding/rule.h"
+#include "sharding/rule_template.h"
+#include "sharding/status.h"
 #include "sharding/text_cursor.h"
 
 namespace shardcall {
@@ -202,6 +204,7 @@ class Parser {
 absl::StatusOr<ShardingRule> ParseSdyRule(absl::string_view text,
                                           absl::Span<const Shape* const> operands,
                                           absl::Span<const Shape* const> results) {
+  SHARDCALL_RETURN_IF_ERROR(CheckShapes(operands, results));
   return Parser(text).Parse(operands, results);
 }
 

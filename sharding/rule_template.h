@@ -26,6 +26,10 @@ struct RuleTemplate {
   std::vector<Value> operands, results;
 };
 
+// E111 for a null among the shapes that a rule is put against.
+absl::Status CheckShapes(absl::Span<const Shape* const> operands,
+                         absl::Span<const Shape* const> results);
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_RULE_TEMPLATE_H_

@@ -171,6 +171,13 @@ absl::StatusOr<std::vector<Tensor>> EvaluateGlobally(const Module& module,
                                                      std::vector<Tensor> inputs, int num_devices,
                                                      const HandlerRegistry* handlers,
                                                      absl::Duration deadline) {
+  if (num_devices < 1) {
+    return ToStatus({.code = "E051",
+                     .message = "a program cannot run on fewer than one device",
+                     .expected = "1 or more",
+                     .found = absl::StrCat(num_devices),
+                     .fix = "Give the devices that the module is made for"});
+  }
   LowerOptions options;
   options.global_mode = true;
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> program,

@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "partitioner/api/stablehlo_names.h"
 #include "partitioner/api/stablehlo_writer.h"
+#include "partitioner/ir/moved_from.h"
 #include "partitioner/ir/output_aliasing.h"
 #include "sharding/status.h"
 
@@ -306,6 +307,7 @@ absl::Status Writer::Write(InstrId id, int depth) {
 }  // namespace stablehlo
 
 absl::StatusOr<std::string> StableHloText(const Module& module) {
+  SHARDCALL_RETURN_IF_ERROR(CheckNotMovedFrom(module));
   return stablehlo::Writer(module).Run();
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/lexer.h"
 #include "partitioner/ir/literal_text.h"
+#include "partitioner/ir/moved_from.h"
 #include "partitioner/ir/printer_internal.h"
 
 namespace shardcall {
@@ -323,6 +324,7 @@ std::string Printer::OneInstruction(InstrId id) {
 }  // namespace hlo_text
 
 std::string PrintModule(const Module& module, const PrintOptions& options) {
+  if (!CheckNotMovedFrom(module).ok()) return "";
   return hlo_text::Printer(module, options).Module_();
 }
 

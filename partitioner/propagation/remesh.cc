@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "partitioner/ir/moved_from.h"
 #include "partitioner/ir/opcode.h"
 #include "partitioner/propagation/annotations.h"
 #include "partitioner/propagation/import_internal.h"
@@ -223,6 +224,7 @@ class Remesher {
 }  // namespace
 
 absl::Status Remesh(absl::Span<const AxisSize> sizes, Module* module) {
+  SHARDCALL_RETURN_IF_ERROR(CheckNotMovedFrom(*module));
   return Remesher(sizes, module).Run();
 }
 

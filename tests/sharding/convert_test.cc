@@ -2,6 +2,8 @@
 // All four forms agree device by device with the definition of the text.
 #include "sharding/convert.h"
 
+#include <climits>
+
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -174,6 +176,11 @@ TEST(ConvertTest, MeshesWhoseAxesDoNotCoverTheirDevicesAreRefused) {
     EXPECT_EQ(DiagnosticCode(collector.Finish(context).status()), "E160");
   }
   EXPECT_EQ(DiagnosticCode(MeshCollector().Finish(context, -1).status()), "E163");
+  const auto set = MeshCollector().Finish(context, 4);
+  ASSERT_TRUE(set.ok()) << set.status();
+  for (const int rank : {-1, INT_MIN, INT_MAX}) {
+    EXPECT_EQ(DiagnosticCode(set->FromHlo(HloSharding(), rank).status()), "E163");
+  }
 }
 
 TEST(ConvertTest, TilingsMeetOnTheirCommonRefinement) {

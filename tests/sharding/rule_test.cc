@@ -31,6 +31,18 @@ class RuleTest : public testing::Test {
   Context context_;
 };
 
+TEST_F(RuleTest, ShapesThatAreNullAreRefused) {
+  const Shape* const x = Shapes({{8}})[0];
+  const auto rule = ParseRule({.rule = "a -> a"});
+  ASSERT_TRUE(rule.ok());
+  EXPECT_EQ(DiagnosticCode(InstantiateRule(**rule, {nullptr}, {x}).status()), "E111");
+  EXPECT_EQ(DiagnosticCode(BatchRule(1, {x}, {nullptr}).status()), "E111");
+  EXPECT_EQ(DiagnosticCode(
+                ParseSdyRule("#sdy.op_sharding_rule<([i])->([i]) {i=8}>", {nullptr}, {x}).status()),
+            "E111");
+  EXPECT_TRUE(InstantiateRule(**rule, {x}, {x}).ok());
+}
+
 TEST_F(RuleTest, AMatmulHasItsFactorsSizesAndTexts) {
   auto rule = Make({.rule = "i k, k j -> i j", .reduction = {{"k", PartialOp::kSum}}},
                    {{8, 4}, {4, 2}}, {{8, 2}});

@@ -13,6 +13,16 @@ namespace {
 
 constexpr ElementType kF32 = ElementType::kF32;
 
+TEST(ShapeTest, AnArrayOfBuffersIsNone) {
+  Context c;
+  const int64_t dims[] = {2};
+  for (const Shape* s : {c.MakeScalar(ElementType::kBuffer), c.MakeArray(ElementType::kBuffer, dims)}) {
+    EXPECT_EQ(s->element_type(), ElementType::kInvalid);
+    EXPECT_FALSE(s->IsArray());
+  }
+  EXPECT_EQ(c.MakeBuffer(c.MakeArray(ElementType::kF32, dims))->ToString(), "b(f32[2])");
+}
+
 TEST(ElementTypeTest, NamesReadBackAndKeepTheirNumbers) {
   for (int i = 1; i < kNumElementTypes; ++i) {
     const ElementType t = static_cast<ElementType>(i);

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "partitioner/ir/moved_from.h"
 #include "partitioner/ir/parser.h"
 #include "partitioner/ir/proto/text_values.h"
 #include "sharding/status.h"
@@ -307,6 +308,7 @@ ProtoForm ProtoFormOf(const Module& module) {
 
 absl::StatusOr<std::string> WriteModuleProto(const Module& module, ProtoForm form,
                                              const ProtoOptions& options) {
+  SHARDCALL_RETURN_IF_ERROR(CheckNotMovedFrom(module));
   const ProtoSource* source = module.proto_source().get();
   hlo_proto::Writer writer(module, source, options);
   std::string bytes;

@@ -119,6 +119,9 @@ class Entries {
     if (c_.Chance(20)) {  // what was moved from
       PrintModule(*module);                     // NOLINT
       c_.Ok(VerifyModule(*module, "x.hlo"));    // NOLINT
+      c_.Ok(StableHloText(*module));            // NOLINT
+      c_.Ok(WriteModuleProto(*module));         // NOLINT
+      c_.Ok(Remesh({}, &*module));              // NOLINT
       c_.Ok(Partition(*std::move(module), {.targets = &r_.rules}));  // NOLINT
     }
     if (!c_.Ok(program)) return;

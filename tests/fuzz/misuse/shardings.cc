@@ -53,8 +53,7 @@ class Vocabulary {
     if (c_.Chance(5)) return context_.MakeToken();
     std::vector<int64_t> dims(c_.Chance(95) ? c_.Int(0, 3) : c_.Int(60, 300));
     for (int64_t& d : dims) d = c_.Int(0, dims.size() > 4 ? 1 : 8);
-    const ElementType type = c_.Type();
-    const Shape* shape = context_.MakeArray(IsArrayType(type) ? type : ElementType::kF32, dims);
+    const Shape* shape = context_.MakeArray(c_.Type(), dims);
     return c_.Chance(3) ? context_.MakeTuple({shape, shape}) : shape;
   }
   std::vector<const Shape*> Shapes() {
