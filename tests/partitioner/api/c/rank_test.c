@@ -108,11 +108,13 @@ int main(void) {
   function.data = &number;
   CHECK_OK(Shardcall_RegisterShapeFunction(registry, "ranks", &function));
   number = kMaxRank;
-  CHECK_OK(Shardcall_Module_ReadWith(registry, Program(""), strlen(text), "ranks", &module));
+  const char* const shapeless = Program("");
+  const size_t size = strlen(shapeless);
+  CHECK_OK(Shardcall_Module_ReadWith(registry, shapeless, size, "ranks", &module));
   Shardcall_Module_Destroy(module);
   module = NULL;
   number = kMaxRank + 1;
-  CHECK_FAILS(Shardcall_Module_ReadWith(registry, Program(""), strlen(text), "ranks", &module),
+  CHECK_FAILS(Shardcall_Module_ReadWith(registry, shapeless, size, "ranks", &module),
               "E121", "a rank of 0 to 255");
   Shardcall_Registry_Destroy(registry);
   if (failures == 0) printf("ok\n");

@@ -26,7 +26,7 @@ def main():
     if not os.path.exists(plugin) or ptxas is None:
         print('SKIPPED: no XLA:GPU plugin in SHARDCALL_PJRT_PLUGIN, or no ptxas')
         return command.SKIPPED
-    env = {**os.environ, 'PATH': os.path.dirname(ptxas) + ':' + os.environ['PATH']}
+    env = {'PATH': os.path.dirname(ptxas) + ':' + os.environ['PATH']}
 
     def compile_(path, topology, *more):
         return command.run(['compile', path, f'--pjrt-plugin={plugin}', f'--topology={topology}',
