@@ -151,7 +151,8 @@ absl::Status LowerDot(const LowerContext& context, Step* step) {
     }
   }
   const ElementType type = step->shapes[0].type;
-  data->plain_products = lhs_k.empty() && lhs.element_type() == type &&
+  // An algorithm that splits its operands adds products of their parts.
+  data->plain_products = lhs_k.empty() && attrs.algorithm.empty() && lhs.element_type() == type &&
                          rhs.element_type() == type && IsFloat(type) &&
                          ElementTypeBytes(type) >= 2;
   step->fn = RunDot;
