@@ -58,14 +58,15 @@ AxisList Behind(const BaseMesh& mesh, Axes prefix, Axes axes) {
   return RemovePrefix(mesh, prefix, axes);
 }
 
-// One step in the making.
+// One step in the making. Rules of ordinary size are dense (StepRule), and looked up by
+// a product.
+template <bool kDense>
 class Stepper {
  public:
   Stepper(const StepRule& rule, absl::Span<const StepTensor> tensors, const BaseMesh* mesh)
       : rule_(rule), r_(*rule.rule), tensors_(tensors), mesh_(*mesh),
-        num_factors_(static_cast<int>(r_.factors.size())),
-        slot_table_(rule.slot_table.empty() ? nullptr : rule.slot_table.data()) {
-    have_.resize(rule.slots.size());
+        num_factors_(static_cast<int>(r_.factors.size())) {
+    have_.resize(rule.extents.size());
     for (int t = 0; t < static_cast<int>(tensors.size()); ++t) Project(t);
     CollectSources();
   }
@@ -89,8 +90,14 @@ class Stepper {
   };
 
   int Slot(int t, int f) const {
-    return slot_table_ != nullptr ? slot_table_[t * num_factors_ + f] : rule_.FindSlot(t, f);
+    if constexpr (kDense) return t * num_factors_ + f;
+    return rule_.FindPlace({f, t});
   }
+  int64_t Extent(int t, int f) const {
+    const int s = Slot(t, f);
+    return !kDense && s < 0 ? -1 : rule_.extents[s];
+  }
+  // The rule must have the factor in this tensor, unless it is dense.
   AxisList& Have(int t, int f) { return have_[Slot(t, f)]; }
   bool OnMesh(int t) const {
     const Sharding& s = *tensors_[t].sharding;
@@ -101,51 +108,47 @@ class Stepper {
     const Sharding& s = *tensors_[t].sharding;
     if (!OnMesh(t) || s.is_maximal()) return;
     ProjectOntoFactors(
-        r_.tensor(t), s, [&](int f) { return rule_.extent(t, f); },
+        r_.tensor(t), s, [&](int f) { return Extent(t, f); },
         [&](int f, Axes axes) { Have(t, f).assign(axes.begin(), axes.end()); });
   }
 
   // Distinct shardings of each factor, by factor, then by size of the tensor.
   void CollectSources() {
-    struct Sharded {
-      int factor, tensor, slot;
-    };
-    absl::InlinedVector<Sharded, 12> sharded;
-    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
-      const Limits& l = *tensors_[t].limits;
-      if (l.fixed || (l.cheap && t < static_cast<int>(r_.operands.size()))) continue;
-      for (int s = rule_.first_slot[t]; s < rule_.first_slot[t + 1]; ++s) {
-        const int f = rule_.slots[s].factor;
-        if (!have_[s].empty() && rule_.factor_level[f] >= 0) sharded.push_back({f, t, s});
-      }
-    }
-    auto less = [](const Sharded& a, const Sharded& b) {
-      return a.factor != b.factor ? a.factor < b.factor : a.tensor < b.tensor;
-    };
-    if (sharded.size() <= 16) {
-      StableSort(sharded.begin(), sharded.end(), less);
-    } else {
-      std::sort(sharded.begin(), sharded.end(), less);
-    }
-    for (size_t i = 0; i < sharded.size();) {
-      const int f = sharded[i].factor;
+    if constexpr (!kDense) return CollectSparseSources();
+    for (int f = 0; f < num_factors_; ++f) {
+      if (rule_.factor_level[f] < 0) continue;
       const size_t begin = sources_.size();
-      for (; i < sharded.size() && sharded[i].factor == f; ++i) {
-        const auto& [factor, t, slot] = sharded[i];
-        const Axes axes = have_[slot];
-        size_t at = begin;
-        while (at < sources_.size() && (sources_[at].axes != axes || rule_.broadcast)) ++at;
-        if (at == sources_.size()) {
-          sources_.push_back({f, t, axes});
-        } else if (rule_.bytes[t] > rule_.bytes[sources_[at].from]) {
-          sources_[at].from = t;
-        }
-      }
-      StableSort(sources_.begin() + begin, sources_.end(),
-                 [&](const Source& a, const Source& b) {
-                   return rule_.bytes[a.from] > rule_.bytes[b.from];
-                 });
+      for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) AddSource(t, f, Have(t, f), begin);
+      SortSources(begin);
     }
+  }
+  void CollectSparseSources() {
+    for (size_t s = 0; s < rule_.places.size();) {
+      const int f = rule_.places[s].factor;
+      const size_t begin = sources_.size();
+      for (; s < rule_.places.size() && rule_.places[s].factor == f; ++s) {
+        if (rule_.factor_level[f] >= 0) AddSource(rule_.places[s].tensor, f, have_[s], begin);
+      }
+      SortSources(begin);
+    }
+  }
+  // Those of factor f begin at `begin`.
+  void AddSource(int t, int f, const AxisList& axes, size_t begin) {
+    const Limits& l = *tensors_[t].limits;
+    if (l.fixed || axes.empty()) return;
+    if (l.cheap && t < static_cast<int>(r_.operands.size())) return;
+    size_t at = begin;
+    while (at < sources_.size() && (sources_[at].axes != Axes(axes) || rule_.broadcast)) ++at;
+    if (at == sources_.size()) {
+      sources_.push_back({f, t, axes});
+    } else if (rule_.bytes[t] > rule_.bytes[sources_[at].from]) {
+      sources_[at].from = t;
+    }
+  }
+  void SortSources(size_t begin) {
+    StableSort(sources_.begin() + begin, sources_.end(), [&](const Source& a, const Source& b) {
+      return rule_.bytes[a.from] > rule_.bytes[b.from];
+    });
   }
 
   // What factor f of tensor t should become at this stage; false if nothing.
@@ -189,10 +192,9 @@ class Stepper {
       while (end < sources_.size() && sources_[end].factor == sources_[i].factor) ++end;
       const int f = sources_[i].factor;
       Candidate c;
-      const int slot = Slot(t, f);
-      const bool has_all =
-          slot < 0 || (end == i + 1 && Axes(have_[slot]) == sources_[i].axes);
-      if (!has_all && MayGrow(t, f) &&
+      const bool open = Extent(t, f) >= 0 &&
+                        (end != i + 1 || Axes(Have(t, f)) != sources_[i].axes);
+      if (open && MayGrow(t, f) &&
           Choose(t, f, absl::MakeConstSpan(sources_).subspan(i, end - i), level, aggressive, &c)) {
         candidates.push_back(std::move(c));
       }
@@ -239,12 +241,12 @@ class Stepper {
   // No more shards than elements, but where the source has that too; factors of
   // compounds divide evenly.
   void Fit(int t, Candidate* c) {
-    const int64_t extent = rule_.extent(t, c->factor);
+    const int64_t extent = Extent(t, c->factor);
     if (IsCompound(t, c->factor)) {
       c->axes = PrefixOfSize(mesh_, c->axes, extent);
       return;
     }
-    if (rule_.extent(c->from, c->factor) == extent) return;
+    if (Extent(c->from, c->factor) == extent) return;
     while (!c->axes.empty() && AxesSize(c->axes) > extent) c->axes.pop_back();
   }
 
@@ -284,7 +286,7 @@ class Stepper {
           break;
         }
         axes.insert(axes.end(), part->begin(), part->end());
-        if (AxesSize(*part) != rule_.extent(t, f)) break;
+        if (AxesSize(*part) != Extent(t, f)) break;
       }
       if (from == nullptr) continue;
       axes = Canonical(mesh_, axes);
@@ -298,8 +300,7 @@ class Stepper {
   absl::Span<const StepTensor> tensors_;
   const BaseMesh& mesh_;
   const int num_factors_;
-  const int* const slot_table_;  // of the rule; null if it has none
-  absl::InlinedVector<AxisList, 12> have_;  // by slot of the rule
+  absl::InlinedVector<AxisList, 16> have_;  // by slot of the rule
   absl::InlinedVector<Source, 8> sources_;
 };
 
@@ -309,27 +310,32 @@ StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int
     : rule(rule), base_level(MovesOrMaps(opcode) ? 0 : 1),
       broadcast(opcode == Opcode::kBroadcast), inert(true), bytes(bytes.begin(), bytes.end()) {
   const int n = static_cast<int>(rule->factors.size());
+  constexpr int64_t kMostDense = 4096;
+  dense = int64_t{n} * rule->num_tensors() <= kMostDense;
+  if (dense) {
+    extents.assign(static_cast<size_t>(rule->num_tensors()) * n, -1);
+  } else {
+    for (int t = 0; t < rule->num_tensors(); ++t) {
+      for (const FactorList& dim : rule->tensor(t).dims) {
+        for (int f : dim) places.push_back({f, t});
+      }
+    }
+    std::sort(places.begin(), places.end());
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    extents.assign(places.size(), -1);
+  }
   absl::InlinedVector<int, 16> tensors_with(n, 0);
   absl::InlinedVector<bool, 16> in_result(n, false);
-  constexpr int64_t kMostTable = 4096;
-  const bool table = int64_t{n} * rule->num_tensors() <= kMostTable;
-  if (table) slot_table.assign(static_cast<size_t>(n) * rule->num_tensors(), -1);
   for (int t = 0; t < rule->num_tensors(); ++t) {
-    first_slot.push_back(static_cast<int>(slots.size()));
-    first_slot.push_back(static_cast<int>(slots.size()));  // the end so far
     for (const FactorList& dim : rule->tensor(t).dims) {
       for (int f : dim) {
-        if (FindSlot(t, f) >= 0) continue;
-        ++tensors_with[f];
-        if (table) slot_table[static_cast<size_t>(t) * n + f] = static_cast<int>(slots.size());
-        slots.push_back({f, rule->Extent(t, f)});
-        first_slot.back() = static_cast<int>(slots.size());
+        int64_t& extent = extents[dense ? t * n + f : FindPlace({f, t})];
+        if (extent < 0) ++tensors_with[f];
+        extent = rule->Extent(t, f);
         if (t >= static_cast<int>(rule->operands.size())) in_result[f] = true;
       }
     }
-    first_slot.pop_back();
   }
-  first_slot.push_back(static_cast<int>(slots.size()));
   if (broadcast) levels = 1 << 1 | 1 << 3;
   for (int f = 0; f < n; ++f) {
     const Factor& factor = rule->factors[f];
@@ -342,6 +348,11 @@ StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int
     inert = false;
     if (!broadcast) levels |= 1 << level;
   }
+}
+
+int StepRule::FindPlace(Place place) const {
+  const auto found = std::lower_bound(places.begin(), places.end(), place);
+  return found == places.end() || *found != place ? -1 : static_cast<int>(found - places.begin());
 }
 
 int StepRule::Level(int factor, int from, int to) const {
@@ -362,6 +373,33 @@ AxisList ExtendFree(const BaseMesh& mesh, absl::Span<const AxisRef> have,
   return Canonical(mesh, out);
 }
 
+namespace {
+
+// Fills in the first stage with proposals.
+template <bool kDense>
+void RunStages(Stepper<kDense>&& stepper, const StepRule& rule, StepResult* result) {
+  if (!stepper.has_sources()) return;
+  // Nothing in the last stage means nothing in any.
+  Proposals last;
+  stepper.Run(kNumLevels - 1, true, &last);
+  if (last.empty()) return;
+  int last_stage = kNumStages - 1;
+  while ((rule.levels >> (last_stage / 2) & 1) == 0) last_stage -= 2;
+  for (int stage = 0; stage < kNumStages; ++stage) {
+    if ((rule.levels >> (stage / 2) & 1) == 0) continue;
+    if (stage == last_stage) {
+      result->proposals = std::move(last);
+    } else {
+      stepper.Run(stage / 2, stage % 2 == 1, &result->proposals);
+    }
+    if (result->proposals.empty()) continue;
+    result->stage = stage;
+    return;
+  }
+}
+
+}  // namespace
+
 StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors) {
   StepResult result;
   int64_t most = -1;
@@ -373,24 +411,10 @@ StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors) {
     }
   }
   if (result.mesh == nullptr) return result;
-  Stepper stepper(rule, tensors, result.mesh);
-  if (!stepper.has_sources()) return result;
-  // Nothing in the last stage means nothing in any.
-  Proposals last;
-  stepper.Run(kNumLevels - 1, true, &last);
-  if (last.empty()) return result;
-  int last_stage = kNumStages - 1;
-  while ((rule.levels >> (last_stage / 2) & 1) == 0) last_stage -= 2;
-  for (int stage = 0; stage < kNumStages; ++stage) {
-    if ((rule.levels >> (stage / 2) & 1) == 0) continue;
-    if (stage == last_stage) {
-      result.proposals = std::move(last);
-    } else {
-      stepper.Run(stage / 2, stage % 2 == 1, &result.proposals);
-    }
-    if (result.proposals.empty()) continue;
-    result.stage = stage;
-    break;
+  if (rule.dense) {
+    RunStages(Stepper<true>(rule, tensors, result.mesh), rule, &result);
+  } else {
+    RunStages(Stepper<false>(rule, tensors, result.mesh), rule, &result);
   }
   return result;
 }

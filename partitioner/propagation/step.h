@@ -17,6 +17,7 @@
 #ifndef SHARDCALL_PARTITIONER_PROPAGATION_STEP_H_
 #define SHARDCALL_PARTITIONER_PROPAGATION_STEP_H_
 
+#include <compare>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -56,27 +57,18 @@ struct StepRule {
   uint32_t levels = 0;                // a bit per level at which some factor passes
   absl::InlinedVector<int64_t, 4> bytes;        // by tensor
   absl::InlinedVector<int8_t, 8> factor_level;  // -1: never
-  // The factors of tensor t are slots first_slot[t] to first_slot[t + 1]: a call may
-  // have thousands of tensors and as many factors, of which each has a handful.
-  struct Slot {
-    int factor;
-    int64_t extent;
+  // A slot is a factor of a tensor. In rules of ordinary size slot t * factors + f is
+  // factor f of tensor t, there or not. A call may have thousands of tensors and as many
+  // factors, of which each has a handful: then only those that are there have a slot,
+  // by factor and, for one factor, by tensor.
+  struct Place {
+    int factor, tensor;
+    friend auto operator<=>(const Place&, const Place&) = default;
   };
-  absl::InlinedVector<int, 8> first_slot;
-  absl::InlinedVector<Slot, 12> slots;
-  // By tensor x factor the slot, where that is a small table; else empty.
-  absl::InlinedVector<int, 12> slot_table;
-  int FindSlot(int tensor, int factor) const {  // -1: factor absent
-    if (!slot_table.empty()) return slot_table[tensor * rule->factors.size() + factor];
-    for (int s = first_slot[tensor]; s < first_slot[tensor + 1]; ++s) {
-      if (slots[s].factor == factor) return s;
-    }
-    return -1;
-  }
-  int64_t extent(int tensor, int factor) const {  // -1: factor absent
-    const int s = FindSlot(tensor, factor);
-    return s < 0 ? -1 : slots[s].extent;
-  }
+  bool dense;
+  std::vector<Place> places;                // by slot; empty if dense
+  absl::InlinedVector<int64_t, 12> extents;  // by slot; -1: factor absent
+  int FindPlace(Place place) const;          // its slot; -1: factor absent. If not dense.
   // Level at which `factor` goes from one tensor to another.
   int Level(int factor, int from, int to) const;
 };

@@ -35,9 +35,27 @@ class StepTest : public ::testing::Test {
     return limits;
   }
 
-  // "stage 0: t2.0 a; t2.1 b" for the first stage with proposals.
+  // "stage 0: t2.0 a; t2.1 b" for the first stage with proposals. Also holds the same rule
+  // among so many tensors that it is looked up otherwise to the same proposals.
   std::string Run(RuleText text, std::vector<Tensor> operands, std::vector<Tensor> results,
                   Opcode opcode = Opcode::kDot) {
+    const std::string found = RunAsIs(text, operands, results, opcode, 0);
+    constexpr int kMore = 70;
+    std::string more;
+    std::vector<Tensor> many = operands;
+    for (int k = 0; k < kMore; ++k) {
+      absl::StrAppend(&more, operands.empty() && k == 0 ? "" : ", ", "more", k);
+      many.push_back({{8}, {}});
+    }
+    text.rule.insert(text.rule.find("->"), more);
+    EXPECT_EQ(RunAsIs(text, many, results, opcode, kMore), found) << text.rule;
+    return found;
+  }
+
+  // The last `more` operands are not counted in the numbers of tensors.
+  std::string RunAsIs(RuleText text, std::vector<Tensor> operands, std::vector<Tensor> results,
+                      Opcode opcode, int more) {
+    const int counted = static_cast<int>(operands.size()) - more;
     auto parsed = ParseRule(text);
     EXPECT_TRUE(parsed.ok()) << parsed.status();
     std::vector<const Shape*> ops, res;
@@ -58,11 +76,12 @@ class StepTest : public ::testing::Test {
     auto rule = InstantiateRule(**parsed, ops, res);
     EXPECT_TRUE(rule.ok()) << rule.status();
     const StepRule step_rule(&*rule, opcode, bytes);
+    EXPECT_EQ(step_rule.dense, more == 0);
     const StepResult result = Step(step_rule, tensors);
     if (result.stage == kNumStages) return "nothing";
     std::vector<std::string> lines;
     for (const Proposal& p : result.proposals) {
-      lines.push_back(absl::StrCat("t", p.tensor, ".", p.dim, " ",
+      lines.push_back(absl::StrCat("t", p.tensor < counted ? p.tensor : p.tensor - more, ".", p.dim, " ",
                                    absl::StrJoin(p.axes, "", [&](std::string* o, AxisRef a) {
                                      std::string name = mesh_->AxisName(a);
                                      name.erase(std::remove(name.begin(), name.end(), '"'),
