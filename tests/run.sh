@@ -9,8 +9,8 @@ source "$(dirname "$0")/../cmake/setup.sh"
 # Before the build: its tests compile against the headers that come with jaxlib.
 install_packages
 if ! python3 -c 'import jaxlib' 2>/dev/null; then
-  python3 -m pip install -q --break-system-packages jax==0.10.2 jaxlib==0.10.2 ml_dtypes 2>/dev/null ||
-    python3 -m pip install -q jax==0.10.2 jaxlib==0.10.2 ml_dtypes ||
+  python3 -m pip install -q --break-system-packages jax==0.10.2 jaxlib==0.10.2 ml_dtypes optax 2>/dev/null ||
+    python3 -m pip install -q jax==0.10.2 jaxlib==0.10.2 ml_dtypes optax ||
     echo "tests/run.sh: jaxlib could not be installed; the tests against it are skipped" >&2
 fi
 python3 "$SHARDCALL_ROOT/tests/kernels/fetch_ffi_headers.py" --out="$SHARDCALL_BUILD/ffi_headers" \

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/parser_internal.h"
+#include "partitioner/ir/stablehlo_input.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -253,6 +254,7 @@ absl::StatusOr<Module> ParseModule(std::shared_ptr<const std::string> text,
   hlo_text::Parser parser(*text, file_name, &module, targets);
   if (!parser.Run()) {
     SHARDCALL_CHECK(!parser.status().ok());
+    if (LooksLikeStablehlo(*text)) return StablehloIsNotHlo(file_name);
     return parser.status();
   }
   module.KeepText(std::move(text));

@@ -171,6 +171,7 @@ struct RuleTable::Impl {
     OpClass op_class;
     const TargetRule* target = nullptr;
     bool has_rule = true;
+    bool by_callback = false;
     std::optional<ShardingRule> rule;
   };
 
@@ -276,6 +277,15 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   }
   const CustomCallSource source =
       FindCustomCallRule(args, options.targets, entry->maximal, &entry->target);
+  if (source == CustomCallSource::kOwnRule && options.targets != nullptr) {
+    // The call's own rule says how it propagates; a registered callback partitions it.
+    const TargetRule* const target =
+        options.targets->Find(instr.as<CustomCallAttrs>().target, instr.backend_config);
+    if (target != nullptr && target->callbacks.partition != nullptr) {
+      entry->target = target;
+      entry->by_callback = true;
+    }
+  }
   entry->has_rule =
       source != CustomCallSource::kMissing && source != CustomCallSource::kNothingToShard;
   // Callbacks without `partition` only steer propagation.
@@ -315,6 +325,11 @@ OpClass RuleTable::op_class(InstrId i) {
   const OpClass c = ClassOf(impl_->program.module.instr(i).opcode);
   if (c == OpClass::kStructural) return c;
   return impl_->Get(i)->op_class;
+}
+
+bool RuleTable::PartitionedByCallback(InstrId i) {
+  return impl_->program.module.instr(i).opcode == Opcode::kCustomCall &&
+         impl_->program.annotation[i.value] == AnnotationKind::kNone && impl_->Get(i)->by_callback;
 }
 
 const ShardingRule* RuleTable::rule(InstrId i) {

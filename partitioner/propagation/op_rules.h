@@ -58,6 +58,8 @@ class RuleTable {
   // What the registry has of a custom call's target, whether or not that
   // decides; null if nothing.
   const TargetRule* target(InstrId i);
+  // The call has a rule of its own, kRule, and its target a registered partition callback.
+  bool PartitionedByCallback(InstrId i);
   // Equal for instructions of one opcode with equal attributes and shapes.
   const void* kind(InstrId i);
   // Whether something says how a custom call is partitioned: the call itself, the

@@ -152,7 +152,13 @@ void Planner::PlanInstruction(InstrId id) {
   const bool called = opcode == Opcode::kCustomCall && program_.num_partitions > 1;
   if ((called || any_maximal_ || HasTrait(opcode, kSideEffect)) && PlanOneDevice(id)) return;
   switch (rules_.op_class(id)) {
-    case OpClass::kRule: PlanRule(id, *rules_.rule(id)); break;
+    case OpClass::kRule:
+      if (!rules_.PartitionedByCallback(id)) {
+        PlanRule(id, *rules_.rule(id));
+      } else if (PlanCallbacks(id)) {
+        return;
+      }
+      break;
     case OpClass::kStructural:
     case OpClass::kAnnotation: PlanStructural(id); break;
     case OpClass::kCallbacks:

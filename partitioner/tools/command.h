@@ -42,27 +42,27 @@ int ExitCode(const absl::Status& status);
 // Prints the diagnostic to stderr; returns its exit code.
 int Fail(const absl::Status& status);
 int FailUsage(const absl::Status& status);
-// E060 or E061: a file cannot be `what`, "read" or "written".
-absl::Status FileError(const char* code, const std::string& path, const char* what);
 
 // What the verbs share.
 absl::StatusOr<std::string> ReadInput(const std::string& path);  // "-": stdin; E060
 // "-" or "": stdout. Files appear whole or not at all.
 absl::Status WriteOutput(const std::string& path, absl::string_view text);
-// Reads text or a binary form (`.pb`, or by content) and verifies; `parse_us`
-// takes the time of parsing. Calls that say no shape have that of `targets`.
-absl::StatusOr<Module> LoadModule(const std::string& path, const TargetRegistry& targets,
-                                  double* parse_us = nullptr);
 // Text; HloProto if the name ends in .hlo.pb; else if in .pb, the form of the
 // input.
 absl::Status WriteModule(const std::string& path, const Module& module, ProtoForm input,
                          const PrintOptions& text = {});
 struct Session {
+  std::string converter;  // a PJRT plugin; empty: the one that is found
   TargetRegistry targets;
   HandlerRegistry handlers;
   LoweringRegistry lowerings;
   PartitionOptions options;
 };
+// Reads text or a binary form (`.pb`, or by content), or StableHLO by way of the session's
+// converter, and verifies; `parse_us` takes the time of parsing. Calls that say no shape
+// have that of the session's targets.
+absl::StatusOr<Module> LoadModule(const std::string& path, const Session& session,
+                                  double* parse_us = nullptr);
 // The input of `flags`, with the mesh sizes of --remesh and the session's
 // lowerings for Host.
 absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session,

@@ -6,6 +6,7 @@
 
 #include "partitioner/runtime/out_of_memory.h"
 #include "partitioner/runtime/watched_threads.h"
+#include "partitioner/api/whole_file.h"
 #include "partitioner/tools/command.h"
 #include "partitioner/tools/crash_report.h"
 #include "sharding/codes.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading, writing, options and exit codes that the verbs share.
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -18,20 +17,12 @@
 #include "partitioner/api/inspect_sharding.h"
 #include "partitioner/api/lower_calls.h"
 #include "partitioner/api/plugin.h"
+#include "partitioner/api/whole_file.h"
 #include "partitioner/propagation/remesh.h"
 #include "partitioner/tools/command.h"
 #include "sharding/status.h"
 
 namespace shardcall {
-
-absl::Status FileError(const char* code, const std::string& path, const char* what) {
-  Diagnostic d;
-  d.code = code;
-  d.message = absl::StrCat("\"", path, "\" cannot be ", what);
-  d.fix = absl::StrCat("check the path and its permissions",
-                       absl::string_view(code) == "E061" ? ", and the room on its device" : "");
-  return ToStatus(d, absl::StatusCode::kNotFound);
-}
 
 int ExitCode(const absl::Status& status) {
   return absl::IsUnavailable(status) ? kExitEnvironment : kExitInput;
@@ -68,33 +59,12 @@ absl::Status WriteOutput(const std::string& path, absl::string_view text) {
                     std::fflush(stdout) == 0;
     return ok ? absl::OkStatus() : FileError("E061", "standard output", "written");
   }
-  struct stat info;  // a device or a pipe is written to, and never replaced by a file
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    std::ofstream out(path, std::ios::binary);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
-    out.close();
-    return out ? absl::OkStatus() : FileError("E061", path, "written");
-  }
-  const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
-  {
-    std::ofstream out(temporary, std::ios::binary);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
-    out.close();
-    if (!out) {
-      std::remove(temporary.c_str());
-      return FileError("E061", path, "written");
-    }
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    std::remove(temporary.c_str());
-    return FileError("E061", path, "written");
-  }
-  return absl::OkStatus();
+  return WriteWholeFile(path, text);
 }
 
 absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session,
                                    double* parse_us) {
-  SHARDCALL_ASSIGN_OR_RETURN(Module module, LoadModule(flags.positional()[0], session.targets, parse_us));
+  SHARDCALL_ASSIGN_OR_RETURN(Module module, LoadModule(flags.positional()[0], session, parse_us));
   SHARDCALL_ASSIGN_OR_RETURN(module, LowerCalls(std::move(module), session.lowerings, "Host"));
   if (!flags.Has("remesh")) return module;
   std::vector<AxisSize> sizes;
@@ -130,6 +100,7 @@ absl::StatusOr<absl::Duration> Deadline(const Flags& flags) {
 
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   auto session = std::make_unique<Session>();
+  session->converter = flags.Get("converter");
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinTargets(session->targets));
   SHARDCALL_RETURN_IF_ERROR(RegisterInspectSharding(session->targets));
   SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinHandlers(session->handlers));

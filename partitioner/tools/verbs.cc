@@ -14,6 +14,7 @@ const std::vector<FlagSpec>& PartitionFlags() {
       {"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"},
       {"max-reshard-bytes", "N", "fail where one reshard or broadcast sends more",
        FlagSpec::Kind::kInteger},
+      {"converter", "FILE", "the PJRT plugin that reads StableHLO; default: the one that is found"},
   };
   return *kFlags;
 }
@@ -30,7 +31,9 @@ const std::vector<Verb>& Verbs() {
        {{"o", "OUT", "where to write, binary if it ends in .pb; default stdout"},
         {"short", "", "without % before names, signatures and metadata"},
         {"no-metadata", "", "without metadata and the tables of source lines"},
-        {"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"}}, RunPrint},
+        {"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"},
+        {"converter", "FILE", "the PJRT plugin that reads StableHLO; default: the one that is found"}},
+       RunPrint},
       {"propagate", "IN [--num-partitions=N] [-o OUT]",
        "the same program with the decided sharding on every instruction",
        "shardcall propagate model.hlo --num-partitions=8 --trace",
@@ -91,7 +94,8 @@ const std::vector<Verb>& Verbs() {
         {"deadline", "SECONDS", "longest that a kernel may take; default 20",
          FlagSpec::Kind::kNumber},
         {"vjp", "", "hold the target's VJP against finite differences, and check its rule"},
-        {"seed", "S", "of the random inputs; default 0", FlagSpec::Kind::kInteger}},
+        {"seed", "S", "of the random inputs; default 0", FlagSpec::Kind::kInteger},
+        {"converter", "FILE", "the PJRT plugin that reads StableHLO; default: the one that is found"}},
        RunCheckRule},
       {"compile", "IN --pjrt-plugin=FILE --topology=1x1x8 [--target-config=FILE] [-o OUT]",
        "partition, and compile by a PJRT plugin for devices that need not be there; memory as JSON",

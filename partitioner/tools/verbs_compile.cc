@@ -81,7 +81,7 @@ int RunPrint(const Flags& flags) {
   if (absl::Status s = OneInput(flags); !s.ok()) return FailUsage(s);
   absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
   if (!session.ok()) return Fail(session.status());
-  absl::StatusOr<Module> module = LoadModule(flags.positional()[0], (*session)->targets);
+  absl::StatusOr<Module> module = LoadModule(flags.positional()[0], **session);
   if (!module.ok()) return Fail(module.status());
   const PrintOptions text = {.metadata = !flags.Has("no-metadata"),
                              .short_form = flags.Has("short")};

@@ -199,7 +199,7 @@ int DoCheckRule(const Flags& flags, Session& session) {
     }
     if (flags.positional().empty()) return CheckTarget(what, session.targets, session.handlers);
     SHARDCALL_ASSIGN_OR_RETURN(const Module module,
-                               LoadModule(flags.positional()[0], session.targets));
+                               LoadModule(flags.positional()[0], session));
     what.program = &module;
     if (flags.Has("inputs")) {
       SHARDCALL_ASSIGN_OR_RETURN(what.inputs, Inputs(flags, module));

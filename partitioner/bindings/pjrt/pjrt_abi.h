@@ -56,6 +56,7 @@ enum class Function : int {
   kDeviceGetDescription = 29,
   kExecutableDestroy = 40,
   kExecutableNumOutputs = 44,
+  kExecutableOptimizedProgram = 48,
   kExecutableSerialize = 49,
   kLoadedExecutableDestroy = 50,
   kLoadedExecutableGetExecutable = 51,
@@ -68,6 +69,7 @@ enum class Function : int {
   kTopologyPlatformName = 84,
   kTopologyDevices = 86,
   kCompile = 89,
+  kClientTopology = 95,
   kExecutableMemory = 96,
 };
 const char* FunctionName(Function function);  // "PJRT_Client_Compile"
@@ -297,6 +299,16 @@ struct CompileAheadArgs {
   size_t options_size;
   Client* client;          // null: no devices
   Executable* executable;  // out
+};
+struct ClientTopologyArgs {
+  Header header;
+  Client* client;
+  const Topology* topology;  // out; the client's own
+};
+struct OptimizedProgramArgs {
+  Header header;
+  Executable* executable;
+  Program* program;  // code null: its size is answered; else it is filled
 };
 struct MemoryArgs {  // of kExecutableMemory; out, in bytes
   Header header;

@@ -18,11 +18,6 @@ namespace {
 constexpr int64_t kTypedFfi = 4;
 constexpr absl::string_view kHostHandlers = "Host";
 
-// XLA's name of a platform's handlers: Host for its CPU, else the platform's in capitals.
-std::string HandlerPlatform(absl::string_view platform) {
-  return platform == "cpu" ? std::string(kHostHandlers) : absl::AsciiStrToUpper(platform);
-}
-
 // The function that was registered, where the entry is that and nothing more, since a
 // plugin is given one for execution; and where the plugin takes it. A plugin does not say
 // which versions of the FFI it takes, and forgets a handler of a newer one without a word.
@@ -66,9 +61,13 @@ absl::StatusOr<std::string> RegisterCall(const Plugin& plugin, const std::string
 
 }  // namespace
 
+std::string HandlerPlatform(absl::string_view platform) {
+  return platform == "cpu" ? std::string(kHostHandlers) : absl::AsciiStrToUpper(platform);
+}
+
 absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
     const Plugin& plugin, absl::string_view platform, const Module& local, int num_devices,
-    const HandlerRegistry& handlers) {
+    const HandlerRegistry& handlers, const absl::flat_hash_set<std::string>& known_targets) {
   const std::string name = HandlerPlatform(platform);
   absl::flat_hash_map<uint32_t, std::string> renamed;
   // Target, version and text of what is registered, and the target to name.
@@ -77,6 +76,7 @@ absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
     const Instruction& instr = local.instr(InstrId(k));
     if (instr.opcode != Opcode::kCustomCall) continue;
     const auto& attrs = instr.as<CustomCallAttrs>();
+    if (known_targets.contains(attrs.target)) continue;
     const absl::StatusOr<const HandlerEntry*> entry =
         handlers.Find(attrs.target, name, instr.backend_config);
     if (!entry.ok()) continue;

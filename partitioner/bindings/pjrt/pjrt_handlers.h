@@ -6,22 +6,27 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/ffi/handler.h"
 #include "partitioner/bindings/pjrt/pjrt_plugin.h"
 #include "partitioner/ir/module.h"
 
 namespace shardcall::pjrt {
 
+// XLA's name of a platform's handlers: Host for its CPU, else the platform's in capitals.
+std::string HandlerPlatform(absl::string_view platform);
+
 // Registers with the plugin what `handlers` has for the custom calls of `local` and a
 // platform of PJRT ("cpu", "cuda"): a library's own function where that is all there is, else one that
 // calls the entry. Targets that the registry does not know are left to the plugin, which
-// has some of its own. Gives the calls, by id, that are to be made as typed ones of
+// has some of its own; so are those in `known`. Gives the calls, by id, that are to be made as typed ones of
 // another target, since plugins take no others: those of an untyped ABI, or of a handler
 // for one backend_config. E148 where the plugin refuses.
 absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
     const Plugin& plugin, absl::string_view platform, const Module& local, int num_devices,
-    const HandlerRegistry& handlers);
+    const HandlerRegistry& handlers, const absl::flat_hash_set<std::string>& known = {});
 
 }  // namespace shardcall::pjrt
 

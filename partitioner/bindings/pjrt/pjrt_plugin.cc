@@ -38,11 +38,13 @@ const char* FunctionName(Function function) {
     case Function::kBufferDestroy: return "PJRT_Buffer_Destroy";
     case Function::kBufferDimensions: return "PJRT_Buffer_Dimensions";
     case Function::kBufferToHostBuffer: return "PJRT_Buffer_ToHostBuffer";
+    case Function::kExecutableOptimizedProgram: return "PJRT_Executable_OptimizedProgram";
     case Function::kExecutableSerialize: return "PJRT_Executable_Serialize";
     case Function::kTopologyCreate: return "PJRT_TopologyDescription_Create";
     case Function::kTopologyDestroy: return "PJRT_TopologyDescription_Destroy";
     case Function::kTopologyPlatformName: return "PJRT_TopologyDescription_PlatformName";
     case Function::kTopologyDevices: return "PJRT_TopologyDescription_GetDeviceDescriptions";
+    case Function::kClientTopology: return "PJRT_Client_TopologyDescription";
     case Function::kCompile: return "PJRT_Compile";
     case Function::kExecutableMemory: return "PJRT_Executable_GetCompiledMemoryStats";
   }
@@ -87,7 +89,8 @@ absl::StatusOr<std::shared_ptr<const Plugin>> Plugin::Open(const std::string& pa
 }
 
 absl::StatusOr<std::shared_ptr<const Plugin>> Plugin::FromApi(const void* api,
-                                                              std::string name) {
+                                                              std::string name,
+                                                              bool initialize) {
   const auto* const table = static_cast<const Api*>(api);
   if (table == nullptr || table->header.struct_size < kTable) {
     return NoPlugin(name, "gives no PJRT_Api", "a table of functions",
@@ -102,8 +105,10 @@ absl::StatusOr<std::shared_ptr<const Plugin>> Plugin::FromApi(const void* api,
                     absl::StrCat(version.major, ".", version.minor));
   }
   std::shared_ptr<const Plugin> plugin(new Plugin(table, std::move(name)));
-  Padded<abi::NoArgs> initialize;
-  SHARDCALL_RETURN_IF_ERROR(plugin->Call(Function::kPluginInitialize, &initialize));
+  Padded<abi::NoArgs> args;
+  if (initialize) {
+    SHARDCALL_RETURN_IF_ERROR(plugin->Call(Function::kPluginInitialize, &args));
+  }
   return plugin;
 }
 

@@ -20,7 +20,9 @@ class Plugin {
   // the plugin says when it is initialised.
   static absl::StatusOr<std::shared_ptr<const Plugin>> Open(const std::string& path);
   // The same for a PJRT_Api* that is at hand; it must stay. `name` is for messages.
-  static absl::StatusOr<std::shared_ptr<const Plugin>> FromApi(const void* api, std::string name);
+  // Without `initialize` whoever has made it does that (PJRT_Plugin_Initialize).
+  static absl::StatusOr<std::shared_ptr<const Plugin>> FromApi(const void* api, std::string name,
+                                                               bool initialize = true);
 
   const std::string& name() const { return name_; }  // the path
   int minor_version() const { return api_->version.minor; }

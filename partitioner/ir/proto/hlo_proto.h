@@ -19,10 +19,12 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "partitioner/ir/module.h"
 
 namespace shardcall {
@@ -52,6 +54,10 @@ struct ProtoOptions {
   // Custom calls, by id, that are written as calls of the typed FFI of this target, and
   // without attributes: for readers that have no other calls.
   absl::flat_hash_map<uint32_t, std::string> typed_calls;
+  // Of a per-device module, how the devices together hold the entry's parameters, flat,
+  // and its result, a tuple's as a tuple; for frameworks that ask.
+  std::vector<HloSharding> parameter_shardings;
+  absl::optional<HloSharding> result_sharding;
 };
 // Serialised. A module that was read from HloProto or HloSnapshot keeps what
 // stood beside it (buffer assignment, arguments) for these forms.
@@ -61,6 +67,8 @@ absl::StatusOr<std::string> WriteModuleProto(const Module& module,
 
 // A serialised OpSharding. E034 for what the message cannot say.
 absl::StatusOr<std::string> WriteShardingProto(const HloSharding& sharding);
+// A serialised ShapeProto.
+std::string WriteShapeProto(const Shape* shape);
 // A serialised OpSharding in any of its forms, and a ShapeProto. `what` stands in
 // error messages only. Errors E030, E010, E016, E033.
 absl::StatusOr<HloSharding> ReadShardingProto(absl::string_view bytes, absl::string_view what);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/proto/writer.h"
+#include "partitioner/ir/stablehlo_input.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -245,6 +246,7 @@ absl::StatusOr<Module> ReadModuleProto(absl::string_view bytes, std::shared_ptr<
   hlo_proto::Reader reader(file_name, std::move(context));
   if (!reader.Run(bytes)) {
     SHARDCALL_CHECK(!reader.status().ok());
+    if (LooksLikeStablehlo(bytes)) return StablehloIsNotHlo(file_name);
     return reader.status();
   }
   return reader.TakeModule();

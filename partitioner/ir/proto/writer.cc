@@ -334,4 +334,10 @@ absl::StatusOr<std::string> WriteShardingProto(const HloSharding& sharding) {
   return message.SerializeAsString();
 }
 
+std::string WriteShapeProto(const Shape* shape) {
+  const Module none(std::make_shared<Context>());
+  hlo_proto::Writer writer(none, nullptr);
+  return writer.ShapeOf(shape).SerializeAsString();
+}
+
 }  // namespace shardcall

@@ -36,6 +36,7 @@ class Writer {
   bool WriteModule(std::string* out);
   const absl::Status& status() const { return status_; }
   bool WriteSharding(const HloSharding& s, hlo_pb::OpSharding* p);
+  const hlo_pb::ShapeProto& ShapeOf(const Shape* shape);
 
  private:
   bool Fail(absl::string_view message, absl::string_view found, absl::string_view fix);
@@ -63,7 +64,6 @@ class Writer {
   bool WriteRare(const Instruction& i, hlo_pb::HloInstructionProto* p);
 
   // writer_values.cc
-  const hlo_pb::ShapeProto& ShapeOf(const Shape* shape);
   void WriteShape(const Shape& shape, int depth, hlo_pb::ShapeProto* p);
   void WriteLayout(const Shape& shape, hlo_pb::LayoutProto* p);
   void WriteWindow(const Window& w, hlo_pb::Window* p);

@@ -89,6 +89,13 @@ bool Writer::WriteHeader(hlo_pb::HloModuleProto* p) {
   }
   *shape->mutable_result() =
       ShapeOf(written ? h.entry_result_layout : module_.instr(c.root).shape);
+  for (const HloSharding& held : options_.parameter_shardings) {
+    if (!WriteSharding(held, p->add_spmd_parameters_shardings())) return false;
+  }
+  if (options_.result_sharding.has_value() &&
+      !WriteSharding(*options_.result_sharding, p->mutable_spmd_output_sharding())) {
+    return false;
+  }
   if (h.is_scheduled && !WriteSchedule(p->mutable_schedule())) return false;
   hlo_pb::HloInputOutputAliasProto* aliases = p->mutable_input_output_alias();
   for (const AliasEntry& a : h.aliases) {

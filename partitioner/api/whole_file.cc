@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/whole_file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "sharding/status.h"
+
+namespace shardcall {
+
+absl::Status FileError(const char* code, const std::string& path, const char* what) {
+  Diagnostic d;
+  d.code = code;
+  d.message = absl::StrCat("\"", path, "\" cannot be ", what);
+  d.fix = absl::StrCat("check the path and its permissions",
+                       absl::string_view(code) == "E061" ? ", and the room on its device" : "");
+  return ToStatus(d, absl::StatusCode::kNotFound);
+}
+
+absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes) {
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    std::ofstream out(path, std::ios::binary);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    out.close();
+    return out ? absl::OkStatus() : FileError("E061", path, "written");
+  }
+  const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
+  {
+    std::ofstream out(temporary, std::ios::binary);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    out.close();
+    if (!out) {
+      std::remove(temporary.c_str());
+      return FileError("E061", path, "written");
+    }
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    std::remove(temporary.c_str());
+    return FileError("E061", path, "written");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace shardcall

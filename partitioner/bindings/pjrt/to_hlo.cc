@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/bindings/pjrt/to_hlo.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "partitioner/bindings/pjrt/compile_options.h"
+#include "partitioner/bindings/pjrt/dump_folder.h"
+#include "sharding/status.h"
+
+namespace shardcall::pjrt {
+namespace {
+
+using abi::Function;
+using abi::Padded;
+
+constexpr absl::string_view kFormat = "mlir";
+// A program that comes without options is converted for so many: XLA:CPU refuses to
+// compile several, and that after it has converted them.
+constexpr int64_t kSomePartitions = 2;
+
+// Some GPU: XLA:GPU's plugin makes a topology of no other, and compiles nothing for it
+// here. From XLA's description of the H100.
+constexpr char kSomeGpu[] = R"(
+gpu_device_info { threads_per_block_limit: 1024 threads_per_warp: 32
+  shared_memory_per_block: 49152 shared_memory_per_core: 233472 threads_per_core_limit: 2048
+  core_count: 132 fpus_per_core: 128 block_dim_limit_x: 2147483647 block_dim_limit_y: 65535
+  block_dim_limit_z: 65535 memory_bandwidth: 3352320000000 l2_cache_size: 52428800
+  clock_rate_ghz: 1.98 device_memory_size: 84978434048 shared_memory_per_block_optin: 232448
+  registers_per_core_limit: 65536 registers_per_block_limit: 65536
+  cuda_compute_capability { major: 9 } }
+platform_name: "CUDA" dnn_version_info { major: 9 } device_description_str: "sm_90")";
+
+bool IsGpuPlatform(absl::string_view platform) {
+  for (absl::string_view gpu : {"cuda", "rocm", "sycl", "gpu"}) {
+    if (absl::EqualsIgnoreCase(platform, gpu)) return true;
+  }
+  return false;
+}
+
+Padded<abi::Program> MlirProgram(absl::string_view code) {
+  Padded<abi::Program> program;
+  program.value.code = code.data();
+  program.value.code_size = code.size();
+  program.value.format = kFormat.data();
+  program.value.format_size = kFormat.size();
+  return program;
+}
+
+absl::Status NoModule(const Plugin& plugin) {
+  return ToStatus({.code = "E340",
+                   .message = absl::StrCat("the PJRT plugin \"", plugin.name(),
+                                           "\" took the program and gave no HLO module"),
+                   .fix = "Convert it with XLA:CPU's plugin, of the wheel xla-cpu-pjrt"},
+                  absl::StatusCode::kUnimplemented);
+}
+
+// The bytes of the program that an executable was made of.
+absl::StatusOr<std::string> OptimizedProgram(const Plugin& plugin, abi::Executable* executable) {
+  Padded<abi::Program> program;
+  Padded<abi::OptimizedProgramArgs> args;
+  args.value.executable = executable;
+  args.value.program = &program.value;
+  SHARDCALL_RETURN_IF_ERROR(plugin.Call(Function::kExecutableOptimizedProgram, &args));
+  std::string bytes(program.value.code_size, '\0');
+  program.value.code = bytes.data();
+  SHARDCALL_RETURN_IF_ERROR(plugin.Call(Function::kExecutableOptimizedProgram, &args));
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const Converter>> Converter::Open(const std::string& path) {
+  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const Plugin> plugin, Plugin::Open(path));
+  std::unique_ptr<Converter> converter(new Converter(std::move(plugin)));
+  // XLA:GPU's makes no client without a GPU, and needs none to convert; XLA:CPU's makes
+  // no topology.
+  const CreateOptions some = {{"topology", std::string("1x1x1")},
+                              {"target_config", std::string(kSomeGpu)}};
+  const std::vector<abi::NamedValue> values = NamedValues(some);
+  Padded<abi::TopologyCreateArgs> args;
+  args.value.options = values.data();
+  args.value.num_options = values.size();
+  if (converter->plugin_->Call(Function::kTopologyCreate, &args).ok()) {
+    converter->owned_topology_ = args.value.topology;
+    converter->topology_ = args.value.topology;
+    converter->platform_ = "gpu";
+    return std::unique_ptr<const Converter>(std::move(converter));
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(
+      converter->owned_client_,
+      Client::Create(converter->owned_plugin_, static_cast<int>(kSomePartitions)));
+  converter->client_ = converter->owned_client_->handle();
+  converter->platform_ = converter->owned_client_->platform();
+  return std::unique_ptr<const Converter>(std::move(converter));
+}
+
+Converter::~Converter() {
+  if (owned_topology_ == nullptr) return;
+  Padded<abi::TopologyArgs> args;
+  args.value.topology = owned_topology_;
+  plugin_->Call(Function::kTopologyDestroy, &args).IgnoreError();
+}
+
+absl::StatusOr<std::string> Converter::ToHlo(absl::string_view program) const {
+  // The dialect's name stands in every module that uses it, as text or in bytecode.
+  SHARDCALL_ASSIGN_OR_RETURN(
+      const std::string module,
+      ToHlo(program, PlainOptions(kSomePartitions, absl::StrContains(program, "sdy"))));
+  return WithoutDevices(module);
+}
+
+absl::StatusOr<std::string> Converter::ToHlo(absl::string_view program,
+                                             absl::string_view options) const {
+  return IsGpuPlatform(platform_) ? ByEarlyExit(program, options) : ByDump(program, options);
+}
+
+absl::StatusOr<std::string> Converter::ByDump(absl::string_view program,
+                                              absl::string_view options) const {
+  SHARDCALL_ASSIGN_OR_RETURN(const DumpFolder folder, DumpFolder::Create());
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string dumping, DumpingOptions(options, folder.path()));
+  const Padded<abi::Program> given = MlirProgram(program);
+  absl::Status compiled;
+  if (client_ != nullptr) {
+    Padded<abi::CompileArgs> args;
+    args.value.client = client_;
+    args.value.program = &given.value;
+    args.value.options = dumping.data();
+    args.value.options_size = dumping.size();
+    compiled = plugin_->Call(Function::kClientCompile, &args);
+    if (compiled.ok()) {
+      Padded<abi::LoadedExecutableArgs> done;
+      done.value.executable = args.value.executable;
+      plugin_->Call(Function::kLoadedExecutableDestroy, &done).IgnoreError();
+    }
+  } else {
+    Padded<abi::CompileAheadArgs> args;
+    args.value.topology = topology_;
+    args.value.program = &given.value;
+    args.value.options = dumping.data();
+    args.value.options_size = dumping.size();
+    compiled = plugin_->Call(Function::kCompile, &args);
+    if (compiled.ok()) {
+      Padded<abi::ExecutableArgs> done;
+      done.value.executable = args.value.executable;
+      plugin_->Call(Function::kExecutableDestroy, &done).IgnoreError();
+    }
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string dumped,
+                             folder.ReadFile("before_optimizations.hlo.pb"));
+  // That it does not compile what it has written is meant.
+  if (!dumped.empty()) return HeldModule(dumped);
+  return compiled.ok() ? NoModule(*plugin_) : compiled;
+}
+
+absl::StatusOr<std::string> Converter::ByEarlyExit(absl::string_view program,
+                                                   absl::string_view options) const {
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string leaving, EarlyExitOptions(options));
+  const abi::Topology* topology = topology_;
+  if (topology == nullptr) {
+    Padded<abi::ClientTopologyArgs> args;
+    args.value.client = client_;
+    SHARDCALL_RETURN_IF_ERROR(plugin_->Call(Function::kClientTopology, &args));
+    topology = args.value.topology;
+  }
+  const Padded<abi::Program> given = MlirProgram(program);
+  Padded<abi::CompileAheadArgs> compile;
+  compile.value.topology = topology;
+  compile.value.program = &given.value;
+  compile.value.options = leaving.data();
+  compile.value.options_size = leaving.size();
+  SHARDCALL_RETURN_IF_ERROR(plugin_->Call(Function::kCompile, &compile));
+  abi::Executable* const executable = compile.value.executable;
+  const absl::Cleanup destroy = [&] {
+    Padded<abi::ExecutableArgs> args;
+    args.value.executable = executable;
+    plugin_->Call(Function::kExecutableDestroy, &args).IgnoreError();
+  };
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string holder, OptimizedProgram(*plugin_, executable));
+  SHARDCALL_ASSIGN_OR_RETURN(std::string module, HeldModule(holder));
+  if (module.empty()) return NoModule(*plugin_);
+  return module;
+}
+
+}  // namespace shardcall::pjrt

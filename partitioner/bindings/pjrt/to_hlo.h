@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// StableHLO as HLO: a PJRT plugin compiles MLIR, so it can convert it, and reads every
+// version of it that its frameworks write.
+//
+//   SHARDCALL_ASSIGN_OR_RETURN(auto converter, pjrt::Converter::Open("xla_cpu_pjrt.so"));
+//   SHARDCALL_ASSIGN_OR_RETURN(std::string proto, converter->ToHlo(stablehlo));
+//   SHARDCALL_ASSIGN_OR_RETURN(Module module, ReadModuleProto(proto, context, "x.mlir"));
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_TO_HLO_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_PJRT_TO_HLO_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "partitioner/bindings/pjrt/pjrt_client.h"
+#include "partitioner/bindings/pjrt/pjrt_plugin.h"
+
+namespace shardcall::pjrt {
+
+class Converter {
+ public:
+  // With a client or topology of its own. Neither devices nor a GPU are needed. E333,
+  // E334, E335.
+  static absl::StatusOr<std::unique_ptr<const Converter>> Open(const std::string& plugin);
+  // With what a framework has made: a client, or a topology if `client` is null. They and
+  // the plugin must outlive the converter.
+  Converter(const Plugin* plugin, std::string platform, abi::Client* client,
+            const abi::Topology* topology)
+      : plugin_(plugin), platform_(std::move(platform)), client_(client), topology_(topology) {}
+  ~Converter();
+  Converter(const Converter&) = delete;
+  Converter& operator=(const Converter&) = delete;
+
+  // `program` is MLIR, `options` the serialised CompileOptionsProto that it is to be
+  // compiled with; gives an HloModuleProto. E334 with what the plugin says where it
+  // refuses the program, E340 where it takes it and gives no module. Several threads may
+  // call it at once; nothing is left behind.
+  absl::StatusOr<std::string> ToHlo(absl::string_view program, absl::string_view options) const;
+  // For programs that come without options.
+  absl::StatusOr<std::string> ToHlo(absl::string_view program) const;
+
+ private:
+  explicit Converter(std::shared_ptr<const Plugin> plugin)
+      : owned_plugin_(std::move(plugin)), plugin_(owned_plugin_.get()) {}
+  absl::StatusOr<std::string> ByDump(absl::string_view program, absl::string_view options) const;
+  absl::StatusOr<std::string> ByEarlyExit(absl::string_view program,
+                                          absl::string_view options) const;
+
+  std::shared_ptr<const Plugin> owned_plugin_;
+  std::shared_ptr<const Client> owned_client_;
+  abi::Topology* owned_topology_ = nullptr;
+  const Plugin* plugin_;
+  std::string platform_;
+  abi::Client* client_ = nullptr;
+  const abi::Topology* topology_ = nullptr;
+};
+
+}  // namespace shardcall::pjrt
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_TO_HLO_H_

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_FRAMEWORK_PARTITIONERS_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_FRAMEWORK_PARTITIONERS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "partitioner/api/pjrt_partitioner.h"
+#include "partitioner/custom_call/registry.h"
+
+namespace shardcall::pjrt {
+
+// StableHLO to a serialised HloModuleProto.
+using HloOfStablehlo = std::function<absl::StatusOr<std::string>(absl::string_view program)>;
+
+// What a framework has registered with its plugin as the partitioner of a target (PJRT's
+// extension 2), as the callbacks that our partitioner asks. Of `partition` an answer that is
+// an error is E121, one that does not fit the call E120.
+PartitionerCallbacks CallbacksOfFramework(std::shared_ptr<Shardcall_PjrtCallbacks> framework,
+                                          HloOfStablehlo to_hlo);
+
+}  // namespace shardcall::pjrt
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_FRAMEWORK_PARTITIONERS_H_

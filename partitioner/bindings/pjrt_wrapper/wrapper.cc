@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/bindings/pjrt_wrapper/wrapper.h"
+
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/ffi/crash_guard.h"
+#include "kernels/ffi/library.h"
+#include "partitioner/bindings/pjrt_wrapper/framework_partitioners.h"
+#include "partitioner/bindings/pjrt_wrapper/wrapper_extensions.h"
+#include "partitioner/bindings/pjrt_wrapper/wrapper_functions.h"
+#include "sharding/status.h"
+
+namespace shardcall::pjrt {
+namespace {
+
+constexpr size_t kFirstFunction = offsetof(abi::Api, functions);
+// A table that says why nothing can be wrapped is as long as that of this version.
+constexpr int kPlacesOfOldest = 118;
+
+// What converts for the program that this thread is partitioning.
+thread_local const Converter* compiling = nullptr;
+
+size_t OffsetOf(int place) { return kFirstFunction + place * sizeof(void*); }
+
+absl::StatusOr<const abi::Api*> LoadWrapped(const std::string& path) {
+  if (path.empty()) {
+    return ToStatus({.code = "E341",
+                     .message = "this PJRT plugin wraps another one, and none is named",
+                     .fix = "Name it in SHARDCALL_WRAPPED_PLUGIN, such as the xla_cpu_pjrt.so of "
+                            "the wheel xla-cpu-pjrt"},
+                    absl::StatusCode::kFailedPrecondition);
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const Library> library, Library::Open(path));
+  const abi::Api* api = nullptr;
+  void* const entry = library->Find("GetPjrtApi");
+  const bool itself = entry == reinterpret_cast<void*>(&GetPjrtApi);
+  const bool called =
+      entry != nullptr && !itself &&
+      CallCatchingSignals([&] { api = reinterpret_cast<const abi::Api* (*)()>(entry)(); });
+  if (called) return api;
+  return ToStatus({.code = "E333",
+                   .message = absl::StrCat("\"", path, "\" is no PJRT plugin to wrap"),
+                   .expected = "a library that exports GetPjrtApi",
+                   .found = entry == nullptr ? "none" : itself ? "this library" : "a crash in it",
+                   .fix = "Name the plugin of a backend in SHARDCALL_WRAPPED_PLUGIN"},
+                  absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+
+Wrapper& Wrapper::OfProcess() {
+  static Wrapper* const wrapper = new Wrapper;
+  return *wrapper;
+}
+
+Wrapper::Wrapper() : settings_(SettingsOfEnvironment()) {
+  opened_ = Open();
+  if (!opened_.ok()) RefuseEverything();
+  api_ = table_.data();
+}
+
+absl::Status Wrapper::Open() {
+  SHARDCALL_ASSIGN_OR_RETURN(const abi::Api* const real, LoadWrapped(settings_.wrapped));
+  // The framework initialises it, by our table.
+  SHARDCALL_ASSIGN_OR_RETURN(plugin_, Plugin::FromApi(real, settings_.wrapped, false));
+  auto registry = std::make_shared<Registry>();
+  SHARDCALL_RETURN_IF_ERROR(FillRegistry(settings_, registry.get()));
+  registry_ = registry;
+  kept_.push_back(registry_);
+  rules_version_ = RulesVersion(settings_);
+  FillTable(real);
+  return absl::OkStatus();
+}
+
+void Wrapper::FillTable(const void* real) {
+  const auto* const table = static_cast<const abi::Api*>(real);
+  table_.resize(table->header.struct_size);
+  std::memcpy(table_.data(), table, table_.size());
+  for (const Replaced& r : ReplacedFunctions()) {
+    if (OffsetOf(r.place) + sizeof(void*) > table_.size()) continue;
+    std::memcpy(table_.data() + OffsetOf(r.place), &r.function, sizeof(void*));
+  }
+  abi::Extension* const extensions = WrapExtensions(table->header.extension_start);
+  std::memcpy(table_.data() + offsetof(abi::Header, extension_start), &extensions,
+              sizeof(extensions));
+}
+
+void Wrapper::RefuseEverything() {
+  abi::Api head = {};
+  head.header.struct_size = OffsetOf(kPlacesOfOldest);
+  head.version.header.struct_size = sizeof(abi::Version);
+  head.version.minor = abi::kOldestMinorVersion;
+  table_.assign(head.header.struct_size, 0);
+  std::memcpy(table_.data(), &head, kFirstFunction);
+  for (int place = 0; place < kPlacesOfOldest; ++place) {
+    const void* const refuse = RefusingFunction();
+    std::memcpy(table_.data() + OffsetOf(place), &refuse, sizeof(void*));
+  }
+  for (const Replaced& r : ReplacedFunctions()) {
+    if (!r.of_errors || r.place >= kPlacesOfOldest) continue;
+    std::memcpy(table_.data() + OffsetOf(r.place), &r.function, sizeof(void*));
+  }
+}
+
+const void* Wrapper::Real(int place) const {
+  if (plugin_ == nullptr) return nullptr;
+  const auto* const table = static_cast<const abi::Api*>(plugin_->c_api());
+  if (OffsetOf(place) + sizeof(void*) > table->header.struct_size) return nullptr;
+  return *(table->functions + place);
+}
+
+absl::StatusOr<absl::variant<PassedThrough, Replacement>> Wrapper::Replace(
+    const FrameworkProgram& program, const std::string& platform, abi::Client* client,
+    const abi::Topology* topology) {
+  const Converter converter(plugin_.get(), platform, client, topology);
+  std::shared_ptr<const Registry> registry;
+  TakeOverContext context{.plugin = plugin_.get(),
+                          .converter = &converter,
+                          .platform = platform,
+                          .registry = nullptr,
+                          .allow_replicate = settings_.allow_replicate,
+                          .framework_handlers = {}};
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    registry = registry_;
+    context.framework_handlers = framework_handlers_;
+  }
+  context.registry = registry.get();
+  const absl::Cleanup done = [before = std::exchange(compiling, &converter)] {
+    compiling = before;
+  };
+  SHARDCALL_ASSIGN_OR_RETURN(auto taken, TakeOver(program, context));
+  if (const auto* passed = absl::get_if<PassedThrough>(&taken)) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!passed->why.empty() && told_.insert(passed->why).second) {
+      std::fprintf(stderr, "W205 a program is left to the partitioner of \"%s\": %s\n",
+                   settings_.wrapped.c_str(), passed->why.c_str());
+    }
+  } else if (!settings_.report.empty()) {
+    SHARDCALL_RETURN_IF_ERROR(WriteReport(settings_, *absl::get<Replacement>(taken).program));
+  }
+  return taken;
+}
+
+absl::Status Wrapper::Change(const std::string& target,
+                             const std::function<absl::Status(TargetRegistry&)>& change) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const TargetRule* rule : registry_->rules.List()) {
+    if (rule->target == target) return absl::OkStatus();
+  }
+  auto changed = std::make_shared<Registry>(*registry_);
+  SHARDCALL_RETURN_IF_ERROR(change(changed->rules));
+  registry_ = std::move(changed);
+  return absl::OkStatus();
+}
+
+absl::Status Wrapper::AddPartitioner(std::string target,
+                                     std::shared_ptr<Shardcall_PjrtCallbacks> callbacks) {
+  return Change(target, [&](TargetRegistry& rules) {
+    // A callback runs in the thread that compiles.
+    const auto to_hlo = [](absl::string_view program) -> absl::StatusOr<std::string> {
+      SHARDCALL_CHECK(compiling != nullptr);
+      return compiling->ToHlo(program);
+    };
+    return rules.RegisterCustomCallPartitioner(
+        target, CallbacksOfFramework(std::move(callbacks), to_hlo), "", "the framework");
+  });
+}
+
+absl::Status Wrapper::AddBatchPartitionable(std::string target) {
+  return Change(target, [&](TargetRegistry& rules) {
+    return rules.RegisterBatchPartitionable(target, kBatchDimsOfCall, "", "the framework");
+  });
+}
+
+void Wrapper::NoteHandler(std::string target) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  framework_handlers_.insert(std::move(target));
+}
+
+const std::string& Wrapper::VersionText(absl::string_view text) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return *version_texts_.insert(absl::StrCat(text, "\n", rules_version_)).first;
+}
+
+}  // namespace shardcall::pjrt

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/bindings/pjrt_wrapper/wrapper_extensions.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "partitioner/api/pjrt_partitioner.h"
+#include "partitioner/bindings/pjrt_wrapper/wrapper.h"
+#include "sharding/status.h"
+
+namespace shardcall::pjrt {
+namespace {
+
+using abi::Error;
+using abi::Extension;
+
+// Extension types.
+constexpr int32_t kGpuCustomCalls = 0;
+constexpr int32_t kPartitioners = 2;
+constexpr int32_t kFfi = 5;
+
+// The head of both extensions' arguments.
+struct RegistrationArgs {
+  size_t struct_size;
+  const char* name;
+  size_t name_size;
+};
+using Register = Error* (*)(RegistrationArgs*);
+
+struct GpuCustomCalls {
+  Extension base;
+  Register custom_call;
+};
+struct Ffi {
+  Extension base;
+  const void* register_type;
+  const void* add_user_data;
+  Register register_handler;
+};
+
+struct PartitionerArgs {
+  size_t struct_size;
+  const char* name;
+  size_t name_size;
+  Shardcall_PjrtCallbacks* callbacks;
+};
+struct Partitioners {
+  Extension base;
+  Error* (*partitioner)(PartitionerArgs*);
+  Register batch_partitionable;
+};
+
+// Those of the wrapped plugin; null where it has none.
+Error* (*real_partitioner)(PartitionerArgs*) = nullptr;
+Register real_batch_partitionable = nullptr;
+Register real_custom_call = nullptr;
+Register real_handler = nullptr;
+
+void Note(const RegistrationArgs* args) {
+  if (args == nullptr || args->name == nullptr) return;
+  Wrapper::OfProcess().NoteHandler(std::string(args->name, args->name_size));
+}
+
+Error* RegisterCustomCall(RegistrationArgs* args) {
+  Error* const error = real_custom_call(args);
+  if (error == nullptr) Note(args);
+  return error;
+}
+Error* RegisterHandler(RegistrationArgs* args) {
+  Error* const error = real_handler(args);
+  if (error == nullptr) Note(args);
+  return error;
+}
+
+// The wrapped plugin, if it takes partitioners, owns the callbacks from then on, for as long
+// as the process lives; else we do.
+Error* RegisterPartitioner(PartitionerArgs* args) {
+  if (real_partitioner != nullptr) {
+    if (Error* const error = real_partitioner(args)) return error;
+  }
+  Wrapper& wrapper = Wrapper::OfProcess();
+  if (args->name == nullptr || args->callbacks == nullptr) {
+    return wrapper.errors().Make(ToStatus({.code = "E148",
+                                           .message = "a partitioner has no name or callbacks",
+                                           .fix = "Give both"}));
+  }
+  const bool owned = real_partitioner == nullptr;
+  std::shared_ptr<Shardcall_PjrtCallbacks> callbacks(
+      args->callbacks, [owned](Shardcall_PjrtCallbacks* c) {
+        if (owned && c->dtor != nullptr) c->dtor(c);
+      });
+  return wrapper.errors().Make(
+      wrapper.AddPartitioner(std::string(args->name, args->name_size), std::move(callbacks)));
+}
+Error* RegisterBatchPartitionable(RegistrationArgs* args) {
+  if (real_batch_partitionable != nullptr) {
+    if (Error* const error = real_batch_partitionable(args)) return error;
+  }
+  Wrapper& wrapper = Wrapper::OfProcess();
+  return wrapper.errors().Make(
+      wrapper.AddBatchPartitionable(std::string(args->name, args->name_size)));
+}
+
+// A copy of the extension, whatever its version, that stays and comes before `next`.
+template <typename Known>
+Known* Copy(const Extension* real, Extension* next) {
+  if (real->struct_size < sizeof(Known)) return nullptr;
+  auto* const copy = static_cast<Known*>(std::malloc(real->struct_size));
+  std::memcpy(static_cast<void*>(copy), real, real->struct_size);
+  copy->base.next = next;
+  return copy;
+}
+
+}  // namespace
+
+abi::Extension* WrapExtensions(abi::Extension* real) {
+  static Partitioners partitioners = {{sizeof(Partitioners), kPartitioners, nullptr},
+                                      RegisterPartitioner, RegisterBatchPartitionable};
+  partitioners.base.next = real;
+  Extension* first = &partitioners.base;
+  for (Extension* e = real; e != nullptr; e = e->next) {
+    if (e->type == kPartitioners && e->struct_size >= sizeof(Partitioners)) {
+      const auto* const known = reinterpret_cast<const Partitioners*>(e);
+      real_partitioner = known->partitioner;
+      real_batch_partitionable = known->batch_partitionable;
+    } else if (e->type == kGpuCustomCalls) {
+      auto* const copy = Copy<GpuCustomCalls>(e, first);
+      if (copy == nullptr || copy->custom_call == nullptr) continue;
+      real_custom_call = copy->custom_call;
+      copy->custom_call = RegisterCustomCall;
+      first = &copy->base;
+    } else if (e->type == kFfi) {
+      auto* const copy = Copy<Ffi>(e, first);
+      if (copy == nullptr || copy->register_handler == nullptr) continue;
+      real_handler = copy->register_handler;
+      copy->register_handler = RegisterHandler;
+      first = &copy->base;
+    }
+  }
+  return first;
+}
+
+}  // namespace shardcall::pjrt

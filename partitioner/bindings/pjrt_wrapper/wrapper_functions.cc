@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/bindings/pjrt_wrapper/wrapper_functions.h"
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "partitioner/bindings/pjrt_wrapper/wrapper.h"
+#include "sharding/status.h"
+
+namespace shardcall::pjrt {
+namespace {
+
+using abi::Error;
+using abi::Function;
+using abi::Padded;
+
+// PJRT_Error_ForEachPayload, since version 0.112.
+constexpr int kErrorForEachPayload = 132;
+constexpr int kTopologyPlatformVersion = 85;
+
+Wrapper& W() { return Wrapper::OfProcess(); }
+
+template <typename Args>
+Error* CallReal(int place, Args* args) {
+  const void* const real = W().Real(place);
+  return real == nullptr ? nullptr : reinterpret_cast<Error* (*)(Args*)>(real)(args);
+}
+template <typename Args>
+Error* CallReal(Function function, Args* args) {
+  return CallReal(static_cast<int>(function), args);
+}
+
+// The text of an answer, under the wrapper's own version.
+template <typename Args>
+Error* AppendVersion(int place, Args* args) {
+  if (Error* const error = CallReal(place, args)) return error;
+  const std::string& text = W().VersionText(absl::string_view(args->text, args->size));
+  args->text = text.data();
+  args->size = text.size();
+  return nullptr;
+}
+
+void ErrorDestroy(abi::ErrorArgs* args) {
+  if (W().errors().Destroy(args->error)) return;
+  CallReal(Function::kErrorDestroy, args);
+}
+
+void ErrorMessage(abi::ErrorMessageArgs* args) {
+  const absl::Status* const own = W().errors().Find(args->error);
+  if (own == nullptr) {
+    CallReal(Function::kErrorMessage, args);
+    return;
+  }
+  args->message = own->message().data();
+  args->message_size = own->message().size();
+}
+
+Error* ErrorGetCode(abi::ErrorCodeArgs* args) {
+  const absl::Status* const own = W().errors().Find(args->error);
+  if (own == nullptr) return CallReal(Function::kErrorGetCode, args);
+  args->code = static_cast<int32_t>(own->code());
+  return nullptr;
+}
+
+Error* ErrorForEachPayload(abi::ErrorArgs* args) {
+  if (W().errors().Find(args->error) != nullptr) return nullptr;  // ours have none
+  return CallReal(kErrorForEachPayload, args);
+}
+
+Error* ClientPlatformVersion(abi::ClientTextArgs* args) {
+  return AppendVersion(static_cast<int>(Function::kClientPlatformVersion), args);
+}
+Error* TopologyPlatformVersion(abi::TopologyTextArgs* args) {
+  return AppendVersion(kTopologyPlatformVersion, args);
+}
+
+// Compiles with what takes the program's place; the arguments are the framework's again
+// when this returns. Nothing is thrown past here.
+template <typename Args>
+Error* Compile(Function function, Args* args, const std::string& platform, abi::Client* client,
+               const abi::Topology* topology) {
+  absl::StatusOr<absl::variant<PassedThrough, Replacement>> taken = PassedThrough{};
+  const abi::Program* const given = args->program;
+  try {
+    taken = W().Replace({.format = {given->format, given->format_size},
+                         .code = {given->code, given->code_size},
+                         .options = {args->options, args->options_size}},
+                        platform, client, topology);
+  } catch (const std::exception& e) {
+    taken = ToStatus({.code = "E342",
+                      .message = absl::StrCat("partitioning threw: ", e.what()),
+                      .fix = "Give the process more memory, or report it with the program"},
+                     absl::StatusCode::kResourceExhausted);
+  }
+  if (!taken.ok()) return W().errors().Make(taken.status());
+  const auto* const replacement = absl::get_if<Replacement>(&*taken);
+  if (replacement == nullptr) return CallReal(function, args);
+  constexpr absl::string_view kHlo = "hlo";
+  Padded<abi::Program> program;
+  program.value.code = replacement->code.data();
+  program.value.code_size = replacement->code.size();
+  program.value.format = kHlo.data();
+  program.value.format_size = kHlo.size();
+  const absl::Cleanup restore = [args, given, options = args->options,
+                                 size = args->options_size] {
+    args->program = given;
+    args->options = options;
+    args->options_size = size;
+  };
+  args->program = &program.value;
+  args->options = replacement->options.data();
+  args->options_size = replacement->options.size();
+  return CallReal(function, args);
+}
+
+Error* ClientCompile(abi::CompileArgs* args) {
+  Padded<abi::ClientTextArgs> name;
+  name.value.client = args->client;
+  if (Error* const error = CallReal(Function::kClientPlatformName, &name.value)) return error;
+  return Compile(Function::kClientCompile, args, std::string(name.value.text, name.value.size),
+                 args->client, nullptr);
+}
+
+Error* CompileAhead(abi::CompileAheadArgs* args) {
+  Padded<abi::TopologyTextArgs> name;
+  name.value.topology = args->topology;
+  if (Error* const error = CallReal(Function::kTopologyPlatformName, &name.value)) return error;
+  return Compile(Function::kCompile, args, std::string(name.value.text, name.value.size), nullptr,
+                 args->topology);
+}
+
+Error* Refuse(void*) { return W().errors().Make(W().why_refused()); }
+
+template <typename Function>
+const void* Address(Function* function) {
+  return reinterpret_cast<const void*>(function);
+}
+
+}  // namespace
+
+absl::Span<const Replaced> ReplacedFunctions() {
+  static const auto* const kReplaced = new std::vector<Replaced>{
+      {static_cast<int>(Function::kErrorDestroy), Address(ErrorDestroy), true},
+      {static_cast<int>(Function::kErrorMessage), Address(ErrorMessage), true},
+      {static_cast<int>(Function::kErrorGetCode), Address(ErrorGetCode), true},
+      {kErrorForEachPayload, Address(ErrorForEachPayload), true},
+      {static_cast<int>(Function::kClientPlatformVersion), Address(ClientPlatformVersion), false},
+      {kTopologyPlatformVersion, Address(TopologyPlatformVersion), false},
+      {static_cast<int>(Function::kClientCompile), Address(ClientCompile), false},
+      {static_cast<int>(Function::kCompile), Address(CompileAhead), false},
+  };
+  return *kReplaced;
+}
+
+const void* RefusingFunction() { return Address(Refuse); }
+
+}  // namespace shardcall::pjrt
+
+extern "C" const void* GetPjrtApi() { return shardcall::pjrt::Wrapper::OfProcess().api(); }

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that take the place of the wrapped plugin's.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_FUNCTIONS_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_FUNCTIONS_H_
+
+#include "absl/types/span.h"
+
+extern "C" const void* GetPjrtApi();
+
+namespace shardcall::pjrt {
+
+struct Replaced {
+  int place;  // in the table
+  const void* function;
+  bool of_errors;  // is there whether a plugin could be wrapped or not
+};
+absl::Span<const Replaced> ReplacedFunctions();
+
+// Answers with why no plugin could be wrapped.
+const void* RefusingFunction();
+
+}  // namespace shardcall::pjrt
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_FUNCTIONS_H_

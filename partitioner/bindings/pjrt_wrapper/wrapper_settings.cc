@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "kernels/builtin.h"
+#include "partitioner/api/lower_calls.h"
+#include "partitioner/api/plugin.h"
+#include "partitioner/api/report.h"
+#include "partitioner/api/version.h"
+#include "partitioner/api/whole_file.h"
+
+namespace shardcall::pjrt {
+namespace {
+
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// FNV-1a of 64 bits: the same in every process and build.
+class StableHash {
+ public:
+  void Add(absl::string_view text) {
+    for (const char c : text) hash_ = (hash_ ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+    hash_ = (hash_ ^ text.size()) * 0x100000001b3;  // so that "a", "b" is not "ab"
+  }
+  uint64_t value() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+std::string FileName(absl::string_view module) {
+  std::string name(module.substr(0, 100));
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(c) && c != '_' && c != '-' && c != '.') c = '_';
+  }
+  return name;
+}
+
+}  // namespace
+
+WrapperSettings SettingsOfEnvironment() {
+  return {.wrapped = Variable("SHARDCALL_WRAPPED_PLUGIN"),
+          .plugins = absl::StrSplit(Variable("SHARDCALL_PLUGINS"), ':', absl::SkipEmpty()),
+          .allow_replicate =
+              absl::StrSplit(Variable("SHARDCALL_ALLOW_REPLICATE"), ',', absl::SkipEmpty()),
+          .report = Variable("SHARDCALL_REPORT")};
+}
+
+absl::Status FillRegistry(const WrapperSettings& settings, Registry* registry) {
+  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinTargets(registry->rules));
+  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinHandlers(registry->handlers));
+  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinLowerings(registry->lowerings));
+  SHARDCALL_RETURN_IF_ERROR(registry->lowerings.Register(
+      "", "Host", LowerToHandlers(&registry->handlers, &registry->rules), "built in"));
+  for (const std::string& plugin : settings.plugins) {
+    SHARDCALL_RETURN_IF_ERROR(
+        LoadPlugin(plugin, &registry->rules, &registry->handlers, &registry->lowerings));
+  }
+  return absl::OkStatus();
+}
+
+std::string RulesVersion(const WrapperSettings& settings) {
+  StableHash hash;
+  for (const std::string& plugin : settings.plugins) {
+    std::ifstream in(plugin, std::ios::binary);
+    hash.Add(std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>()));
+  }
+  for (const std::string& target : settings.allow_replicate) hash.Add(target);
+  return absl::StrCat("shardcall ", kVersion, " rules ", absl::StrFormat("%016x", hash.value()));
+}
+
+absl::Status WriteReport(const WrapperSettings& settings, const PartitionedProgram& program) {
+  static std::atomic<int> number{0};
+  std::error_code ignored;  // what cannot be made is told by the first write
+  std::filesystem::create_directories(settings.report, ignored);
+  const std::string path =
+      absl::StrCat(settings.report, "/", FileName(program.local.module.header.name), ".",
+                   getpid(), ".", number.fetch_add(1));
+  const SpmdOptions options;
+  SHARDCALL_RETURN_IF_ERROR(
+      WriteWholeFile(absl::StrCat(path, ".json"), ReportJson(program, options) + "\n"));
+  return WriteWholeFile(absl::StrCat(path, ".html"),
+                        Explain(program, options, ExplainFormat::kHtml));
+}
+
+}  // namespace shardcall::pjrt
