@@ -4,16 +4,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/checked_builder.h"
+#include "partitioner/ir/iota_groups.h"
 
 namespace shardcall {
 namespace {
 
 using Id = CheckedBuilder::Id;
 
-CollectiveAttrs OverGlobalIds(const ReplicaGroups& groups, int64_t channel) {
+CollectiveAttrs OverGlobalIds(Context& context, const ReplicaGroups& groups, int64_t channel) {
   CollectiveAttrs a;
   a.channel_id = channel;
-  a.groups = groups;
+  a.groups = Simplified(groups, context.arena());
   a.use_global_device_ids = true;
   return a;
 }
@@ -81,14 +82,14 @@ Id CheckedBuilder::Identity(Opcode monoid, ElementType type, ZeroSign zero) {
 Id CheckedBuilder::AllReduce(InstrId x, const ReplicaGroups& groups, int64_t channel,
                              Opcode monoid) {
   SHARDCALL_RETURN_IF_ERROR(Own({x}));
-  CollectiveAttrs a = OverGlobalIds(groups, channel);
+  CollectiveAttrs a = OverGlobalIds(context_, groups, channel);
   SHARDCALL_ASSIGN_OR_RETURN(a.to_apply, Reducer(monoid, type(x)));
   return Add(Opcode::kAllReduce, {x}, InternAttributes(context_, a));
 }
 
 Id CheckedBuilder::AllGather(InstrId x, int64_t dimension, const ReplicaGroups& groups,
                              int64_t channel) {
-  CollectiveAttrs a = OverGlobalIds(groups, channel);
+  CollectiveAttrs a = OverGlobalIds(context_, groups, channel);
   a.dimension = dimension;
   return Add(Opcode::kAllGather, {x}, InternAttributes(context_, a));
 }
@@ -96,7 +97,7 @@ Id CheckedBuilder::AllGather(InstrId x, int64_t dimension, const ReplicaGroups& 
 Id CheckedBuilder::ReduceScatter(InstrId x, int64_t dimension, const ReplicaGroups& groups,
                                  int64_t channel, Opcode monoid) {
   SHARDCALL_RETURN_IF_ERROR(Own({x}));
-  CollectiveAttrs a = OverGlobalIds(groups, channel);
+  CollectiveAttrs a = OverGlobalIds(context_, groups, channel);
   a.dimension = dimension;
   SHARDCALL_ASSIGN_OR_RETURN(a.to_apply, Reducer(monoid, type(x)));
   return Add(Opcode::kReduceScatter, {x}, InternAttributes(context_, a));
@@ -108,7 +109,7 @@ Id CheckedBuilder::AllToAll(InstrId x, int64_t split, const ReplicaGroups& group
     return Misuse("E022", "all-to-all: dimensions is out of range", "0 or more",
                   absl::StrCat(split), "name the dimension that is exchanged");
   }
-  CollectiveAttrs a = OverGlobalIds(groups, channel);
+  CollectiveAttrs a = OverGlobalIds(context_, groups, channel);
   a.use_global_device_ids = false;  // the opcode has no such attribute
   a.dimension = split;
   return Add(Opcode::kAllToAll, {x}, InternAttributes(context_, a));

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "partitioner/ir/iota_groups.h"
 #include "partitioner/ir/parser_internal.h"
 
 namespace shardcall::hlo_text {
@@ -288,46 +289,20 @@ bool Parser::ParseIotaGroups(Scratch* s) {
   } else {
     perm.push_back(0);
   }
-  int64_t product = 1, devices = 0;
-  bool ok = perm.size() == dims.size() &&
-            !__builtin_mul_overflow(g.num_groups, g.group_size, &devices);
-  for (int64_t d : dims) ok = ok && d > 0 && !__builtin_mul_overflow(product, d, &product);
-  std::vector<bool> seen(dims.size(), false);
-  for (int64_t p : perm) {
-    ok = ok && p < static_cast<int64_t>(dims.size()) && !seen[p];
-    if (ok) seen[p] = true;
-  }
-  if (!ok || product != devices) {
+  int64_t devices = 0;
+  if (__builtin_mul_overflow(g.num_groups, g.group_size, &devices) ||
+      !IsIota(dims, perm, devices)) {
     return lex_.Fail(start, "E019", "Invalid iota replica groups",
                      "[groups,size]<=[dims]T(permutation) with equal products");
   }
-  // Runs of dims that follow each other in the permuted order become one.
-  absl::InlinedVector<std::pair<int64_t, int64_t>, 8> runs;  // first dim, size
-  int64_t last = -2;
-  for (int64_t p : perm) {
-    if (dims[p] == 1) continue;
-    bool adjacent = !runs.empty() && last < p;
-    for (int64_t d = last + 1; adjacent && d < p; ++d) adjacent = dims[d] == 1;
-    if (adjacent) {
-      runs.back().second *= dims[p];
-    } else {
-      runs.push_back({p, dims[p]});
-    }
-    last = p;
-  }
-  if (runs.empty()) runs.push_back({0, 1});
-  auto sorted = runs;
-  std::sort(sorted.begin(), sorted.end());
-  // Two lists of equal length: the reshape's dims, then the permutation.
+  const IotaForm form = SimplifiedIota(dims, perm);
+  // Two lists: the reshape's dims, then the permutation.
   s->lists.clear();
-  const auto begin = static_cast<uint32_t>(s->ints.size());
-  for (const auto& run : sorted) s->ints.push_back(run.second);
-  for (const auto& run : runs) {
-    s->ints.push_back(std::lower_bound(sorted.begin(), sorted.end(), run) - sorted.begin());
+  for (const auto* list : {&form.dims, &form.perm}) {
+    const auto begin = static_cast<uint32_t>(s->ints.size());
+    s->ints.insert(s->ints.end(), list->begin(), list->end());
+    s->lists.push_back({begin, static_cast<uint32_t>(list->size())});
   }
-  const auto n = static_cast<uint32_t>(runs.size());
-  s->lists.push_back({begin, n});
-  s->lists.push_back({begin + n, n == 1 ? 0 : n});
   g.form = ReplicaGroups::Form::kIota;
   return true;
 }

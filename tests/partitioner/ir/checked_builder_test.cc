@@ -5,7 +5,11 @@
 
 #include <memory>
 #include <set>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "partitioner/ir/parser.h"
 #include "partitioner/ir/printer.h"
 #include "partitioner/ir/program_builder.h"
@@ -322,6 +326,29 @@ TEST_F(CheckedBuilderTest, CustomCallsNeedAShape) {
             "E021 custom-call: the result's shape does not follow from the operands: expected a "
             "written shape, found none. Fix: write the shape before the opcode");
   EXPECT_TRUE(b_.CustomCall(attrs, {x}, b_.shape(x)).ok());
+}
+
+TEST_F(CheckedBuilderTest, IotaGroupsAreWrittenAsTheyAreReadAgain) {
+  const InstrId x = *b_.Iota(ElementType::kF32, {4}, 0);
+  struct Case {
+    std::vector<int64_t> dims, perm;
+    const char* text;
+  };
+  for (const Case& c : {Case{{2, 2}, {0, 1}, "[4,1]<=[4]"}, Case{{1, 4}, {1, 0}, "[4,1]<=[4]"},
+                        Case{{2, 1, 2}, {2, 1, 0}, "[4,1]<=[2,2]T(1,0)"}, Case{{4}, {}, "[4,1]<=[4]"}}) {
+    ReplicaGroups groups;
+    groups.form = ReplicaGroups::Form::kIota;
+    groups.num_groups = 4;
+    groups.group_size = 1;
+    groups.reshape = absl::MakeConstSpan(c.dims);
+    groups.perm = absl::MakeConstSpan(c.perm);
+    const absl::StatusOr<InstrId> sum = b_.AllReduce(x, groups, 1, Opcode::kAdd);
+    ASSERT_TRUE(sum.ok()) << sum.status();
+    const ReplicaGroups& kept = module_.instr(*sum).as<CollectiveAttrs>().groups;
+    std::string text = absl::StrCat("[4,1]<=[", absl::StrJoin(kept.reshape, ","), "]");
+    if (!kept.perm.empty()) absl::StrAppend(&text, "T(", absl::StrJoin(kept.perm, ","), ")");
+    EXPECT_EQ(text, c.text);
+  }
 }
 
 TEST_F(CheckedBuilderTest, CollectivesCheckTheirGroupsAndDimensions) {

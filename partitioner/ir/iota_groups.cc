@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/ir/iota_groups.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace shardcall {
+
+bool IsIota(absl::Span<const int64_t> dims, absl::Span<const int64_t> perm, int64_t devices) {
+  int64_t product = 1;
+  bool ok = perm.size() == dims.size();
+  for (int64_t d : dims) ok = ok && d > 0 && !__builtin_mul_overflow(product, d, &product);
+  std::vector<bool> seen(dims.size(), false);
+  for (int64_t p : perm) {
+    ok = ok && p >= 0 && p < static_cast<int64_t>(dims.size()) && !seen[p];
+    if (ok) seen[p] = true;
+  }
+  return ok && product == devices;
+}
+
+IotaForm SimplifiedIota(absl::Span<const int64_t> dims, absl::Span<const int64_t> perm) {
+  // Runs of dims that follow each other in the permuted order become one.
+  absl::InlinedVector<std::pair<int64_t, int64_t>, 8> runs;  // first dim, size
+  int64_t last = -2;
+  for (int64_t p : perm) {
+    if (dims[p] == 1) continue;
+    bool adjacent = !runs.empty() && last < p;
+    for (int64_t d = last + 1; adjacent && d < p; ++d) adjacent = dims[d] == 1;
+    if (adjacent) {
+      runs.back().second *= dims[p];
+    } else {
+      runs.push_back({p, dims[p]});
+    }
+    last = p;
+  }
+  if (runs.empty()) runs.push_back({0, 1});
+  auto sorted = runs;
+  std::sort(sorted.begin(), sorted.end());
+  IotaForm out;
+  for (const auto& run : sorted) out.dims.push_back(run.second);
+  if (runs.size() == 1) return out;
+  for (const auto& run : runs) {
+    out.perm.push_back(std::lower_bound(sorted.begin(), sorted.end(), run) - sorted.begin());
+  }
+  return out;
+}
+
+ReplicaGroups Simplified(const ReplicaGroups& groups, Arena& arena) {
+  int64_t devices = 0;
+  if (groups.form != ReplicaGroups::Form::kIota ||
+      __builtin_mul_overflow(groups.num_groups, groups.group_size, &devices)) {
+    return groups;
+  }
+  const Ints dims = groups.reshape;
+  absl::InlinedVector<int64_t, 8> perm(groups.perm.begin(), groups.perm.end());
+  if (perm.empty()) {
+    perm.resize(dims.size());
+    std::iota(perm.begin(), perm.end(), int64_t{0});
+  }
+  if (dims.empty() || !IsIota(dims, perm, devices)) return groups;
+  const IotaForm form = SimplifiedIota(dims, perm);
+  ReplicaGroups out = groups;
+  out.reshape = arena.Copy(absl::MakeConstSpan(form.dims));
+  out.perm = arena.Copy(absl::MakeConstSpan(form.perm));
+  return out;
+}
+
+}  // namespace shardcall
