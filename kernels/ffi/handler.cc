@@ -104,12 +104,13 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
          .found = entry.target,
          .fix = "Give the target another name"});
   }
-  auto key = std::make_tuple(entry.target, entry.platform, entry.backend_config);
+  SHARDCALL_ASSIGN_OR_RETURN(entry.platform, PlatformFromName(entry.platform));
+  auto key = std::make_tuple(entry.target, PlatformKey(entry.platform), entry.backend_config);
   const auto it = entries_.find(key);
   if (it == entries_.end()) {
     const HandlerEntry& added = entries_.emplace(key, std::move(entry)).first->second;
     order_.push_back(key);
-    const auto watcher = watchers_.find(added.platform);
+    const auto watcher = watchers_.find(PlatformKey(added.platform));
     if (watcher == watchers_.end()) return absl::OkStatus();
     const absl::Status told = Tell(Watcher(watcher->second), added);
     if (told.ok()) return told;
@@ -135,18 +136,19 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
 }
 
 absl::Status HandlerRegistry::Watch(absl::string_view platform, Watcher watcher) {
-  const std::string name(platform);
-  if (!watchers_.emplace(name, watcher).second) {
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
+  const std::string key = PlatformKey(name);
+  if (!watchers_.emplace(key, watcher).second) {
     return ToStatus({.code = "E141",
                      .message = absl::StrCat("platform ", name, " has a handler of targets already"),
                      .fix = "register one handler per platform, and pass on from it"},
                     absl::StatusCode::kAlreadyExists);
   }
   for (const HandlerEntry* entry : List()) {  // as they are now: it may register more
-    if (entry->platform != name) continue;
+    if (PlatformKey(entry->platform) != key) continue;
     const absl::Status told = Tell(watcher, *entry);
     if (told.ok()) continue;
-    watchers_.erase(name);
+    watchers_.erase(key);
     return told;
   }
   return absl::OkStatus();
@@ -178,7 +180,7 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view targ
                                                           absl::string_view where) const {
   for (absl::string_view config : {backend_config, absl::string_view()}) {
     auto it = entries_.find(
-        std::make_tuple(std::string(target), std::string(platform), std::string(config)));
+        std::make_tuple(std::string(target), PlatformKey(platform), std::string(config)));
     if (it != entries_.end()) return &it->second;
   }
 
@@ -225,7 +227,7 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::FindForRun(absl::string_vie
 
 absl::StatusOr<std::shared_ptr<HandlerDevice>> HandlerRegistry::OpenDevice(
     absl::string_view platform, int ordinal, void* stream) const {
-  const auto it = devices_.find(std::string(platform));
+  const auto it = devices_.find(PlatformKey(platform));
   if (it != devices_.end()) return it->second(ordinal, stream);
   return OpenCudaDevice(ordinal, stream);
 }

@@ -33,6 +33,7 @@
 #include "collectives/communicator.h"
 #include "kernels/ffi/attributes.h"
 #include "kernels/ffi/handler_device.h"
+#include "kernels/ffi/platform.h"
 #include "sharding/element_type.h"
 #include "sharding/mesh.h"
 
@@ -106,7 +107,7 @@ using HostHandler =
 
 struct HandlerEntry {
   std::string target;
-  std::string platform = "Host";
+  std::string platform = "Host";  // registered as PlatformFromName spells it
   int api_version = 4;  // as in HLO, 1 to 4; 0: an untyped ABI, that of the call
   bool own_version_only = false;  // calls of other versions are refused, E140
   std::vector<std::string> traits;
@@ -151,7 +152,7 @@ class HandlerRegistry {
   // How devices of a platform are opened. CUDA's are where this build has the
   // toolkit; else, and without a GPU, opening is E303 (kUnavailable).
   void SetDevices(absl::string_view platform, HandlerDeviceOpener opener) {
-    devices_[std::string(platform)] = std::move(opener);
+    devices_[PlatformKey(platform)] = std::move(opener);
   }
   absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenDevice(absl::string_view platform,
                                                             int ordinal, void* stream) const;
@@ -161,13 +162,13 @@ class HandlerRegistry {
   const absl::btree_map<int64_t, void*>& user_data() const { return user_data_; }
 
  private:
-  // Target, platform, backend_config.
+  // Target, PlatformKey, backend_config.
   using Key = std::tuple<std::string, std::string, std::string>;
   absl::Status Tell(const Watcher& watcher, const HandlerEntry& entry) const;
 
   std::map<Key, HandlerEntry> entries_;  // whose entries stay where they are
   std::vector<Key> order_;               // as registered
-  std::map<std::string, Watcher> watchers_;  // by platform
+  std::map<std::string, Watcher> watchers_;  // by PlatformKey
   absl::btree_map<int64_t, void*> user_data_;
   absl::btree_map<std::string, HandlerDeviceOpener> devices_;  // those that were set
 };

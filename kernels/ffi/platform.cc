@@ -1,22 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ffi/platform.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "sharding/status.h"
 
 namespace shardcall {
+namespace {
+
+// The spelling of XLA's registrations, and what else the platform is called: by jaxlib, by
+// PJRT clients. XLA takes "gpu" for whichever of the three it was built for; jaxlib, as
+// here, for CUDA.
+struct Platform {
+  absl::string_view name, alias;
+};
+constexpr Platform kPlatforms[] = {
+    {"Host", "cpu"}, {"CUDA", "gpu"}, {"ROCM", ""}, {"SYCL", ""}, {"TPU", ""}};
+
+absl::string_view Spelled(absl::string_view name) {
+  for (const Platform& p : kPlatforms) {
+    if (absl::EqualsIgnoreCase(name, p.name)) return p.name;
+    if (!p.alias.empty() && absl::EqualsIgnoreCase(name, p.alias)) return p.name;
+  }
+  return name;
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> PlatformFromName(absl::string_view name) {
-  for (const char* known : {"Host", "CUDA", "ROCM"}) {
-    if (absl::EqualsIgnoreCase(name, known)) return std::string(known);
-  }
-  if (absl::EqualsIgnoreCase(name, "cpu")) return std::string("Host");
-  if (absl::EqualsIgnoreCase(name, "gpu")) return std::string("CUDA");
+  if (!name.empty()) return std::string(Spelled(name));
   return ToStatus({.code = "E141",
-                   .message = "there is no such platform",
-                   .expected = "Host, CUDA or ROCM",
-                   .found = std::string(name),
+                   .message = "a platform has no name",
+                   .expected = "Host, CUDA, or any other name",
+                   .found = "an empty one",
                    .fix = "write Host for a function that runs on the CPU"});
 }
+
+std::string PlatformKey(absl::string_view name) { return absl::AsciiStrToLower(Spelled(name)); }
 
 }  // namespace shardcall

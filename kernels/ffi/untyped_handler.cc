@@ -8,6 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/fault.h"
+#include "kernels/ffi/platform.h"
 #include "sharding/status.h"
 
 struct XlaCustomCallStatus_ {
@@ -139,15 +140,14 @@ absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::st
                                               void* function, int api_version,
                                               absl::string_view source,
                                               std::shared_ptr<const void> library) {
-  if (function == nullptr || api_version < 0 || api_version > 3 ||
-      (platform != "Host" && platform != "CUDA")) {
+  if (function == nullptr || api_version < 0 || api_version > 3) {
     return ToStatus(
         {.code = "E144",
          .message = absl::StrCat("the untyped handler of \"", target, "\" cannot be registered"),
-         .expected = "a function of API version 1, 2 or 3 for platform Host or CUDA",
+         .expected = "a function of API version 1, 2 or 3",
          .found = function == nullptr
                       ? "no function"
-                      : absl::StrCat("API version ", api_version, ", platform ", platform),
+                      : absl::StrCat("API version ", api_version),
          .fix = function == nullptr ? "Pass the address of the function"
                 : api_version == 4  ? "Register it as a handler of the typed FFI"
                                     : "Pass 0 where the ABI is what the call says"},
@@ -160,7 +160,7 @@ absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::st
   entry.own_version_only = true;
   entry.source = std::string(source);
   entry.functions = {function};
-  entry.host = [function, api_version, on_device = platform == "CUDA",
+  entry.host = [function, api_version, on_device = PlatformKey(platform) != "host",
                 library = std::move(library)](const HandlerContext& context,
                                               absl::Span<const BufferView> operands,
                                               absl::Span<const BufferView> results) {

@@ -4,7 +4,7 @@
 //   2 STATUS_RETURNING          void f(void* out, const void** in, XlaCustomCallStatus*)
 //   3 STATUS_RETURNING_UNIFIED  void f(void* out, const void** in, const char* opaque,
 //                                      size_t opaque_len, XlaCustomCallStatus*)
-// For CUDA, as XLA:GPU calls them, 1 without and 2 and 3 with a status:
+// For CUDA and other devices, as XLA:GPU calls them, 1 without and 2 and 3 with a status:
 //   1  void f(cudaStream_t, void** buffers, const char* opaque, size_t opaque_len)
 //   2, 3  ... , XlaCustomCallStatus*)
 // with the device memory of all operands' leaves, then of all results' leaves.
@@ -42,8 +42,8 @@ absl::string_view ApiVersionName(int api_version);
 
 // An entry that can be registered. With `api_version` 1, 2 or 3 calls of
 // another version are E140; with 0 the ABI is what the call says. E144 for a
-// null function, another version, or a platform other than Host and CUDA. A
-// failure that the function sets, and a throw, are E317.
+// null function or another version. A failure that the function sets, and a throw,
+// are E317.
 absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::string_view platform,
                                               void* function, int api_version,
                                               absl::string_view source,

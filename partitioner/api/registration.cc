@@ -81,28 +81,8 @@ absl::StatusOr<HandlerEntry> MakeEntry(const CustomCallTarget& target) {
     }
     return entry;
   }
-  if (target.platform == "Host" || target.function == nullptr) {
-    return MakeUntypedEntry(target.name, target.platform, const_cast<void*>(target.function),
-                            /*api_version=*/0, kSource);
-  }
-  // For whoever handles the platform's targets; nothing here can run it.
-  HandlerEntry entry;
-  entry.target = target.name;
-  entry.platform = target.platform;
-  entry.api_version = 0;
-  entry.own_version_only = true;
-  entry.source = std::string(kSource);
-  entry.functions = {target.function};
-  entry.host = [](const HandlerContext& context, absl::Span<const BufferView>,
-                  absl::Span<const BufferView>) {
-    return ToStatus({.code = "E140",
-                     .message = absl::StrCat("target \"", context.target,
-                                             "\" has an untyped function for a device"),
-                     .expected = "a function for Host, or a typed FFI handler",
-                     .fix = "register one"},
-                    absl::StatusCode::kUnimplemented);
-  };
-  return entry;
+  return MakeUntypedEntry(target.name, target.platform, const_cast<void*>(target.function),
+                          /*api_version=*/0, kSource);
 }
 
 // What the handler says; a copy is called, since it may register more.
@@ -192,11 +172,12 @@ absl::Status Registry::RegisterCustomCallHandler(absl::string_view platform,
 
 absl::StatusOr<std::map<std::string, CustomCallTarget>> Registry::CustomCallTargets(
     absl::string_view platform) const {
-  SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
+  SHARDCALL_RETURN_IF_ERROR(PlatformFromName(platform).status());
+  const std::string key = PlatformKey(platform);
   std::map<std::string, CustomCallTarget> out;
   // Of several for one name that for every backend_config is the first.
   for (const HandlerEntry* entry : handlers.List()) {
-    if (entry->platform == name) out.emplace(entry->target, TargetOf(*entry));
+    if (PlatformKey(entry->platform) == key) out.emplace(entry->target, TargetOf(*entry));
   }
   return out;
 }
@@ -289,9 +270,9 @@ absl::Status Registry::RegisterCustomTypeId(absl::string_view name, int64_t* typ
   }
   SHARDCALL_ASSIGN_OR_RETURN(const std::string on, PlatformFromName(platform));
   SHARDCALL_ASSIGN_OR_RETURN(*type_id, RegisterFfiType(name, *type_id, deleter));
-  const auto key = std::make_pair(on, std::string(name));
+  const auto key = std::make_pair(PlatformKey(on), std::string(name));
   if (!types_.emplace(key, *type_id).second) return absl::OkStatus();
-  const auto handler = type_handlers_.find(on);
+  const auto handler = type_handlers_.find(key.first);
   if (handler == type_handlers_.end()) return absl::OkStatus();
   const absl::Status told = TellType(handler->second, on, name, *type_id);
   if (!told.ok()) types_.erase(key);
@@ -302,18 +283,19 @@ absl::Status Registry::RegisterCustomTypeIdHandler(absl::string_view platform,
                                                    CustomTypeIdHandler handler) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
   if (handler == nullptr) return NullHandler(name, "type ids");
-  if (!type_handlers_.emplace(name, handler).second) {
+  const std::string key = PlatformKey(name);
+  if (!type_handlers_.emplace(key, handler).second) {
     return ToStatus({.code = "E141",
                      .message = absl::StrCat("platform ", name, " has a handler of type ids already"),
                      .fix = "register one handler per platform, and pass on from it"},
                     absl::StatusCode::kAlreadyExists);
   }
   const auto all = types_;  // the handler may register more
-  for (const auto& [key, id] : all) {
-    if (key.first != name) continue;
-    const absl::Status told = TellType(handler, name, key.second, id);
+  for (const auto& [type, id] : all) {
+    if (type.first != key) continue;
+    const absl::Status told = TellType(handler, name, type.second, id);
     if (told.ok()) continue;
-    type_handlers_.erase(name);
+    type_handlers_.erase(key);
     return told;
   }
   return absl::OkStatus();

@@ -44,7 +44,7 @@ enum class CustomCallTraits : uint32_t { kDefault = 0, kCommandBufferCompatible 
 // one that is no function of XLA's ABIs, such as a handler in C++; `stages` of a typed
 // one has `execute` at least.
 struct CustomCallTarget {
-  std::string name, platform;  // the platform's canonical name: Host, CUDA, ROCM
+  std::string name, platform;  // as PlatformFromName spells it: Host, CUDA, ..
   int api_version = kUntypedFfi;
   CustomCallTraits traits = CustomCallTraits::kDefault;
   const void* function = nullptr;  // untyped, or `execute`
@@ -64,9 +64,9 @@ class Registry {
   HandlerRegistry handlers;
   LoweringRegistry lowerings;  // for LowerCalls (lower_calls.h)
 
-  // Platforms are named as in jaxlib ("cpu", "gpu", "cuda", "rocm") or as in XLA
-  // ("Host", "CUDA", "ROCM"); E141 for others. Functions are not owned and stay
-  // valid as long as the registry. E147 (kUnimplemented) for an api version other
+  // Platforms have any name, as in jaxlib ("cpu", "gpu", "cuda", "rocm") or as in XLA
+  // ("Host", "CUDA", "ROCM"; kernels/ffi/platform.h); E141 for an empty one. Functions
+  // are not owned and stay valid as long as the registry. E147 (kUnimplemented) for an api version other
   // than 0 and 1, E147 for traits of an untyped function, E144 for a null function
   // or one whose metadata do not fit, E141 for another function of that name and
   // platform; the same one again passes.
@@ -90,7 +90,7 @@ class Registry {
   // it came first; it is not registered if it refuses one of them. E141 if the
   // platform has one.
   absl::Status RegisterCustomCallHandler(absl::string_view platform, CustomCallHandler handler);
-  // By name, all that are registered for the platform. E141 for an unknown one.
+  // By name, all that are registered for the platform.
   absl::StatusOr<std::map<std::string, CustomCallTarget>> CustomCallTargets(
       absl::string_view platform) const;
 
@@ -132,8 +132,8 @@ class Registry {
                                                  absl::string_view name) const;
   absl::Status Pass(const TargetRegistry& from, absl::string_view name, const void* c_api) const;
 
-  std::map<std::pair<std::string, std::string>, int64_t> types_;             // platform, name
-  std::map<std::string, CustomTypeIdHandler> type_handlers_;
+  std::map<std::pair<std::string, std::string>, int64_t> types_;             // PlatformKey, name
+  std::map<std::string, CustomTypeIdHandler> type_handlers_;  // by PlatformKey
 };
 
 // A registry that several threads fill and read.

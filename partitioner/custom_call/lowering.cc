@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/custom_call/type_signature.h"
@@ -18,14 +19,15 @@ absl::Status LoweringRegistry::Register(std::string name, std::string platform,
                      .message = absl::StrCat("the lowering of \"", name, "\" has no function"),
                      .fix = "Give one"});
   }
-  functions_[{std::move(name), std::move(platform)}].emplace_back(std::move(function), std::move(source));
+  functions_[{std::move(name), absl::AsciiStrToLower(platform)}].push_back(
+      {std::move(function), std::move(platform), std::move(source)});
   return absl::OkStatus();
 }
 
 std::vector<LoweringRegistry::Entry> LoweringRegistry::List() const {
   std::vector<Entry> out;
   for (const auto& [key, known] : functions_) {
-    for (const Known& k : known) out.push_back({key.first, key.second, k.second});
+    for (const Known& k : known) out.push_back({key.first, k.platform, k.source});
   }
   return out;
 }
@@ -36,17 +38,17 @@ bool LoweringRegistry::Knows(absl::string_view name) const {
 }
 
 LoweringAnswer LoweringRegistry::Ask(const LoweringRequest& call) const {
-  const std::string name(call.name), platform(call.platform);
+  const std::string name(call.name), platform = absl::AsciiStrToLower(call.platform);
   for (const auto& key : {std::make_pair(name, platform), std::make_pair(name, std::string()),
                           std::make_pair(std::string(), platform),
                           std::make_pair(std::string(), std::string())}) {
     auto it = functions_.find(key);
     if (it == functions_.end()) continue;
-    for (const auto& [function, source] : it->second) {
+    for (const Known& known : it->second) {
       std::string what;
       absl::StatusCode code = absl::StatusCode::kInternal;
       try {  // an author's function
-        LoweringAnswer answer = function(call);
+        LoweringAnswer answer = known.function(call);
         if (answer.ok() && !answer->has_value()) continue;
         if (answer.ok() || !DiagnosticCode(answer.status()).empty()) return answer;
         code = answer.status().code();
@@ -57,8 +59,8 @@ LoweringAnswer LoweringRegistry::Ask(const LoweringRequest& call) const {
         what = "threw";
       }
       return ToStatus({.code = "E121",
-                       .message = absl::StrCat("the lowering of \"", name, "\" for ", platform,
-                                               " ", what),
+                       .message = absl::StrCat("the lowering of \"", name, "\" for ",
+                                               call.platform, " ", what),
                        .fix = "Correct the lowering, or let it skip what it cannot do"},
                       code);
     }

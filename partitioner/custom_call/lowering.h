@@ -78,7 +78,11 @@ class LoweringRegistry {
   std::vector<Entry> List() const;  // by name, then platform, then as registered
 
  private:
-  using Known = std::pair<LoweringFunction, std::string>;  // with its source
+  struct Known {
+    LoweringFunction function;
+    std::string platform, source;  // the platform as it was written
+  };
+  // By name, and platform in lower case: capitals make no difference.
   std::map<std::pair<std::string, std::string>, std::vector<Known>> functions_;
 };
 

@@ -36,6 +36,25 @@ TEST(HandlerRegistry, FindsWhatWasRegisteredForThePlatform) {
   EXPECT_EQ(registry.List().size(), 2);
 }
 
+TEST(HandlerRegistry, APlatformIsFoundByItsAliasesAndInAnyCase) {
+  HandlerRegistry registry;
+  ASSERT_TRUE(registry.Register(Entry("f", "cpu")).ok());
+  ASSERT_TRUE(registry.Register(Entry("f", "gpu")).ok());
+  ASSERT_TRUE(registry.Register(Entry("f", "Abacus")).ok());
+  for (const auto& [name, spelled] : std::vector<std::pair<const char*, const char*>>{
+           {"Host", "Host"}, {"HOST", "Host"}, {"CPU", "Host"}, {"cuda", "CUDA"}, {"GPU", "CUDA"},
+           {"abacus", "Abacus"}, {"Abacus", "Abacus"}}) {
+    const auto found = registry.Find("f", name);
+    ASSERT_TRUE(found.ok()) << name << " " << found.status();
+    EXPECT_EQ((*found)->platform, spelled);
+  }
+  EXPECT_EQ(DiagnosticCode(registry.Register(Entry("f", "ABACUS"))), "E141");
+  EXPECT_EQ(DiagnosticCode(registry.Register(Entry("f", ""))), "E141");
+  EXPECT_EQ(DiagnosticCode(registry.Find("f", "ROCM").status()), "E140");
+  EXPECT_EQ(*PlatformFromName("rocm"), "ROCM");
+  EXPECT_EQ(*PlatformFromName("Slide Rule"), "Slide Rule");
+}
+
 TEST(HandlerRegistry, ASecondRegistrationIsAlreadyExists) {
   HandlerRegistry registry;
   ASSERT_TRUE(registry.Register(Entry("f")).ok());

@@ -5,7 +5,6 @@
 #include <string>
 #include <tuple>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/exported_handler.h"
 #include "kernels/ffi/typed_handler.h"
@@ -39,8 +38,8 @@ const void* OwnFunction(const HandlerEntry& entry) {
 }
 
 // Registers what runs one call; gives the target that it is to name.
-absl::StatusOr<std::string> RegisterCall(const Plugin& plugin, const std::string& platform,
-                                         const HandlerEntry& entry, ExportedCall call) {
+absl::StatusOr<std::string> RegisterCall(const Plugin& plugin, const HandlerEntry& entry,
+                                         ExportedCall call) {
   std::string name = entry.target;
   const void* function = nullptr;
   if (call.api_version == kTypedFfi && entry.backend_config.empty()) {
@@ -55,20 +54,15 @@ absl::StatusOr<std::string> RegisterCall(const Plugin& plugin, const std::string
     }
   }
   SHARDCALL_RETURN_IF_ERROR(
-      RegisterHandlerWithPjrt(plugin.c_api(), name, platform, function));
+      RegisterHandlerWithPjrt(plugin.c_api(), name, entry.platform, function));
   return name;
 }
 
 }  // namespace
 
-std::string HandlerPlatform(absl::string_view platform) {
-  return platform == "cpu" ? std::string(kHostHandlers) : absl::AsciiStrToUpper(platform);
-}
-
 absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
     const Plugin& plugin, absl::string_view platform, const Module& local, int num_devices,
     const HandlerRegistry& handlers, const absl::flat_hash_set<std::string>& known_targets) {
-  const std::string name = HandlerPlatform(platform);
   absl::flat_hash_map<uint32_t, std::string> renamed;
   // Target, version and text of what is registered, and the target to name.
   std::map<std::tuple<std::string, int64_t, std::string>, std::string> done;
@@ -78,7 +72,7 @@ absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
     const auto& attrs = instr.as<CustomCallAttrs>();
     if (known_targets.contains(attrs.target)) continue;
     const absl::StatusOr<const HandlerEntry*> entry =
-        handlers.Find(attrs.target, name, instr.backend_config);
+        handlers.Find(attrs.target, platform, instr.backend_config);
     if (!entry.ok()) continue;
     const bool plain = attrs.api_version == kTypedFfi && (*entry)->backend_config.empty();
     const auto [known, fresh] = done.try_emplace(
@@ -87,7 +81,7 @@ absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
     if (fresh) {
       SHARDCALL_ASSIGN_OR_RETURN(
           known->second,
-          RegisterCall(plugin, name, **entry,
+          RegisterCall(plugin, **entry,
                        {num_devices, static_cast<int>(attrs.api_version),
                         std::string(instr.backend_config)}));
     }

@@ -15,13 +15,11 @@
 
 namespace shardcall::pjrt {
 
-// XLA's name of a platform's handlers: Host for its CPU, else the platform's in capitals.
-std::string HandlerPlatform(absl::string_view platform);
-
 // Registers with the plugin what `handlers` has for the custom calls of `local` and a
-// platform of PJRT ("cpu", "cuda"): a library's own function where that is all there is, else one that
-// calls the entry. Targets that the registry does not know are left to the plugin, which
-// has some of its own; so are those in `known`. Gives the calls, by id, that are to be made as typed ones of
+// platform of PJRT, by kernels/ffi/platform.h: "cpu" has those for Host. A library's own
+// function where that is all there is, else one that calls the entry. Targets that the
+// registry does not know are left to the plugin, which has some of its own; so are those in
+// `known`. Gives the calls, by id, that are to be made as typed ones of
 // another target, since plugins take no others: those of an untyped ABI, or of a handler
 // for one backend_config. E148 where the plugin refuses.
 absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/platform.h"
 #include "partitioner/api/lower_calls.h"
 #include "partitioner/bindings/pjrt/compile_options.h"
 #include "partitioner/bindings/pjrt/pjrt_handlers.h"
@@ -94,10 +95,11 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionHlo(absl::string_vi
   partition.num_partitions = options.num_partitions;
   partition.targets = &context.registry->rules;
   partition.allow_replicate = context.allow_replicate;
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string platform, PlatformFromName(context.platform));
   while (true) {  // closes at least one value each time
     SHARDCALL_ASSIGN_OR_RETURN(Module module, ReadProgram(hlo, options));
     SHARDCALL_ASSIGN_OR_RETURN(module, LowerCalls(std::move(module), context.registry->lowerings,
-                                                  HandlerPlatform(context.platform)));
+                                                  platform));
     SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> program,
                                Partition(std::move(module), partition));
     const LocalProgram& local = program->local;

@@ -220,8 +220,6 @@ TEST(DerivedRegistration, BadManifestsNameThePlace) {
            {R"({"targets": [{"name": "a", "symbol": "s", "vjp": {}}]})", "E141", "library"},
            {R"({"targets": [], "lowerings": 3})", "E141", "lowerings"},
            {R"({"targets": [], "lowerings": [{"name": "a"}]})", "E141", "no target"},
-           {R"({"targets": [], "lowerings": [{"name": "a", "target": "b", "platform": "TPU"}]})",
-            "E141", "TPU"},
            {R"({"targets": [], "lowerings": [{"name": "a", "target": "b", "api_version": 9}]})",
             "E141", "9"},
            {R"({"targets": [], "lowerings": [{"name": "a", "target": "b",

@@ -24,6 +24,7 @@ void SubtractF32(void* out, const void** in) {
   *static_cast<float*>(out) = *static_cast<const float*>(in[0]) - *static_cast<const float*>(in[1]);
 }
 void Nothing(void*, const void**) {}
+void OtherNothing(void*, const void**) { static int calls = 0; ++calls; }
 
 std::string Text(const absl::Status& s) { return std::string(s.message()); }
 
@@ -84,13 +85,13 @@ TEST(Registration, UntypedFunctionsHaveNoTraits) {
   EXPECT_THAT(Text(s), HasSubstr("COMMAND_BUFFER_COMPATIBLE"));
 }
 
-TEST(Registration, NullFunctionsUnknownPlatformsAndEmptyNamesAreErrors) {
+TEST(Registration, NullFunctionsAndEmptyNamesAreErrors) {
   Registry r;
   EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallTarget("t", nullptr)), "E144");
   EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallTarget("t", nullptr, "cpu", kTypedFfi)), "E144");
-  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallTarget("t", Nothing, "tpu")), "E141");
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallTarget("t", Nothing, "")), "E141");
   EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallTarget("", Nothing)), "E141");
-  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallHandler("tpu", [](auto&) {
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallHandler("", [](auto&) {
               return absl::OkStatus();
             })), "E141");
   EXPECT_EQ(Text(r.RegisterCustomCallHandler("gpu", nullptr)),
@@ -103,7 +104,7 @@ TEST(Registration, NullFunctionsUnknownPlatformsAndEmptyNamesAreErrors) {
   const absl::Status unnamed = r.RegisterCustomTypeId("", &id);
   EXPECT_EQ(unnamed.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(Text(unnamed), HasSubstr("E141 an FFI type without a name cannot be registered"));
-  EXPECT_EQ(DiagnosticCode(r.CustomCallTargets("tpu").status()), "E141");
+  EXPECT_EQ(DiagnosticCode(r.CustomCallTargets("").status()), "E141");
   EXPECT_EQ(DiagnosticCode(r.RegisterCustomTypeId("s", nullptr)), "E147");
 }
 
@@ -221,6 +222,30 @@ TEST(Registration, AnUntypedFunctionOfAnotherPlatformReachesItsHandlerAlone) {
   EXPECT_EQ(r.CustomCallTargets("gpu")->size(), 1);
   EXPECT_TRUE(r.CustomCallTargets("cpu")->empty());
   EXPECT_EQ(DiagnosticCode(r.handlers.Find("t", "Host").status()), "E140");
+}
+
+TEST(Registration, APlatformOfAnyNameHasTargetsAHandlerAndTypes) {
+  Registry r;
+  std::vector<std::string> seen;
+  ASSERT_TRUE(r.RegisterCustomCallTarget("t", Nothing, "Abacus").ok());
+  ASSERT_TRUE(r.RegisterCustomCallHandler("ABACUS", [&](const CustomCallTarget& t) {
+                 seen.push_back(absl::StrCat(t.name, " ", t.platform));
+                 return absl::OkStatus();
+               }).ok());
+  ASSERT_TRUE(r.RegisterCustomCallTarget("u", Nothing, "abacus").ok());
+  EXPECT_EQ(seen, (std::vector<std::string>{"t Abacus", "u abacus"}));
+  EXPECT_EQ(r.CustomCallTargets("aBACUS")->size(), 2);
+  EXPECT_TRUE(r.CustomCallTargets("slide rule")->empty());
+  EXPECT_EQ(DiagnosticCode(r.RegisterCustomCallTarget("t", OtherNothing, "aBacus")), "E141");
+  EXPECT_THAT(Text(r.handlers.FindForRun("t", "").status()), HasSubstr("registered for: Abacus"));
+  int64_t id = 0;
+  seen.clear();
+  ASSERT_TRUE(r.RegisterCustomTypeId("registration_test.bead", &id, "abacus").ok());
+  ASSERT_TRUE(r.RegisterCustomTypeIdHandler("Abacus", [&](absl::string_view name, int64_t) {
+                 seen.emplace_back(name);
+                 return absl::OkStatus();
+               }).ok());
+  EXPECT_EQ(seen, (std::vector<std::string>{"registration_test.bead"}));
 }
 
 TEST(Registration, TypeIdsReachTheirPlatformsHandler) {
