@@ -43,6 +43,16 @@ struct HandlerRegisterArgs {
   HandlerBundle bundle;
   Traits traits;
 };
+struct HandlerRegisterArgs04 {  // from 0.4
+  Header header;
+  ByteSpan name;
+  ByteSpan platform;
+  HandlerBundle bundle;
+  Handler* record;
+  Traits traits;
+};
+inline constexpr size_t kHandlerRegisterArgsSize = 84;
+inline constexpr size_t kHandlerRegisterArgsSize04 = 92;
 struct StreamGetArgs {
   Header header;
   ExecutionContext* ctx;
@@ -52,8 +62,9 @@ struct TypeRegisterArgs {
   Header header;
   ByteSpan name;
   TypeId* type_id;            // in and out
-  const TypeInfo* type_info;  // from 0.2
+  const TypeInfo* type_info;  // from 0.2; beyond struct_size, yet read
 };
+inline constexpr size_t kTypeRegisterArgsSize = 40;
 struct ContextGetArgs {
   Header header;
   ExecutionContext* ctx;

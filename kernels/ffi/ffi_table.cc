@@ -9,6 +9,7 @@
 #include "kernels/ffi/ffi_context.h"
 #include "kernels/ffi/ffi_error.h"
 #include "kernels/ffi/ffi_future.h"
+#include "kernels/ffi/self_registration.h"
 #include "kernels/ffi/thread_pool.h"
 #include "sharding/status.h"
 
@@ -91,12 +92,6 @@ void ErrorGetMessage(abi::ErrorGetMessageArgs* args) {
 
 void ErrorDestroy(abi::ErrorDestroyArgs* args) {
   if (args != nullptr && args->header.struct_size >= 24) DestroyFfiError(args->error);
-}
-
-abi::Error* HandlerRegister(abi::HandlerRegisterArgs*) {
-  return Fail(StatusCode::kUnimplemented,
-              "handlers are registered by a manifest or by the program that loads the library, "
-              "not from within it");
 }
 
 abi::Error* StreamGet(abi::StreamGetArgs* args) {
@@ -358,7 +353,7 @@ abi::Api MakeTable(int minor) {
   api.error_create = ErrorCreate;
   api.error_get_message = ErrorGetMessage;
   api.error_destroy = ErrorDestroy;
-  api.handler_register = HandlerRegister;
+  api.handler_register = RegisterHandlerOfLibrary;
   api.stream_get = StreamGet;
   api.type_register = minor == 1 ? TypeRegister01 : TypeRegister;
   api.context_get = ContextGet;

@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "kernels/ffi/near_names.h"
 #include "kernels/ffi/running_call.h"
+#include "kernels/ffi/self_registration.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -95,8 +96,9 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& 
         deadline, absl::StrCat("the start-up code of the library \"", path, "\""),
         [opened, place] {
           const RunningCall running("the start-up code", place);
+          LibraryLoad load(place);
           opened->handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-          if (opened->handle != nullptr) return;
+          if (opened->handle != nullptr) return load.Keep(opened->handle);
           if (const char* const reason = dlerror()) opened->reason = reason;
         }));
   } catch (const std::exception& e) {
@@ -107,6 +109,9 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& 
   if (opened->handle == nullptr) return CannotLoad(path, opened->reason);
   return std::shared_ptr<const Library>(new Library(path, opened->handle));
 }
+
+Library::Library(std::string path, void* handle)
+    : path_(std::move(path)), handle_(handle), registered_(SelfRegistrationsOf(handle)) {}
 
 void* Library::Find(const std::string& symbol) const { return dlsym(handle_, symbol.c_str()); }
 

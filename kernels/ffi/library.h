@@ -16,6 +16,8 @@
 
 namespace shardcall {
 
+struct SelfRegistrations;  // self_registration.h
+
 class Library {
  public:
   // All its symbols are bound at once, so that one that is missing shows here
@@ -32,13 +34,17 @@ class Library {
   // Names of the functions and variables that it exports.
   std::vector<std::string> Exports() const;
 
+  // What it registered itself, at this load of it or an earlier one.
+  const SelfRegistrations& registered() const { return *registered_; }
+
   const std::string& path() const { return path_; }
 
  private:
-  Library(std::string path, void* handle) : path_(std::move(path)), handle_(handle) {}
+  Library(std::string path, void* handle);
 
   std::string path_;
   void* handle_;
+  std::shared_ptr<const SelfRegistrations> registered_;
 };
 
 }  // namespace shardcall

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/abi.h"
 #include "kernels/ffi/ffi_types.h"
+#include "kernels/ffi/self_registration.h"
 #include "partitioner/api/all_or_nothing.h"
 #include "partitioner/api/manifest_reader.h"
 #include "sharding/status.h"
@@ -37,6 +38,9 @@ absl::Status ManifestReader::Read(const Json& j) {
   SHARDCALL_RETURN_IF_ERROR(CheckKeys(j, "", {"library", "types", "targets", "lowerings"}));
   SHARDCALL_RETURN_IF_ERROR(Located(OpenLibrary(j), "library"));
   SHARDCALL_RETURN_IF_ERROR(Located(ReadTypes(j), "types"));
+  if (library_ != nullptr) {  // behind the types, which its handlers may have states of
+    SHARDCALL_RETURN_IF_ERROR(Located(RegisterSelfRegistered(library_, handlers_), "library"));
+  }
   if (!j.contains("targets")) return Bad("", "a list \"targets\"", "none");
   const Json& list = j["targets"];
   if (!list.is_array()) return Bad("targets", "a list", TypeOf(list));

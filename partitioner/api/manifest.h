@@ -45,9 +45,11 @@
 // is 4 unless it says 1 to 3; `column_major` hands matrices over as LAPACK has them.
 //
 // `kernel` names a target that has a handler; `attributes` is what that gets in
-// place of the call's own. A target with a kernel or a symbol needs no rule where
-// the program states one. Each is for calls with its `backend_config`, if it
-// gives one.
+// place of the call's own. A library that registers handlers itself, by
+// XLA_FFI_REGISTER_HANDLER, needs neither `symbol` nor `types`: what it registers is taken
+// by its names, also where no target here has that name. A target with a kernel, a symbol
+// or such a handler needs no rule where the program states one. Each is for calls with
+// its `backend_config`, if it gives one.
 #ifndef SHARDCALL_PARTITIONER_API_MANIFEST_H_
 #define SHARDCALL_PARTITIONER_API_MANIFEST_H_
 

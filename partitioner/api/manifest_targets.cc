@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of a manifest's targets, and what follows from them.
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/self_registration.h"
 #include "partitioner/api/manifest_reader.h"
 #include "partitioner/api/partial_op_names.h"
 #include "partitioner/api/reference.h"
@@ -47,7 +48,8 @@ absl::Status ManifestReader::ReadTarget(const Json& j, const std::string& where)
   SHARDCALL_RETURN_IF_ERROR(ReadKernel(j, where, name, config, source));
   SHARDCALL_RETURN_IF_ERROR(ReadHandler(j, where, name, config));
   if (j.contains("partition_like")) return ReadReference(j, where, name, source);
-  const bool computed = j.contains("kernel") || j.contains("symbol");
+  const bool computed = j.contains("kernel") || j.contains("symbol") ||
+                        (library_ != nullptr && RegistersItself(*library_, name));
   if (computed && !j.contains("batch_dims") && !j.contains("rule")) {
     return absl::OkStatus();
   }

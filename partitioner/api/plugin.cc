@@ -16,6 +16,7 @@
 #include "kernels/ffi/ffi_types.h"
 #include "kernels/ffi/library.h"
 #include "kernels/ffi/running_call.h"
+#include "kernels/ffi/self_registration.h"
 #include "kernels/ffi/timed_call.h"
 #include "partitioner/api/all_or_nothing.h"
 #include "partitioner/api/c_facts.h"
@@ -139,6 +140,14 @@ absl::Status Crashed(absl::string_view source, absl::string_view entry) {
                   absl::StatusCode::kInternal);
 }
 
+// Of a library that is a plugin by that alone: its targets have no rules.
+absl::Status TakeSelfRegistered(const std::shared_ptr<const Library>& library,
+                                TargetRegistry* targets, HandlerRegistry* handlers) {
+  if (handlers == nullptr) return library->registered().fault;
+  return AllOrNothing(targets, handlers, nullptr,
+                      [&] { return RegisterSelfRegistered(library, handlers); });
+}
+
 void CallRegisterTargets(Registration& r, const Shardcall_Plugin* plugin) {
   Registration* const outer = std::exchange(loading, &r);
   const absl::Cleanup done = [outer] { loading = outer; };
@@ -223,9 +232,13 @@ absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
                              Library::Open(path, deadline));
   void* const entry = library->Find("shardcall_plugin");
   if (entry == nullptr) {
-    return NotAPlugin(path, "does not export shardcall_plugin", "", "",
-                      "for an ordinary XLA FFI library name its symbols in a manifest: "
-                      "{\"library\": ..., \"targets\": [{\"name\": ..., \"symbol\": ...}]}");
+    if (library->registered().handlers.empty() && library->registered().fault.ok()) {
+      return NotAPlugin(path, "does not export shardcall_plugin, and registers no handler itself",
+                        "", "",
+                        "for an ordinary XLA FFI library name its symbols in a manifest: "
+                        "{\"library\": ..., \"targets\": [{\"name\": ..., \"symbol\": ...}]}");
+    }
+    return TakeSelfRegistered(library, targets, handlers);
   }
   struct Answer {
     const Shardcall_Plugin* plugin = nullptr;
@@ -246,7 +259,10 @@ absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
                       "catch it in shardcall_plugin, and return null");
   }
   if (answer->crashed) return Crashed(path, "shardcall_plugin");
-  return RegisterPlugin(answer->plugin, path, targets, handlers, library, lowerings, deadline);
+  return AllOrNothing(targets, handlers, lowerings, [&]() -> absl::Status {
+    SHARDCALL_RETURN_IF_ERROR(TakeSelfRegistered(library, targets, handlers));
+    return RegisterPlugin(answer->plugin, path, targets, handlers, library, lowerings, deadline);
+  });
 }
 
 }  // namespace shardcall

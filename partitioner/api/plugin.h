@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins: what --plugin names. A manifest (manifest.h), or a library that
-// exports the entry point of shardcall_c.h.
+// Plugins: what --plugin names. A manifest (manifest.h), or a library that exports the
+// entry point of shardcall_c.h, or that registers handlers itself by XLA's FFI
+// (kernels/ffi/self_registration.h), whose targets then have no rule.
 #ifndef SHARDCALL_PARTITIONER_API_PLUGIN_H_
 #define SHARDCALL_PARTITIONER_API_PLUGIN_H_
 
@@ -20,10 +21,12 @@ namespace shardcall {
 
 // *.json is a manifest, anything else a library. With `handlers` null only
 // rules are taken. Errors: E143 a file that cannot be read, E142 a library that
-// does not load, has no entry point, or was built for another version; what
-// LoadManifest says; E146 a registration that the plugin got wrong. A library whose
-// start-up code, entry or registration does not return within `deadline` is E319: its
-// thread is left behind, and what it registers from then on is refused.
+// does not load, has no entry point and registers nothing, or was built for another
+// version; what LoadManifest says; E141 or E144 a handler that it registers wrongly; E146
+// a registration that the plugin got wrong. A library whose start-up code, entry or
+// registration does not return within `deadline` is E319: its thread is left behind, and
+// what it registers from then on is refused; what its start-up code registers is there for
+// a later load.
 absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
                         HandlerRegistry* handlers = nullptr,
                         LoweringRegistry* lowerings = nullptr,

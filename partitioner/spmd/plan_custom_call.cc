@@ -158,7 +158,8 @@ bool Planner::PlanMissing(InstrId id) {
                            ") has no sharding rule; ", sharded, ". Replicating it moves ",
                            HumanBytes(moved), " per device");
   e.where = SourceLine(module_, instr);
-  e.fix = absl::StrCat("Register a rule, declare batch_dims=1, ",
+  e.fix = absl::StrCat("Register a rule, in a manifest (--plugin=FILE.json) or by the program, "
+                       "declare batch_dims=1, ",
                        attrs.has_side_effect
                            ? "write sharding={maximal device=0} on the call, since it has side "
                              "effects, "

@@ -102,10 +102,18 @@ MINIMUM(abi::kErrorDetailsSize04, Error_GetDetails_Args);
 #endif
 SIZE(ErrorDestroyArgs, Error_Destroy_Args);
 SAME(ErrorDestroyArgs, error, Error_Destroy_Args, error);
-#if XLA_FFI_API_MINOR < 4  // from then on with a stage more; nobody calls it here
+#if XLA_FFI_API_MINOR < 4  // from then on with a stage more
 SIZE(HandlerBundle, Handler_Bundle);
 SIZE(HandlerRegisterArgs, Handler_Register_Args);
 SAME(HandlerRegisterArgs, traits, Handler_Register_Args, traits);
+MINIMUM(abi::kHandlerRegisterArgsSize, Handler_Register_Args);
+#else
+SIZE(HandlerRegisterArgs04, Handler_Register_Args);
+SAME(HandlerRegisterArgs04, traits, Handler_Register_Args, traits);
+MINIMUM(abi::kHandlerRegisterArgsSize04, Handler_Register_Args);
+static_assert(offsetof(abi::HandlerRegisterArgs04, record) ==
+              offsetof(XLA_FFI_Handler_Register_Args, bundle) +
+                  offsetof(XLA_FFI_Handler_Bundle, record));
 #endif
 SAME(HandlerBundle, instantiate, Handler_Bundle, instantiate);
 SAME(HandlerBundle, prepare, Handler_Bundle, prepare);
@@ -118,7 +126,10 @@ SAME(StreamGetArgs, ctx, Stream_Get_Args, ctx);
 SAME(StreamGetArgs, stream, Stream_Get_Args, stream);
 SAME(TypeRegisterArgs, name, Type_Register_Args, name);
 SAME(TypeRegisterArgs, type_id, Type_Register_Args, type_id);
-#if XLA_FFI_API_MINOR >= 2
+#if XLA_FFI_API_MINOR < 2
+MINIMUM(abi::kTypeRegisterArgsSize, TypeId_Register_Args);
+#else
+MINIMUM(abi::kTypeRegisterArgsSize, Type_Register_Args);
 SIZE(TypeRegisterArgs, Type_Register_Args);
 SAME(TypeRegisterArgs, type_info, Type_Register_Args, type_info);
 #endif

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ffi/ffi_api.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "kernels/ffi/ffi_error.h"
+#include "kernels/ffi/ffi_table.h"
+#include "kernels/ffi/self_registration.h"
+
+namespace shardcall {
+namespace {
+
+// Whether `from` can be read, and what stands there. A system call says so without a signal.
+bool ReadIfReadable(const void* from, void* to, size_t size) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+  const auto length = static_cast<long>(size);  // NOLINT: as of syscall
+  const bool read_it = syscall(SYS_write, ends[1], from, size) == length &&
+                       syscall(SYS_read, ends[0], to, size) == length;
+  close(ends[0]);
+  close(ends[1]);
+  return read_it;
+}
+
+// The headers of 0.1 pass a struct that ends before type_info, the later ones one that has
+// it; both say 40 bytes. Behind that of 0.1 stands something else of the caller's stack:
+// only what is a TypeInfo by its size is taken for one.
+__attribute__((no_sanitize("address"))) const abi::TypeInfo* TypeInfoOf(
+    const abi::TypeRegisterArgs* args, abi::TypeInfo* copy) {
+  constexpr size_t kLargestTypeInfo = 256;
+  const abi::TypeInfo* const info = args->type_info;
+  if (reinterpret_cast<uintptr_t>(info) % alignof(abi::TypeInfo) != 0 ||
+      !ReadIfReadable(info, copy, sizeof(*copy))) {
+    return nullptr;
+  }
+  const bool fits = copy->struct_size >= abi::kTypeInfoSize && copy->struct_size < kLargestTypeInfo;
+  return fits ? copy : nullptr;
+}
+
+abi::Error* RegisterTypeOfAnyVersion(abi::TypeRegisterArgs* args) {
+  if (args == nullptr || args->header.struct_size < abi::kTypeRegisterArgsSize) {
+    return FfiTable(abi::kNewestMinorVersion)->type_register(args);
+  }
+  abi::TypeInfo copy = {};
+  abi::TypeRegisterArgs known = {{sizeof(known), nullptr}, args->name, args->type_id,
+                                 TypeInfoOf(args, &copy)};
+  return FfiTable(abi::kNewestMinorVersion)->type_register(&known);
+}
+
+constexpr char kHere = 0;
+
+// The function of that name which the code at `caller` would have without ours; null: none.
+// A library that brings XLA, or needs it, has found ours first where a program exports it.
+void* OfItsOwn(const void* caller, const char* name) {
+  Dl_info info, ours, theirs;
+  // The loader's lock is another thread's, which may wait for this one.
+  if (LoadedByAnotherThread() || dladdr(caller, &info) == 0 || info.dli_fname == nullptr) {
+    return nullptr;
+  }
+  void* const library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_LOCAL);
+  if (library == nullptr) return nullptr;  // the program
+  void* const found = dlsym(library, name);
+  dlclose(library);
+  if (found == nullptr || dladdr(&kHere, &ours) == 0 || dladdr(found, &theirs) == 0) {
+    return nullptr;
+  }
+  return ours.dli_fbase == theirs.dli_fbase ? nullptr : found;
+}
+
+constexpr char kCName[] = "XLA_FFI_GetApi";
+constexpr char kCppName[] = "_ZN3xla3ffi12GetXlaFfiApiEv";
+
+}  // namespace
+
+const abi::Api* FfiRegistrationApi() {
+  static const abi::Api api = [] {
+    abi::Api made = *FfiTable(abi::kNewestMinorVersion);
+    made.type_register = RegisterTypeOfAnyVersion;
+    return made;
+  }();
+  return &api;
+}
+
+}  // namespace shardcall
+
+// Weak, so that a program which links XLA itself has XLA's.
+extern "C" __attribute__((visibility("default"), weak)) const void* XLA_FFI_GetApi() {
+  void* const theirs = shardcall::OfItsOwn(__builtin_return_address(0), shardcall::kCName);
+  return theirs == nullptr ? shardcall::FfiRegistrationApi()
+                           : reinterpret_cast<const void* (*)()>(theirs)();
+}
+
+namespace xla::ffi {
+
+__attribute__((visibility("default"), weak)) const void* GetXlaFfiApi() {
+  void* const theirs = shardcall::OfItsOwn(__builtin_return_address(0), shardcall::kCppName);
+  return theirs == nullptr ? shardcall::FfiRegistrationApi()
+                           : reinterpret_cast<const void* (*)()>(theirs)();
+}
+
+}  // namespace xla::ffi
