@@ -70,9 +70,6 @@ void* OfItsOwn(const void* caller, const char* name) {
   return ours.dli_fbase == theirs.dli_fbase ? nullptr : found;
 }
 
-constexpr char kCName[] = "XLA_FFI_GetApi";
-constexpr char kCppName[] = "_ZN3xla3ffi12GetXlaFfiApiEv";
-
 }  // namespace
 
 const abi::Api* FfiRegistrationApi() {
@@ -84,21 +81,23 @@ const abi::Api* FfiRegistrationApi() {
   return &api;
 }
 
+const void* FfiApiFor(const char* symbol, const void* caller) {
+  void* const theirs = OfItsOwn(caller, symbol);
+  return theirs == nullptr ? FfiRegistrationApi()
+                           : reinterpret_cast<const void* (*)()>(theirs)();
+}
+
 }  // namespace shardcall
 
 // Weak, so that a program which links XLA itself has XLA's.
 extern "C" __attribute__((visibility("default"), weak)) const void* XLA_FFI_GetApi() {
-  void* const theirs = shardcall::OfItsOwn(__builtin_return_address(0), shardcall::kCName);
-  return theirs == nullptr ? shardcall::FfiRegistrationApi()
-                           : reinterpret_cast<const void* (*)()>(theirs)();
+  return shardcall::FfiApiFor(shardcall::kGetApiSymbol, __builtin_return_address(0));
 }
 
 namespace xla::ffi {
 
 __attribute__((visibility("default"), weak)) const void* GetXlaFfiApi() {
-  void* const theirs = shardcall::OfItsOwn(__builtin_return_address(0), shardcall::kCppName);
-  return theirs == nullptr ? shardcall::FfiRegistrationApi()
-                           : reinterpret_cast<const void* (*)()>(theirs)();
+  return shardcall::FfiApiFor(shardcall::kGetXlaFfiApiSymbol, __builtin_return_address(0));
 }
 
 }  // namespace xla::ffi

@@ -16,6 +16,13 @@ namespace shardcall {
 // not known which one the library is of.
 const abi::Api* FfiRegistrationApi();
 
+inline constexpr char kGetApiSymbol[] = "XLA_FFI_GetApi";
+inline constexpr char kGetXlaFfiApiSymbol[] = "_ZN3xla3ffi12GetXlaFfiApiEv";
+
+// What the function of that name returns to the code at `caller`: the table above, or that
+// of the function that the library around it has itself.
+const void* FfiApiFor(const char* symbol, const void* caller);
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_FFI_API_H_

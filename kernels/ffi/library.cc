@@ -19,6 +19,7 @@
 #include "kernels/ffi/near_names.h"
 #include "kernels/ffi/running_call.h"
 #include "kernels/ffi/self_registration.h"
+#include "kernels/ffi/shown_symbols.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -32,12 +33,24 @@ std::string WordBehind(absl::string_view text, absl::string_view key) {
   return std::string(rest.substr(0, rest.find_first_of(" ,()\t\n")));
 }
 
+std::string MissingSymbol(absl::string_view reason) {
+  return WordBehind(reason, "undefined symbol:");
+}
+
+// All its symbols are bound at once. Null, and the reason if the loader says one.
+void* Load(const std::string& place, std::string* reason) {
+  void* const handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const char* const said = handle == nullptr ? dlerror() : nullptr;
+  if (said != nullptr) *reason = said;
+  return handle;
+}
+
 // The loader speaks in one line of text; say what is wrong and what to do.
 absl::Status CannotLoad(const std::string& path, absl::string_view reason) {
   Diagnostic d;
   d.code = "E142";
   d.message = absl::StrCat("the library \"", path, "\" cannot be loaded: ", reason);
-  const std::string symbol = WordBehind(reason, "undefined symbol:");
+  const std::string symbol = MissingSymbol(reason);
   if (absl::StartsWith(symbol, "Py") || absl::StartsWith(symbol, "_Py")) {
     d.message = absl::StrCat("the library \"", path, "\" is an extension of Python: it needs \"",
                              symbol, "\"");
@@ -45,7 +58,8 @@ absl::Status CannotLoad(const std::string& path, absl::string_view reason) {
   } else if (!symbol.empty()) {
     d.message = absl::StrCat("the library \"", path, "\" needs the symbol \"", symbol,
                              "\", which nothing provides");
-    d.fix = "link it against the library that has the symbol";
+    d.fix = IsFfiSymbol(symbol) ? "load libshardcall.so with RTLD_GLOBAL, or link the program to it"
+                                : "link it against the library that has the symbol";
   } else if (absl::StrContains(reason, "cannot open shared object file")) {
     d.message = absl::StrCat("the library \"", path, "\" needs \"",
                              reason.substr(0, reason.find(':')), "\", which is not found");
@@ -97,9 +111,13 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& 
         [opened, place] {
           const RunningCall running("the start-up code", place);
           LibraryLoad load(place);
-          opened->handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-          if (opened->handle != nullptr) return load.Keep(opened->handle);
-          if (const char* const reason = dlerror()) opened->reason = reason;
+          opened->handle = Load(place, &opened->reason);
+          // A symbol that is ours, and that this process does not show to libraries.
+          if (opened->handle == nullptr && IsFfiSymbol(MissingSymbol(opened->reason)) &&
+              ShowFfiSymbols()) {
+            opened->handle = Load(place, &opened->reason);
+          }
+          if (opened->handle != nullptr) load.Keep(opened->handle);
         }));
   } catch (const std::exception& e) {
     return CannotLoad(path, absl::StrCat("its start-up code threw: ", e.what()));

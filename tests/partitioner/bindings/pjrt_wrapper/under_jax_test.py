@@ -103,6 +103,23 @@ assert np.array_equal(f(x), np.arange(16).reshape(4, 4).sum(0))
         opcodes = [c['opcode'] for r in self.reports('shard_map') for c in r['collectives']]
         self.assertEqual(opcodes, ['all-reduce'])
 
+    def test_a_library_that_registers_itself_has_its_kernels_here(self):
+        library = os.environ.get('SHARDCALL_SELF_REGISTERING', '')
+        if not library:
+            self.skipTest('no headers of XLA\'s FFI to compile the library with')
+        manifest = F.write('self.json', json.dumps(
+            {'library': library, 'targets': [{'name': 'xla_axpy', 'rule': 'i j, i j -> i j'},
+                                             {'name': 'xla_add_offset', 'rule': 'i j -> i j'}]}))
+        self.ok('''
+result = jax.ShapeDtypeStruct((16, 8), np.float32)
+axpy, add = jax.ffi.ffi_call("xla_axpy", result), jax.ffi.ffi_call("xla_add_offset", result)
+x = put(np.arange(128).reshape(16, 8), "x", "y")
+y = jax.jit(lambda x: add(axpy(x, x, a=np.float32(2)), offset=np.float32(7)))(x)
+assert np.array_equal(y, 3 * np.asarray(x) + 7), y
+''', SHARDCALL_PLUGINS=manifest, SHARDCALL_REPORT=F.path('self'))
+        report, = self.reports('self')
+        self.assertEqual(report['collectives'], [])
+
     def test_custom_partitioning_of_jax_is_asked(self):
         for shardy in ('False', 'True'):
             self.ok(f'''
