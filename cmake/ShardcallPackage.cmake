@@ -51,7 +51,7 @@ install(TARGETS shardcall_c shardcall_shared shardcall_plugin EXPORT shardcallTa
 
 # All of it, without tests, examples and benchmarks.
 add_custom_target(installed)
-add_dependencies(installed shardcall ${rooms})
+add_dependencies(installed shardcall shardcall_pjrt_plugin ${rooms})
 if(TARGET shardcall_c AND NOT BUILD_SHARED_LIBS)
   add_dependencies(installed shardcall_c)
 endif()

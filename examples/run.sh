@@ -8,7 +8,7 @@
 # Fails if any result is wrong.
 source "$(dirname "$0")/../cmake/setup.sh"
 
-build_shardcall shardcall examples
+build_shardcall shardcall shardcall_pjrt_plugin examples
 step=$SHARDCALL_ROOT/tests/data/hlo/llama_4layer_train_tiny_calls_d4m2
 echo
 echo "== a training step with 26 custom calls"

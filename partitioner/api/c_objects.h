@@ -44,6 +44,9 @@ namespace shardcall {
 absl::StatusOr<Module> ReadCModule(absl::string_view bytes, const std::string& name,
                                    const TargetRegistry& targets);
 
+// The module with the registry's lowerings for Host, as the command has it.
+absl::StatusOr<Module> ReadLowered(const Shardcall_Module& module, const Registry& registry);
+
 // With a snapshot of the registry, which `*registry` keeps.
 absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
                                         const Shardcall_Options* options,

@@ -55,7 +55,8 @@ Shardcall_Error* TextOf(const char* function, const Shardcall_Program* program,
   });
 }
 
-// The module with the registry's lowerings for Host, as the command has it.
+}  // namespace
+
 absl::StatusOr<Module> ReadLowered(const Shardcall_Module& module, const Registry& registry) {
   SHARDCALL_ASSIGN_OR_RETURN(Module read,
                              ReadCModule(module.bytes, module.name, module.registry->rules));
@@ -64,8 +65,6 @@ absl::StatusOr<Module> ReadLowered(const Shardcall_Module& module, const Registr
       lowerings.Register("", "Host", LowerToHandlers(&registry.handlers, &registry.rules)));
   return LowerCalls(std::move(read), lowerings, "Host");
 }
-
-}  // namespace
 
 absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
                                         const Shardcall_Options* options,

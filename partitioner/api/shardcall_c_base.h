@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SHARDCALL_C_MAJOR 0
-#define SHARDCALL_C_MINOR 4
+#define SHARDCALL_C_MINOR 5
 
 /* Every struct says its size in its first field and only grows at its end. Fill
  * it with SHARDCALL_INIT(Type), which leaves the rest zero. */

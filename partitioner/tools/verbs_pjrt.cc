@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "partitioner/api/device_memory.h"
@@ -16,20 +15,12 @@
 namespace shardcall {
 namespace {
 
-// A number, true or false, or else a text.
-absl::variant<std::string, int64_t, bool> OptionValue(absl::string_view text) {
-  int64_t number = 0;
-  if (absl::SimpleAtoi(text, &number)) return number;
-  if (text == "true" || text == "false") return text == "true";
-  return std::string(text);
-}
-
 pjrt::CreateOptions CreateOptions(const Flags& flags) {
   pjrt::CreateOptions options;
   for (const std::string& option : flags.All("pjrt-option")) {
     const std::pair<std::string, std::string> parts =
         absl::StrSplit(option, absl::MaxSplits('=', 1));
-    options.emplace_back(parts.first, OptionValue(parts.second));
+    options.emplace_back(parts.first, pjrt::OptionValue(parts.second));
   }
   return options;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/bindings/pjrt/pjrt_client.h"
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "sharding/status.h"
 
@@ -22,6 +23,13 @@ bool Says(const ClientOptions& options, absl::string_view name) {
 }
 
 }  // namespace
+
+CreateValue OptionValue(absl::string_view text) {
+  int64_t number = 0;
+  if (absl::SimpleAtoi(text, &number)) return number;
+  if (text == "true" || text == "false") return text == "true";
+  return std::string(text);
+}
 
 std::vector<abi::NamedValue> NamedValues(const CreateOptions& options) {
   std::vector<abi::NamedValue> out;

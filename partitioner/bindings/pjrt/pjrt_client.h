@@ -17,9 +17,11 @@
 
 namespace shardcall::pjrt {
 
+using CreateValue = absl::variant<std::string, int64_t, bool>;
 // By name, as the plugin's manual has them.
-using CreateOptions =
-    std::vector<std::pair<std::string, absl::variant<std::string, int64_t, bool>>>;
+using CreateOptions = std::vector<std::pair<std::string, CreateValue>>;
+// Of a text: a number, true or false, or else the text.
+CreateValue OptionValue(absl::string_view text);
 // The same as PJRT takes it; refers to `options`.
 std::vector<abi::NamedValue> NamedValues(const CreateOptions& options);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/bindings/pjrt_wrapper/wrapper.h"
 
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -37,7 +39,10 @@ absl::StatusOr<const abi::Api*> LoadWrapped(const std::string& path) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const Library> library, Library::Open(path));
   const abi::Api* api = nullptr;
   void* const entry = library->Find("GetPjrtApi");
-  const bool itself = entry == reinterpret_cast<void*>(&GetPjrtApi);
+  Dl_info owner = {}, own = {};
+  const bool itself = entry != nullptr && dladdr(entry, &owner) != 0 &&
+                      dladdr(reinterpret_cast<void*>(&LoadWrapped), &own) != 0 &&
+                      owner.dli_fbase == own.dli_fbase;
   const bool called =
       entry != nullptr && !itself &&
       CallCatchingSignals([&] { api = reinterpret_cast<const abi::Api* (*)()>(entry)(); });

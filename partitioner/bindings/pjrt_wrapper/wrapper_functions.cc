@@ -158,5 +158,3 @@ absl::Span<const Replaced> ReplacedFunctions() {
 const void* RefusingFunction() { return Address(Refuse); }
 
 }  // namespace shardcall::pjrt
-
-extern "C" const void* GetPjrtApi() { return shardcall::pjrt::Wrapper::OfProcess().api(); }

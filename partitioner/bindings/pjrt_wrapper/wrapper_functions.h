@@ -5,8 +5,6 @@
 
 #include "absl/types/span.h"
 
-extern "C" const void* GetPjrtApi();
-
 namespace shardcall::pjrt {
 
 struct Replaced {
