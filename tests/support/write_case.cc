@@ -2,6 +2,7 @@
 #include "tests/support/write_case.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <utility>
@@ -36,6 +37,8 @@ absl::Status WriteCase(const std::string& directory, const std::string& name,
                              Partition(std::move(module), options.partition));
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<Tensor> outputs,
                              RunPartitioned(*program, inputs, options, nullptr));
+  std::error_code ignored;  // a folder that cannot be made is told by the first file
+  std::filesystem::create_directories(directory, ignored);
   const std::string place = absl::StrCat(directory, "/", name);
   SHARDCALL_RETURN_IF_ERROR(WriteNpz(place + ".inputs.npz", "arg", inputs));
   SHARDCALL_RETURN_IF_ERROR(WriteNpz(place + ".outputs.npz", "out", outputs));

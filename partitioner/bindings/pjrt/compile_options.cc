@@ -100,12 +100,13 @@ absl::StatusOr<std::string> EarlyExitOptions(absl::string_view requested) {
   return Bytes(options);
 }
 
-std::string PlainOptions(int64_t num_partitions, bool shardy) {
+std::string PlainOptions(int64_t num_partitions, bool shardy, bool spmd) {
   CompileOptionsProto options;
   std::vector<int64_t> ids;
   for (int64_t d = 0; d < num_partitions; ++d) ids.push_back(d);
   SetDevices(options.mutable_executable_build_options(), ids);
   options.mutable_executable_build_options()->set_use_shardy_partitioner(shardy);
+  options.mutable_executable_build_options()->set_use_spmd_partitioning(spmd);
   return Bytes(options);
 }
 

@@ -7,6 +7,7 @@ import _ctypes
 import glob
 import json
 import os
+import shutil
 import sys
 import unittest
 
@@ -192,6 +193,29 @@ np.testing.assert_allclose(f(x, w), want, rtol=1e-5)
         self.ok(code, SHARDCALL_REPORT=F.path('cache3'), SHARDCALL_ALLOW_REPLICATE='all', **settings)
         self.assertTrue(self.reports('cache3'), 'taken from the cache of other rules')
         self.assertGreater(len(os.listdir(cache)), len(first))
+
+    @unittest.skipUnless(os.environ.get('SHARDCALL_PJRT_PLUGIN') and shutil.which('ptxas'),
+                         'no plugin of XLA:GPU, or no ptxas')
+    def test_programs_are_compiled_ahead_of_time_for_gpus_that_are_not_there(self):
+        config = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../pjrt/h100.txtpb')
+        status, _, err = F.python(f'''
+import jax, jax.numpy as jnp, numpy as np
+from jax.experimental import topologies
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+topology = topologies.get_topology_desc(platform="shardcall", topology_name="x", topology="1x1x8",
+                                        target_config=open({config!r}).read())
+mesh = Mesh(np.array(topology.devices).reshape(4, 2), ("x", "y"))
+def shape(dims, *spec):
+    return jax.ShapeDtypeStruct(dims, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+compiled = jax.jit(lambda a, b: a @ b, out_shardings=NamedSharding(mesh, P("x", "y"))).lower(
+    shape((16, 32), "x", None), shape((32, 8), None, "y")).compile()
+assert compiled.output_shardings.spec == P("x", "y"), compiled.output_shardings
+print("compiled")
+''', head=False, SHARDCALL_WRAPPED_PLUGIN=os.environ['SHARDCALL_PJRT_PLUGIN'],
+                             SHARDCALL_REPORT=F.path('gpus'))
+        self.assertEqual(status, 0, err[-2000:])
+        report, = self.reports('gpus')
+        self.assertEqual((report['num_partitions'], report['collectives']), (8, []))
 
     def test_without_a_plugin_to_wrap_jax_says_so(self):
         self.fails('', 'E341', 'SHARDCALL_WRAPPED_PLUGIN', SHARDCALL_WRAPPED_PLUGIN=None)

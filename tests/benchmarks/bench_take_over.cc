@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the plugin that wraps a plugin adds to a compilation: converting, partitioning and
+// writing, apart from XLA's own.
+//
+//   bench_take_over --plugin=xla_cpu_pjrt.so [--rounds=20] PROGRAM.mlir...
+//
+// Programs are MLIR as a framework hands them over (JAX: module_to_bytecode, or as_text of
+// a lowered function). Times are first quartiles in milliseconds.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+#include "partitioner/bindings/pjrt/compile_options.h"
+#include "partitioner/bindings/pjrt/pjrt_client.h"
+#include "partitioner/bindings/pjrt_wrapper/take_over.h"
+#include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
+#include "partitioner/ir/stablehlo_input.h"
+
+namespace shardcall::pjrt {
+namespace {
+
+double Milliseconds(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+double FirstQuartile(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 4];
+}
+
+absl::Status Run(const std::string& path, const std::shared_ptr<const Client>& client,
+                 const Registry& registry, int rounds) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string code((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const int64_t said = StablehloPartitions(code);
+  const std::string options = PlainOptions(said > 0 ? said : 8, /*shardy=*/true, /*spmd=*/true);
+  const Converter converter(&client->plugin(), client->platform(), client->handle(), nullptr);
+  const TakeOverContext context{.plugin = &client->plugin(),
+                                .converter = &converter,
+                                .platform = client->platform(),
+                                .registry = &registry,
+                                .allow_replicate = {},
+                                .framework_handlers = {}};
+  std::vector<double> convert, all;
+  for (int k = 0; k < rounds; ++k) {
+    auto start = std::chrono::steady_clock::now();
+    SHARDCALL_RETURN_IF_ERROR(converter.ToHlo(code, options).status());
+    convert.push_back(Milliseconds(start));
+    start = std::chrono::steady_clock::now();
+    SHARDCALL_RETURN_IF_ERROR(
+        TakeOver({.format = "mlir", .code = code, .options = options}, context).status());
+    all.push_back(Milliseconds(start));
+  }
+  std::printf("%s: %zu bytes, converted in %.2f ms, all %.2f ms\n", path.c_str(), code.size(),
+              FirstQuartile(convert), FirstQuartile(all));
+  return absl::OkStatus();
+}
+
+absl::Status Main(int argc, char** argv) {
+  std::string plugin;
+  int rounds = 20;
+  std::vector<std::string> programs;
+  for (int k = 1; k < argc; ++k) {
+    absl::string_view arg = argv[k];
+    if (absl::ConsumePrefix(&arg, "--plugin=")) plugin = std::string(arg);
+    else if (absl::ConsumePrefix(&arg, "--rounds=")) (void)absl::SimpleAtoi(arg, &rounds);
+    else programs.emplace_back(arg);
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const Plugin> opened, Plugin::Open(plugin));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const Client> client,
+                             Client::Create(std::move(opened), 8));
+  Registry registry;
+  SHARDCALL_RETURN_IF_ERROR(FillRegistry({}, &registry));
+  for (const std::string& path : programs) {
+    SHARDCALL_RETURN_IF_ERROR(Run(path, client, registry, rounds));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace shardcall::pjrt
+
+int main(int argc, char** argv) {
+  const absl::Status status = shardcall::pjrt::Main(argc, argv);
+  if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  return status.ok() ? 0 : 1;
+}
