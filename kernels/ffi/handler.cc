@@ -178,9 +178,10 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view targ
                                                           absl::string_view platform,
                                                           absl::string_view backend_config,
                                                           absl::string_view where) const {
+  Key key(target, PlatformKey(platform), "");
   for (absl::string_view config : {backend_config, absl::string_view()}) {
-    auto it = entries_.find(
-        std::make_tuple(std::string(target), PlatformKey(platform), std::string(config)));
+    std::get<2>(key) = std::string(config);
+    auto it = entries_.find(key);
     if (it != entries_.end()) return &it->second;
   }
 

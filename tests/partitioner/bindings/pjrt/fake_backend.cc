@@ -174,6 +174,29 @@ abi::Error* ToHost(abi::ToHostArgs* args) {
   return nullptr;
 }
 
+// The extension that takes handlers of the typed FFI.
+struct RegisterHandlerArgs {
+  size_t struct_size;
+  const char* name;
+  size_t name_size;
+  const void* handler;
+  const char* platform;
+  size_t platform_size;
+  uint32_t traits;
+};
+struct FfiExtension {
+  abi::Extension base;
+  const void *register_type, *add_user_data;
+  abi::Error* (*register_handler)(RegisterHandlerArgs*);
+};
+abi::Error* RegisterHandler(RegisterHandlerArgs* args) {
+  current->handlers.push_back(std::string(args->name, args->name_size) + " for " +
+                              std::string(args->platform, args->platform_size));
+  return nullptr;
+}
+FfiExtension ffi_extension = {
+    {sizeof(FfiExtension), abi::kFfiExtension, nullptr}, nullptr, nullptr, RegisterHandler};
+
 }  // namespace
 
 FakeBackend::FakeBackend() {
@@ -181,6 +204,7 @@ FakeBackend::FakeBackend() {
   table_.assign(offsetof(abi::Api, functions) / sizeof(size_t) + kFunctions, 0);
   auto* api = reinterpret_cast<abi::Api*>(table_.data());
   api->header.struct_size = table_.size() * sizeof(size_t);
+  api->header.extension_start = &ffi_extension.base;
   api->version = {{sizeof(abi::Version), nullptr}, abi::kMajorVersion, abi::kOldestMinorVersion};
   const auto set = [&](Function f, auto* function) {
     api->functions[static_cast<int>(f)] = reinterpret_cast<const void*>(function);

@@ -29,6 +29,7 @@ class FakeBackend {
   size_t results = 1;           // of its programs
   std::atomic<bool> hangs{false};  // executions wait until it is false again
   std::string program, options;    // what was compiled last
+  std::vector<std::string> handlers;  // "t for Host", as its FFI extension was given them
 
   // What is alive.
   std::atomic<int> errors{0}, clients{0}, executables{0}, buffers{0}, events{0};

@@ -121,6 +121,43 @@ TEST(PjrtTest, WhatIsNoPluginOrOfAnotherVersionIsRefused) {
   EXPECT_EQ(DiagnosticCode(Plugin::Open("libm.so.6").status()).substr(0, 1), "E");
 }
 
+TEST(PjrtTest, HandlersOfThePlatformsNameAreGivenOnWhateverThatIs) {
+  HandlerRegistry handlers;
+  const auto add = [&](std::string target, std::string platform) {
+    HandlerEntry entry;
+    entry.target = std::move(target);
+    entry.platform = std::move(platform);
+    entry.host = [](const HandlerContext&, absl::Span<const BufferView>,
+                    absl::Span<const BufferView>) { return absl::OkStatus(); };
+    ASSERT_TRUE(handlers.Register(std::move(entry)).ok());
+  };
+  add("one", "Abacus");
+  add("one", "Host");
+  add("two", "cuda");
+  for (const auto& [platform, given] :
+       std::vector<std::pair<const char*, std::vector<std::string>>>{
+           {"abacus", {"one for Abacus"}},
+           {"cpu", {"one for Host"}},
+           {"cuda", {"two for CUDA"}},
+           {"slide rule", {}}}) {
+    FakeBackend backend;
+    backend.platform = platform;
+    const auto plugin = Plugin::FromApi(backend.api(), "made up");
+    auto client = Client::Create(*plugin, 1);
+    ASSERT_TRUE(client.ok()) << client.status();
+    const auto program = LoadedProgram::Compile(*client, Parsed(R"(
+HloModule m
+ENTRY main {
+  x = f32[2,3]{1,0} parameter(0)
+  y = f32[2,3]{1,0} custom-call(x), custom_call_target="one", api_version=API_VERSION_TYPED_FFI
+  ROOT z = f32[2,3]{1,0} custom-call(y), custom_call_target="two", api_version=API_VERSION_TYPED_FFI
+}
+)"), 1, &handlers);
+    ASSERT_TRUE(program.ok()) << program.status();
+    EXPECT_EQ(backend.handlers, given) << platform;
+  }
+}
+
 TEST(PjrtTest, ArgumentsThatDoNotFitAreRefused) {
   FakeBackend backend;
   const auto plugin = Plugin::FromApi(backend.api(), "made up");
