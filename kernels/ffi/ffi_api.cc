@@ -6,8 +6,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "kernels/ffi/ffi_error.h"
+#include "absl/strings/string_view.h"
 #include "kernels/ffi/ffi_table.h"
+#include "kernels/ffi/loaded_object.h"
 #include "kernels/ffi/self_registration.h"
 
 namespace shardcall {
@@ -52,14 +53,24 @@ abi::Error* RegisterTypeOfAnyVersion(abi::TypeRegisterArgs* args) {
 
 constexpr char kHere = 0;
 
+// Without the loader's lock: that of the library around `caller` itself.
+void* OfTheCaller(const void* caller, absl::string_view name) {
+  const link_map* const object = ObjectAround(caller);
+  if (object == nullptr || object == ObjectAround(&kHere)) return nullptr;
+  void* found = nullptr;
+  ForEachExport(*object, [&](const char* exported, void* address) {
+    if (exported == name) found = address;
+  });
+  return found;
+}
+
 // The function of that name which the code at `caller` would have without ours; null: none.
 // A library that brings XLA, or needs it, has found ours first where a program exports it.
 void* OfItsOwn(const void* caller, const char* name) {
   Dl_info info, ours, theirs;
   // The loader's lock is another thread's, which may wait for this one.
-  if (LoadedByAnotherThread() || dladdr(caller, &info) == 0 || info.dli_fname == nullptr) {
-    return nullptr;
-  }
+  if (LoadedByAnotherThread()) return OfTheCaller(caller, name);
+  if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return nullptr;
   void* const library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_LOCAL);
   if (library == nullptr) return nullptr;  // the program
   void* const found = dlsym(library, name);

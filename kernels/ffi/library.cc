@@ -2,7 +2,6 @@
 #include "kernels/ffi/library.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <link.h>
 #include <sys/stat.h>
 
@@ -16,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "kernels/ffi/loaded_object.h"
 #include "kernels/ffi/near_names.h"
 #include "kernels/ffi/running_call.h"
 #include "kernels/ffi/self_registration.h"
@@ -71,20 +71,6 @@ absl::Status CannotLoad(const std::string& path, absl::string_view reason) {
     d.fix = "build it with -shared -fPIC for this machine";
   }
   return ToStatus(d, absl::StatusCode::kFailedPrecondition);
-}
-
-// The number of dynamic symbols, which the hash table alone tells.
-size_t CountSymbols(const ElfW(Word)* hash, const uint32_t* gnu) {
-  if (hash != nullptr) return hash[1];
-  if (gnu == nullptr) return 0;
-  const uint32_t buckets = gnu[0], first = gnu[1], bloom = gnu[2];
-  const uint32_t* bucket = gnu + 4 + bloom * (sizeof(ElfW(Addr)) / 4);
-  const uint32_t* chain = bucket + buckets;
-  uint32_t last = 0;
-  for (uint32_t b = 0; b < buckets; ++b) last = std::max(last, bucket[b]);
-  if (last < first) return first;
-  while ((chain[last - first] & 1) == 0) ++last;
-  return last + 1;
 }
 
 }  // namespace
@@ -150,28 +136,8 @@ absl::StatusOr<void*> Library::Get(const std::string& symbol) const {
 std::vector<std::string> Library::Exports() const {
   const link_map* map = nullptr;
   if (dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return {};
-  const ElfW(Sym)* symbols = nullptr;
-  const char* names = nullptr;
-  const ElfW(Word)* hash = nullptr;
-  const uint32_t* gnu = nullptr;
-  for (const ElfW(Dyn)* d = map->l_ld; d->d_tag != DT_NULL; ++d) {
-    const auto address = d->d_un.d_ptr;
-    if (d->d_tag == DT_SYMTAB) symbols = reinterpret_cast<const ElfW(Sym)*>(address);
-    if (d->d_tag == DT_STRTAB) names = reinterpret_cast<const char*>(address);
-    if (d->d_tag == DT_HASH) hash = reinterpret_cast<const ElfW(Word)*>(address);
-    if (d->d_tag == DT_GNU_HASH) gnu = reinterpret_cast<const uint32_t*>(address);
-  }
-  // The C library adds the load address to these; musl's does not.
-  if (symbols == nullptr || names == nullptr ||
-      reinterpret_cast<ElfW(Addr)>(symbols) < map->l_addr) {
-    return {};
-  }
   std::vector<std::string> result;
-  const size_t count = CountSymbols(hash, gnu);
-  for (size_t i = 0; i < count; ++i) {
-    if (symbols[i].st_shndx == SHN_UNDEF || symbols[i].st_name == 0) continue;
-    result.emplace_back(names + symbols[i].st_name);
-  }
+  ForEachExport(*map, [&](const char* name, void*) { result.emplace_back(name); });
   std::sort(result.begin(), result.end());
   return result;
 }

@@ -133,6 +133,9 @@ int Start() {
   std::thread([] { Register(XLA_FFI_GetApi(), "self_twice", "Host", kTwice); }).join();
 #elif defined(LATER)
   (void)api;
+#elif defined(OWN_API_ON_A_THREAD)
+  std::thread([] { Register(XLA_FFI_GetApi(), "self_twice", "Host", kTwice); }).join();
+  Register03(api, "self_states", "Host", kTwice);
 #elif defined(OWN_API)
   Register(api, "self_twice", "Host", kTwice);
   Register03(api, "self_states", "Host", kTwice);
@@ -166,7 +169,7 @@ extern "C" __attribute__((visibility("default"))) const char* register_later() {
   return text;
 }
 
-#ifdef OWN_API
+#if defined(OWN_API) || defined(OWN_API_ON_A_THREAD)
 // A library that brings its own runtime of the FFI, and exports it.
 namespace {
 int own_registrations = 0;
