@@ -89,7 +89,7 @@ std::string GroupsText(const ReplicaGroups& g) {
 // The number of devices of an iota list; 0 after filling the error.
 int64_t CheckIota(const ReplicaGroups& g, Fault* error) {
   int64_t count = 1, product = 0;
-  bool ok = g.num_groups >= 1 && g.group_size >= 1 &&
+  bool ok = !g.reshape.empty() && g.num_groups >= 1 && g.group_size >= 1 &&
             !__builtin_mul_overflow(g.num_groups, g.group_size, &product);
   for (int64_t d : g.reshape) ok = ok && d >= 1 && !__builtin_mul_overflow(count, d, &count);
   if (ok && product == count && (g.perm.empty() || IsPermutation(g.perm, g.reshape.size()))) {

@@ -328,6 +328,17 @@ TEST_F(CheckedBuilderTest, CustomCallsNeedAShape) {
   EXPECT_TRUE(b_.CustomCall(attrs, {x}, b_.shape(x)).ok());
 }
 
+TEST_F(CheckedBuilderTest, GroupsThatCannotBeWrittenDoNotVerify) {
+  const InstrId x = Param(ElementType::kF32, {4});
+  ReplicaGroups groups;
+  groups.form = ReplicaGroups::Form::kIota;
+  groups.num_groups = groups.group_size = 1;  // [1,1]<=[], which has no dims
+  ASSERT_TRUE(b_.SetRoot(*b_.AllReduce(x, groups, 1, Opcode::kAdd)).ok());
+  module_.header.num_partitions = 1;
+  const absl::Status verified = VerifyModule(module_, "m");
+  EXPECT_EQ(std::string(verified.message()).substr(0, 4), "E025") << verified;
+}
+
 TEST_F(CheckedBuilderTest, IotaGroupsAreWrittenAsTheyAreReadAgain) {
   const InstrId x = *b_.Iota(ElementType::kF32, {4}, 0);
   struct Case {
