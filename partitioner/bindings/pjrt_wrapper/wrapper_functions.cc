@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/bindings/pjrt_wrapper/wrapper_functions.h"
 
+#include <cstring>
 #include <exception>
 #include <string>
 #include <utility>
@@ -132,6 +133,22 @@ Error* CompileAhead(abi::CompileAheadArgs* args) {
                  args->topology);
 }
 
+// A framework that is older than the plugin gives shorter options, which plugins refuse:
+// what it does not know is zero.
+Error* Execute(abi::ExecuteArgs* args) {
+  abi::ExecuteOptions* const given = args->options;
+  if (given == nullptr || given->header.struct_size >= sizeof(abi::ExecuteOptions)) {
+    return CallReal(Function::kLoadedExecutableExecute, args);
+  }
+  Padded<abi::ExecuteOptions> options;
+  const size_t size = options.value.header.struct_size;
+  std::memcpy(static_cast<void*>(&options.value), given, given->header.struct_size);
+  options.value.header.struct_size = size;
+  args->options = &options.value;
+  const absl::Cleanup restore = [args, given] { args->options = given; };
+  return CallReal(Function::kLoadedExecutableExecute, args);
+}
+
 Error* Refuse(void*) { return W().errors().Make(W().why_refused()); }
 
 template <typename Function>
@@ -151,6 +168,7 @@ absl::Span<const Replaced> ReplacedFunctions() {
       {kTopologyPlatformVersion, Address(TopologyPlatformVersion), false},
       {static_cast<int>(Function::kClientCompile), Address(ClientCompile), false},
       {static_cast<int>(Function::kCompile), Address(CompileAhead), false},
+      {static_cast<int>(Function::kLoadedExecutableExecute), Address(Execute), false},
   };
   return *kReplaced;
 }
