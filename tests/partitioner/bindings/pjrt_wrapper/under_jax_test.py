@@ -29,9 +29,34 @@ assert np.array_equal(c, want) and np.array_equal(s, want.sum(0))
 '''
 
 
+def package():
+    """A folder with the package of the wheel, and a stand-in for each plugin's package."""
+    folder = F.path('packages')
+    if os.path.exists(folder):
+        return folder
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../../..')
+    shutil.copytree(os.path.join(root, 'partitioner/bindings/pjrt_wrapper/wheel/shardcall_pjrt'),
+                    os.path.join(folder, 'shardcall_pjrt'))
+    os.symlink(os.path.abspath(os.environ['SHARDCALL_PJRT_LIBRARY']),
+               os.path.join(folder, 'shardcall_pjrt/libshardcall_pjrt.so'))
+    for name in ('xla_plugins/xla_cpu_pjrt', 'jax_plugins/xla_cuda13'):
+        os.makedirs(os.path.join(folder, name))
+    os.symlink(F.plugin, os.path.join(folder, 'xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so'))
+    F.write('packages/xla_plugins/xla_cpu_pjrt/__init__.py', '')
+    F.write('packages/jax_plugins/xla_cuda13/__init__.py',
+            'def _get_library_path():\n    return "/usr/lib/its_own.so"\n'
+            'def initialize():\n    pass\n')
+    info = os.path.join(folder, 'shardcall_pjrt-0.1.0.dist-info')
+    os.makedirs(info)
+    F.write(info + '/METADATA', 'Metadata-Version: 2.1\nName: shardcall-pjrt\nVersion: 0.1.0\n')
+    F.write(info + '/entry_points.txt',
+            '[jax_plugins]\nshardcall_cpu = shardcall_pjrt.cpu\nshardcall_cuda = shardcall_pjrt.cuda\n')
+    return folder
+
+
 class UnderJax(unittest.TestCase):
-    def ok(self, code, **variables):
-        status, out, err = F.python(code, **variables)
+    def ok(self, code, head=True, **variables):
+        status, out, err = F.python(code, head, **variables)
         self.assertEqual(status, 0, err[-3000:])
         return out, err
 
@@ -216,6 +241,41 @@ print("compiled")
         self.assertEqual(status, 0, err[-2000:])
         report, = self.reports('gpus')
         self.assertEqual((report['num_partitions'], report['collectives']), (8, []))
+
+    PACKAGE = {'SHARDCALL_WRAPPED_PLUGIN': None, 'PJRT_NAMES_AND_LIBRARY_PATHS': None}
+
+    def test_the_installed_package_is_a_platform_of_jax(self):
+        self.ok(STEP + CHECK_STEP, PYTHONPATH=package(), JAX_PLATFORMS='shardcall_cpu',
+                SHARDCALL_REPORT=F.path('package'), **self.PACKAGE)
+        self.assertEqual([r['num_partitions'] for r in self.reports('package')], [8])
+        status, out, _ = F.python('import jax; print(jax.devices()[0].platform)', head=False,
+                                  PYTHONPATH=package(), JAX_PLATFORMS='cpu', **self.PACKAGE)
+        self.assertEqual((status, out.strip()), (0, 'cpu'))
+
+    def test_its_launcher_runs_a_program_as_it_stands(self):
+        program = F.write('program.py', 'import sys, jax\nprint(len(jax.devices()), sys.argv[1:], '
+                                        '__name__, jax.devices()[0].client.platform_version.split()[-4])\n')
+        out, _ = self.ok(f'''
+import sys
+from shardcall_pjrt import __main__ as launcher
+sys.argv = ["shardcall_pjrt", "--devices=3", {program!r}, "--rate", "2"]
+launcher.main()
+''', head=False, PYTHONPATH=package(), **self.PACKAGE)
+        self.assertEqual(out.strip(), "3 ['--rate', '2'] __main__ shardcall")
+
+    def test_for_cuda_jax_loads_our_library_and_we_wrap_its_own(self):
+        self.ok('''
+import os, jax_plugins.xla_cuda13 as real, shardcall_pjrt
+from shardcall_pjrt import cuda
+cuda.take_over()
+assert real._get_library_path() == shardcall_pjrt.library_path()
+assert os.environ["SHARDCALL_WRAPPED_PLUGIN"] == "/usr/lib/its_own.so"
+try:
+    shardcall_pjrt.wrap("/usr/lib/another.so")
+    raise SystemExit("two plugins are wrapped")
+except RuntimeError as e:
+    assert "its_own.so" in str(e) and "another.so" in str(e)
+''', head=False, PYTHONPATH=package(), **self.PACKAGE)
 
     def test_without_a_plugin_to_wrap_jax_says_so(self):
         self.fails('', 'E341', 'SHARDCALL_WRAPPED_PLUGIN', SHARDCALL_WRAPPED_PLUGIN=None)
