@@ -35,15 +35,23 @@ absl::StatusOr<std::unique_ptr<Communicator>> NcclCommunicator::Create(
     bool check_every_call, bool register_buffers) {
   auto made = std::unique_ptr<NcclCommunicator>(new NcclCommunicator(
       std::move(side), device, deadline, check_every_call, register_buffers));
-  SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device), "cudaSetDevice"));
+  // The others, who wait for this rank, are told if it cannot come.
+  const absl::Status started = made->Start();
+  if (started.ok()) return made;
+  made->Fail(started);
+  return started;
+}
+
+absl::Status NcclCommunicator::Start() {
+  SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device_), "cudaSetDevice"));
   SHARDCALL_RETURN_IF_ERROR(CudaStatus(
-      cudaStreamCreateWithFlags(&made->stream_, cudaStreamNonBlocking), "cudaStreamCreate"));
+      cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"));
   SHARDCALL_RETURN_IF_ERROR(CudaStatus(
-      cudaEventCreateWithFlags(&made->event_, cudaEventDisableTiming), "cudaEventCreate"));
-  std::vector<int> all(made->size());
+      cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"));
+  std::vector<int> all(size());
   std::iota(all.begin(), all.end(), 0);
-  SHARDCALL_ASSIGN_OR_RETURN(made->world_, made->FindClique(all));
-  return made;
+  SHARDCALL_ASSIGN_OR_RETURN(world_, FindClique(all));
+  return absl::OkStatus();
 }
 
 NcclCommunicator::~NcclCommunicator() {

@@ -97,6 +97,8 @@ class NcclCommunicator final : public BackendCommunicator {
   NcclCommunicator(std::unique_ptr<SideChannel> side, int device, absl::Duration deadline,
                    bool check_every_call, bool register_buffers);
 
+  // What of CUDA this rank needs, and the communicator of all.
+  absl::Status Start();
   absl::StatusOr<Clique*> FindClique(Group group);
   absl::StatusOr<Clique*> MakeClique(Group group);
   // Checks the group and the signature, and runs `body` recorded; a failure of

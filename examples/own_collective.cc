@@ -107,8 +107,7 @@ PartitionerCallbacks Callbacks() {
   return c;
 }
 
-absl::Status Main(absl::string_view flag) {
-  SHARDCALL_ASSIGN_OR_RETURN(Devices devices, Connect(flag));
+absl::Status Main(Devices& devices) {
   TargetRegistry targets;
   SHARDCALL_RETURN_IF_ERROR(targets.RegisterCustomCallPartitioner("softmax", Callbacks()));
   HandlerRegistry handlers;
@@ -125,5 +124,5 @@ absl::Status Main(absl::string_view flag) {
 }  // namespace shardcall
 
 int main(int argc, char** argv) {
-  return shardcall::ExitStatus(shardcall::Main(argc > 1 ? argv[1] : ""));
+  return shardcall::OnDevices(argc > 1 ? argv[1] : "", shardcall::Main);
 }

@@ -20,8 +20,7 @@ namespace {
 
 constexpr double kTolerance = 1e-6;
 
-absl::Status Main(const std::string& name, absl::string_view flag) {
-  SHARDCALL_ASSIGN_OR_RETURN(Devices devices, Connect(flag));
+absl::Status Main(const std::string& name, Devices& devices) {
   std::ifstream file(name + ".hlo", std::ios::binary);
   if (!file) return absl::NotFoundError("cannot read " + name + ".hlo");
   auto text = std::make_shared<const std::string>(std::istreambuf_iterator<char>(file),
@@ -47,5 +46,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: run_program NAME [--backend=inprocess|mpi|nccl]\n");
     return 2;
   }
-  return shardcall::ExitStatus(shardcall::Main(argv[1], argc > 2 ? argv[2] : ""));
+  return shardcall::OnDevices(argc > 2 ? argv[2] : "", [&](shardcall::Devices& devices) {
+    return shardcall::Main(argv[1], devices);
+  });
 }
