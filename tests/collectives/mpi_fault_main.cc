@@ -21,43 +21,10 @@
 #include "collectives/mpi.h"
 #include "sharding/status.h"
 #include "tests/collectives/fault_cases.h"
+#include "tests/collectives/fault_log.h"
 
 namespace shardcall::testing {
 namespace {
-
-int RankOfLauncher() {
-  const char* const text = std::getenv("OMPI_COMM_WORLD_RANK");
-  return text == nullptr ? 0 : std::atoi(text);
-}
-int SizeOfLauncher() {
-  const char* const text = std::getenv("OMPI_COMM_WORLD_SIZE");
-  return text == nullptr ? 1 : std::atoi(text);
-}
-
-struct Log {
-  std::string dir;
-  int rank = 0;
-
-  std::string Path(int r) const { return absl::StrCat(dir, "/rank.", r); }
-  void Write(const absl::Status& status, absl::Duration after, const std::string& complaint) const {
-    // Whole at once, for others look whether it is there.
-    const std::string draft = Path(rank) + ".draft";
-    std::ofstream(draft) << absl::FormatDuration(absl::Trunc(after, absl::Milliseconds(1))) << " "
-                         << status.message() << "\n"
-                         << (complaint.empty() ? "pass" : "FAIL: " + complaint) << "\n";
-    std::rename(draft.c_str(), Path(rank).c_str());
-  }
-  // The launcher kills the job as soon as a rank ends; so all stay until the
-  // others have written, or are not going to.
-  void AwaitOthers(int size, absl::Duration patience) const {
-    const absl::Time end = absl::Now() + patience;
-    for (int r = 0; r < size; ++r) {
-      while (r != 1 && access(Path(r).c_str(), F_OK) != 0 && absl::Now() < end) {
-        absl::SleepFor(absl::Milliseconds(20));
-      }
-    }
-  }
-};
 
 // Faults before there is a communicator: the others cannot connect, and say so.
 int RunAtStart(const std::string& fault, absl::Duration deadline, const Log& log) {

@@ -78,6 +78,17 @@ TEST(NcclDevice, TakesDevicePointersInAndOutOfPlace) {
     std::vector<float> expected;
     for (int r = 0; r < n; ++r) expected.insert(expected.end(), sum.begin(), sum.end());
     EXPECT_EQ(gathered.Values(n * count), expected);
+    // From the first of the blocks that it writes.
+    std::vector<float> blocks(n * count, -1.0f);
+    std::copy(mine.begin(), mine.end(), blocks.begin());
+    const DeviceFloats around(blocks);
+    ASSERT_TRUE(
+        c.AllGather(Everyone(), around.data, around.data, count * sizeof(float), {"%ag"}).ok());
+    expected.clear();
+    for (int r = 0; r < n; ++r) {
+      for (int64_t i = 0; i < count; ++i) expected.push_back(static_cast<float>((r + i) % 7));
+    }
+    EXPECT_EQ(around.Values(n * count), expected);
   }
 }
 

@@ -14,7 +14,7 @@ nvidia-smi -L || { echo 'there is no GPU here' >&2; exit 4; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DSHARDCALL_CUDA=ON
-ninja -C "$build" nccl_conformance shardcall kernels_cuda_handlers_test bench_collectives
+ninja -C "$build" nccl_conformance shardcall run_program own_collective kernels_cuda_handlers_test bench_collectives
 program=$build/bin/nccl_conformance
 
 echo '== handlers for CUDA'
@@ -35,7 +35,10 @@ for name in data_parallel_step tensor_parallel_block ring_attention expert_paral
   mpirun -np 4 bash -c "env $(echo $shared) $build/bin/shardcall verify \
     examples/programs/$name.hlo --inputs=examples/programs/$name.inputs.npz --backend=nccl" |
     grep '"status"'
+  mpirun -np 4 bash -c "env $(echo $shared) $build/bin/run_program \
+    examples/programs/$name --backend=nccl"
 done
+mpirun -np 4 bash -c "env $(echo $shared) $build/bin/own_collective --backend=nccl"
 gpus=$(nvidia-smi -L | wc -l)
 echo "== $gpus ranks, one a GPU, beside raw NCCL"
 mpirun -np "$gpus" "$build/bin/bench_collectives" --backend=nccl --json="$build/nccl.json"
