@@ -15,22 +15,19 @@ if ! python3 -c 'import jaxlib' 2>/dev/null; then
 fi
 python3 "$SHARDCALL_ROOT/tests/kernels/fetch_ffi_headers.py" --out="$SHARDCALL_BUILD/ffi_headers" \
   0.5.3 0.8.2 0.10.2 0.11.2 0.12.0 || echo "tests/run.sh: tests against those headers are skipped" >&2
-if [ -z "${SHARDCALL_PJRT_PLUGIN:-}" ]; then
-  if plugin=$(python3 "$SHARDCALL_ROOT/tests/partitioner/api/fetch_pjrt_plugin.py" \
-                --out="$SHARDCALL_BUILD/pjrt"); then
-    export SHARDCALL_PJRT_PLUGIN="$plugin"
+# fetch_plugin VARIABLE PLATFORM FOLDER: names the plugin in VARIABLE, unless that does.
+fetch_plugin() {
+  local plugin
+  [ -z "${!1:-}" ] || return 0
+  if plugin=$(python3 "$SHARDCALL_ROOT/tests/support/fetch_pjrt_plugin.py" "$2" \
+                --out="$SHARDCALL_BUILD/$3"); then
+    export "$1=$plugin"
   else
-    echo "tests/run.sh: tests with XLA:GPU's plugin are skipped" >&2
+    echo "tests/run.sh: tests with XLA's plugin for $2 are skipped" >&2
   fi
-fi
-if [ -z "${SHARDCALL_PJRT_CPU_PLUGIN:-}" ]; then
-  if plugin=$(python3 "$SHARDCALL_ROOT/tests/partitioner/bindings/pjrt/fetch_cpu_plugin.py" \
-                --out="$SHARDCALL_BUILD/pjrt_cpu"); then
-    export SHARDCALL_PJRT_CPU_PLUGIN="$plugin"
-  else
-    echo "tests/run.sh: tests with XLA:CPU's plugin are skipped" >&2
-  fi
-fi
+}
+fetch_plugin SHARDCALL_PJRT_PLUGIN cuda pjrt
+fetch_plugin SHARDCALL_PJRT_CPU_PLUGIN cpu pjrt_cpu
 build_shardcall
 cd "$SHARDCALL_BUILD"
 ctest --output-on-failure --no-tests=error -j "$(nproc)" "$@"

@@ -18,7 +18,9 @@ RunningCall::RunningCall(const char* what, absl::string_view name, absl::string_
                          int device)
     : what_(what), name_(name), where_(where), device_(device),
       before_(std::exchange(running, this)) {
-  any_yet.store(true, std::memory_order_relaxed);}
+  // Read first: a line that every call writes would go back and forth between threads.
+  if (!any_yet.load(std::memory_order_relaxed)) any_yet.store(true, std::memory_order_relaxed);
+}
 
 bool RunningCall::AnyYet() { return any_yet.load(std::memory_order_relaxed); }
 

@@ -44,6 +44,7 @@ int Fail(const absl::Status& status);
 int FailUsage(const absl::Status& status);
 
 // What the verbs share.
+absl::Status OneInput(const Flags& flags);  // that one input is named
 absl::StatusOr<std::string> ReadInput(const std::string& path);  // "-": stdin; E060
 // "-" or "": stdout. Files appear whole or not at all.
 absl::Status WriteOutput(const std::string& path, absl::string_view text);

@@ -38,6 +38,13 @@ int FailUsage(const absl::Status& status) {
   return kExitUsage;
 }
 
+absl::Status OneInput(const Flags& flags) {
+  if (flags.positional().size() == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("expected one input file, found ",
+                                                 flags.positional().size(),
+                                                 "; see --help"));
+}
+
 absl::StatusOr<std::string> ReadInput(const std::string& path) {
   if (path == "-") {
     return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());

@@ -19,6 +19,25 @@ const std::vector<FlagSpec>& PartitionFlags() {
   return *kFlags;
 }
 
+namespace {
+
+// What executes a program, of run and verify.
+std::vector<FlagSpec> ExecutionFlags() {
+  return Joined({{"backend", "NAME", "inprocess (default), mpi, nccl, pjrt"},
+                 {"pjrt-plugin", "FILE", "of --backend=pjrt: the plugin that runs it"},
+                 {"pjrt-option", "NAME=VALUE",
+                  "what the plugin's client is made with; may be repeated"},
+                 {"random-constants", "SEED",
+                  "small integers where the text left out values, {...}", FlagSpec::Kind::kInteger},
+                 {"no-overlap", "", "devices do not compute while a collective is under way"},
+                 {"deadline", "SECONDS",
+                  "longest wait for another device or for a kernel; default 60",
+                  FlagSpec::Kind::kNumber}},
+                PartitionFlags());
+}
+
+}  // namespace
+
 std::vector<FlagSpec> Joined(std::vector<FlagSpec> a, const std::vector<FlagSpec>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
@@ -57,33 +76,17 @@ const std::vector<Verb>& Verbs() {
       {"run", "IN [--num-partitions=N] [--inputs=F.npz | --random-inputs=SEED]",
        "partition, execute on N devices, gather",
        "shardcall run model.hlo --num-partitions=8 --inputs=in.npz --outputs=out.npz",
-       Joined({{"backend", "NAME", "inprocess (default), mpi, nccl, pjrt"},
-               {"pjrt-plugin", "FILE", "of --backend=pjrt: the plugin that runs it"},
-               {"pjrt-option", "NAME=VALUE", "what the plugin's client is made with; may be repeated"},
-               {"inputs", "F.npz", "arg0, arg1, ... in parameter order"},
+       Joined({{"inputs", "F.npz", "arg0, arg1, ... in parameter order"},
                {"random-inputs", "SEED", "small integers", FlagSpec::Kind::kInteger},
-               {"random-constants", "SEED", "small integers where the text left out values, {...}",
-                FlagSpec::Kind::kInteger},
-               {"outputs", "F.npz", "out0, out1, ...; tuples flattened"},
-               {"no-overlap", "", "devices do not compute while a collective is under way"},
-               {"deadline", "SECONDS", "longest wait for another device or for a kernel; default 60",
-                FlagSpec::Kind::kNumber}},
-              PartitionFlags()),
+               {"outputs", "F.npz", "out0, out1, ...; tuples flattened"}},
+              ExecutionFlags()),
        RunRun},
       {"verify", "IN [--num-partitions=N] [--seed=S]",
        "partitioned against unpartitioned on exact inputs; JSON on stdout",
        "shardcall verify model.hlo --num-partitions=8",
-       Joined({{"backend", "NAME", "inprocess (default), mpi, nccl, pjrt"},
-               {"pjrt-plugin", "FILE", "of --backend=pjrt: the plugin that runs it"},
-               {"pjrt-option", "NAME=VALUE", "what the plugin's client is made with; may be repeated"},
-               {"seed", "S", "of the random inputs; default 0", FlagSpec::Kind::kInteger},
-               {"inputs", "F.npz", "these inputs in place of random ones"},
-               {"random-constants", "SEED", "small integers where the text left out values, {...}",
-                FlagSpec::Kind::kInteger},
-               {"no-overlap", "", "devices do not compute while a collective is under way"},
-               {"deadline", "SECONDS", "longest wait for another device or for a kernel; default 60",
-                FlagSpec::Kind::kNumber}},
-              PartitionFlags()),
+       Joined({{"seed", "S", "of the random inputs; default 0", FlagSpec::Kind::kInteger},
+               {"inputs", "F.npz", "these inputs in place of random ones"}},
+              ExecutionFlags()),
        RunVerify},
       {"check-rule", "[CALL.hlo] --target=NAME [--plugin=FILE] [--seed=S] [--vjp]",
        "prove a target's sharding rule by its kernel; JSON on stdout, status 3 if it does not hold",

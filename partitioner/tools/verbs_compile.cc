@@ -18,13 +18,6 @@
 namespace shardcall {
 namespace {
 
-absl::Status OneInput(const Flags& flags) {
-  if (flags.positional().size() == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("expected one input file, found ",
-                                                 flags.positional().size(),
-                                                 "; see --help"));
-}
-
 void Warn(const std::vector<std::string>& warnings) {
   for (const std::string& w : warnings) std::fprintf(stderr, "%s\n", w.c_str());
 }

@@ -212,10 +212,7 @@ int DoCheckRule(const Flags& flags, Session& session) {
 }
 
 int WithSession(const Flags& flags, int (*run)(const Flags&, Session&)) {
-  if (flags.positional().size() != 1) {
-    return FailUsage(absl::InvalidArgumentError(
-        absl::StrCat("expected one input file, found ", flags.positional().size(), "; see --help")));
-  }
+  if (absl::Status s = OneInput(flags); !s.ok()) return FailUsage(s);
   if (flags.Has("inputs") && flags.Has("random-inputs")) {
     return FailUsage(absl::InvalidArgumentError("give --inputs or --random-inputs, not both"));
   }

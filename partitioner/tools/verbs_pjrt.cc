@@ -75,14 +75,11 @@ absl::StatusOr<std::unique_ptr<Engine>> PjrtEngine(const Flags& flags) {
   if (!flags.Has("pjrt-plugin")) {
     return NoPluginNamed("--backend=pjrt");
   }
-  return MakePjrtEngine(flags.Get("pjrt-plugin"), {CreateOptions(flags)});
+  return MakePjrtEngine(flags.Get("pjrt-plugin"), CreateOptions(flags));
 }
 
 int RunCompile(const Flags& flags) {
-  if (flags.positional().size() != 1) {
-    return FailUsage(absl::InvalidArgumentError(
-        absl::StrCat("expected one input file, found ", flags.positional().size(), "; see --help")));
-  }
+  if (absl::Status s = OneInput(flags); !s.ok()) return FailUsage(s);
   if (flags.Get("o") == "-") {
     return FailUsage(absl::InvalidArgumentError("what is compiled is written to a file: -o FILE"));
   }

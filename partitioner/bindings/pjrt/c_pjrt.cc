@@ -51,7 +51,7 @@ Shardcall_Error* Shardcall_PjrtEngine_Create(const char* plugin,
       create.emplace_back(o.name, pjrt::OptionValue(o.value));
     }
     auto made = std::make_unique<Shardcall_PjrtEngine>();
-    SHARDCALL_ASSIGN_OR_RETURN(made->engine, MakePjrtEngine(plugin, {std::move(create)}));
+    SHARDCALL_ASSIGN_OR_RETURN(made->engine, MakePjrtEngine(plugin, std::move(create)));
     *engine = made.release();
     return absl::OkStatus();
   });

@@ -25,6 +25,9 @@ struct Extension {
   int32_t type;
   Extension* next;
 };
+// Types of extensions.
+inline constexpr int32_t kGpuCustomCallExtension = 0;
+inline constexpr int32_t kPartitionerExtension = 2;
 inline constexpr int32_t kFfiExtension = 5;
 
 // Every struct of arguments starts so.
@@ -324,17 +327,6 @@ struct SerializeArgs {
   size_t size;           // out
   void* serialized;      // out: what owns the bytes
   void (*deleter)(void* serialized);  // out
-};
-
-// The FFI extension.
-struct RegisterHandlerArgs {
-  size_t struct_size;
-  const char* name;
-  size_t name_size;
-  const void* handler;
-  const char* platform;
-  size_t platform_size;
-  uint32_t traits;
 };
 
 // A struct of arguments with room behind, all zero: a plugin refuses a struct_size

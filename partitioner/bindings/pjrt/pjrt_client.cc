@@ -15,8 +15,8 @@ using abi::Padded;
 constexpr char kHostDeviceCount[] = "cpu_device_count";
 constexpr char kHostPlatform[] = "cpu";
 
-bool Says(const ClientOptions& options, absl::string_view name) {
-  for (const auto& [known, value] : options.create) {
+bool Says(const CreateOptions& options, absl::string_view name) {
+  for (const auto& [known, value] : options) {
     if (known == name) return true;
   }
   return false;
@@ -55,8 +55,8 @@ std::vector<abi::NamedValue> NamedValues(const CreateOptions& options) {
   return out;
 }
 
-absl::Status Client::Open(const ClientOptions& options) {
-  const std::vector<abi::NamedValue> values = NamedValues(options.create);
+absl::Status Client::Open(const CreateOptions& options) {
+  const std::vector<abi::NamedValue> values = NamedValues(options);
   Padded<abi::ClientCreateArgs> create;
   create.value.options = values.data();
   create.value.num_options = values.size();
@@ -86,8 +86,8 @@ absl::Status Client::Open(const ClientOptions& options) {
 
 absl::StatusOr<std::shared_ptr<const Client>> Client::Create(std::shared_ptr<const Plugin> plugin,
                                                              int num_devices,
-                                                             const ClientOptions& options) {
-  const auto open = [&](const ClientOptions& with) -> absl::StatusOr<std::shared_ptr<Client>> {
+                                                             const CreateOptions& options) {
+  const auto open = [&](const CreateOptions& with) -> absl::StatusOr<std::shared_ptr<Client>> {
     std::shared_ptr<Client> client(new Client(plugin));
     SHARDCALL_RETURN_IF_ERROR(client->Open(with));
     return client;
@@ -96,8 +96,8 @@ absl::StatusOr<std::shared_ptr<const Client>> Client::Create(std::shared_ptr<con
   const auto found = [&] { return static_cast<int>(client->devices_.size()); };
   if (found() < num_devices && client->platform_ == kHostPlatform &&
       !Says(options, kHostDeviceCount)) {
-    ClientOptions more = options;
-    more.create.emplace_back(kHostDeviceCount, int64_t{num_devices});
+    CreateOptions more = options;
+    more.emplace_back(kHostDeviceCount, int64_t{num_devices});
     client.reset();
     SHARDCALL_ASSIGN_OR_RETURN(client, open(more));
   }

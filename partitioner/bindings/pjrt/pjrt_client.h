@@ -25,17 +25,13 @@ CreateValue OptionValue(absl::string_view text);
 // The same as PJRT takes it; refers to `options`.
 std::vector<abi::NamedValue> NamedValues(const CreateOptions& options);
 
-struct ClientOptions {
-  CreateOptions create;  // what PJRT_Client_Create is given
-};
-
 class Client {
  public:
   // A client with `num_devices` devices or more; a platform of host devices is asked for
   // so many where it has fewer by itself. E334 for what the plugin says, E335 where
   // there are too few.
   static absl::StatusOr<std::shared_ptr<const Client>> Create(
-      std::shared_ptr<const Plugin> plugin, int num_devices, const ClientOptions& options = {});
+      std::shared_ptr<const Plugin> plugin, int num_devices, const CreateOptions& options = {});
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -48,7 +44,7 @@ class Client {
 
  private:
   explicit Client(std::shared_ptr<const Plugin> plugin) : plugin_(std::move(plugin)) {}
-  absl::Status Open(const ClientOptions& options);
+  absl::Status Open(const CreateOptions& options);
 
   std::shared_ptr<const Plugin> plugin_;
   abi::Client* client_ = nullptr;

@@ -11,7 +11,7 @@ namespace {
 
 class PjrtEngine final : public Engine {
  public:
-  PjrtEngine(std::shared_ptr<const pjrt::Plugin> plugin, pjrt::ClientOptions options)
+  PjrtEngine(std::shared_ptr<const pjrt::Plugin> plugin, pjrt::CreateOptions options)
       : plugin_(std::move(plugin)), options_(std::move(options)) {}
 
   absl::StatusOr<std::vector<std::vector<Tensor>>> Execute(
@@ -29,14 +29,14 @@ class PjrtEngine final : public Engine {
 
  private:
   const std::shared_ptr<const pjrt::Plugin> plugin_;
-  const pjrt::ClientOptions options_;
+  const pjrt::CreateOptions options_;
   std::shared_ptr<const pjrt::Client> client_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> MakePjrtEngine(const std::string& plugin,
-                                                       pjrt::ClientOptions options) {
+                                                       pjrt::CreateOptions options) {
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const pjrt::Plugin> opened,
                              pjrt::Plugin::Open(plugin));
   return std::make_unique<PjrtEngine>(std::move(opened), std::move(options));

@@ -20,7 +20,7 @@ namespace shardcall {
 // Loads the plugin; its client is made when a program is run, for as many devices, and
 // kept. E333, E334. One thread at a time.
 absl::StatusOr<std::unique_ptr<Engine>> MakePjrtEngine(const std::string& plugin,
-                                                       pjrt::ClientOptions options = {});
+                                                       pjrt::CreateOptions options = {});
 
 }  // namespace shardcall
 

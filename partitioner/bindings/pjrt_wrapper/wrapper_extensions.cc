@@ -17,11 +17,6 @@ namespace {
 using abi::Error;
 using abi::Extension;
 
-// Extension types.
-constexpr int32_t kGpuCustomCalls = 0;
-constexpr int32_t kPartitioners = 2;
-constexpr int32_t kFfi = 5;
-
 // The head of both extensions' arguments.
 struct RegistrationArgs {
   size_t struct_size;
@@ -117,22 +112,22 @@ Known* Copy(const Extension* real, Extension* next) {
 }  // namespace
 
 abi::Extension* WrapExtensions(abi::Extension* real) {
-  static Partitioners partitioners = {{sizeof(Partitioners), kPartitioners, nullptr},
+  static Partitioners partitioners = {{sizeof(Partitioners), abi::kPartitionerExtension, nullptr},
                                       RegisterPartitioner, RegisterBatchPartitionable};
   partitioners.base.next = real;
   Extension* first = &partitioners.base;
   for (Extension* e = real; e != nullptr; e = e->next) {
-    if (e->type == kPartitioners && e->struct_size >= sizeof(Partitioners)) {
+    if (e->type == abi::kPartitionerExtension && e->struct_size >= sizeof(Partitioners)) {
       const auto* const known = reinterpret_cast<const Partitioners*>(e);
       real_partitioner = known->partitioner;
       real_batch_partitionable = known->batch_partitionable;
-    } else if (e->type == kGpuCustomCalls) {
+    } else if (e->type == abi::kGpuCustomCallExtension) {
       auto* const copy = Copy<GpuCustomCalls>(e, first);
       if (copy == nullptr || copy->custom_call == nullptr) continue;
       real_custom_call = copy->custom_call;
       copy->custom_call = RegisterCustomCall;
       first = &copy->base;
-    } else if (e->type == kFfi) {
+    } else if (e->type == abi::kFfiExtension) {
       auto* const copy = Copy<Ffi>(e, first);
       if (copy == nullptr || copy->register_handler == nullptr) continue;
       real_handler = copy->register_handler;

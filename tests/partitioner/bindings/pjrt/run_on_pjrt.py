@@ -111,7 +111,7 @@ def main():
     parser.add_argument('--only', default='')
     args = parser.parse_args()
     if not os.path.exists(args.plugin):
-        print('SKIPPED: SHARDCALL_PJRT_CPU_PLUGIN names no plugin; fetch_cpu_plugin.py has one')
+        print('SKIPPED: SHARDCALL_PJRT_CPU_PLUGIN names no plugin; tests/support/fetch_pjrt_plugin.py has one')
         return command.SKIPPED
     folder = args.folder or os.environ.get('SHARDCALL_CORPUS') or os.path.join(command.DATA, 'hlo')
     paths = [p for p in sorted(glob.glob(os.path.join(folder, '*.hlo')))
