@@ -126,6 +126,10 @@ class Communicator {
   // For reports of failures: whether all ranks run the same program.
   virtual void SetProgramNote(absl::string_view /*note*/) {}
 
+  // OK, or the failure that another rank has told this one of, which its next call
+  // would give. Meets nobody, does not wait.
+  virtual absl::Status Told() { return absl::OkStatus(); }
+
   // Makes every pending and later call, on every device that can be reached,
   // return kAborted with `reason`.
   virtual void Abort(const absl::Status& reason) = 0;

@@ -79,6 +79,7 @@ class ForwardingCommunicator : public Communicator {
     return inner_.Recv(from, data, bytes, tag);
   }
   void SetProgramNote(absl::string_view note) override { inner_.SetProgramNote(note); }
+  absl::Status Told() override { return inner_.Told(); }
   void Abort(const absl::Status& reason) override { inner_.Abort(reason); }
 
  protected:

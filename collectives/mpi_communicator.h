@@ -59,6 +59,10 @@ class MpiCommunicator final : public BackendCommunicator {
   void SetProgramNote(absl::string_view note) override {
     session_.set_program_note(std::string(note));
   }
+  absl::Status Told() override {
+    std::lock_guard<std::mutex> lock(session_.call_mutex());
+    return session_.Poll();
+  }
   void Abort(const absl::Status& reason) override { session_.Abort(reason); }
 
  protected:

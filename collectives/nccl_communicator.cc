@@ -16,6 +16,7 @@ namespace shardcall {
 namespace {
 
 constexpr int kLooksBeforeSleep = 2000;
+constexpr int kLooksBetweenTold = 256;
 constexpr auto kSleep = std::chrono::microseconds(20);
 static_assert(sizeof(ncclUniqueId) <= SideChannel::kMaxBytes);
 
@@ -234,6 +235,10 @@ absl::Status NcclCommunicator::Await(Call& call,
     if (done) return absl::OkStatus();
     if (failed_.load(std::memory_order_acquire)) return failure();
     if (look % 16 == 0 && std::chrono::steady_clock::now() >= end) return Explain(call);
+    // A rank that has failed moves no data any more; it says so by the side channel.
+    if (look % kLooksBetweenTold == kLooksBetweenTold - 1) {
+      SHARDCALL_RETURN_IF_ERROR(side_->Told());
+    }
     if (look < kLooksBeforeSleep) {
       std::this_thread::yield();
     } else {

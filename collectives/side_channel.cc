@@ -42,6 +42,7 @@ class OverCommunicator final : public SideChannel {
     }
     return texts;
   }
+  absl::Status Told() override { return communicator_.Told(); }
   void Abort(const absl::Status& reason) override { communicator_.Abort(reason); }
 
  private:

@@ -30,6 +30,8 @@ class SideChannel {
   virtual absl::StatusOr<std::vector<std::string>> Gather(absl::Span<const int> group,
                                                           const std::string& mine,
                                                           absl::string_view what) = 0;
+  // OK, or the failure that another rank has told, where one can.
+  virtual absl::Status Told() { return absl::OkStatus(); }
   // Tells the others that this rank has failed, where that can be told.
   virtual void Abort(const absl::Status& /*reason*/) {}
 };

@@ -27,7 +27,10 @@ cp tests/gpu/{run.sh,steps.py,one_device.hlo} "$bundle/"
 where() { ompi_info --parsable --path "$1" | cut -d: -f3-; }
 cp -L "$(command -v orterun)" "$bundle/bin/mpirun"
 cp -L "$(where pkglibdir)"/*.so "$bundle/openmpi/"
-rm -f "$bundle"/openmpi/*{ucx,ofi,psm,usnic,portals,openib,hcoll,slurm,lsf,tm,ugni,fs_,fbtl,fcoll,io_,sharedfp,cuda,monitoring,oshmem,spml,scoll,sshmem,memheap}*
+for unused in ucx ofi psm usnic portals openib hcoll slurm lsf tm ugni fs_ fbtl fcoll io_ sharedfp \
+              cuda monitoring oshmem spml scoll sshmem memheap; do
+  rm -f "$bundle"/openmpi/*"$unused"*
+done
 pmix=$(dirname "$(ldconfig -p | awk '/libpmix.so.2 /{print $NF; exit}')")
 for folder in "$pmix"/pmix2/lib/pmix "$pmix"/pmix; do
   [ ! -d "$folder" ] || cp -L "$folder"/*.so "$bundle/pmix/"
@@ -35,7 +38,8 @@ done
 cp -r "$(where pkgdatadir)" "$bundle/openmpi/share"
 
 # Every library that these ask for, but for the system's and CUDA's.
-system='linux-vdso|ld-linux|libc\.so|libm\.so|libpthread|libdl\.|librt\.|libresolv|libutil|libstdc\+\+|libgcc_s|libcuda|libnccl'
+system='linux-vdso|ld-linux|libc\.so|libm\.so|libpthread|libdl\.|librt\.|libresolv|libutil'
+system+='|libstdc\+\+|libgcc_s|libcuda|libnccl'
 needed() {
   find "$bundle" -type f \( -name '*.so*' -o -path '*/bin/*' \) -exec ldd {} + 2>/dev/null |
     awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | grep -vE "$system" || true
