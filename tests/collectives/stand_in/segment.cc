@@ -25,6 +25,7 @@ std::shared_ptr<Segment> Segment::Open(const std::string& id, int count) {
   if (file >= 0) close(file);
   if (memory == MAP_FAILED) return nullptr;
   made->shared_ = static_cast<Shared*>(memory);
+  if (count == 1) made->Unlink();  // nobody else comes
   return made;
 }
 
