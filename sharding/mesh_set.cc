@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Base meshes from all meshes and tilings of a module, and shardings onto them.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -355,8 +356,8 @@ absl::StatusOr<ShardingConstraint> MeshSet::FromNamed(const NamedSharding& writt
   out.mesh = main();
   if (mesh->maximal_device >= 0) {
     if (mesh->maximal_device >= num_devices()) {
-      return DeviceCountError(absl::StrCat("mesh \"", mesh->name, "\""), num_devices(),
-                              mesh->maximal_device + 1);
+      const int64_t last = std::min(mesh->maximal_device, std::numeric_limits<int64_t>::max() - 1);
+      return DeviceCountError(absl::StrCat("mesh \"", mesh->name, "\""), num_devices(), last + 1);
     }
     out.dims.resize(rank);
     out.maximal_device = mesh->maximal_device;

@@ -282,7 +282,7 @@ TEST(ConvertTest, WhatDoesNotFitTheProgramIsAnError) {
   Context c;
   const MeshSet set = MeshesOf(c, {*ParseHloSharding("{devices=[2,4]<=[8]}")});
   for (const char* text : {"{devices=[2,4]<=[8]}", "{devices=[2,2,2]<=[8]}", "{maximal device=8}",
-                           "{devices=[4,1,1]<=[4]}", "{{replicated}}",
+                           "{maximal_mesh[device_id=9223372036854775807]}", "{devices=[4,1,1]<=[4]}", "{{replicated}}",
                            "{mesh['a'=4], [{'a'}, {}, {}]}", "{mesh['a'=8], [{'a'}]}"}) {
     const auto constraint = set.FromHlo(*ParseHloSharding(text), 3);
     if (std::string(text) == "{devices=[2,2,2]<=[8]}") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "kernels/host/lapack/call.h"
 #include "kernels/host/lapack/fortran.h"
@@ -17,6 +18,24 @@ using Views = absl::Span<const BufferView>;
 struct SvdShape {
   char job = 'N';
   int m = 0, n = 0, lda = 1, ldu = 1, ldvt = 1;
+  int64_t a_size = 0, u_size = 0, vt_size = 0;  // elements of a matrix
+};
+
+// A matrix that is worked on in a copy with room behind: vector kernels of BLAS read whole
+// registers, beyond the matrix, which at the end of a buffer is not ours to read.
+template <typename T>
+class WithRoom {
+ public:
+  WithRoom(T* matrix, int64_t size) : matrix_(matrix), copy_(size + kRoom) {
+    std::copy_n(matrix, size, copy_.begin());
+  }
+  T* data() { return copy_.data(); }
+  void CopyBack() { std::copy(copy_.begin(), copy_.end() - kRoom, matrix_); }
+
+ private:
+  static constexpr int64_t kRoom = 16;
+  T* matrix_;
+  std::vector<T> copy_;
 };
 
 // Checks of both: results (scratch of a's shape, s, u, vt, info).
@@ -52,6 +71,9 @@ absl::StatusOr<SvdShape> BeginSvd(Call& call) {
   SHARDCALL_RETURN_IF_ERROR(call.Check(Result(3), TypeOf<T>(), {v, shape.n}));
   shape.lda = shape.ldu = AtLeastOne(shape.m);
   shape.ldvt = AtLeastOne(static_cast<int>(v));
+  shape.a_size = int64_t{shape.m} * shape.n;
+  shape.u_size = shape.m * u;
+  shape.vt_size = v * shape.n;
   call.CopyOperand(0, 0);
   return shape;
 }
@@ -72,7 +94,7 @@ absl::Status ForEach(const Call& call, const SvdShape& shape, Run run) {
       Fill(call, Result(2), b, T(0));
       Fill(call, Result(3), b, T(0));
     }
-    if (!AllFinite(a, static_cast<int64_t>(shape.m) * shape.n)) {
+    if (!AllFinite(a, shape.a_size)) {
       const Real<T> nan = std::numeric_limits<Real<T>>::quiet_NaN();
       Fill(call, Result(1), b, nan);
       Fill(call, Result(2), b, T(nan));
@@ -80,8 +102,17 @@ absl::Status ForEach(const Call& call, const SvdShape& shape, Run run) {
       *status = -4;
       continue;
     }
-    run(a, call.At<Real<T>>(Result(1), b), call.At<T>(Result(2), b), call.At<T>(Result(3), b),
-        work.data(), static_cast<int>(work.size()), status);
+    Real<T>* const s = call.At<Real<T>>(Result(1), b);
+    T* const u = call.At<T>(Result(2), b);
+    T* const vt = call.At<T>(Result(3), b);
+    if (b + 1 < call.batch()) {
+      run(a, s, u, vt, work.data(), static_cast<int>(work.size()), status);
+      continue;
+    }
+    WithRoom<T> last[] = {{a, shape.a_size}, {u, shape.u_size}, {vt, shape.vt_size}};
+    run(last[0].data(), s, last[1].data(), last[2].data(), work.data(),
+        static_cast<int>(work.size()), status);
+    for (WithRoom<T>& matrix : last) matrix.CopyBack();
   }
   return absl::OkStatus();
 }

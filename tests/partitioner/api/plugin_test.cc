@@ -90,8 +90,11 @@ TEST(CPlugin, LoadedTwiceIsFineAndAnotherOfItsNameIsNot) {
 }
 
 TEST(Plugin, FaultsAreOneDiagnosticEach) {
+  const std::string versions = absl::StrCat(SHARDCALL_C_MAJOR, ".1 to ", SHARDCALL_C_MAJOR, ".",
+                                            SHARDCALL_C_MINOR, ", found ", SHARDCALL_C_MAJOR, ".",
+                                            SHARDCALL_C_MINOR + 1);
   for (const auto& [name, code, part] : std::vector<std::tuple<const char*, const char*, const char*>>{
-           {"bad_version", "E142", "0.1 to 0.4, found 0.5"},
+           {"bad_version", "E142", versions.c_str()},
            {"bad_crash", "E323", "register_targets of the library"},
            {"bad_entry_crash", "E323", "shardcall_plugin of the library"},
            {"bad_null", "E142", "found null"},
