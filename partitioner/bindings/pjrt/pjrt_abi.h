@@ -70,6 +70,7 @@ enum class Function : int {
   kTopologyCreate = 82,
   kTopologyDestroy = 83,
   kTopologyPlatformName = 84,
+  kTopologyPlatformVersion = 85,
   kTopologyDevices = 86,
   kCompile = 89,
   kClientTopology = 95,
@@ -282,7 +283,7 @@ struct TopologyArgs {  // of kTopologyDestroy
   Header header;
   Topology* topology;
 };
-struct TopologyTextArgs {  // of kTopologyPlatformName
+struct TopologyTextArgs {  // of kTopologyPlatformName, kTopologyPlatformVersion
   Header header;
   const Topology* topology;
   const char* text;  // out

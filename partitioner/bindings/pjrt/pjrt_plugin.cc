@@ -43,6 +43,8 @@ const char* FunctionName(Function function) {
     case Function::kTopologyCreate: return "PJRT_TopologyDescription_Create";
     case Function::kTopologyDestroy: return "PJRT_TopologyDescription_Destroy";
     case Function::kTopologyPlatformName: return "PJRT_TopologyDescription_PlatformName";
+    case Function::kTopologyPlatformVersion:
+      return "PJRT_TopologyDescription_PlatformVersion";
     case Function::kTopologyDevices: return "PJRT_TopologyDescription_GetDeviceDescriptions";
     case Function::kClientTopology: return "PJRT_Client_TopologyDescription";
     case Function::kCompile: return "PJRT_Compile";

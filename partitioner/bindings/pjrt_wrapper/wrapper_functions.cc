@@ -20,7 +20,6 @@ using abi::Padded;
 
 // PJRT_Error_ForEachPayload, since version 0.112.
 constexpr int kErrorForEachPayload = 132;
-constexpr int kTopologyPlatformVersion = 85;
 
 Wrapper& W() { return Wrapper::OfProcess(); }
 
@@ -75,7 +74,7 @@ Error* ClientPlatformVersion(abi::ClientTextArgs* args) {
   return AppendVersion(static_cast<int>(Function::kClientPlatformVersion), args);
 }
 Error* TopologyPlatformVersion(abi::TopologyTextArgs* args) {
-  return AppendVersion(kTopologyPlatformVersion, args);
+  return AppendVersion(static_cast<int>(Function::kTopologyPlatformVersion), args);
 }
 
 // Compiles with what takes the program's place; the arguments are the framework's again
@@ -165,7 +164,8 @@ absl::Span<const Replaced> ReplacedFunctions() {
       {static_cast<int>(Function::kErrorGetCode), Address(ErrorGetCode), true},
       {kErrorForEachPayload, Address(ErrorForEachPayload), true},
       {static_cast<int>(Function::kClientPlatformVersion), Address(ClientPlatformVersion), false},
-      {kTopologyPlatformVersion, Address(TopologyPlatformVersion), false},
+      {static_cast<int>(Function::kTopologyPlatformVersion), Address(TopologyPlatformVersion),
+       false},
       {static_cast<int>(Function::kClientCompile), Address(ClientCompile), false},
       {static_cast<int>(Function::kCompile), Address(CompileAhead), false},
       {static_cast<int>(Function::kLoadedExecutableExecute), Address(Execute), false},

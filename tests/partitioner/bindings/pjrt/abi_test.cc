@@ -72,6 +72,9 @@ SAME(TopologyDevicesArgs, num_descriptions, PJRT_TopologyDescription_GetDeviceDe
      num_descriptions);
 SAME(CompileAheadArgs, options_size, PJRT_Compile_Args, compile_options_size);
 SAME(CompileAheadArgs, executable, PJRT_Compile_Args, executable);
+SAME(CompileAheadArgs, client, PJRT_Compile_Args, client);
+SAME(ClientTopologyArgs, topology, PJRT_Client_TopologyDescription_Args, topology);
+SAME(OptimizedProgramArgs, program, PJRT_Executable_OptimizedProgram_Args, program);
 SAME(MemoryArgs, code, PJRT_Executable_GetCompiledMemoryStats_Args, generated_code_size_in_bytes);
 SAME(MemoryArgs, temporaries, PJRT_Executable_GetCompiledMemoryStats_Args, temp_size_in_bytes);
 SAME(MemoryArgs, peak, PJRT_Executable_GetCompiledMemoryStats_Args, peak_memory_in_bytes);
@@ -107,6 +110,9 @@ PLACE(kTopologyDestroy, PJRT_TopologyDescription_Destroy);
 PLACE(kTopologyPlatformName, PJRT_TopologyDescription_PlatformName);
 PLACE(kTopologyDevices, PJRT_TopologyDescription_GetDeviceDescriptions);
 PLACE(kCompile, PJRT_Compile);
+PLACE(kClientTopology, PJRT_Client_TopologyDescription);
+PLACE(kExecutableOptimizedProgram, PJRT_Executable_OptimizedProgram);
+PLACE(kTopologyPlatformVersion, PJRT_TopologyDescription_PlatformVersion);
 PLACE(kExecutableMemory, PJRT_Executable_GetCompiledMemoryStats);
 
 static_assert(static_cast<int>(HostBufferSemantics::kImmutableZeroCopy) ==
