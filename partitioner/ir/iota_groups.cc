@@ -10,7 +10,7 @@ namespace shardcall {
 
 bool IsIota(absl::Span<const int64_t> dims, absl::Span<const int64_t> perm, int64_t devices) {
   int64_t product = 1;
-  bool ok = perm.size() == dims.size();
+  bool ok = !dims.empty() && (perm.empty() || perm.size() == dims.size());
   for (int64_t d : dims) ok = ok && d > 0 && !__builtin_mul_overflow(product, d, &product);
   std::vector<bool> seen(dims.size(), false);
   for (int64_t p : perm) {
@@ -54,12 +54,12 @@ ReplicaGroups Simplified(const ReplicaGroups& groups, Arena& arena) {
     return groups;
   }
   const Ints dims = groups.reshape;
+  if (!IsIota(dims, groups.perm, devices)) return groups;
   absl::InlinedVector<int64_t, 8> perm(groups.perm.begin(), groups.perm.end());
   if (perm.empty()) {
     perm.resize(dims.size());
     std::iota(perm.begin(), perm.end(), int64_t{0});
   }
-  if (dims.empty() || !IsIota(dims, perm, devices)) return groups;
   const IotaForm form = SimplifiedIota(dims, perm);
   ReplicaGroups out = groups;
   out.reshape = arena.Copy(absl::MakeConstSpan(form.dims));

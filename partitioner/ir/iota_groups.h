@@ -16,7 +16,8 @@ struct IotaForm {
   absl::InlinedVector<int64_t, 8> dims, perm;
 };
 
-// Whether the dims are positive with that product, and perm permutes them.
+// Whether there are dims, positive and with that product, and perm permutes them; an empty
+// perm is the identity.
 bool IsIota(absl::Span<const int64_t> dims, absl::Span<const int64_t> perm, int64_t devices);
 
 // As XLA writes it: dims of size 1 dropped, dims that stay neighbours merged, and no perm of

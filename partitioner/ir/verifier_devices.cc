@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "partitioner/ir/iota_groups.h"
 #include "partitioner/ir/shape_inference.h"
 #include "partitioner/ir/verifier_internal.h"
 
@@ -72,15 +73,6 @@ bool CheckIds(const char* attribute, absl::Span<const Ints> lists, int64_t devic
 
 namespace {
 
-bool IsPermutation(Ints perm, size_t n) {
-  std::vector<bool> seen(n, false);
-  for (int64_t p : perm) {
-    if (p < 0 || p >= static_cast<int64_t>(n) || seen[p]) return false;
-    seen[p] = true;
-  }
-  return perm.size() == n;
-}
-
 std::string GroupsText(const ReplicaGroups& g) {
   return absl::StrCat("[", g.num_groups, ",", g.group_size, "]<=[", absl::StrJoin(g.reshape, ","),
                       "]");
@@ -88,11 +80,10 @@ std::string GroupsText(const ReplicaGroups& g) {
 
 // The number of devices of an iota list; 0 after filling the error.
 int64_t CheckIota(const ReplicaGroups& g, Fault* error) {
-  int64_t count = 1, product = 0;
-  bool ok = !g.reshape.empty() && g.num_groups >= 1 && g.group_size >= 1 &&
-            !__builtin_mul_overflow(g.num_groups, g.group_size, &product);
-  for (int64_t d : g.reshape) ok = ok && d >= 1 && !__builtin_mul_overflow(count, d, &count);
-  if (ok && product == count && (g.perm.empty() || IsPermutation(g.perm, g.reshape.size()))) {
+  int64_t count = 0;
+  if (g.num_groups >= 1 && g.group_size >= 1 &&
+      !__builtin_mul_overflow(g.num_groups, g.group_size, &count) &&
+      IsIota(g.reshape, g.perm, count)) {
     return count;
   }
   Fail(error, "E025", "replica_groups is not a list of devices", "",

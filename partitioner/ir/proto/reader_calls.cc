@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "partitioner/ir/iota_groups.h"
 #include "partitioner/ir/parser_internal.h"
 #include "partitioner/ir/proto/reader.h"
 
@@ -75,20 +76,13 @@ bool Reader::ReadGroups(ReplicaGroups* out) {
     const int rank = iota.iota_reshape_dims_size();
     std::vector<int64_t> perm(iota.iota_transpose_perm().begin(),
                               iota.iota_transpose_perm().end());
-    int64_t product = 1, devices = 0;
-    bool ok = iota.num_replica_groups() >= 0 && iota.num_devices_per_group() >= 0 && rank > 0 &&
-              !__builtin_mul_overflow(iota.num_replica_groups(), iota.num_devices_per_group(),
-                                      &devices) &&
-              (perm.size() == static_cast<size_t>(rank) || (perm.empty() && rank == 1));
-    for (int64_t d : iota.iota_reshape_dims()) {
-      ok = ok && d > 0 && !__builtin_mul_overflow(product, d, &product);
-    }
-    std::vector<bool> seen(rank, false);
-    for (int64_t d : perm) {
-      ok = ok && d >= 0 && d < rank && !seen[d];
-      if (ok) seen[d] = true;
-    }
-    if (!ok || product != devices) {
+    int64_t devices = 0;
+    const bool ok = iota.num_replica_groups() >= 0 && iota.num_devices_per_group() >= 0 &&
+                    !__builtin_mul_overflow(iota.num_replica_groups(),
+                                            iota.num_devices_per_group(), &devices) &&
+                    (!perm.empty() || rank == 1) &&
+                    IsIota(IntsOf(iota.iota_reshape_dims()), perm, devices);
+    if (!ok) {
       return Fail("E019", "Invalid iota replica groups", "iota_collective_device_list",
                   "groups x size devices, reshaped and permuted");
     }
