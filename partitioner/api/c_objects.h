@@ -44,9 +44,6 @@ namespace shardcall {
 absl::StatusOr<Module> ReadCModule(absl::string_view bytes, const std::string& name,
                                    const TargetRegistry& targets);
 
-// The module with the registry's lowerings for Host, as the command has it.
-absl::StatusOr<Module> ReadLowered(const Shardcall_Module& module, const Registry& registry);
-
 // With a snapshot of the registry, which `*registry` keeps.
 absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
                                         const Shardcall_Options* options,
@@ -57,6 +54,13 @@ absl::StatusOr<std::vector<Tensor>> ReadCInputs(const Module& module,
                                                 const Shardcall_Buffer* inputs,
                                                 int32_t num_inputs);
 Shardcall_Buffers* MakeCBuffers(std::vector<Tensor> tensors);
+
+// What the C functions that run and verify do, on `engine`, or on threads if it is null.
+absl::Status RunC(absl::string_view function, const Shardcall_Program* program, Engine* engine,
+                  const Shardcall_Buffer* inputs, int32_t num_inputs, Shardcall_Buffers** outputs);
+absl::Status VerifyC(absl::string_view function, const Shardcall_Module* module,
+                     const Shardcall_Options* options, Engine* engine, uint64_t seed,
+                     Shardcall_Text** json);
 
 }  // namespace shardcall
 

@@ -55,8 +55,7 @@ Shardcall_Error* TextOf(const char* function, const Shardcall_Program* program,
   });
 }
 
-}  // namespace
-
+// The module with the registry's lowerings for Host, as the command has it.
 absl::StatusOr<Module> ReadLowered(const Shardcall_Module& module, const Registry& registry) {
   SHARDCALL_ASSIGN_OR_RETURN(Module read,
                              ReadCModule(module.bytes, module.name, module.registry->rules));
@@ -65,6 +64,15 @@ absl::StatusOr<Module> ReadLowered(const Shardcall_Module& module, const Registr
       lowerings.Register("", "Host", LowerToHandlers(&registry.handlers, &registry.rules)));
   return LowerCalls(std::move(read), lowerings, "Host");
 }
+
+RunOptions On(Engine* engine, RunOptions options) {
+  if (engine == nullptr) return options;
+  options.backend = Backend::kPjrt;
+  options.engine = engine;
+  return options;
+}
+
+}  // namespace
 
 absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
                                         const Shardcall_Options* options,
@@ -91,6 +99,36 @@ absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
     out.partition.allow_replicate.push_back(o.allow_replicate[k]);
   }
   return out;
+}
+
+absl::Status RunC(absl::string_view function, const Shardcall_Program* program, Engine* engine,
+                  const Shardcall_Buffer* inputs, int32_t num_inputs,
+                  Shardcall_Buffers** outputs) {
+  SHARDCALL_RETURN_IF_ERROR(NotNull(function, "program", program));
+  SHARDCALL_RETURN_IF_ERROR(NotNull(function, "outputs", outputs));
+  const std::lock_guard<std::mutex> lock(program->mutex);
+  SHARDCALL_ASSIGN_OR_RETURN(
+      const std::vector<Tensor> in,
+      ReadCInputs(program->program->global->program.module, inputs, num_inputs));
+  SHARDCALL_ASSIGN_OR_RETURN(
+      std::vector<Tensor> out,
+      RunPartitioned(*program->program, in, On(engine, program->options), nullptr));
+  *outputs = MakeCBuffers(std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status VerifyC(absl::string_view function, const Shardcall_Module* module,
+                     const Shardcall_Options* options, Engine* engine, uint64_t seed,
+                     Shardcall_Text** json) {
+  SHARDCALL_RETURN_IF_ERROR(NotNull(function, "module", module));
+  SHARDCALL_RETURN_IF_ERROR(NotNull(function, "json", json));
+  std::shared_ptr<const Registry> registry;
+  SHARDCALL_ASSIGN_OR_RETURN(const RunOptions o, ReadCOptions(function, options, &registry));
+  SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadLowered(*module, *registry));
+  SHARDCALL_ASSIGN_OR_RETURN(const VerifyResult result,
+                             Verify(std::move(read), On(engine, o), seed, {}, nullptr));
+  *json = new Shardcall_Text{VerifyJson(result)};
+  return absl::OkStatus();
 }
 
 }  // namespace shardcall
@@ -186,36 +224,14 @@ Shardcall_Error* Shardcall_Program_Run(const Shardcall_Program* program,
                                        const Shardcall_Buffer* inputs, int32_t num_inputs,
                                        Shardcall_Buffers** outputs) {
   static constexpr char kName[] = "Shardcall_Program_Run";
-  return Guarded(kName, [&] {
-    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "program", program));
-    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "outputs", outputs));
-    const std::lock_guard<std::mutex> lock(program->mutex);
-    SHARDCALL_ASSIGN_OR_RETURN(
-        const std::vector<Tensor> in,
-        ReadCInputs(program->program->global->program.module, inputs, num_inputs));
-    SHARDCALL_ASSIGN_OR_RETURN(
-        std::vector<Tensor> out,
-        RunPartitioned(*program->program, in, program->options, nullptr));
-    *outputs = MakeCBuffers(std::move(out));
-    return absl::OkStatus();
-  });
+  return Guarded(kName, [&] { return RunC(kName, program, nullptr, inputs, num_inputs, outputs); });
 }
 
 Shardcall_Error* Shardcall_Module_Verify(const Shardcall_Module* module,
                                          const Shardcall_Options* options, uint64_t seed,
                                          Shardcall_Text** json) {
   static constexpr char kName[] = "Shardcall_Module_Verify";
-  return Guarded(kName, [&] {
-    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "module", module));
-    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "json", json));
-    std::shared_ptr<const Registry> registry;
-    SHARDCALL_ASSIGN_OR_RETURN(const RunOptions o, ReadCOptions(kName, options, &registry));
-    SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadLowered(*module, *registry));
-    SHARDCALL_ASSIGN_OR_RETURN(const VerifyResult result,
-                               Verify(std::move(read), o, seed, {}, nullptr));
-    *json = new Shardcall_Text{VerifyJson(result)};
-    return absl::OkStatus();
-  });
+  return Guarded(kName, [&] { return VerifyC(kName, module, options, nullptr, seed, json); });
 }
 
 }  // extern "C"

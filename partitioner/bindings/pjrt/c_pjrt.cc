@@ -3,10 +3,8 @@
 #include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "partitioner/api/c_objects.h"
-#include "partitioner/api/verify.h"
 #include "partitioner/bindings/pjrt/pjrt_engine.h"
 #include "partitioner/bindings/pjrt/shardcall_c_pjrt.h"
 #include "partitioner/bindings/pjrt/to_hlo.h"
@@ -15,18 +13,6 @@ struct Shardcall_PjrtEngine {
   std::unique_ptr<shardcall::Engine> engine;
   std::mutex mutex;
 };
-
-namespace shardcall {
-namespace {
-
-RunOptions On(Shardcall_PjrtEngine& engine, RunOptions options) {
-  options.backend = Backend::kPjrt;
-  options.engine = engine.engine.get();
-  return options;
-}
-
-}  // namespace
-}  // namespace shardcall
 
 using namespace shardcall;  // NOLINT: definitions of C functions
 
@@ -67,16 +53,8 @@ Shardcall_Error* Shardcall_Program_RunOnPjrt(const Shardcall_Program* program,
   return Guarded(kName, [&]() -> absl::Status {
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "program", program));
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "engine", engine));
-    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "outputs", outputs));
-    const std::scoped_lock lock(program->mutex, engine->mutex);
-    SHARDCALL_ASSIGN_OR_RETURN(
-        const std::vector<Tensor> in,
-        ReadCInputs(program->program->global->program.module, inputs, num_inputs));
-    SHARDCALL_ASSIGN_OR_RETURN(
-        std::vector<Tensor> out,
-        RunPartitioned(*program->program, in, On(*engine, program->options), nullptr));
-    *outputs = MakeCBuffers(std::move(out));
-    return absl::OkStatus();
+    const std::lock_guard<std::mutex> lock(engine->mutex);
+    return RunC(kName, program, engine->engine.get(), inputs, num_inputs, outputs);
   });
 }
 
@@ -88,15 +66,8 @@ Shardcall_Error* Shardcall_Module_VerifyOnPjrt(const Shardcall_Module* module,
   return Guarded(kName, [&]() -> absl::Status {
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "module", module));
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "engine", engine));
-    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "json", json));
-    std::shared_ptr<const Registry> registry;
-    SHARDCALL_ASSIGN_OR_RETURN(const RunOptions o, ReadCOptions(kName, options, &registry));
-    SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadLowered(*module, *registry));
     const std::lock_guard<std::mutex> lock(engine->mutex);
-    SHARDCALL_ASSIGN_OR_RETURN(const VerifyResult result,
-                               Verify(std::move(read), On(*engine, o), seed, {}, nullptr));
-    *json = new Shardcall_Text{VerifyJson(result)};
-    return absl::OkStatus();
+    return VerifyC(kName, module, options, engine->engine.get(), seed, json);
   });
 }
 
