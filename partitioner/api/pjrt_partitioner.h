@@ -82,6 +82,11 @@ typedef struct Shardcall_PjrtCallbacks {
 
 namespace shardcall {
 
+// Empty for a null text.
+inline absl::string_view View(const Shardcall_PjrtString& s) {
+  return s.data == nullptr ? absl::string_view() : absl::string_view(s.data, s.size);
+}
+
 // `c_api` is a PJRT_Api*. E148: kInvalidArgument for a null or foreign one, for an
 // empty name and null callbacks; kUnimplemented for a plugin that has no such
 // extension (XLA itself then does nothing, silently); else what the plugin says.

@@ -13,10 +13,6 @@
 namespace shardcall {
 namespace {
 
-absl::string_view View(const Shardcall_PjrtString& s) {
-  return s.data == nullptr ? absl::string_view() : absl::string_view(s.data, s.size);
-}
-
 // What an answer points into, until XLA has read it.
 struct Answer {
   std::string error;

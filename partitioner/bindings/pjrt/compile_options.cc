@@ -74,7 +74,6 @@ absl::StatusOr<RequestedOptions> ReadOptions(absl::string_view serialized) {
                           .num_partitions = build.num_partitions(),
                           .spmd = build.use_spmd_partitioning(),
                           .auto_spmd = build.use_auto_spmd_partitioning(),
-                          .tupled_arguments = options.parameter_is_tupled_arguments(),
                           .open_results = {results.begin(), results.end()},
                           .open_parameters = {parameters.begin(), parameters.end()}};
 }

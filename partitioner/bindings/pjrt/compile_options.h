@@ -23,7 +23,6 @@ struct RequestedOptions {
   int64_t num_replicas = 1, num_partitions = 1;
   bool spmd = false;       // XLA is to partition the program
   bool auto_spmd = false;  // and to find the shardings
-  bool tupled_arguments = false;
   // Which flat results and parameters may be given a sharding; one entry for all, or
   // one each. Empty: none.
   std::vector<bool> open_results, open_parameters;

@@ -19,11 +19,6 @@ constexpr const char* kPackages[] = {"/lib/python3*/site-packages", "/lib/python
 constexpr const char* kPlugins[] = {"/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so",
                                     "/jax_plugins/xla_cuda1[23]/xla_cuda_plugin.so"};
 
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 // The last of the files that match, by name, which is of the newest Python; or empty.
 std::string Last(const std::string& pattern) {
   glob_t found;
@@ -37,11 +32,11 @@ std::string Last(const std::string& pattern) {
 
 std::vector<std::string> PackageFolders() {
   std::vector<std::string> folders;
-  for (absl::string_view entry : absl::StrSplit(Variable("PYTHONPATH"), ':', absl::SkipEmpty())) {
+  for (absl::string_view entry : absl::StrSplit(EnvironmentVariable("PYTHONPATH"), ':', absl::SkipEmpty())) {
     folders.emplace_back(entry);
   }
-  for (const std::string& prefix : {Variable("VIRTUAL_ENV"), Variable("CONDA_PREFIX"),
-                                    absl::StrCat(Variable("HOME"), "/.local"),
+  for (const std::string& prefix : {EnvironmentVariable("VIRTUAL_ENV"), EnvironmentVariable("CONDA_PREFIX"),
+                                    absl::StrCat(EnvironmentVariable("HOME"), "/.local"),
                                     std::string("/usr/local"), std::string("/usr")}) {
     if (prefix.empty()) continue;
     for (const char* packages : kPackages) folders.push_back(absl::StrCat(prefix, packages));
@@ -51,9 +46,14 @@ std::vector<std::string> PackageFolders() {
 
 }  // namespace
 
+std::string EnvironmentVariable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 std::string FindConverter() {
   for (const char* variable : kNamedBy) {
-    if (std::string path = Variable(variable); !path.empty()) return path;
+    if (std::string path = EnvironmentVariable(variable); !path.empty()) return path;
   }
   const std::vector<std::string> folders = PackageFolders();
   for (const char* plugin : kPlugins) {

@@ -12,6 +12,9 @@ namespace shardcall::pjrt {
 // active, the user's or the system's. Empty if there is none.
 std::string FindConverter();
 
+// What the environment variable says; empty where there is none.
+std::string EnvironmentVariable(const char* name);
+
 }  // namespace shardcall::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_FIND_PLUGIN_H_

@@ -330,6 +330,22 @@ struct SerializeArgs {
   void (*deleter)(void* serialized);  // out
 };
 
+// The FFI extension. Its struct of arguments has no header.
+struct RegisterHandlerArgs {
+  size_t struct_size;
+  const char* name;
+  size_t name_size;
+  const void* handler;
+  const char* platform;
+  size_t platform_size;
+  uint32_t traits;
+};
+struct FfiExtension {
+  Extension base;
+  const void *register_type, *add_user_data;
+  Error* (*register_handler)(RegisterHandlerArgs*);
+};
+
 // A struct of arguments with room behind, all zero: a plugin refuses a struct_size
 // below its own and takes a larger one, so that one build drives plugins whose structs
 // have grown since.

@@ -114,6 +114,26 @@ absl::StatusOr<std::shared_ptr<const Plugin>> Plugin::FromApi(const void* api,
   return plugin;
 }
 
+abi::Padded<abi::Program> ProgramOf(absl::string_view format, absl::string_view code) {
+  Padded<abi::Program> program;
+  program.value.code = code.data();
+  program.value.code_size = code.size();
+  program.value.format = format.data();
+  program.value.format_size = format.size();
+  return program;
+}
+
+void Plugin::Destroy(abi::Executable* executable) const {
+  Padded<abi::ExecutableArgs> args;
+  args.value.executable = executable;
+  Call(Function::kExecutableDestroy, &args).IgnoreError();
+}
+void Plugin::Destroy(abi::LoadedExecutable* executable) const {
+  Padded<abi::LoadedExecutableArgs> args;
+  args.value.executable = executable;
+  Call(Function::kLoadedExecutableDestroy, &args).IgnoreError();
+}
+
 const void* Plugin::Find(Function function) const {
   const size_t place = kTable + static_cast<size_t>(function) * sizeof(void*);
   if (place + sizeof(void*) > api_->header.struct_size) return nullptr;

@@ -14,6 +14,13 @@
 
 namespace shardcall::pjrt {
 
+// Formats of programs.
+inline constexpr absl::string_view kHloFormat = "hlo";    // a serialised HloModuleProto
+inline constexpr absl::string_view kMlirFormat = "mlir";  // a module, as text or bytecode
+
+// PJRT_Program, which refers to both texts.
+abi::Padded<abi::Program> ProgramOf(absl::string_view format, absl::string_view code);
+
 class Plugin {
  public:
   // E333 for a file that is no plugin, or one of a version out of range; E334 for what
@@ -34,6 +41,8 @@ class Plugin {
   absl::Status Call(abi::Function function, abi::Padded<Args>* args) const {
     return CallAny(function, args);
   }
+  void Destroy(abi::Executable* executable) const;
+  void Destroy(abi::LoadedExecutable* executable) const;
 
  private:
   Plugin(const abi::Api* api, std::string name) : api_(api), name_(std::move(name)) {}

@@ -26,7 +26,7 @@ absl::StatusOr<std::shared_ptr<const LoadedProgram>> LoadedProgram::Compile(
       ProgramSource source,
       MakeProgramSource(plugin, client->platform(), client->device_ids().subspan(0, num_devices),
                         local, handlers));
-  const Padded<abi::Program> given = source.Program();
+  const Padded<abi::Program> given = ProgramOf(kHloFormat, source.code);
   Padded<abi::CompileArgs> compile;
   compile.value.client = client->handle();
   compile.value.program = &given.value;
@@ -43,9 +43,7 @@ absl::StatusOr<std::shared_ptr<const LoadedProgram>> LoadedProgram::Compile(
   Padded<abi::NumOutputsArgs> outputs;
   outputs.value.executable = executable.value.executable;
   const absl::Status counted = plugin.Call(Function::kExecutableNumOutputs, &outputs);
-  Padded<abi::ExecutableArgs> done;
-  done.value.executable = executable.value.executable;
-  plugin.Call(Function::kExecutableDestroy, &done).IgnoreError();
+  plugin.Destroy(executable.value.executable);
   SHARDCALL_RETURN_IF_ERROR(counted);
   if (outputs.value.num_outputs != program->results_.size()) {
     return ToStatus({.code = "E336",
@@ -60,10 +58,7 @@ absl::StatusOr<std::shared_ptr<const LoadedProgram>> LoadedProgram::Compile(
 }
 
 LoadedProgram::~LoadedProgram() {
-  if (executable_ == nullptr) return;
-  Padded<abi::LoadedExecutableArgs> args;
-  args.value.executable = executable_;
-  client_->plugin().Call(Function::kLoadedExecutableDestroy, &args).IgnoreError();
+  if (executable_ != nullptr) client_->plugin().Destroy(executable_);
 }
 
 absl::Status LoadedProgram::CheckArguments(const ByDevice& arguments) const {

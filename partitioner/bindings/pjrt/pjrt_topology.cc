@@ -78,6 +78,18 @@ absl::StatusOr<std::string> Serialize(const Plugin& plugin, const abi::Executabl
 
 }  // namespace
 
+absl::StatusOr<abi::Executable*> CompileOn(const Plugin& plugin, const abi::Topology* topology,
+                                           const Padded<abi::Program>& program,
+                                           const std::string& options) {
+  Padded<abi::CompileAheadArgs> args;
+  args.value.topology = topology;
+  args.value.program = &program.value;
+  args.value.options = options.data();
+  args.value.options_size = options.size();
+  SHARDCALL_RETURN_IF_ERROR(plugin.Call(Function::kCompile, &args));
+  return args.value.executable;
+}
+
 absl::StatusOr<CompiledAhead> CompileAhead(const Plugin& plugin, const TopologyOptions& options,
                                            const Module& local, int num_devices,
                                            const HandlerRegistry* handlers) {
@@ -98,19 +110,10 @@ absl::StatusOr<CompiledAhead> CompileAhead(const Plugin& plugin, const TopologyO
       const ProgramSource source,
       MakeProgramSource(plugin, out.platform, topology.ids().subspan(0, num_devices), local,
                         handlers));
-  const Padded<abi::Program> given = source.Program();
-  Padded<abi::CompileAheadArgs> compile;
-  compile.value.topology = topology.handle();
-  compile.value.program = &given.value;
-  compile.value.options = source.options.data();
-  compile.value.options_size = source.options.size();
-  SHARDCALL_RETURN_IF_ERROR(plugin.Call(Function::kCompile, &compile));
-  abi::Executable* const executable = compile.value.executable;
-  const absl::Cleanup destroy = [&] {
-    Padded<abi::ExecutableArgs> args;
-    args.value.executable = executable;
-    plugin.Call(Function::kExecutableDestroy, &args).IgnoreError();
-  };
+  SHARDCALL_ASSIGN_OR_RETURN(
+      abi::Executable* const executable,
+      CompileOn(plugin, topology.handle(), ProgramOf(kHloFormat, source.code), source.options));
+  const absl::Cleanup destroy = [&] { plugin.Destroy(executable); };
   Padded<abi::MemoryArgs> memory;
   memory.value.executable = executable;
   SHARDCALL_RETURN_IF_ERROR(plugin.Call(Function::kExecutableMemory, &memory));

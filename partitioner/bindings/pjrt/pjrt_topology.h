@@ -41,6 +41,11 @@ absl::StatusOr<CompiledAhead> CompileAhead(const Plugin& plugin, const TopologyO
                                            const Module& local, int num_devices,
                                            const HandlerRegistry* handlers);
 
+// PJRT_Compile; the caller destroys the executable. E334.
+absl::StatusOr<abi::Executable*> CompileOn(const Plugin& plugin, const abi::Topology* topology,
+                                           const abi::Padded<abi::Program>& program,
+                                           const std::string& options);
+
 }  // namespace shardcall::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_TOPOLOGY_H_

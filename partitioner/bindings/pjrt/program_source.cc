@@ -13,8 +13,6 @@
 namespace shardcall::pjrt {
 namespace {
 
-constexpr absl::string_view kFormat = "hlo";
-
 absl::Status NotForPjrt(std::string message, std::string where, std::string fix) {
   return ToStatus({.code = "E336",
                    .message = std::move(message),
@@ -59,15 +57,6 @@ absl::StatusOr<bool> SetLeaves(const Module& local, ProgramSource* source) {
 }
 
 }  // namespace
-
-abi::Padded<abi::Program> ProgramSource::Program() const {
-  abi::Padded<abi::Program> program;
-  program.value.code = code.data();
-  program.value.code_size = code.size();
-  program.value.format = kFormat.data();
-  program.value.format_size = kFormat.size();
-  return program;
-}
 
 absl::StatusOr<ProgramSource> MakeProgramSource(const Plugin& plugin, absl::string_view platform,
                                                 absl::Span<const int64_t> device_ids,

@@ -24,9 +24,6 @@ struct ProgramSource {
   std::string code;     // a serialised HloModuleProto
   std::string options;  // a serialised CompileOptionsProto
   std::vector<Leaf> parameters, results;  // flat
-
-  // PJRT_Program, which refers to this.
-  abi::Padded<abi::Program> Program() const;
 };
 
 // The module that each of these devices is to run, as it stands: XLA's own sharding passes

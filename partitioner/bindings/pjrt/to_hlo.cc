@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "partitioner/bindings/pjrt/compile_options.h"
 #include "partitioner/bindings/pjrt/dump_folder.h"
+#include "partitioner/bindings/pjrt/pjrt_topology.h"
 #include "sharding/status.h"
 
 namespace shardcall::pjrt {
@@ -17,7 +18,6 @@ namespace {
 using abi::Function;
 using abi::Padded;
 
-constexpr absl::string_view kFormat = "mlir";
 // A program that comes without options is converted for so many: XLA:CPU refuses to
 // compile several, and that after it has converted them.
 constexpr int64_t kSomePartitions = 2;
@@ -39,15 +39,6 @@ bool IsGpuPlatform(absl::string_view platform) {
     if (absl::EqualsIgnoreCase(platform, gpu)) return true;
   }
   return false;
-}
-
-Padded<abi::Program> MlirProgram(absl::string_view code) {
-  Padded<abi::Program> program;
-  program.value.code = code.data();
-  program.value.code_size = code.size();
-  program.value.format = kFormat.data();
-  program.value.format_size = kFormat.size();
-  return program;
 }
 
 absl::Status NoModule(const Plugin& plugin) {
@@ -122,7 +113,7 @@ absl::StatusOr<std::string> Converter::ByDump(absl::string_view program,
                                               absl::string_view options) const {
   SHARDCALL_ASSIGN_OR_RETURN(const DumpFolder folder, DumpFolder::Create());
   SHARDCALL_ASSIGN_OR_RETURN(const std::string dumping, DumpingOptions(options, folder.path()));
-  const Padded<abi::Program> given = MlirProgram(program);
+  const Padded<abi::Program> given = ProgramOf(kMlirFormat, program);
   absl::Status compiled;
   if (client_ != nullptr) {
     Padded<abi::CompileArgs> args;
@@ -131,23 +122,11 @@ absl::StatusOr<std::string> Converter::ByDump(absl::string_view program,
     args.value.options = dumping.data();
     args.value.options_size = dumping.size();
     compiled = plugin_->Call(Function::kClientCompile, &args);
-    if (compiled.ok()) {
-      Padded<abi::LoadedExecutableArgs> done;
-      done.value.executable = args.value.executable;
-      plugin_->Call(Function::kLoadedExecutableDestroy, &done).IgnoreError();
-    }
+    if (compiled.ok()) plugin_->Destroy(args.value.executable);
   } else {
-    Padded<abi::CompileAheadArgs> args;
-    args.value.topology = topology_;
-    args.value.program = &given.value;
-    args.value.options = dumping.data();
-    args.value.options_size = dumping.size();
-    compiled = plugin_->Call(Function::kCompile, &args);
-    if (compiled.ok()) {
-      Padded<abi::ExecutableArgs> done;
-      done.value.executable = args.value.executable;
-      plugin_->Call(Function::kExecutableDestroy, &done).IgnoreError();
-    }
+    const absl::StatusOr<abi::Executable*> made = CompileOn(*plugin_, topology_, given, dumping);
+    compiled = made.status();
+    if (made.ok()) plugin_->Destroy(*made);
   }
   SHARDCALL_ASSIGN_OR_RETURN(const std::string dumped,
                              folder.ReadFile("before_optimizations.hlo.pb"));
@@ -166,19 +145,10 @@ absl::StatusOr<std::string> Converter::ByEarlyExit(absl::string_view program,
     SHARDCALL_RETURN_IF_ERROR(plugin_->Call(Function::kClientTopology, &args));
     topology = args.value.topology;
   }
-  const Padded<abi::Program> given = MlirProgram(program);
-  Padded<abi::CompileAheadArgs> compile;
-  compile.value.topology = topology;
-  compile.value.program = &given.value;
-  compile.value.options = leaving.data();
-  compile.value.options_size = leaving.size();
-  SHARDCALL_RETURN_IF_ERROR(plugin_->Call(Function::kCompile, &compile));
-  abi::Executable* const executable = compile.value.executable;
-  const absl::Cleanup destroy = [&] {
-    Padded<abi::ExecutableArgs> args;
-    args.value.executable = executable;
-    plugin_->Call(Function::kExecutableDestroy, &args).IgnoreError();
-  };
+  SHARDCALL_ASSIGN_OR_RETURN(
+      abi::Executable* const executable,
+      CompileOn(*plugin_, topology, ProgramOf(kMlirFormat, program), leaving));
+  const absl::Cleanup destroy = [&] { plugin_->Destroy(executable); };
   SHARDCALL_ASSIGN_OR_RETURN(const std::string holder, OptimizedProgram(*plugin_, executable));
   SHARDCALL_ASSIGN_OR_RETURN(std::string module, HeldModule(holder));
   if (module.empty()) return NoModule(*plugin_);

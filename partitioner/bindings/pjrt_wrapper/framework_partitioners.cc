@@ -14,9 +14,6 @@
 namespace shardcall::pjrt {
 namespace {
 
-absl::string_view View(const Shardcall_PjrtString& s) {
-  return s.data == nullptr ? absl::string_view() : absl::string_view(s.data, s.size);
-}
 Shardcall_PjrtString ToC(const std::string& s) { return {s.data(), s.size()}; }
 
 absl::StatusOr<HloSharding> ToHlo(const Sharding* s) {

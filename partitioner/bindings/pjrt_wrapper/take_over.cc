@@ -26,7 +26,7 @@ absl::optional<std::string> WhyNot(const RequestedOptions& options, absl::string
   }
   if (options.auto_spmd) return "XLA is to choose its shardings";
   if (!options.spmd) return "it is not to be partitioned";
-  if (format != "mlir" && format != "hlo") {
+  if (format != kMlirFormat && format != kHloFormat) {
     return absl::StrCat("it comes in the format \"", format, "\"");
   }
   return absl::nullopt;
@@ -119,10 +119,10 @@ absl::StatusOr<absl::variant<PassedThrough, Replacement>> TakeOver(
     return PassedThrough{*why};
   }
   std::string converted;
-  if (program.format == "mlir") {
+  if (program.format == kMlirFormat) {
     SHARDCALL_ASSIGN_OR_RETURN(converted, context.converter->ToHlo(program.code, program.options));
   }
-  const absl::string_view hlo = program.format == "mlir" ? converted : program.code;
+  const absl::string_view hlo = program.format == kMlirFormat ? converted : program.code;
   Replacement out;
   SHARDCALL_ASSIGN_OR_RETURN(out.program, PartitionHlo(hlo, options, context));
   const LocalProgram& local = out.program->local;

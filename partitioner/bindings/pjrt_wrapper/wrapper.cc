@@ -75,7 +75,7 @@ absl::Status Wrapper::Open() {
   auto registry = std::make_shared<Registry>();
   SHARDCALL_RETURN_IF_ERROR(FillRegistry(settings_, registry.get()));
   registry_ = registry;
-  kept_.push_back(registry_);
+  first_registry_ = registry_;
   rules_version_ = RulesVersion(settings_);
   FillTable(real);
   return absl::OkStatus();

@@ -75,7 +75,7 @@ class Wrapper {
   const void* api_ = nullptr;
   std::mutex mutex_;
   std::shared_ptr<const Registry> registry_;
-  std::vector<std::shared_ptr<const Registry>> kept_;  // lowerings refer to their first registry
+  std::shared_ptr<const Registry> first_registry_;  // to which lowerings refer
   absl::flat_hash_set<std::string> framework_handlers_;
   std::set<std::string> told_;                   // reasons of W205
   std::set<std::string> version_texts_;

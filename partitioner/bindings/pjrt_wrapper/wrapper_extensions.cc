@@ -17,7 +17,7 @@ namespace {
 using abi::Error;
 using abi::Extension;
 
-// The head of both extensions' arguments.
+// The head of the arguments of registrations.
 struct RegistrationArgs {
   size_t struct_size;
   const char* name;
@@ -29,13 +29,6 @@ struct GpuCustomCalls {
   Extension base;
   Register custom_call;
 };
-struct Ffi {
-  Extension base;
-  const void* register_type;
-  const void* add_user_data;
-  Register register_handler;
-};
-
 struct PartitionerArgs {
   size_t struct_size;
   const char* name;
@@ -52,23 +45,20 @@ struct Partitioners {
 Error* (*real_partitioner)(PartitionerArgs*) = nullptr;
 Register real_batch_partitionable = nullptr;
 Register real_custom_call = nullptr;
-Register real_handler = nullptr;
+Error* (*real_handler)(abi::RegisterHandlerArgs*) = nullptr;
 
-void Note(const RegistrationArgs* args) {
-  if (args == nullptr || args->name == nullptr) return;
-  Wrapper::OfProcess().NoteHandler(std::string(args->name, args->name_size));
-}
-
-Error* RegisterCustomCall(RegistrationArgs* args) {
-  Error* const error = real_custom_call(args);
-  if (error == nullptr) Note(args);
+// Passes the registration on, and notes what the plugin takes.
+template <typename Args>
+Error* PassOn(Error* (*real)(Args*), Args* args) {
+  Error* const error = real(args);
+  if (error == nullptr && args != nullptr && args->name != nullptr) {
+    Wrapper::OfProcess().NoteHandler(std::string(args->name, args->name_size));
+  }
   return error;
 }
-Error* RegisterHandler(RegistrationArgs* args) {
-  Error* const error = real_handler(args);
-  if (error == nullptr) Note(args);
-  return error;
-}
+
+Error* RegisterCustomCall(RegistrationArgs* args) { return PassOn(real_custom_call, args); }
+Error* RegisterHandler(abi::RegisterHandlerArgs* args) { return PassOn(real_handler, args); }
 
 // The wrapped plugin, if it takes partitioners, owns the callbacks from then on, for as long
 // as the process lives; else we do.
@@ -128,7 +118,7 @@ abi::Extension* WrapExtensions(abi::Extension* real) {
       copy->custom_call = RegisterCustomCall;
       first = &copy->base;
     } else if (e->type == abi::kFfiExtension) {
-      auto* const copy = Copy<Ffi>(e, first);
+      auto* const copy = Copy<abi::FfiExtension>(e, first);
       if (copy == nullptr || copy->register_handler == nullptr) continue;
       real_handler = copy->register_handler;
       copy->register_handler = RegisterHandler;

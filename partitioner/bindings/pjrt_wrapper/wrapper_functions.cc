@@ -98,12 +98,7 @@ Error* Compile(Function function, Args* args, const std::string& platform, abi::
   if (!taken.ok()) return W().errors().Make(taken.status());
   const auto* const replacement = absl::get_if<Replacement>(&*taken);
   if (replacement == nullptr) return CallReal(function, args);
-  constexpr absl::string_view kHlo = "hlo";
-  Padded<abi::Program> program;
-  program.value.code = replacement->code.data();
-  program.value.code_size = replacement->code.size();
-  program.value.format = kHlo.data();
-  program.value.format_size = kHlo.size();
+  const Padded<abi::Program> program = ProgramOf(kHloFormat, replacement->code);
   const absl::Cleanup restore = [args, given, options = args->options,
                                  size = args->options_size] {
     args->program = given;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -20,14 +19,10 @@
 #include "partitioner/api/report.h"
 #include "partitioner/api/version.h"
 #include "partitioner/api/whole_file.h"
+#include "partitioner/bindings/pjrt/find_plugin.h"
 
 namespace shardcall::pjrt {
 namespace {
-
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // FNV-1a of 64 bits: the same in every process and build.
 class StableHash {
@@ -53,11 +48,11 @@ std::string FileName(absl::string_view module) {
 }  // namespace
 
 WrapperSettings SettingsOfEnvironment() {
-  return {.wrapped = Variable("SHARDCALL_WRAPPED_PLUGIN"),
-          .plugins = absl::StrSplit(Variable("SHARDCALL_PLUGINS"), ':', absl::SkipEmpty()),
+  return {.wrapped = EnvironmentVariable("SHARDCALL_WRAPPED_PLUGIN"),
+          .plugins = absl::StrSplit(EnvironmentVariable("SHARDCALL_PLUGINS"), ':', absl::SkipEmpty()),
           .allow_replicate =
-              absl::StrSplit(Variable("SHARDCALL_ALLOW_REPLICATE"), ',', absl::SkipEmpty()),
-          .report = Variable("SHARDCALL_REPORT")};
+              absl::StrSplit(EnvironmentVariable("SHARDCALL_ALLOW_REPLICATE"), ',', absl::SkipEmpty()),
+          .report = EnvironmentVariable("SHARDCALL_REPORT")};
 }
 
 absl::Status FillRegistry(const WrapperSettings& settings, Registry* registry) {

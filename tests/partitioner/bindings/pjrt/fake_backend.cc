@@ -175,27 +175,13 @@ abi::Error* ToHost(abi::ToHostArgs* args) {
 }
 
 // The extension that takes handlers of the typed FFI.
-struct RegisterHandlerArgs {
-  size_t struct_size;
-  const char* name;
-  size_t name_size;
-  const void* handler;
-  const char* platform;
-  size_t platform_size;
-  uint32_t traits;
-};
-struct FfiExtension {
-  abi::Extension base;
-  const void *register_type, *add_user_data;
-  abi::Error* (*register_handler)(RegisterHandlerArgs*);
-};
-abi::Error* RegisterHandler(RegisterHandlerArgs* args) {
+abi::Error* RegisterHandler(abi::RegisterHandlerArgs* args) {
   current->handlers.push_back(std::string(args->name, args->name_size) + " for " +
                               std::string(args->platform, args->platform_size));
   return nullptr;
 }
-FfiExtension ffi_extension = {
-    {sizeof(FfiExtension), abi::kFfiExtension, nullptr}, nullptr, nullptr, RegisterHandler};
+abi::FfiExtension ffi_extension = {
+    {sizeof(abi::FfiExtension), abi::kFfiExtension, nullptr}, nullptr, nullptr, RegisterHandler};
 
 }  // namespace
 
