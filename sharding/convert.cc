@@ -208,4 +208,13 @@ absl::StatusOr<HloSharding> ToHloShardingV3(const ShardingConstraint& c) {
   return out;
 }
 
+absl::StatusOr<HloSharding> ToHloShardingOrV3(const Sharding& sharding) {
+  return ToHloShardingOrV3(AsConstraint(sharding, /*open=*/false));
+}
+
+absl::StatusOr<HloSharding> ToHloShardingOrV3(const ShardingConstraint& c) {
+  absl::StatusOr<HloSharding> tiles = ToHloSharding(c);
+  return tiles.ok() ? tiles : ToHloShardingV3(c);
+}
+
 }  // namespace shardcall

@@ -95,6 +95,10 @@ absl::StatusOr<NamedSharding> ToNamedSharding(const ShardingConstraint& constrai
 absl::StatusOr<HloSharding> ToHloShardingV3(const Sharding& sharding);
 absl::StatusOr<HloSharding> ToHloShardingV3(const ShardingConstraint& constraint);
 
+// As XLA's programs say it: tiles, or V3 for what tiles cannot say.
+absl::StatusOr<HloSharding> ToHloShardingOrV3(const Sharding& sharding);
+absl::StatusOr<HloSharding> ToHloShardingOrV3(const ShardingConstraint& constraint);
+
 // The mesh that a base mesh prints as: its user's names, or x0, x1, ..
 Mesh DeclaredMesh(const BaseMesh& base);
 

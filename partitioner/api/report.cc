@@ -66,8 +66,7 @@ Json HeldAs(absl::Span<const Shape* const> shapes, absl::Span<const LocalState* 
   for (size_t k = 0; k < shapes.size(); ++k) {
     Json sharding;
     if (states[k] != nullptr) {
-      absl::StatusOr<HloSharding> text = ToHloSharding(*states[k]->sharding);
-      if (!text.ok()) text = ToHloShardingV3(*states[k]->sharding);
+      const absl::StatusOr<HloSharding> text = ToHloShardingOrV3(*states[k]->sharding);
       if (text.ok()) sharding = text->Print();
     }
     list.push_back({{"shape", shapes[k]->ToString(/*with_layout=*/false)}, {"sharding", sharding}});

@@ -30,8 +30,7 @@ void Annotations::AskForIdentity(int flat, const ShardingConstraint& c, ModuleEd
     const std::string text = SdyShardingPerValueText(absl::MakeConstSpan(&*named, 1));
     identity.frontend = WithAttribute(context, nullptr, kSdySharding, text);
   } else {
-    absl::StatusOr<HloSharding> sharding = ToHloSharding(c);
-    if (!sharding.ok()) sharding = ToHloShardingV3(c);
+    absl::StatusOr<HloSharding> sharding = ToHloShardingOrV3(c);
     if (!sharding.ok()) return;
     identity.sharding = InternHloSharding(context, *std::move(sharding));
   }

@@ -18,8 +18,7 @@ Shardcall_PjrtString ToC(const std::string& s) { return {s.data(), s.size()}; }
 
 absl::StatusOr<HloSharding> ToHlo(const Sharding* s) {
   if (s == nullptr) return HloSharding();  // a token
-  absl::StatusOr<HloSharding> tiles = ToHloSharding(*s);
-  return tiles.ok() ? tiles : ToHloShardingV3(*s);
+  return ToHloShardingOrV3(*s);
 }
 
 // One sharding of a value, from those of its leaves.

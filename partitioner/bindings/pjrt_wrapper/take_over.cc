@@ -35,8 +35,7 @@ absl::optional<std::string> WhyNot(const RequestedOptions& options, absl::string
 // What the shards make up together, as a framework reads it.
 absl::StatusOr<HloSharding> Held(const LocalState* state) {
   if (state == nullptr) return HloSharding();  // a token
-  absl::StatusOr<HloSharding> tiles = ToHloSharding(*state->sharding);
-  return tiles.ok() ? tiles : ToHloShardingV3(*state->sharding);
+  return ToHloShardingOrV3(*state->sharding);
 }
 
 absl::Status SetHeldShardings(const LocalProgram& local, ProtoOptions* proto) {
