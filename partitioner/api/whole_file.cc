@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "sharding/status.h"
@@ -19,6 +20,18 @@ absl::Status FileError(const char* code, const std::string& path, const char* wh
   d.fix = absl::StrCat("check the path and its permissions",
                        absl::string_view(code) == "E061" ? ", and the room on its device" : "");
   return ToStatus(d, absl::StatusCode::kNotFound);
+}
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
+  struct stat info;  // a stream over a directory opens, and throws when read
+  if (stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) {
+    return FileError("E060", path, "read");
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return FileError("E060", path, "read");
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (in.bad()) return FileError("E060", path, "read");
+  return text;
 }
 
 absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes) {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading, writing, options and exit codes that the verbs share.
-#include <sys/stat.h>
-
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -49,15 +46,7 @@ absl::StatusOr<std::string> ReadInput(const std::string& path) {
   if (path == "-") {
     return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
   }
-  struct stat info;  // a stream over a directory opens, and throws when read
-  if (stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) {
-    return FileError("E060", path, "read");
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return FileError("E060", path, "read");
-  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (in.bad()) return FileError("E060", path, "read");
-  return text;
+  return ReadWholeFile(path);
 }
 
 absl::Status WriteOutput(const std::string& path, absl::string_view text) {

@@ -6,13 +6,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "partitioner/api/whole_file.h"
 #include "sharding/status.h"
 
 namespace shardcall::pjrt {
@@ -53,13 +52,8 @@ absl::StatusOr<std::string> DumpFolder::ReadFile(absl::string_view end) const {
     const std::string found = it->path().string();
     if (absl::EndsWith(found, end) && found > name) name = found;
   }
-  if (name.empty() && !error) return std::string();
-  std::ifstream in(name, std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (in && !error) return bytes;
-  return ToStatus({.code = "E060",
-                   .message = absl::StrCat("\"", path_, "\" cannot be read"),
-                   .fix = "Check the room on its device"});
+  if (error) return FileError("E060", path_, "read");
+  return name.empty() ? std::string() : ReadWholeFile(name);
 }
 
 }  // namespace shardcall::pjrt
