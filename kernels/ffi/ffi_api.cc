@@ -67,18 +67,12 @@ void* OfTheCaller(const void* caller, absl::string_view name) {
 // The function of that name which the code at `caller` would have without ours; null: none.
 // A library that brings XLA, or needs it, has found ours first where a program exports it.
 void* OfItsOwn(const void* caller, const char* name) {
-  Dl_info info, ours, theirs;
   // The loader's lock is another thread's, which may wait for this one.
   if (LoadedByAnotherThread()) return OfTheCaller(caller, name);
-  if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return nullptr;
-  void* const library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_LOCAL);
+  void* const library = HandleAround(caller);
   if (library == nullptr) return nullptr;  // the program
   void* const found = dlsym(library, name);
-  dlclose(library);
-  if (found == nullptr || dladdr(&kHere, &ours) == 0 || dladdr(found, &theirs) == 0) {
-    return nullptr;
-  }
-  return ours.dli_fbase == theirs.dli_fbase ? nullptr : found;
+  return found == nullptr || InOneObject(&kHere, found) ? nullptr : found;
 }
 
 }  // namespace

@@ -62,4 +62,18 @@ void ForEachExport(const link_map& object,
   }
 }
 
+void* HandleAround(const void* address) {
+  Dl_info info;
+  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return nullptr;
+  void* const handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_LOCAL);
+  if (handle != nullptr) dlclose(handle);
+  return handle;
+}
+
+bool InOneObject(const void* a, const void* b) {
+  Dl_info around_a, around_b;
+  return dladdr(a, &around_a) != 0 && dladdr(b, &around_b) != 0 &&
+         around_a.dli_fbase == around_b.dli_fbase;
+}
+
 }  // namespace shardcall

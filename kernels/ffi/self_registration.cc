@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ffi/self_registration.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -10,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/ffi_error.h"
+#include "kernels/ffi/loaded_object.h"
 #include "kernels/ffi/typed_handler.h"
 #include "sharding/status.h"
 
@@ -35,16 +34,6 @@ Process& TheProcess() {
 }
 
 thread_local LibraryLoad* loading = nullptr;
-
-// The handle of the library around an address: that of a library is one, however often it
-// is opened.
-void* HandleAround(const void* address) {
-  Dl_info info;
-  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return nullptr;
-  void* const handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_LOCAL);
-  if (handle != nullptr) dlclose(handle);
-  return handle;
-}
 
 std::string Text(abi::ByteSpan span) {
   return span.ptr == nullptr ? "" : std::string(span.ptr, span.len);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/bindings/pjrt_wrapper/wrapper.h"
 
-#include <dlfcn.h>
-
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/crash_guard.h"
 #include "kernels/ffi/library.h"
+#include "kernels/ffi/loaded_object.h"
 #include "partitioner/bindings/pjrt_wrapper/framework_partitioners.h"
 #include "partitioner/bindings/pjrt_wrapper/wrapper_extensions.h"
 #include "partitioner/bindings/pjrt_wrapper/wrapper_functions.h"
@@ -39,10 +38,8 @@ absl::StatusOr<const abi::Api*> LoadWrapped(const std::string& path) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const Library> library, Library::Open(path));
   const abi::Api* api = nullptr;
   void* const entry = library->Find("GetPjrtApi");
-  Dl_info owner = {}, own = {};
-  const bool itself = entry != nullptr && dladdr(entry, &owner) != 0 &&
-                      dladdr(reinterpret_cast<void*>(&LoadWrapped), &own) != 0 &&
-                      owner.dli_fbase == own.dli_fbase;
+  const bool itself =
+      entry != nullptr && InOneObject(entry, reinterpret_cast<void*>(&LoadWrapped));
   const bool called =
       entry != nullptr && !itself &&
       CallCatchingSignals([&] { api = reinterpret_cast<const abi::Api* (*)()>(entry)(); });
