@@ -19,6 +19,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                '../partitioner/bindings/pjrt_wrapper'))
+import framework  # noqa: E402
+
 
 def first_quartile(times):
     return sorted(times)[len(times) // 4]
@@ -124,13 +128,7 @@ def serve(options):
 
 class Engine:
     def __init__(self, options, kind, library, folder):
-        path = os.path.join(folder, os.path.basename(library) + '.json')
-        with open(path, 'w', encoding='utf-8') as f:
-            json.dump({'library_path': os.path.abspath(library),
-                       'create_options': {'cpu_device_count': 8}}, f)
-        environment = {**os.environ, 'PJRT_NAMES_AND_LIBRARY_PATHS': f'engine:{path}',
-                       'JAX_PLATFORMS': 'engine', 'NPROC': '16',
-                       'SHARDCALL_WRAPPED_PLUGIN': os.path.abspath(options.plugin)}
+        environment = {**os.environ, **framework.variables(library, options.plugin, folder)}
         self.process = subprocess.Popen(
             [sys.executable, os.path.abspath(__file__), '--serve', f'--kind={kind}',
              f'--width={options.width}', f'--handlers={options.handlers}',

@@ -7,6 +7,17 @@ import sys
 import tempfile
 
 
+def variables(library, plugin, folder):
+    """By which JAX loads `library` as a plugin with 8 host devices, that wraps `plugin` where
+    it is one that wraps. `folder` is there as long as JAX runs."""
+    settings = os.path.join(folder, os.path.basename(library) + '.json')
+    with open(settings, 'w', encoding='utf-8') as f:
+        json.dump({'library_path': os.path.abspath(library),
+                   'create_options': {'cpu_device_count': 8}}, f)
+    return {'PJRT_NAMES_AND_LIBRARY_PATHS': f'shardcall:{settings}', 'JAX_PLATFORMS': 'shardcall',
+            'SHARDCALL_WRAPPED_PLUGIN': os.path.abspath(plugin), 'NPROC': '16'}
+
+
 class Framework:
     """Runs pieces of Python in processes of their own; each has `jax`, `jnp`, `np`, `P`,
     `mesh` (4 x 2, axes x and y) and `put(array, *spec)`."""
@@ -22,14 +33,8 @@ def put(array, *spec):
     def __init__(self, library, plugin):
         self.folder = tempfile.TemporaryDirectory(prefix='pjrt_wrapper.')
         self.plugin = plugin
-        settings = os.path.join(self.folder.name, 'plugin.json')
-        with open(settings, 'w', encoding='utf-8') as f:
-            json.dump({'library_path': os.path.abspath(library),
-                       'create_options': {'cpu_device_count': 8}}, f)
-        self.environment = {
-            **os.environ, 'PJRT_NAMES_AND_LIBRARY_PATHS': f'shardcall:{settings}',
-            'JAX_PLATFORMS': 'shardcall', 'SHARDCALL_WRAPPED_PLUGIN': plugin, 'NPROC': '16',
-            'JAX_TRACEBACK_FILTERING': 'off'}
+        self.environment = {**os.environ, **variables(library, plugin, self.folder.name),
+                            'JAX_TRACEBACK_FILTERING': 'off'}
 
     def path(self, name):
         return os.path.join(self.folder.name, name)

@@ -12,7 +12,6 @@ and that have numbers. Exit status 77 without jax, the plugin or the sources.
 import argparse
 import contextlib
 import glob
-import json
 import os
 import re
 import shutil
@@ -22,6 +21,7 @@ import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '../../../support'))
+import framework  # noqa: E402
 import numerics  # noqa: E402
 
 LIMIT = 4e-6
@@ -83,13 +83,8 @@ def main():
         return 77
     scratch = tempfile.mkdtemp(prefix='live_programs.')
     reports = os.path.join(scratch, 'reports')
-    settings = os.path.join(scratch, 'plugin.json')
-    with open(settings, 'w', encoding='utf-8') as f:
-        json.dump({'library_path': os.path.abspath(options.library),
-                   'create_options': {'cpu_device_count': 8}}, f)
-    os.environ.update({'SHARDCALL_WRAPPED_PLUGIN': options.plugin, 'SHARDCALL_REPORT': reports,
-                       'PJRT_NAMES_AND_LIBRARY_PATHS': f'shardcall:{settings}',
-                       'JAX_PLATFORMS': 'shardcall', 'NPROC': '16'})
+    os.environ.update({**framework.variables(options.library, options.plugin, scratch),
+                       'SHARDCALL_REPORT': reports})
     try:
         import jax
     except ImportError:
