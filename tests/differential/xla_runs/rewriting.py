@@ -61,10 +61,10 @@ class Text:
             lines.append(line)
         return lines + [self.line(i, operands)]
 
-    def source(self, name):
-        """The instruction whose elements `name` hands on."""
+    def source(self, name, more=()):
+        """The instruction whose elements `name` hands on, `more` opcodes looked through too."""
         found = self.by_name.get(name)
-        while found and found.opcode in MOVES:
+        while found and found.opcode in (*MOVES, *more):
             found = self.by_name.get(found.operands()[0])
         return found
 

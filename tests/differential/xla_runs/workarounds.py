@@ -23,7 +23,8 @@ def overlapping_update(t, i):
     if i.opcode != 'dynamic-update-slice':
         return None
     x, update, *starts = i.operands()
-    if not t.source(x) or t.source(x) is not t.source(update):
+    from_x, from_update = (t.source(o, ('broadcast', 'dynamic-slice')) for o in (x, update))
+    if not from_x or from_x is not from_update:
         return None
     dims, sizes = dims_of(i.type), dims_of(t.type(update))
     element, index = element_of(i.type), element_of(t.type(starts[0]))
@@ -102,8 +103,8 @@ def complex_sum(t, i):
 def reduction_of_parts(t, i):
     if i.opcode != 'reduce':
         return None
-    source = t.by_name.get(i.operands()[0])
-    return t.kept(i, 0) if source and source.opcode == 'concatenate' else None
+    source = t.source(i.operands()[0])
+    return t.kept(i, 0) if source and source.opcode in ('concatenate', 'all-to-all') else None
 
 
 def integer_power(t, i):
@@ -151,13 +152,24 @@ def folded_division(t, i):
 
 
 def negative_padding(t, i):
-    if i.opcode != 'convolution' or not re.search(r'pad=[^,}]*-\d', i.attributes):
-        return None
+    return padded_before(t, i) if i.opcode == 'convolution' and \
+        re.search(r'pad=[^,}]*-\d', i.attributes) else None
+
+
+def dilated_groups(t, i):
+    return padded_before(t, i) if i.opcode == 'convolution' and \
+        'lhs_dilate=' in i.attributes and 'feature_group_count=' in i.attributes else None
+
+
+def padded_before(t, i):
+    """The convolution's operand is padded and spread by an op of its own."""
     x, filters = i.operands()
     window = i.attribute('window').strip('{}')
     fields = dict(f.split('=') for f in window.split())
-    pads = [tuple(map(int, p.split('_'))) for p in fields.pop('pad').split('x')]
-    interior = [int(d) - 1 for d in fields.pop('lhs_dilate', 'x'.join('1' * len(pads))).split('x')]
+    rank = len(fields['size'].split('x'))
+    pads = [tuple(map(int, p.split('_')))
+            for p in fields.pop('pad', 'x'.join(['0_0'] * rank)).split('x')]
+    interior = [int(d) - 1 for d in fields.pop('lhs_dilate', 'x'.join('1' * rank)).split('x')]
     labels = i.attribute('dim_labels').split('_')[0]
     dims, edges = dims_of(t.type(x)), []
     for d, label in enumerate(labels):
@@ -171,9 +183,10 @@ def negative_padding(t, i):
         '(0, 0)' if element[0] == 'c' else '0'))
     padded, padded_name = t.fresh(array(element, dims),
                                   f'pad(%{x}, %{zero_name}), padding={"x".join(edges)}')
+    kept, kept_name = t.fresh(array(element, dims), f'opt-barrier(%{padded_name})')
     left = ' '.join(f'{k}={v}' for k, v in fields.items())
-    return [zero, padded, t.line(i, [padded_name, filters],
-                                 attributes=i.attributes.replace(window, left))]
+    return [zero, padded, kept, t.line(i, [kept_name, filters],
+                                       attributes=i.attributes.replace(window, left))]
 
 
 def scatter_without_indices(t, i):
@@ -247,14 +260,16 @@ FAULTS = [
     (reduction_that_loses_nan, "XLA:CPU's all-reduce by minimum or maximum loses NaN"),
     (complex_sum, 'XLA dies over an all-reduce of a complex constant'),
     (reduction_of_parts,
-     'XLA reduces the parts of a concatenate one by one, from the init each time'),
+     'XLA reduces the parts of a concatenate, which an all-to-all becomes, one by one, from the '
+     'init each time'),
     (integer_power, "XLA:CPU looks at six bits of the exponent of an integer's power, and "
                     'rewrites a power of -1 to 1 / x, which is -1 where x is 0'),
     (bits_of_narrow, 'XLA:CPU counts other bits of a signed number of 4 than its own'),
     (folded_zeros, 'XLA folds count-leading-zeros of a negative constant to a negative number'),
     (folded_division, 'XLA dies where it folds a division of integers by 0'),
-    (negative_padding, 'XLA:CPU reads outside of the operand where the padding of a convolution '
-                       'is negative'),
+    (negative_padding, 'XLA:CPU reads outside of the operand, or dies, where the padding of a '
+                       'convolution is negative'),
+    (dilated_groups, 'XLA dies over a convolution in groups whose operand is dilated'),
     (scatter_without_indices, 'XLA:CPU leaves out updates of a scatter without index dimensions'),
     (fft_of_other_layout, 'XLA:CPU gives an fft an operand in a layout that it refuses'),
     (narrow_top, "XLA's topk-decomposer gives the layout of a 4-bit operand to its s32 iota"),

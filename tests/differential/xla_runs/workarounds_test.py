@@ -98,6 +98,14 @@ use_global_device_ids=true, to_apply=%add.c64''', [], ('c64', [[4, 4], [4, 4]]))
   ROOT %c = f32[3,2,1] convolution(%a, %k), window={size=3 stride=2 pad=-1_1}, \
 dim_labels=bf0_io0->bf0''', [('f32', [[[3 * c + x for x in range(3)] for c in range(3)]] * 3),
                              ('f32', [[[1] * 3] * 2] * 3)], ('f32', [[[27], [27]]] * 3)),
+    'dilated_groups': (1, '', '''
+  %a = f64[1,2,4,2] parameter(0)
+  %k = f64[2,3,1,2] parameter(1)
+  ROOT %c = f64[1,2,6,1] convolution(%a, %k), window={size=2x3 lhs_dilate=2x2}, \
+dim_labels=bf01_01io->bf01, feature_group_count=2''',
+                       [('f64', [[[[1, 2], [3, 4], [5, 6], [7, 8]]] * 2]),
+                        ('f64', [[[[1, 2]]] * 3] * 2)],
+                       ('f64', [[[[k * n] for n in (3, 7, 7, 11, 11, 15)] for k in (1, 2)]])),
     'scatter_without_indices': (1, ADD, '''
   %a = f32[1] parameter(0)
   %i = s32[3,0] parameter(1)
