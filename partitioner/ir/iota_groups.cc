@@ -4,15 +4,28 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
-#include <vector>
+
+#include "absl/algorithm/container.h"
 
 namespace shardcall {
+namespace {
+
+// Whether SimplifiedIota has nothing to change: most groups are made so, and are not copied.
+bool IsSimplified(absl::Span<const int64_t> dims, absl::Span<const int64_t> perm) {
+  if (perm.empty()) return dims.size() == 1;
+  for (size_t k = 1; k < perm.size(); ++k) {
+    if (perm[k] == perm[k - 1] + 1) return false;
+  }
+  return perm.size() > 1 && !absl::c_linear_search(dims, 1);
+}
+
+}  // namespace
 
 bool IsIota(absl::Span<const int64_t> dims, absl::Span<const int64_t> perm, int64_t devices) {
   int64_t product = 1;
   bool ok = !dims.empty() && (perm.empty() || perm.size() == dims.size());
   for (int64_t d : dims) ok = ok && d > 0 && !__builtin_mul_overflow(product, d, &product);
-  std::vector<bool> seen(dims.size(), false);
+  absl::InlinedVector<bool, 8> seen(dims.size(), false);
   for (int64_t p : perm) {
     ok = ok && p >= 0 && p < static_cast<int64_t>(dims.size()) && !seen[p];
     if (ok) seen[p] = true;
@@ -54,7 +67,7 @@ ReplicaGroups Simplified(const ReplicaGroups& groups, Arena& arena) {
     return groups;
   }
   const Ints dims = groups.reshape;
-  if (!IsIota(dims, groups.perm, devices)) return groups;
+  if (!IsIota(dims, groups.perm, devices) || IsSimplified(dims, groups.perm)) return groups;
   absl::InlinedVector<int64_t, 8> perm(groups.perm.begin(), groups.perm.end());
   if (perm.empty()) {
     perm.resize(dims.size());
