@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ffi/timed_call.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -18,6 +19,9 @@ namespace {
 
 std::atomic<int> left_behind{0};
 
+// Clocks count nanoseconds in 64 bits, and a time that far ahead would be in the past.
+constexpr absl::Duration kLongestWait = absl::Hours(24 * 365 * 100);
+
 struct Call {
   std::function<void()> body;
   std::mutex mutex;
@@ -33,6 +37,7 @@ void Run(const std::shared_ptr<Call>& call) {
   } catch (...) {
     thrown = std::current_exception();
   }
+  call->body = nullptr;  // what it captures goes while somebody may still wait for that
   const std::lock_guard<std::mutex> lock(call->mutex);
   call->returned = true;
   call->thrown = std::move(thrown);
@@ -42,8 +47,8 @@ void Run(const std::shared_ptr<Call>& call) {
 
 }  // namespace
 
-absl::Status CallWithin(absl::Duration deadline, const std::string& what,
-                        std::function<void()> body) {
+absl::Status CallWithin(absl::Duration deadline, std::function<void()> body,
+                        absl::FunctionRef<absl::Status()> late) {
   const auto call = std::make_shared<Call>();
   call->body = std::move(body);
   std::thread thread;
@@ -54,24 +59,30 @@ absl::Status CallWithin(absl::Duration deadline, const std::string& what,
     return absl::OkStatus();
   }
   std::unique_lock<std::mutex> lock(call->mutex);
-  const auto returned = [&] { return call->returned; };
-  if (deadline == absl::InfiniteDuration()) {
-    call->ended.wait(lock, returned);
-  } else if (!call->ended.wait_for(lock, absl::ToChronoNanoseconds(deadline), returned)) {
+  if (!call->ended.wait_for(lock, absl::ToChronoNanoseconds(std::min(deadline, kLongestWait)),
+                            [&] { return call->returned; })) {
     call->left = true;
     ++left_behind;
     thread.detach();
+    lock.unlock();
+    return late();
+  }
+  lock.unlock();
+  thread.join();
+  if (call->thrown != nullptr) std::rethrow_exception(call->thrown);
+  return absl::OkStatus();
+}
+
+absl::Status CallWithin(absl::Duration deadline, const std::string& what,
+                        std::function<void()> body) {
+  return CallWithin(deadline, std::move(body), [&] {
     return ToStatus({.code = "E319",
                      .message = absl::StrCat(what, " has not returned within ",
                                              absl::FormatDuration(deadline)),
                      .fix = "Correct the library, or give it longer: --deadline of run, verify "
                             "and check-rule"},
                     absl::StatusCode::kDeadlineExceeded);
-  }
-  lock.unlock();
-  thread.join();
-  if (call->thrown != nullptr) std::rethrow_exception(call->thrown);
-  return absl::OkStatus();
+  });
 }
 
 int CallsLeftBehind() { return left_behind; }

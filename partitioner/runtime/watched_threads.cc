@@ -149,41 +149,6 @@ absl::Status RunWatched(int num_devices, absl::Duration deadline, std::function<
   return failure;
 }
 
-absl::Status RunWithin(absl::Duration deadline, std::function<void()> body,
-                       absl::FunctionRef<absl::Status()> late) {
-  struct One {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool returned = false, left = false;
-  };
-  const auto one = std::make_shared<One>();
-  std::thread thread;
-  try {
-    thread = std::thread([one, body = std::move(body)]() mutable {
-      body();
-      body = nullptr;  // what it captures goes while somebody may still wait for that
-      const std::lock_guard<std::mutex> lock(one->mutex);
-      one->returned = true;
-      if (one->left) --left_behind;
-      one->changed.notify_all();
-    });
-  } catch (const std::system_error& e) {
-    return NoThreads(e);
-  }
-  {
-    std::unique_lock<std::mutex> lock(one->mutex);
-    if (!one->changed.wait_for(lock, absl::ToChronoNanoseconds(deadline),
-                               [&] { return one->returned; })) {
-      one->left = true;
-      ++left_behind;
-      thread.detach();
-      return late();
-    }
-  }
-  thread.join();
-  return absl::OkStatus();
-}
-
 int ThreadsLeftBehind() { return left_behind + CallsLeftBehind(); }
 
 }  // namespace shardcall

@@ -20,11 +20,6 @@ namespace shardcall {
 absl::Status RunWatched(int num_devices, absl::Duration deadline, std::function<void(int)> body,
                         absl::FunctionRef<void(const absl::Status&)> stop);
 
-// Calls `body` on a thread of its own. Where it has not returned within `deadline` it is
-// left behind, as above, and the result is what `late` gives. E315 as above.
-absl::Status RunWithin(absl::Duration deadline, std::function<void()> body,
-                       absl::FunctionRef<absl::Status()> late);
-
 // How many threads of this process were left behind, here or in a library that was being
 // loaded, and have not returned since. One that has some must not run what is done at an
 // exit.

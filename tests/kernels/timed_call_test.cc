@@ -25,14 +25,24 @@ void AwaitAll() {
 
 TEST(CallWithin, WhatReturnsIsDoneAndWhatThrowsThrows) {
   int runs = 0;
-  for (const absl::Duration deadline : {absl::Seconds(60), absl::InfiniteDuration()}) {
+  for (const absl::Duration deadline :
+       {absl::Seconds(60), absl::Seconds(int64_t{1} << 40), absl::InfiniteDuration()}) {
     EXPECT_TRUE(CallWithin(deadline, "it", [&] { ++runs; }).ok());
     EXPECT_THROW((void)CallWithin(deadline, "it", [] { throw std::runtime_error("thrown"); }),
                  std::runtime_error);
     EXPECT_THROW((void)CallWithin(deadline, "it", [] { throw 7; }), int);
   }
-  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(runs, 3);
   EXPECT_EQ(CallsLeftBehind(), 0);
+}
+
+TEST(CallWithin, WhatItCapturesIsReleasedWhenItIsDone) {
+  for (int k = 0; k < 100; ++k) {
+    auto used = std::make_shared<int>(0);
+    const std::weak_ptr<int> seen = used;
+    EXPECT_TRUE(CallWithin(absl::Seconds(60), "it", [used = std::move(used)] {}).ok());
+    EXPECT_TRUE(seen.expired());
+  }
 }
 
 TEST(CallWithin, WhatDoesNotReturnIsLeftBehindWithWhatItUses) {

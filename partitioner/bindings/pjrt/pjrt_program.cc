@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/ffi/timed_call.h"
 #include "partitioner/bindings/pjrt/pjrt_buffers.h"
-#include "partitioner/runtime/watched_threads.h"
 #include "sharding/status.h"
 
 namespace shardcall::pjrt {
@@ -139,7 +139,7 @@ absl::StatusOr<LoadedProgram::ByDevice> LoadedProgram::Run(ByDevice arguments,
                                                            absl::Duration deadline) const {
   SHARDCALL_RETURN_IF_ERROR(CheckArguments(arguments));
   const auto results = std::make_shared<absl::StatusOr<ByDevice>>();
-  const absl::Status ran = RunWithin(
+  const absl::Status ran = CallWithin(
       deadline,
       [self = shared_from_this(), arguments = std::move(arguments), results] {
         *results = self->RunNow(arguments);

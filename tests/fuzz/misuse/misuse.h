@@ -74,6 +74,7 @@ void MisuseRuns(Caller& c);
 void MisuseShardings(Caller& c);
 void MisuseEntries(Caller& c);
 void MisuseCEntries(Caller& c);
+void MisuseCPjrt(Caller& c);
 void MisuseCollectives(Caller& c);
 
 }  // namespace shardcall::misuse

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <string>
 
@@ -41,12 +42,13 @@ constexpr Family kFamilies[] = {{"builders", MisuseBuilders},
                                 {"shardings", MisuseShardings},
                                 {"entries", MisuseEntries},
                                 {"c_entries", MisuseCEntries},
+                                {"c_pjrt", MisuseCPjrt},
                                 {"collectives", MisuseCollectives}};
 
 char at[128];  // what runs, for the handler of signals
 
 void SayWhere() {
-  const ssize_t written = write(2, at, sizeof(at) - 1);
+  const ssize_t written = write(2, at, strnlen(at, sizeof(at)));
   (void)written;
 }
 

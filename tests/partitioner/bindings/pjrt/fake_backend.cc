@@ -78,7 +78,8 @@ abi::Error* ClientCreate(abi::ClientCreateArgs* args) {
   int count = current->devices;
   for (size_t k = 0; k < args->num_options; ++k) {
     const abi::NamedValue& option = args->options[k];
-    if (std::string(option.name, option.name_size) == "cpu_device_count") {
+    if (option.type == abi::ValueType::kInt64 &&
+        std::string(option.name, option.name_size) == "cpu_device_count") {
       count = static_cast<int>(option.int64_value);
     }
   }
