@@ -36,7 +36,21 @@ class Text:
         self.at = {k: Instruction(line) for k, line in enumerate(self.lines)
                    if ' = ' in line and line.startswith(' ')}
         self.by_name = {i.name: i for i in self.at.values()}
+        self.handed = self.arguments()
         self.new = 0
+
+    def arguments(self):
+        """{parameter of a branch: what it is given}. XLA puts a single branch in its place."""
+        parameters, inside = {}, ''
+        for k, line in enumerate(self.lines):
+            if line.startswith('%') and line.endswith('{'):
+                inside = line.split(' ')[0]
+            elif k in self.at and self.at[k].opcode == 'parameter':
+                parameters.setdefault(inside, self.at[k].name)
+        return {parameters[branch]: given for i in self.at.values() if i.opcode == 'conditional'
+                for branch, given in zip(
+                    i.attribute('branch_computations').strip('{}').split(', '), i.operands()[1:])
+                if branch in parameters}
 
     def type(self, name):
         return self.by_name[name].type if name in self.by_name else ''
@@ -63,9 +77,10 @@ class Text:
 
     def source(self, name, more=()):
         """The instruction whose elements `name` hands on, `more` opcodes looked through too."""
-        found = self.by_name.get(name)
+        found = self.by_name.get(self.handed.get(name, name))
         while found and found.opcode in (*MOVES, *more):
-            found = self.by_name.get(found.operands()[0])
+            name = found.operands()[0]
+            found = self.by_name.get(self.handed.get(name, name))
         return found
 
     def reducer(self, i):
