@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "sharding/near_names.h"
 #include "sharding/rule_template.h"
 #include "sharding/text_cursor.h"
 
@@ -162,8 +163,12 @@ class Parser {
   absl::StatusOr<RuleTemplate::NamedFactor*> Used(const std::string& name, absl::string_view set) {
     const int i = Find(name);
     if (i < 0) {
+      std::vector<absl::string_view> names;
+      for (const RuleTemplate::NamedFactor& f : out_->factors) names.push_back(f.factor.name);
+      const std::vector<std::string> near = NearNames(name, names, 1);
       return Error(absl::StrCat(set, " names factor ", name, ", which the rule does not use"),
-                   absl::StrCat("use ", name, " in the rule, or drop it from ", set));
+                   near.empty() ? absl::StrCat("use ", name, " in the rule, or drop it from ", set)
+                                : absl::StrCat("write ", near[0], " in ", set));
     }
     return &out_->factors[i];
   }

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/ffi/attribute_parser.h"
 #include "kernels/ffi/gpu_backend_config.h"
-#include "kernels/ffi/near_names.h"
+#include "sharding/near_names.h"
 #include "sharding/status.h"
 
 namespace shardcall {

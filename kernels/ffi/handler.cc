@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/cuda/device.h"
-#include "kernels/ffi/near_names.h"
+#include "sharding/near_names.h"
 #include "sharding/status.h"
 
 namespace shardcall {

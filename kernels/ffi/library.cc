@@ -16,10 +16,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "kernels/ffi/loaded_object.h"
-#include "kernels/ffi/near_names.h"
 #include "kernels/ffi/running_call.h"
 #include "kernels/ffi/self_registration.h"
 #include "kernels/ffi/shown_symbols.h"
+#include "sharding/near_names.h"
 #include "sharding/status.h"
 
 namespace shardcall {

@@ -8,10 +8,10 @@
 #include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/ffi/near_names.h"
 #include "partitioner/api/checked_call.h"
 #include "partitioner/api/type_tries.h"
 #include "partitioner/propagation/rule_builder.h"
+#include "sharding/near_names.h"
 #include "sharding/status.h"
 
 namespace shardcall {

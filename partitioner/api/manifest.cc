@@ -122,13 +122,7 @@ absl::StatusOr<std::string> ManifestReader::String(const Json& j, const char* ke
 
 absl::Status ManifestReader::CheckKeys(const Json& j, absl::string_view where,
                                        const std::set<std::string>& known) const {
-  for (const auto& [key, value] : j.items()) {
-    if (known.count(key)) continue;
-    std::string names;
-    for (const std::string& k : known) absl::StrAppend(&names, names.empty() ? "" : ", ", k);
-    return Bad(where, absl::StrCat("keys among ", names), absl::StrCat("\"", key, "\""));
-  }
-  return absl::OkStatus();
+  return CheckManifestKeys(j, where, known, Error());
 }
 
 absl::Status ManifestReader::Strings(const Json& j, const char* key, absl::string_view where,

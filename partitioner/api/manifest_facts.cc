@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "kernels/ffi/platform.h"
+#include "sharding/near_names.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -19,17 +20,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostIndex = 1 << 20;
-
-absl::Status CheckKeys(const Json& j, const std::string& where, const std::set<std::string>& known,
-                       const ManifestError& bad) {
-  if (!j.is_object()) return bad(where, "an object", j.type_name());
-  for (const auto& [key, value] : j.items()) {
-    if (known.count(key) != 0) continue;
-    return bad(where, absl::StrCat("keys among ", absl::StrJoin(known, ", ")),
-               absl::StrCat("\"", key, "\""));
-  }
-  return absl::OkStatus();
-}
 
 absl::StatusOr<std::string> String(const Json& j, const char* key, const std::string& where,
                                    const ManifestError& bad) {
@@ -72,9 +62,23 @@ absl::StatusOr<std::vector<ElementType>> Types(const Json& j, const char* key,
 
 }  // namespace
 
+absl::Status CheckManifestKeys(const Json& j, absl::string_view where,
+                               const std::set<std::string>& known, const ManifestError& bad) {
+  if (!j.is_object()) return bad(where, "an object", j.type_name());
+  for (const auto& [key, value] : j.items()) {
+    if (known.count(key) != 0) continue;
+    const std::vector<std::string> near =
+        NearNames(key, std::vector<absl::string_view>(known.begin(), known.end()), 1);
+    return bad(where, absl::StrCat("keys among ", absl::StrJoin(known, ", ")),
+               near.empty() ? absl::StrCat("\"", key, "\"")
+                            : absl::StrCat("\"", key, "\", which is near \"", near[0], "\""));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<VjpSpec> ReadManifestVjp(const Json& j, const std::string& where,
                                         const ManifestError& bad, const ManifestFile& file) {
-  SHARDCALL_RETURN_IF_ERROR(CheckKeys(
+  SHARDCALL_RETURN_IF_ERROR(CheckManifestKeys(
       j, where, {"target", "computation", "arguments", "gradients", "backend_config", "pad"}, bad));
   VjpSpec vjp;
   SHARDCALL_ASSIGN_OR_RETURN(vjp.target, String(j, "target", where, bad));
@@ -129,7 +133,7 @@ absl::StatusOr<BatchingSpec> ReadManifestBatching(const Json& j, const std::stri
     if (kind == "loop") return BatchingSpec{Kind::kLoop};
   }
   if (j.is_object()) {
-    SHARDCALL_RETURN_IF_ERROR(CheckKeys(j, where, {"target"}, bad));
+    SHARDCALL_RETURN_IF_ERROR(CheckManifestKeys(j, where, {"target"}, bad));
     SHARDCALL_ASSIGN_OR_RETURN(std::string target, String(j, "target", where, bad));
     if (!target.empty()) return BatchingSpec{Kind::kTarget, std::move(target)};
   }
@@ -174,7 +178,7 @@ absl::Status ReadManifestLowering(const Json& j, const std::string& where,
                                   const std::string& source, const ManifestError& bad,
                                   LoweringRegistry* lowerings) {
   SHARDCALL_RETURN_IF_ERROR(
-      CheckKeys(j, where,
+      CheckManifestKeys(j, where,
                 {"name", "platform", "target", "api_version", "backend_config", "operand_types",
                  "result_types", "column_major"},
                 bad));

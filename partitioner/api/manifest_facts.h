@@ -5,6 +5,7 @@
 #define SHARDCALL_PARTITIONER_API_MANIFEST_FACTS_H_
 
 #include <functional>
+#include <set>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,6 +23,9 @@ using ManifestError = std::function<absl::Status(absl::string_view where, std::s
 // The text of a file whose path is relative to the manifest.
 using ManifestFile = std::function<absl::StatusOr<std::string>(const std::string& path)>;
 
+// An object whose keys are all `known`; a key that is none is named with one that is near.
+absl::Status CheckManifestKeys(const nlohmann::ordered_json& j, absl::string_view where,
+                               const std::set<std::string>& known, const ManifestError& bad);
 absl::StatusOr<VjpSpec> ReadManifestVjp(const nlohmann::ordered_json& j, const std::string& where,
                                         const ManifestError& bad, const ManifestFile& file);
 absl::StatusOr<BatchingSpec> ReadManifestBatching(const nlohmann::ordered_json& j,

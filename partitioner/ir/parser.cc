@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "partitioner/ir/parser_internal.h"
 #include "partitioner/ir/stablehlo_input.h"
+#include "sharding/near_names.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -31,25 +32,12 @@ void Scratch::Reset() {
 absl::string_view Nearest(absl::string_view word,
                           absl::Span<const absl::string_view> candidates) {
   absl::string_view best;
-  size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
-  std::vector<size_t> row;
+  int best_distance = std::max(1, static_cast<int>(word.size()) / 3) + 1;
   if (word.size() > 80) return best;
   for (absl::string_view c : candidates) {
     if (c.size() > word.size() + best_distance || word.size() > c.size() + best_distance) continue;
-    // Edit distance, one row at a time.
-    row.resize(c.size() + 1);
-    for (size_t j = 0; j <= c.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= word.size(); ++i) {
-      size_t diagonal = row[0];
-      row[0] = i;
-      for (size_t j = 1; j <= c.size(); ++j) {
-        const size_t above = row[j];
-        row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (word[i - 1] != c[j - 1])});
-        diagonal = above;
-      }
-    }
-    if (row[c.size()] < best_distance) {
-      best_distance = row[c.size()];
+    if (const int distance = EditDistance(word, c); distance < best_distance) {
+      best_distance = distance;
       best = c;
     }
   }

@@ -6,7 +6,6 @@
 #include "gtest/gtest.h"
 #include "kernels/builtin.h"
 #include "kernels/ffi/handler.h"
-#include "kernels/ffi/near_names.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -146,19 +145,6 @@ TEST(HandlerRegistry, BuiltInsLeaveATakenNameAloneAndSayIt) {
   EXPECT_EQ(RegisterBuiltinHandlers(registry).code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ((*registry.Find("rms_norm", "Host"))->source, "libx.so");
   EXPECT_TRUE(registry.Find("rms_norm_bwd", "Host").ok());
-}
-
-TEST(NearNames, EditDistanceCountsInsertionsDeletionsAndSubstitutions) {
-  EXPECT_EQ(EditDistance("", ""), 0);
-  EXPECT_EQ(EditDistance("abc", ""), 3);
-  EXPECT_EQ(EditDistance("kitten", "sitting"), 3);
-  EXPECT_EQ(EditDistance("abc", "abc"), 0);
-}
-
-TEST(NearNames, NearestFirstAndNoMoreThanAsked) {
-  EXPECT_THAT(NearNames("norm", {"norms", "rms_norm", "nurm", "gemm", "attention"}, 3),
-              ElementsAre("norms", "nurm", "rms_norm"));
-  EXPECT_TRUE(NearNames(std::string(100000, 'a'), {"aaa"}).empty());
 }
 
 }  // namespace

@@ -122,6 +122,7 @@ TEST_F(RuleTest, MalformedRulesAreE110AndSayWhatIsWrong) {
       {{.rule = "(i j) -> i", .sizes = {{"j", -1}}}, "at least 0"},
       {{.rule = "(i j) -> i", .sizes = {{"j", 2}, {"j", 2}}}, "one size"},
       {{.rule = "i -> i", .need_replication = {"j"}}, "does not use"},
+      {{.rule = "rows n -> rows n", .need_replication = {"row"}}, "write rows in"},
       {{.rule = "i -> i", .need_replication = {"i", "i"}}, "twice"},
       {{.rule = "i -> i", .need_replication = {"i"}, .permutation = {"i"}}, "two sets"},
       {{.rule = "i -> ", .need_replication = {"i"}, .reduction = {{"i", PartialOp::kSum}}},

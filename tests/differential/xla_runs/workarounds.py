@@ -103,8 +103,9 @@ def complex_sum(t, i):
 def reduction_of_parts(t, i):
     if i.opcode != 'reduce':
         return None
-    source = t.source(i.operands()[0])
-    return t.kept(i, 0) if source and source.opcode in ('concatenate', 'all-to-all') else None
+    source = t.source(i.operands()[0], ('get-tuple-element',))
+    return t.kept(i, 0) if source and source.opcode in (
+        'concatenate', 'all-to-all', 'rng-bit-generator') else None
 
 
 def integer_power(t, i):
@@ -260,8 +261,8 @@ FAULTS = [
     (reduction_that_loses_nan, "XLA:CPU's all-reduce by minimum or maximum loses NaN"),
     (complex_sum, 'XLA dies over an all-reduce of a complex constant'),
     (reduction_of_parts,
-     'XLA reduces the parts of a concatenate, which an all-to-all becomes, one by one, from the '
-     'init each time'),
+     'XLA reduces the parts of a concatenate, which all-to-all and rng-bit-generator become, one '
+     'by one, from the init each time'),
     (integer_power, "XLA:CPU looks at six bits of the exponent of an integer's power, and "
                     'rewrites a power of -1 to 1 / x, which is -1 where x is 0'),
     (bits_of_narrow, 'XLA:CPU counts other bits of a signed number of 4 than its own'),

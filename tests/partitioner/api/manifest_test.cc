@@ -67,6 +67,7 @@ TEST(Manifest, BadTextNamesThePlace) {
            {R"({"targets": [{"name": "a", "batch_dims": 1e9}]})", "E141", "batch_dims"},
            {R"({"targets": [{"name": "a", "rule": 3}]})", "E141", "rule"},
            {R"({"targets": [{"name": "a", "rule": "i -> i", "colour": "red"}]})", "E141", "colour"},
+           {R"({"targets": [{"name": "a", "rulle": "i -> i"}]})", "E141", "near \"rule\""},
            {R"({"targets": [{"name": "a", "rule": "i -> i", "reduction": {"i": "mean"}}]})", "E141",
             "reduction"},
            {R"({"targets": [{"name": "a", "rule": "i -> i", "pad": {"i": "0"}}]})", "E141", "pad"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ffi/near_names.h"
+#include "sharding/near_names.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names that someone may have meant: those within a small edit distance, or
 // that contain the name or are contained in it.
-#ifndef SHARDCALL_KERNELS_FFI_NEAR_NAMES_H_
-#define SHARDCALL_KERNELS_FFI_NEAR_NAMES_H_
+#ifndef SHARDCALL_SHARDING_NEAR_NAMES_H_
+#define SHARDCALL_SHARDING_NEAR_NAMES_H_
 
 #include <string>
 #include <vector>
@@ -21,4 +21,4 @@ std::vector<std::string> NearNames(absl::string_view name,
 
 }  // namespace shardcall
 
-#endif  // SHARDCALL_KERNELS_FFI_NEAR_NAMES_H_
+#endif  // SHARDCALL_SHARDING_NEAR_NAMES_H_
