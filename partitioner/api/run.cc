@@ -35,6 +35,15 @@ uint64_t HashText(absl::string_view text) {
   return h;
 }
 
+// "output 1, %y": with the name of the instruction that a device makes it by.
+std::string OutputText(const LocalProgram& local, size_t k) {
+  const Module& m = local.module;
+  const InstrId root = m.comp(m.entry()).root;
+  const bool parts = m.instr(root).opcode == Opcode::kTuple &&
+                     m.operands(root).size() == local.outputs.size();
+  return absl::StrCat("output ", k, ", %", m.instr(parts ? m.operand(root, k) : root).name);
+}
+
 absl::StatusOr<std::vector<Tensor>> Gathered(const PartitionedProgram& program,
                                              const std::vector<std::vector<Tensor>>& by_device,
                                              const RunOptions& options) {
@@ -58,8 +67,9 @@ absl::StatusOr<std::vector<Tensor>> Gathered(const PartitionedProgram& program,
       for (int64_t size : dims) sizes.push_back({.tile = size});
       state.dims = sizes;
     }
-    SHARDCALL_ASSIGN_OR_RETURN(Tensor whole, Unshard(parts, state, dims, unshard));
-    out.push_back(std::move(whole));
+    absl::StatusOr<Tensor> whole = Unshard(parts, state, dims, unshard);
+    if (!whole.ok()) return In(whole.status(), OutputText(local, k));
+    out.push_back(*std::move(whole));
   }
   return out;
 }

@@ -107,6 +107,7 @@ ENTRY main {
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ(r->status, VerifyResult::Status::kMismatch);
   EXPECT_THAT(r->reason, HasSubstr("E321"));
+  EXPECT_THAT(r->reason, HasSubstr("in output 0, %r"));
 }
 
 // A region over both halves of x, whose body makes z, f32[4], of y, its half of x.
