@@ -53,10 +53,14 @@ def kind_of(text, says):
                  if re.search(pattern, says) and has(module, text)), '')
 
 
+def faults_of(text):
+    return workarounds.applied(text, range(len(workarounds.FAULTS)))[1]
+
+
 def workarounds_of(text, agrees):
     """The fewest of workarounds.FAULTS without which `agrees` of the rewritten module: XLA
     has our numbers there. None where it has them with none."""
-    _, had = workarounds.applied(text, range(len(workarounds.FAULTS)))
+    had = faults_of(text)
     if not had or not agrees(had):
         return []
     needed = set(had)
