@@ -8,11 +8,17 @@ source "$(dirname "$0")/../cmake/setup.sh"
 
 # Before the build: its tests compile against the headers that come with jaxlib.
 install_packages
-if ! python3 -c 'import jaxlib' 2>/dev/null; then
-  python3 -m pip install -q --break-system-packages jax==0.10.2 jaxlib==0.10.2 ml_dtypes optax 2>/dev/null ||
-    python3 -m pip install -q jax==0.10.2 jaxlib==0.10.2 ml_dtypes optax ||
-    echo "tests/run.sh: jaxlib could not be installed; the tests against it are skipped" >&2
-fi
+# python_packages MODULE PACKAGE ...: installs the packages, unless the module is there.
+python_packages() {
+  local module=$1
+  shift
+  python3 -c "import $module" 2>/dev/null && return
+  python3 -m pip install -q --break-system-packages "$@" 2>/dev/null ||
+    python3 -m pip install -q "$@" ||
+    echo "tests/run.sh: $module could not be installed; the tests with it are skipped" >&2
+}
+python_packages jaxlib jax==0.10.2 jaxlib==0.10.2 ml_dtypes optax
+python_packages flax jax==0.10.2 flax optax
 python3 "$SHARDCALL_ROOT/tests/kernels/fetch_ffi_headers.py" --out="$SHARDCALL_BUILD/ffi_headers" \
   0.5.3 0.8.2 0.10.2 0.11.2 0.12.0 || echo "tests/run.sh: tests against those headers are skipped" >&2
 # fetch_plugin VARIABLE PLATFORM FOLDER: names the plugin in VARIABLE, unless that does.
