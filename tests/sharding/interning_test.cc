@@ -92,6 +92,22 @@ TEST(ShardingInternTest, WhatIsNoPartOfAnAxisIsRefusedInAnyCompany) {
   }
 }
 
+TEST(ShardingInternTest, AnAxisThatIsUsedTwiceIsRefused) {
+  Context c;
+  BaseMesh* mesh = InternBaseMesh(c, {4, 2}, DeviceOrder::Identity(8));
+  const AxisRef axis{0, 1, 4}, half{0, 2, 2};
+  ShardingBuilder two(mesh, 2), part(mesh, 2), partial(mesh, 1);
+  two.dims[0] = two.dims[1] = {axis};
+  part.dims[0] = {axis};
+  part.dims[1] = {half};
+  partial.dims[0] = {axis};
+  partial.partial = {half};
+  for (const ShardingBuilder& b : {two, part, partial}) {
+    EXPECT_EQ(DiagnosticCode(CheckSharding(b)), "E162") << CheckSharding(b);
+    EXPECT_EQ(b.Intern(c), nullptr);
+  }
+}
+
 TEST(ShardingInternTest, UsedAxesAreTheSortedUnion) {
   Context c;
   BaseMesh* mesh = InternBaseMesh(c, {4, 2, 2}, DeviceOrder::Identity(16));
