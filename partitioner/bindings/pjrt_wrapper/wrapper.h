@@ -19,6 +19,7 @@
 #include "partitioner/api/pjrt_partitioner.h"
 #include "partitioner/api/registration.h"
 #include "partitioner/bindings/pjrt/pjrt_plugin.h"
+#include "partitioner/bindings/pjrt_wrapper/compiling_clients.h"
 #include "partitioner/bindings/pjrt_wrapper/own_errors.h"
 #include "partitioner/bindings/pjrt_wrapper/take_over.h"
 #include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
@@ -33,6 +34,7 @@ class Wrapper {
   // A PJRT_Api*. Where there is nothing to wrap, one whose functions say why.
   const void* api() const { return api_; }
   OwnErrors& errors() { return errors_; }
+  CompilingClients& clients() { return clients_; }
   const Plugin& plugin() const { return *plugin_; }
   const WrapperSettings& settings() const { return settings_; }
   const std::string& rules_version() const { return rules_version_; }
@@ -69,6 +71,7 @@ class Wrapper {
   WrapperSettings settings_;
   absl::Status opened_;
   OwnErrors errors_;
+  CompilingClients clients_;
   std::shared_ptr<const Plugin> plugin_;
   std::string rules_version_;
   std::vector<char> table_;  // what api_ points to

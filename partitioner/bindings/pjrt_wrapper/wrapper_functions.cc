@@ -96,6 +96,8 @@ Error* Compile(Function function, Args* args, const std::string& platform, abi::
                      absl::StatusCode::kResourceExhausted);
   }
   if (!taken.ok()) return W().errors().Make(taken.status());
+  const absl::Status still = W().clients().Check(client);
+  if (!still.ok()) return W().errors().Make(still);
   const auto* const replacement = absl::get_if<Replacement>(&*taken);
   if (replacement == nullptr) return CallReal(function, args);
   const Padded<abi::Program> program = ProgramOf(kHloFormat, replacement->code);
@@ -111,12 +113,37 @@ Error* Compile(Function function, Args* args, const std::string& platform, abi::
   return CallReal(function, args);
 }
 
-Error* ClientCompile(abi::CompileArgs* args) {
+Error* CompileForClient(abi::CompileArgs* args) {
   Padded<abi::ClientTextArgs> name;
   name.value.client = args->client;
   if (Error* const error = CallReal(Function::kClientPlatformName, &name.value)) return error;
-  return Compile(Function::kClientCompile, args, std::string(name.value.text, name.value.size),
-                 args->client, nullptr);
+  if (Error* const error = Compile(Function::kClientCompile, args,
+                                   std::string(name.value.text, name.value.size), args->client,
+                                   nullptr)) {
+    return error;
+  }
+  absl::Status still = W().clients().Check(args->client);
+  if (still.ok()) return nullptr;
+  W().plugin().Destroy(std::exchange(args->executable, nullptr));
+  return W().errors().Make(std::move(still));
+}
+
+Error* ClientCompile(abi::CompileArgs* args) {
+  abi::Client* const client = args->client;
+  W().clients().Enter(client);
+  Error* const error = CompileForClient(args);
+  if (W().clients().Leave(client)) {
+    Padded<abi::ClientArgs> destroyed;
+    destroyed.value.client = client;
+    // Nobody is left to be told of an error.
+    W().plugin().Call(Function::kClientDestroy, &destroyed).IgnoreError();
+  }
+  return error;
+}
+
+Error* ClientDestroy(abi::ClientArgs* args) {
+  if (!W().clients().Destroy(args->client)) return nullptr;
+  return CallReal(Function::kClientDestroy, args);
 }
 
 Error* CompileAhead(abi::CompileAheadArgs* args) {
@@ -162,6 +189,7 @@ absl::Span<const Replaced> ReplacedFunctions() {
       {static_cast<int>(Function::kTopologyPlatformVersion), Address(TopologyPlatformVersion),
        false},
       {static_cast<int>(Function::kClientCompile), Address(ClientCompile), false},
+      {static_cast<int>(Function::kClientDestroy), Address(ClientDestroy), false},
       {static_cast<int>(Function::kCompile), Address(CompileAhead), false},
       {static_cast<int>(Function::kLoadedExecutableExecute), Address(Execute), false},
   };

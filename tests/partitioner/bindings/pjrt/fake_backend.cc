@@ -111,6 +111,7 @@ abi::Error* DescriptionId(abi::DescriptionIdArgs* args) {
   return Failure(Function::kDeviceDescriptionId);
 }
 abi::Error* Compile(abi::CompileArgs* args) {
+  if (current->compiles) current->compiles();
   if (abi::Error* error = Failure(Function::kClientCompile)) return error;
   current->program.assign(args->program->code, args->program->code_size);
   current->options.assign(args->options, args->options_size);

@@ -5,6 +5,7 @@
 #define SHARDCALL_TESTS_PARTITIONER_BINDINGS_PJRT_FAKE_BACKEND_H_
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ class FakeBackend {
   int devices = 1;              // unless a client asks for more by cpu_device_count
   size_t results = 1;           // of its programs
   std::atomic<bool> hangs{false};  // executions wait until it is false again
+  std::function<void()> compiles;  // called in the middle of each compilation
   std::string program, options;    // what was compiled last
   std::vector<std::string> handlers;  // "t for Host", as its FFI extension was given them
 
