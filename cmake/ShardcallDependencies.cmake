@@ -33,7 +33,7 @@ message(STATUS "shardcall: MPI backend ${SHARDCALL_HAVE_MPI}")
 # Headers and the static runtime suffice: nothing needs a driver to build or start.
 set(SHARDCALL_HAVE_CUDA OFF)
 if(SHARDCALL_CUDA)
-  find_package(CUDAToolkit QUIET)
+  find_package(CUDAToolkit 12.8 QUIET)  # which has cudaStreamGetDevice
   if(CUDAToolkit_FOUND AND TARGET CUDA::cudart_static)
     find_path(SHARDCALL_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
     find_library(SHARDCALL_NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}
@@ -43,7 +43,12 @@ if(SHARDCALL_CUDA)
     endif()
   endif()
 endif()
-message(STATUS "shardcall: CUDA and NCCL ${SHARDCALL_HAVE_CUDA}")
+message(STATUS "shardcall: CUDA (12.8 or newer) and NCCL ${SHARDCALL_HAVE_CUDA}")
+
+if(SHARDCALL_BUILD_TESTS)
+  # For plugins as their authors build them.
+  find_program(SHARDCALL_NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} /usr/local/cuda/bin)
+endif()
 
 # XLA's own FFI headers, as an installed jaxlib has them. Tests alone use them:
 # the product has declarations of its own, which the tests compare with these.

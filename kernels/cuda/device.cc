@@ -97,7 +97,8 @@ absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int ordinal, void*
   }
   int device = ordinal % count;
   if (stream != nullptr) {
-    SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaGetDevice(&device), "cudaGetDevice"));
+    SHARDCALL_RETURN_IF_ERROR(CudaStatus(
+        cudaStreamGetDevice(static_cast<cudaStream_t>(stream), &device), "cudaStreamGetDevice"));
   }
   auto opened = std::make_shared<CudaDevice>(device, stream);
   const absl::Status status = opened->Init();

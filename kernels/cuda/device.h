@@ -12,7 +12,7 @@
 namespace shardcall {
 
 // The GPU `ordinal` modulo their number, with a stream of its own; or, with a
-// `stream`, the GPU that is current on this thread, which must be the stream's.
+// `stream`, that stream's GPU, whichever one is current on this thread.
 // E303 (kUnavailable) without a GPU or the toolkit, E309 where CUDA fails.
 absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int ordinal, void* stream);
 

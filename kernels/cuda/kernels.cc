@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/kernels.h"
 
+#include "kernels/cuda/cublas_gemm.h"
+#include "kernels/cuda/cuda_type.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/nccl_allreduce.h"
+#include "kernels/cuda/sparse_matmul.h"
 #include "kernels/ffi/handler_device.h"
 #include "kernels/host/arguments.h"
 #include "kernels/host/norm.h"
@@ -10,19 +14,6 @@
 
 namespace shardcall {
 namespace {
-
-CudaType TypeOf(ElementType type) {
-  switch (type) {
-    case ElementType::kF64: return CudaType::kF64;
-    case ElementType::kF16: return CudaType::kF16;
-    case ElementType::kBF16: return CudaType::kBF16;
-    case ElementType::kS8: return CudaType::kS8;
-    case ElementType::kS16: return CudaType::kS16;
-    case ElementType::kS32: return CudaType::kS32;
-    case ElementType::kS64: return CudaType::kS64;
-    default: return CudaType::kF32;
-  }
-}
 
 absl::Status Launched(const CallArguments& args, int code) {
   if (code == 0) return absl::OkStatus();
@@ -38,7 +29,7 @@ absl::Status CudaRelu(const HandlerContext& context, absl::Span<const BufferView
                       absl::Span<const BufferView> results) {
   const CallArguments args(context, operands, results, {"x"}, {"y"});
   SHARDCALL_RETURN_IF_ERROR(CheckRelu(args, context));
-  return Launched(args, LaunchRelu(TypeOf(operands[0].type), operands[0].data, results[0].data,
+  return Launched(args, LaunchRelu(CudaTypeOf(operands[0].type), operands[0].data, results[0].data,
                                    operands[0].num_elements(), context.device->stream()));
 }
 
@@ -48,9 +39,9 @@ absl::Status CudaRmsNorm(const HandlerContext& context, absl::Span<const BufferV
   SHARDCALL_ASSIGN_OR_RETURN(const RmsNormCall call, CheckRmsNorm(args, context));
   if (call.shape.rows == 0 || call.shape.width == 0) return absl::OkStatus();
   RmsNormLaunch launch = {};
-  launch.type = TypeOf(operands[0].type);
-  launch.gain_type = TypeOf(operands[1].type);
-  launch.rstd_type = call.rstd == nullptr ? CudaType::kF32 : TypeOf(call.rstd->type);
+  launch.type = CudaTypeOf(operands[0].type);
+  launch.gain_type = CudaTypeOf(operands[1].type);
+  launch.rstd_type = call.rstd == nullptr ? CudaType::kF32 : CudaTypeOf(call.rstd->type);
   launch.rows = call.shape.rows;
   launch.width = call.shape.width;
   launch.rows_per_gain = call.shape.rows_per_gain;
@@ -65,7 +56,16 @@ absl::Status CudaRmsNorm(const HandlerContext& context, absl::Span<const BufferV
 }  // namespace
 
 std::vector<std::pair<std::string, HostHandler>> CudaKernels() {
-  return {{"custom_relu", CudaRelu}, {"rms_norm", CudaRmsNorm}};
+  std::vector<std::pair<std::string, HostHandler>> kernels = {{"custom_relu", CudaRelu},
+                                                              {"nccl_allreduce", CudaNcclAllReduce},
+                                                              {"rms_norm", CudaRmsNorm}};
+  const auto add_if_there = [&](const char* target, HostHandler handler) {
+    if (handler != nullptr) kernels.emplace_back(target, std::move(handler));
+  };
+  add_if_there("cublas_gemm", CudaGemm());
+  add_if_there("gemm", CudaGemm());
+  add_if_there("sparse_matmul", CudaSparseMatmul());
+  return kernels;
 }
 
 }  // namespace shardcall

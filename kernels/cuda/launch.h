@@ -8,9 +8,11 @@
 
 namespace shardcall {
 
-enum class CudaType { kF32, kF64, kF16, kBF16, kS8, kS16, kS32, kS64 };
+enum class CudaType {
+  kF32, kF64, kF16, kBF16, kS8, kS16, kS32, kS64, kU8, kU16, kU32, kU64, kC64, kC128
+};
 
-// y = x <= 0 ? 0 : x, so that NaN stays; n elements.
+// y = x <= 0 ? 0 : x, so that NaN stays; n elements of no complex or unsigned type.
 int LaunchRelu(CudaType type, const void* x, void* y, int64_t n, void* stream);
 
 struct RmsNormLaunch {
@@ -21,6 +23,28 @@ struct RmsNormLaunch {
   void *y, *rstd;  // rstd may be null
 };
 int LaunchRmsNorm(const RmsNormLaunch& launch, void* stream);
+
+// y[m, n] = a b, where a is [m, k] in compressed sparse rows of z entries, in any order,
+// with any offsets and columns: see sparse_matmul in kernels/host/kernels.h. m > 0, n > 0.
+struct SparseLaunch {
+  CudaType type;
+  int64_t m, k, n, z;
+  const void* values;
+  const int32_t *columns, *offsets;
+  const void* b;
+  void* y;
+};
+int LaunchSparseMatmul(const SparseLaunch& launch, void* stream);
+
+// What there is to know of offsets and columns before a library reads them as they are.
+struct SparseStructure {
+  int32_t irregular;    // not 0: offsets fall or leave [0, z], or a row's column leaves [0, k)
+  int32_t first, last;  // the first and the last offset
+};
+// Fills `structure`, whose bytes are zero before, and shifted[m + 1], offsets less the
+// first of them.
+int LaunchSparseCheck(const SparseLaunch& launch, SparseStructure* structure, int32_t* shifted,
+                      void* stream);
 
 const char* CudaErrorText(int code);
 

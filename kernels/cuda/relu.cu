@@ -53,6 +53,7 @@ int LaunchRelu(CudaType type, const void* x, void* y, int64_t n, void* stream) {
     case CudaType::kS16: Run<int16_t>(x, y, n, blocks, s); break;
     case CudaType::kS32: Run<int32_t>(x, y, n, blocks, s); break;
     case CudaType::kS64: Run<int64_t>(x, y, n, blocks, s); break;
+    default: return cudaErrorInvalidValue;
   }
   return cudaGetLastError();
 }

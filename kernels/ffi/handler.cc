@@ -29,16 +29,6 @@ const AttributeMapView& HandlerContext::attribute_map() const {
   return attributes != nullptr ? *attributes : *empty;
 }
 
-absl::StatusOr<std::shared_ptr<void>> CallSite::GetOrMake(const void* owner, Maker make) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [known, kept] : kept_) {
-    if (known == owner) return kept;
-  }
-  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<void> made, make());
-  kept_.emplace_back(owner, made);
-  return made;
-}
-
 namespace {
 
 // The first of them, and how many more there are.

@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -33,6 +32,7 @@
 #include "collectives/communicator.h"
 #include "kernels/ffi/attributes.h"
 #include "kernels/ffi/handler_device.h"
+#include "kernels/ffi/kept_states.h"
 #include "kernels/ffi/platform.h"
 #include "sharding/element_type.h"
 #include "sharding/mesh.h"
@@ -54,17 +54,7 @@ struct BufferView {
 
 // What handlers keep for one call of one program, such as the state of an FFI
 // `instantiate` stage: made by the device that comes first, shared by all.
-class CallSite {
- public:
-  using Maker = absl::FunctionRef<absl::StatusOr<std::shared_ptr<void>>()>;
-  // What `owner` made here before, else what `make` makes. It must keep the
-  // owner alive, lest another one stands at its address. Failures are not kept.
-  absl::StatusOr<std::shared_ptr<void>> GetOrMake(const void* owner, Maker make);
-
- private:
-  std::mutex mutex_;
-  std::vector<std::pair<const void*, std::shared_ptr<void>>> kept_;
-};
+class CallSite : public KeptStates {};
 
 // Computations that a call carries (called_computations), run on its device.
 class AttachedComputations {

@@ -87,11 +87,13 @@ void HandlerDevice::ReleaseAll() {
   const absl::StatusOr<bool> idle = IsIdle();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!idle.ok() || !*idle) {
+    new std::shared_ptr<KeptStates>(std::move(kept_));
     for (std::shared_ptr<const void>& owner : held_) {
       new std::shared_ptr<const void>(std::move(owner));  // what may still be written lives on
     }
     return;
   }
+  kept_.reset();
   for (const auto& [memory, size] : sizes_) ReleaseMemory(memory);
   sizes_.clear();
 }

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "kernels/ffi/kept_states.h"
 
 namespace shardcall {
 
@@ -37,6 +38,10 @@ class HandlerDevice {
   // or held stays then, since the stream may come to it yet.
   absl::Status Wait(absl::Duration deadline);
 
+  // What handlers keep for this device and its stream, such as a library's handle. It
+  // ends with the device, unless the stream is still busy then.
+  KeptStates& kept() { return *kept_; }
+
   // The platform's handle, a cudaStream_t.
   virtual void* stream() = 0;
   // Makes the device the calling thread's, before a handler runs on it.
@@ -51,7 +56,7 @@ class HandlerDevice {
   virtual absl::StatusOr<void*> AllocateMemory(int64_t bytes) = 0;
   virtual void ReleaseMemory(void* memory) = 0;
   virtual absl::StatusOr<bool> IsIdle() = 0;
-  // For destructors of derived classes: what was not used up is released, unless
+  // For destructors of derived classes: what was kept or not used up is released, unless
   // the stream is still busy with it.
   void ReleaseAll();
 
@@ -61,6 +66,7 @@ class HandlerDevice {
   std::multimap<int64_t, void*> idle_;       // by size
   std::vector<void*> freed_;                 // since the last Wait
   std::vector<std::shared_ptr<const void>> held_;
+  std::shared_ptr<KeptStates> kept_ = std::make_shared<KeptStates>();
 };
 
 // Opens the device that partition `ordinal` of a program uses; with `stream`

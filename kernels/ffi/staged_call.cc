@@ -25,7 +25,7 @@ absl::Status DeviceFailed(const HandlerContext& context, absl::string_view what,
   return Located(context, "E309",
                  absl::StrCat(what, " of \"", context.target, "\" failed on the device: ",
                               status.message()),
-                 status.code());
+                 status.code(), "See the driver and the device: nvidia-smi");
 }
 
 // Device memory of one call, freed at its end: once the stream is idle.
@@ -148,7 +148,9 @@ absl::Status CallStaged(const HandlerEntry& entry, const std::shared_ptr<Handler
   for (size_t r = 0; r < results.size(); ++r) {
     if (out[r].data == nullptr) continue;
     const absl::Status copied = device->CopyOut(results[r].data, out[r].data, Bytes(out[r]));
-    if (!copied.ok()) return DeviceFailed(context, "the copy of the results", copied);
+    if (copied.ok()) continue;
+    wait("the copy of the results").IgnoreError();  // it may be under way all the same
+    return DeviceFailed(context, "the copy of the results", copied);
   }
   return absl::OkStatus();
 }

@@ -13,9 +13,6 @@
 namespace shardcall {
 namespace {
 
-constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kBF16, ElementType::kF16,
-                                  ElementType::kF64, ElementType::kC64,  ElementType::kC128};
-
 absl::Status ReadOp(const HandlerContext& context, const CallArguments& args,
                     absl::string_view name, BlasOp* op) {
   const Attribute* attribute = context.attribute_map().Find(name);
@@ -120,7 +117,7 @@ absl::Status CublasGemm(const HandlerContext& context, absl::Span<const BufferVi
   const CallArguments args(context, operands, results, {"a", "b", "c"}, {"d"}, 1);
   SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
   const GemmPlaces places = {Operand(0), Operand(1), Operand(2), Result(0), operands.size() > 2};
-  SHARDCALL_ASSIGN_OR_RETURN(const GemmCall call, CheckGemm(context, args, kTypes, places));
+  SHARDCALL_ASSIGN_OR_RETURN(const GemmCall call, CheckGemm(context, args, kGemmTypes, places));
   switch (operands[0].type) {
     case ElementType::kF64:
       Run<double>(call, operands, results[0]);

@@ -12,6 +12,11 @@
 
 namespace shardcall {
 
+// What cublas_gemm takes.
+inline constexpr ElementType kGemmTypes[] = {ElementType::kF32, ElementType::kBF16,
+                                             ElementType::kF16, ElementType::kF64,
+                                             ElementType::kC64, ElementType::kC128};
+
 // Attributes and extents of d[batch, m, n] = alpha op(a) op(b) + beta c.
 struct GemmCall {
   BlasOp op_a = BlasOp::kNone, op_b = BlasOp::kNone;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/host/all_reduce.h"
 #include "kernels/host/arguments.h"
 #include "kernels/host/kernels.h"
 #include "sharding/status.h"
@@ -67,35 +68,40 @@ absl::StatusOr<std::vector<int>> ReadGroup(const HandlerContext& context,
 
 }  // namespace
 
+absl::StatusOr<AllReduceCall> CheckAllReduce(const HandlerContext& context,
+                                             const CallArguments& args) {
+  SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
+  SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(0), kTypes));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckType(Result(0), {args.operand(0).type}));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Result(0), args.operand(0).dims));
+  SHARDCALL_RETURN_IF_ERROR(args.Located(
+      context.attribute_map().OnlyKnown({"op", "replica_groups", "group_size"})));
+  AllReduceCall call;
+  SHARDCALL_ASSIGN_OR_RETURN(call.kind, ReadKind(args, context.attribute_map()));
+  if (context.communicator == nullptr && context.num_devices == 1) return call;
+  SHARDCALL_ASSIGN_OR_RETURN(call.group, ReadGroup(context, args));
+  if (context.communicator != nullptr) return call;
+  return args.Located(ToStatus({.code = "E317",
+                                .message = "there is no communicator",
+                                .expected = absl::StrCat("one for ", call.group.size(), " devices"),
+                                .found = "none",
+                                .fix = "Run the program on its devices"},
+                               absl::StatusCode::kFailedPrecondition));
+}
+
 absl::Status NcclAllReduce(const HandlerContext& context, absl::Span<const BufferView> operands,
                            absl::Span<const BufferView> results) {
   const CallArguments args(context, operands, results, {"x"}, {"y"});
-  SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
-  SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(0), kTypes));
-  SHARDCALL_RETURN_IF_ERROR(args.CheckType(Result(0), {operands[0].type}));
-  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Result(0), operands[0].dims));
-  SHARDCALL_RETURN_IF_ERROR(args.Located(
-      context.attribute_map().OnlyKnown({"op", "replica_groups", "group_size"})));
-  SHARDCALL_ASSIGN_OR_RETURN(const ReduceKind kind, ReadKind(args, context.attribute_map()));
+  SHARDCALL_ASSIGN_OR_RETURN(const AllReduceCall call, CheckAllReduce(context, args));
   const BufferView &x = operands[0], &y = results[0];
-  if (context.communicator == nullptr && context.num_devices == 1) {
-    // A program of many devices, run on one: groups name others, which are not there.
+  if (call.group.empty()) {
     if (x.data != y.data && x.byte_size() > 0) {
       std::memcpy(y.data, x.data, static_cast<size_t>(x.byte_size()));
     }
     return absl::OkStatus();
   }
-  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<int> group, ReadGroup(context, args));
-  if (context.communicator == nullptr) {
-    return args.Located(ToStatus({.code = "E317",
-                                  .message = "there is no communicator",
-                                  .expected = absl::StrCat("one for ", group.size(), " devices"),
-                                  .found = "none",
-                                  .fix = "Run the program on its devices"},
-                                 absl::StatusCode::kFailedPrecondition));
-  }
-  return context.communicator->AllReduce(group, kind, x.type, x.data, y.data, x.num_elements(),
-                                         {context.instruction});
+  return context.communicator->AllReduce(call.group, call.kind, x.type, x.data, y.data,
+                                         x.num_elements(), {context.instruction});
 }
 
 }  // namespace shardcall

@@ -7,6 +7,7 @@
 #include "kernels/host/arguments.h"
 #include "kernels/host/element_io.h"
 #include "kernels/host/kernels.h"
+#include "kernels/host/sparse.h"
 #include "sharding/status.h"
 
 namespace shardcall {
@@ -72,27 +73,32 @@ void RunBackward(absl::Span<const BufferView> operands, absl::Span<const BufferV
 
 }  // namespace
 
-absl::Status SparseMatmul(const HandlerContext& context, absl::Span<const BufferView> operands,
-                          absl::Span<const BufferView> results) {
-  const CallArguments args(context, operands, results, {"values", "columns", "offsets", "b"},
-                           {"y"});
+absl::Status CheckSparseMatmul(const HandlerContext& context, const CallArguments& args) {
   SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
   SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(0), kTypes));
   SHARDCALL_RETURN_IF_ERROR(args.CheckRank(Operand(0), 1));
-  const ElementType type = operands[0].type;
+  const ElementType type = args.operand(0).type;
   for (int index : {1, 2}) {
     SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(index), {ElementType::kS32}));
     SHARDCALL_RETURN_IF_ERROR(args.CheckRank(Operand(index), 1));
   }
-  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Operand(1), operands[0].dims));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Operand(1), args.operand(0).dims));
   for (ArgumentPlace matrix : {Operand(3), Result(0)}) {
     SHARDCALL_RETURN_IF_ERROR(args.CheckType(matrix, {type}));
     SHARDCALL_RETURN_IF_ERROR(args.CheckRank(matrix, 2));
   }
   SHARDCALL_RETURN_IF_ERROR(
-      args.CheckDims(Result(0), {results[0].dims[0], operands[3].dims[1]}));
-  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Operand(2), {results[0].dims[0] + 1}));
-  SHARDCALL_RETURN_IF_ERROR(args.Located(context.attribute_map().OnlyKnown({})));
+      args.CheckDims(Result(0), {args.result(0).dims[0], args.operand(3).dims[1]}));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Operand(2), {args.result(0).dims[0] + 1}));
+  return args.Located(context.attribute_map().OnlyKnown({}));
+}
+
+absl::Status SparseMatmul(const HandlerContext& context, absl::Span<const BufferView> operands,
+                          absl::Span<const BufferView> results) {
+  const CallArguments args(context, operands, results, {"values", "columns", "offsets", "b"},
+                           {"y"});
+  SHARDCALL_RETURN_IF_ERROR(CheckSparseMatmul(context, args));
+  const ElementType type = operands[0].type;
   switch (type) {
     case ElementType::kF64:
       Run<double>(operands, results[0]);

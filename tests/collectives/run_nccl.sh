@@ -14,11 +14,13 @@ nvidia-smi -L || { echo 'there is no GPU here' >&2; exit 4; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DSHARDCALL_CUDA=ON
-ninja -C "$build" nccl_conformance shardcall run_program own_collective kernels_cuda_handlers_test bench_collectives
+ninja -C "$build" nccl_conformance shardcall run_program own_collective bench_collectives \
+  kernels_cuda_handlers_test kernels_cuda_targets_test
 program=$build/bin/nccl_conformance
 
 echo '== handlers for CUDA'
 "$build/bin/kernels_cuda_handlers_test"
+"$build/bin/kernels_cuda_targets_test"
 
 echo '== one rank'
 "$program"
@@ -39,6 +41,8 @@ for name in data_parallel_step tensor_parallel_block ring_attention expert_paral
     examples/programs/$name --backend=nccl"
 done
 mpirun -np 4 bash -c "env $(echo $shared) $build/bin/own_collective --backend=nccl"
+mpirun -np 4 bash -c "env $(echo $shared) $build/bin/shardcall verify \
+  tests/gpu/library_targets.hlo --backend=nccl" | grep '"status"'
 gpus=$(nvidia-smi -L | wc -l)
 echo "== $gpus ranks, one a GPU, beside raw NCCL"
 mpirun -np "$gpus" "$build/bin/bench_collectives" --backend=nccl --json="$build/nccl.json"

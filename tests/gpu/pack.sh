@@ -4,14 +4,14 @@
 # one: programs with their libraries, Open MPI, examples and data.
 #   bash tests/gpu/pack.sh [OUT=build/gpu_bundle.tar.gz] [BUILD=build]
 # There: tar xzf gpu_bundle.tar.gz && bash gpu_bundle/run.sh RESULT.json
-# It brings its own NCCL library (that of a Python wheel will do), driver and, for the
-# steps with JAX, jax with its CUDA plugin.
+# It brings its own NCCL, cuBLASLt and cuSPARSE libraries (those of Python wheels will do),
+# driver and, for the steps with JAX, jax with its CUDA plugin.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=${1:-build/gpu_bundle.tar.gz}
 build=${2:-build}
 programs=(shardcall run_program own_collective nccl_conformance bench_collectives
-          kernels_cuda_handlers_test)
+          kernels_cuda_handlers_test kernels_cuda_targets_test)
 ninja -C "$build" "${programs[@]}" shardcall_pjrt_plugin
 
 work=$(mktemp -d)
@@ -21,7 +21,7 @@ mkdir -p "$bundle"/{bin,lib,openmpi,pmix,examples}
 for program in "${programs[@]}"; do cp "$build/bin/$program" "$bundle/bin/"; done
 cp "$build/lib/libshardcall_pjrt.so" "$bundle/lib/"
 cp -r examples/programs examples/jax "$bundle/examples/"
-cp tests/gpu/{run.sh,steps.py,one_device.hlo} "$bundle/"
+cp tests/gpu/{run.sh,steps.py,one_device.hlo,library_targets.hlo} "$bundle/"
 
 # Open MPI with its components, but for those of networks that one machine has not.
 where() { ompi_info --parsable --path "$1" | cut -d: -f3-; }

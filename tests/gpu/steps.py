@@ -50,9 +50,11 @@ def cuda_plugin():
 def environment():
     env = dict(os.environ)
     folders = [HERE / 'lib']
-    nccl = package_folder('nvidia.nccl')
-    if nccl:
-        folders.append(nccl / 'lib')
+    # Wheels of CUDA 13 share one folder, older ones have one each.
+    for package in ('nccl', 'cu13', 'cublas', 'cusparse', 'nvjitlink'):
+        folder = package_folder(f'nvidia.{package}')
+        if folder:
+            folders.append(folder / 'lib')
     for old in env.get('LD_LIBRARY_PATH', '').split(':') + ['/usr/local/cuda/lib64',
                                                           '/usr/local/cuda/lib']:
         if old:
@@ -84,6 +86,8 @@ def steps(plugin):
     yield ('launcher', 30, f'{BIN}/mpirun -np 4 {BIN}/run_program {PROGRAMS}/ring_attention '
                            '--backend=mpi', '')
     yield 'handlers_cuda', 60, f'{BIN}/kernels_cuda_handlers_test', ''
+    # The shipped targets by cuBLASLt, cuSPARSE and NCCL, held against the host's handlers.
+    yield 'targets_cuda', 60, f'{BIN}/kernels_cuda_targets_test', ''
     yield 'nccl_alone', 60, f'{BIN}/nccl_conformance', ''
     for ranks in (2, 4):
         yield (f'nccl_conformance_{ranks}', 90, on_one_gpu(ranks, f'{BIN}/nccl_conformance'), '')
@@ -95,6 +99,8 @@ def steps(plugin):
         yield (f'verify_nccl_{name}', 40,
                on_one_gpu(4, f'{BIN}/shardcall verify {PROGRAMS}/{name}.hlo '
                              f'--inputs={PROGRAMS}/{name}.inputs.npz --backend=nccl'), '')
+    yield ('verify_nccl_library_targets', 60,
+           on_one_gpu(4, f'{BIN}/shardcall verify {HERE}/library_targets.hlo --backend=nccl'), '')
     yield ('bandwidth_beside_nccl', 90,
            f'{BIN}/mpirun -np $(nvidia-smi -L | wc -l) {BIN}/bench_collectives --backend=nccl '
            f'--max=67108864', '')

@@ -94,11 +94,13 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
+  if (Fails("cudaSetDevice")) return cudaErrorUnknown;
   if (device < 0 || device >= DeviceCount()) return cudaErrorInvalidDevice;
   current_device = device;
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
+  if (Fails("cudaGetDevice")) return cudaErrorUnknown;
   *device = current_device;
   return cudaSuccess;
 }
@@ -108,6 +110,7 @@ const char* cudaGetErrorString(cudaError_t error) {
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  if (Fails("cudaMalloc")) return cudaErrorMemoryAllocation;
   *pointer = Allocate(bytes, /*of_nccl=*/false);
   return *pointer == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
@@ -128,6 +131,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
+  if (Fails("cudaMemcpyAsync")) return cudaErrorUnknown;
   Record("cudaMemcpyAsync(" + std::to_string(bytes) + ")");
   FindStream(stream, "cudaMemcpyAsync")
       ->Push([ends = LookAtEnds(to, from, bytes, kind, "cudaMemcpyAsync"), bytes] {
@@ -137,6 +141,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  if (Fails("cudaMemsetAsync")) return cudaErrorUnknown;
   Record("cudaMemsetAsync(" + std::to_string(bytes) + ")");
   FindStream(stream, "cudaMemsetAsync")
       ->Push([view = LookAtDevice(to, bytes, "cudaMemsetAsync"), value, bytes] {
@@ -155,6 +160,10 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
   Made(Thing::kStream);
   return cudaSuccess;
 }
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
+  *device = FindStream(stream, "cudaStreamGetDevice")->device();
+  return cudaSuccess;
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   FindStream(stream, "cudaStreamDestroy")->Close();
   std::lock_guard<std::mutex> lock(All().mutex);
@@ -166,8 +175,17 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return FindStream(stream, "cudaStreamQuery")->Idle() ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (Fails("cudaStreamSynchronize")) return cudaErrorUnknown;
   Record("cudaStreamSynchronize");
   FindStream(stream, "cudaStreamSynchronize")->AwaitIdle();
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  FindStream(stream, "cudaLaunchHostFunc")->Push([=] {
+    function(data);
+    return true;
+  });
   return cudaSuccess;
 }
 

@@ -20,7 +20,9 @@ std::atomic<const char*> last_error{""};
 struct Records {
   std::mutex mutex;
   std::deque<std::string> calls;
-  int live[4] = {};
+  int live[6] = {};
+  int until_failure = -1;  // calls before it; -1: none fails
+  std::string failed;
 };
 Records& All() {
   static Records* const records = new Records;
@@ -47,6 +49,22 @@ std::vector<std::string> TakeCalls() {
   return calls;
 }
 
+bool Fails(const char* function) {
+  std::lock_guard<std::mutex> lock(All().mutex);
+  if (All().until_failure < 0 || All().until_failure-- > 0) return false;
+  All().failed = function;
+  return true;
+}
+void FailCall(int number) {
+  std::lock_guard<std::mutex> lock(All().mutex);
+  All().until_failure = number;
+  All().failed.clear();
+}
+std::string FailedCall() {
+  std::lock_guard<std::mutex> lock(All().mutex);
+  return All().failed;
+}
+
 void Misuse(const std::string& what) {
   std::fprintf(stderr, "stand-in for NCCL: misuse: %s\n", what.c_str());
   std::abort();
@@ -59,10 +77,11 @@ void Made(Thing thing) { Count(thing, 1); }
 void Freed(Thing thing) { Count(thing, -1); }
 
 std::string Unfreed() {
-  static const char* const kNames[] = {"communicator", "stream", "event", "allocation"};
+  static const char* const kNames[] = {"communicator", "stream", "event",
+                                       "allocation",   "handle", "descriptor"};
   std::lock_guard<std::mutex> lock(All().mutex);
   std::string text;
-  for (int k = 0; k < 4; ++k) {
+  for (int k = 0; k < 6; ++k) {
     const int n = All().live[k];
     if (n == 0) continue;
     if (!text.empty()) text += ", ";

@@ -12,12 +12,15 @@ void Record(std::string call);
 // Says what is wrong, and ends the process.
 [[noreturn]] void Misuse(const std::string& what);
 
+// Whether this call is the one that FailCall chose; it then does nothing, and says so.
+bool Fails(const char* function);
+
 // What ncclGetLastError says; `text` lives for ever.
 void SetLastError(const char* text);
 const char* LastError();
 
 // Of each kind of thing how many live.
-enum class Thing { kCommunicator, kStream, kEvent, kAllocation };
+enum class Thing { kCommunicator, kStream, kEvent, kAllocation, kHandle, kDescriptor };
 void Made(Thing thing);
 void Freed(Thing thing);
 

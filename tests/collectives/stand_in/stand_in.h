@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA's runtime and NCCL as far as we call them, over host memory, between the
 // processes of one machine: what the NCCL backend does is tested where there is
-// no GPU. It computes what NCCL computes, takes as long as it likes, and ends the
-// process with a message where a caller does what NCCL forbids:
+// no GPU, and what handlers do with cuBLASLt and cuSPARSE (tests/kernels/stand_in). It
+// computes what NCCL computes, takes as long as it likes, and ends the process with
+// a message where a caller does what NCCL forbids:
 //
 //   memory       device memory cannot be read by the host; copies, reductions and
 //                messages stay within it; none is freed while it is in use or
@@ -31,6 +32,12 @@ std::vector<std::string> TakeCalls();
 // From now on the communicator of the next operation that runs reports this
 // ncclResult_t by ncclCommGetAsyncError, and moves nothing any more.
 void FailNextOperation(int nccl_result);
+
+// The call of this number from now on fails, 0 is the next one; -1: none does. Those of
+// cuBLASLt and cuSPARSE count, and those of CUDA's runtime that handlers make.
+void FailCall(int number);
+// The function that failed so; empty if there were not so many calls.
+std::string FailedCall();
 
 // What has not been freed: "2 communicators, 1 stream"; empty if all has.
 std::string Unfreed();

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// cublas_gemm by cuBLASLt. no_cublas_gemm.cc where the toolkit has no cuBLASLt.
+#ifndef SHARDCALL_KERNELS_CUDA_CUBLAS_GEMM_H_
+#define SHARDCALL_KERNELS_CUDA_CUBLAS_GEMM_H_
+
+#include "kernels/ffi/handler.h"
+
+namespace shardcall {
+
+// Null without cuBLASLt.
+HostHandler CudaGemm();
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_CUDA_CUBLAS_GEMM_H_

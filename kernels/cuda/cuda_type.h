@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDCALL_KERNELS_CUDA_CUDA_TYPE_H_
+#define SHARDCALL_KERNELS_CUDA_CUDA_TYPE_H_
+
+#include "kernels/cuda/launch.h"
+#include "sharding/element_type.h"
+
+namespace shardcall {
+
+// What the .cu files call a type; f32 for those that they have not.
+inline CudaType CudaTypeOf(ElementType type) {
+  switch (type) {
+    case ElementType::kF64: return CudaType::kF64;
+    case ElementType::kF16: return CudaType::kF16;
+    case ElementType::kBF16: return CudaType::kBF16;
+    case ElementType::kS8: return CudaType::kS8;
+    case ElementType::kS16: return CudaType::kS16;
+    case ElementType::kS32: return CudaType::kS32;
+    case ElementType::kS64: return CudaType::kS64;
+    case ElementType::kU8: return CudaType::kU8;
+    case ElementType::kU16: return CudaType::kU16;
+    case ElementType::kU32: return CudaType::kU32;
+    case ElementType::kU64: return CudaType::kU64;
+    case ElementType::kC64: return CudaType::kC64;
+    case ElementType::kC128: return CudaType::kC128;
+    default: return CudaType::kF32;
+  }
+}
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_CUDA_CUDA_TYPE_H_

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDCALL_KERNELS_CUDA_NCCL_ALLREDUCE_H_
+#define SHARDCALL_KERNELS_CUDA_NCCL_ALLREDUCE_H_
+
+#include "kernels/ffi/handler.h"
+
+namespace shardcall {
+
+absl::Status CudaNcclAllReduce(const HandlerContext& context, absl::Span<const BufferView> operands,
+                               absl::Span<const BufferView> results);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_CUDA_NCCL_ALLREDUCE_H_

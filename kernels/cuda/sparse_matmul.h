@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// sparse_matmul by cuSPARSE, and by a kernel of ours for what that does not take.
+// no_sparse_matmul.cc where the toolkit has no cuSPARSE.
+#ifndef SHARDCALL_KERNELS_CUDA_SPARSE_MATMUL_H_
+#define SHARDCALL_KERNELS_CUDA_SPARSE_MATMUL_H_
+
+#include "kernels/ffi/handler.h"
+
+namespace shardcall {
+
+// Null without cuSPARSE.
+HostHandler CudaSparseMatmul();
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_CUDA_SPARSE_MATMUL_H_
