@@ -3,7 +3,7 @@
 # C++ and in C, static and shared, and runs them; so it does with the programs that
 # the README shows, and with the examples, of which nothing but their folder is
 # there. Variables: BUILD (the build folder), SOURCE (this folder), WORK (a scratch
-# folder).
+# folder); NVCC and XLA_FFI_INCLUDE, without which the plugin for CUDA is left out.
 cmake_minimum_required(VERSION 3.22)
 
 function(step)
@@ -77,6 +77,10 @@ foreach(program register_target register_batch_dims register_callbacks build_pro
 endforeach()
 step(bash ${WORK}/examples/write_target/steps.sh ${WORK}/prefix/bin/shardcall
      ${WORK}/prefix/include/shardcall)
+if(NVCC AND XLA_FFI_INCLUDE)
+  step(${CMAKE_COMMAND} -E env CUDACXX=${NVCC} bash ${WORK}/examples/cuda_plugin/steps.sh
+       ${WORK}/prefix/bin/shardcall ${XLA_FFI_INCLUDE})
+endif()
 
 # outside_c_shared loads the shared library and has no copy of it.
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${WORK}/build_c/outside_c_shared
