@@ -43,6 +43,13 @@ struct CollectiveTag {
   absl::string_view name;  // instruction's name, "%ar.2"
 };
 
+// Ranks that no one needs to wait for.
+struct Departures {
+  bool job_ends = false;   // the launcher has said so
+  std::vector<int> ended;  // ranks whose processes are no more
+  bool any() const { return job_ends || !ended.empty(); }
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -122,6 +129,14 @@ class Communicator {
     };
     return std::make_unique<Over>(call(*this));
   }
+
+  // Around a wait for other ranks by other means than this communicator's calls, as NCCL's
+  // beside one over MPI: the end that a launcher gives the job is then found by
+  // FindDeparted, and does not end the process before it has said whom it waits for.
+  virtual void BeginWait() {}
+  virtual void EndWait() {}
+  // What is known of an end of the job, and of processes that have ended; asks nobody.
+  virtual Departures FindDeparted(Group /*group*/) { return {}; }
 
   // For reports of failures: whether all ranks run the same program.
   virtual void SetProgramNote(absl::string_view /*note*/) {}

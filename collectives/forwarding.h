@@ -80,6 +80,9 @@ class ForwardingCommunicator : public Communicator {
   }
   void SetProgramNote(absl::string_view note) override { inner_.SetProgramNote(note); }
   absl::Status Told() override { return inner_.Told(); }
+  void BeginWait() override { inner_.BeginWait(); }
+  void EndWait() override { inner_.EndWait(); }
+  Departures FindDeparted(Group group) override { return inner_.FindDeparted(group); }
   void Abort(const absl::Status& reason) override { inner_.Abort(reason); }
 
  protected:

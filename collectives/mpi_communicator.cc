@@ -290,4 +290,13 @@ absl::Status MpiCommunicator::PermuteWith(const CallSignature& signature, int so
   });
 }
 
+Departures MpiCommunicator::FindDeparted(Group group) {
+  Departures departures{MpiSession::terminated(), {}};
+  for (int rank : group) {
+    const bool ended = session_.peers().StateOf(rank) == MpiPeers::State::kEnded;
+    if (rank != session_.rank() && ended) departures.ended.push_back(rank);
+  }
+  return departures;
+}
+
 }  // namespace shardcall

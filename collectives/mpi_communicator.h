@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,9 @@ class MpiCommunicator final : public BackendCommunicator {
     std::lock_guard<std::mutex> lock(session_.call_mutex());
     return session_.Poll();
   }
+  void BeginWait() override { waits_elsewhere_.emplace(); }
+  void EndWait() override { waits_elsewhere_.reset(); }
+  Departures FindDeparted(Group group) override;
   void Abort(const absl::Status& reason) override { session_.Abort(reason); }
 
  protected:
@@ -122,6 +126,7 @@ class MpiCommunicator final : public BackendCommunicator {
   absl::Status LongReduceScatter(Call& call, const char* in, char* out);
 
   MpiSession& session_;
+  std::optional<MpiSession::Waiting> waits_elsewhere_;
   MpiRendezvous rendezvous_;
   // Values are pointers, so that a call can hold one while others are added.
   absl::flat_hash_map<std::vector<int>, std::unique_ptr<Members>, RanksHash, RanksEqual> members_;

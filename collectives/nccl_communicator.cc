@@ -2,22 +2,15 @@
 #include "collectives/nccl_communicator.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <numeric>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "collectives/report.h"
-#include "collectives/wait_word.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 namespace {
 
-constexpr int kLooksBeforeSleep = 2000;
-constexpr int kLooksBetweenTold = 256;
-constexpr auto kSleep = std::chrono::microseconds(20);
 static_assert(sizeof(ncclUniqueId) <= SideChannel::kMaxBytes);
 
 }  // namespace
@@ -225,90 +218,6 @@ absl::Status NcclCommunicator::Recorded(Call& call, Body body) {
     return failure();
   }
   return status;
-}
-
-absl::Status NcclCommunicator::Await(Call& call,
-                                     absl::FunctionRef<absl::StatusOr<bool>()> is_done) {
-  const MonotonicTime end = DeadlineAfter(deadline_);
-  for (int look = 0;; ++look) {
-    SHARDCALL_ASSIGN_OR_RETURN(const bool done, is_done());
-    if (done) return absl::OkStatus();
-    if (failed_.load(std::memory_order_acquire)) return failure();
-    if (look % 16 == 0 && std::chrono::steady_clock::now() >= end) return Explain(call);
-    // A rank that has failed moves no data any more; it says so by the side channel.
-    if (look % kLooksBetweenTold == kLooksBetweenTold - 1) {
-      SHARDCALL_RETURN_IF_ERROR(side_->Told());
-    }
-    if (look < kLooksBeforeSleep) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(kSleep);
-    }
-  }
-}
-
-absl::Status NcclCommunicator::Enqueued(Call& call, ncclResult_t result, absl::string_view what) {
-  if (result != ncclSuccess && result != ncclInProgress) return NcclStatus(result, what);
-  return Await(call, [&]() -> absl::StatusOr<bool> {
-    ncclResult_t state = ncclSuccess;
-    SHARDCALL_RETURN_IF_ERROR(
-        NcclStatus(ncclCommGetAsyncError(call.clique->comm, &state), "ncclCommGetAsyncError"));
-    if (state == ncclInProgress) return false;
-    SHARDCALL_RETURN_IF_ERROR(NcclStatus(state, what));
-    return true;
-  });
-}
-
-absl::Status NcclCommunicator::Finish(Call& call) {
-  SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaEventRecord(event_, stream_), "cudaEventRecord"));
-  return Await(call, [&]() -> absl::StatusOr<bool> {
-    const cudaError_t code = cudaEventQuery(event_);
-    if (code == cudaSuccess) return true;
-    if (code != cudaErrorNotReady) return CudaStatus(code, SignatureText(call.signature));
-    ncclResult_t state = ncclSuccess;
-    SHARDCALL_RETURN_IF_ERROR(
-        NcclStatus(ncclCommGetAsyncError(call.clique->comm, &state), "ncclCommGetAsyncError"));
-    if (state != ncclSuccess && state != ncclInProgress) {
-      return NcclStatus(state, SignatureText(call.signature));
-    }
-    return false;
-  });
-}
-
-absl::Status NcclCommunicator::Compare(const Call& call, absl::Span<const int> group) {
-  std::string mine = absl::StrCat(SignatureText(call.signature), TagText(call.name));
-  mine.resize(std::min(mine.size(), SideChannel::kMaxBytes));
-  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
-                             side_->Gather(group, mine, mine));
-  std::vector<MemberText> members;
-  bool agreed = true;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    members.push_back({group[i], texts[i]});
-    agreed = agreed && texts[i] == texts.front();
-  }
-  if (agreed) return absl::OkStatus();
-  return MismatchStatus(members, recorder_.History(absl::StrCat("  rank ", rank(), " ")));
-}
-
-absl::Status NcclCommunicator::Explain(const Call& call) {
-  // Of a permute each rank meets others, so there is no group to compare in.
-  const bool whole = call.ranks == call.clique->ranks;
-  if (whole) SHARDCALL_RETURN_IF_ERROR(Compare(call, call.ranks));
-  LateReport report;
-  report.signature = call.signature;
-  report.number = call.number;
-  report.name = call.name;
-  report.waiting = {rank()};
-  for (int other : call.ranks) {
-    if (other == rank()) continue;
-    report.absent.push_back(other);
-    report.last.push_back(whole ? "has called, but its data does not move"
-                                : "is absent, or its data does not move");
-  }
-  report.waited = deadline_;
-  report.programs = program_note_;
-  report.history = recorder_.History(absl::StrCat("  rank ", rank(), " "));
-  return LateStatus(report);
 }
 
 absl::Status NcclCommunicator::failure() const {

@@ -114,8 +114,11 @@ class NcclCommunicator final : public BackendCommunicator {
   // Awaits what is on the stream.
   absl::Status Finish(Call& call);
   absl::Status Await(Call& call, absl::FunctionRef<absl::StatusOr<bool>()> is_done);
+  absl::Status Look(Call& call, absl::FunctionRef<absl::StatusOr<bool>()> is_done);
   // What the members say of a call that does not end.
   absl::Status Explain(const Call& call);
+  // E304 if one of those that the call meets has ended, or the job ends.
+  absl::Status FindLost(const Call& call);
   absl::Status Compare(const Call& call, absl::Span<const int> group);
   void Fail(const absl::Status& status);
   absl::Status failure() const;

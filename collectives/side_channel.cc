@@ -43,6 +43,11 @@ class OverCommunicator final : public SideChannel {
     return texts;
   }
   absl::Status Told() override { return communicator_.Told(); }
+  void BeginWait() override { communicator_.BeginWait(); }
+  void EndWait() override { communicator_.EndWait(); }
+  Departures FindDeparted(absl::Span<const int> group) override {
+    return communicator_.FindDeparted(group);
+  }
   void Abort(const absl::Status& reason) override { communicator_.Abort(reason); }
 
  private:

@@ -32,6 +32,10 @@ class SideChannel {
                                                           absl::string_view what) = 0;
   // OK, or the failure that another rank has told, where one can.
   virtual absl::Status Told() { return absl::OkStatus(); }
+  // As those of a communicator.
+  virtual void BeginWait() {}
+  virtual void EndWait() {}
+  virtual Departures FindDeparted(absl::Span<const int> /*group*/) { return {}; }
   // Tells the others that this rank has failed, where that can be told.
   virtual void Abort(const absl::Status& /*reason*/) {}
 };

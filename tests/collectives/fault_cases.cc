@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/collectives/fault_cases.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -56,7 +60,26 @@ absl::Status Ring(Communicator& c, int64_t bytes) {
   return c.Permute(pairs, in.data(), out.data(), bytes, {"%cp.2"});
 }
 
+absl::Status TerminatedWhileItWaits(Communicator& c, const FaultHooks& hooks) {
+  std::thread launcher([&] {
+    absl::SleepFor(0.4 * hooks.deadline);
+    kill(getpid(), SIGTERM);
+  });
+  absl::Status status = Long(c, hooks);
+  launcher.join();
+  return status;
+}
+
 }  // namespace
+
+FaultCase LauncherEndsTheJob() {
+  return {"Terminated",
+          [](Communicator&, const FaultHooks& h) {
+            absl::SleepFor(3 * h.deadline);
+            return absl::OkStatus();
+          },
+          TerminatedWhileItWaits, {"E304"}, "the launcher ends this job (SIGTERM)"};
+}
 
 const std::vector<FaultCase>& FaultCases() {
   using C = Communicator;

@@ -36,6 +36,9 @@ struct FaultCase {
 };
 
 const std::vector<FaultCase>& FaultCases();
+// "Terminated": SIGTERM, as a launcher sends it when it takes a job down, while ranks
+// wait. Of backends whose ranks are processes.
+FaultCase LauncherEndsTheJob();
 
 struct FaultResult {
   absl::Status status;   // the first error

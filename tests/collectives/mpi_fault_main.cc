@@ -13,7 +13,6 @@
 #include <fstream>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -57,17 +56,6 @@ int RunAtStart(const std::string& fault, absl::Duration deadline, const Log& log
   return 1;
 }
 
-// SIGTERM, as a launcher sends it when it takes a job down, while a rank waits.
-absl::Status Terminated(Communicator& c, const FaultHooks& hooks) {
-  std::thread launcher([&] {
-    absl::SleepFor(0.4 * hooks.deadline);
-    kill(getpid(), SIGTERM);
-  });
-  absl::Status status = FaultCases()[0].others(c, hooks);
-  launcher.join();
-  return status;
-}
-
 int Run(const std::string& name, absl::Duration deadline, const Log& log) {
   if (name.substr(0, 5) == "Start") return RunAtStart(name, deadline, log);
   FaultHooks hooks;
@@ -81,12 +69,7 @@ int Run(const std::string& name, absl::Duration deadline, const Log& log) {
     return absl::OkStatus();
   };
   std::vector<FaultCase> cases = FaultCases();
-  cases.push_back({"Terminated",
-                   [](Communicator&, const FaultHooks& h) {
-                     absl::SleepFor(3 * h.deadline);
-                     return absl::OkStatus();
-                   },
-                   Terminated, {"E304"}, "the launcher ends this job (SIGTERM)"});
+  cases.push_back(LauncherEndsTheJob());
   cases.push_back({"Leaves", [](Communicator&, const FaultHooks&) -> absl::Status { std::exit(0); },
                    cases[0].others, {"E301", "E304"}, "rank 1 "});
   cases.push_back({"ExitsAtOnce",

@@ -46,6 +46,7 @@ std::vector<FaultCase> Cases() {
       fault.text = " has waited ";
     }
   }
+  cases.push_back(LauncherEndsTheJob());
   cases.push_back({"AsynchronousError",
                    [](Communicator& c, const FaultHooks&) {
                      stand_in::FailNextOperation(ncclSystemError);
