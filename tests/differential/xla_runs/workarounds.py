@@ -14,7 +14,7 @@ from rewriting import Lines, Text, array, dims_of, element_of, listed
 def merged_slices(t, i):
     if i.opcode not in ('dynamic-slice', 'gather', 'scatter', 'dynamic-update-slice'):
         return None
-    source = t.source(i.operands()[0])
+    source = t.source(i.operands()[0], ('broadcast',))
     return t.kept(i, 0) if source and source.opcode in ('dynamic-slice', 'gather') else None
 
 
