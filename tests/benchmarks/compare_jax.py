@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A training step of a Llama model under JAX: on XLA:CPU's plugin as it is, and on the
-plugin that wraps it. Both in the same run, in turns.
+plugin that wraps it; and by our own engine on that plugin. In the same run, in turns.
 
     compare_jax.py --library=libshardcall_pjrt.so --plugin=xla_cpu_pjrt.so
                    [--handlers=libxla_runs_handlers.so] [--width=128] [--rounds=20]
+                   [--engine=bench_pjrt_step]
 
 Prints, for plain ops and for custom calls, the time of a step, of compiling it anew, and of
 calling a program that does next to nothing: first quartiles in milliseconds, and how many
@@ -87,6 +88,9 @@ def serve(options):
     inputs = llama.tidy(jax.tree.map(value, args))
     params, state, tokens = jax.tree.map(lambda x, s: jax.device_put(x, s.sharding), inputs, args)
     jitted = jax.jit(fn, **settings)
+    if options.write:
+        with open(options.write, 'w', encoding='utf-8') as f:
+            f.write(jitted.lower(params, state, tokens).as_text())
     small = jax.jit(lambda x: x + 1)
     nothing = small(jax.device_put(np.zeros(8, np.float32), grid.sh('data')))
 
@@ -127,17 +131,14 @@ def serve(options):
 
 
 class Engine:
-    def __init__(self, options, kind, library, folder):
-        environment = {**os.environ, **framework.variables(library, options.plugin, folder)}
-        self.process = subprocess.Popen(
-            [sys.executable, os.path.abspath(__file__), '--serve', f'--kind={kind}',
-             f'--width={options.width}', f'--handlers={options.handlers}',
-             f'--sources={options.sources}', f'--library={os.path.abspath(library)}'],
-            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True)
+    """A process that says when it is ready, and then times what it is asked for."""
+
+    def __init__(self, command, environment):
+        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         line = self.process.stdout.readline()
         if line.strip() != 'ready':
-            raise RuntimeError(f'{library} does not run the model: {self.process.wait()}')
+            raise RuntimeError(f'{command} does not run the model: {self.process.wait()}')
 
     def time(self, what):
         self.process.stdin.write(what + '\n')
@@ -149,8 +150,18 @@ class Engine:
         self.process.wait()
 
 
+def jax_on(library, options, kind, folder, write=''):
+    return Engine(
+        [sys.executable, os.path.abspath(__file__), '--serve', f'--kind={kind}',
+         f'--width={options.width}', f'--handlers={options.handlers}', f'--write={write}',
+         f'--sources={options.sources}', f'--library={os.path.abspath(library)}'],
+        {**os.environ, **framework.variables(library, options.plugin, folder)})
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument('--engine', default='', help='bench_pjrt_step')
+    parser.add_argument('--write', default='', help='where --serve writes its StableHLO')
     parser.add_argument('--library', default='')
     parser.add_argument('--plugin', default=os.environ.get('SHARDCALL_PJRT_CPU_PLUGIN', ''))
     parser.add_argument('--handlers', default='')
@@ -171,17 +182,24 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as folder:
         for kind in options.kinds.split(','):
-            engines = [Engine(options, kind, library, folder)
-                       for library in (options.plugin, options.library)]
+            program = os.path.join(folder, f'{kind}.mlir')
+            engines = [jax_on(options.plugin, options, kind, folder, program),
+                       jax_on(options.library, options, kind, folder)]
+            if options.engine:
+                engines.append(Engine([options.engine, f'--plugin={options.plugin}', program],
+                                      {**os.environ, 'NPROC': '16'}))
             for what, rounds in (('step', options.rounds), ('compile', options.compiles),
                                  ('dispatch', options.rounds)):
-                times = [[], []]
+                asked = engines if what == 'step' else engines[:2]
+                times = [[] for _ in asked]
                 for k in range(rounds):
-                    for side in ((0, 1) if k % 2 == 0 else (1, 0)):
-                        times[side].append(engines[side].time(what))
-                jax_ms, ours_ms = (1e3 * first_quartile(t) for t in times)
-                print(f'{kind:6} {what:9} JAX {jax_ms:10.3f} ms   shardcall {ours_ms:10.3f} ms   '
-                      f'{ours_ms / jax_ms:.3f}', flush=True)
+                    for side in (range(len(asked)) if k % 2 == 0 else reversed(range(len(asked)))):
+                        times[side].append(asked[side].time(what))
+                took = [1e3 * first_quartile(t) for t in times]
+                print(f'{kind:6} {what:9} JAX {took[0]:10.3f} ms', end='')
+                for name, ms in zip(('shardcall', 'engine'), took[1:]):
+                    print(f'   {name} {ms:10.3f} ms   {ms / took[0]:.3f}', end='')
+                print(flush=True)
             for engine in engines:
                 engine.stop()
     return 0
