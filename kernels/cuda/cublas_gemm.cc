@@ -74,7 +74,7 @@ class Product {
   // d = alpha op(a) op(b) + beta c; c is d where beta is 0. `step` is 0 where all products
   // share one a and one b.
   absl::Status Run(const Matrix& a, const Matrix& b, const Matrix& c, const Matrix& d, double alpha,
-                   int64_t step, CallScratch& scratch) const {
+                   int64_t step, CallScratch& scratch) {
     SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<PooledHandle> handle,
                                lt_.Handle(*context_.device));
     const auto lt_handle = static_cast<cublasLtHandle_t>(handle->handle);
@@ -127,7 +127,7 @@ class Product {
 
   // `part`: b, a, c and d of this batch.
   absl::Status RunBatch(cublasLtHandle_t handle, const Matrix* part, double alpha, int64_t batch,
-                        int64_t step, CallScratch& scratch) const {
+                        int64_t step, CallScratch& scratch) {
     const cudaDataType_t type = LtType(part[0].type);
     const cudaDataType_t scale = ElementTypeBytes(part[0].type) == 2 ? CUDA_R_32F : type;
     const bool wide = type == CUDA_R_64F || type == CUDA_C_64F;
@@ -156,14 +156,17 @@ class Product {
     SHARDCALL_RETURN_IF_ERROR(
         lt_.Check(count < 1 ? CUBLAS_STATUS_NOT_SUPPORTED : found.state,
                   "cublasLtMatmulAlgoGetHeuristic"));
-    SHARDCALL_ASSIGN_OR_RETURN(void* const workspace,
-                               scratch.New(static_cast<int64_t>(found.workspaceSize)));
+    if (found.workspaceSize > workspace_bytes_) {  // batches follow each other on the stream
+      SHARDCALL_ASSIGN_OR_RETURN(workspace_,
+                                 scratch.New(static_cast<int64_t>(found.workspaceSize)));
+      workspace_bytes_ = found.workspaceSize;
+    }
     const Scalar a(scale, alpha), b(scale, call_.beta);
     return lt_.Check(
         lt_.cublasLtMatmul(handle, operation.get(), a.data, part[0].data, layouts[0].get(),
                            part[1].data, layouts[1].get(), b.data, part[2].data, layouts[2].get(),
-                           part[3].data, layouts[3].get(), &found.algo, workspace,
-                           found.workspaceSize,
+                           part[3].data, layouts[3].get(), &found.algo,
+                           workspace_, workspace_bytes_,
                            static_cast<cudaStream_t>(context_.device->stream())),
         "cublasLtMatmul");
   }
@@ -171,6 +174,8 @@ class Product {
   const CublasLt& lt_;
   const GemmCall& call_;
   const HandlerContext& context_;
+  void* workspace_ = nullptr;
+  size_t workspace_bytes_ = 0;
 };
 
 absl::Status RunGemm(const HandlerContext& context, const GemmCall& call,

@@ -129,6 +129,15 @@ TEST_F(CudaLibraries, DevicesOfOneGpuTakeHandlesThatOthersGaveBack) {
   EXPECT_THAT(stand_in::TakeCalls(), Contains("cublasLtCreate"));
 }
 
+TEST_F(CudaLibraries, LaunchesOfOneCallShareTheirWorkspace) {
+  const Array many = WholeNumbers(Type::kF32, {140000, 1, 1}, 1);
+  stand_in::TakeCalls();
+  ASSERT_TRUE(Call("CUDA", "gemm", {many, many}, many).ok());
+  EXPECT_THAT(stand_in::TakeCalls(), Contains("cublasLtMatmul(1x1, 65535 of them)").Times(2));
+  // Two operands, the result, and it.
+  EXPECT_THAT(stand_in::Unfreed(), HasSubstr("4 allocations"));
+}
+
 // That of a communicator is: threads that call handlers have the first GPU as theirs.
 TEST_F(CudaLibraries, AStreamOfAnotherGpuIsWorkedOnThere) {
   ASSERT_EQ(cudaSetDevice(2), cudaSuccess);
