@@ -10,6 +10,7 @@
 #include "kernels/ffi/shardcall_ffi.h"
 #include "partitioner/api/pjrt_partitioner.h"
 #include "partitioner/api/shardcall_c.h"
+#include "tests/fuzz/misuse/c_arguments.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"
 
@@ -77,9 +78,9 @@ void Inspect(void* data, Shardcall_InspectShardingArgs* args) {
   if (static_cast<const Behaviour*>(data)->code != 0) args->error_txt = error;
 }
 
-class Objects {
+class Objects : private CArguments {
  public:
-  explicit Objects(Caller& c) : c_(c) {}
+  explicit Objects(Caller& c) : CArguments(c) {}
   ~Objects() { Shardcall_Registry_Destroy(registry_); }
   void Run() {
     if (c_.Chance(97)) c_.Ok(Shardcall_Registry_Create(&registry_));
@@ -90,17 +91,6 @@ class Objects {
   }
 
  private:
-  template <typename T>
-  T Sized() {
-    T t = SHARDCALL_INIT(T);
-    if (c_.Chance(3)) t.struct_size = static_cast<size_t>(c_.Number());
-    return t;
-  }
-  const char* Text(std::string text) {
-    if (c_.Chance(3)) return nullptr;
-    texts_.push_back(std::move(text));
-    return texts_.back().c_str();
-  }
   const char* Name() { return Text(c_.Chance(60) ? "same" : c_.Name()); }
   Behaviour* Drawn() {
     behaviours_.push_back({.throws = c_.Chance(5),
@@ -370,9 +360,7 @@ class Objects {
     }
   }
 
-  Caller& c_;
   Shardcall_Registry* registry_ = nullptr;
-  std::deque<std::string> texts_;
   std::deque<Behaviour> behaviours_;
   std::vector<Shardcall_RelatedSize> sizes_;
   std::vector<Shardcall_Range> ranges_;

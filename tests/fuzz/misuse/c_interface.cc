@@ -2,13 +2,13 @@
 // The C interface: functions in any order, structs of any size, null everywhere.
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <string>
 #include <vector>
 
 #include "partitioner/api/shardcall_c.h"
 #include "partitioner/api/shardcall_c_inspect.h"
 #include "sharding/codes.h"
+#include "tests/fuzz/misuse/c_arguments.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"
 
@@ -187,9 +187,9 @@ int Visit(const Shardcall_CustomCallTarget* target, void* data) {
   return static_cast<Callbacks*>(data)->c.MayThrow() ? 0 : 3;
 }
 
-class Session {
+class Session : private CArguments {
  public:
-  explicit Session(Caller& c) : c_(c), data_{c} {}
+  explicit Session(Caller& c) : CArguments(c), data_{c} {}
   ~Session() {
     Shardcall_Program_Destroy(program_);
     Shardcall_Module_Destroy(module_);
@@ -203,17 +203,6 @@ class Session {
   }
 
  private:
-  template <typename T>
-  T Sized() {
-    T t = SHARDCALL_INIT(T);
-    if (c_.Chance(3)) t.struct_size = static_cast<size_t>(c_.Number());
-    return t;
-  }
-  const char* Text(std::string text) {
-    if (c_.Chance(3)) return nullptr;
-    texts_.push_back(std::move(text));
-    return texts_.back().c_str();
-  }
   Shardcall_Partitioner* Partitioner() {
     partitioner_ = Sized<Shardcall_Partitioner>();
     if (c_.Chance(90)) partitioner_.propagate_user_sharding = Propagate;
@@ -391,14 +380,12 @@ class Session {
     Shardcall_Buffers_Destroy(out);
   }
 
-  Caller& c_;
   Callbacks data_;
   Shardcall_Registry* registry_ = nullptr;
   Shardcall_Module* module_ = nullptr;
   Shardcall_Program* program_ = nullptr;
   Shardcall_Partitioner partitioner_;
   Shardcall_Options options_;
-  std::deque<std::string> texts_;
 };
 
 }  // namespace

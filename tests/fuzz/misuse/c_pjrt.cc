@@ -4,12 +4,12 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <deque>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "partitioner/bindings/pjrt/shardcall_c_pjrt.h"
+#include "tests/fuzz/misuse/c_arguments.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
@@ -38,9 +38,9 @@ pjrt::FakeBackend& Backend() {
   return *backend;
 }
 
-class PjrtCalls {
+class PjrtCalls : private CArguments {
  public:
-  explicit PjrtCalls(Caller& c) : c_(c) {}
+  explicit PjrtCalls(Caller& c) : CArguments(c) {}
   ~PjrtCalls() {
     Shardcall_Program_Destroy(program_);
     Shardcall_Module_Destroy(module_);
@@ -59,17 +59,6 @@ class PjrtCalls {
   }
 
  private:
-  template <typename T>
-  T Sized() {
-    T t = SHARDCALL_INIT(T);
-    if (c_.Chance(3)) t.struct_size = static_cast<size_t>(c_.Number());
-    return t;
-  }
-  const char* Text(std::string text) {
-    if (c_.Chance(3)) return nullptr;
-    texts_.push_back(std::move(text));
-    return texts_.back().c_str();
-  }
   const char* Plugin() {
     if (c_.Chance(85)) return SHARDCALL_FAKE_PJRT_PLUGIN;
     static const char* const kNone[] = {"/no/such/file.so", "/dev/null", "/", "libm.so.6", "", "\n"};
@@ -167,11 +156,9 @@ class PjrtCalls {
     }
   }
 
-  Caller& c_;
   Shardcall_Module* module_ = nullptr;
   Shardcall_Program* program_ = nullptr;
   Shardcall_PjrtEngine* engine_ = nullptr;
-  std::deque<std::string> texts_;
 };
 
 }  // namespace
