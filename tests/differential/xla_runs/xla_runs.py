@@ -109,8 +109,9 @@ def judge_cases(folder, judges, args):
         outcome.around = known_kinds.workarounds_of(
             text, lambda around: ask(place, around)['status'] == 'ok')
         outcome.kind = known_kinds.named(outcome.around) or known_kinds.kind_of(text, outcome.text)
-        if not outcome.kind:  # a fault in front of what XLA does not run
-            again = ask(place, known_kinds.faults_of(text))
+        faults = known_kinds.faults_of(text)
+        if faults and not outcome.kind:  # a fault in front of what XLA does not run
+            again = ask(place, faults)
             outcome.kind = known_kinds.kind_of(text, again.get('reason', ''))
         if not outcome.kind:
             print(f'{name}: {outcome.stage}: {outcome.text}'[:300], file=sys.stderr, flush=True)
