@@ -33,6 +33,35 @@ absl::StatusOr<Module> ReadCModule(absl::string_view bytes, const std::string& n
   return module;
 }
 
+absl::StatusOr<Tensor> ReadCInput(int32_t k, const LeafShape& leaf, const Shardcall_Buffer& b) {
+  if (b.struct_size != sizeof(Shardcall_Buffer)) {
+    return BadInput(absl::StrCat("input ", k, " has another struct_size"),
+                    absl::StrCat(sizeof(Shardcall_Buffer)), absl::StrCat(b.struct_size));
+  }
+  if (!IsArrayType(leaf.type)) return Tensor::Token();
+  const bool dims = b.rank == static_cast<int32_t>(leaf.dims.size()) &&
+                    (b.rank == 0 || b.dims != nullptr) &&
+                    absl::MakeConstSpan(b.dims, b.rank) == absl::MakeConstSpan(leaf.dims);
+  if (b.type != static_cast<int32_t>(leaf.type) || !dims) {
+    std::vector<int64_t> given;
+    for (int32_t d = 0; b.dims != nullptr && d < b.rank && d < kMaxRank; ++d) {
+      given.push_back(b.dims[d]);
+    }
+    return BadInput(absl::StrCat("input ", k, " has another type or shape"),
+                    absl::StrCat(TypeAndDims(leaf.type, leaf.dims), " (type ",
+                                 static_cast<int>(leaf.type), ")"),
+                    absl::StrCat("type ", b.type, ", rank ", b.rank, ", dims ",
+                                 absl::StrJoin(given, ",")));
+  }
+  if (b.data == nullptr && leaf.num_elements() > 0) {
+    return BadInput(absl::StrCat("input ", k, " has no data"), "a pointer", "null");
+  }
+  Tensor t = leaf.num_elements() == 0 ? Tensor::Zeros(leaf.type, leaf.dims)
+                                      : Tensor::FromBytes(leaf.type, leaf.dims, b.data);
+  NormalizeElements(t.type(), t.MutableData(), t.num_elements());
+  return t;
+}
+
 absl::StatusOr<std::vector<Tensor>> ReadCInputs(const Module& module,
                                                 const Shardcall_Buffer* inputs,
                                                 int32_t num_inputs) {
@@ -43,36 +72,7 @@ absl::StatusOr<std::vector<Tensor>> ReadCInputs(const Module& module,
   }
   std::vector<Tensor> out;
   for (int32_t k = 0; k < num_inputs; ++k) {
-    const Shardcall_Buffer& b = inputs[k];
-    const LeafShape& leaf = leaves[k];
-    if (b.struct_size != sizeof(Shardcall_Buffer)) {
-      return BadInput(absl::StrCat("input ", k, " has another struct_size"),
-                      absl::StrCat(sizeof(Shardcall_Buffer)), absl::StrCat(b.struct_size));
-    }
-    if (!IsArrayType(leaf.type)) {
-      out.push_back(Tensor::Token());
-      continue;
-    }
-    const bool dims = b.rank == static_cast<int32_t>(leaf.dims.size()) &&
-                      (b.rank == 0 || b.dims != nullptr) &&
-                      absl::MakeConstSpan(b.dims, b.rank) == absl::MakeConstSpan(leaf.dims);
-    if (b.type != static_cast<int32_t>(leaf.type) || !dims) {
-      std::vector<int64_t> given;
-      for (int32_t d = 0; b.dims != nullptr && d < b.rank && d < kMaxRank; ++d) {
-        given.push_back(b.dims[d]);
-      }
-      return BadInput(absl::StrCat("input ", k, " has another type or shape"),
-                      absl::StrCat(TypeAndDims(leaf.type, leaf.dims), " (type ",
-                                   static_cast<int>(leaf.type), ")"),
-                      absl::StrCat("type ", b.type, ", rank ", b.rank, ", dims ",
-                                   absl::StrJoin(given, ",")));
-    }
-    if (b.data == nullptr && leaf.num_elements() > 0) {
-      return BadInput(absl::StrCat("input ", k, " has no data"), "a pointer", "null");
-    }
-    Tensor t = leaf.num_elements() == 0 ? Tensor::Zeros(leaf.type, leaf.dims)
-                                        : Tensor::FromBytes(leaf.type, leaf.dims, b.data);
-    NormalizeElements(t.type(), t.MutableData(), t.num_elements());
+    SHARDCALL_ASSIGN_OR_RETURN(Tensor t, ReadCInput(k, leaves[k], inputs[k]));
     out.push_back(std::move(t));
   }
   return out;

@@ -28,7 +28,7 @@ struct Shardcall_Module {
 struct Shardcall_Program {
   std::shared_ptr<const shardcall::Registry> registry;  // outlives the program
   shardcall::RunOptions options;
-  std::unique_ptr<shardcall::PartitionedProgram> program;
+  std::shared_ptr<shardcall::PartitionedProgram> program;
   mutable std::mutex mutex;
 };
 
@@ -49,10 +49,11 @@ absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
                                         const Shardcall_Options* options,
                                         std::shared_ptr<const Registry>* registry);
 
-// Copies; E313 where they are not what the entry takes.
+// Copies; E313 where they are not what the entry takes; all, or input k.
 absl::StatusOr<std::vector<Tensor>> ReadCInputs(const Module& module,
                                                 const Shardcall_Buffer* inputs,
                                                 int32_t num_inputs);
+absl::StatusOr<Tensor> ReadCInput(int32_t k, const LeafShape& leaf, const Shardcall_Buffer& input);
 Shardcall_Buffers* MakeCBuffers(std::vector<Tensor> tensors);
 
 // What the C functions that run and verify do, on `engine`, or on threads if it is null.

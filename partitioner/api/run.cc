@@ -21,57 +21,11 @@
 namespace shardcall {
 namespace {
 
-void AppendLeaves(const Shape* shape, std::vector<LeafShape>* out) {
-  for (int k = 0; k < shape->num_leaves(); ++k) {
-    const Shape* leaf = shape->leaf(k);
-    out->push_back({leaf->element_type(), Dims(leaf->dims().begin(), leaf->dims().end())});
-  }
-}
-
 // FNV-1a: the same in every process, unlike absl's seeded hash.
 uint64_t HashText(absl::string_view text) {
   uint64_t h = 0xcbf29ce484222325u;
   for (unsigned char c : text) h = (h ^ c) * 0x100000001b3u;
   return h;
-}
-
-// "output 1, %y": with the name of the instruction that a device makes it by.
-std::string OutputText(const LocalProgram& local, size_t k) {
-  const Module& m = local.module;
-  const InstrId root = m.comp(m.entry()).root;
-  const bool parts = m.instr(root).opcode == Opcode::kTuple &&
-                     m.operands(root).size() == local.outputs.size();
-  return absl::StrCat("output ", k, ", %", m.instr(parts ? m.operand(root, k) : root).name);
-}
-
-absl::StatusOr<std::vector<Tensor>> Gathered(const PartitionedProgram& program,
-                                             const std::vector<std::vector<Tensor>>& by_device,
-                                             const RunOptions& options) {
-  const LocalProgram& local = program.local;
-  std::vector<Tensor> out;
-  for (size_t k = 0; k < local.outputs.size(); ++k) {
-    if (local.outputs[k] == nullptr) {
-      out.push_back(Tensor::Token());
-      continue;
-    }
-    std::vector<Tensor> parts;
-    for (const std::vector<Tensor>& device : by_device) parts.push_back(device[k]);
-    UnshardOptions unshard;
-    unshard.check_replicas = options.check_replicas;
-    LocalState state = *local.outputs[k];
-    Dims dims(local.output_shapes[k]->dims().begin(), local.output_shapes[k]->dims().end());
-    std::vector<DimState> sizes;
-    if (local.output_shapes[k]->IsArray() && local.output_shapes[k]->IsDynamic()) {
-      // Every device holds the whole value, as large as it is.
-      dims = parts[0].dims();
-      for (int64_t size : dims) sizes.push_back({.tile = size});
-      state.dims = sizes;
-    }
-    absl::StatusOr<Tensor> whole = Unshard(parts, state, dims, unshard);
-    if (!whole.ok()) return In(whole.status(), OutputText(local, k));
-    out.push_back(*std::move(whole));
-  }
-  return out;
 }
 
 // Every rank's outputs to every rank.
@@ -96,26 +50,6 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> ExchangeOutputs(std::vector<Ten
   return all;
 }
 
-absl::Status CheckInputs(const PartitionedProgram& program, const std::vector<Tensor>& inputs) {
-  const std::vector<LeafShape> leaves = ParameterLeaves(program.global->program.module);
-  auto misfit = [](std::string what, std::string expected, std::string found) {
-    return ToStatus({.code = "E313", .message = std::move(what), .expected = std::move(expected),
-                     .found = std::move(found),
-                     .fix = "Give arguments as the program declares its parameters"});
-  };
-  if (inputs.size() != leaves.size()) {
-    return misfit("wrong number of inputs", absl::StrCat(leaves.size()),
-                  absl::StrCat(inputs.size()));
-  }
-  for (size_t k = 0; k < leaves.size(); ++k) {
-    const bool there = inputs[k].data() != nullptr || inputs[k].byte_size() == 0;
-    if (there && inputs[k].type() == leaves[k].type && inputs[k].dims() == leaves[k].dims) continue;
-    return misfit(absl::StrCat("input ", k, " does not fit its parameter"),
-                  TypeAndDims(leaves[k].type, leaves[k].dims), TypeAndDims(inputs[k]));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<Backend> BackendFromName(absl::string_view name) {
@@ -130,18 +64,6 @@ absl::StatusOr<Backend> BackendFromName(absl::string_view name) {
   d.found = std::string(name);
   d.fix = "leave --backend out to run on threads of this process";
   return ToStatus(d);
-}
-
-std::vector<LeafShape> ParameterLeaves(const Module& module) {
-  std::vector<LeafShape> out;
-  for (InstrId p : module.comp(module.entry()).parameters) AppendLeaves(module.instr(p).shape, &out);
-  return out;
-}
-
-std::vector<LeafShape> ResultLeaves(const Module& module) {
-  std::vector<LeafShape> out;
-  AppendLeaves(module.instr(module.comp(module.entry()).root).shape, &out);
-  return out;
 }
 
 bool HasManualRegion(const Module& module) {
@@ -235,7 +157,7 @@ absl::StatusOr<std::vector<Tensor>> RunLowered(const PartitionedProgram& program
         std::vector<std::vector<Tensor>> outputs,
         RunOnThreads(std::move(lowered), std::move(arguments), n, options.handlers,
                      options.deadline, program.global->program.mesh));
-    return Gathered(program, outputs, options);
+    return JoinOutputs(program.local, outputs, options.check_replicas);
   });
 }
 
@@ -258,7 +180,7 @@ absl::StatusOr<std::vector<Tensor>> RunOnEngine(const PartitionedProgram& progra
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<std::vector<Tensor>> outputs,
                              options.engine->Execute(program.local.module, std::move(arguments),
                                                      options.handlers, options.deadline));
-  return Gathered(program, outputs, options);
+  return JoinOutputs(program.local, outputs, options.check_replicas);
 }
 
 absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& program,
@@ -330,7 +252,7 @@ absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& progr
   started.reset();
   SHARDCALL_ASSIGN_OR_RETURN(std::vector<std::vector<Tensor>> all,
                              ExchangeOutputs(*std::move(mine), *communicator));
-  return Gathered(program, all, options);
+  return JoinOutputs(program.local, all, options.check_replicas);
 }
 
 }  // namespace

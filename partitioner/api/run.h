@@ -15,6 +15,7 @@
 #include "kernels/ffi/handler.h"
 #include "partitioner/api/engine.h"
 #include "partitioner/api/partition.h"
+#include "partitioner/api/program_io.h"
 #include "partitioner/pass/overlap.h"
 #include "partitioner/runtime/program.h"
 #include "partitioner/runtime/tensor.h"
@@ -37,10 +38,6 @@ struct RunOptions {
   bool overlap = true;
   OverlapOptions schedule;
 };
-
-// Flat leaves of the entry's parameters and results.
-std::vector<LeafShape> ParameterLeaves(const Module& module);
-std::vector<LeafShape> ResultLeaves(const Module& module);
 
 // The plain evaluator: one device, annotations ignored.
 absl::StatusOr<std::vector<Tensor>> Evaluate(const Module& module,

@@ -314,4 +314,21 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
   return global;
 }
 
+bool SameParts(const LocalState& a, const LocalState& b, absl::Span<const int64_t> global_dims,
+               int64_t num_devices) {
+  const Sharding &sa = *a.sharding, &sb = *b.sharding;
+  if (sa.maximal_device() != sb.maximal_device()) return false;
+  if (sa.is_maximal()) return true;
+  if (!sa.partial().empty() || !sb.partial().empty()) return false;
+  if (!CheckState(a, global_dims).ok() || !CheckState(b, global_dims).ok()) return false;
+  if (sa.mesh()->num_devices() != num_devices || sb.mesh()->num_devices() != num_devices) {
+    return false;
+  }
+  for (int64_t device = 0; device < num_devices; ++device) {
+    const Part pa = PartOf(a, global_dims, device), pb = PartOf(b, global_dims, device);
+    if (pa.begin != pb.begin || pa.extent != pb.extent || pa.tile != pb.tile) return false;
+  }
+  return true;
+}
+
 }  // namespace shardcall

@@ -44,6 +44,12 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
                                absl::Span<const int64_t> global_dims,
                                const UnshardOptions& options = {});
 
+// Whether every device holds the same elements of an array of these dimensions under both,
+// at the same places of its buffer, and nothing is partial: what one program gives so
+// another can take. The states may be of different meshes and contexts.
+bool SameParts(const LocalState& a, const LocalState& b, absl::Span<const int64_t> global_dims,
+               int64_t num_devices);
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_SHARD_IO_H_

@@ -88,7 +88,7 @@ int RunTargets(const Flags& flags);
 int RunCompile(const Flags& flags);
 
 // The engine of --backend=pjrt; E338 where no plugin is named, E333, E334.
-absl::StatusOr<std::unique_ptr<Engine>> PjrtEngine(const Flags& flags);
+absl::StatusOr<std::unique_ptr<Engine>> OpenPjrtEngine(const Flags& flags);
 
 }  // namespace shardcall
 

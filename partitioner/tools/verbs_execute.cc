@@ -62,7 +62,7 @@ absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& sessi
     SHARDCALL_ASSIGN_OR_RETURN(e.communicator, ConnectNccl(e.options.deadline, nccl));
     e.first_rank = e.communicator->rank() == 0;
   } else if (e.options.backend == Backend::kPjrt) {
-    SHARDCALL_ASSIGN_OR_RETURN(e.engine, PjrtEngine(flags));
+    SHARDCALL_ASSIGN_OR_RETURN(e.engine, OpenPjrtEngine(flags));
     e.options.engine = e.engine.get();
   }
   return e;

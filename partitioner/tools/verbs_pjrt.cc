@@ -71,7 +71,7 @@ absl::Status Compile(const Flags& flags, Session& session) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Engine>> PjrtEngine(const Flags& flags) {
+absl::StatusOr<std::unique_ptr<Engine>> OpenPjrtEngine(const Flags& flags) {
   if (!flags.Has("pjrt-plugin")) {
     return NoPluginNamed("--backend=pjrt");
   }

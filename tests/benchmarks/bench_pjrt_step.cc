@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training step by --backend=pjrt's engine: partitioned here, compiled once, and run with
-// what the step before gave, host arrays in and out.
+// what the step before gave, which stays on the devices.
 //
-//   bench_pjrt_step --plugin=xla_cpu_pjrt.so PROGRAM.mlir
+//   bench_pjrt_step --plugin=xla_cpu_pjrt.so [--host] PROGRAM.mlir
 //
 // PROGRAM's first result is its loss; the others are its first parameters in the next step.
-// Prints "ready", then for each line of standard input the seconds of a step:
+// With --host all of them are copied to the host after each step, and given back. Prints "ready", then for each line of standard input the seconds of a step:
 // compare_jax.py runs it in turns with JAX.
 #include <chrono>
 #include <cstdio>
@@ -18,7 +18,7 @@
 #include "absl/strings/strip.h"
 #include "partitioner/api/whole_file.h"
 #include "partitioner/bindings/pjrt/compile_options.h"
-#include "partitioner/bindings/pjrt/pjrt_program.h"
+#include "partitioner/bindings/pjrt/pjrt_executable.h"
 #include "partitioner/bindings/pjrt_wrapper/take_over.h"
 #include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 
@@ -31,18 +31,32 @@ constexpr int kDevices = 8;
 constexpr char kOpenResults[] = "\x1a\x02\x60\x01";
 
 // Small numbers, and token 0.
-Tensor SomeInput(const Shape& shape) {
-  Tensor tensor = Tensor::Zeros(shape.element_type(), shape.dims());
-  if (shape.element_type() != ElementType::kF32) return tensor;
+Tensor SomeInput(const LeafShape& leaf) {
+  Tensor tensor = Tensor::Zeros(leaf.type, leaf.dims);
+  if (leaf.type != ElementType::kF32) return tensor;
   float* const values = tensor.MutableData<float>();
   for (int64_t k = 0; k < tensor.num_elements(); ++k) values[k] = 0.01f * static_cast<float>(k % 7 - 3);
   return tensor;
 }
 
+absl::StatusOr<std::vector<PjrtArray>> PutAll(const PjrtExecutable& step,
+                                              const std::vector<Tensor>& inputs) {
+  std::vector<PjrtArray> arrays(inputs.size());
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    SHARDCALL_ASSIGN_OR_RETURN(arrays[k], step.Put(k, inputs[k]));
+  }
+  return arrays;
+}
+
 absl::Status Main(int argc, char** argv) {
   std::string plugin, program;
+  bool on_host = false;
   for (int k = 1; k < argc; ++k) {
     absl::string_view arg = argv[k];
+    if (arg == "--host") {
+      on_host = true;
+      continue;
+    }
     std::string& said = absl::ConsumePrefix(&arg, "--plugin=") ? plugin : program;
     said = std::string(arg);
   }
@@ -63,25 +77,33 @@ absl::Status Main(int argc, char** argv) {
                                        .registry = &registry,
                                        .allow_replicate = {},
                                        .framework_handlers = {}}));
-  const Module& local = absl::get<Replacement>(taken).program->local.module;
-  SHARDCALL_ASSIGN_OR_RETURN(
-      const std::shared_ptr<const LoadedProgram> step,
-      LoadedProgram::Compile(client, local, kDevices, &registry.handlers));
-  std::vector<std::vector<Tensor>> arguments(kDevices);
-  for (std::vector<Tensor>& of_device : arguments) {
-    for (InstrId p : local.comp(local.entry()).parameters) {
-      of_device.push_back(SomeInput(*local.instr(p).shape));
-    }
+  const std::shared_ptr<const PartitionedProgram> partitioned =
+      std::move(absl::get<Replacement>(taken).program);
+  RunOptions run;
+  run.handlers = &registry.handlers;
+  SHARDCALL_ASSIGN_OR_RETURN(const PjrtExecutable step,
+                             PjrtExecutable::Compile(client, partitioned, run));
+  std::vector<Tensor> inputs;
+  for (const LeafShape& leaf : ParameterLeaves(partitioned->global->program.module)) {
+    inputs.push_back(SomeInput(leaf));
   }
+  SHARDCALL_ASSIGN_OR_RETURN(std::vector<PjrtArray> arrays, PutAll(step, inputs));
   std::printf("ready\n");
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
     const auto start = std::chrono::steady_clock::now();
-    SHARDCALL_ASSIGN_OR_RETURN(auto results, step->Run(arguments, absl::Seconds(60)));
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    for (int d = 0; d < kDevices; ++d) {
-      for (size_t k = 1; k < results[d].size(); ++k) arguments[d][k - 1] = std::move(results[d][k]);
+    std::vector<PjrtArray> given = arrays;
+    for (size_t k = 1; k < step.num_outputs(); ++k) arrays[k - 1] = PjrtArray();
+    SHARDCALL_ASSIGN_OR_RETURN(std::vector<PjrtArray> results, step.Execute(std::move(given)));
+    if (on_host) {
+      for (size_t k = 1; k < results.size(); ++k) {
+        SHARDCALL_ASSIGN_OR_RETURN(inputs[k - 1], results[k].ToHost());
+      }
+      SHARDCALL_ASSIGN_OR_RETURN(arrays, PutAll(step, inputs));
+    } else {
+      for (size_t k = 1; k < results.size(); ++k) arrays[k - 1] = std::move(results[k]);
     }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     std::printf("%.9f\n", seconds.count());
     std::fflush(stdout);
   }

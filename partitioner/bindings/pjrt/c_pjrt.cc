@@ -5,14 +5,9 @@
 #include <utility>
 
 #include "partitioner/api/c_objects.h"
-#include "partitioner/bindings/pjrt/pjrt_engine.h"
+#include "partitioner/bindings/pjrt/c_pjrt_objects.h"
 #include "partitioner/bindings/pjrt/shardcall_c_pjrt.h"
 #include "partitioner/bindings/pjrt/to_hlo.h"
-
-struct Shardcall_PjrtEngine {
-  std::unique_ptr<shardcall::Engine> engine;
-  std::mutex mutex;
-};
 
 using namespace shardcall;  // NOLINT: definitions of C functions
 

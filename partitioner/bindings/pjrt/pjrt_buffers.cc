@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "partitioner/bindings/pjrt/pjrt_types.h"
 #include "sharding/status.h"
@@ -23,17 +24,6 @@ absl::Status Await(const Plugin& plugin, abi::Event* event) {
   return status;
 }
 
-DeviceBuffers::~DeviceBuffers() {
-  for (abi::Buffer* buffer : buffers_) {
-    if (buffer == nullptr) continue;
-    Padded<abi::BufferArgs> args;
-    args.value.buffer = buffer;
-    client_.plugin().Call(Function::kBufferDestroy, &args).IgnoreError();
-  }
-  // Only then does a plugin that took the memory as it lies give it back.
-  for (abi::Event* event : done_) Await(client_.plugin(), event).IgnoreError();
-}
-
 namespace {
 
 Padded<abi::MemoryLayout> LayoutOf(absl::Span<const int64_t> minor_to_major) {
@@ -46,11 +36,12 @@ Padded<abi::MemoryLayout> LayoutOf(absl::Span<const int64_t> minor_to_major) {
 
 }  // namespace
 
-absl::Status DeviceBuffers::Add(const Tensor& tensor, abi::Device* device,
-                                absl::Span<const int64_t> minor_to_major) {
+absl::StatusOr<DeviceBuffer::Ref> DeviceBuffer::FromHost(
+    std::shared_ptr<const Client> client, const Tensor& tensor, abi::Device* device,
+    absl::Span<const int64_t> minor_to_major) {
   static const char kNothing = 0;  // where an empty array lies
   Padded<abi::FromHostArgs> args;
-  args.value.client = client_.handle();
+  args.value.client = client->handle();
   args.value.data = tensor.data() == nullptr ? &kNothing : tensor.data();
   args.value.type = BufferType(tensor.type());
   args.value.dims = tensor.dims().data();
@@ -60,34 +51,64 @@ absl::Status DeviceBuffers::Add(const Tensor& tensor, abi::Device* device,
   Padded<abi::MemoryLayout> layout = LayoutOf(minor_to_major);
   if (!minor_to_major.empty()) args.value.device_layout = &layout.value;
   SHARDCALL_RETURN_IF_ERROR(
-      client_.plugin().Call(Function::kClientBufferFromHostBuffer, &args));
-  tensors_.push_back(tensor);
-  done_.push_back(args.value.done);
-  buffers_.push_back(args.value.buffer);
+      client->plugin().Call(Function::kClientBufferFromHostBuffer, &args));
+  std::shared_ptr<DeviceBuffer> made(new DeviceBuffer(std::move(client), args.value.buffer));
+  made->host_done_ = args.value.done;
+  made->tensor_ = tensor;
+  return made;
+}
+
+DeviceBuffer::Ref DeviceBuffer::Own(std::shared_ptr<const Client> client, abi::Buffer* buffer) {
+  return Ref(new DeviceBuffer(std::move(client), buffer));
+}
+
+DeviceBuffer::~DeviceBuffer() {
+  const Plugin& plugin = client_->plugin();
+  Padded<abi::BufferArgs> args;
+  args.value.buffer = buffer_;
+  plugin.Call(Function::kBufferDestroy, &args).IgnoreError();
+  // Only then does a plugin that took the memory as it lies give it back.
+  Await(plugin, host_done_).IgnoreError();
+}
+
+HostCopies::~HostCopies() {
+  for (abi::Event* event : done_) Await(plugin_, event).IgnoreError();
+}
+
+absl::Status HostCopies::Start(const DeviceBuffer& buffer, ElementType type) {
+  Padded<abi::BufferDimsArgs> dims;
+  dims.value.buffer = buffer.handle();
+  SHARDCALL_RETURN_IF_ERROR(plugin_.Call(Function::kBufferDimensions, &dims));
+  Tensor tensor(type, absl::MakeConstSpan(dims.value.dims, dims.value.num_dims));
+  abi::Event* done = nullptr;
+  if (tensor.num_elements() > 0) {
+    std::vector<int64_t> minor_to_major(dims.value.num_dims);
+    std::iota(minor_to_major.rbegin(), minor_to_major.rend(), 0);
+    Padded<abi::MemoryLayout> layout = LayoutOf(minor_to_major);
+    Padded<abi::ToHostArgs> args;
+    args.value.buffer = buffer.handle();
+    args.value.layout = &layout.value;
+    args.value.dst = tensor.MutableData();
+    args.value.dst_size = static_cast<size_t>(tensor.byte_size());
+    SHARDCALL_RETURN_IF_ERROR(plugin_.Call(Function::kBufferToHostBuffer, &args));
+    done = args.value.event;
+  }
+  tensors_.push_back(std::move(tensor));
+  done_.push_back(done);
   return absl::OkStatus();
 }
 
-absl::StatusOr<Tensor> DeviceBuffers::ToHost(size_t k, ElementType type) const {
-  const Plugin& plugin = client_.plugin();
-  Padded<abi::BufferDimsArgs> dims;
-  dims.value.buffer = buffers_[k];
-  SHARDCALL_RETURN_IF_ERROR(plugin.Call(Function::kBufferDimensions, &dims));
-  Tensor tensor(type, absl::MakeConstSpan(dims.value.dims, dims.value.num_dims));
-  if (tensor.num_elements() == 0) return tensor;
-
-  std::vector<int64_t> minor_to_major(dims.value.num_dims);
-  std::iota(minor_to_major.rbegin(), minor_to_major.rend(), 0);
-  Padded<abi::MemoryLayout> layout = LayoutOf(minor_to_major);
-  Padded<abi::ToHostArgs> args;
-  args.value.buffer = buffers_[k];
-  args.value.layout = &layout.value;
-  args.value.dst = tensor.MutableData();
-  args.value.dst_size = static_cast<size_t>(tensor.byte_size());
-  SHARDCALL_RETURN_IF_ERROR(plugin.Call(Function::kBufferToHostBuffer, &args));
-  SHARDCALL_RETURN_IF_ERROR(Await(plugin, args.value.event));
-  // Bits beside those of an element that is narrower than a byte may be anything.
-  NormalizeElements(type, tensor.MutableData(), tensor.num_elements());
-  return tensor;
+absl::StatusOr<std::vector<Tensor>> HostCopies::Finish() {
+  absl::Status status;
+  for (abi::Event*& event : done_) status.Update(Await(plugin_, std::exchange(event, nullptr)));
+  done_.clear();
+  std::vector<Tensor> tensors = std::exchange(tensors_, {});
+  SHARDCALL_RETURN_IF_ERROR(status);
+  for (Tensor& t : tensors) {
+    // Bits beside those of an element that is narrower than a byte may be anything.
+    if (t.num_elements() > 0) NormalizeElements(t.type(), t.MutableData(), t.num_elements());
+  }
+  return tensors;
 }
 
 }  // namespace shardcall::pjrt

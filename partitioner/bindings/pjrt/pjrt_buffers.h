@@ -3,6 +3,8 @@
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_BUFFERS_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_BUFFERS_H_
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,33 +18,54 @@ namespace shardcall::pjrt {
 // Waits for an event and lets go of it; null is over. What it failed with is E334.
 absl::Status Await(const Plugin& plugin, abi::Event* event);
 
-// Buffers of a device, let go of at the end.
-class DeviceBuffers {
+// One array on one device, which its last owner lets go of.
+class DeviceBuffer {
  public:
-  explicit DeviceBuffers(const Client& client) : client_(client) {}
-  ~DeviceBuffers();
-  DeviceBuffers(const DeviceBuffers&) = delete;
-  DeviceBuffers& operator=(const DeviceBuffers&) = delete;
+  using Ref = std::shared_ptr<const DeviceBuffer>;
 
   // Puts the tensor on a device, without a copy where the plugin can use host memory as
-  // it lies. The tensor is kept until no buffer refers to it.
+  // it lies: the tensor is kept as long.
   // `minor_to_major`: the layout there; empty: the plugin's default.
-  absl::Status Add(const Tensor& tensor, abi::Device* device,
-                   absl::Span<const int64_t> minor_to_major);
-  // Room for what an execution writes.
-  void Resize(size_t size) { buffers_.resize(size, nullptr); }
+  static absl::StatusOr<Ref> FromHost(std::shared_ptr<const Client> client, const Tensor& tensor,
+                                      abi::Device* device,
+                                      absl::Span<const int64_t> minor_to_major);
+  // What the plugin has made, which becomes the result's.
+  static Ref Own(std::shared_ptr<const Client> client, abi::Buffer* buffer);
 
-  // The array in row-major order, as large as it is.
-  absl::StatusOr<Tensor> ToHost(size_t k, ElementType type) const;
+  ~DeviceBuffer();
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
-  abi::Buffer** data() { return buffers_.data(); }
-  size_t size() const { return buffers_.size(); }
+  const Client& client() const { return *client_; }
+  abi::Buffer* handle() const { return buffer_; }
 
  private:
-  const Client& client_;
-  std::vector<abi::Buffer*> buffers_;
-  std::vector<abi::Event*> done_;  // with the memory of tensors_
+  DeviceBuffer(std::shared_ptr<const Client> client, abi::Buffer* buffer)
+      : client_(std::move(client)), buffer_(buffer) {}
+
+  const std::shared_ptr<const Client> client_;
+  abi::Buffer* const buffer_;
+  abi::Event* host_done_ = nullptr;  // with the memory of tensor_
+  Tensor tensor_;
+};
+
+// Copies of arrays to the host, which all go on at once.
+class HostCopies {
+ public:
+  explicit HostCopies(const Plugin& plugin) : plugin_(plugin) {}
+  ~HostCopies();
+  HostCopies(const HostCopies&) = delete;
+  HostCopies& operator=(const HostCopies&) = delete;
+
+  // Starts the next one: in row-major order, as large as the array is.
+  absl::Status Start(const DeviceBuffer& buffer, ElementType type);
+  // All that were started, in their order.
+  absl::StatusOr<std::vector<Tensor>> Finish();
+
+ private:
+  const Plugin& plugin_;
   std::vector<Tensor> tensors_;
+  std::vector<abi::Event*> done_;
 };
 
 }  // namespace shardcall::pjrt

@@ -1,42 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/bindings/pjrt/pjrt_engine.h"
 
-#include <utility>
-
 #include "partitioner/bindings/pjrt/pjrt_program.h"
 #include "sharding/status.h"
 
 namespace shardcall {
-namespace {
 
-class PjrtEngine final : public Engine {
- public:
-  PjrtEngine(std::shared_ptr<const pjrt::Plugin> plugin, pjrt::CreateOptions options)
-      : plugin_(std::move(plugin)), options_(std::move(options)) {}
-
-  absl::StatusOr<std::vector<std::vector<Tensor>>> Execute(
-      const Module& local, std::vector<std::vector<Tensor>> arguments,
-      const HandlerRegistry* handlers, absl::Duration deadline) override {
-    const int n = static_cast<int>(arguments.size());
-    if (client_ == nullptr || static_cast<int>(client_->devices().size()) < n) {
-      client_.reset();  // before the next one takes the devices
-      SHARDCALL_ASSIGN_OR_RETURN(client_, pjrt::Client::Create(plugin_, n, options_));
-    }
-    SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const pjrt::LoadedProgram> program,
-                               pjrt::LoadedProgram::Compile(client_, local, n, handlers));
-    return program->Run(std::move(arguments), deadline);
+absl::Status PjrtEngine::NeedDevices(int count) {
+  if (client_ != nullptr && static_cast<int>(client_->devices().size()) >= count) {
+    return absl::OkStatus();
   }
+  client_.reset();  // before the next one takes the devices
+  SHARDCALL_ASSIGN_OR_RETURN(client_, pjrt::Client::Create(plugin_, count, options_));
+  return absl::OkStatus();
+}
 
- private:
-  const std::shared_ptr<const pjrt::Plugin> plugin_;
-  const pjrt::CreateOptions options_;
-  std::shared_ptr<const pjrt::Client> client_;
-};
+absl::StatusOr<std::vector<std::vector<Tensor>>> PjrtEngine::Execute(
+    const Module& local, std::vector<std::vector<Tensor>> arguments,
+    const HandlerRegistry* handlers, absl::Duration deadline) {
+  const int n = static_cast<int>(arguments.size());
+  SHARDCALL_RETURN_IF_ERROR(NeedDevices(n));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const pjrt::LoadedProgram> program,
+                             pjrt::LoadedProgram::Compile(client_, local, n, handlers));
+  return program->Run(std::move(arguments), deadline);
+}
 
-}  // namespace
+absl::StatusOr<PjrtExecutable> PjrtEngine::Compile(
+    std::shared_ptr<const PartitionedProgram> program, const RunOptions& options) {
+  if (program != nullptr) {
+    SHARDCALL_RETURN_IF_ERROR(
+        NeedDevices(static_cast<int>(program->global->program.num_partitions)));
+  }
+  return PjrtExecutable::Compile(client_, std::move(program), options);
+}
 
-absl::StatusOr<std::unique_ptr<Engine>> MakePjrtEngine(const std::string& plugin,
-                                                       pjrt::CreateOptions options) {
+absl::StatusOr<std::unique_ptr<PjrtEngine>> MakePjrtEngine(const std::string& plugin,
+                                                           pjrt::CreateOptions options) {
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const pjrt::Plugin> opened,
                              pjrt::Plugin::Open(plugin));
   return std::make_unique<PjrtEngine>(std::move(opened), std::move(options));

@@ -3,6 +3,7 @@
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_PROGRAM_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_PROGRAM_H_
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,7 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "kernels/ffi/handler.h"
+#include "partitioner/bindings/pjrt/pjrt_buffers.h"
 #include "partitioner/bindings/pjrt/pjrt_client.h"
 #include "partitioner/bindings/pjrt/program_source.h"
 #include "partitioner/ir/module.h"
@@ -35,10 +38,27 @@ class LoadedProgram : public std::enable_shared_from_this<LoadedProgram> {
   absl::StatusOr<std::vector<std::vector<Tensor>>> Run(std::vector<std::vector<Tensor>> arguments,
                                                        absl::Duration deadline) const;
 
+  // The same with arrays that lie on the devices and stay there. Of what the program
+  // donates, an argument that nobody but `arguments` holds, on any device, is given up;
+  // another is copied.
+  using Arrays = std::vector<std::vector<DeviceBuffer::Ref>>;
+  absl::StatusOr<Arrays> Execute(Arrays arguments, absl::Duration deadline) const;
+  // What a device takes as flat leaf k, as its parameter lies there. E313.
+  absl::StatusOr<DeviceBuffer::Ref> Put(int device, size_t k, const Tensor& tensor) const;
+
+  const std::shared_ptr<const Client>& client() const { return client_; }
+  int num_devices() const { return num_devices_; }
+  absl::Span<const ProgramSource::Leaf> parameters() const { return parameters_; }
+  absl::Span<const ProgramSource::Leaf> results() const { return results_; }
+
  private:
   using ByDevice = std::vector<std::vector<Tensor>>;
   explicit LoadedProgram(std::shared_ptr<const Client> client) : client_(std::move(client)) {}
-  absl::Status CheckArguments(const ByDevice& arguments) const;
+  // Of the tensors, or arrays, of all devices.
+  template <typename List>
+  absl::Status CheckCounts(const List& arguments) const;
+  absl::Status CheckArgument(int device, size_t k, const Tensor& given) const;
+  absl::StatusOr<Arrays> ExecuteNow(const Arrays& arguments) const;
   absl::StatusOr<ByDevice> RunNow(const ByDevice& arguments) const;
 
   std::shared_ptr<const Client> client_;
@@ -46,6 +66,11 @@ class LoadedProgram : public std::enable_shared_from_this<LoadedProgram> {
   int num_devices_ = 0;
   std::vector<ProgramSource::Leaf> parameters_, results_;
 };
+
+// Runs `body` on a thread of its own; E337, where it has not returned within `deadline`.
+// Then it is left behind, with what it captures.
+absl::Status WithinDeadline(absl::Duration deadline, const Plugin& plugin,
+                            std::function<void()> body);
 
 }  // namespace shardcall::pjrt
 

@@ -41,6 +41,38 @@ SHARDCALL_EXPORT Shardcall_Error* Shardcall_Module_VerifyOnPjrt(const Shardcall_
                                                                 uint64_t seed,
                                                                 Shardcall_Text** json);
 
+/* A program compiled once, and arrays that stay on the engine's devices from one execution
+ * to the next. Both keep what they need of the program and the engine, whose handles may be
+ * destroyed. Threads may execute at once. */
+typedef struct Shardcall_PjrtExecutable Shardcall_PjrtExecutable;
+typedef struct Shardcall_PjrtArray Shardcall_PjrtArray;
+
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_Program_CompileForPjrt(
+    const Shardcall_Program* program, Shardcall_PjrtEngine* engine,
+    Shardcall_PjrtExecutable** executable);
+SHARDCALL_EXPORT void Shardcall_PjrtExecutable_Destroy(Shardcall_PjrtExecutable* executable);
+/* Flat leaves of the entry's parameters and results. */
+SHARDCALL_EXPORT int32_t
+Shardcall_PjrtExecutable_NumInputs(const Shardcall_PjrtExecutable* executable);
+SHARDCALL_EXPORT int32_t
+Shardcall_PjrtExecutable_NumOutputs(const Shardcall_PjrtExecutable* executable);
+/* Cuts a whole array for the devices and puts it there, as one of the inputs. E313. */
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_PjrtExecutable_Put(
+    const Shardcall_PjrtExecutable* executable, int32_t input, const Shardcall_Buffer* buffer,
+    Shardcall_PjrtArray** array);
+/* `inputs` are arrays of programs of the same engine that lie as this program takes them,
+ * else E313. `outputs` has room for as many as the program has, which stay on the devices.
+ * Unless `donate` is 0, inputs that the program donates are given up: it overwrites them,
+ * and their handles are destroyed and null in the list once the execution has begun, whether
+ * it then fails or not. A handle that is given up stands in the list once. */
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_PjrtExecutable_Execute(
+    const Shardcall_PjrtExecutable* executable, Shardcall_PjrtArray** inputs, int32_t num_inputs,
+    int32_t donate, Shardcall_PjrtArray** outputs, int32_t num_outputs);
+/* The whole array: one buffer. */
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_PjrtArray_ToHost(const Shardcall_PjrtArray* array,
+                                                             Shardcall_Buffers** buffer);
+SHARDCALL_EXPORT void Shardcall_PjrtArray_Destroy(Shardcall_PjrtArray* array);
+
 /* StableHLO, as text or bytecode, as a binary HloModuleProto, which Shardcall_Module_Read
  * takes; converted by the plugin. E333, E334, E340. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_StablehloToHlo(const char* plugin, const char* data,

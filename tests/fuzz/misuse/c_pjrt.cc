@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C functions of PJRT: engines of plugins and of what is none, options and inputs of
-// any kind, on a made-up plugin that fails in any of its functions.
+// any kind, programs that are compiled once with arrays of theirs and of others, on a made-up
+// plugin that fails in any of its functions.
 #include <dlfcn.h>
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +19,8 @@
 namespace shardcall::misuse {
 namespace {
 
-constexpr char kProgram[] = R"(HloModule m, num_partitions=2
+constexpr char kProgram[] =
+    R"(HloModule m, num_partitions=2, input_output_alias={ {}: (0, {}, may-alias) }
 ENTRY e {
   x = f32[8,12] parameter(0), sharding={devices=[2,1]<=[2]}
   ROOT y = f32[8,12] negate(x), sharding={devices=[2,1]<=[2]}
@@ -42,6 +45,8 @@ class PjrtCalls : private CArguments {
  public:
   explicit PjrtCalls(Caller& c) : CArguments(c) {}
   ~PjrtCalls() {
+    for (Shardcall_PjrtArray* array : arrays_) Shardcall_PjrtArray_Destroy(array);
+    Shardcall_PjrtExecutable_Destroy(executable_);
     Shardcall_Program_Destroy(program_);
     Shardcall_Module_Destroy(module_);
     Shardcall_PjrtEngine_Destroy(engine_);
@@ -54,7 +59,7 @@ class PjrtCalls : private CArguments {
   }
   void Run() {
     Read();
-    const int64_t steps = c_.Int(1, 8);
+    const int64_t steps = c_.Int(1, 12);
     for (int64_t k = 0; k < steps; ++k) Step();
   }
 
@@ -115,6 +120,75 @@ class PjrtCalls : private CArguments {
     }
     FuzzRequire(out == nullptr, "where there is an error, the argument is left alone", "");
   }
+  void Compile() {
+    Shardcall_PjrtExecutable* made = nullptr;
+    if (c_.Ok(Shardcall_Program_CompileForPjrt(c_.Chance(97) ? program_ : nullptr,
+                                               c_.Chance(97) ? engine_ : nullptr,
+                                               c_.Chance(97) ? &made : nullptr))) {
+      Shardcall_PjrtExecutable_Destroy(executable_);
+      executable_ = made;
+      return;
+    }
+    FuzzRequire(made == nullptr, "where there is an error, the argument is left alone", "");
+  }
+  void Put() {
+    const std::vector<float> data(400, 1);
+    const int64_t dims[] = {c_.Chance(90) ? 8 : c_.Number(), 12};
+    Shardcall_Buffer in = Sized<Shardcall_Buffer>();
+    in.type = c_.Chance(95) ? 11 : static_cast<int32_t>(c_.Number());
+    in.rank = c_.Chance(95) ? 2 : static_cast<int32_t>(c_.Int(-1, 1));
+    in.dims = c_.Chance(95) ? dims : nullptr;
+    in.data = c_.Chance(95) ? const_cast<float*>(data.data()) : nullptr;
+    Shardcall_PjrtArray* made = nullptr;
+    if (c_.Ok(Shardcall_PjrtExecutable_Put(
+            c_.Chance(97) ? executable_ : nullptr,
+            c_.Chance(90) ? 0 : static_cast<int32_t>(c_.Number()), c_.Chance(97) ? &in : nullptr,
+            c_.Chance(97) ? &made : nullptr))) {
+      arrays_.push_back(made);
+      return;
+    }
+    FuzzRequire(made == nullptr, "where there is an error, the argument is left alone", "");
+  }
+  // One of the arrays, taken out of the list; null if there is none.
+  Shardcall_PjrtArray* TakeArray() {
+    if (arrays_.empty() || c_.Chance(3)) return nullptr;
+    std::swap(arrays_[c_.Int(0, static_cast<int64_t>(arrays_.size()) - 1)], arrays_.back());
+    Shardcall_PjrtArray* const array = arrays_.back();
+    arrays_.pop_back();
+    return array;
+  }
+  void ExecuteOnArrays() {
+    const int32_t num_inputs = c_.Chance(90) ? Shardcall_PjrtExecutable_NumInputs(executable_)
+                                             : static_cast<int32_t>(c_.Int(0, 3));
+    const int32_t num_outputs = c_.Chance(90) ? Shardcall_PjrtExecutable_NumOutputs(executable_)
+                                              : static_cast<int32_t>(c_.Int(0, 3));
+    std::vector<Shardcall_PjrtArray*> inputs, outputs(num_outputs, nullptr);
+    for (int32_t k = 0; k < num_inputs; ++k) inputs.push_back(TakeArray());
+    const bool twice = inputs.size() > 1 && c_.Chance(20);
+    Shardcall_PjrtArray* const hidden = twice ? std::exchange(inputs[1], inputs[0]) : nullptr;
+    c_.Ok(Shardcall_PjrtExecutable_Execute(
+        c_.Chance(97) ? executable_ : nullptr, c_.Chance(97) ? inputs.data() : nullptr,
+        c_.Chance(97) ? num_inputs : -num_inputs, c_.Chance(50) ? 1 : 0,
+        c_.Chance(97) ? outputs.data() : nullptr, c_.Chance(97) ? num_outputs : -num_outputs));
+    if (twice) inputs[1] = hidden;
+    for (const auto& list : {inputs, outputs}) {
+      for (Shardcall_PjrtArray* array : list) {
+        if (array != nullptr) arrays_.push_back(array);
+      }
+    }
+  }
+  void ToHost() {
+    Shardcall_PjrtArray* const array = TakeArray();
+    Shardcall_Buffers* out = nullptr;
+    if (c_.Ok(Shardcall_PjrtArray_ToHost(array, c_.Chance(97) ? &out : nullptr))) {
+      FuzzRequire(Shardcall_Buffers_Count(out) == 1, "an array is one buffer", "");
+      Shardcall_Buffers_Destroy(out);
+    } else {
+      FuzzRequire(out == nullptr, "where there is an error, the argument is left alone", "");
+    }
+    if (c_.Chance(50)) return Shardcall_PjrtArray_Destroy(array);
+    if (array != nullptr) arrays_.push_back(array);
+  }
   void Verify() {
     Shardcall_Options options = Sized<Shardcall_Options>();
     options.deadline_s = c_.Chance(80) ? 20 : 1.0 * static_cast<double>(c_.Number());
@@ -142,7 +216,7 @@ class PjrtCalls : private CArguments {
   }
   void Step() {
     Prepare();
-    switch (c_.Int(0, 5)) {
+    switch (c_.Int(0, 11)) {
       case 0:
       case 1:
         return Create();
@@ -151,6 +225,16 @@ class PjrtCalls : private CArguments {
         return Execute();
       case 4:
         return Verify();
+      case 5:
+        return Compile();
+      case 6:
+      case 7:
+        return Put();
+      case 8:
+      case 9:
+        return ExecuteOnArrays();
+      case 10:
+        return ToHost();
       default:
         return Convert();
     }
@@ -159,6 +243,8 @@ class PjrtCalls : private CArguments {
   Shardcall_Module* module_ = nullptr;
   Shardcall_Program* program_ = nullptr;
   Shardcall_PjrtEngine* engine_ = nullptr;
+  Shardcall_PjrtExecutable* executable_ = nullptr;
+  std::vector<Shardcall_PjrtArray*> arrays_;
 };
 
 }  // namespace

@@ -67,6 +67,47 @@ TEST_F(ShardIo, EveryShardingComesBackWhole) {
   }
 }
 
+TEST_F(ShardIo, StatesOfOtherMeshesHaveTheSamePartsWhereTheDevicesHoldTheSame) {
+  Context other;
+  BaseMesh* const line = InternBaseMesh(other, {4}, DeviceOrder::Identity(4));
+  BaseMesh* const swapped = InternBaseMesh(other, {4}, *DeviceOrder::List({0, 2, 1, 3}));
+  const Dims dims{5, 8};
+  const auto state_on = [&](Context& context, BaseMesh* mesh, AxisList rows, AxisList columns) {
+    ShardingBuilder builder(mesh, 2);
+    builder.dims[0] = std::move(rows);
+    builder.dims[1] = std::move(columns);
+    return CanonicalState(context, builder.Intern(context),
+                          context.MakeArray(ElementType::kF32, dims));
+  };
+  const AxisRef a = mesh_->FullAxis(0), b = mesh_->FullAxis(1);
+  const auto same = [&](const LocalState* x, const LocalState* y) {
+    EXPECT_EQ(SameParts(*x, *y, dims, 4), SameParts(*y, *x, dims, 4));
+    return SameParts(*x, *y, dims, 4);
+  };
+  const LocalState* const rows = state_on(context_, mesh_, {a, b}, {});
+  EXPECT_TRUE(same(rows, rows));
+  EXPECT_TRUE(same(rows, state_on(other, line, {line->FullAxis(0)}, {})));
+  EXPECT_FALSE(same(rows, state_on(context_, mesh_, {b, a}, {})));
+  EXPECT_FALSE(same(rows, state_on(other, swapped, {swapped->FullAxis(0)}, {})));
+  EXPECT_TRUE(same(state_on(context_, mesh_, {b, a}, {}),
+                   state_on(other, swapped, {swapped->FullAxis(0)}, {})));
+  EXPECT_FALSE(same(rows, state_on(context_, mesh_, {a}, {b})));
+  EXPECT_FALSE(same(rows, state_on(context_, mesh_, {}, {a, b})));
+  EXPECT_FALSE(same(rows, state_on(context_, mesh_, {}, {})));
+  EXPECT_TRUE(same(state_on(context_, mesh_, {}, {}), state_on(other, line, {}, {})));
+  // Tiles with more padding, and sums that are still to be made, are other parts.
+  const DimState larger[] = {{.tile = 2}, {.tile = 9}};
+  EXPECT_FALSE(same(rows, InternLocalState(context_, rows->sharding, larger)));
+  ShardingBuilder partial(mesh_, 2);
+  partial.partial = {a};
+  const LocalState* const sums = CanonicalState(context_, partial.Intern(context_),
+                                                context_.MakeArray(ElementType::kF32, dims));
+  EXPECT_FALSE(same(sums, sums));
+  // Other devices than the program's.
+  EXPECT_FALSE(SameParts(*rows, *rows, dims, 8));
+  EXPECT_FALSE(SameParts(*rows, *rows, {5}, 4));
+}
+
 TEST_F(ShardIo, ReplicasThatDifferAreFound) {
   ShardingBuilder b(mesh_, 1);
   b.dims[0] = {mesh_->FullAxis(0)};

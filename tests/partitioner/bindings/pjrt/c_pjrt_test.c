@@ -38,7 +38,102 @@ static void ArgumentsAreChecked(void) {
   CHECK_FAILS(Shardcall_StablehloToHlo(NULL, "", 0, &text), "E148", "plugin");
   CHECK_FAILS(Shardcall_StablehloToHlo("x.so", NULL, 0, &text), "E148", "data");
   CHECK_FAILS(Shardcall_StablehloToHlo("x.so", "", 0, NULL), "E148", "hlo");
+  Shardcall_PjrtExecutable* step = NULL;
+  Shardcall_PjrtArray* array = NULL;
+  CHECK_FAILS(Shardcall_Program_CompileForPjrt(NULL, NULL, &step), "E148", "program");
+  CHECK_FAILS(Shardcall_PjrtExecutable_Put(NULL, 0, NULL, &array), "E148", "executable");
+  CHECK_FAILS(Shardcall_PjrtExecutable_Execute(NULL, NULL, 0, 0, NULL, 0), "E148", "executable");
+  CHECK_FAILS(Shardcall_PjrtArray_ToHost(NULL, &out), "E148", "array");
+  CHECK_THAT(Shardcall_PjrtExecutable_NumInputs(NULL) == 0);
+  CHECK_THAT(Shardcall_PjrtExecutable_NumOutputs(NULL) == 0);
+  Shardcall_PjrtExecutable_Destroy(NULL);
+  Shardcall_PjrtArray_Destroy(NULL);
   Shardcall_PjrtEngine_Destroy(NULL);
+}
+
+static const char kSums[] =
+    "HloModule m, num_partitions=4, input_output_alias={ {0}: (0, {}, may-alias) }\n\nENTRY e {\n"
+    "  s = f32[6] parameter(0), sharding={devices=[4]<=[4]}\n"
+    "  x = f32[6] parameter(1), sharding={devices=[4]<=[4]}\n"
+    "  a = f32[6] add(s, x), sharding={devices=[4]<=[4]}\n"
+    "  ROOT r = (f32[6], f32[6]) tuple(a, x), sharding={{devices=[4]<=[4]}, {replicated}}\n}\n";
+
+static int HasTimes(const Shardcall_PjrtArray* array, const float* x, float times) {
+  Shardcall_Buffers* whole = NULL;
+  CHECK_OK(Shardcall_PjrtArray_ToHost(array, &whole));
+  if (Shardcall_Buffers_Count(whole) != 1) return 0;
+  const float* data = (const float*)Shardcall_Buffers_Get(whole, 0)->data;
+  int same = 1;
+  for (int k = 0; k < 6; ++k) same = same && data[k] == x[k] * times;
+  Shardcall_Buffers_Destroy(whole);
+  return same;
+}
+
+static void ArraysStayOnThePluginsDevices(const char* plugin) {
+  Shardcall_PjrtEngine* engine = NULL;
+  CHECK_OK(Shardcall_PjrtEngine_Create(plugin, NULL, 0, &engine));
+  Shardcall_Module* module = Read(kSums);
+  Shardcall_Program* program = NULL;
+  CHECK_OK(Shardcall_PartitionModule(module, NULL, &program));
+  Shardcall_PjrtExecutable* step = NULL;
+  CHECK_OK(Shardcall_Program_CompileForPjrt(program, engine, &step));
+  CHECK_FAILS(Shardcall_Program_CompileForPjrt(NULL, engine, &step), "E148", "program");
+  CHECK_FAILS(Shardcall_Program_CompileForPjrt(program, NULL, &step), "E148", "engine");
+  Shardcall_Program_Destroy(program);
+  Shardcall_Module_Destroy(module);
+  Shardcall_PjrtEngine_Destroy(engine);
+  CHECK_THAT(Shardcall_PjrtExecutable_NumInputs(step) == 2);
+  CHECK_THAT(Shardcall_PjrtExecutable_NumOutputs(step) == 2);
+  const float x[6] = {1, 2, 3, 4, 5, 6};
+  float zeros[6] = {0, 0, 0, 0, 0, 0};
+  const int64_t dims[] = {6};
+  Shardcall_Buffer in = SHARDCALL_INIT(Shardcall_Buffer);
+  in.type = 11; /* f32 */
+  in.rank = 1;
+  in.dims = dims;
+  in.data = zeros;
+  Shardcall_PjrtArray* arrays[2] = {NULL, NULL};
+  Shardcall_PjrtArray* results[2] = {NULL, NULL};
+  CHECK_FAILS(Shardcall_PjrtExecutable_Put(step, 2, &in, &arrays[0]), "E148", "inputs");
+  CHECK_FAILS(Shardcall_PjrtExecutable_Put(step, -1, &in, &arrays[0]), "E148", "inputs");
+  in.rank = 0;
+  CHECK_FAILS(Shardcall_PjrtExecutable_Put(step, 0, &in, &arrays[0]), "E313", "input 0");
+  in.rank = 1;
+  CHECK_OK(Shardcall_PjrtExecutable_Put(step, 0, &in, &arrays[0]));
+  in.data = (void*)x;
+  CHECK_OK(Shardcall_PjrtExecutable_Put(step, 1, &in, &arrays[1]));
+  CHECK_FAILS(Shardcall_PjrtExecutable_Execute(step, arrays, 1, 1, results, 2), "E148", "2 inputs");
+  CHECK_FAILS(Shardcall_PjrtExecutable_Execute(step, arrays, 2, 1, results, 1), "E148", "2 outputs");
+  CHECK_FAILS(Shardcall_PjrtExecutable_Execute(step, NULL, 2, 1, results, 2), "E148", "null");
+  for (int k = 1; k <= 3; ++k) {
+    CHECK_OK(Shardcall_PjrtExecutable_Execute(step, arrays, 2, 1, results, 2));
+    CHECK_THAT(arrays[0] == NULL && arrays[1] != NULL);
+    arrays[0] = results[0];
+    CHECK_THAT(HasTimes(arrays[0], x, (float)k));
+    CHECK_THAT(HasTimes(results[1], x, 1));
+    Shardcall_PjrtArray_Destroy(results[1]);
+  }
+  /* Lent, it is still there. */
+  CHECK_OK(Shardcall_PjrtExecutable_Execute(step, arrays, 2, 0, results, 2));
+  CHECK_THAT(arrays[0] != NULL && HasTimes(arrays[0], x, 3) && HasTimes(results[0], x, 4));
+  /* Whole on every device, where the program takes shards: refused, and not taken. */
+  Shardcall_PjrtArray* whole[2] = {results[1], arrays[1]};
+  Shardcall_PjrtArray* none[2] = {NULL, NULL};
+  CHECK_FAILS(Shardcall_PjrtExecutable_Execute(step, whole, 2, 1, none, 2), "E313", "does not lie");
+  CHECK_THAT(whole[0] == results[1] && none[0] == NULL);
+  Shardcall_PjrtArray* twice[2] = {arrays[0], arrays[0]};
+  CHECK_FAILS(Shardcall_PjrtExecutable_Execute(step, twice, 2, 1, none, 2), "E148", "given up once");
+  CHECK_THAT(twice[0] == arrays[0] && HasTimes(arrays[0], x, 3));
+  Shardcall_PjrtArray_Destroy(results[0]);
+  CHECK_OK(Shardcall_PjrtExecutable_Execute(step, twice, 2, 0, results, 2));
+  CHECK_THAT(HasTimes(results[0], x, 6));
+  Shardcall_PjrtArray_Destroy(whole[0]);
+  Shardcall_PjrtExecutable_Destroy(step);
+  CHECK_THAT(HasTimes(results[1], x, 3)); /* without the program */
+  for (int k = 0; k < 2; ++k) {
+    Shardcall_PjrtArray_Destroy(arrays[k]);
+    Shardcall_PjrtArray_Destroy(results[k]);
+  }
 }
 
 static void AProgramRunsOnThePluginsDevices(const char* plugin) {
@@ -102,6 +197,7 @@ int main(void) {
   const char* plugin = getenv("SHARDCALL_PJRT_CPU_PLUGIN");
   if (plugin != NULL && *plugin != '\0') {
     AProgramRunsOnThePluginsDevices(plugin);
+    ArraysStayOnThePluginsDevices(plugin);
     StablehloBecomesAModule(plugin);
   }
   if (failures == 0) printf("all as expected\n");

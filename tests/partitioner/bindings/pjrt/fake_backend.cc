@@ -26,8 +26,12 @@ struct Buffer {
   std::vector<int64_t> dims;
   std::vector<char> bytes;
 };
-struct Executable {};
-struct LoadedExecutable {};
+struct Executable {
+  size_t results = 0;
+};
+struct LoadedExecutable {
+  size_t results = 0;
+};
 
 }  // namespace abi
 
@@ -116,15 +120,17 @@ abi::Error* Compile(abi::CompileArgs* args) {
   current->program.assign(args->program->code, args->program->code_size);
   current->options.assign(args->options, args->options_size);
   args->executable = Make<abi::LoadedExecutable>(current->executables);
+  args->executable->results = current->results;
   return nullptr;
 }
 abi::Error* GetExecutable(abi::GetExecutableArgs* args) {
   if (abi::Error* error = Failure(Function::kLoadedExecutableGetExecutable)) return error;
   args->executable = Make<abi::Executable>(current->executables);
+  args->executable->results = args->loaded->results;
   return nullptr;
 }
 abi::Error* NumOutputs(abi::NumOutputsArgs* args) {
-  args->num_outputs = current->results;
+  args->num_outputs = args->executable->results;
   return Failure(Function::kExecutableNumOutputs);
 }
 abi::Error* ExecutableDestroy(abi::ExecutableArgs* args) {
@@ -137,6 +143,7 @@ abi::Error* LoadedDestroy(abi::LoadedExecutableArgs* args) {
 }
 abi::Error* FromHost(abi::FromHostArgs* args) {
   if (abi::Error* error = Failure(Function::kClientBufferFromHostBuffer)) return error;
+  ++current->puts;
   auto* buffer = Make<abi::Buffer>(current->buffers);
   buffer->dims.assign(args->dims, args->dims + args->num_dims);
   int64_t bytes = ElementTypeBytes(kBufferTypes[args->type]);
@@ -149,11 +156,13 @@ abi::Error* FromHost(abi::FromHostArgs* args) {
 }
 abi::Error* Execute(abi::ExecuteArgs* args) {
   if (abi::Error* error = Failure(Function::kLoadedExecutableExecute)) return error;
+  const abi::ExecuteOptions& options = *args->options;
+  current->lent.assign(options.non_donatable, options.non_donatable + options.num_non_donatable);
   while (current->hangs) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   for (size_t d = 0; d < args->num_devices; ++d) {
-    for (size_t k = 0; k < current->results; ++k) {
+    for (size_t k = 0; k < args->executable->results; ++k) {
       auto* result = Make<abi::Buffer>(current->buffers);
-      *result = *args->arguments[d][k];
+      if (k < args->num_args) *result = *args->arguments[d][k];
       args->outputs[d][k] = result;
     }
     args->done[d] = Make<abi::Event>(current->events);
@@ -171,6 +180,7 @@ abi::Error* Dimensions(abi::BufferDimsArgs* args) {
 }
 abi::Error* ToHost(abi::ToHostArgs* args) {
   if (abi::Error* error = Failure(Function::kBufferToHostBuffer)) return error;
+  ++current->copies;
   std::memcpy(args->dst, args->buffer->bytes.data(), args->dst_size);
   args->event = Make<abi::Event>(current->events);
   return nullptr;

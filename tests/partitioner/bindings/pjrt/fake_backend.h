@@ -31,6 +31,8 @@ class FakeBackend {
   std::atomic<bool> hangs{false};  // executions wait until it is false again
   std::function<void()> compiles;  // called in the middle of each compilation
   std::string program, options;    // what was compiled last
+  std::vector<int64_t> lent;       // arguments of the last execution that are not to be donated
+  int puts = 0, copies = 0;        // of arrays: to a device, to the host
   std::vector<std::string> handlers;  // "t for Host", as its FFI extension was given them
 
   // What is alive.

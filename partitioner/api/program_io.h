@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Global arrays into a partitioned program and out of it, whatever runs it.
+#ifndef SHARDCALL_PARTITIONER_API_PROGRAM_IO_H_
+#define SHARDCALL_PARTITIONER_API_PROGRAM_IO_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "partitioner/api/partition.h"
+#include "partitioner/runtime/program.h"
+#include "partitioner/runtime/tensor.h"
+
+namespace shardcall {
+
+// Flat leaves of the entry's parameters and results.
+std::vector<LeafShape> ParameterLeaves(const Module& module);
+std::vector<LeafShape> ResultLeaves(const Module& module);
+
+// E313 where global inputs are not what the program's parameters say; all, their count, or
+// input k alone.
+absl::Status CheckInputs(const PartitionedProgram& program, absl::Span<const Tensor> inputs);
+absl::Status CheckInputCount(size_t expected, size_t found);
+absl::Status CheckInput(size_t k, const LeafShape& leaf, const Tensor& input);
+
+// Global outputs from what the devices hold: parts[d] of output k, by_device[d][k] of all.
+// E321, with the output's name, where `check_replicas` and copies of a part differ.
+absl::StatusOr<Tensor> JoinOutput(const LocalProgram& local, size_t k,
+                                  absl::Span<const Tensor> parts, bool check_replicas);
+absl::StatusOr<std::vector<Tensor>> JoinOutputs(const LocalProgram& local,
+                                                absl::Span<const std::vector<Tensor>> by_device,
+                                                bool check_replicas);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_API_PROGRAM_IO_H_

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// A partitioned program compiled once for a plugin's devices, and global arrays that stay
+// there from one execution to the next:
+//
+//   SHARDCALL_ASSIGN_OR_RETURN(auto engine, MakePjrtEngine("libplugin.so"));
+//   SHARDCALL_ASSIGN_OR_RETURN(PjrtExecutable step, engine->Compile(program, options));
+//   SHARDCALL_ASSIGN_OR_RETURN(PjrtArray weights, step.Put(0, host_weights));
+//   SHARDCALL_ASSIGN_OR_RETURN(PjrtArray batch, step.Put(1, host_batch));
+//   for (int k = 0; k < 100; ++k) {
+//     SHARDCALL_ASSIGN_OR_RETURN(auto out, step.Execute(std::move(weights), batch));
+//     weights = std::move(out[0]);
+//   }
+//   SHARDCALL_ASSIGN_OR_RETURN(Tensor trained, weights.ToHost());
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_EXECUTABLE_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_EXECUTABLE_H_
+
+#include <concepts>
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "partitioner/api/run.h"
+#include "partitioner/bindings/pjrt/pjrt_buffers.h"
+#include "partitioner/bindings/pjrt/pjrt_program.h"
+#include "partitioner/runtime/tensor.h"
+
+namespace shardcall {
+
+namespace pjrt {
+struct ExecutableState;
+}
+
+// A global array whose shards lie on the devices. A copy refers to the same shards, which
+// go with the last of them. One that was moved from is empty, and nothing takes it.
+class PjrtArray {
+ public:
+  PjrtArray() = default;
+  ElementType type() const { return from_ == nullptr ? ElementType::kInvalid : type_; }
+  const Dims& dims() const { return dims_; }  // of the whole array
+  // The whole array. E334 for what the plugin says, E337 at the program's deadline, E321
+  // where copies of a part are to be compared and differ.
+  absl::StatusOr<Tensor> ToHost() const;
+
+ private:
+  friend class PjrtExecutable;
+  std::shared_ptr<const pjrt::ExecutableState> from_;
+  ElementType type_ = ElementType::kInvalid;
+  Dims dims_;
+  bool is_output_ = false;  // of `from_`, else an input of it
+  size_t k_ = 0;            // which one
+  std::vector<pjrt::DeviceBuffer::Ref> shards_;
+};
+
+// Copies are the same program. Threads may use it at once.
+class PjrtExecutable {
+ public:
+  // For the first devices of the client. Of `options`, `handlers` (which must outlive the
+  // program), `deadline` and `check_replicas` count. Errors as of LoadedProgram::Compile.
+  static absl::StatusOr<PjrtExecutable> Compile(std::shared_ptr<const pjrt::Client> client,
+                                                std::shared_ptr<const PartitionedProgram> program,
+                                                const RunOptions& options);
+
+  size_t num_inputs() const;  // flat leaves of the parameters
+  size_t num_outputs() const;
+  const std::vector<LeafShape>& inputs() const;  // whole
+  // Whether the program may overwrite input k: it aliases a result, or is a buffer donor.
+  bool Donates(size_t k) const;
+
+  // Cuts a whole array for the devices and puts it there, as input k; without a copy where
+  // a device can use host memory as it lies. E313 where it does not fit.
+  absl::StatusOr<PjrtArray> Put(size_t k, const Tensor& input) const;
+
+  // Inputs are what Put gives, of any program of the same engine, or results that lie as
+  // this program takes them: E313 where they do not. An input that the program donates is
+  // given up if nobody else holds it (std::move it in), and copied otherwise. Results stay
+  // on the devices.
+  absl::StatusOr<std::vector<PjrtArray>> Execute(std::vector<PjrtArray> inputs) const;
+  template <typename... Arrays>
+    requires(std::same_as<std::remove_cvref_t<Arrays>, PjrtArray> && ...)
+  absl::StatusOr<std::vector<PjrtArray>> Execute(Arrays&&... inputs) const {
+    std::vector<PjrtArray> list;
+    (list.push_back(std::forward<Arrays>(inputs)), ...);
+    return Execute(std::move(list));
+  }
+  // What Execute refuses inputs for.
+  absl::Status CheckInputs(absl::Span<const PjrtArray> inputs) const;
+  // Such a list copies what is moved into it, which could then not be given up.
+  absl::StatusOr<std::vector<PjrtArray>> Execute(std::initializer_list<PjrtArray>) const = delete;
+
+ private:
+  explicit PjrtExecutable(std::shared_ptr<const pjrt::ExecutableState> state)
+      : state_(std::move(state)) {}
+  absl::Status CheckInput(size_t k, const PjrtArray& input) const;
+  std::shared_ptr<const pjrt::ExecutableState> state_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_EXECUTABLE_H_
