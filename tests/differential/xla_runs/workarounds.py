@@ -77,6 +77,23 @@ def reduction_of_one(t, i):
         f', dimensions={{{", ".join(map(str, range(rank)))}}}, to_apply={to_apply}')]
 
 
+def reduction_by_windows(t, i):
+    """From the identity, and the init afterwards."""
+    identity = {'add': '0', 'multiply': '1', 'xor': '0'}
+    if i.opcode != 'reduce' or len(i.operands()) != 2 or t.reducer(i) not in identity \
+            or reduction_of_parts(t, i):
+        return None
+    x, init = i.operands()
+    value = identity[t.reducer(i)]
+    if init in t.by_name and (t.by_name[init].opcode, t.by_name[init].inside) == ('constant', value):
+        return None
+    start, start_name = t.fresh(t.type(init), f'constant({value})')
+    attributes = f', dimensions={i.attribute("dimensions")}, to_apply={i.attribute("to_apply")}'
+    sums, sums_name = t.fresh(i.type, f'reduce(%{x}, %{start_name}){attributes}')
+    spread, spread_name = t.fresh(i.type, f'broadcast(%{init}), dimensions={{}}')
+    return [start, sums, spread, t.line(i, [sums_name, spread_name], t.reducer(i), '')]
+
+
 def reduction_that_loses_nan(t, i):
     if i.opcode != 'all-reduce' or element_of(i.type) not in ('f16', 'bf16', 'f32', 'f64') or \
             t.reducer(i) not in ('minimum', 'maximum'):
@@ -263,6 +280,8 @@ FAULTS = [
     (reduction_of_parts,
      'XLA reduces the parts of a concatenate, which all-to-all and rng-bit-generator become, one '
      'by one, from the init each time'),
+    (reduction_by_windows,
+     'XLA reduces many elements by windows first, from the init, and then from the init again'),
     (integer_power, "XLA:CPU looks at six bits of the exponent of an integer's power, and "
                     'rewrites a power of -1 to 1 / x, which is -1 where x is 0'),
     (bits_of_narrow, 'XLA:CPU counts other bits of a signed number of 4 than its own'),

@@ -56,6 +56,13 @@ CASES = {
   %init = f32[] parameter(1)
   ROOT %sum = f32[2] reduce(%a, %init), dimensions={0}, to_apply=%add.f32''',
                          [('f32', [[1, 2]]), ('f32', 5)], ('f32', [6, 7])),
+    'reduction_by_windows': (1, ADD, '''
+  %a = f32[] parameter(0)
+  %init = f32[] parameter(1)
+  %many = f32[2,2,2,60] broadcast(%a), dimensions={}
+  %all = f32[2,2,2,60] opt-barrier(%many)
+  ROOT %sum = f32[2] reduce(%all, %init), dimensions={0,2,3}, to_apply=%add.f32''',
+                             [('f32', 1), ('f32', 5)], ('f32', [245, 245])),
     'reduction_that_loses_nan': (2, MIN, '''
   %a = f32[2] parameter(0)
   %mine = f32[2] add(%a, %a)

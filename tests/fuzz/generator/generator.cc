@@ -206,6 +206,23 @@ InstrId Generator::Emit(Scope& s, Opcode op, std::vector<InstrId> operands,
   return InstrId();
 }
 
+namespace {
+
+// Whether a manual region stands in what the instruction calls.
+bool NeedsDevices(const Module& module, const Instruction& instr) {
+  for (CompId c : CalledComputations(module, instr)) {
+    for (InstrId inner : module.comp(c).instructions) {
+      const Instruction& i = module.instr(inner);
+      const bool manual = i.opcode == Opcode::kCustomCall &&
+                          i.as<CustomCallAttrs>().target == "SPMDFullToShardShape";
+      if (manual || NeedsDevices(module, i)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 bool Generator::Push(Scope& s, InstrId id, double bound, bool whole) {
   if (!id.valid()) return false;
   Annotate(s, id);
@@ -219,6 +236,10 @@ void Generator::Annotate(Scope& s, InstrId id) {
   if (!i.shape->IsArray() || i.opcode == Opcode::kConstant) return;
   const auto sharding =
       ParseHloSharding(RandomShardingText(random_, i.shape->rank(), devices_));
+  // What all devices do cannot stand in what one device alone runs (E106).
+  if (sharding.ok() && sharding->kind == HloSharding::Kind::kMaximal && NeedsDevices(module_, i)) {
+    return;
+  }
   if (sharding.ok()) {
     i.sharding = InternHloSharding(*context_, *sharding);
   } else if (status_.ok()) {
