@@ -15,13 +15,9 @@
 
 namespace shardcall::pjrt {
 
-// Registers with the plugin what `handlers` has for the custom calls of `local` and a
-// platform of PJRT, by kernels/ffi/platform.h: "cpu" has those for Host. A library's own
-// function where that is all there is, else one that calls the entry. Targets that the
-// registry does not know are left to the plugin, which has some of its own; so are those in
-// `known`. Gives the calls, by id, that are to be made as typed ones of
-// another target, since plugins take no others: those of an untyped ABI, or of a handler
-// for one backend_config. E148 where the plugin refuses.
+// Registers with the plugin what ExportCalls (api/exported_calls.h) gives for the custom
+// calls of `local` and a platform of PJRT. Gives the calls, by id, that are to be made as
+// typed ones of another target. E140, and E148 where the plugin refuses.
 absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
     const Plugin& plugin, absl::string_view platform, const Module& local, int num_devices,
     const HandlerRegistry& handlers, const absl::flat_hash_set<std::string>& known = {});
