@@ -19,7 +19,7 @@ trap 'rm -rf "$work"' EXIT
 bundle=$work/gpu_bundle
 mkdir -p "$bundle"/{bin,lib,openmpi,pmix,examples}
 for program in "${programs[@]}"; do cp "$build/bin/$program" "$bundle/bin/"; done
-cp "$build/lib/libshardcall_pjrt.so" "$bundle/lib/"
+cp "$build"/lib/libshardcall_pjrt{,_whole}.so "$bundle/lib/"
 cp -r examples/programs examples/jax "$bundle/examples/"
 cp tests/gpu/{run.sh,steps.py,one_device.hlo,library_targets.hlo} "$bundle/"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a framework looks for in libshardcall_pjrt.so, and all that it exports.
+// What is looked for in libshardcall_pjrt_whole.so, and all that it exports.
 #include "partitioner/bindings/pjrt_wrapper/wrapper.h"
 
-extern "C" const void* GetPjrtApi() { return shardcall::pjrt::Wrapper::OfProcess().api(); }
+extern "C" const void* GetPjrtApi() { return shardcall::pjrt::Wrapper::ApiOfProcess(); }

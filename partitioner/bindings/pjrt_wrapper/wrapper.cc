@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/ffi/crash_guard.h"
 #include "kernels/ffi/library.h"
-#include "kernels/ffi/loaded_object.h"
 #include "partitioner/bindings/pjrt_wrapper/framework_partitioners.h"
+#include "partitioner/bindings/pjrt_wrapper/refusing_table.h"
 #include "partitioner/bindings/pjrt_wrapper/wrapper_extensions.h"
 #include "partitioner/bindings/pjrt_wrapper/wrapper_functions.h"
 #include "sharding/status.h"
@@ -18,14 +18,12 @@
 namespace shardcall::pjrt {
 namespace {
 
-constexpr size_t kFirstFunction = offsetof(abi::Api, functions);
-// A table that says why nothing can be wrapped is as long as that of this version.
-constexpr int kPlacesOfOldest = 118;
-
 // What converts for the program that this thread is partitioning.
 thread_local const Converter* compiling = nullptr;
 
-size_t OffsetOf(int place) { return kFirstFunction + place * sizeof(void*); }
+// What this thread is at: a library to wrap may lead back here.
+enum class Making { kNot, kNow, kLedBack };
+thread_local Making making = Making::kNot;
 
 absl::StatusOr<const abi::Api*> LoadWrapped(const std::string& path) {
   if (path.empty()) {
@@ -38,12 +36,11 @@ absl::StatusOr<const abi::Api*> LoadWrapped(const std::string& path) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const Library> library, Library::Open(path));
   const abi::Api* api = nullptr;
   void* const entry = library->Find("GetPjrtApi");
-  const bool itself =
-      entry != nullptr && InOneObject(entry, reinterpret_cast<void*>(&LoadWrapped));
   const bool called =
-      entry != nullptr && !itself &&
+      entry != nullptr &&
       CallCatchingSignals([&] { api = reinterpret_cast<const abi::Api* (*)()>(entry)(); });
-  if (called) return api;
+  const bool itself = making == Making::kLedBack;
+  if (called && !itself) return api;
   return ToStatus({.code = "E333",
                    .message = absl::StrCat("\"", path, "\" is no PJRT plugin to wrap"),
                    .expected = "a library that exports GetPjrtApi",
@@ -59,8 +56,16 @@ Wrapper& Wrapper::OfProcess() {
   return *wrapper;
 }
 
+const void* Wrapper::ApiOfProcess() {
+  if (making == Making::kNot) return OfProcess().api();
+  making = Making::kLedBack;
+  return nullptr;
+}
+
 Wrapper::Wrapper() : settings_(SettingsOfEnvironment()) {
+  making = Making::kNow;
   opened_ = Open();
+  making = Making::kNot;
   if (!opened_.ok()) RefuseEverything();
   api_ = table_.data();
 }
@@ -83,8 +88,7 @@ void Wrapper::FillTable(const void* real) {
   table_.resize(table->header.struct_size);
   std::memcpy(table_.data(), table, table_.size());
   for (const Replaced& r : ReplacedFunctions()) {
-    if (OffsetOf(r.place) + sizeof(void*) > table_.size()) continue;
-    std::memcpy(table_.data() + OffsetOf(r.place), &r.function, sizeof(void*));
+    SetFunction(table_, r.place, r.function);
   }
   abi::Extension* const extensions = WrapExtensions(table->header.extension_start);
   std::memcpy(table_.data() + offsetof(abi::Header, extension_start), &extensions,
@@ -92,19 +96,9 @@ void Wrapper::FillTable(const void* real) {
 }
 
 void Wrapper::RefuseEverything() {
-  abi::Api head = {};
-  head.header.struct_size = OffsetOf(kPlacesOfOldest);
-  head.version.header.struct_size = sizeof(abi::Version);
-  head.version.minor = abi::kOldestMinorVersion;
-  table_.assign(head.header.struct_size, 0);
-  std::memcpy(table_.data(), &head, kFirstFunction);
-  for (int place = 0; place < kPlacesOfOldest; ++place) {
-    const void* const refuse = RefusingFunction();
-    std::memcpy(table_.data() + OffsetOf(place), &refuse, sizeof(void*));
-  }
+  table_ = RefusingTable(RefusingFunction());
   for (const Replaced& r : ReplacedFunctions()) {
-    if (!r.of_errors || r.place >= kPlacesOfOldest) continue;
-    std::memcpy(table_.data() + OffsetOf(r.place), &r.function, sizeof(void*));
+    if (r.of_errors) SetFunction(table_, r.place, r.function);
   }
 }
 

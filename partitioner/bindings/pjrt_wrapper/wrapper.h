@@ -30,6 +30,8 @@ class Wrapper {
  public:
   // The wrapper of this process; made when it is first asked for, and never destroyed.
   static Wrapper& OfProcess();
+  // Its api(); null where the library to wrap turns out to be this one.
+  static const void* ApiOfProcess();
 
   // A PJRT_Api*. Where there is nothing to wrap, one whose functions say why.
   const void* api() const { return api_; }

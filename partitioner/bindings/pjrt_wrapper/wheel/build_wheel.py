@@ -35,8 +35,8 @@ def build(folder):
     switches = [f'-DSHARDCALL_{part}=OFF' for part in (
         'CUDA', 'MPI', 'BUILD_TESTS', 'BUILD_BENCHMARKS', 'BUILD_EXAMPLES')]
     run('cmake', '-G', 'Ninja', '-S', root, '-B', folder, '-DCMAKE_BUILD_TYPE=Release', *switches)
-    run('cmake', '--build', folder, '--target', 'shardcall_pjrt_plugin')
-    return os.path.join(folder, 'lib', 'libshardcall_pjrt.so')
+    run('cmake', '--build', folder, '--target', 'shardcall_pjrt_whole')
+    return os.path.join(folder, 'lib', 'libshardcall_pjrt_whole.so')
 
 
 def rename_symbols(python, wheel, scratch):

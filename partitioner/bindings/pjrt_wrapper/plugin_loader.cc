@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// libshardcall_pjrt.so, which needs nothing but the C and C++ libraries. It loads the plugin
+// from beside it in such a way that the plugin gets the Abseil and the protobuf that it was
+// built with. A package such as TensorFlow shows the whole process its own (RTLD_GLOBAL),
+// and the loader would take those for the plugin's otherwise.
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include <string>
+#include <vector>
+
+#include "partitioner/bindings/pjrt/pjrt_abi.h"
+#include "partitioner/bindings/pjrt_wrapper/refusing_table.h"
+
+namespace shardcall::pjrt {
+namespace {
+
+constexpr char kWhole[] = "libshardcall_pjrt_whole.so";
+
+// Whether the process has another `symbol` than `library`.
+bool IsReplaced(const char* symbol, const char* library) {
+  void* const loaded = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  return loaded == nullptr || dlsym(loaded, symbol) != dlsym(RTLD_DEFAULT, symbol);
+}
+
+int Mode() {
+#ifdef RTLD_DEEPBIND
+  // The plugin looks in the libraries that it needs before it looks in the process. The C
+  // library is among them: where another allocator stands before it, memory that one of the
+  // two gave would be given back to the other.
+  if (!IsReplaced("malloc", "libc.so.6") && !IsReplaced("_Znwm", "libstdc++.so.6")) {
+    return RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+  }
+#endif
+  return RTLD_NOW | RTLD_LOCAL;
+}
+
+// Beside this library, whatever links lead to it.
+std::string WholePath() {
+  Dl_info info;
+  char path[PATH_MAX];
+  if (dladdr(reinterpret_cast<void*>(&WholePath), &info) == 0 ||
+      realpath(info.dli_fname, path) == nullptr) {
+    return kWhole;
+  }
+  const std::string here = path;
+  return here.substr(0, here.rfind('/') + 1) + kWhole;
+}
+
+// Why there is no plugin: the one PJRT_Error of this library.
+std::string& Why() {
+  static std::string* const why = new std::string;
+  return *why;
+}
+
+const abi::Error* Refuse(void*) { return reinterpret_cast<const abi::Error*>(&Why()); }
+void ErrorDestroy(abi::ErrorArgs*) {}
+void ErrorMessage(abi::ErrorMessageArgs* args) {
+  args->message = Why().data();
+  args->message_size = Why().size();
+}
+const abi::Error* ErrorGetCode(abi::ErrorCodeArgs* args) {
+  args->code = 5;  // absl::StatusCode::kNotFound
+  return nullptr;
+}
+
+const void* Refusing(const char* reason) {
+  Why() = std::string("E143 the library of this PJRT plugin cannot be loaded: found ") +
+          (reason == nullptr ? "no reason of the loader's" : reason) + ". Fix: keep " + kWhole +
+          " beside libshardcall_pjrt.so, and install the libraries that it needs";
+  static auto* const table =
+      new std::vector<char>(RefusingTable(reinterpret_cast<const void*>(&Refuse)));
+  const auto set = [](abi::Function place, const void* function) {
+    SetFunction(*table, static_cast<int>(place), function);
+  };
+  set(abi::Function::kErrorDestroy, reinterpret_cast<const void*>(&ErrorDestroy));
+  set(abi::Function::kErrorMessage, reinterpret_cast<const void*>(&ErrorMessage));
+  set(abi::Function::kErrorGetCode, reinterpret_cast<const void*>(&ErrorGetCode));
+  return table->data();
+}
+
+using Entry = const void* (*)();
+
+Entry Load() {
+  void* const plugin = dlopen(WholePath().c_str(), Mode());
+  return plugin == nullptr ? nullptr : reinterpret_cast<Entry>(dlsym(plugin, "GetPjrtApi"));
+}
+
+}  // namespace
+}  // namespace shardcall::pjrt
+
+extern "C" const void* GetPjrtApi() {
+  using shardcall::pjrt::Load;
+  using shardcall::pjrt::Refusing;
+  static const auto entry = Load();
+  static const void* const refusing = entry == nullptr ? Refusing(dlerror()) : nullptr;
+  return entry == nullptr ? refusing : entry();
+}
