@@ -32,7 +32,7 @@ struct FrameworkRequest {
 absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
     absl::string_view hlo, const FrameworkRequest& request);
 
-// What the devices' arrays make up together, as a framework reads it. E048 for a sharding
+// What the devices' arrays make up together, as a framework reads it. E164 for a sharding
 // that HLO cannot write.
 struct HeldShardings {
   std::vector<HloSharding> parameters;  // by flat leaf
