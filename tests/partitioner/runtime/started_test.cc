@@ -4,10 +4,14 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "absl/strings/str_replace.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "collectives/in_process.h"
+#include "partitioner/runtime/started_calls.h"
 #include "tests/partitioner/runtime/run_text.h"
 
 namespace shardcall {
@@ -168,23 +172,43 @@ TEST_F(Meanwhile, CollectivesInBetweenRunBehindIt) {
 }
 
 TEST_F(Meanwhile, APeerThatNeverStartsIsNamedWithTheInstruction) {
-  // Each call is over before its own deadline.
-  Add("slow", [](const HandlerContext& c) {
-    if (c.device_ordinal == 1) absl::SleepFor(absl::Milliseconds(200));
+  // Device 1 computes until device 0 has given up, however long that takes: collectives have
+  // a deadline here, handlers have none.
+  absl::Notification gave_up;
+  Add("slow", [&](const HandlerContext& c) {
+    if (c.device_ordinal == 1) gave_up.WaitForNotification();
     return absl::OkStatus();
   });
-  const auto r = RunDevices(
+  const auto program = LowerText(
       Entry(absl::StrCat("first = s32[4] all-reduce(p), ", kGroups, ", to_apply=add\n"
-                         "e = s32[4] custom-call(first), custom_call_target=\"slow\"\n"
-                         "f = s32[4] custom-call(e), custom_call_target=\"slow\"\n"
-                         "g = s32[4] custom-call(f), custom_call_target=\"slow\"\n"
+                         "g = s32[4] custom-call(first), custom_call_target=\"slow\"\n"
                          "sum.7 = s32[4] all-reduce-start(g), ", kGroups, ", to_apply=add\n"
                          "n = s32[4] negate(p)\nd = s32[4] all-reduce-done(sum.7)\n"
                          "ROOT r = s32[4] add(d, n)")),
-      2, &handlers_, absl::Milliseconds(400));
-  EXPECT_EQ(DiagnosticCode(r.status()), "E301") << r.status();
-  EXPECT_THAT(std::string(r.status().message()),
-              AllOf(HasSubstr("sum.7"), HasSubstr("rank 1"), HasSubstr("first")));
+      "num_partitions=2");
+  ASSERT_TRUE(program.ok()) << program.status();
+  InProcessWorld world(2, absl::Seconds(2));
+  const auto run = [&](int d) {
+    const std::unique_ptr<Communicator> comm = world.Rank(d);
+    StartedCalls started(comm.get(), /*meanwhile=*/true);
+    DeviceContext device;
+    device.device = d;
+    device.num_devices = 2;
+    device.comm = started.comm();
+    device.started = &started;
+    device.handlers = &handlers_;
+    return Execute(**program, std::vector<Tensor>{S32({4}, {1, 2, 3, 4})}, device).status();
+  };
+  absl::Status of_1;
+  std::thread device_1([&] { of_1 = run(1); });
+  const absl::Status of_0 = run(0);
+  gave_up.Notify();
+  device_1.join();
+  for (const absl::Status& status : {of_0, of_1}) {
+    EXPECT_EQ(DiagnosticCode(status), "E301") << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("sum.7"), HasSubstr("rank 1"), HasSubstr("first")));
+  }
 }
 
 TEST_F(Meanwhile, AFailureInBetweenIsReportedAtOnceAndAlone) {
