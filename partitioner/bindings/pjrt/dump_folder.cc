@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/bindings/pjrt/dump_folder.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <mutex>
 #include <system_error>
 #include <vector>
 
@@ -19,18 +25,63 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string TemporaryFolder() {
+constexpr absl::string_view kPrefix = "shardcall.hlo.";
+constexpr absl::string_view kUnique = "XXXXXX";
+// Longer than between the making of a folder and its lock, and than any conversion takes: on
+// some file systems there are no locks.
+constexpr time_t kAbandonedSeconds = 600;
+
+// A descriptor of the folder itself, not of what a link leads to; -1: none.
+int OpenFolder(const std::string& path) {
+  return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+// The lock of a killed process is gone with it. Whether a process lives could not be told
+// from its number, which is used again, and another one in each container.
+bool Lock(int folder) { return folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) == 0; }
+
+bool IsOldAndOurs(int folder) {
+  struct stat info;
+  return fstat(folder, &info) == 0 && info.st_uid == geteuid() && (info.st_mode & 0777) == 0700 &&
+         time(nullptr) - info.st_mtime > kAbandonedSeconds;
+}
+
+// Where a folder may be made, the best first.
+std::vector<std::string> Parents() {
   std::error_code error;
-  const fs::path path = fs::temp_directory_path(error);  // TMPDIR
-  return error ? "/tmp" : path.string();
+  const fs::path temporary = fs::temp_directory_path(error);  // TMPDIR
+  return {"/dev/shm", error ? "/tmp" : temporary.string()};
 }
 
 }  // namespace
 
+void DumpFolder::DeleteAbandoned(const std::string& parent) {
+  std::error_code error;
+  for (fs::directory_iterator it(parent, error), last; !error && it != last;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!absl::StartsWith(name, kPrefix) || name.size() != kPrefix.size() + kUnique.size()) {
+      continue;
+    }
+    const int folder = OpenFolder(it->path().string());
+    std::error_code ignored;
+    if (folder >= 0 && IsOldAndOurs(folder) && Lock(folder)) fs::remove_all(it->path(), ignored);
+    if (folder >= 0) close(folder);
+  }
+}
+
+DumpFolder::DumpFolder(std::string path) : path_(std::move(path)), lock_(OpenFolder(path_)) {
+  Lock(lock_);
+}
+
 absl::StatusOr<DumpFolder> DumpFolder::Create() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    for (const std::string& parent : Parents()) DeleteAbandoned(parent);
+  });
   std::string why;
-  for (const std::string& parent : {std::string("/dev/shm"), TemporaryFolder()}) {
-    std::string path = absl::StrCat(parent, "/shardcall.XXXXXX");
+  for (const std::string& parent : Parents()) {
+    std::string path = absl::StrCat(parent, "/", kPrefix, kUnique);
     if (mkdtemp(path.data()) != nullptr) return DumpFolder(std::move(path));
     why = absl::StrCat(parent, ": ", std::strerror(errno));
   }
@@ -43,6 +94,7 @@ absl::StatusOr<DumpFolder> DumpFolder::Create() {
 DumpFolder::~DumpFolder() {
   std::error_code ignored;
   if (!path_.empty()) fs::remove_all(path_, ignored);
+  if (lock_ >= 0) close(lock_);
 }
 
 absl::StatusOr<std::string> DumpFolder::ReadFile(absl::string_view end) const {

@@ -11,13 +11,19 @@
 namespace shardcall::pjrt {
 
 // A folder of mode 0700, in memory where the system has such a place, that is deleted
-// with all that stands in it. XLA writes its dumps into it.
+// with all that stands in it. XLA writes its dumps into it. One whose process was killed is
+// deleted by the first Create of a later process.
 class DumpFolder {
  public:
   static absl::StatusOr<DumpFolder> Create();  // E061
   ~DumpFolder();
-  DumpFolder(DumpFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  DumpFolder(DumpFolder&& other) noexcept
+      : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)) {}
   DumpFolder& operator=(DumpFolder&&) = delete;
+
+  // Deletes those of this user in `parent` that no process holds, in which nothing was made
+  // for ten minutes.
+  static void DeleteAbandoned(const std::string& parent);
 
   const std::string& path() const { return path_; }
   // The content of the file whose name ends so; empty if there is none, the last by name
@@ -25,8 +31,9 @@ class DumpFolder {
   absl::StatusOr<std::string> ReadFile(absl::string_view end) const;
 
  private:
-  explicit DumpFolder(std::string path) : path_(std::move(path)) {}
+  explicit DumpFolder(std::string path);
   std::string path_;
+  int lock_;  // a descriptor of the folder, which is locked while the process lives
 };
 
 }  // namespace shardcall::pjrt

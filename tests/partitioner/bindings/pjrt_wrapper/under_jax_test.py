@@ -9,6 +9,8 @@ import json
 import os
 import shutil
 import sys
+import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -300,6 +302,10 @@ assert jax.device_put(1.0) + 1 == 2
 ''', SHARDCALL_REPORT=blocked)
 
     def test_nothing_is_left_in_temporary_folders(self):
+        # As a process that was killed in the middle of a conversion an hour ago leaves it.
+        abandoned = tempfile.gettempdir() + '/shardcall.hlo.abc123'
+        os.mkdir(abandoned, mode=0o700)
+        os.utime(abandoned, (time.time() - 3600,) * 2)
         self.ok(STEP + CHECK_STEP)
         self.assertFalse(glob.glob('/dev/shm/shardcall.*') + glob.glob('/tmp/shardcall.*'))
 
