@@ -12,7 +12,9 @@
 #ifndef SHARDCALL_COLLECTIVES_MPI_H_
 #define SHARDCALL_COLLECTIVES_MPI_H_
 
+#include <atomic>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -32,6 +34,10 @@ struct MpiOptions {
 
 // Whether this process was started by an MPI launcher, from its environment.
 bool LaunchedByMpi();
+
+// Where whoever runs a program over MPI says which instruction this rank is at; null: none.
+// A rank that the launcher ends while it waits for nobody says this name (E304).
+std::atomic<const std::string*>& ComputingOverMpi();
 
 // The communicator of this process. Every rank calls it. The first call
 // initialises MPI unless the process has done so, and has MPI finalised at the

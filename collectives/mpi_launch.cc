@@ -12,6 +12,11 @@ bool LaunchedByMpi() {
   return false;
 }
 
+std::atomic<const std::string*>& ComputingOverMpi() {
+  static std::atomic<const std::string*> name{nullptr};
+  return name;
+}
+
 bool MpiOptions::CheckCollectivesByDefault() {
   const char* const value = std::getenv("SHARDCALL_CHECK_COLLECTIVES");
   return value != nullptr && value[0] != '\0' && value[0] != '0';

@@ -3,10 +3,12 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -31,13 +33,30 @@ constexpr auto kStayTime = std::chrono::milliseconds(500);
 
 std::atomic<int> waiting{0};  // or with a failure to report
 std::atomic<bool> was_terminated{false};
+std::atomic<int> rank_of_process{-1};  // of a job that has a launcher, once it has started
+constexpr size_t kTextBytes = 512;
 static_assert(std::atomic<int>::is_always_lock_free);
+
+// In a handler of signals. What a rank runs keeps its names while it runs.
+void SayWhatThisRankDoes() {
+  const std::string* const name = ComputingOverMpi().load(std::memory_order_relaxed);
+  char text[kTextBytes];
+  const int length = std::snprintf(
+      text, sizeof(text),
+      "E304 the launcher ends this job (SIGTERM) while rank %d %s%.200s. Fix: See why another "
+      "rank ended: its own error says so\n",
+      rank_of_process.load(), name == nullptr ? "is in no collective" : "computes %",
+      name == nullptr ? "" : name->c_str());
+  // Nothing is left to do where it cannot be written.
+  if (length > 0) (void)!write(STDERR_FILENO, text, length);
+}
 
 void OnTerminate(int signal_number) {
   signal(signal_number, SIG_DFL);
   if (waiting.load(std::memory_order_relaxed) > 0) {
     was_terminated.store(true, std::memory_order_relaxed);
   } else {
+    if (rank_of_process.load() >= 0) SayWhatThisRankDoes();
     raise(signal_number);
   }
 }
@@ -96,6 +115,7 @@ absl::Status MpiSession::Start(absl::Duration deadline) {
   meetings_.assign(size_, 0);
   SHARDCALL_RETURN_IF_ERROR(ExchangeIdentities(deadline));
   mpi_yields_ = MpiYields();
+  if (LaunchedByMpi()) rank_of_process.store(rank_);
   return PostControl();
 }
 

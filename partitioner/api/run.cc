@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "collectives/mpi.h"
 #include "collectives/nccl.h"
 #include "collectives/program_check.h"
 #include "partitioner/api/version.h"
@@ -238,6 +239,7 @@ absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& progr
   device.mesh = program.global->program.mesh;
   device.handlers = options.handlers;
   device.deadline = options.deadline;
+  device.at = &ComputingOverMpi();
   // Ranks agree on the number without a word: all make the same runs over the
   // communicator. What one of them evaluates alone counts elsewhere.
   static std::atomic<int64_t> runs{0};

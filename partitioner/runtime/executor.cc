@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -87,6 +88,7 @@ absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
   StepObserver* const observer = StepObserver::OfThisThread();
   for (const Step& step : comp.steps) {
     StepRun run(program, device, step, slots);
+    if (device.at != nullptr) device.at->store(&step.name, std::memory_order_relaxed);
     if (observer == nullptr) {
       SHARDCALL_RETURN_IF_ERROR(step.fn(run));
     } else {
@@ -228,6 +230,9 @@ absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
   StartedCalls at_once(device.comm, /*meanwhile=*/false);
   if (own.started == nullptr) own.started = &at_once;
   if (own.run_id == 0) own.run_id = NextRunId();
+  const absl::Cleanup left = [&] {
+    if (own.at != nullptr) own.at->store(nullptr, std::memory_order_relaxed);
+  };
   return WithinMemory(program.name, [&] {
     return RunComputation(program, own, program.entry, std::move(arguments));
   });

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,8 @@ struct DeviceContext {
   LazyHandlerDevice* accelerator = nullptr;      // likewise
   // Collectives under way; null: Execute makes one whose starts do all at once.
   StartedCalls* started = nullptr;
+  // Where the instruction that runs is named, from Execute's begin to its end; null: nowhere.
+  std::atomic<const std::string*>* at = nullptr;
 };
 
 class StepRun {

@@ -7,6 +7,7 @@ usage: faulty_handlers_test.py PLUGIN_FOLDER [--mpiexec=PATH]"""
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -137,6 +138,33 @@ class FaultyHandlers(unittest.TestCase):
                 file.flush()
                 self.told(['run', file.name, PLUGIN, '--backend=mpi', '--deadline=1'], b'', 1,
                           text, prefix=prefix, timeout=40.0)
+
+    def test_ranks_that_the_launcher_ends_say_what_they_compute(self):
+        if not MPIEXEC:
+            self.skipTest('no MPI launcher')
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'program.hlo')
+            with open(path, 'wb') as file:
+                file.write(program('faulty_never_and_says'))
+            rank = os.path.join(folder, 'rank')
+            job = subprocess.Popen(
+                [MPIEXEC, '-np', '2', 'sh', '-c',
+                 f'exec "$@" >{rank}$OMPI_COMM_WORLD_RANK.out 2>{rank}$OMPI_COMM_WORLD_RANK.err', '-',
+                 command.command_path(), 'run', path, PLUGIN, '--backend=mpi', '--deadline=100'])
+
+            def said(end, number):
+                try:
+                    with open(f'{rank}{number}.{end}', encoding='utf-8') as file:
+                        return file.read()
+                except FileNotFoundError:
+                    return ''
+            while job.poll() is None and not all('entered' in said('out', r) for r in (0, 1)):
+                time.sleep(0.02)
+            job.terminate()
+            job.wait()
+            for r in (0, 1):
+                self.assertIn('E304 the launcher ends this job (SIGTERM) while '
+                              f'rank {r} computes %c', said('err', r))
 
     def test_a_plugin_that_crashes_is_named(self):
         for name, entry in (('bad_crash', 'register_targets'),

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -30,6 +31,12 @@ int Abort(const Shardcall_Call*, void*) { std::abort(); }
 int Throw(const Shardcall_Call*, void*) { throw std::runtime_error("thrown"); }
 int Never(const Shardcall_Call*, void*) {
   while (true) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+// Says on standard output that it runs.
+int NeverAndSays(const Shardcall_Call* call, void* data) {
+  std::puts("entered");
+  std::fflush(stdout);
+  return Never(call, data);
 }
 // On device 1 alone.
 int NeverOnOne(const Shardcall_Call* call, void* data) {
@@ -127,7 +134,7 @@ int Register(const Shardcall_Registrar* registrar) {
     Shardcall_Handler* handler;
   } kTargets[] = {{"faulty_none", Double}, {"faulty_segv", Segv},   {"faulty_abort", Abort},
                   {"faulty_throw", Throw}, {"faulty_never", Never}, {"faulty_never_on_1", NeverOnOne},
-                  {"faulty_late", Late}};
+                  {"faulty_late", Late},   {"faulty_never_and_says", NeverAndSays}};
   for (const auto& t : kTargets) {
     Shardcall_Target target = SHARDCALL_INIT(Shardcall_Target);
     target.name = t.name;
