@@ -269,16 +269,14 @@ const Sharding* OutputSharding(const Program& program, const PropagationResult& 
       c->mesh != nullptr) {
     ShardingBuilder b(c->mesh, shape->rank());
     for (int d = 0; d < shape->rank(); ++d) b.dims[d] = c->dims[d].axes;
+    b.partial = c->unreduced;
+    b.partial_op = c->unreduced_op;
     return b.Intern(module.context());
   }
-  if (decided == nullptr || decided->is_maximal() || !decided->partial().empty()) {
-    ShardingBuilder b(program.mesh, shape->rank());
-    if (decided != nullptr && !decided->is_maximal()) {
-      b = ShardingBuilder(*decided);
-      b.partial.clear();
-    }
-    return b.Intern(module.context());
+  if (decided == nullptr || decided->is_maximal()) {
+    return ShardingBuilder(program.mesh, shape->rank()).Intern(module.context());
   }
+  // What the program says is unreduced stays so: nothing else is when it is propagated.
   return decided;
 }
 

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+struct Shardcall_PjrtCallbacks;  // api/pjrt_partitioner.h
+
 namespace shardcall::pjrt::abi {
 
 struct Error;
@@ -330,7 +332,23 @@ struct SerializeArgs {
   void (*deleter)(void* serialized);  // out
 };
 
-// The FFI extension. Its struct of arguments has no header.
+// The extensions of registrations. Their structs of arguments have no header.
+struct RegistrationArgs {  // how they begin
+  size_t struct_size;
+  const char* name;
+  size_t name_size;
+};
+struct PartitionerArgs {
+  size_t struct_size;
+  const char* name;
+  size_t name_size;
+  Shardcall_PjrtCallbacks* callbacks;  // owned by who registers it
+};
+struct PartitionerExtension {
+  Extension base;
+  Error* (*partitioner)(PartitionerArgs*);
+  Error* (*batch_partitionable)(RegistrationArgs*);
+};
 struct RegisterHandlerArgs {
   size_t struct_size;
   const char* name;

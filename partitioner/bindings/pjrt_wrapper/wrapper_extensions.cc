@@ -16,30 +16,15 @@ namespace {
 
 using abi::Error;
 using abi::Extension;
-
-// The head of the arguments of registrations.
-struct RegistrationArgs {
-  size_t struct_size;
-  const char* name;
-  size_t name_size;
-};
+using abi::PartitionerArgs;
+using abi::RegistrationArgs;
 using Register = Error* (*)(RegistrationArgs*);
 
 struct GpuCustomCalls {
   Extension base;
   Register custom_call;
 };
-struct PartitionerArgs {
-  size_t struct_size;
-  const char* name;
-  size_t name_size;
-  Shardcall_PjrtCallbacks* callbacks;
-};
-struct Partitioners {
-  Extension base;
-  Error* (*partitioner)(PartitionerArgs*);
-  Register batch_partitionable;
-};
+using Partitioners = abi::PartitionerExtension;
 
 // Those of the wrapped plugin; null where it has none.
 Error* (*real_partitioner)(PartitionerArgs*) = nullptr;

@@ -27,7 +27,6 @@ import numerics  # noqa: E402
 LIMIT = 4e-6
 
 
-
 def flat(jax, results):
     import numpy as np
     arrays = []
@@ -38,8 +37,8 @@ def flat(jax, results):
     return arrays
 
 
-def run(jax, base, program, form, corpus, reports):
-    """'' or what is wrong."""
+def run(jax, base, program, form, corpus, reports, jit=None):
+    """'' or what is wrong. `jit`: in place of jax.jit."""
     import numpy as np
     stem = os.path.join(corpus, program.name)
     with np.load(f'{stem}.inputs.npz') as stored:
@@ -52,7 +51,7 @@ def run(jax, base, program, form, corpus, reports):
     try:
         grid = base.Grid(program.axes, program.explicit)
         fn, args, *options = program.build(grid)
-        jitted = jax.jit(fn, keep_unused=True, **(options[0] if options else {}))
+        jitted = (jit or jax.jit)(fn, keep_unused=True, **(options[0] if options else {}))
         shapes, tree = jax.tree.flatten(args)
         placed = [jax.device_put(x.astype(s.dtype), s.sharding) for x, s in zip(leaves, shapes)]
         count = len(glob.glob(os.path.join(reports, '*.json')))
@@ -66,6 +65,27 @@ def run(jax, base, program, form, corpus, reports):
     with open(f'{stem}.{form}.hlo', encoding='utf-8') as f:
         limit = max(LIMIT, numerics.limit_of(f.read()))
     return numerics.difference(expected, results, False, limit)
+
+
+def run_all(jax, base, options, corpus, reports, jit=None):
+    """How many programs ran, and how many of them are wrong. `options`: only, forms, every."""
+    ran, failed = 0, 0
+    todo = [(p, form) for p in base.PROGRAMS.values() for form in p.forms
+            if form in options.forms.split(',') and not p.platform
+            and os.path.exists(os.path.join(corpus, f'{p.name}.outputs.npz'))
+            and re.search(options.only, f'{p.name}.{form}')]
+    for program, form in todo[::options.every]:
+        try:
+            wrong = run(jax, base, program, form, corpus, reports, jit)
+        except Exception as error:  # what JAX or the plugin raises is the finding
+            wrong = f'{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ""}'
+            if os.environ.get('VERBOSE'):
+                traceback.print_exc()
+        ran += 1
+        if wrong:
+            failed += 1
+            print(f'{program.name}.{form}: {wrong}', flush=True)
+    return ran, failed
 
 
 def main():
@@ -97,22 +117,7 @@ def main():
     except ImportError as error:
         print(f'skipped: {error}')
         return 77
-    ran, failed = 0, 0
-    todo = [(p, form) for p in base.PROGRAMS.values() for form in p.forms
-            if form in options.forms.split(',') and not p.platform
-            and os.path.exists(os.path.join(corpus, f'{p.name}.outputs.npz'))
-            and re.search(options.only, f'{p.name}.{form}')]
-    for program, form in todo[::options.every]:
-        try:
-            wrong = run(jax, base, program, form, corpus, reports)
-        except Exception as error:  # what JAX or the plugin raises is the finding
-            wrong = f'{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ""}'
-            if os.environ.get('VERBOSE'):
-                traceback.print_exc()
-        ran += 1
-        if wrong:
-            failed += 1
-            print(f'{program.name}.{form}: {wrong}', flush=True)
+    ran, failed = run_all(jax, base, options, corpus, reports)
     shutil.rmtree(scratch, ignore_errors=True)
     print(f'{ran} programs, {failed} differ or fail')
     return 1 if failed or not ran else 0

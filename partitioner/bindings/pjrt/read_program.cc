@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/bindings/pjrt/read_program.h"
+
+#include <stdlib.h>
+
+#include <utility>
+
+#include "partitioner/bindings/pjrt/find_plugin.h"
+#include "partitioner/bindings/pjrt/to_hlo.h"
+#include "partitioner/ir/parser.h"
+#include "partitioner/ir/proto/hlo_proto.h"
+#include "partitioner/ir/stablehlo_input.h"
+#include "sharding/status.h"
+
+namespace shardcall::pjrt {
+namespace {
+
+// StableHLO as HLO, by the converter that is named, or else found.
+absl::StatusOr<Module> ReadStablehlo(absl::string_view program, absl::string_view name,
+                                     const std::string& named) {
+  const std::string plugin = named.empty() ? FindConverter() : named;
+  if (plugin.empty()) return StablehloIsNotHlo(name);
+  // XLA tells its log of each dump else; what the user has set stays.
+  setenv("TF_CPP_MIN_LOG_LEVEL", "1", /*overwrite=*/0);
+  SHARDCALL_ASSIGN_OR_RETURN(const std::unique_ptr<const Converter> converter,
+                             Converter::Open(plugin));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string hlo, converter->ToHlo(program));
+  SHARDCALL_ASSIGN_OR_RETURN(Module module,
+                             ReadModuleProto(hlo, std::make_shared<Context>(), name));
+  if (const int64_t partitions = StablehloPartitions(program); partitions > 0) {
+    module.header.num_partitions = partitions;
+    module.header.has_num_partitions = true;
+  }
+  return module;
+}
+
+}  // namespace
+
+absl::StatusOr<Module> ReadProgram(std::shared_ptr<const std::string> bytes,
+                                   const std::string& name, const TargetRegistry& targets,
+                                   const ReadOptions& options) {
+  const bool binary = options.form == ReadOptions::Form::kBinary ||
+                      (options.form == ReadOptions::Form::kTold && LooksLikeProto(*bytes));
+  if (LooksLikeStablehlo(*bytes)) return ReadStablehlo(*bytes, name, options.converter);
+  if (binary) return ReadModuleProto(*bytes, std::make_shared<Context>(), name);
+  return ParseModule(std::move(bytes), std::make_shared<Context>(), name, &targets);
+}
+
+}  // namespace shardcall::pjrt

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The module shardcall._core: the library's face for the package's own Python code, which
+// has the docstrings that a user reads.
+#include "partitioner/bindings/python/core.h"
+
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "partitioner/api/version.h"
+#include "sharding/element_type.h"
+#include "sharding/status.h"
+
+namespace nb = nanobind;
+
+namespace shardcall::python {
+
+absl::StatusOr<Tensor> ToTensor(const Array& array, size_t k, const LeafShape& leaf) {
+  const absl::string_view type = ElementTypeName(leaf.type);
+  const bool fits = array.type == type && absl::MakeConstSpan(array.dims) == leaf.dims &&
+                    static_cast<int64_t>(array.bytes.size()) ==
+                        leaf.num_elements() * ElementTypeBytes(leaf.type);
+  if (!IsArrayType(leaf.type)) return Tensor::Token();
+  if (!fits) {
+    return ToStatus({.code = "E313",
+                     .message = absl::StrCat("input ", k, " does not fit its parameter"),
+                     .expected = TypeAndDims(leaf.type, leaf.dims),
+                     .found = absl::StrCat(array.type, "[", absl::StrJoin(array.dims, ","), "]"),
+                     .fix = "Give arguments as the program declares its parameters"});
+  }
+  Tensor tensor(leaf.type, leaf.dims);
+  if (tensor.byte_size() > 0) {
+    std::memcpy(tensor.MutableData(), array.bytes.data(), tensor.byte_size());
+    NormalizeElements(tensor.type(), tensor.MutableData(), tensor.num_elements());
+  }
+  return tensor;
+}
+
+nb::object FromTensor(Tensor tensor) {
+  auto owned = std::make_unique<Tensor>(std::move(tensor));
+  Tensor* const t = owned.get();
+  nb::capsule owner(owned.release(),
+                    [](void* p) noexcept { delete static_cast<Tensor*>(p); });
+  static uint8_t nothing = 0;
+  const size_t size = IsArrayType(t->type()) ? static_cast<size_t>(t->byte_size()) : 0;
+  void* const data = size == 0 ? static_cast<void*>(&nothing) : t->MutableData();
+  const nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> bytes(data, {size}, owner);
+  nb::list dims;
+  for (int64_t d : t->dims()) dims.append(d);
+  return nb::make_tuple(std::string(ElementTypeName(t->type())), dims, bytes);
+}
+
+std::vector<std::pair<std::string, std::vector<int64_t>>> LeafTypes(
+    const std::vector<LeafShape>& leaves) {
+  std::vector<std::pair<std::string, std::vector<int64_t>>> out;
+  for (const LeafShape& leaf : leaves) {
+    out.emplace_back(std::string(ElementTypeName(leaf.type)),
+                     std::vector<int64_t>(leaf.dims.begin(), leaf.dims.end()));
+  }
+  return out;
+}
+
+namespace {
+
+// Calls shardcall.errors.make(code, message), and raises what it gives.
+void Raise(const absl::Status& status) {
+  try {
+    const nb::object make = nb::module_::import_("shardcall.errors").attr("make");
+    const nb::object error = make(absl::StatusCodeToString(status.code()),
+                                  nb::str(status.message().data(), status.message().size()));
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+  } catch (nb::python_error& failed) {
+    failed.restore();
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const StatusError& e) {
+      Raise(e.status);
+    }
+  });
+  m.attr("version") = kVersion;
+  DefineFramework(m);
+  DefineTargets(m);
+  DefinePrograms(m);
+}
+
+}  // namespace shardcall::python

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the module shardcall._core share.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_PYTHON_CORE_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_PYTHON_CORE_H_
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "partitioner/api/registration.h"
+#include "partitioner/runtime/program.h"
+#include "partitioner/runtime/tensor.h"
+
+namespace shardcall::python {
+
+// Becomes a shardcall.Error where it leaves the module.
+struct StatusError {
+  absl::Status status;
+};
+inline void Check(const absl::Status& status) {
+  if (!status.ok()) throw StatusError{status};
+}
+template <typename T>
+T Take(absl::StatusOr<T> value) {
+  Check(value.status());
+  return *std::move(value);
+}
+
+// An array with its type and dimensions. Its bytes are as those of a Tensor: row-major,
+// types narrower than a byte in a byte each.
+using Bytes = nanobind::ndarray<const uint8_t, nanobind::ndim<1>, nanobind::c_contig,
+                                nanobind::device::cpu>;
+struct Array {
+  std::string type;
+  std::vector<int64_t> dims;
+  Bytes bytes;
+};
+// Copies. E313 where it is not what `leaf` says.
+absl::StatusOr<Tensor> ToTensor(const Array& array, size_t k, const LeafShape& leaf);
+// (type, dims, bytes); the bytes are the tensor's own.
+nanobind::object FromTensor(Tensor tensor);
+// [(type, dims)].
+std::vector<std::pair<std::string, std::vector<int64_t>>> LeafTypes(
+    const std::vector<LeafShape>& leaves);
+
+// Rules, handlers and lowerings; not changed once it is made.
+struct Targets {
+  Registry registry;
+};
+
+// The targets that the framework has partitioners of, or says the batch dims of, beside
+// those that have a rule.
+absl::Status AddFrameworkTargets(TargetRegistry* rules);
+
+void DefineFramework(nanobind::module_& m);
+void DefineTargets(nanobind::module_& m);
+void DefinePrograms(nanobind::module_& m);
+
+}  // namespace shardcall::python
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_PYTHON_CORE_H_

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <limits>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "partitioner/api/check_target.h"
+#include "partitioner/api/exported_calls.h"
+#include "partitioner/api/framework_program.h"
+#include "partitioner/api/lower_calls.h"
+#include "partitioner/api/report.h"
+#include "partitioner/api/run.h"
+#include "partitioner/api/verify.h"
+#include "partitioner/bindings/pjrt/read_program.h"
+#include "partitioner/bindings/python/core.h"
+#include "partitioner/ir/printer.h"
+#include "partitioner/ir/proto/hlo_proto.h"
+#include "partitioner/ir/verifier.h"
+#include "partitioner/propagation/export.h"
+#include "sharding/status.h"
+
+namespace nb = nanobind;
+
+namespace shardcall::python {
+namespace {
+
+using nb::literals::operator""_a;
+using TargetsRef = std::shared_ptr<Targets>;
+
+// A program as Python gives it, and what is to become of it.
+struct Request {
+  nb::bytes bytes;
+  std::string name, converter;
+  TargetsRef targets;
+  int64_t num_partitions = 0;
+  bool propagate = true;
+  std::vector<std::string> allow_replicate;
+  int64_t max_reshard_bytes = 0;  // 0: no limit
+
+  PartitionOptions Options() const {
+    PartitionOptions out;
+    out.targets = &targets->registry.rules;
+    out.num_partitions = num_partitions;
+    out.propagate = propagate;
+    out.allow_replicate = allow_replicate;
+    if (max_reshard_bytes > 0) out.spmd.max_reshard_bytes = max_reshard_bytes;
+    return out;
+  }
+  RunOptions Run(double deadline_s) const {
+    RunOptions out;
+    out.partition = Options();
+    out.handlers = &targets->registry.handlers;
+    out.deadline = absl::Seconds(deadline_s);
+    return out;
+  }
+  // With calls lowered for the host. The one copy of the program: a module keeps its text.
+  absl::StatusOr<Module> Read() const {
+    SHARDCALL_ASSIGN_OR_RETURN(
+        Module module,
+        pjrt::ReadProgram(std::make_shared<const std::string>(bytes.c_str(), bytes.size()), name,
+                          targets->registry.rules, {.converter = converter}));
+    SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, name));
+    return LowerCalls(std::move(module), targets->registry.lowerings, "Host");
+  }
+};
+
+// A partitioned program, with all that it refers to.
+struct Program {
+  TargetsRef targets;
+  RunOptions options;
+  std::unique_ptr<PartitionedProgram> partitioned;
+
+  const LocalProgram& local() const { return partitioned->local; }
+  const Module& global() const { return partitioned->global->program.module; }
+  int num_partitions() const {
+    return static_cast<int>(partitioned->global->program.num_partitions);
+  }
+};
+
+template <typename Body>
+auto WithoutGil(Body body) {
+  nb::gil_scoped_release release;
+  return Take(body());
+}
+
+nb::bytes ToBytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
+absl::StatusOr<std::vector<Tensor>> ToTensors(const std::vector<Array>& arrays,
+                                              const Module& module) {
+  const std::vector<LeafShape> leaves = ParameterLeaves(module);
+  SHARDCALL_RETURN_IF_ERROR(CheckInputCount(leaves.size(), arrays.size()));
+  std::vector<Tensor> out;
+  for (size_t k = 0; k < arrays.size(); ++k) {
+    SHARDCALL_ASSIGN_OR_RETURN(Tensor t, ToTensor(arrays[k], k, leaves[k]));
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+std::unique_ptr<Program> PartitionProgram(const Request& request) {
+  return WithoutGil([&]() -> absl::StatusOr<std::unique_ptr<Program>> {
+    auto out = std::make_unique<Program>();
+    out->targets = request.targets;
+    out->options = request.Run(60);
+    SHARDCALL_ASSIGN_OR_RETURN(Module module, request.Read());
+    SHARDCALL_ASSIGN_OR_RETURN(out->partitioned,
+                               Partition(std::move(module), out->options.partition));
+    return out;
+  });
+}
+
+// For jax.jit: what api/framework_program.h says.
+std::unique_ptr<Program> PartitionForJax(const Request& request,
+                                         const std::vector<bool>& open_parameters,
+                                         const std::vector<bool>& open_results,
+                                         const std::string& platform) {
+  return WithoutGil([&]() -> absl::StatusOr<std::unique_ptr<Program>> {
+    auto out = std::make_unique<Program>();
+    out->targets = request.targets;
+    out->options = request.Run(60);
+    SHARDCALL_ASSIGN_OR_RETURN(
+        out->partitioned,
+        PartitionForFramework(
+            absl::string_view(request.bytes.c_str(), request.bytes.size()),
+            {.num_partitions = request.num_partitions,
+             .open_parameters = open_parameters,
+             .open_results = open_results,
+             .platform = platform,
+             .registry = &request.targets->registry,
+             .allow_replicate = request.allow_replicate,
+             .spmd = out->options.partition.spmd}));
+    return out;
+  });
+}
+
+// The per-device module, shardings of its parameters and result as text, and the functions
+// that XLA is to be given: (proto, [parameter], result, [(name, platform, address)]).
+nb::tuple ForJax(const Program& p, const std::string& platform,
+                 const std::vector<std::string>& known) {
+  struct Made {
+    HeldShardings held;
+    ExportedCalls calls;
+    std::string proto;
+  };
+  Made made = WithoutGil([&]() -> absl::StatusOr<Made> {
+    Made m;
+    SHARDCALL_ASSIGN_OR_RETURN(m.held, ShardingsHeld(p.local()));
+    SHARDCALL_ASSIGN_OR_RETURN(
+        m.calls, ExportCalls(p.local().module, platform, p.num_partitions(),
+                             p.targets->registry.handlers,
+                             absl::flat_hash_set<std::string>(known.begin(), known.end())));
+    ProtoOptions proto;
+    proto.typed_calls = m.calls.renamed;
+    SHARDCALL_ASSIGN_OR_RETURN(m.proto,
+                               WriteModuleProto(p.local().module, ProtoForm::kModule, proto));
+    return m;
+  });
+  nb::list parameters, functions;
+  for (const HloSharding& s : made.held.parameters) parameters.append(s.Print());
+  for (const ExportedTarget& t : made.calls.targets) {
+    functions.append(nb::make_tuple(t.name, t.platform, reinterpret_cast<uintptr_t>(t.function)));
+  }
+  return nb::make_tuple(ToBytes(made.proto), parameters, made.held.result.Print(), functions);
+}
+
+std::string Explained(const Program& p, const std::string& format) {
+  const ExplainFormat as = format == "json"   ? ExplainFormat::kJson
+                           : format == "html" ? ExplainFormat::kHtml
+                                              : ExplainFormat::kText;
+  return Explain(*p.partitioned, p.options.partition.spmd, as);
+}
+
+nb::list RunProgram(const Program& p, const std::vector<Array>& inputs, double deadline_s) {
+  std::vector<Tensor> in = Take(ToTensors(inputs, p.global()));
+  RunOptions options = p.options;
+  options.deadline = absl::Seconds(deadline_s);
+  std::vector<Tensor> outputs =
+      WithoutGil([&] { return RunPartitioned(*p.partitioned, in, options, nullptr); });
+  nb::list out;
+  for (Tensor& t : outputs) out.append(FromTensor(std::move(t)));
+  return out;
+}
+
+std::string Propagated(const Request& request) {
+  return WithoutGil([&]() -> absl::StatusOr<std::string> {
+    SHARDCALL_ASSIGN_OR_RETURN(Module module, request.Read());
+    SHARDCALL_ASSIGN_OR_RETURN(const auto p,
+                               PropagateShardings(std::move(module), request.Options()));
+    SHARDCALL_ASSIGN_OR_RETURN(const Module out,
+                               ExportShardings(p->program, p->shardings.sharding));
+    return PrintModule(out);
+  });
+}
+
+std::string Verified(const Request& request, uint64_t seed, const std::vector<Array>& inputs,
+                     double deadline_s) {
+  Module module = WithoutGil([&] { return request.Read(); });
+  std::vector<Tensor> given;
+  if (!inputs.empty()) given = Take(ToTensors(inputs, module));
+  return WithoutGil([&]() -> absl::StatusOr<std::string> {
+    SHARDCALL_ASSIGN_OR_RETURN(
+        const VerifyResult result,
+        Verify(std::move(module), request.Run(deadline_s), seed, std::move(given), nullptr));
+    return VerifyJson(result);
+  });
+}
+
+std::string CheckedRule(const TargetsRef& targets, const std::string& target,
+                        const Request* program, uint64_t seed, bool vjp, double deadline_s) {
+  return WithoutGil([&]() -> absl::StatusOr<std::string> {
+    absl::optional<Module> module;
+    if (program != nullptr) {
+      SHARDCALL_ASSIGN_OR_RETURN(module, program->Read());
+    }
+    SHARDCALL_ASSIGN_OR_RETURN(
+        const RuleCheck check,
+        CheckTarget({.target = target,
+                     .program = module.has_value() ? &*module : nullptr,
+                     .seed = seed,
+                     .vjp = vjp,
+                     .deadline = absl::Seconds(deadline_s)},
+                    targets->registry.rules, targets->registry.handlers));
+    return RuleCheckJson(check);
+  });
+}
+
+}  // namespace
+
+void DefinePrograms(nb::module_& m) {
+  nb::class_<Array>(m, "Array")
+      .def("__init__",
+           [](Array* a, std::string type, std::vector<int64_t> dims, Bytes bytes) {
+             new (a) Array{std::move(type), std::move(dims), std::move(bytes)};
+           },
+           "type"_a, "dims"_a, "bytes"_a);
+  nb::class_<Request>(m, "Request")
+      .def("__init__",
+           [](Request* r, nb::bytes bytes, std::string name, std::string converter,
+              TargetsRef targets, int64_t num_partitions, bool propagate,
+              std::vector<std::string> allow_replicate, int64_t max_reshard_bytes) {
+             new (r) Request{std::move(bytes), std::move(name), std::move(converter),
+                             std::move(targets), num_partitions, propagate,
+                             std::move(allow_replicate), max_reshard_bytes};
+           },
+           "bytes"_a, "name"_a, "converter"_a, "targets"_a, "num_partitions"_a, "propagate"_a,
+           "allow_replicate"_a, "max_reshard_bytes"_a);
+  nb::class_<Program>(m, "Program")
+      .def_prop_ro("num_partitions", &Program::num_partitions)
+      .def_prop_ro("text", [](const Program& p) { return PrintModule(p.local().module); })
+      .def("serialize",
+           [](const Program& p) {
+             return ToBytes(WithoutGil([&] { return WriteModuleProto(p.local().module); }));
+           })
+      .def("report",
+           [](const Program& p) {
+             return ReportJson(*p.partitioned, p.options.partition.spmd);
+           })
+      .def("explain", &Explained, "format"_a)
+      .def("expect",
+           [](const Program& p, const std::string& contract) {
+             Check(CheckContract(Take(ParseContract(contract)), *p.partitioned));
+           },
+           "contract"_a)
+      .def("inputs", [](const Program& p) { return LeafTypes(ParameterLeaves(p.global())); })
+      .def("outputs", [](const Program& p) { return LeafTypes(ResultLeaves(p.global())); })
+      .def("run", &RunProgram, "inputs"_a, "deadline_s"_a)
+      .def("for_jax", &ForJax, "platform"_a, "known"_a);
+  m.def("partition", &PartitionProgram, "request"_a);
+  m.def("partition_for_jax", &PartitionForJax, "request"_a, "open_parameters"_a,
+        "open_results"_a, "platform"_a);
+  m.def("propagate", &Propagated, "request"_a);
+  m.def("inputs",
+        [](const Request& r) {
+          return LeafTypes(ParameterLeaves(WithoutGil([&] { return r.Read(); })));
+        },
+        "request"_a);
+  m.def("verify", &Verified, "request"_a, "seed"_a, "inputs"_a, "deadline_s"_a);
+  m.def("check_rule", &CheckedRule, "targets"_a, "target"_a, "program"_a.none(), "seed"_a, "vjp"_a,
+        "deadline_s"_a);
+}
+
+}  // namespace shardcall::python

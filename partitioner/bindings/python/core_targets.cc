@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+#include <set>
+
+#include "partitioner/api/inspect_sharding.h"
+#include "partitioner/api/manifest.h"
+#include "partitioner/api/plugin.h"
+#include "partitioner/api/targets.h"
+#include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
+#include "partitioner/bindings/python/core.h"
+#include "sharding/status.h"
+
+namespace nb = nanobind;
+
+namespace shardcall::python {
+namespace {
+
+// The shipped targets, then those of files, then those of manifests given as text, then the
+// framework's.
+absl::StatusOr<std::shared_ptr<Targets>> MakeTargets(const std::vector<std::string>& plugins,
+                                                     const std::vector<std::string>& manifests,
+                                                     bool of_framework) {
+  auto out = std::make_shared<Targets>();
+  Registry& r = out->registry;
+  SHARDCALL_RETURN_IF_ERROR(pjrt::FillRegistry({}, &r));
+  SHARDCALL_RETURN_IF_ERROR(RegisterInspectSharding(r.rules));
+  for (const std::string& plugin : plugins) {
+    SHARDCALL_RETURN_IF_ERROR(LoadPlugin(plugin, &r.rules, &r.handlers, &r.lowerings));
+  }
+  for (const std::string& manifest : manifests) {
+    SHARDCALL_RETURN_IF_ERROR(
+        LoadManifest(manifest, "rules", &r.rules, &r.handlers, &r.lowerings));
+  }
+  if (of_framework) {
+    SHARDCALL_RETURN_IF_ERROR(AddFrameworkTargets(&r.rules));
+  }
+  return out;
+}
+
+// name -> ([how it says its rule], [platforms with a kernel], [where it comes from]).
+using Described = std::map<std::string, std::array<std::set<std::string>, 3>>;
+
+nb::dict Describe(const Targets& targets) {
+  Described found;
+  for (const TargetRule* r : targets.registry.rules.List()) {
+    auto& [rules, platforms, sources] = found[r->target];
+    rules.insert(r->alternatives.empty() ? std::string(RuleLevelName(r->level))
+                                         : r->alternatives[0].text.rule);
+    sources.insert(r->source);
+  }
+  for (const HandlerEntry* h : targets.registry.handlers.List()) {
+    auto& [rules, platforms, sources] = found[h->target];
+    platforms.insert(h->platform);
+    sources.insert(h->source);
+  }
+  nb::dict out;
+  for (const auto& [name, parts] : found) {
+    nb::list lists;
+    for (const std::set<std::string>& part : parts) {
+      nb::list list;
+      for (const std::string& text : part) list.append(text);
+      lists.append(list);
+    }
+    out[name.c_str()] = lists;
+  }
+  return out;
+}
+
+}  // namespace
+
+void DefineTargets(nb::module_& m) {
+  nb::class_<Targets>(m, "Targets")
+      .def(nb::new_([](const std::vector<std::string>& plugins,
+                       const std::vector<std::string>& manifests, bool of_framework) {
+             nb::gil_scoped_release release;
+             return Take(MakeTargets(plugins, manifests, of_framework));
+           }),
+           nb::arg("plugins"), nb::arg("manifests"), nb::arg("of_framework"))
+      .def("describe", &Describe)
+      .def("text", [](const Targets& t) {
+        return DescribeTargets(t.registry.rules, t.registry.handlers, &t.registry.lowerings);
+      });
+}
+
+}  // namespace shardcall::python

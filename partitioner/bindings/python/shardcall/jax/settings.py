@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a function is compiled with: part of the keys of jax.jit's caches."""
+import dataclasses
+import os
+
+import jax
+
+from shardcall import registry
+from shardcall.errors import Error
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """Equal settings are equal keys."""
+  targets: tuple  # of targets.key_of
+  allow_replicate: tuple
+  max_reshard_bytes: int
+  strict: bool
+  report: str
+
+
+def make(*, rules=None, plugins=(), allow_replicate=(), max_reshard_bytes=0, strict=False,
+         report=''):
+  if isinstance(allow_replicate, str):
+    allow_replicate = (allow_replicate,)
+  settings = Settings(
+      registry.key_of(rules, plugins), tuple(allow_replicate), int(max_reshard_bytes),
+      bool(strict), os.fspath(report))
+  registry.made(settings.targets)  # rules that do not parse fail where they are written
+  return settings
+
+
+context = jax.make_user_context(None)
+
+
+def current():
+  """The Settings of this thread, or None."""
+  return context.value
