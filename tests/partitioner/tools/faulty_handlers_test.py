@@ -149,7 +149,7 @@ class FaultyHandlers(unittest.TestCase):
             rank = os.path.join(folder, 'rank')
             job = subprocess.Popen(
                 [MPIEXEC, '-np', '2', 'sh', '-c',
-                 f'exec "$@" >{rank}$OMPI_COMM_WORLD_RANK.out 2>{rank}$OMPI_COMM_WORLD_RANK.err', '-',
+                 f'r={rank}$OMPI_COMM_WORLD_RANK; exec "$@" >$r.out 2>$r.err', '-',
                  command.command_path(), 'run', path, PLUGIN, '--backend=mpi', '--deadline=100'])
 
             def said(end, number):

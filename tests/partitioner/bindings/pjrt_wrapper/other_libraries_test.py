@@ -63,6 +63,9 @@ class OtherLibraries(unittest.TestCase):
         self.assertEqual(exports(WHOLE), ['GetPjrtApi'])
         self.assertFalse([name for name in needed(LOADER) if 'absl' in name or 'protobuf' in name])
 
+    def test_libraries_that_frameworks_bring_in_versions_of_their_own_are_not_loaded(self):
+        self.assertFalse([name for name in needed(WHOLE) if re.match('lib(nccl|cuda|mpi)', name)])
+
     def test_libraries_that_show_an_abseil_and_a_protobuf_are_not_called(self):
         load = f'import ctypes\nctypes.CDLL({library_of_traps()!r}, ctypes.RTLD_GLOBAL)\n'
         for code in (load + F.HEAD + STEP, F.HEAD + load + STEP):
