@@ -40,7 +40,7 @@ FetchPlan PlanFetch(const FetchSpec& spec);
 double FetchBytes(const FetchSpec& spec, double bytes);
 
 // x: the local shard under `axes` along `dim`. The result has `length` elements
-// there.
+// there. The emitter's cause is recorded with each collective.
 InstrId EmitFetch(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
                   const FetchSpec& spec);
 

@@ -20,6 +20,13 @@ InstrId ResultIndex(Localizer& l, const LocalOp& op, InstrId like, int dim) {
   return b.Binary(Opcode::kAdd, index, b.BroadcastScalar(start, b.shape(index)));
 }
 
+// EmitFetch of operand k of the op, or of what it became.
+InstrId Fetch(Localizer& l, const LocalOp& op, int k, InstrId x, int dim,
+              absl::Span<const AxisRef> axes, const FetchSpec& spec) {
+  l.emitter().set_cause({CollectiveCause::Kind::kOperand, op.id, k});
+  return EmitFetch(l.emitter(), x, dim, axes, spec);
+}
+
 InstrId Splat(GraphBuilder& b, int64_t value, InstrId like) {
   return b.BroadcastScalar(b.ConstantInt(ElementType::kS32, value), b.shape(like));
 }
@@ -36,8 +43,8 @@ LocalIds HandleSlice(Localizer& l, const LocalOp& op) {
   for (int d = 0; d < in.rank(); ++d) {
     if (!in.IsDimSharded(d)) continue;
     if (!IsWholeSlice(attrs, op.operand_shapes[0], d)) {
-      x = EmitFetch(l.emitter(), x, d, in.dim(d),
-                    SliceFetch(attrs, op.operand_shapes[0], op.instr.shape, d, in.num_shards(d)));
+      x = Fetch(l, op, 0, x, d, in.dim(d),
+                SliceFetch(attrs, op.operand_shapes[0], op.instr.shape, d, in.num_shards(d)));
     }
     starts[d] = 0;
     limits[d] = b.shape(x)->dim(d);
@@ -57,8 +64,8 @@ LocalIds HandlePad(Localizer& l, const LocalOp& op) {
   std::vector<int> moved;
   for (int d = 0; d < in.rank(); ++d) {
     if (!in.IsDimSharded(d) || (low[d] == 0 && high[d] == 0)) continue;
-    x = EmitFetch(l.emitter(), x, d, in.dim(d),
-                  PadFetch(attrs, op.operand_shapes[0], op.instr.shape, d, in.num_shards(d)));
+    x = Fetch(l, op, 0, x, d, in.dim(d),
+              PadFetch(attrs, op.operand_shapes[0], op.instr.shape, d, in.num_shards(d)));
     low[d] = high[d] = 0;
     moved.push_back(d);
   }
@@ -86,8 +93,8 @@ LocalIds HandleConcatenate(Localizer& l, const LocalOp& op) {
   int64_t offset = 0;
   for (size_t k = 0; k < op.operands.size(); ++k) {
     const InstrId part =
-        EmitFetch(l.emitter(), op.operands[k], d, out->dim(d),
-                  ConcatenateFetch(op.operand_shapes[k], op.instr.shape, d, n, offset));
+        Fetch(l, op, static_cast<int>(k), op.operands[k], d, out->dim(d),
+              ConcatenateFetch(op.operand_shapes[k], op.instr.shape, d, n, offset));
     if (k == 0) {
       result = part;
       index = ResultIndex(l, op, part, d);
@@ -105,8 +112,8 @@ LocalIds HandleReverse(Localizer& l, const LocalOp& op) {
   for (int64_t dim : op.instr.as<DimensionsAttrs>().dimensions) {
     const int d = static_cast<int>(dim);
     if (!in.IsDimSharded(d)) continue;
-    x = EmitFetch(l.emitter(), x, d, in.dim(d),
-                  ReverseFetch(op.operand_shapes[0], d, in.num_shards(d)));
+    x = Fetch(l, op, 0, x, d, in.dim(d),
+              ReverseFetch(op.operand_shapes[0], d, in.num_shards(d)));
   }
   return l.Clone(op, {x});
 }

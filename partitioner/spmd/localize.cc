@@ -94,6 +94,22 @@ void Localizer::FailAboveLimit(absl::string_view what, double bytes) {
   Fail(ToStatus(d));
 }
 
+void Localizer::CheckFetches(InstrId id, size_t first) {
+  absl::InlinedVector<double, 6> bytes;  // by operand
+  for (size_t k = first; k < shared_.records.size(); ++k) {
+    const CollectiveRecord& r = shared_.records[k];
+    if (r.cause.kind == CollectiveCause::Kind::kProgram) continue;
+    const size_t operand = static_cast<size_t>(r.cause.index);
+    bytes.resize(std::max(bytes.size(), operand + 1));
+    bytes[operand] += r.bytes_moved;
+  }
+  for (size_t k = 0; k < bytes.size(); ++k) {
+    if (WithinLimit(bytes[k])) continue;
+    FailAboveLimit(absl::StrCat("the fetch of operand ", k, " of %", global_.instr(id).name),
+                   bytes[k]);
+  }
+}
+
 InstrId Localizer::Reshard(InstrId x, const Shape* global, const Sharding* from,
                            const Sharding* to, const CollectiveCause& cause, LeafId leaf,
                            const Sharding* stored) {
@@ -322,6 +338,7 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
     return status_;
   }
   LocalIds produced;
+  const size_t fetched = shared_.records.size();
   switch (instr.opcode) {
     case Opcode::kIota: produced = HandleIota(*this, op); break;
     case Opcode::kDot:
@@ -342,6 +359,7 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
         produced = Clone(op, AssembleOperands(*this, op));
       }
   }
+  CheckFetches(id, fetched);
   StoreResults(id, d, produced);
   return status_;
 }

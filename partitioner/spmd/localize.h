@@ -24,8 +24,8 @@ struct LocalProgram {
   std::vector<std::string> warnings;
 };
 
-// Errors: E120, E121 of partition callbacks, E210 (a reshard, or the
-// broadcast of what one device computed, above max_reshard_bytes).
+// Errors: E120, E121 of partition callbacks, E210 (a reshard, a fetch,
+// or the broadcast of what one device computed, above max_reshard_bytes).
 absl::StatusOr<LocalProgram> Localize(const Program& program, const Plan& plan, RuleTable& rules,
                                       const SpmdOptions& options);
 

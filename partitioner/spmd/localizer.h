@@ -100,6 +100,8 @@ class Localizer {
     return bytes <= static_cast<double>(options_.max_reshard_bytes);
   }
   void FailAboveLimit(absl::string_view what, double bytes);  // E210
+  // What the collectives recorded since `first` fetched for each operand of `id`.
+  void CheckFetches(InstrId id, size_t first);
 
   absl::Status LocalizeComputation(CompId comp);
   absl::Status LocalizeInstruction(InstrId id);

@@ -12,7 +12,7 @@ const std::vector<FlagSpec>& PartitionFlags() {
       {"no-propagate", "", "what is unannotated is replicated"},
       {"allow-replicate", "TARGET,...", "custom-call targets that may be gathered, or all"},
       {"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"},
-      {"max-reshard-bytes", "N", "fail where one reshard or broadcast sends more",
+      {"max-reshard-bytes", "N", "fail where one reshard, fetch or broadcast sends more",
        FlagSpec::Kind::kInteger},
       {"converter", "FILE", "the PJRT plugin that reads StableHLO; default: the one that is found"},
   };

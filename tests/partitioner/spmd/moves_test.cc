@@ -252,6 +252,35 @@ TEST(ReshardLimit, HoldsForTheBroadcastOfWhatOneDeviceComputes) {
   }
 }
 
+// Along a sharded dimension these ops fetch their tile's elements from other shards,
+// which no reshard plans.
+TEST(ReshardLimit, HoldsForWhatAnOpFetchesOfOtherShards) {
+  const std::string x = "  x = f32[64,64] parameter(0), sharding={devices=[4,1]<=[4]}\n";
+  const std::string rows = ", sharding={devices=[4,1]<=[4]}\n";
+  const std::pair<std::string, int> cases[] = {
+      {"  ROOT y = f32[64,64] reverse(x), dimensions={0}", 0},
+      {"  ROOT y = f32[60,64] slice(x), slice={[2:62], [0:64]}", 0},
+      {"  z = f32[] constant(0)\n  ROOT y = f32[72,64] pad(x, z), padding=4_4x0_0", 0},
+      {"  w = f32[8,64] parameter(1)" + rows +
+           "  ROOT y = f32[72,64] concatenate(w, x), dimensions={0}",
+       1}};
+  for (const auto& [op, operand] : cases) {
+    const std::string text = x + op + rows;
+    const auto p = Done(text, 4);
+    double bytes = 0;
+    for (const CollectiveRecord& r : p->local.collectives) {
+      EXPECT_EQ(p->global->program.module.instr(r.cause.consumer).name, "y") << text;
+      if (r.from == nullptr && r.cause.index == operand) bytes += r.bytes_moved;
+    }
+    ASSERT_GT(bytes, 0) << LocalText(*p);
+    const auto limit = static_cast<int64_t>(bytes);
+    EXPECT_THAT(Refused(text, 4, {.spmd = {.max_reshard_bytes = limit - 1}}),
+                Fails("E210", absl::StrCat("the fetch of operand ", operand, " of %y moves ",
+                                           limit, " bytes per device")));
+    EXPECT_TRUE(Refused(text, 4, {.spmd = {.max_reshard_bytes = limit}}).ok());
+  }
+}
+
 // Only device 2 reads what device 2 computes, so nothing is sent.
 TEST(ReshardLimit, IsFreeForWhatStaysOnItsDevice) {
   EXPECT_THAT(Refused(R"(
