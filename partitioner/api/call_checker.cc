@@ -26,7 +26,7 @@ absl::Status CallChecker::Run() {
   }
   for (int f = 0; f < NumFactors(); ++f) {
     const std::string& name = call_.rule.factors[f].name;
-    if (!MayShard(call_.rule.factors[f])) continue;
+    if (!MayShard(call_.rule.factors[f]) || constant_in_reference_.contains(f)) continue;
     if (!IsMajor(f)) {
       if (InATensor(f)) {
         out_.untested.push_back(absl::StrCat(name, ": it stands behind another in a dimension"));
@@ -110,39 +110,6 @@ bool CallChecker::InAnOperand(int f) const {
   const auto& operands = call_.rule.operands;
   return std::any_of(operands.begin(), operands.end(),
                      [&](const TensorFactors& t) { return Has(t, f); });
-}
-
-void CallChecker::CheckReference() {
-  std::vector<Sizes> tries = {base_};
-  if (!sizes_.empty().empty() && sizes_.empty() != base_) tries.push_back(sizes_.empty());
-  for (int f = 0; f < NumFactors(); ++f) {
-    for (int64_t size : {1, 3, 8}) tries.push_back(sizes_.With(f, size));
-  }
-  for (const Sizes& sizes : tries) {
-    if (!sizes_.Takes(sizes)) continue;
-    const TrialResult result = AgainstReference(call_, sizes, seed_, options_);
-    if (result.outcome == TrialOutcome::kNoReference) {
-      if (sizes != base_) continue;
-      out_.untested.push_back(absl::StrCat("the reference: ", result.message));
-      return;
-    }
-    ++out_.trials;
-    if (result.outcome == TrialOutcome::kHolds) continue;
-    if (result.outcome == TrialOutcome::kLate || result.outcome == TrialOutcome::kCrashed) {
-      sizes_.ReportHandler(sizes, result);
-      return;
-    }
-    RuleFinding finding;
-    finding.verdict = RuleVerdict::kIncorrect;
-    finding.rule = call_.RuleLine(base_);
-    finding.message = absl::StrCat("the handler and the reference disagree on one device: ",
-                                   result.message);
-    finding.signature = call_.SignatureText(sizes);
-    finding.backend_config = call_.backend_config;
-    finding.seed = seed_;
-    out_.findings.push_back(std::move(finding));
-    return;
-  }
 }
 
 }  // namespace shardcall

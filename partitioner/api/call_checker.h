@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trials of one call: each factor over 2, 3 and 4 devices, factors in pairs, and what
 // rules hold in place of a wrong one. Split over call_checker.cc (what is tried, and the
-// handler by itself), factor_trials.cc, callback_trials.cc, improvements.cc and
-// callback_costs.cc (rules that would send less).
+// handler by itself), reference_check.cc, factor_trials.cc, callback_trials.cc,
+// improvements.cc and callback_costs.cc (rules that would send less).
 #ifndef SHARDCALL_PARTITIONER_API_CALL_CHECKER_H_
 #define SHARDCALL_PARTITIONER_API_CALL_CHECKER_H_
 
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,8 +99,15 @@ class CallChecker {
   // By each device; -1 if it cannot be partitioned.
   double BytesSent(const CheckedCall& call, const Sizes& sizes,
                    const CheckedCall::Mesh& mesh) const;
-  // The handler's numbers against the reference's, in every size of a factor.
+  // The handler's numbers against the reference's, in every size of a factor
+  // (reference_check.cc).
   void CheckReference();
+  void AddReferenceFinding(const std::string& factor, const Sizes& sizes, std::string message);
+  // The sizes that the reference is written in; none if it cannot be told.
+  std::optional<Sizes> WrittenSizes() const;
+  // Where the two agree in those sizes: a finding for each factor in other sizes of which
+  // they do not. False if there is none.
+  bool FindConstantSizes();
   void Report(int f, const Failure& failure);
   void CheckCallbacks();
   // One dimension of operand t in such sizes over 2, 3 and 4 devices. False if it failed.
@@ -114,6 +122,9 @@ class CallChecker {
   const TrialOptions& options_;
   RuleCheck& out_;
   std::vector<int> sound_;  // factors that were tested and hold
+  // Factors whose size the reference has as a constant: their kind is not that of the
+  // handler, whatever it is.
+  std::set<int> constant_in_reference_;
 };
 
 }  // namespace shardcall

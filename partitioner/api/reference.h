@@ -15,7 +15,9 @@
 //
 // A constant that is made from a size (the 8 of a mean over f32[8]) is taken as
 // it stands. Where a handler divides by the size of its shard instead, check-rule
-// says so, which holds the handler's numbers against the reference's.
+// says so, which holds the handler's numbers against the reference's, and names the
+// dimension: a mean over whatever size is written with get-dimension-size, and its
+// dimension is kept whole.
 #ifndef SHARDCALL_PARTITIONER_API_REFERENCE_H_
 #define SHARDCALL_PARTITIONER_API_REFERENCE_H_
 
