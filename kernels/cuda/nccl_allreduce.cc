@@ -26,7 +26,7 @@ absl::Status CudaNcclAllReduce(const HandlerContext& context, absl::Span<const B
         {.code = "E317",
          .message = absl::StrCat("the communicator of backend ", communicator.backend(),
                                  " takes host memory, and this handler has the device's"),
-         .fix = "Use --backend=nccl, or the handler for Host"},
+         .fix = "Run the program with --backend=nccl"},
         absl::StatusCode::kUnimplemented));
   }
   // What is on another stream may still write the operand.

@@ -21,6 +21,13 @@ bool OneWidth(const std::vector<ElementType>& types) {
   });
 }
 
+// What is said in an error, without the fix that it has of its own.
+std::string WithoutFix(std::string said) {
+  const size_t fix = said.find(". Fix: ");
+  if (fix == said.npos) return said;
+  return said.erase(fix, std::min(said.find('\n', fix), said.size()) - fix);
+}
+
 }  // namespace
 
 CallSizes::CallSizes(const CheckedCall& call, uint64_t seed, const TrialOptions& options,
@@ -80,7 +87,7 @@ absl::Status CallSizes::Find() {
   return ToStatus({.code = "E190",
                    .message = absl::StrCat("the handler of \"", call_.target,
                                            "\" takes no call that was tried; it says: ",
-                                           last.result.message),
+                                           WithoutFix(last.result.message)),
                    .found = call_.SignatureText(last.sizes),
                    .fix = "Give a program with a call that it takes: shardcall check-rule "
                           "CALL.hlo --target=" + call_.target},

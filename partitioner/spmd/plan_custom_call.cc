@@ -2,9 +2,11 @@
 // Custom calls without a rule, with callbacks, and with rules that uneven
 // shards break.
 #include <algorithm>
+#include <string>
 
-#include "absl/strings/match.h"
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "partitioner/ir/source_line.h"
@@ -13,6 +15,26 @@
 #include "sharding/status.h"
 
 namespace shardcall {
+namespace {
+
+// The rule string that has the factor, with a caret below it; empty if it is not written.
+std::string InRule(const TargetRule& target, absl::string_view factor) {
+  for (const RuleAlternative& a : target.alternatives) {
+    const absl::string_view rule = a.text.rule;
+    const auto ends = [&](size_t at) {
+      return at >= rule.size() || !(absl::ascii_isalnum(rule[at]) || rule[at] == '_');
+    };
+    for (size_t at = rule.find(factor); at != rule.npos; at = rule.find(factor, at + 1)) {
+      if ((at > 0 && !ends(at - 1)) || !ends(at + factor.size())) continue;
+      return absl::StrCat("  ", rule, "\n  ", std::string(at, ' '), "^ (rule of target \"",
+                          target.target, "\", ", target.source, ")");
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
 void Planner::PlanReplicated(InstrId id, PlanKind kind) {
   const Instruction& instr = module_.instr(id);
   Decision d;
@@ -243,8 +265,8 @@ void Planner::CheckUneven(InstrId id, const Decision& d) {
                              ") reduces over it and does not accept uneven shards");
     e.where = SourceLine(module_, instr);
     e.fix = absl::StrCat("Declare pad={\"", factor.name,
-                         "\": 0} in its rule if zero padding leaves the sum as it is, or shard "
-                         "another dimension");
+                         "\": 0} in its rule, if zero padding leaves the sum as it is");
+    if (const TargetRule* target = rules_.target(id)) e.excerpt = InRule(*target, factor.name);
     errors_.push_back(FormatDiagnostic(e));
   }
 }

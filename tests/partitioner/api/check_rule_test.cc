@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/builtin.h"
@@ -379,6 +380,10 @@ TEST(CheckRule, SaysThatNoCallIsTaken) {
   const auto check = CheckRule(*calls, 0, {.targets = &targets, .handlers = &handlers});
   EXPECT_THAT(std::string(check.status().message()),
               testing::AllOf(HasSubstr("E190"), HasSubstr("only on Sundays")));
+  // The handler's own error has a fix too, which does not stand beside this one's.
+  const std::vector<std::string> fixes = absl::StrSplit(check.status().message(), "Fix: ");
+  EXPECT_EQ(fixes.size(), 2u)
+      << check.status();
 }
 
 TEST(CheckRule, WhatAHandlerSaysStandsBesideTheCallItSaysItOf) {

@@ -256,6 +256,14 @@ TEST(UnevenReductions, WithoutAPadValueAreRefused) {
 )";
   EXPECT_THAT(Refused(absl::StrReplaceAll(text, {{"TARGET", "test_sum_even"}}), 4, options),
               Fails("E150", "factor d = 10 over 4 gives 3,3,3,1"));
+  // It shows the factor in the rule as it was registered.
+  TargetRegistry targets;
+  ASSERT_TRUE(targets
+                  .RegisterRule("mine", {.rule = "bd d -> bd", .reduction = {{"d", PartialOp::kSum}}},
+                                "", "manifest m.json")
+                  .ok());
+  EXPECT_THAT(Refused(absl::StrReplaceAll(text, {{"TARGET", "mine"}}), 4, {.targets = &targets}),
+              Fails("E150", "as it is\n  bd d -> bd\n     ^ (rule of target \"mine\", manifest m.json)"));
   EXPECT_TRUE(Refused(absl::StrReplaceAll(text, {{"TARGET", "test_sum"}}), 4, options).ok());
   EXPECT_TRUE(Refused(absl::StrReplaceAll(text, {{"TARGET", "test_sum_even"}, {"10]", "12]"}}), 4,
                       options)
