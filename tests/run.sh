@@ -18,6 +18,8 @@ python_packages() {
     echo "tests/run.sh: $module could not be installed; the tests with it are skipped" >&2
 }
 python_packages jaxlib jax==0.10.2 jaxlib==0.10.2 ml_dtypes optax
+python_packages nanobind nanobind
+python_packages pytest pytest absl-py hypothesis
 python_packages flax jax==0.10.2 flax optax
 python3 "$SHARDCALL_ROOT/tests/kernels/fetch_ffi_headers.py" --out="$SHARDCALL_BUILD/ffi_headers" \
   0.5.3 0.8.2 0.10.2 0.11.2 0.12.0 || echo "tests/run.sh: tests against those headers are skipped" >&2

@@ -138,8 +138,8 @@ std::unique_ptr<Program> PartitionForJax(const Request& request,
   });
 }
 
-// The per-device module, shardings of its parameters and result as text, and the functions
-// that XLA is to be given: (proto, [parameter], result, [(name, platform, address)]).
+// The per-device module, shardings of its parameters and results as text, and the functions
+// that XLA is to be given: (proto, [parameter], [result], [(name, platform, address)]).
 nb::tuple ForJax(const Program& p, const std::string& platform,
                  const std::vector<std::string>& known) {
   struct Made {
@@ -160,12 +160,16 @@ nb::tuple ForJax(const Program& p, const std::string& platform,
                                WriteModuleProto(p.local().module, ProtoForm::kModule, proto));
     return m;
   });
-  nb::list parameters, functions;
+  nb::list parameters, results, functions;
   for (const HloSharding& s : made.held.parameters) parameters.append(s.Print());
+  const bool many = made.held.result.kind == HloSharding::Kind::kTuple;
+  for (const HloSharding& s : many ? made.held.result.tuple : std::vector{made.held.result}) {
+    results.append(s.Print());
+  }
   for (const ExportedTarget& t : made.calls.targets) {
     functions.append(nb::make_tuple(t.name, t.platform, reinterpret_cast<uintptr_t>(t.function)));
   }
-  return nb::make_tuple(ToBytes(made.proto), parameters, made.held.result.Print(), functions);
+  return nb::make_tuple(ToBytes(made.proto), parameters, results, functions);
 }
 
 std::string Explained(const Program& p, const std::string& format) {

@@ -2,6 +2,7 @@
 """Our partitioner in the place of XLA's: jax.jit stays as it is, but for its compile step."""
 import collections
 import ctypes
+import dataclasses
 import itertools
 import os
 import re
@@ -11,6 +12,7 @@ import warnings
 import jax
 from jax._src import compiler
 from jax._src import xla_bridge
+from jax._src.interpreters import pxla
 from jax._src.lib import xla_client
 
 from shardcall import _core
@@ -19,52 +21,58 @@ from shardcall.errors import Error, Warning
 from shardcall.jax import conversion
 from shardcall.jax import settings as _settings
 
-_ORIGINAL = None  # jax's compile_or_get_cached, while ours stands in its place
+# JAX's functions, while ours stand in their place: compiler.compile_or_get_cached, and
+# pxla.get_op_sharding_from_executable.
+_ORIGINAL = None
+_ORIGINAL_SHARDINGS = None
 _OFF = ('sharding-propagation', 'shardy-xla', 'spmd-partitioning')
 _lock = threading.RLock()
 _framework = 0  # how many of JAX's registrations we have
 _registered = {}  # (platform, target): the function that we have registered
 _reports = itertools.count()
 _told = set()
-# The last programs that were partitioned, by what asks for them: see `captured`.
-_capture = threading.local()
+# By id of an executable that we had compiled: what its results are sharded like. An entry
+# may outlive its executable, which jaxlib has no weak references to: it is asked only for
+# executables whose results are manual, as ours are.
+_results = {}
 
 
 def install():
   """Puts our compile step in the place of JAX's, where it acts only for functions that are
   wrapped by `jit`, or within `partitioner`."""
-  global _ORIGINAL
+  global _ORIGINAL, _ORIGINAL_SHARDINGS
   with _lock:
     if _ORIGINAL is not None:
       return
     _core.set_stablehlo_to_hlo(conversion.bytecode_to_hlo)
     _ORIGINAL = compiler.compile_or_get_cached
     compiler.compile_or_get_cached = _compile
+    _ORIGINAL_SHARDINGS = pxla.get_op_sharding_from_executable
+    pxla.get_op_sharding_from_executable = _shardings_of
 
 
 def uninstall():
   """Leaves JAX as it was: functions wrapped by `jit` are compiled by XLA's partitioner from
   then on, until `jit` or `partitioner` is called again."""
-  global _ORIGINAL
+  global _ORIGINAL, _ORIGINAL_SHARDINGS
   with _lock:
     if _ORIGINAL is None:
       return
+    jax.clear_caches()  # of what is still asked for its shardings
     if compiler.compile_or_get_cached is _compile:
       compiler.compile_or_get_cached = _ORIGINAL
-    _ORIGINAL = None
-  jax.clear_caches()
+    if pxla.get_op_sharding_from_executable is _shardings_of:
+      pxla.get_op_sharding_from_executable = _ORIGINAL_SHARDINGS
+    _ORIGINAL = _ORIGINAL_SHARDINGS = None
+    _results.clear()
 
 
-class captured:
-  """Within it, the programs that this thread partitions are kept: a list of them."""
+class _Partitioned(Exception):
+  """Ends a compilation of which only our part is wanted."""
 
-  def __enter__(self):
-    self._before = getattr(_capture, 'programs', None)
-    _capture.programs = []
-    return _capture.programs
-
-  def __exit__(self, *_):
-    _capture.programs = self._before
+  def __init__(self, program):
+    super().__init__('partitioned')
+    self.program = program
 
 
 def _framework_targets():
@@ -122,13 +130,25 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
     _tell(why, settings.strict)
     return original(backend, computation, devices, compile_options, *args, **kwargs)
   program = _partition(settings, backend, computation, build)
-  if getattr(_capture, 'programs', None) is not None:
-    _capture.programs.append(program)
+  if settings.only_partition:
+    raise _Partitioned(program)
   if settings.report:
     _write_report(settings.report, conversion.name_of(computation), program)
-  _register(_platform(backend), program)
-  local = _local(_platform(backend), computation, build.num_partitions, program)
-  return original(backend, local, devices, _replaced(compile_options), *args, **kwargs)
+  made = _Local(*program.for_jax(_platform(backend), _known(_platform(backend))))
+  _register(_platform(backend), made.functions)
+  local = conversion.to_stablehlo(made.proto, computation, build.num_partitions, made.parameters)
+  executable = original(backend, local, devices, _replaced(compile_options), *args, **kwargs)
+  _results[id(executable)] = [conversion.op_sharding(s) for s in made.results]
+  return executable
+
+
+def _shardings_of(executable):
+  """pxla.get_op_sharding_from_executable: (of parameters, of results)."""
+  inputs, outputs = _ORIGINAL_SHARDINGS(executable)
+  ours = _results.get(id(executable))
+  if ours is not None and outputs and all(o.type == o.Type.MANUAL for o in outputs):
+    outputs = ours
+  return inputs, outputs
 
 
 def _partition(settings, backend, computation, build):
@@ -145,7 +165,7 @@ def _flags(flags):
   return [bool(x) for x in flags]
 
 
-_Local = collections.namedtuple('_Local', 'proto parameters result functions')
+_Local = collections.namedtuple('_Local', 'proto parameters results functions')
 
 
 def _known(platform):
@@ -156,13 +176,9 @@ def _known(platform):
   return [name for name in found if name not in ours]
 
 
-def _made(platform, program):
-  return _Local(*program.for_jax(platform, _known(platform)))
-
-
-def _register(platform, program):
-  """Gives XLA the functions of ours that the program calls."""
-  for name, _, address in _made(platform, program).functions:
+def _register(platform, functions):
+  """Gives XLA the functions of ours that a program calls."""
+  for name, _, address in functions:
     with _lock:
       if _registered.get((platform, name)) == address:
         continue
@@ -170,12 +186,6 @@ def _register(platform, program):
         jax.ffi.register_ffi_target(
             name, jax.ffi.pycapsule(ctypes.c_void_p(address)), platform=platform)
       _registered[(platform, name)] = address
-
-
-def _local(platform, computation, num_partitions, program):
-  made = _made(platform, program)
-  return conversion.to_stablehlo(made.proto, computation, num_partitions, made.parameters,
-                                 made.result)
 
 
 def _replaced(compile_options):
@@ -199,20 +209,15 @@ def _write_report(folder, name, program):
       f.write(text)
 
 
-def partition_lowered(lowered, settings):
-  """The program of a jax.stages.Lowered, partitioned; nothing is compiled."""
-  module = lowered.compiler_ir('stablehlo')
-  given = lowered._lowering.compile_args
-  count = conversion.num_partitions_of(module)
-  if count <= 1:
-    raise Error('E051 the function is for one device: there is nothing to partition. Fix: Give '
-                'it arrays, or jax.ShapeDtypeStruct, with shardings over several devices')
-  request = _core.Request(
-      conversion.to_hlo(module), conversion.name_of(module), '',
-      registry.made(settings.targets, _framework_targets()), count, True,
-      list(settings.allow_replicate), settings.max_reshard_bytes)
-  backend = given.get('backend')
-  return _core.partition_for_jax(
-      request, _flags(given.get('allow_prop_to_inputs') or [False]),
-      _flags(given.get('allow_prop_to_outputs') or [False]),
-      _platform(backend) if backend is not None else jax.default_backend())
+def partitioned(jitted, args, kwargs, settings):
+  """What a call of the jitted function is partitioned into; XLA compiles nothing."""
+  install()
+  # No other settings are equal to these, so that no cache has what is asked for.
+  only = dataclasses.replace(settings, only_partition=True, report='')
+  with _settings.context(only):
+    try:
+      jitted.lower(*args, **kwargs).compile()
+    except _Partitioned as done:
+      return done.program
+  raise Error('E051 the function is for one device: there is nothing to partition. Fix: Give it '
+              'arrays, or jax.ShapeDtypeStruct, with shardings over several devices')

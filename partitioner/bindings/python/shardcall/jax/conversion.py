@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JAX's modules as HLO, and back."""
 from jax._src.interpreters import mlir
-from jax._src.lib import _jax
+from jax._src.lib import _jax, xla_client
 from jax._src.lib.mlir import ir
 
 # Of an argument or result: where it lies, and what JAX reads of it. Those of the whole
@@ -62,8 +62,14 @@ def _kept(original, new, which, names):
   return ir.ArrayAttr.get(dicts)
 
 
-def to_stablehlo(proto, original, num_partitions, parameter_shardings, result_sharding):
-  """A per-device module as JAX compiles it, with the shardings that JAX reads from it."""
+def op_sharding(text):
+  """jaxlib's OpSharding of HLO's text."""
+  return xla_client.HloSharding.from_string(text).to_proto()
+
+
+def to_stablehlo(proto, original, num_partitions, parameter_shardings):
+  """A per-device module as JAX compiles it. Its results are said to be manual: shapes of
+  their shards are then taken as they stand in the module, and not divided again."""
   with mlir.make_ir_context():
     module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(proto))
     attributes = module.operation.attributes
@@ -71,13 +77,15 @@ def to_stablehlo(proto, original, num_partitions, parameter_shardings, result_sh
     attributes['sym_name'] = ir.StringAttr.get(name_of(original))
     attributes['mhlo.num_partitions'] = ir.IntegerAttr.get(i32, num_partitions)
     attributes['mhlo.num_replicas'] = ir.IntegerAttr.get(i32, 1)
-    attributes['mhlo.spmd_output_sharding'] = ir.StringAttr.get(result_sharding)
     attributes['mhlo.spmd_parameters_shardings'] = ir.ArrayAttr.get(
         [ir.StringAttr.get(s) for s in parameter_shardings])
     old, new = _main(original), _main(module)
     if old is not None and new is not None:
       if len(new.type.inputs):
         new.attributes['arg_attrs'] = _kept(old, new, 'arg_attrs', _ARGUMENT)
-      if len(new.type.results):
+      results = len(new.type.results)
+      if results:
+        manual = '{manual}' if results == 1 else '{' + ', '.join(['{manual}'] * results) + '}'
+        attributes['mhlo.spmd_output_sharding'] = ir.StringAttr.get(manual)
         new.attributes['res_attrs'] = _kept(old, new, 'res_attrs', _RESULT)
     return module

@@ -5,12 +5,9 @@ import functools
 
 import jax
 
-from shardcall.errors import Error
 from shardcall.jax import compiling
 from shardcall.jax import settings as _settings
 from shardcall.report import Report
-
-_OURS = ('rules', 'plugins', 'allow_replicate', 'max_reshard_bytes', 'strict', 'report')
 
 
 @contextlib.contextmanager
@@ -134,11 +131,7 @@ def jit(fun=None, *, rules=None, plugins=(), allow_replicate=(), max_reshard_byt
   return Jitted(jitted, made)
 
 
-def _split(options):
-  return ({k: options.pop(k) for k in _OURS if k in options}, options)
-
-
-def _programs(function, args, kwargs, ours):
+def _program(function, args, kwargs, ours):
   """What is partitioned of a call of the function, which is compiled and does not run."""
   if isinstance(function, Jitted) and not ours:
     settings = function._settings
@@ -147,10 +140,7 @@ def _programs(function, args, kwargs, ours):
   jitted = function._jitted if isinstance(function, Jitted) else function
   if not hasattr(jitted, 'lower'):
     jitted = jax.jit(jitted)
-  compiling.install()
-  with _settings.context(settings):
-    lowered = jitted.lower(*args, **kwargs)
-    return compiling.partition_lowered(lowered, settings)
+  return compiling.partitioned(jitted, args, kwargs, settings)
 
 
 def explain(function, *args, rules=None, plugins=None, allow_replicate=None,
@@ -171,7 +161,7 @@ def explain(function, *args, rules=None, plugins=None, allow_replicate=None,
   given = dict(rules=rules, plugins=plugins, allow_replicate=allow_replicate,
                max_reshard_bytes=max_reshard_bytes)
   ours = {k: v for k, v in given.items() if v is not None}
-  return Report(_programs(function, args, kwargs, ours))
+  return Report(_program(function, args, kwargs, ours))
 
 
 def expect(function, *args, contract, **kwargs):

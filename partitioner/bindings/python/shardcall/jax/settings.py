@@ -6,7 +6,6 @@ import os
 import jax
 
 from shardcall import registry
-from shardcall.errors import Error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,6 +16,7 @@ class Settings:
   max_reshard_bytes: int
   strict: bool
   report: str
+  only_partition: bool = False  # compile nothing
 
 
 def make(*, rules=None, plugins=(), allow_replicate=(), max_reshard_bytes=0, strict=False,

@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""shardcall.jax on JAX's own CPU client, eight devices. Exit status 77 without JAX."""
+import functools
+import glob
+import os
+import sys
+import tempfile
+import unittest
+import warnings
+
+os.environ.update({'NPROC': '16', 'JAX_NUM_CPU_DEVICES': '8'})
+try:
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+    import shardcall
+    import shardcall.jax as sj
+except ImportError as e:
+    print(f'SKIPPED: {e}')
+    sys.exit(77)
+
+MESH = jax.make_mesh((4, 2), ('data', 'model'), axis_types=(AxisType.Auto,) * 2)
+EXPLICIT = jax.make_mesh((4, 2), ('data', 'model'), axis_types=(AxisType.Explicit,) * 2)
+
+
+def sharded(*spec):
+    return NamedSharding(MESH, P(*spec))
+
+
+def whole_numbers(*dims):
+    return (np.arange(np.prod(dims), dtype=np.float32) % 7 - 3).reshape(dims)
+
+
+def relu(x):
+    return jax.ffi.ffi_call('custom_relu', jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+
+class JaxTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.x = jax.device_put(whole_numbers(8, 16), sharded('data', 'model'))
+        self.w = jax.device_put(whole_numbers(16, 12), sharded('model', None))
+
+    def reports(self):
+        return len(glob.glob(os.path.join(self.folder.name, '*.json')))
+
+    def ours(self, function, **options):
+        return sj.jit(function, report=self.folder.name, strict=True, **options)
+
+    def test_a_function_gives_what_jax_gives_and_is_partitioned_once(self):
+        def f(x, w):
+            return jnp.sin(x @ w).sum(0), x @ w
+
+        step = self.ours(f)
+        for _ in range(3):
+            sums, products = step(self.x, self.w)
+        self.assertEqual(self.reports(), 1)
+        theirs = jax.jit(f)(self.x, self.w)
+        np.testing.assert_allclose(sums, theirs[0], rtol=1e-6)
+        np.testing.assert_array_equal(products, theirs[1])
+        self.assertEqual(self.reports(), 1)  # jax.jit is not ours
+
+    def test_shards_are_of_the_size_that_their_sharding_says(self):
+        out = self.ours(lambda x, w: (x + 1, x @ w),
+                        out_shardings=(sharded('data'), sharded(None, 'model')))(self.x, self.w)
+        for array, shape in zip(out, ((2, 16), (8, 6))):
+            for shard in array.addressable_shards:
+                self.assertEqual(shard.data.shape, shape)
+                np.testing.assert_array_equal(shard.data, np.asarray(array)[shard.index])
+
+    def test_open_results_get_the_sharding_that_was_chosen(self):
+        out = self.ours(lambda x: x * 2)(self.x)
+        self.assertEqual(out.sharding, sharded('data', 'model'))
+        self.assertEqual(out.addressable_shards[0].data.shape, (2, 8))
+
+    def test_a_custom_call_is_sharded_by_its_rule(self):
+        y = self.ours(relu)(self.x)
+        np.testing.assert_array_equal(y, np.maximum(np.asarray(self.x), 0))
+        self.assertEqual(sj.explain(sj.jit(relu), self.x).count(), 0)
+
+    def test_rules_are_given_by_name(self):
+        def mine(x):
+            return jax.ffi.ffi_call('mine', jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+        x = jax.device_put(whole_numbers(8, 16), sharded('data'))
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.explain(mine, x)
+        self.assertEqual(raised.exception.code, 'E101')
+        self.assertEqual(sj.explain(mine, x, rules={'mine': 'a b -> a b'}).count(), 0)
+        gathered = sj.explain(mine, x, allow_replicate='all')
+        self.assertEqual(gathered.count('all-gather'), 1)
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.jit(mine, rules={'mine': 'a ( -> a'})
+        self.assertEqual(raised.exception.code, 'E110')
+
+    def test_a_contract_is_held_against_the_program(self):
+        f = sj.jit(lambda x, w: x @ w)
+        sj.expect(f, self.x, self.w, contract='all-gather=0')
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.expect(f, self.x, self.w, contract='all-reduce=0')
+        self.assertEqual(raised.exception.code, 'E221')
+
+    def test_explain_takes_shapes(self):
+        x = jax.ShapeDtypeStruct((8, 16), np.float32, sharding=sharded('data', 'model'))
+        self.assertEqual(sj.explain(lambda x: x.sum(), x).count('all-reduce'), 1)
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.explain(lambda x: x + 1, np.ones(3))
+        self.assertEqual(raised.exception.code, 'E051')
+
+    def test_donated_arrays_are_given_up(self):
+        step = self.ours(lambda s, x: (s + x, x.sum()), donate_argnums=0)
+        state = jax.device_put(whole_numbers(8, 16), sharded('data', 'model'))
+        before = np.asarray(state)
+        pointers = {s.data.unsafe_buffer_pointer() for s in state.addressable_shards}
+        out, _ = step(state, self.x)
+        self.assertTrue(state.is_deleted())
+        self.assertEqual({s.data.unsafe_buffer_pointer() for s in out.addressable_shards}, pointers)
+        np.testing.assert_array_equal(out, before + np.asarray(self.x))
+
+    def test_ahead_of_time(self):
+        lowered = self.ours(lambda x, w: x @ w).lower(self.x, self.w)
+        self.assertEqual(self.reports(), 0)
+        compiled = lowered.compile()
+        self.assertEqual(self.reports(), 1)
+        np.testing.assert_array_equal(compiled(self.x, self.w),
+                                      np.asarray(self.x) @ np.asarray(self.w))
+        traced = self.ours(lambda x, w: x @ w).trace(self.x, self.w)
+        traced.lower().compile()
+        self.assertEqual(self.reports(), 2)
+
+    def test_gradients_inside_and_in_a_partitioner(self):
+        def loss(w, x):
+            return (jnp.tanh(x @ w) ** 2).sum()
+
+        expected = jax.jit(jax.grad(loss))(self.w, self.x)
+        np.testing.assert_allclose(self.ours(jax.grad(loss))(self.w, self.x), expected, rtol=1e-5)
+        with sj.partitioner(report=self.folder.name):
+            again = jax.grad(jax.jit(loss))(self.w, self.x)
+        np.testing.assert_allclose(again, expected, rtol=1e-5)
+        self.assertGreater(self.reports(), 1)
+
+    def test_explicit_meshes_shard_map_and_scan(self):
+        with jax.set_mesh(EXPLICIT):
+            x = jax.device_put(whole_numbers(8, 16), P('data', 'model'))
+
+            @self.ours
+            def f(x):
+                summed = jax.shard_map(lambda b: jax.lax.psum(b, 'model'),
+                                       in_specs=P('data', 'model'), out_specs=P('data'))(x)
+                carry, _ = jax.lax.scan(lambda c, _: (c + summed, ()), summed, length=3)
+                return carry
+
+            np.testing.assert_array_equal(
+                f(x), 4 * (np.asarray(x)[:, :8] + np.asarray(x)[:, 8:]))
+            self.assertEqual(self.reports(), 1)
+
+    def test_results_may_be_left_unreduced(self):
+        with jax.set_mesh(EXPLICIT):
+            x = jax.device_put(whole_numbers(8, 16), P('data', 'model'))
+            w = jax.device_put(whole_numbers(16, 12), P('model', None))
+            f = self.ours(functools.partial(
+                jnp.matmul, out_sharding=P('data', None, unreduced={'model'})))
+            self.assertEqual(sj.explain(f, x, w).count(), 0)
+            out = f(x, w)
+            self.assertEqual(out.sharding.spec, P('data', None, unreduced={'model'}))
+            summed = self.ours(lambda y: jax.reshard(y, P('data', None)))(out)
+            np.testing.assert_array_equal(summed, np.asarray(x) @ np.asarray(w))
+
+    def test_custom_partitioning_of_jax_is_asked(self):
+        from jax.experimental.custom_partitioning import custom_partitioning
+
+        asked = []
+
+        @custom_partitioning
+        def double(x):
+            return x * 2
+
+        def partition(mesh, arg_shapes, result_shape):
+            asked.append(arg_shapes[0].sharding.spec)
+            return (mesh, lambda x: x * 2, result_shape.sharding,
+                    tuple(a.sharding for a in arg_shapes))
+
+        double.def_partition(
+            infer_sharding_from_operands=lambda mesh, args, result: args[0].sharding,
+            partition=partition, sharding_rule='i j -> i j')
+        for shardy in (True, False):
+            jax.config.update('jax_use_shardy_partitioner', shardy)
+            try:
+                del asked[:]
+                y = self.ours(lambda x: double(x) + 1)(self.x)
+            finally:
+                jax.config.update('jax_use_shardy_partitioner', True)
+            np.testing.assert_array_equal(y, np.asarray(self.x) * 2 + 1)
+            self.assertTrue(asked)
+
+    def test_callbacks_and_keys(self):
+        def f(key, x):
+            y = jax.pure_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct((), x.dtype),
+                                  x.sum())
+            return x + jax.random.normal(key, x.shape), y
+
+        key = jax.random.key(3)
+        noisy, total = self.ours(f)(key, self.x)
+        expected = jax.jit(f)(key, self.x)
+        np.testing.assert_allclose(noisy, expected[0], rtol=1e-6)
+        self.assertEqual(total, expected[1])
+
+    def test_a_function_on_one_device_is_left_alone(self):
+        self.assertEqual(self.ours(lambda x: x + 1)(3), 4)
+        self.assertEqual(self.reports(), 0)
+
+    def test_what_is_not_taken_over_is_told_once_or_refused(self):
+        devices = jax.devices()[:2]
+        x = np.arange(2.0, dtype=np.float32)
+        options = {'xla_disable_hlo_passes': ''}
+        del options
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter('always')
+            with sj.partitioner():
+                f = jax.pmap(lambda x: jax.lax.psum(x, 'i'), axis_name='i', devices=devices)
+                np.testing.assert_array_equal(f(x), [1, 1])
+        told = [w for w in told if issubclass(w.category, shardcall.Warning)]
+        self.assertLessEqual(len(told), 1)
+
+    def test_unknown_keywords_are_refused(self):
+        with self.assertRaises(TypeError):
+            sj.jit(lambda x: x, ruels={})
+        with self.assertRaises(TypeError):
+            with sj.partitioner(ruels={}):
+                pass
+
+    def test_after_an_error_jax_works_as_before(self):
+        def mine(x):
+            return jax.ffi.ffi_call('mine', jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+        with self.assertRaises(shardcall.Error):
+            sj.jit(mine)(self.x)
+        np.testing.assert_array_equal(jax.jit(lambda x: x + 1)(self.x), np.asarray(self.x) + 1)
+
+    def test_uninstall_leaves_jax_as_it_was(self):
+        from jax._src import compiler
+        from jax._src.interpreters import pxla
+        sj.uninstall()
+        before = compiler.compile_or_get_cached, pxla.get_op_sharding_from_executable
+        f = self.ours(lambda x: x + 1)
+        self.assertNotEqual(compiler.compile_or_get_cached, before[0])
+        f(self.x)
+        sj.uninstall()
+        self.assertEqual((compiler.compile_or_get_cached, pxla.get_op_sharding_from_executable),
+                         before)
+        np.testing.assert_array_equal(f(self.x), np.asarray(self.x) + 1)  # by XLA's partitioner
+        self.assertEqual(self.reports(), 1)
+        self.ours(lambda x: x + 2)(self.x)
+        self.assertEqual(self.reports(), 2)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The package shardcall without JAX."""
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+try:
+    import numpy as np
+    import shardcall
+except ImportError as e:
+    print(f'SKIPPED: {e}')
+    sys.exit(77)
+
+DATA = pathlib.Path(__file__).parents[3] / 'data' / 'hlo'
+# x y^T: rows over two devices, so that nothing is sent.
+ROWS = """HloModule rows, num_partitions=2
+
+ENTRY main {
+  x = f32[4,3] parameter(0), sharding={devices=[2,1]<=[2]}
+  y = f32[5,3] parameter(1), sharding={replicated}
+  ROOT z = f32[4,5] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}, sharding={devices=[2,1]<=[2]}
+}
+"""
+# A sum over what is sharded.
+SUMS = """HloModule sums, num_partitions=2
+
+ENTRY main {
+  x = f32[4,6] parameter(0), sharding={devices=[1,2]<=[2]}
+  y = f32[5,6] parameter(1), sharding={devices=[1,2]<=[2]}
+  ROOT z = f32[4,5] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}, sharding={replicated}
+}
+"""
+CALL = """HloModule call, num_partitions=2
+
+ENTRY main {
+  x = f32[4,6] parameter(0), sharding={devices=[2,1]<=[2]}
+  ROOT z = f32[4,6] custom-call(x), custom_call_target="mine", sharding={devices=[2,1]<=[2]}
+}
+"""
+
+
+class PackageTest(unittest.TestCase):
+    def code_of(self, function, *args, **kwargs):
+        with self.assertRaises(shardcall.Error) as raised:
+            function(*args, **kwargs)
+        return raised.exception.code
+
+    def test_a_partitioned_program_computes_what_the_whole_one_does(self):
+        x = np.arange(12, dtype=np.float32).reshape(4, 3)
+        y = np.arange(15, dtype=np.float32).reshape(5, 3)
+        program = shardcall.partition(ROWS)
+        self.assertEqual(program.num_partitions, 2)
+        self.assertIn('f32[2,3]', program.text)
+        z, = program.run([x, y])
+        np.testing.assert_array_equal(z, x @ y.T)
+        self.assertEqual(z.dtype, np.float32)
+        # Lists have the type of their parameter.
+        z, = shardcall.run(ROWS, [x.tolist(), y.tolist()])
+        np.testing.assert_array_equal(z, x @ y.T)
+
+    def test_a_report_counts_collectives_and_bytes(self):
+        self.assertEqual(shardcall.explain(ROWS).count(), 0)
+        report = shardcall.explain(SUMS)
+        self.assertEqual(report.count('all-reduce'), 1)
+        self.assertEqual(report.count('all-gather'), 0)
+        self.assertEqual(report.total_bytes, 80)  # 20 numbers, half of them twice
+        self.assertEqual([c['opcode'] for c in report.collectives], ['all-reduce'])
+        self.assertEqual(report.fallbacks, [])
+        self.assertIn('all-reduce', str(report))
+        self.assertIn('<table', report._repr_html_())
+        report.expect('all-gather=0, bytes<=80')
+        self.assertEqual(self.code_of(report.expect, 'all-reduce=0'), 'E221')
+        self.assertEqual(self.code_of(report.expect, 'nonsense'), 'E220')
+
+    def test_programs_come_in_every_form(self):
+        made = shardcall.partition(ROWS)
+        self.assertEqual(shardcall.partition(ROWS.encode()).text, made.text)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'rows.hlo'
+            path.write_text(ROWS, encoding='utf-8')
+            self.assertEqual(shardcall.partition(path).text, made.text)
+        # The per-device module, as binary, for one device each.
+        again = shardcall.partition(made.serialize(), num_partitions=2)
+        self.assertEqual(again.num_partitions, 2)
+        self.assertEqual(self.code_of(shardcall.partition, pathlib.Path('/no/such/file')), 'E060')
+        self.assertEqual(self.code_of(shardcall.partition, 3), 'E060')
+
+    def test_propagate_gives_every_instruction_its_sharding(self):
+        self.assertIn('dot(', shardcall.propagate(SUMS))
+        self.assertIn('sharding={replicated}', shardcall.propagate(SUMS))
+
+    def test_verify_runs_a_real_program(self):
+        result = shardcall.verify(DATA / 'mlp_train_d4m2.sdy.hlo')
+        self.assertTrue(result)
+        self.assertEqual(result.status, 'ok')
+        self.assertEqual(result.details['num_partitions'], 8)
+        given = [np.ones((4, 6), np.float32), np.ones((5, 6), np.float32)]
+        self.assertTrue(shardcall.verify(SUMS, given))
+
+    def test_rules_of_custom_calls(self):
+        self.assertEqual(self.code_of(shardcall.partition, CALL), 'E101')
+        for rule in ('a b -> a b', {'rule': 'a b -> a b', 'need_replication': ['b']}):
+            program = shardcall.partition(CALL, rules={'mine': rule})
+            self.assertEqual(program.report.count(), 0)
+            self.assertIn('f32[2,6]', program.text)
+        replicated = shardcall.partition(CALL, allow_replicate=['mine'])
+        self.assertEqual(replicated.report.count('all-gather'), 1)
+        self.assertEqual(self.code_of(shardcall.partition, CALL, rules={'mine': 'a b c -> a b c'}),
+                         'E111')
+        self.assertEqual(self.code_of(shardcall.partition, CALL, rules={'mine': 'a ( -> a'}), 'E110')
+        self.assertEqual(self.code_of(shardcall.partition, CALL, rules={'mine': 3}), 'E141')
+        self.assertEqual(self.code_of(shardcall.partition, CALL, rules=['mine']), 'E141')
+        self.assertEqual(
+            self.code_of(shardcall.partition, CALL, rules={'mine': {'rul': 'a b -> a b'}}), 'E141')
+        with self.assertRaises(TypeError):
+            shardcall.partition(CALL, ruels={'mine': 'a b -> a b'})
+
+    def test_plugins_are_read_anew_when_they_change(self):
+        with tempfile.TemporaryDirectory() as folder:
+            manifest = pathlib.Path(folder) / 'mine.json'
+            manifest.write_text('{"targets": [{"name": "other", "rule": "a b -> a b"}]}')
+            self.assertEqual(
+                self.code_of(shardcall.partition, CALL, plugins=[manifest]), 'E101')
+            manifest.write_text('{"targets": [{"name": "mine", "rule": "a b -> a b"}]}  ')
+            self.assertEqual(shardcall.partition(CALL, plugins=manifest).report.count(), 0)
+        self.assertEqual(
+            self.code_of(shardcall.partition, CALL, plugins=['/no/such/file.json']), 'E143')
+
+    def test_check_rule_proves_a_shipped_rule_and_finds_a_wrong_one(self):
+        self.assertTrue(shardcall.check_rule('custom_relu'))
+        self.assertEqual(self.code_of(shardcall.check_rule, 'nobody'), 'E140')
+        self.assertEqual(
+            self.code_of(shardcall.check_rule, 'mine', rules={'mine': 'a -> a'}), 'E140')
+
+    def test_targets_say_what_they_have(self):
+        found = shardcall.targets(rules={'mine': 'a b -> a b'})
+        self.assertEqual(found['mine'].rules, ('a b -> a b',))
+        self.assertEqual(found['mine'].platforms, ())
+        self.assertIn('Host', found['rms_norm'].platforms)
+
+    def test_arrays_of_every_type(self):
+        import ml_dtypes
+        for name, dtype in (('pred', np.bool_), ('s8', np.int8), ('u64', np.uint64),
+                            ('f16', np.float16), ('c64', np.complex64),
+                            ('bf16', ml_dtypes.bfloat16), ('s4', ml_dtypes.int4),
+                            ('f8e4m3fn', ml_dtypes.float8_e4m3fn)):
+            text = (f'HloModule copies, num_partitions=2\n\nENTRY main {{\n  x = {name}[4,2] '
+                    'parameter(0), sharding={devices=[2,1]<=[2]}\n'
+                    f'  ROOT y = {name}[4,2] copy(x)\n}}\n')
+            x = np.array([[1, 0], [1, 1], [0, 1], [0, 0]]).astype(dtype)
+            y, = shardcall.run(text, [x])
+            self.assertEqual(y.dtype, x.dtype, name)
+            self.assertEqual(y.tobytes(), x.tobytes(), name)
+
+    def test_inputs_that_do_not_fit_are_refused(self):
+        x, y = np.ones((4, 3), np.float32), np.ones((5, 3), np.float32)
+        for given in ([x], [x, y, y], [y, x], [x, y.astype(np.float64)], [x, 'text'],
+                      [x, np.ones((5, 3), 'datetime64[s]')]):
+            with self.assertRaises((shardcall.Error, ValueError)):
+                shardcall.run(ROWS, given)
+
+    def test_an_error_says_its_code_and_its_fix(self):
+        with self.assertRaises(shardcall.Error) as raised:
+            shardcall.partition(CALL)
+        error = raised.exception
+        self.assertEqual(error.status, 'INVALID_ARGUMENT')
+        self.assertTrue(error.fix)
+        self.assertTrue(str(error).startswith('E101 '))
+        copy = pickle.loads(pickle.dumps(error))
+        self.assertEqual((str(copy), copy.code, copy.fix), (str(error), error.code, error.fix))
+        self.assertEqual(self.code_of(shardcall.partition, 'HloModule x'), 'E002')
+
+    def test_threads_partition_at_once(self):
+        texts = [None] * 8
+
+        def one(k):
+            texts[k] = shardcall.partition(SUMS if k % 2 else ROWS).text
+
+        threads = [threading.Thread(target=one, args=(k,)) for k in range(len(texts))]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(len(set(texts[::2])), 1)
+        self.assertEqual(len(set(texts[1::2])), 1)
+
+    def test_importing_it_does_not_import_jax(self):
+        code = "import shardcall, sys; shardcall.explain; sys.exit('jax' in sys.modules)"
+        subprocess.run([sys.executable, '-c', code], check=True,
+                       env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
+
+
+if __name__ == '__main__':
+    unittest.main()
