@@ -6,16 +6,16 @@
 #include <memory>
 
 #include "collectives/mpi.h"
+#include "sharding/stable_hash.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 namespace {
 
-// The same on every rank, unlike a seeded hash.
 uint64_t HashRanks(absl::Span<const int> ranks) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (int rank : ranks) hash = (hash ^ static_cast<uint64_t>(rank)) * 0x100000001b3u;
-  return hash;
+  StableHash hash;
+  for (int rank : ranks) hash.AddWord(static_cast<uint64_t>(rank));
+  return hash.value();
 }
 
 void Copy(void* to, const void* from, int64_t bytes) {

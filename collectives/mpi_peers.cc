@@ -10,16 +10,12 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "sharding/stable_hash.h"
 
 namespace shardcall {
 namespace {
 
-// The same in every process, unlike a seeded hash.
-uint64_t HashText(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3u;
-  return hash;
-}
+uint64_t HashText(const std::string& text) { return StableHash().Add(text).value(); }
 
 }  // namespace
 

@@ -44,12 +44,6 @@ struct PlanCache {
   absl::flat_hash_map<PlanKey, std::unique_ptr<ReshardPlan>> plans;
 };
 
-int64_t LocalBytes(const Shape* global, const Sharding* s) {
-  int64_t n = ElementTypeBytes(global->element_type());
-  for (int d = 0; d < global->rank(); ++d) n *= CeilDiv(global->dim(d), s->num_shards(d));
-  return n;
-}
-
 bool SameCounts(const Sharding* a, const Sharding* b) {
   for (int d = 0; d < a->rank(); ++d) {
     if (a->num_shards(d) != b->num_shards(d)) return false;
@@ -91,7 +85,7 @@ void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* fro
     move.after = whole.Intern(context);
     const double g = AxesSize(move.axes);
     move.bytes = AllReduceBytes(current->partial_op(), global->element_type(),
-                                LocalBytes(global, current), g);
+                                LocalBytes(global, *current), g);
     plan->moves.push_back(move);
     current = move.after;
   }
@@ -100,7 +94,7 @@ void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* fro
     Move move{MoveKind::kPermute, {}};
     move.before = current;
     move.after = to;
-    move.bytes = LocalBytes(global, current);
+    move.bytes = LocalBytes(global, *current);
     plan->moves.push_back(move);
     return;
   }
@@ -124,6 +118,12 @@ double LowerBound(const Shape* global, const Sharding* from, const Sharding* to)
 }
 
 }  // namespace
+
+int64_t LocalBytes(const Shape* global, const Sharding& s) {
+  int64_t n = ElementTypeBytes(global->element_type());
+  for (int d = 0; d < global->rank(); ++d) n *= CeilDiv(global->dim(d), s.num_shards(d));
+  return n;
+}
 
 bool EngineReduces(PartialOp op, ElementType type) {
   switch (op) {
@@ -163,7 +163,7 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
   for (const Move& m : plan->moves) {
     plan->bytes += m.bytes;
     plan->peak_bytes =
-        std::max(plan->peak_bytes, LocalBytes(global, m.before) + LocalBytes(global, m.after));
+        std::max(plan->peak_bytes, LocalBytes(global, *m.before) + LocalBytes(global, *m.after));
   }
   // `slot` may have moved: the search interns into other tables only, but a
   // rehash of this one would need a nested call, which there is none of.

@@ -47,6 +47,9 @@ struct ReshardPlan {
   int64_t peak_bytes = 0;  // largest sum of a move's input and output
 };
 
+// What one device holds of an array: the bytes of its tile.
+int64_t LocalBytes(const Shape* global, const Sharding& s);
+
 // Whether the collectives of every engine reduce by it: XLA's backends and NCCL
 // have sum, product, maximum and minimum, and of truth values `and` and `or`. By
 // anything else the parts are gathered, or exchanged, and each device reduces them.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Most reshards differ in one place, and one move does them: a search would only
 // find that again.
-#include <algorithm>
-
 #include "sharding/reshard_search.h"
 
 namespace shardcall {
@@ -12,15 +10,6 @@ namespace {
 // gathered the other way, tile by tile?
 bool TilesNest(int64_t size, int64_t coarse, int64_t fine) {
   return coarse == 1 || CeilDiv(size, coarse) == CeilDiv(size, fine) * (fine / coarse);
-}
-
-// What one device holds.
-double LocalBytes(const Shape* global, const Sharding& s) {
-  double bytes = std::max(1, ElementTypeBytes(global->element_type()));
-  for (int d = 0; d < s.rank(); ++d) {
-    bytes *= static_cast<double>(CeilDiv(global->dim(d), s.num_shards(d)));
-  }
-  return bytes;
 }
 
 }  // namespace

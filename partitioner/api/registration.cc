@@ -285,10 +285,11 @@ absl::Status Registry::RegisterCustomTypeIdHandler(absl::string_view platform,
   if (handler == nullptr) return NullHandler(name, "type ids");
   const std::string key = PlatformKey(name);
   if (!type_handlers_.emplace(key, handler).second) {
-    return ToStatus({.code = "E141",
-                     .message = absl::StrCat("platform ", name, " has a handler of type ids already"),
-                     .fix = "register one handler per platform, and pass on from it"},
-                    absl::StatusCode::kAlreadyExists);
+    return ToStatus(
+        {.code = "E141",
+         .message = absl::StrCat("platform ", name, " has a handler of type ids already"),
+         .fix = "register one handler per platform, and pass on from it"},
+        absl::StatusCode::kAlreadyExists);
   }
   const auto all = types_;  // the handler may register more
   for (const auto& [type, id] : all) {
@@ -301,11 +302,17 @@ absl::Status Registry::RegisterCustomTypeIdHandler(absl::string_view platform,
   return absl::OkStatus();
 }
 
+absl::Status RegisterBuiltins(TargetRegistry& targets, HandlerRegistry& handlers,
+                              LoweringRegistry& lowerings) {
+  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinTargets(targets));
+  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinHandlers(handlers));
+  return RegisterBuiltinLowerings(lowerings);
+}
+
 SharedRegistry::SharedRegistry() {
-  SHARDCALL_CHECK(RegisterBuiltinTargets(registry_.rules).ok());
+  SHARDCALL_CHECK(
+      RegisterBuiltins(registry_.rules, registry_.handlers, registry_.lowerings).ok());
   SHARDCALL_CHECK(RegisterInspectSharding(registry_.rules).ok());
-  SHARDCALL_CHECK(RegisterBuiltinHandlers(registry_.handlers).ok());
-  SHARDCALL_CHECK(RegisterBuiltinLowerings(registry_.lowerings).ok());
 }
 
 std::shared_ptr<const Registry> SharedRegistry::Snapshot() {

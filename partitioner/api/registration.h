@@ -44,7 +44,7 @@ enum class CustomCallTraits : uint32_t { kDefault = 0, kCommandBufferCompatible 
 // one that is no function of XLA's ABIs, such as a handler in C++; `stages` of a typed
 // one has `execute` at least.
 struct CustomCallTarget {
-  std::string name, platform;  // as PlatformFromName spells it: Host, CUDA, ..
+  std::string name = {}, platform = {};  // as PlatformFromName spells it: Host, CUDA, ..
   int api_version = kUntypedFfi;
   CustomCallTraits traits = CustomCallTraits::kDefault;
   const void* function = nullptr;  // untyped, or `execute`
@@ -66,10 +66,10 @@ class Registry {
 
   // Platforms have any name, as in jaxlib ("cpu", "gpu", "cuda", "rocm") or as in XLA
   // ("Host", "CUDA", "ROCM"; kernels/ffi/platform.h); E141 for an empty one. Functions
-  // are not owned and stay valid as long as the registry. E147 (kUnimplemented) for an api version other
-  // than 0 and 1, E147 for traits of an untyped function, E144 for a null function
-  // or one whose metadata do not fit, E141 for another function of that name and
-  // platform; the same one again passes.
+  // are not owned and stay valid as long as the registry. E147 (kUnimplemented) for an api version
+  // other than 0 and 1, E147 for traits of an untyped function, E144 for a null function or one
+  // whose metadata do not fit, E141 for another function of that name and platform; the same one
+  // again passes.
   absl::Status RegisterCustomCallTarget(absl::string_view name, const void* function,
                                         absl::string_view platform = "cpu",
                                         int api_version = kUntypedFfi,
@@ -135,6 +135,10 @@ class Registry {
   std::map<std::pair<std::string, std::string>, int64_t> types_;             // PlatformKey, name
   std::map<std::string, CustomTypeIdHandler> type_handlers_;  // by PlatformKey
 };
+
+// What is shipped: rules, handlers and lowerings.
+absl::Status RegisterBuiltins(TargetRegistry& targets, HandlerRegistry& handlers,
+                              LoweringRegistry& lowerings);
 
 // A registry that several threads fill and read.
 class SharedRegistry {

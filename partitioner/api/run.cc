@@ -17,17 +17,13 @@
 #include "partitioner/runtime/out_of_memory.h"
 #include "partitioner/runtime/shard_io.h"
 #include "partitioner/runtime/started_calls.h"
+#include "sharding/stable_hash.h"
 #include "sharding/status.h"
 
 namespace shardcall {
 namespace {
 
-// FNV-1a: the same in every process, unlike absl's seeded hash.
-uint64_t HashText(absl::string_view text) {
-  uint64_t h = 0xcbf29ce484222325u;
-  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3u;
-  return h;
-}
+uint64_t HashText(absl::string_view text) { return StableHash().Add(text).value(); }
 
 // Every rank's outputs to every rank.
 absl::StatusOr<std::vector<std::vector<Tensor>>> ExchangeOutputs(std::vector<Tensor> mine,

@@ -2,6 +2,7 @@
 #include "partitioner/spmd/handler_traits.h"
 
 #include "partitioner/spmd/fetch_specs.h"
+#include "sharding/reshard.h"
 
 namespace shardcall {
 namespace {
@@ -13,12 +14,6 @@ int DimOf(const ShardingRule& rule, int f) {
     if (tensor.dims[d].size() == 1 && tensor.dims[d][0] == f) return static_cast<int>(d);
   }
   return -1;
-}
-
-double LocalBytes(const Shape* shape, const Sharding* s) {
-  double n = ElementTypeBytes(shape->element_type());
-  for (int d = 0; d < shape->rank(); ++d) n *= CeilDiv(shape->dim(d), s->num_shards(d));
-  return n;
 }
 
 }  // namespace
@@ -60,14 +55,14 @@ double HandlerBytes(const Module& module, const Instruction& instr, const Decisi
         if (instr.opcode == Opcode::kSlice) {
           const auto& a = instr.as<SliceAttrs>();
           if (IsWholeSlice(a, in, dim)) continue;
-          bytes += FetchBytes(SliceFetch(a, in, instr.shape, dim, n), LocalBytes(in, &s));
+          bytes += FetchBytes(SliceFetch(a, in, instr.shape, dim, n), LocalBytes(in, s));
         } else if (instr.opcode == Opcode::kPad) {
           const auto& a = instr.as<PadAttrs>();
           if (a.low[dim] == 0 && a.high[dim] == 0) continue;
-          bytes += FetchBytes(PadFetch(a, in, instr.shape, dim, n), LocalBytes(in, &s));
+          bytes += FetchBytes(PadFetch(a, in, instr.shape, dim, n), LocalBytes(in, s));
         } else {
           for (int64_t r : instr.as<DimensionsAttrs>().dimensions) {
-            if (r == dim) bytes += FetchBytes(ReverseFetch(in, dim, n), LocalBytes(in, &s));
+            if (r == dim) bytes += FetchBytes(ReverseFetch(in, dim, n), LocalBytes(in, s));
           }
         }
       }
@@ -81,7 +76,7 @@ double HandlerBytes(const Module& module, const Instruction& instr, const Decisi
         const Shape* in = module.instr(operands[k]).shape;
         bytes += FetchBytes(
             ConcatenateFetch(in, instr.shape, dim, d.produced[0]->num_shards(dim), offset),
-            LocalBytes(in, d.operands[k]));
+            LocalBytes(in, *d.operands[k]));
         offset += in->dim(dim);
       }
       return bytes;

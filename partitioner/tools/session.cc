@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "kernels/builtin.h"
 #include "partitioner/api/inspect_sharding.h"
 #include "partitioner/api/lower_calls.h"
 #include "partitioner/api/plugin.h"
+#include "partitioner/api/registration.h"
 #include "partitioner/api/whole_file.h"
 #include "partitioner/propagation/remesh.h"
 #include "partitioner/tools/command.h"
@@ -65,7 +65,8 @@ absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session,
   if (!flags.Has("remesh")) return module;
   std::vector<AxisSize> sizes;
   for (absl::string_view entry : absl::StrSplit(flags.Get("remesh"), ',')) {
-    const std::pair<std::string, std::string> parts = absl::StrSplit(entry, absl::MaxSplits('=', 1));
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(entry, absl::MaxSplits('=', 1));
     AxisSize size{parts.first, 0};
     if (size.axis.empty() || !absl::SimpleAtoi(parts.second, &size.size)) {
       Diagnostic d;
@@ -97,10 +98,9 @@ absl::StatusOr<absl::Duration> Deadline(const Flags& flags) {
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   auto session = std::make_unique<Session>();
   session->converter = flags.Get("converter");
-  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinTargets(session->targets));
+  SHARDCALL_RETURN_IF_ERROR(
+      RegisterBuiltins(session->targets, session->handlers, session->lowerings));
   SHARDCALL_RETURN_IF_ERROR(RegisterInspectSharding(session->targets));
-  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinHandlers(session->handlers));
-  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinLowerings(session->lowerings));
   SHARDCALL_RETURN_IF_ERROR(
       session->lowerings.Register("", "Host",
                                   LowerToHandlers(&session->handlers, &session->targets),

@@ -13,29 +13,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "kernels/builtin.h"
 #include "partitioner/api/lower_calls.h"
 #include "partitioner/api/plugin.h"
 #include "partitioner/api/report.h"
 #include "partitioner/api/version.h"
 #include "partitioner/api/whole_file.h"
 #include "partitioner/bindings/pjrt/find_plugin.h"
+#include "sharding/stable_hash.h"
 
 namespace shardcall::pjrt {
 namespace {
-
-// FNV-1a of 64 bits: the same in every process and build.
-class StableHash {
- public:
-  void Add(absl::string_view text) {
-    for (const char c : text) hash_ = (hash_ ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-    hash_ = (hash_ ^ text.size()) * 0x100000001b3;  // so that "a", "b" is not "ab"
-  }
-  uint64_t value() const { return hash_; }
-
- private:
-  uint64_t hash_ = 0xcbf29ce484222325;
-};
 
 std::string FileName(absl::string_view module) {
   std::string name(module.substr(0, 100));
@@ -48,17 +35,17 @@ std::string FileName(absl::string_view module) {
 }  // namespace
 
 WrapperSettings SettingsOfEnvironment() {
-  return {.wrapped = EnvironmentVariable("SHARDCALL_WRAPPED_PLUGIN"),
-          .plugins = absl::StrSplit(EnvironmentVariable("SHARDCALL_PLUGINS"), ':', absl::SkipEmpty()),
-          .allow_replicate =
-              absl::StrSplit(EnvironmentVariable("SHARDCALL_ALLOW_REPLICATE"), ',', absl::SkipEmpty()),
-          .report = EnvironmentVariable("SHARDCALL_REPORT")};
+  return {
+      .wrapped = EnvironmentVariable("SHARDCALL_WRAPPED_PLUGIN"),
+      .plugins = absl::StrSplit(EnvironmentVariable("SHARDCALL_PLUGINS"), ':', absl::SkipEmpty()),
+      .allow_replicate =
+          absl::StrSplit(EnvironmentVariable("SHARDCALL_ALLOW_REPLICATE"), ',', absl::SkipEmpty()),
+      .report = EnvironmentVariable("SHARDCALL_REPORT")};
 }
 
 absl::Status FillRegistry(const WrapperSettings& settings, Registry* registry) {
-  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinTargets(registry->rules));
-  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinHandlers(registry->handlers));
-  SHARDCALL_RETURN_IF_ERROR(RegisterBuiltinLowerings(registry->lowerings));
+  SHARDCALL_RETURN_IF_ERROR(
+      RegisterBuiltins(registry->rules, registry->handlers, registry->lowerings));
   SHARDCALL_RETURN_IF_ERROR(registry->lowerings.Register(
       "", "Host", LowerToHandlers(&registry->handlers, &registry->rules), "built in"));
   for (const std::string& plugin : settings.plugins) {
@@ -70,11 +57,14 @@ absl::Status FillRegistry(const WrapperSettings& settings, Registry* registry) {
 
 std::string RulesVersion(const WrapperSettings& settings) {
   StableHash hash;
+  const auto add = [&](absl::string_view text) {
+    hash.Add(text).AddWord(text.size());  // so that "a", "b" is not "ab"
+  };
   for (const std::string& plugin : settings.plugins) {
     std::ifstream in(plugin, std::ios::binary);
-    hash.Add(std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>()));
+    add(std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>()));
   }
-  for (const std::string& target : settings.allow_replicate) hash.Add(target);
+  for (const std::string& target : settings.allow_replicate) add(target);
   return absl::StrCat("shardcall ", kVersion, " rules ", absl::StrFormat("%016x", hash.value()));
 }
 
