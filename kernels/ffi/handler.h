@@ -68,14 +68,14 @@ class AttachedComputations {
 
 // What a handler sees of its device.
 struct HandlerContext {
-  absl::string_view target;
-  absl::string_view instruction;                 // name, for messages
+  absl::string_view target = {};
+  absl::string_view instruction = {};                 // name, for messages
   const AttributeMapView* attributes = nullptr;  // null: there are none
-  absl::string_view backend_config;              // as the text has it
+  absl::string_view backend_config = {};              // as the text has it
   int device_ordinal = 0;                        // partition id
   int num_devices = 1;
   Communicator* communicator = nullptr;  // null when run on one device
-  std::shared_ptr<HandlerDevice> device;  // where the buffers lie; null: in host memory
+  std::shared_ptr<HandlerDevice> device = {};  // where the buffers lie; null: in host memory
   const BaseMesh* mesh = nullptr;        // of the program; null: none. See mesh_view.h
   const AttachedComputations* computations = nullptr;  // null: there are none
   int api_version = 4;                   // of the call, 1 to 4
@@ -85,7 +85,7 @@ struct HandlerContext {
   CallSite* call_site = nullptr;                // null: nothing is kept
   const absl::btree_map<int64_t, void*>* user_data = nullptr;  // by FFI type id; null: none
   // An owner of all operands and results, for work that missed its deadline.
-  std::function<std::shared_ptr<const void>()> keep_buffers;
+  std::function<std::shared_ptr<const void>()> keep_buffers = {};
 
   // Never null.
   const AttributeMapView& attribute_map() const;
@@ -96,14 +96,14 @@ using HostHandler =
                                absl::Span<const BufferView> results)>;
 
 struct HandlerEntry {
-  std::string target;
+  std::string target = {};
   std::string platform = "Host";  // registered as PlatformFromName spells it
   int api_version = 4;  // as in HLO, 1 to 4; 0: an untyped ABI, that of the call
   bool own_version_only = false;  // calls of other versions are refused, E140
-  std::vector<std::string> traits;
-  std::string source;  // "built in" or a library's path
+  std::vector<std::string> traits = {};
+  std::string source = {};  // "built in" or a library's path
   std::string backend_config = {};  // calls with this text alone; empty: any
-  HostHandler host;
+  HostHandler host = {};
   std::vector<const void*> functions = {};  // of a library: equal ones make equal entries
 
   std::string ApiText() const;  // "4", "1 to 3" or, where calls of every version are taken, "any"

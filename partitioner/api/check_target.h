@@ -19,7 +19,7 @@
 namespace shardcall {
 
 struct TargetCheck {
-  std::string target;
+  std::string target = {};
   // A program whose calls of the target are checked; null: those that its rule says.
   const Module* program = nullptr;
   uint64_t seed = 0;

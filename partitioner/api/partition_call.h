@@ -21,9 +21,9 @@
 namespace shardcall {
 
 struct SpecifiedCall {
-  std::string target;
-  std::string mesh;                   // axes and their sizes, as in HLO: "'x'=2,'y'=4"
-  std::vector<std::string> operands;  // a shape, and a sharding if it is not whole
+  std::string target = "";
+  std::string mesh = "";              // axes and their sizes, as in HLO: "'x'=2,'y'=4"
+  std::vector<std::string> operands = {};  // a shape, and a sharding if it is not whole
   // Shapes of the results; empty: those that the target's rule or function gives. One
   // that has a sharding behind it is wanted so by who uses it.
   std::vector<std::string> results = {};

@@ -26,7 +26,7 @@ enum class Backend { kInProcess, kMpi, kNccl, kPjrt };
 absl::StatusOr<Backend> BackendFromName(absl::string_view name);  // E330
 
 struct RunOptions {
-  PartitionOptions partition;
+  PartitionOptions partition = {};
   Backend backend = Backend::kInProcess;
   // Of every wait for another device, and of every handler (E319).
   absl::Duration deadline = absl::Seconds(60);
@@ -36,7 +36,7 @@ struct RunOptions {
   // Collectives go on while the devices compute, where there is something to
   // compute. Results have the same bits. Not with NCCL.
   bool overlap = true;
-  OverlapOptions schedule;
+  OverlapOptions schedule = {};
 };
 
 // The plain evaluator: one device, annotations ignored.

@@ -22,7 +22,7 @@ namespace shardcall {
 // times * factor + plus; without a factor the number `plus`.
 struct SizeFormula {
   int64_t times = 0;
-  std::string factor;
+  std::string factor = {};
   int64_t plus = 0;
 };
 // "4 h", "h + 1", "2 h - 1", "7". E105 where it is none of these.
@@ -31,7 +31,7 @@ absl::StatusOr<SizeFormula> ParseSizeFormula(absl::string_view text);
 struct OperandRange {
   int operand = 0;         // by number, tuples flattened
   std::string low = "0";   // the least that its elements are
-  std::string high;        // above all of them; both as ParseSizeFormula reads them
+  std::string high = {};        // above all of them; both as ParseSizeFormula reads them
 };
 
 struct CallLimits {

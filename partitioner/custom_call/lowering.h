@@ -34,17 +34,17 @@ namespace shardcall {
 
 struct LoweringRequest {
   Context* context = nullptr;       // to make shapes with
-  absl::string_view name;           // of the composite, or of the custom call's target
+  absl::string_view name = {};           // of the composite, or of the custom call's target
   bool composite = false;           // it has a body: a composite or a plain call
-  absl::string_view version;        // composite.version; empty: none
-  absl::string_view attributes;     // composite.attributes, or the call's backend_config
-  absl::string_view platform;       // "Host", "CUDA", ..
-  absl::Span<const Shape* const> operands, results;  // arrays; results of a tuple each
+  absl::string_view version = {};        // composite.version; empty: none
+  absl::string_view attributes = {};     // composite.attributes, or the call's backend_config
+  absl::string_view platform = {};       // "Host", "CUDA", ..
+  absl::Span<const Shape* const> operands = {}, results = {};  // arrays; results of a tuple each
 };
 
 // A custom call in place of the call.
 struct LoweredCall {
-  std::string target;
+  std::string target = {};
   int64_t api_version = 4;
   std::string backend_config = {};   // "{key = value, ..}"
   // One for each operand, which is converted where it has another; empty: all as

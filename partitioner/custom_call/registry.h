@@ -41,13 +41,13 @@ struct PartitionerCallbacks {
   // result can be sharded as.
   std::function<absl::StatusOr<const Sharding*>(const CustomCallView& call, int index,
                                                 const Sharding* user)>
-      propagate_user_sharding;
+      propagate_user_sharding = {};
   // Forwards: shardings of all results from those of all operands.
   std::function<absl::StatusOr<std::vector<const Sharding*>>(
       const CustomCallView& call, absl::Span<const Sharding* const> operands)>
-      infer_sharding_from_operands;
+      infer_sharding_from_operands = {};
   // Chooses final shardings and builds the local computation.
-  std::function<absl::Status(PartitionContext& context)> partition;
+  std::function<absl::Status(PartitionContext& context)> partition = {};
   // Version of the callbacks' behaviour, part of cache keys.
   int version = 1;
   // A call with side effects may say sharding={replicated}: it then runs on
@@ -69,7 +69,7 @@ inline constexpr int kBatchDimsOfCall = std::numeric_limits<int>::min();
 // result, attributes that change what a dimension means); the first that fits
 // a call's backend_config, counts and ranks is its rule.
 struct RuleAlternative {
-  RuleText text;
+  RuleText text = {};
   // Factors of compounds alone whose size follows from the call's shapes: of
   // "b s (g r) e, b t g e -> ..." r is the quotient of the dimensions (g r), g.
   std::vector<std::string> inferred = {};
@@ -92,17 +92,17 @@ struct RuleAlternative {
 };
 
 struct TargetRule {
-  std::string target;
-  std::string backend_config;  // empty: any; else keyed by (target, backend_config)
+  std::string target = {};
+  std::string backend_config = {};  // empty: any; else keyed by (target, backend_config)
   RuleLevel level = RuleLevel::kRule;
   int batch_dims = 0;
-  RuleText text;
-  std::shared_ptr<const RuleTemplate> rule;
-  std::vector<RuleAlternative> alternatives;  // [0] is text and rule
+  RuleText text = {};
+  std::shared_ptr<const RuleTemplate> rule = {};
+  std::vector<RuleAlternative> alternatives = {};  // [0] is text and rule
   // How many of them were registered; those behind follow from the batching rule.
   size_t num_given = 0;
-  PartitionerCallbacks callbacks;
-  std::string source;          // "built in", "manifest FILE", "program"
+  PartitionerCallbacks callbacks = {};
+  std::string source = {};          // "built in", "manifest FILE", "program"
 
   // The rule of a call, for levels kBatchDims and kRule, and callbacks that have rule
   // strings. Errors E111, and E112 where the rule does not say what becomes of a factor

@@ -35,10 +35,10 @@ struct VjpArgument {
   static VjpArgument Cotangent(int k) { return {Kind::kCotangent, k}; }
 };
 struct VjpSpec {
-  std::string target;       // or
+  std::string target = {};       // or
   std::string computation = {};  // HLO text, written as a reference of partition_like is
-  std::vector<VjpArgument> arguments;
-  std::vector<int> gradients;  // result k is the gradient of operand gradients[k]
+  std::vector<VjpArgument> arguments = {};
+  std::vector<int> gradients = {};  // result k is the gradient of operand gradients[k]
   // backend_config of the target's call; nullopt: the one of the call itself.
   std::optional<std::string> backend_config = std::nullopt;
   // By factor of the rule ("..." for what that stands for): the value of padding, in
@@ -66,15 +66,15 @@ struct BatchingSpec {
 };
 
 struct TargetFacts {
-  ShapeFunction shapes;  // null: by the rule string, where that says enough
-  std::vector<const void*> shapes_identity;  // what the function is known by; may be empty
-  std::string shapes_source;
+  ShapeFunction shapes = {};  // null: by the rule string, where that says enough
+  std::vector<const void*> shapes_identity = {};  // what the function is known by; may be empty
+  std::string shapes_source = {};
   // HLO that computes what the target does, and whose rule it has; null: none. See
   // partitioner/api/reference.h.
-  std::shared_ptr<const std::string> reference;
-  std::optional<VjpSpec> vjp;
-  std::optional<BatchingSpec> batching;
-  std::optional<CallLimits> limits;
+  std::shared_ptr<const std::string> reference = {};
+  std::optional<VjpSpec> vjp = {};
+  std::optional<BatchingSpec> batching = {};
+  std::optional<CallLimits> limits = {};
 };
 
 }  // namespace shardcall

@@ -18,7 +18,7 @@ struct CostModel {
 };
 
 struct SpmdOptions {
-  CostModel cost;
+  CostModel cost = {};
   int64_t max_reshard_bytes = INT64_MAX;  // of one reshard or broadcast, per device: E210
 };
 
