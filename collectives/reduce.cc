@@ -284,7 +284,8 @@ FoldFunction FindFold(ReduceKind kind, ElementType type) {
     case ElementType::kC128:
       return ComplexFold<std::complex<double>>(kind);
     default:
-      return IsNarrowFloat(type) && type != ElementType::kF8E8M0FNU ? NarrowFloatFold(kind) : nullptr;
+      return IsNarrowFloat(type) && type != ElementType::kF8E8M0FNU ? NarrowFloatFold(kind)
+                                                                    : nullptr;
   }
 }
 

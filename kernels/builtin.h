@@ -9,7 +9,8 @@
 namespace shardcall {
 
 // Registers every handler of kernels/host/kernels.h for platform Host, and those of
-// kernels/cuda/kernels.h for CUDA. Fails only if one of the names is taken; the others are registered all the same.
+// kernels/cuda/kernels.h for CUDA. Fails only if one of the names is taken; the others are
+// registered all the same.
 absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry);
 
 }  // namespace shardcall

@@ -124,8 +124,8 @@ void AppendNamed(const NamedSharding& s, absl::Span<const int64_t> list, std::st
       absl::StrAppend(out, ", device_ids=([", absl::StrJoin(mesh.order.reshape(), ","), "]T(",
                       absl::StrJoin(mesh.order.perm(), ","), "))");
     } else {
-      absl::StrAppend(out, ", device_ids=(", absl::StrJoin(list.empty() ? mesh.order.list() : list, ","),
-                      ")");
+      absl::StrAppend(out, ", device_ids=(",
+                      absl::StrJoin(list.empty() ? mesh.order.list() : list, ","), ")");
     }
   }
   if (s.dims.empty() && s.unreduced_op == PartialOp::kSum) {

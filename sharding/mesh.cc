@@ -123,7 +123,8 @@ std::vector<NamedAxisRef> NameAxes(const BaseMesh& mesh, absl::Span<const AxisRe
     std::sort(pieces.begin(), pieces.end(),
               [](const Piece& x, const Piece& y) { return x.begin < y.begin; });
     auto append = [&](int name, int64_t pre, int64_t size) {
-      if (!merged.empty() && merged.back().name == name && merged.back().axis == (name < 0 ? a.axis : -1) &&
+      if (!merged.empty() && merged.back().name == name &&
+          merged.back().axis == (name < 0 ? a.axis : -1) &&
           merged.back().pre * merged.back().size == pre) {
         merged.back().size *= size;
       } else {

@@ -103,7 +103,9 @@ class BaseMesh {
   int64_t num_devices() const { return order_.num_devices(); }
   const DeviceOrder& order() const { return order_; }
 
-  AxisRef FullAxis(int axis) const { return {static_cast<uint16_t>(axis), 1, static_cast<uint32_t>(sizes_[axis])}; }
+  AxisRef FullAxis(int axis) const {
+    return {static_cast<uint16_t>(axis), 1, static_cast<uint32_t>(sizes_[axis])};
+  }
   int64_t Stride(AxisRef a) const;
   // The coordinate of a position along `axes`, major to minor.
   int64_t Coordinate(absl::Span<const AxisRef> axes, int64_t position) const;
@@ -141,15 +143,19 @@ bool Contains(absl::Span<const AxisRef> set, AxisRef a);  // every part of a lie
 AxisList Canonical(const BaseMesh& mesh, absl::Span<const AxisRef> axes);
 // Longest common major part, splitting an axis where needed: (a) and
 // (a:(1)2, b) have (a:(1)2).
-AxisList CommonPrefix(const BaseMesh& mesh, absl::Span<const AxisRef> a, absl::Span<const AxisRef> b);
-bool IsPrefix(const BaseMesh& mesh, absl::Span<const AxisRef> prefix, absl::Span<const AxisRef> axes);
+AxisList CommonPrefix(const BaseMesh& mesh, absl::Span<const AxisRef> a,
+                      absl::Span<const AxisRef> b);
+bool IsPrefix(const BaseMesh& mesh, absl::Span<const AxisRef> prefix,
+              absl::Span<const AxisRef> axes);
 // axes without its leading `prefix`; requires IsPrefix.
-AxisList RemovePrefix(const BaseMesh& mesh, absl::Span<const AxisRef> prefix, absl::Span<const AxisRef> axes);
+AxisList RemovePrefix(const BaseMesh& mesh, absl::Span<const AxisRef> prefix,
+                      absl::Span<const AxisRef> axes);
 // Longest leading part of `axes` whose size divides `size`, splitting the last
 // axis where needed.
 AxisList PrefixOfSize(const BaseMesh& mesh, absl::Span<const AxisRef> axes, int64_t size);
 // Parts of `axes`, in order, that do not overlap `used`.
-AxisList Minus(const BaseMesh& mesh, absl::Span<const AxisRef> axes, absl::Span<const AxisRef> used);
+AxisList Minus(const BaseMesh& mesh, absl::Span<const AxisRef> axes,
+               absl::Span<const AxisRef> used);
 // Every base axis part not in `used`, in mesh order.
 AxisList Complement(const BaseMesh& mesh, absl::Span<const AxisRef> used);
 
@@ -169,7 +175,8 @@ struct IotaGroups {
 };
 // False if the order is an explicit list; then spell the groups out.
 bool GroupsAsIota(const BaseMesh& mesh, absl::Span<const AxisRef> axes, IotaGroups* out);
-std::vector<std::vector<int64_t>> GroupsAsLists(const BaseMesh& mesh, absl::Span<const AxisRef> axes);
+std::vector<std::vector<int64_t>> GroupsAsLists(const BaseMesh& mesh,
+                                                absl::Span<const AxisRef> axes);
 
 }  // namespace shardcall
 

@@ -203,9 +203,9 @@ absl::Status CheckShapes(absl::Span<const Shape* const> operands,
     return ToStatus({.code = "E111",
                      .message = "a rule is put against a shape that is null",
                      .expected = "a shape for each operand and result",
-                     .found = absl::StrCat("null as ",
-                                           shapes.data() == operands.data() ? "operand " : "result ",
-                                           null - shapes.begin()),
+                     .found = absl::StrCat(
+                         "null as ", shapes.data() == operands.data() ? "operand " : "result ",
+                         null - shapes.begin()),
                      .fix = "give the shapes of the leaves"});
   }
   return absl::OkStatus();

@@ -24,8 +24,8 @@ class Parser {
     out_->rule = text_.rule;
     const size_t arrow = text_.rule.find("->");
     if (arrow == std::string::npos) {
-      return in_.ErrorAt(text_.rule.size(), "a rule needs '->' between operands and results", "'->'",
-                         "the end", "write the rule as \"operands -> results\"");
+      return in_.ErrorAt(text_.rule.size(), "a rule needs '->' between operands and results",
+                         "'->'", "the end", "write the rule as \"operands -> results\"");
     }
     SHARDCALL_RETURN_IF_ERROR(Side(arrow, &out_->operands));
     in_.set_position(arrow + 2);

@@ -129,10 +129,11 @@ absl::Status HandlerRegistry::Watch(absl::string_view platform, Watcher watcher)
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
   const std::string key = PlatformKey(name);
   if (!watchers_.emplace(key, watcher).second) {
-    return ToStatus({.code = "E141",
-                     .message = absl::StrCat("platform ", name, " has a handler of targets already"),
-                     .fix = "register one handler per platform, and pass on from it"},
-                    absl::StatusCode::kAlreadyExists);
+    return ToStatus(
+        {.code = "E141",
+         .message = absl::StrCat("platform ", name, " has a handler of targets already"),
+         .fix = "register one handler per platform, and pass on from it"},
+        absl::StatusCode::kAlreadyExists);
   }
   for (const HandlerEntry* entry : List()) {  // as they are now: it may register more
     if (PlatformKey(entry->platform) != key) continue;
@@ -153,11 +154,12 @@ absl::Status HandlerRegistry::Tell(const Watcher& watcher, const HandlerEntry& e
   } catch (...) {
     what = "threw";
   }
-  return ToStatus({.code = "E121",
-                   .message = absl::StrCat("the handler of targets for ", entry.platform, " ", what),
-                   .where = absl::StrCat("target \"", entry.target, "\""),
-                   .fix = "Let it return a status"},
-                  absl::StatusCode::kInternal);
+  return ToStatus(
+      {.code = "E121",
+       .message = absl::StrCat("the handler of targets for ", entry.platform, " ", what),
+       .where = absl::StrCat("target \"", entry.target, "\""),
+       .fix = "Let it return a status"},
+      absl::StatusCode::kInternal);
 }
 
 void HandlerRegistry::Rewind(size_t count) {

@@ -13,11 +13,12 @@ namespace shardcall {
 namespace {
 
 absl::Status BadInput(std::string message, std::string expected, std::string found) {
-  return ToStatus({.code = "E313",
-                   .message = std::move(message),
-                   .expected = std::move(expected),
-                   .found = std::move(found),
-                   .fix = "give one buffer per flat leaf of the entry's parameters, in their order"});
+  return ToStatus(
+      {.code = "E313",
+       .message = std::move(message),
+       .expected = std::move(expected),
+       .found = std::move(found),
+       .fix = "give one buffer per flat leaf of the entry's parameters, in their order"});
 }
 
 }  // namespace

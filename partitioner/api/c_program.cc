@@ -148,7 +148,8 @@ Shardcall_Error* Shardcall_PropagateModule(const Shardcall_Module* module,
     SHARDCALL_ASSIGN_OR_RETURN(const RunOptions o, ReadCOptions(kName, options, &registry));
     SHARDCALL_ASSIGN_OR_RETURN(Module read, ReadLowered(*module, *registry));
     SHARDCALL_ASSIGN_OR_RETURN(const auto p, PropagateShardings(std::move(read), o.partition));
-    SHARDCALL_ASSIGN_OR_RETURN(const Module out, ExportShardings(p->program, p->shardings.sharding));
+    SHARDCALL_ASSIGN_OR_RETURN(const Module out,
+                               ExportShardings(p->program, p->shardings.sharding));
     *text = new Shardcall_Text{PrintModule(out)};
     return absl::OkStatus();
   });

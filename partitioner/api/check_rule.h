@@ -30,7 +30,8 @@ namespace shardcall {
 // Of a handler that crashes, leaves its buffers or does not return, whole as the call
 // is, nothing is said about the rule.
 enum class RuleVerdict : uint8_t { kHolds, kNeedless, kMissing, kIncorrect, kHandlerFault };
-absl::string_view RuleVerdictName(RuleVerdict verdict);  // "holds", "needless", ..., "handler_fault"
+// "holds", "needless", ..., "handler_fault"
+absl::string_view RuleVerdictName(RuleVerdict verdict);
 
 struct RuleFinding {
   RuleVerdict verdict = RuleVerdict::kHolds;

@@ -177,7 +177,9 @@ class VjpChecker {
     SHARDCALL_CHECK(std::sscanf(answer.text.c_str(), "%d %d %d %ld %lf %lf %lf %n", &code, &tested,
                                 &d.operand, &d.element, &d.expected, &d.found, &d.error,
                                 &read) == 7);
-    if (code != 0) return absl::Status(static_cast<absl::StatusCode>(code), answer.text.substr(read));
+    if (code != 0) {
+      return absl::Status(static_cast<absl::StatusCode>(code), answer.text.substr(read));
+    }
     ++out_.trials;
     *worst = d;
     return tested != 0;

@@ -150,7 +150,10 @@ absl::StatusOr<std::vector<ContractTerm>> ParseContract(absl::string_view text) 
     if (at == absl::string_view::npos || at == 0) return ToStatus(d);
     term.subject = std::string(absl::StripAsciiWhitespace(part.substr(0, at)));
     size_t end = at;
-    while (end < part.size() && absl::string_view("<>=!").find(part[end]) != absl::string_view::npos) ++end;
+    while (end < part.size() &&
+           absl::string_view("<>=!").find(part[end]) != absl::string_view::npos) {
+      ++end;
+    }
     term.relation = std::string(part.substr(at, end - at));
     static constexpr absl::string_view kRelations[] = {"=", "==", "!=", "<", "<=", ">", ">="};
     bool known = false;

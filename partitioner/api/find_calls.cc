@@ -18,11 +18,12 @@ namespace shardcall {
 namespace {
 
 absl::Status NeedsProgram(const std::string& target, absl::string_view what) {
-  return ToStatus({.code = "E191",
-                   .message = absl::StrCat("the registration of \"", target, "\" ", what),
-                   .expected = "a program with a call of it",
-                   .fix = absl::StrCat("Give one: shardcall check-rule CALL.hlo --target=", target)},
-                  absl::StatusCode::kFailedPrecondition);
+  return ToStatus(
+      {.code = "E191",
+       .message = absl::StrCat("the registration of \"", target, "\" ", what),
+       .expected = "a program with a call of it",
+       .fix = absl::StrCat("Give one: shardcall check-rule CALL.hlo --target=", target)},
+      absl::StatusCode::kFailedPrecondition);
 }
 
 // Gives every factor a name of its own, and every dimension a factor. `shapes`:
@@ -313,7 +314,8 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfModule(const std::string& target
                        .fix = "Give its rule with --plugin=FILE.json"},
                       absl::StatusCode::kNotFound);
     }
-    call.callbacks = source == CustomCallSource::kRegistry && registered->level == RuleLevel::kCallbacks;
+    call.callbacks =
+        source == CustomCallSource::kRegistry && registered->level == RuleLevel::kCallbacks;
     std::vector<const Shape*> shapes = operands;
     shapes.insert(shapes.end(), results.begin(), results.end());
     if (registered != nullptr && registered->level == RuleLevel::kBatchDims &&

@@ -213,8 +213,8 @@ class Rewriter {
     }
     for (size_t s = 0; s < results.size(); ++s) {
       if (results[s] != nullptr && results[s]->IsArray()) continue;
-      return Misfit(id, request, absl::StrCat("the target's result ", s, " is no array"), "an array",
-                    results[s] == nullptr ? "none" : results[s]->ToString(false));
+      return Misfit(id, request, absl::StrCat("the target's result ", s, " is no array"),
+                    "an array", results[s] == nullptr ? "none" : results[s]->ToString(false));
     }
     std::vector<InstrId> operands = Operands(id);
     for (size_t k = 0; k < n && !call.operand_types.empty(); ++k) {

@@ -38,7 +38,9 @@ absl::Status CleanUp(LocalProgram* local, const PartitionOptions& options) {
   passes.push_back(MakeDeadCodeElimination());
   PipelineOptions pipeline;
   if (options.dump) {
-    pipeline.dump = [&](absl::string_view name, const Module& m) { options.dump(name, PrintModule(m)); };
+    pipeline.dump = [&](absl::string_view name, const Module& m) {
+      options.dump(name, PrintModule(m));
+    };
   }
   SHARDCALL_ASSIGN_OR_RETURN(PassResult done,
                              RunPipeline(std::move(local->module), passes, pipeline));

@@ -179,7 +179,8 @@ std::vector<bool> WholeDims(const TargetRule& rule, absl::string_view config, si
 
 }  // namespace
 
-absl::StatusOr<PjrtPartitioned> AnswerPjrtPartition(const PjrtTarget& target, const PjrtQuestion& q) {
+absl::StatusOr<PjrtPartitioned> AnswerPjrtPartition(const PjrtTarget& target,
+                                                    const PjrtQuestion& q) {
   PartitionOptions options;
   options.targets = target.rules.get();
   options.propagate = false;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registrations that a PJRT plugin is to have, too: its partitioner extension
 // (type 2) takes names of batch-partitionable targets, and partitioners as three
-// functions in C; its FFI extension (type 5) takes handlers. XLA:GPU's plugin has both; it needs no GPU and no client for that.
+// functions in C; its FFI extension (type 5) takes handlers. XLA:GPU's plugin has both; it needs no
+// GPU and no client for that.
 //
 // Names and layouts are those of PJRT's C API, in declarations of our own.
 #ifndef SHARDCALL_PARTITIONER_API_PJRT_PARTITIONER_H_

@@ -39,7 +39,9 @@ absl::Status Misfit(std::string what, std::string expected, std::string found) {
 
 std::vector<LeafShape> ParameterLeaves(const Module& module) {
   std::vector<LeafShape> out;
-  for (InstrId p : module.comp(module.entry()).parameters) AppendLeaves(module.instr(p).shape, &out);
+  for (InstrId p : module.comp(module.entry()).parameters) {
+    AppendLeaves(module.instr(p).shape, &out);
+  }
   return out;
 }
 

@@ -71,7 +71,9 @@ absl::StatusOr<bool> HalvesMakeTheWhole(const ReferenceBody& body, int atom, Par
     std::vector<Tensor> parts[2];
     for (int64_t h : {0, 1}) {
       std::vector<Tensor> mine;
-      for (int t = 0; t < body.num_operands(); ++t) mine.push_back(Half(body, t, inputs[t], atom, h));
+      for (int t = 0; t < body.num_operands(); ++t) {
+        mine.push_back(Half(body, t, inputs[t], atom, h));
+      }
       auto got = Evaluate(half, std::move(mine), nullptr);
       if (!want.ok() || !got.ok()) return false;
       parts[h] = *std::move(got);
@@ -117,7 +119,9 @@ absl::StatusOr<std::optional<double>> PadOf(const ReferenceBody& body, int atom,
   for (uint64_t seed = 0; seed < 3; ++seed) {
     const std::vector<Tensor> inputs = RandomInputs(ParameterLeaves(small), seed);
     std::vector<Tensor> padded;
-    for (int t = 0; t < body.num_operands(); ++t) padded.push_back(Padded(body, t, inputs[t], atom, pad));
+    for (int t = 0; t < body.num_operands(); ++t) {
+      padded.push_back(Padded(body, t, inputs[t], atom, pad));
+    }
     const auto want = Evaluate(small, inputs, nullptr);
     const auto got = Evaluate(large, padded, nullptr);
     if (!want.ok() || !got.ok()) return none;

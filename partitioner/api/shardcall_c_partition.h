@@ -102,7 +102,8 @@ typedef struct Shardcall_PartitionContext {
   size_t struct_size;
   const Shardcall_CallView* call;
   /* As propagation decided; null for tokens and wrong indices. */
-  const Shardcall_Sharding* (*operand_sharding)(const struct Shardcall_PartitionContext*, int32_t i);
+  const Shardcall_Sharding* (*operand_sharding)(const struct Shardcall_PartitionContext*,
+                                                int32_t i);
   const Shardcall_Sharding* (*result_sharding)(const struct Shardcall_PartitionContext*, int32_t i);
   /* Operand i resharded; tokens: null. Tiles have ceil(D/n) elements, and what
    * lies past the end of the dimension is undefined. */

@@ -119,7 +119,8 @@ absl::Status Writer::Emit(InstrId id, absl::string_view op, absl::string_view at
   return absl::OkStatus();
 }
 
-absl::Status Writer::WriteBody(const Computation& computation, const std::string& indent, int depth) {
+absl::Status Writer::WriteBody(const Computation& computation, const std::string& indent,
+                               int depth) {
   const std::string before = std::exchange(indent_, indent);
   for (InstrId id : computation.instructions) {
     if (m_.instr(id).opcode == Opcode::kParameter) continue;

@@ -27,7 +27,9 @@ class Fields {
 void AddRule(const RuleText& r, Fields* f) {
   f->Add(r.rule).Add(absl::StrJoin(r.need_replication, ","));
   f->Add(absl::StrJoin(r.permutation, ",")).Add(absl::StrJoin(r.blocked, ","));
-  for (const auto& [factor, op] : r.reduction) f->Add("reduction").Add(factor).Add(PartialOpName(op));
+  for (const auto& [factor, op] : r.reduction) {
+    f->Add("reduction").Add(factor).Add(PartialOpName(op));
+  }
   for (const auto& [factor, pad] : r.pad) f->Add("pad").Add(factor).Add(absl::StrCat(pad));
   for (const auto& [factor, size] : r.sizes) f->Add("size").Add(factor).Add(size);
 }

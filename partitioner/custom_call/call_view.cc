@@ -163,7 +163,9 @@ CustomCallView ViewCustomCall(const Module& module, InstrId id, const BaseMesh* 
   }
   if (attrs.has_layout_constraints) {
     for (const Shape* layout : attrs.operand_layouts) {
-      for (int k = 0; k < layout->num_leaves(); ++k) view.operand_layouts.push_back(layout->leaf(k));
+      for (int k = 0; k < layout->num_leaves(); ++k) {
+        view.operand_layouts.push_back(layout->leaf(k));
+      }
     }
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) view.results.push_back(instr.shape->leaf(k));
@@ -171,10 +173,12 @@ CustomCallView ViewCustomCall(const Module& module, InstrId id, const BaseMesh* 
   ParseOutputAliasing(attrs.output_to_operand_aliasing, &aliases);
   for (const OutputAlias& a : aliases) {
     const Shape* part = PartAt(instr.shape, a.output);
-    if (part == nullptr || a.operand < 0 || a.operand >= static_cast<int64_t>(first.size())) continue;
+    if (part == nullptr || a.operand < 0 || a.operand >= static_cast<int64_t>(first.size())) {
+      continue;
+    }
     const int result = FirstLeafAt(instr.shape, a.output);
-    const int inner = FirstLeafAt(module.instr(module.operand(id, static_cast<int>(a.operand))).shape,
-                                  a.inner);
+    const int inner =
+        FirstLeafAt(module.instr(module.operand(id, static_cast<int>(a.operand))).shape, a.inner);
     for (int k = 0; inner >= 0 && k < part->num_leaves(); ++k) {
       view.aliases.push_back({result + k, first[a.operand] + inner + k});
     }

@@ -119,7 +119,9 @@ RuleAlternative Expanded(const RuleAlternative& rule, int count, VjpSpec* vjp) {
     lead.push_back({name});
   }
   for (const auto& [name, value] : std::vector<std::pair<std::string, double>>(vjp->pad)) {
-    for (size_t k = 0; name == "..." && k < lead.size(); ++k) vjp->pad.emplace_back(lead[k][0], value);
+    for (size_t k = 0; name == "..." && k < lead.size(); ++k) {
+      vjp->pad.emplace_back(lead[k][0], value);
+    }
   }
   for (Value& v : out.values) {
     if (!v.ellipsis) continue;

@@ -73,7 +73,8 @@ absl::Status RegisterLapackTargets(TargetRegistry& registry) {
       RuleAlternative one;
       one.text.rule = std::string(complex ? Or(routine.complex_rule, routine.rule) : routine.rule);
       for (char f : routine.whole) one.text.need_replication.push_back(std::string(1, f));
-      one.types = TypesFor(complex ? Or(routine.complex_types, routine.types) : routine.types, type);
+      one.types =
+          TypesFor(complex ? Or(routine.complex_types, routine.types) : routine.types, type);
       if (!routine.config.empty()) one.example_configs.emplace_back(routine.config);
       const absl::string_view name = complex ? Or(routine.complex, routine.real) : routine.real;
       SHARDCALL_RETURN_IF_ERROR(

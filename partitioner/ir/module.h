@@ -95,7 +95,9 @@ struct StackTables {  // by position, ids start at 1; parent as in the proto (0:
   std::vector<absl::string_view> files, functions;
   std::vector<Location> locations;
   std::vector<Frame> frames;
-  bool empty() const { return files.empty() && functions.empty() && locations.empty() && frames.empty(); }
+  bool empty() const {
+    return files.empty() && functions.empty() && locations.empty() && frames.empty();
+  }
 };
 
 struct ProtoSource;  // proto/source.h

@@ -5,7 +5,8 @@
 //
 // The first error ends the reading. Its text has line and column, what was
 // expected and found, a fix, and the source line with a caret:
-//   E004 Unknown opcode at x.hlo:3:21: expected an HLO opcode, found 'addd'. Fix: did you mean 'add'?
+//   E004 Unknown opcode at x.hlo:3:21: expected an HLO opcode, found 'addd'. Fix: did you mean
+//   'add'?
 //     %s = f32[] addd(%a, %b)
 //                ^
 // The codes are E001 to E020 of sharding/DIAGNOSTICS.md.

@@ -35,8 +35,8 @@ bool Parser::OneDimension(const Scratch& s, int64_t* out) {
                      "dimensions={d}", absl::StrCat(dims.size(), " dimensions"));
   }
   if (dims[0] < 0) {
-    return lex_.Fail(s[A::kDimensions].at, "E019", "A dimension is negative", "dimensions={d}, d >= 0",
-                     absl::StrCat(dims[0]));
+    return lex_.Fail(s[A::kDimensions].at, "E019", "A dimension is negative",
+                     "dimensions={d}, d >= 0", absl::StrCat(dims[0]));
   }
   *out = dims[0];
   return true;

@@ -156,7 +156,8 @@ const Shape* InferAsync(const Query& q) {
   const Shape* operands = q.context.MakeTuple(q.operands);
   const Shape* d = q.declared;
   if (d == nullptr) {
-    return q.context.MakeTuple({operands, RootShape(q, *c), q.context.MakeScalar(ElementType::kU32)});
+    return q.context.MakeTuple(
+        {operands, RootShape(q, *c), q.context.MakeScalar(ElementType::kU32)});
   }
   if (!d->IsTuple() || d->tuple().size() < 2 || !CompatibleShapes(d->tuple()[0], operands) ||
       !CompatibleShapes(d->tuple()[1], RootShape(q, *c))) {

@@ -135,7 +135,8 @@ const Shape* InferConditional(const Query& q);
 const Shape* InferCall(const Query& q);    // call, fusion
 const Shape* InferCustomCall(const Query& q);
 const Shape* InferAsync(const Query& q);   // start, update, done
-const Shape* InferTransfer(const Query& q);  // infeed, outfeed, send, recv and dones, copy-start/done
+// infeed, outfeed, send, recv and dones, copy-start/done
+const Shape* InferTransfer(const Query& q);
 
 const Shape* InferCollective(const Query& q);
 const Shape* InferPermute(const Query& q);

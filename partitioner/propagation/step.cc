@@ -118,7 +118,9 @@ class Stepper {
     for (int f = 0; f < num_factors_; ++f) {
       if (rule_.factor_level[f] < 0) continue;
       const size_t begin = sources_.size();
-      for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) AddSource(t, f, Have(t, f), begin);
+      for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
+        AddSource(t, f, Have(t, f), begin);
+      }
       SortSources(begin);
     }
   }

@@ -113,9 +113,11 @@ LaneFn Find(ElementType type, bool total) {
     case ElementType::kU64:
       return BestWideForCpu<Compare<Op, uint64_t>>();
     case ElementType::kF32:
-      return total ? BestWideForCpu<CompareTotal<Op, float>>() : BestWideForCpu<Compare<Op, float>>();
+      return total ? BestWideForCpu<CompareTotal<Op, float>>()
+                   : BestWideForCpu<Compare<Op, float>>();
     case ElementType::kF64:
-      return total ? BestWideForCpu<CompareTotal<Op, double>>() : BestWideForCpu<Compare<Op, double>>();
+      return total ? BestWideForCpu<CompareTotal<Op, double>>()
+                   : BestWideForCpu<Compare<Op, double>>();
     default:
       break;
   }

@@ -32,7 +32,8 @@ LaneFn FindCopyFn(int bytes) {
   }
 }
 
-// Rounds floats to ones with params[0] exponent and params[1] mantissa bits, ties to even; too large becomes infinity, too small zero.
+// Rounds floats to ones with params[0] exponent and params[1] mantissa bits, ties to even; too
+// large becomes infinity, too small zero.
 template <typename U, int kMantissa, int kExponent>
 void ReducePrecision(const void* const* in, void* out, int64_t n, const int64_t* params) {
   const U* a = static_cast<const U*>(in[0]);

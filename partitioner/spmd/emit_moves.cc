@@ -113,7 +113,9 @@ InstrId Emitter::EmitPermute(InstrId x, const Move& move) {
     const BaseMesh* mesh;
     AxisList shard, manual, copy;
     Numbering(const Sharding* s) : mesh(s->mesh()) {
-      for (int d = 0; d < s->rank(); ++d) shard.insert(shard.end(), s->dim(d).begin(), s->dim(d).end());
+      for (int d = 0; d < s->rank(); ++d) {
+        shard.insert(shard.end(), s->dim(d).begin(), s->dim(d).end());
+      }
       manual.assign(s->manual().begin(), s->manual().end());
       copy = Complement(*mesh, s->used());
     }

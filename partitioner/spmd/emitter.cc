@@ -72,7 +72,9 @@ InstrId Emitter::PositionCoordinate(InstrId position, const BaseMesh* mesh,
   for (const Run& r : runs) {
     minor /= r.size;
     InstrId c = position;
-    if (r.stride != 1) c = b_.Binary(Opcode::kDivide, c, b_.ConstantInt(ElementType::kS32, r.stride));
+    if (r.stride != 1) {
+      c = b_.Binary(Opcode::kDivide, c, b_.ConstantInt(ElementType::kS32, r.stride));
+    }
     if (r.stride * r.size != mesh->num_devices()) {
       c = b_.Binary(Opcode::kRemainder, c, b_.ConstantInt(ElementType::kS32, r.size));
     }
@@ -140,7 +142,8 @@ InstrId Emitter::MaskPadding(InstrId x, const Shape* global, const Sharding& s,
       const InstrId left = b_.Binary(Opcode::kSubtract,
                                      b_.ConstantInt(ElementType::kS32, global->dim(d)),
                                      TileStart(s, global, d));
-      const InstrId in = b_.Compare(Direction::kLt, index, b_.BroadcastScalar(left, b_.shape(index)));
+      const InstrId in =
+          b_.Compare(Direction::kLt, index, b_.BroadcastScalar(left, b_.shape(index)));
       valid = valid.valid() ? b_.Binary(Opcode::kAnd, valid, in) : in;
     }
   }
@@ -153,7 +156,8 @@ InstrId Emitter::OnFirst(InstrId value, absl::Span<const AxisRef> axes, PartialO
   InstrId first;
   {
     Numbered numbered(b_);
-    first = b_.Compare(Direction::kEq, Coordinate(mesh_, axes), b_.ConstantInt(ElementType::kS32, 0));
+    first =
+        b_.Compare(Direction::kEq, Coordinate(mesh_, axes), b_.ConstantInt(ElementType::kS32, 0));
     if (shape->rank() > 0) {
       first = b_.BroadcastScalar(first, shape);
     }
@@ -245,17 +249,23 @@ void Emitter::Record(InstrId id, int64_t group_size, int64_t num_groups) {
   r.group_size = group_size;
   r.num_groups = num_groups;
   for (InstrId o : m.operands(id)) {
-    if (m.instr(o).shape->IsArray()) r.bytes_in += static_cast<double>(m.instr(o).shape->byte_size());
+    if (m.instr(o).shape->IsArray()) {
+      r.bytes_in += static_cast<double>(m.instr(o).shape->byte_size());
+    }
   }
   const double g = static_cast<double>(group_size);
   const double share = g > 1 ? (g - 1) / g : 0;
   switch (instr.opcode) {
-    case Opcode::kAllGather: r.bytes_moved = static_cast<double>(instr.shape->byte_size()) * share; break;
+    case Opcode::kAllGather:
+      r.bytes_moved = static_cast<double>(instr.shape->byte_size()) * share;
+      break;
     case Opcode::kAllReduce: r.bytes_moved = 2 * r.bytes_in * share; break;
     case Opcode::kCollectivePermute: {
       int64_t senders = 0;
       const auto& attrs = instr.as<PermuteAttrs>();
-      for (size_t i = 0; i < attrs.sources.size(); ++i) senders += attrs.sources[i] != attrs.targets[i];
+      for (size_t i = 0; i < attrs.sources.size(); ++i) {
+        senders += attrs.sources[i] != attrs.targets[i];
+      }
       r.bytes_moved = r.bytes_in * static_cast<double>(senders) /
                       static_cast<double>(mesh_->num_devices());
       break;

@@ -100,7 +100,8 @@ LocalIds HandleGather(Localizer& l, const LocalOp& op) {
     InstrId part = Component(b, indices, attrs.index_vector_dim, static_cast<int64_t>(c));
     part = b.Binary(Opcode::kMaximum, SplatInt(b, 0, part),
                     b.Binary(Opcode::kMinimum, part, SplatInt(b, global->dim(d) - 1, part)));
-    part = b.Binary(Opcode::kSubtract, part, Splat(b, l.emitter().TileStart(*operand, global, d), part));
+    part = b.Binary(Opcode::kSubtract, part,
+                    Splat(b, l.emitter().TileStart(*operand, global, d), part));
     const InstrId in =
         b.Binary(Opcode::kAnd, b.Compare(Direction::kGe, part, SplatInt(b, 0, part)),
                  b.Compare(Direction::kLt, part, SplatInt(b, local->dim(d), part)));
@@ -141,7 +142,8 @@ LocalIds HandleScatter(Localizer& l, const LocalOp& op) {
     indexed = true;
     // Out of the tile is out of bounds, which a scatter skips.
     InstrId part = Component(b, indices, attrs.index_vector_dim, static_cast<int64_t>(c));
-    part = b.Binary(Opcode::kSubtract, part, Splat(b, l.emitter().TileStart(*input, global, d), part));
+    part =
+        b.Binary(Opcode::kSubtract, part, Splat(b, l.emitter().TileStart(*input, global, d), part));
     indices = ReplaceComponent(b, indices, part, attrs.index_vector_dim, static_cast<int64_t>(c));
   }
   if (indexed) attrs.indices_are_sorted = false;

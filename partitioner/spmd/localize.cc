@@ -401,11 +401,14 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
   for (int i = 0; i < global_.num_instructions(); ++i) {
     const Instruction& instr = global_.instr(InstrId(i));
     if (instr.attrs->kind == AttrKind::kCollective) {
-      shared_.next_channel = std::max(shared_.next_channel, instr.as<CollectiveAttrs>().channel_id + 1);
+      shared_.next_channel =
+          std::max(shared_.next_channel, instr.as<CollectiveAttrs>().channel_id + 1);
     } else if (instr.attrs->kind == AttrKind::kPermute) {
-      shared_.next_channel = std::max(shared_.next_channel, instr.as<PermuteAttrs>().channel_id + 1);
+      shared_.next_channel =
+          std::max(shared_.next_channel, instr.as<PermuteAttrs>().channel_id + 1);
     } else if (instr.attrs->kind == AttrKind::kSendRecv) {
-      shared_.next_channel = std::max(shared_.next_channel, instr.as<SendRecvAttrs>().channel_id + 1);
+      shared_.next_channel =
+          std::max(shared_.next_channel, instr.as<SendRecvAttrs>().channel_id + 1);
     }
     if (instr.opcode == Opcode::kWhile || instr.opcode == Opcode::kConditional ||
         instr.opcode == Opcode::kCall) {
@@ -413,7 +416,8 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
     }
   }
   FindControlled();
-  const std::vector<CompId> order = PartitionedComputations(program_, ComputationPostOrder(global_));
+  const std::vector<CompId> order =
+      PartitionedComputations(program_, ComputationPostOrder(global_));
   for (CompId comp : order) SHARDCALL_RETURN_IF_ERROR(LocalizeComputation(comp));
   for (CollectiveRecord& r : shared_.records) {
     for (CompId c : order) {

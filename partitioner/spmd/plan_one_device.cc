@@ -137,9 +137,9 @@ void Planner::CheckWhole(InstrId id) {
       }
       Diagnostic e;
       e.code = "E106";
-      e.message = absl::StrCat("%", i.name, " stands in what device ",
-                               RunsOnDevice(program_, id), " alone runs (", OpcodeText(instr.opcode),
-                               " %", instr.name, "), and needs other devices");
+      e.message = absl::StrCat("%", i.name, " stands in what device ", RunsOnDevice(program_, id),
+                               " alone runs (", OpcodeText(instr.opcode), " %", instr.name,
+                               "), and needs other devices");
       e.where = SourceLine(module_, i);
       e.expected = "no collective and no manual region there";
       e.found = std::string(OpcodeText(i.opcode));

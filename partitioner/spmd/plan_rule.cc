@@ -209,8 +209,9 @@ void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
   const States operands = OperandStates(id, &copies);
   States wanted;
   for (int k = 0; k < instr.shape->num_leaves(); ++k) wanted.push_back(WantedOfOp(id, k));
-  uint64_t hash = MixHash(reinterpret_cast<uintptr_t>(&rule),
-                          static_cast<uint64_t>(region) << 16 | static_cast<uint64_t>(instr.opcode));
+  uint64_t hash =
+      MixHash(reinterpret_cast<uintptr_t>(&rule),
+              static_cast<uint64_t>(region) << 16 | static_cast<uint64_t>(instr.opcode));
   for (const Sharding* s : operands) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
   for (const Sharding* s : wanted) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
   for (const Copies* c : copies) hash = MixHash(hash, reinterpret_cast<uintptr_t>(c));

@@ -80,7 +80,9 @@ int64_t KnownTripCount(const Module& m, InstrId loop) {
   if (!start.has_value() || !limit.has_value() || m.instr(next).opcode != Opcode::kAdd) return -1;
   std::optional<int64_t> step;
   for (int k = 0; k < 2; ++k) {
-    if (CarryIndex(m, m.operand(next, k)) == carry) step = ScalarConstant(m, m.operand(next, 1 - k));
+    if (CarryIndex(m, m.operand(next, k)) == carry) {
+      step = ScalarConstant(m, m.operand(next, 1 - k));
+    }
   }
   if (!step.has_value() || *step <= 0) return -1;
   const int64_t last = *limit + (direction == Direction::kLe ? 1 : 0);

@@ -21,10 +21,11 @@ void PrintUsage(std::FILE* out) {
   for (const Verb& v : Verbs()) {
     std::fprintf(out, "  %-10s %s\n", std::string(v.name).c_str(), std::string(v.help).c_str());
   }
-  std::fprintf(out,
-               "\nshardcall VERB --help tells more, shardcall help E101 what a code means.\n"
-               "Exit status: 0 done, 1 the input is at fault, 2 usage, 3 outputs differ or a contract is\n"
-               "broken, 4 the environment lacks something\n");
+  std::fprintf(
+      out,
+      "\nshardcall VERB --help tells more, shardcall help E101 what a code means.\n"
+      "Exit status: 0 done, 1 the input is at fault, 2 usage, 3 outputs differ or a contract is\n"
+      "broken, 4 the environment lacks something\n");
 }
 
 void PrintHelp(const Verb& v) {

@@ -88,12 +88,15 @@ int RunPropagate(const Flags& flags) {
   if (!session.ok()) return Fail(session.status());
   absl::StatusOr<Module> module = LoadProgram(flags, **session);
   if (!module.ok()) return Fail(module.status());
-  if (absl::Status s = ParseBits(flags, "allow-output", static_cast<int>(ResultLeaves(*module).size()),
-                                 &module->header.propagate_to_output); !s.ok()) {
+  if (absl::Status s =
+          ParseBits(flags, "allow-output", static_cast<int>(ResultLeaves(*module).size()),
+                    &module->header.propagate_to_output);
+      !s.ok()) {
     return FailUsage(s);
   }
-  if (absl::Status s = ParseBits(flags, "allow-parameters",
-                                 static_cast<int>(ParameterLeaves(*module).size()), &module->header.propagate_to_parameters);
+  if (absl::Status s =
+          ParseBits(flags, "allow-parameters", static_cast<int>(ParameterLeaves(*module).size()),
+                    &module->header.propagate_to_parameters);
       !s.ok()) {
     return FailUsage(s);
   }
@@ -130,7 +133,8 @@ int RunPartition(const Flags& flags) {
     const std::string dir = flags.Get("dump");
     mkdir(dir.c_str(), 0777);  // what cannot be made is told by the first write
     int number = 0;
-    options.dump = [&dumped, dir, number](absl::string_view stage, const std::string& text) mutable {
+    options.dump = [&dumped, dir, number](absl::string_view stage,
+                                          const std::string& text) mutable {
       const absl::Status s = WriteOutput(
           absl::StrFormat("%s/%02d_%s.txt", dir, number++, std::string(stage)), text);
       if (dumped.ok()) dumped = s;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the dependency direction of the rooms on every #include, and that no
-source file outgrows 600 lines.
+"""Checks the dependency direction of the rooms on every #include, that no source
+file outgrows 600 lines, and no line of the product 100 columns.
 
     python3 check_includes.py ROOT
 """
@@ -32,6 +32,7 @@ ALLOWED = {
     "partitioner/tools": API | {"partitioner/bindings", "partitioner/tools"},
 }
 MAX_LINES = 600
+MAX_COLUMNS = 100  # tables (.inc) have texts that are longer
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
@@ -61,6 +62,10 @@ def main(root):
             room = room_of(name)
             if room is None:
                 continue
+            if path.suffix != ".inc":
+                errors += [f"{name}:{k}: {len(line)} columns, more than {MAX_COLUMNS}"
+                           for k, line in enumerate(text.splitlines(), 1)
+                           if len(line) > MAX_COLUMNS]
             for included in INCLUDE.findall(text):
                 other = room_of(included)
                 if other is None or other in ALLOWED[room]:

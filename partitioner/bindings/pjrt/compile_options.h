@@ -38,7 +38,8 @@ absl::StatusOr<std::string> DumpingOptions(absl::string_view requested,
 // XLA:GPU returns before its passes.
 absl::StatusOr<std::string> EarlyExitOptions(absl::string_view requested);
 // What a program that nobody has asked for yet is converted with: `num_partitions` on the
-// first devices. `spmd`: it is to be partitioned. `shardy`: its shardings are those of the dialect sdy.
+// first devices. `spmd`: it is to be partitioned. `shardy`: its shardings are those of the dialect
+// sdy.
 std::string PlainOptions(int64_t num_partitions, bool shardy, bool spmd = false);
 
 // The requested options for the per-device module that takes the program's place: XLA's

@@ -32,12 +32,14 @@ std::string Last(const std::string& pattern) {
 
 std::vector<std::string> PackageFolders() {
   std::vector<std::string> folders;
-  for (absl::string_view entry : absl::StrSplit(EnvironmentVariable("PYTHONPATH"), ':', absl::SkipEmpty())) {
+  for (absl::string_view entry :
+       absl::StrSplit(EnvironmentVariable("PYTHONPATH"), ':', absl::SkipEmpty())) {
     folders.emplace_back(entry);
   }
-  for (const std::string& prefix : {EnvironmentVariable("VIRTUAL_ENV"), EnvironmentVariable("CONDA_PREFIX"),
-                                    absl::StrCat(EnvironmentVariable("HOME"), "/.local"),
-                                    std::string("/usr/local"), std::string("/usr")}) {
+  for (const std::string& prefix :
+       {EnvironmentVariable("VIRTUAL_ENV"), EnvironmentVariable("CONDA_PREFIX"),
+        absl::StrCat(EnvironmentVariable("HOME"), "/.local"), std::string("/usr/local"),
+        std::string("/usr")}) {
     if (prefix.empty()) continue;
     for (const char* packages : kPackages) folders.push_back(absl::StrCat(prefix, packages));
   }

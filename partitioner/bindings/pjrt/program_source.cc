@@ -24,7 +24,8 @@ absl::Status NotForPjrt(std::string message, std::string where, std::string fix)
 // Fills in parameters and results; whether the one parameter is a tuple.
 absl::StatusOr<bool> SetLeaves(const Module& local, ProgramSource* source) {
   const Computation& entry = local.comp(local.entry());
-  const auto append = [&](InstrId id, const Shape* laid_out, std::vector<ProgramSource::Leaf>* out) {
+  const auto append = [&](InstrId id, const Shape* laid_out,
+                          std::vector<ProgramSource::Leaf>* out) {
     const Instruction& instr = local.instr(id);
     for (int k = 0; k < instr.shape->num_leaves(); ++k) {
       const Shape* leaf = instr.shape->leaf(k);
