@@ -6,6 +6,9 @@ plugin that wraps it; and by our own engine on that plugin. In the same run, in 
     compare_jax.py --library=libshardcall_pjrt.so --plugin=xla_cpu_pjrt.so
                    [--handlers=libxla_runs_handlers.so] [--width=128] [--rounds=20]
                    [--engine=bench_pjrt_step]
+    compare_jax.py --package=build/lib/python [--handlers=..] [--width=128] [--rounds=20]
+
+The second form compares jax.jit and shardcall.jax.jit on JAX's own CPU client.
 
 Prints, for plain ops and for custom calls, the time of a step, of compiling it anew, and of
 calling a program that does next to nothing: first quartiles in milliseconds, and how many
@@ -41,23 +44,38 @@ class Registration(ctypes.Structure):
                 ('platform_size', ctypes.c_size_t), ('traits', ctypes.c_uint32)]
 
 
-def register_kernels(plugin, path):
-    """Those of `handlers.cc` of tests/differential/xla_runs, by PJRT's FFI extension (type 5):
-    JAX has no function for plugins that it does not know."""
+def kernels(path):
     library = ctypes.CDLL(path)
     library.XlaRunsTarget.restype = ctypes.c_char_p
     library.XlaRunsFunction.restype = ctypes.c_void_p
+    return library
+
+
+def used(library):
+    """(name, function) of the targets that the model calls."""
+    for k in range(library.XlaRunsCount()):
+        name = library.XlaRunsTarget(k)
+        if name.startswith((b'rms_norm', b'flash_attention')):
+            yield name, library.XlaRunsFunction(k)
+
+
+def register_with_jax(path):
+    import jax
+    for name, function in used(kernels(path)):
+        jax.ffi.register_ffi_target(name.decode(), jax.ffi.pycapsule(function), platform='cpu')
+
+
+def register_kernels(plugin, path):
+    """Those of `handlers.cc` of tests/differential/xla_runs, by PJRT's FFI extension (type 5):
+    JAX has no function for plugins that it does not know."""
+    library = kernels(path)
     get = ctypes.CDLL(plugin).GetPjrtApi
     get.restype = ctypes.c_void_p
     at = ctypes.c_void_p.from_address(get() + 8).value  # extension_start
     while FfiExtension.from_address(at).type != 5:
         at = FfiExtension.from_address(at).next
-    for k in range(library.XlaRunsCount()):
-        name = library.XlaRunsTarget(k)
-        if not name.startswith((b'rms_norm', b'flash_attention')):
-            continue
-        args = Registration(ctypes.sizeof(Registration), name, len(name),
-                            library.XlaRunsFunction(k), b'Host', 4, 0)
+    for name, function in used(library):
+        args = Registration(ctypes.sizeof(Registration), name, len(name), function, b'Host', 4, 0)
         error = FfiExtension.from_address(at).register_handler(ctypes.addressof(args))
         assert not error, name
 
@@ -70,9 +88,16 @@ def serve(options):
     sys.path.insert(0, os.path.dirname(options.sources))
     sys.dont_write_bytecode = True
     from hlo_programs import base, llama
-    if options.handlers:
+    if options.handlers and options.library:
         jax.devices()  # loads the plugin
         register_kernels(options.library, options.handlers)
+    elif options.handlers:
+        register_with_jax(options.handlers)
+    jit = jax.jit
+    if options.package:
+        sys.path.insert(0, options.package)
+        import shardcall.jax
+        jit = shardcall.jax.jit
     grid = base.Grid({'data': 4, 'model': 2})
     d = options.width
     config = llama.Config(batch=8, seq=64, d=d, heads=8, kv=4, head=d // 8, ffn=2 * d, vocab=512,
@@ -87,11 +112,11 @@ def serve(options):
 
     inputs = llama.tidy(jax.tree.map(value, args))
     params, state, tokens = jax.tree.map(lambda x, s: jax.device_put(x, s.sharding), inputs, args)
-    jitted = jax.jit(fn, **settings)
+    jitted = jit(fn, **settings)
     if options.write:
         with open(options.write, 'w', encoding='utf-8') as f:
             f.write(jitted.lower(params, state, tokens).as_text())
-    small = jax.jit(lambda x: x + 1)
+    small = jit(lambda x: x + 1)
     nothing = small(jax.device_put(np.zeros(8, np.float32), grid.sh('data')))
 
     def step():
@@ -158,8 +183,18 @@ def jax_on(library, options, kind, folder, write=''):
         {**os.environ, **framework.variables(library, options.plugin, folder)})
 
 
+def jax_itself(package, options, kind):
+    """On JAX's own CPU client; with shardcall.jax where `package` is not empty."""
+    return Engine(
+        [sys.executable, os.path.abspath(__file__), '--serve', f'--kind={kind}',
+         f'--width={options.width}', f'--handlers={options.handlers}',
+         f'--sources={options.sources}', f'--package={package}'],
+        {**os.environ, 'NPROC': '16', 'JAX_NUM_CPU_DEVICES': '8', 'JAX_PLATFORMS': 'cpu'})
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument('--package', default='', help='the folder that has the package shardcall')
     parser.add_argument('--engine', default='', help='bench_pjrt_step')
     parser.add_argument('--write', default='', help='where --serve writes its StableHLO')
     parser.add_argument('--library', default='')
@@ -177,14 +212,18 @@ def main():
     options = parser.parse_args()
     if options.serve:
         return serve(options)
-    if not options.plugin or not os.path.isdir(options.sources):
+    if not (options.plugin or options.package) or not os.path.isdir(options.sources):
         print('skipped: no plugin is named, or no sources are at hand')
         return 77
     with tempfile.TemporaryDirectory() as folder:
         for kind in options.kinds.split(','):
             program = os.path.join(folder, f'{kind}.mlir')
-            engines = [jax_on(options.plugin, options, kind, folder, program),
-                       jax_on(options.library, options, kind, folder)]
+            if options.package:
+                engines = [jax_itself('', options, kind),
+                           jax_itself(os.path.abspath(options.package), options, kind)]
+            else:
+                engines = [jax_on(options.plugin, options, kind, folder, program),
+                           jax_on(options.library, options, kind, folder)]
             if options.engine:
                 engines.append(Engine([options.engine, f'--plugin={options.plugin}', program],
                                       {**os.environ, 'NPROC': '16'}))
