@@ -212,11 +212,9 @@ class JaxTest(unittest.TestCase):
         self.assertEqual(self.ours(lambda x: x + 1)(3), 4)
         self.assertEqual(self.reports(), 0)
 
-    def test_what_is_not_taken_over_is_told_once_or_refused(self):
+    def test_pmap_within_a_partitioner_gives_what_it_gives(self):
         devices = jax.devices()[:2]
         x = np.arange(2.0, dtype=np.float32)
-        options = {'xla_disable_hlo_passes': ''}
-        del options
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter('always')
             with sj.partitioner():
@@ -224,6 +222,21 @@ class JaxTest(unittest.TestCase):
                 np.testing.assert_array_equal(f(x), [1, 1])
         told = [w for w in told if issubclass(w.category, shardcall.Warning)]
         self.assertLessEqual(len(told), 1)
+
+    def test_a_jit_or_a_gradient_around_it_is_told_once(self):
+        f = sj.jit(lambda x: (x * x).sum())
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter('always')
+            for _ in range(2):
+                self.assertEqual(jax.jit(lambda x: f(x) + 1)(self.x), (np.asarray(self.x)**2).sum() + 1)
+                np.testing.assert_array_equal(jax.grad(f)(self.x), 2 * np.asarray(self.x))
+                jax.vmap(f)(self.x)
+                sj.jit(jax.grad(f))(self.x)
+        told = [w for w in told if issubclass(w.category, shardcall.Warning)]
+        self.assertEqual(len(told), 2)  # the jit, the gradient
+        strict = sj.jit(lambda x: x + 1, strict=True)
+        with self.assertRaises(shardcall.Error):
+            jax.jit(lambda x: strict(x) + 2)(self.x)
 
     def test_unknown_keywords_are_refused(self):
         with self.assertRaises(TypeError):

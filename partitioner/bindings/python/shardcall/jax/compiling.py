@@ -11,6 +11,7 @@ import warnings
 
 import jax
 from jax._src import compiler
+from jax._src import core
 from jax._src import xla_bridge
 from jax._src.interpreters import pxla
 from jax._src.lib import xla_client
@@ -99,6 +100,16 @@ def _tell(why, strict):
   if why not in _told:
     _told.add(why)
     warnings.warn(message, Warning, stacklevel=2)
+
+
+def check_outermost(settings):
+  """Tells of a function of `jit` that is called where JAX traces for something else."""
+  trace = type(core.trace_ctx.trace).__name__
+  # vmap calls it, and compiles nothing of its own.
+  if trace not in ('EvalTrace', 'BatchTrace'):
+    _tell('a function of shardcall.jax.jit is called within a jit or a transformation of JAX that '
+          f'is not ({trace}). What that compiles, a backward pass for one, is XLA\'s: use '
+          'shardcall.jax.jit, or partitioner, around it', settings.strict)
 
 
 def _platform(backend):

@@ -74,6 +74,8 @@ class Jitted:
     functools.update_wrapper(self, jitted)
 
   def __call__(self, *args, **kwargs):
+    if _settings.current() is None:
+      compiling.check_outermost(self._settings)
     with _settings.context(self._settings):
       return self._jitted(*args, **kwargs)
 
