@@ -213,6 +213,7 @@ bool Planner::PlanCallbacks(InstrId id) {
   // The callback chooses its operands' shardings when it runs; what it yields
   // is resharded to what propagation decided.
   PlanPassedStates(id, PlanKind::kCallbacks, OperandStates(id));
+  NoteOtherOrders(id);
   return false;
 }
 

@@ -81,6 +81,30 @@ void Planner::NoteWholeResults(InstrId id, const Decision& d) {
   }
 }
 
+void Planner::NoteOtherOrders(InstrId id) {
+  const Shapes shapes = OperandShapes(id);
+  CopyList copies;
+  const States operands = OperandStates(id, &copies);
+  const auto other = [&](const Sharding* s) {
+    return s != nullptr && s->mesh() != program_.mesh && Parts(*s) > 1;
+  };
+  int collectives = 0;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    if (!other(operands[k])) continue;
+    const Sharding* const whole = Replicated(id, shapes[k]);
+    const double bytes =
+        ReshardBytes(shapes[k], operands[k], CopiesAt(copies, k), whole, &collectives);
+    plan_.gathers.push_back(
+        {id, {Gather::Kind::kHandler, static_cast<int>(k), operands[k], whole, bytes}});
+  }
+  for (int k = 0; k < module_.instr(id).shape->num_leaves(); ++k) {
+    const Sharding* const wanted = Wanted(id, k);
+    if (!other(wanted)) continue;
+    const Sharding* const whole = Replicated(id, module_.instr(id).shape->leaf(k));
+    plan_.gathers.push_back({id, {Gather::Kind::kWhole, k, whole, wanted, 0}});
+  }
+}
+
 void Planner::NoteStateGathers(InstrId id, const Decision& d) {
   const Shapes shapes = OperandShapes(id);
   CopyList copies;

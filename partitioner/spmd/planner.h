@@ -85,6 +85,9 @@ class Planner {
   void FindGathers(InstrId id, const IndexSet& allowed, const Shapes& shapes, MemoEntry* entry);
   // What a loop, a branch or a call takes in larger parts than it is stored in.
   void NoteStateGathers(InstrId id, const Decision& d);
+  // Callbacks know the program's mesh alone: what is sharded in another order of its devices
+  // they see, and are given, whole.
+  void NoteOtherOrders(InstrId id);
   // Results that are computed whole for want of any rule.
   void NoteWholeResults(InstrId id, const Decision& d);
 

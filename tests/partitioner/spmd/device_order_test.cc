@@ -139,5 +139,27 @@ TEST(DeviceOrder, OpsRunOnShardsOfAnotherOrder) {
   }
 }
 
+// Callbacks know the program's own order alone: the call is right, and the report says
+// what that costs.
+TEST(DeviceOrder, CallbacksSeeAnotherOrderWholeAndTheReportSaysSo) {
+  const std::string text = Program(R"(
+  x = f32[8,8] parameter(1), ROWS
+  a = f32[8,8] custom-call(x), custom_call_target="test_twice", ROWS
+  b = f32[8,8] custom-call(first), custom_call_target="test_twice", sharding={devices=[2,2]<=[4]}
+  ROOT t = (f32[8,8], f32[8,8]) tuple(a, b), sharding={{devices=[4,1]0,3,1,2}, {devices=[2,2]<=[4]}}
+)");
+  EXPECT_EQ(WhyNotEqual(text, WithTestTargets()), "") << text;
+  const auto p = PartitionText(text, WithTestTargets());
+  ASSERT_TRUE(p.ok()) << p.status();
+  const Module& module = (*p)->global->program.module;
+  std::vector<std::string> found;
+  for (const auto& [id, gather] : (*p)->plan.gathers) {
+    found.push_back(absl::StrCat(module.instr(id).name, " ", GatherKindName(gather.kind), " ",
+                                 gather.bytes));
+  }
+  // Of 64 numbers each device sends the 16 that it has to three others.
+  EXPECT_THAT(found, testing::ElementsAre("a handler 192", "a whole 0")) << LocalText(**p);
+}
+
 }  // namespace
 }  // namespace shardcall
