@@ -20,47 +20,47 @@ _NAMES = {dtype: name for name, dtype in {**_PLAIN, **_NARROW}.items()}
 
 
 def dtype_of(name):
-  """NumPy's dtype of an element type such as 'f32'; those of ml_dtypes need that package."""
-  if name in _PLAIN:
-    return np.dtype(_PLAIN[name])
-  if name in _NARROW:
-    try:
-      import ml_dtypes
-    except ImportError as e:
-      raise Error(f'arrays of {name} need the package ml_dtypes. Fix: pip install ml_dtypes',
-                  'FAILED_PRECONDITION') from e
-    return np.dtype(getattr(ml_dtypes, _NARROW[name]))
-  raise Error(f'NumPy has no arrays of {name}. Fix: Convert the value in the program',
-              'UNIMPLEMENTED')
+    """NumPy's dtype of an element type such as 'f32'; those of ml_dtypes need that package."""
+    if name in _PLAIN:
+        return np.dtype(_PLAIN[name])
+    if name in _NARROW:
+        try:
+            import ml_dtypes
+        except ImportError as e:
+            raise Error(f'arrays of {name} need the package ml_dtypes. Fix: pip install ml_dtypes',
+                        'FAILED_PRECONDITION') from e
+        return np.dtype(getattr(ml_dtypes, _NARROW[name]))
+    raise Error(f'NumPy has no arrays of {name}. Fix: Convert the value in the program',
+                'UNIMPLEMENTED')
 
 
 def to_core(array):
-  array = np.ascontiguousarray(array) if np.ndim(array) else np.array(array)
-  name = _NAMES.get(array.dtype.name)
-  if name is None:
-    raise Error(f'E313 HLO has no arrays of {array.dtype}. Fix: Give numbers of another dtype')
-  return _core.Array(name, list(array.shape), array.reshape(-1).view(np.uint8))
+    array = np.ascontiguousarray(array) if np.ndim(array) else np.array(array)
+    name = _NAMES.get(array.dtype.name)
+    if name is None:
+        raise Error(f'E313 HLO has no arrays of {array.dtype}. Fix: Give numbers of another dtype')
+    return _core.Array(name, list(array.shape), array.reshape(-1).view(np.uint8))
 
 
 def to_numpy(described):
-  name, dims, data = described
-  if name == 'token':
-    return None
-  return data.view(dtype_of(name)).reshape(dims)
+    name, dims, data = described
+    if name == 'token':
+        return None
+    return data.view(dtype_of(name)).reshape(dims)
 
 
 def given(inputs, leaves):
-  """`inputs` (arrays, or anything that NumPy takes) as the program's leaves want them."""
-  inputs = list(inputs)
-  if len(inputs) != len(leaves):
-    raise Error(f'E313 wrong number of inputs: expected {len(leaves)}, found {len(inputs)}. '
-                'Fix: Give one array for each flat leaf of the parameters')
-  made = []
-  for x, (name, dims) in zip(inputs, leaves):
-    if name == 'token':
-      made.append(_core.Array(name, [], np.zeros(0, np.uint8)))
-    elif hasattr(x, 'dtype'):
-      made.append(to_core(np.asarray(x)))
-    else:  # numbers and lists have no type of their own
-      made.append(to_core(np.asarray(x, dtype_of(name))))
-  return made
+    """`inputs` (arrays, or anything that NumPy takes) as the program's leaves want them."""
+    inputs = list(inputs)
+    if len(inputs) != len(leaves):
+        raise Error(f'E313 wrong number of inputs: expected {len(leaves)}, found {len(inputs)}. '
+                    'Fix: Give one array for each flat leaf of the parameters')
+    made = []
+    for x, (name, dims) in zip(inputs, leaves):
+        if name == 'token':
+            made.append(_core.Array(name, [], np.zeros(0, np.uint8)))
+        elif hasattr(x, 'dtype'):
+            made.append(to_core(np.asarray(x)))
+        else:  # numbers and lists have no type of their own
+            made.append(to_core(np.asarray(x, dtype_of(name))))
+    return made

@@ -7,30 +7,30 @@ _FIX = re.compile(r'\. Fix: (.*?)(?:\n|$)', re.S)
 
 
 class Error(Exception):
-  """A diagnostic of shardcall: what is wrong, where, what was expected and found, one fix.
+    """A diagnostic of shardcall: what is wrong, where, what was expected and found, one fix.
 
-  Attributes:
-    code: its stable code, such as 'E101'; '' where there is none. `shardcall help E101`, and
-      the page of diagnostics, have more of it.
-    fix: what to do, one sentence; '' where there is none.
-    status: the kind of failure, such as 'INVALID_ARGUMENT' or 'UNIMPLEMENTED'.
-  """
+    Attributes:
+      code: its stable code, such as 'E101'; '' where there is none. `shardcall help E101`, and
+        the page of diagnostics, have more of it.
+      fix: what to do, one sentence; '' where there is none.
+      status: the kind of failure, such as 'INVALID_ARGUMENT' or 'UNIMPLEMENTED'.
+    """
 
-  def __init__(self, message, status='INVALID_ARGUMENT'):
-    super().__init__(message)
-    code, fix = _CODE.match(message), _FIX.search(message)
-    self.code = code.group(1) if code else ''
-    self.fix = fix.group(1) if fix else ''
-    self.status = status
+    def __init__(self, message, status='INVALID_ARGUMENT'):
+        super().__init__(message)
+        code, fix = _CODE.match(message), _FIX.search(message)
+        self.code = code.group(1) if code else ''
+        self.fix = fix.group(1) if fix else ''
+        self.status = status
 
-  def __reduce__(self):
-    return Error, (str(self), self.status)
+    def __reduce__(self):
+        return Error, (str(self), self.status)
 
 
 class Warning(UserWarning):
-  """What is not as the user may think, and is no error: a program that was left to XLA."""
+    """What is not as the user may think, and is no error: a program that was left to XLA."""
 
 
 def make(status, message):
-  """Called by the compiled part."""
-  return Error(message, status)
+    """Called by the compiled part."""
+    return Error(message, status)

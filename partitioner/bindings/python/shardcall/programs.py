@@ -13,210 +13,210 @@ from shardcall.registry import targets_of
 
 
 def _bytes_of(program):
-  """(bytes, name, partitions or 0, whether results are open)."""
-  if isinstance(program, os.PathLike):
-    path = os.fspath(program)
-    try:
-      with open(path, 'rb') as f:
-        return f.read(), path, 0
-    except OSError as e:
-      raise Error(f'E060 {path} cannot be read: {e.strerror}. Fix: Give the path of a program',
-                  'NOT_FOUND') from e
-  if isinstance(program, str):
-    return program.encode(), '<program>', 0
-  if isinstance(program, (bytes, bytearray, memoryview)):
-    return bytes(program), '<program>', 0
-  if _lowered.is_lowered(program):
-    return _lowered.to_hlo(program)
-  raise Error(
-      f'E060 a {type(program).__name__} is no program. Fix: Give HLO or StableHLO as str or '
-      'bytes, a pathlib.Path of a file, or a jax.stages.Lowered')
+    """(bytes, name, partitions or 0, whether results are open)."""
+    if isinstance(program, os.PathLike):
+        path = os.fspath(program)
+        try:
+            with open(path, 'rb') as f:
+                return f.read(), path, 0
+        except OSError as e:
+            raise Error(f'E060 {path} cannot be read: {e.strerror}. Fix: Give the path of a '
+                        'program', 'NOT_FOUND') from e
+    if isinstance(program, str):
+        return program.encode(), '<program>', 0
+    if isinstance(program, (bytes, bytearray, memoryview)):
+        return bytes(program), '<program>', 0
+    if _lowered.is_lowered(program):
+        return _lowered.to_hlo(program)
+    raise Error(
+        f'E060 a {type(program).__name__} is no program. Fix: Give HLO or StableHLO as str or '
+        'bytes, a pathlib.Path of a file, or a jax.stages.Lowered')
 
 
 def _request(program, *, num_partitions=0, rules=None, plugins=(), allow_replicate=(),
              max_reshard_bytes=0, propagate=True, converter=''):
-  data, name, partitions = _bytes_of(program)
-  return _core.Request(
-      data, name, os.fspath(converter), targets_of(rules, plugins), num_partitions or partitions,
-      propagate, list(allow_replicate), max_reshard_bytes)
+    data, name, partitions = _bytes_of(program)
+    return _core.Request(
+        data, name, os.fspath(converter), targets_of(rules, plugins), num_partitions or partitions,
+        propagate, list(allow_replicate), max_reshard_bytes)
 
 
 class Program:
-  """A partitioned program: what each device runs, and why.
+    """A partitioned program: what each device runs, and why.
 
-  Attributes:
-    text: the per-device module as HLO text.
-    num_partitions: how many devices it is for.
-    report: a Report of its collectives.
-  """
-
-  def __init__(self, core):
-    self._core = core
-
-  @property
-  def text(self):
-    return self._core.text
-
-  @property
-  def num_partitions(self):
-    return self._core.num_partitions
-
-  @property
-  def report(self):
-    return Report(self._core)
-
-  def serialize(self):
-    """The per-device module as a binary HloModuleProto."""
-    return self._core.serialize()
-
-  def expect(self, contract):
-    """Raises Error (E221) where the program breaks a contract over its collectives, such as
-    'all-gather=0, bytes<=1GiB'; E220 where the contract cannot be read."""
-    self._core.expect(contract)
-
-  def run(self, inputs, *, deadline=60.0):
-    """Runs the program with a thread for each device.
-
-    Args:
-      inputs: whole arrays, one for each flat leaf of the program's parameters, of their types
-        and shapes (E313).
-      deadline: seconds that a kernel, or a wait for another device, may take (E319, E304).
-
-    Returns:
-      The whole results as NumPy arrays, one for each flat leaf; None for tokens.
+    Attributes:
+      text: the per-device module as HLO text.
+      num_partitions: how many devices it is for.
+      report: a Report of its collectives.
     """
-    results = self._core.run(arrays.given(inputs, self._core.inputs()), deadline)
-    return [arrays.to_numpy(r) for r in results]
 
-  def _repr_html_(self):
-    return self.report._repr_html_()
+    def __init__(self, core):
+        self._core = core
 
-  def __repr__(self):
-    return f'<shardcall.Program for {self.num_partitions} devices>'
+    @property
+    def text(self):
+        return self._core.text
+
+    @property
+    def num_partitions(self):
+        return self._core.num_partitions
+
+    @property
+    def report(self):
+        return Report(self._core)
+
+    def serialize(self):
+        """The per-device module as a binary HloModuleProto."""
+        return self._core.serialize()
+
+    def expect(self, contract):
+        """Raises Error (E221) where the program breaks a contract over its collectives, such as
+        'all-gather=0, bytes<=1GiB'; E220 where the contract cannot be read."""
+        self._core.expect(contract)
+
+    def run(self, inputs, *, deadline=60.0):
+        """Runs the program with a thread for each device.
+
+        Args:
+          inputs: whole arrays, one for each flat leaf of the program's parameters, of their types
+            and shapes (E313).
+          deadline: seconds that a kernel, or a wait for another device, may take (E319, E304).
+
+        Returns:
+          The whole results as NumPy arrays, one for each flat leaf; None for tokens.
+        """
+        results = self._core.run(arrays.given(inputs, self._core.inputs()), deadline)
+        return [arrays.to_numpy(r) for r in results]
+
+    def _repr_html_(self):
+        return self.report._repr_html_()
+
+    def __repr__(self):
+        return f'<shardcall.Program for {self.num_partitions} devices>'
 
 
 def partition(program, *, num_partitions=0, rules=None, plugins=(), allow_replicate=(),
               max_reshard_bytes=0, propagate=True, converter=''):
-  """Partitions a program into one for each device, with collectives.
+    """Partitions a program into one for each device, with collectives.
 
-  Args:
-    program: HLO or StableHLO as str or bytes, a binary HloModuleProto, the pathlib.Path of a
-      file with one of these, or a jax.stages.Lowered.
-    num_partitions: the number of devices; 0: what the program says.
-    rules: how custom calls shard: {target: rule}, a rule being a string such as
-      '... d, d -> ... d', or a dict with the keys that a target of a manifest has.
-    plugins: paths of manifests and of libraries with rules and kernels.
-    allow_replicate: targets without a rule that may be gathered, or ('all',).
-    max_reshard_bytes: a limit of what one reshard may send per device (E210); 0: none.
-    propagate: False: what has no annotation is whole on every device.
-    converter: a PJRT plugin that converts StableHLO; '': the one that is found.
+    Args:
+      program: HLO or StableHLO as str or bytes, a binary HloModuleProto, the pathlib.Path of a
+        file with one of these, or a jax.stages.Lowered.
+      num_partitions: the number of devices; 0: what the program says.
+      rules: how custom calls shard: {target: rule}, a rule being a string such as
+        '... d, d -> ... d', or a dict with the keys that a target of a manifest has.
+      plugins: paths of manifests and of libraries with rules and kernels.
+      allow_replicate: targets without a rule that may be gathered, or ('all',).
+      max_reshard_bytes: a limit of what one reshard may send per device (E210); 0: none.
+      propagate: False: what has no annotation is whole on every device.
+      converter: a PJRT plugin that converts StableHLO; '': the one that is found.
 
-  Returns:
-    A Program.
+    Returns:
+      A Program.
 
-  Raises:
-    Error: what cannot be read (E0xx), a target without a rule (E101), a rule that does not fit
-      (E111) and all that the page of diagnostics has.
-  """
-  return Program(_core.partition(_request(
-      program, num_partitions=num_partitions, rules=rules, plugins=plugins,
-      allow_replicate=allow_replicate, max_reshard_bytes=max_reshard_bytes, propagate=propagate,
-      converter=converter)))
+    Raises:
+      Error: what cannot be read (E0xx), a target without a rule (E101), a rule that does not fit
+        (E111) and all that the page of diagnostics has.
+    """
+    return Program(_core.partition(_request(
+        program, num_partitions=num_partitions, rules=rules, plugins=plugins,
+        allow_replicate=allow_replicate, max_reshard_bytes=max_reshard_bytes, propagate=propagate,
+        converter=converter)))
 
 
 def propagate(program, **options):
-  """The program as HLO text with the sharding of every instruction. Options as of
-  `partition`."""
-  return _core.propagate(_request(program, **options))
+    """The program as HLO text with the sharding of every instruction. Options as of
+    `partition`."""
+    return _core.propagate(_request(program, **options))
 
 
 @dataclasses.dataclass(frozen=True)
 class Verification:
-  """Whether a partitioned program computes what the program does: true where it does.
+    """Whether a partitioned program computes what the program does: true where it does.
 
-  Attributes:
-    status: 'ok', 'mismatch', or 'unsupported' where our own evaluator lacks an op.
-    reason: of the last two.
-    details: as `shardcall verify` prints them, with the largest difference of each output.
-  """
-  status: str
-  reason: str
-  details: dict
+    Attributes:
+      status: 'ok', 'mismatch', or 'unsupported' where our own evaluator lacks an op.
+      reason: of the last two.
+      details: as `shardcall verify` prints them, with the largest difference of each output.
+    """
+    status: str
+    reason: str
+    details: dict
 
-  def __bool__(self):
-    return self.status == 'ok'
+    def __bool__(self):
+        return self.status == 'ok'
 
 
 def verify(program, inputs=None, *, seed=0, deadline=60.0, **options):
-  """Runs a program partitioned and whole, and compares: outputs that exact values make must be
-  equal to the bit, the others within rounding.
+    """Runs a program partitioned and whole, and compares: outputs that exact values make must be
+    equal to the bit, the others within rounding.
 
-  Args:
-    program, options: as of `partition`.
-    inputs: one array for each flat leaf of the parameters; None: random ones.
-    seed: of the random inputs.
-    deadline: seconds that a kernel may take.
+    Args:
+      program, options: as of `partition`.
+      inputs: one array for each flat leaf of the parameters; None: random ones.
+      seed: of the random inputs.
+      deadline: seconds that a kernel may take.
 
-  Returns:
-    A Verification.
-  """
-  request = _request(program, **options)
-  given = arrays.given(inputs, _core.inputs(request)) if inputs is not None else []
-  details = json.loads(_core.verify(request, seed, given, deadline))
-  return Verification(details['status'], details.get('reason', ''), details)
+    Returns:
+      A Verification.
+    """
+    request = _request(program, **options)
+    given = arrays.given(inputs, _core.inputs(request)) if inputs is not None else []
+    details = json.loads(_core.verify(request, seed, given, deadline))
+    return Verification(details['status'], details.get('reason', ''), details)
 
 
 def run(program, inputs, *, deadline=60.0, **options):
-  """`partition` and Program.run in one."""
-  return partition(program, **options).run(inputs, deadline=deadline)
+    """`partition` and Program.run in one."""
+    return partition(program, **options).run(inputs, deadline=deadline)
 
 
 def explain(program, **options):
-  """`partition`'s Report: collectives, bytes, and what asked for each. Options as there."""
-  return partition(program, **options).report
+    """`partition`'s Report: collectives, bytes, and what asked for each. Options as there."""
+    return partition(program, **options).report
 
 
 @dataclasses.dataclass(frozen=True)
 class RuleCheck:
-  """What was found of a target's rule: true where it holds.
+    """What was found of a target's rule: true where it holds.
 
-  Attributes:
-    verdict: 'holds', 'needless' (right, and more is sent than must be), 'missing', 'incorrect',
-      'handler_fault' (the kernel crashes or leaves its buffers).
-    suggestion: a rule that holds, where one was found.
-    untested: what could not be tried, and why.
-    details: as `shardcall check-rule` prints them.
-  """
-  verdict: str
-  suggestion: str
-  untested: tuple
-  details: dict
+    Attributes:
+      verdict: 'holds', 'needless' (right, and more is sent than must be), 'missing', 'incorrect',
+        'handler_fault' (the kernel crashes or leaves its buffers).
+      suggestion: a rule that holds, where one was found.
+      untested: what could not be tried, and why.
+      details: as `shardcall check-rule` prints them.
+    """
+    verdict: str
+    suggestion: str
+    untested: tuple
+    details: dict
 
-  def __bool__(self):
-    return self.verdict == 'holds'
+    def __bool__(self):
+        return self.verdict == 'holds'
 
 
 def check_rule(target, program=None, *, seed=0, vjp=False, deadline=20.0, **options):
-  """Proves a target's rule with its kernel: every factor is sharded over 2, 3 and 4 parts in
-  even and uneven sizes, and results are held against the whole.
+    """Proves a target's rule with its kernel: every factor is sharded over 2, 3 and 4 parts in
+    even and uneven sizes, and results are held against the whole.
 
-  Args:
-    target: its name.
-    program: one with calls of it, which are checked; None: those that its rule says.
-    seed: of the random inputs.
-    vjp: check its VJP against finite differences, too.
-    deadline: seconds that a kernel may take.
-    options: as of `partition`: rules, plugins.
+    Args:
+      target: its name.
+      program: one with calls of it, which are checked; None: those that its rule says.
+      seed: of the random inputs.
+      vjp: check its VJP against finite differences, too.
+      deadline: seconds that a kernel may take.
+      options: as of `partition`: rules, plugins.
 
-  Returns:
-    A RuleCheck.
+    Returns:
+      A RuleCheck.
 
-  Raises:
-    Error: a target without a rule (E101) or kernel (E140), or a kernel that takes no call that
-      was tried (E190).
-  """
-  request = None if program is None else _request(program, **options)
-  made = targets_of(options.get('rules'), options.get('plugins', ()))
-  details = json.loads(_core.check_rule(made, target, request, seed, vjp, deadline))
-  return RuleCheck(details['verdict'], details.get('suggestion', ''),
-                   tuple(details.get('untested', ())), details)
+    Raises:
+      Error: a target without a rule (E101) or kernel (E140), or a kernel that takes no call that
+        was tried (E190).
+    """
+    request = None if program is None else _request(program, **options)
+    made = targets_of(options.get('rules'), options.get('plugins', ()))
+    details = json.loads(_core.check_rule(made, target, request, seed, vjp, deadline))
+    return RuleCheck(details['verdict'], details.get('suggestion', ''),
+                     tuple(details.get('untested', ())), details)

@@ -10,80 +10,80 @@ from shardcall.errors import Error
 
 
 def _manifest(rules):
-  """The text of a manifest with these rules; '' without any."""
-  if not rules:
-    return ''
-  if not isinstance(rules, dict):
-    raise Error(f'E141 rules are a {type(rules).__name__}: expected {{target: rule}}. '
-                "Fix: Write rules={'my_target': '... d -> ... d'}")
-  entries = []
-  for name, rule in rules.items():
-    if isinstance(rule, str):
-      rule = {'rule': rule}
-    if not isinstance(rule, dict) or not isinstance(name, str):
-      raise Error(f'E141 the rule of {name!r} is a {type(rule).__name__}: expected a string, or a '
-                  "dict with a manifest's keys. Fix: Write '... d -> ... d', or {'rule': "
-                  "'... d -> ... d', 'need_replication': ['d']}")
-    entries.append({'name': name, **rule})
-  try:
-    return json.dumps({'targets': entries}, sort_keys=True)
-  except TypeError as e:
-    raise Error(f'E141 a rule has a value that JSON does not: {e}. Fix: Give strings, numbers, '
-                'lists and dicts') from e
+    """The text of a manifest with these rules; '' without any."""
+    if not rules:
+        return ''
+    if not isinstance(rules, dict):
+        raise Error(f'E141 rules are a {type(rules).__name__}: expected {{target: rule}}. '
+                    "Fix: Write rules={'my_target': '... d -> ... d'}")
+    entries = []
+    for name, rule in rules.items():
+        if isinstance(rule, str):
+            rule = {'rule': rule}
+        if not isinstance(rule, dict) or not isinstance(name, str):
+            raise Error(f'E141 the rule of {name!r} is a {type(rule).__name__}: expected a string, '
+                        "or a dict with a manifest's keys. Fix: Write '... d -> ... d', or {'rule': "
+                        "'... d -> ... d', 'need_replication': ['d']}")
+        entries.append({'name': name, **rule})
+    try:
+        return json.dumps({'targets': entries}, sort_keys=True)
+    except TypeError as e:
+        raise Error(f'E141 a rule has a value that JSON does not: {e}. Fix: Give strings, numbers, '
+                    'lists and dicts') from e
 
 
 def _listed(plugins):
-  if isinstance(plugins, (str, os.PathLike)):
-    plugins = (plugins,)
-  return tuple(os.path.abspath(os.fspath(p)) for p in plugins)
+    if isinstance(plugins, (str, os.PathLike)):
+        plugins = (plugins,)
+    return tuple(os.path.abspath(os.fspath(p)) for p in plugins)
 
 
 @functools.lru_cache(maxsize=64)
 def _made(manifest, plugins, stamps, framework):
-  return _core.Targets(list(plugins), [manifest] if manifest else [], framework > 0)
+    return _core.Targets(list(plugins), [manifest] if manifest else [], framework > 0)
 
 
 def _stamp(path):
-  """Changes when a file does, so that one that was written anew is read anew."""
-  try:
-    found = os.stat(path)
-    return found.st_mtime_ns, found.st_size
-  except OSError:
-    return None  # reading it says why
+    """Changes when a file does, so that one that was written anew is read anew."""
+    try:
+        found = os.stat(path)
+        return found.st_mtime_ns, found.st_size
+    except OSError:
+        return None  # reading it says why
 
 
 def key_of(rules, plugins):
-  """What tells targets apart: hashable, and equal for equal arguments."""
-  plugins = _listed(plugins)
-  return _manifest(rules), plugins, tuple(_stamp(p) for p in plugins)
+    """What tells targets apart: hashable, and equal for equal arguments."""
+    plugins = _listed(plugins)
+    return _manifest(rules), plugins, tuple(_stamp(p) for p in plugins)
 
 
 def targets_of(rules, plugins):
-  return made(key_of(rules, plugins))
+    return made(key_of(rules, plugins))
 
 
 def made(key, framework=0):
-  """The targets of a key. `framework`: how many registrations of JAX's come to them."""
-  return _made(*key, framework)
+    """The targets of a key. `framework`: how many registrations of JAX's come to them."""
+    return _made(*key, framework)
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-  """A custom-call target.
+    """A custom-call target.
 
-  Attributes:
-    name: as calls have it.
-    rules: how it shards: rule strings, or how it says it ('batch_dims', 'callbacks').
-    platforms: those with a kernel, such as 'Host' and 'CUDA'.
-    sources: where it comes from: 'built in', a manifest, a library.
-  """
-  name: str
-  rules: tuple
-  platforms: tuple
-  sources: tuple
+    Attributes:
+      name: as calls have it.
+      rules: how it shards: rule strings, or how it says it ('batch_dims', 'callbacks').
+      platforms: those with a kernel, such as 'Host' and 'CUDA'.
+      sources: where it comes from: 'built in', a manifest, a library.
+    """
+    name: str
+    rules: tuple
+    platforms: tuple
+    sources: tuple
 
 
 def targets(*, rules=None, plugins=()):
-  """All targets: the shipped ones and those of `rules` and `plugins`, as {name: Target}."""
-  found = targets_of(rules, plugins).describe()
-  return {name: Target(name, *map(tuple, parts)) for name, parts in found.items()}
+    """All targets: the shipped ones and those of `rules` and `plugins`, as {name: Target}."""
+    found = targets_of(rules, plugins).describe()
+    return {name: Target(name, *map(tuple, parts)) for name, parts in found.items()}

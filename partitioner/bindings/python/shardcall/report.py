@@ -4,60 +4,61 @@ import json
 
 
 class Report:
-  """The collectives of a partitioned program: printed as text, shown in a notebook as a page.
+    """The collectives of a partitioned program: printed as text, shown in a notebook as a page.
 
-      report = shardcall.explain(program)
-      print(report)
-      report.total_bytes, report.count('all-gather')
-  """
+        report = shardcall.explain(program)
+        print(report)
+        report.total_bytes, report.count('all-gather')
+    """
 
-  def __init__(self, core):
-    self._core = core
-    self._dict = None
+    def __init__(self, core):
+        self._core = core
+        self._dict = None
 
-  def to_dict(self):
-    """As `shardcall partition --report` writes it; its keys are stable."""
-    if self._dict is None:
-      self._dict = json.loads(self._core.report())
-    return self._dict
+    def to_dict(self):
+        """As `shardcall partition --report` writes it; its keys are stable."""
+        if self._dict is None:
+            self._dict = json.loads(self._core.report())
+        return self._dict
 
-  @property
-  def collectives(self):
-    """A dict for each collective: its opcode, bytes, and cause."""
-    return self.to_dict()['collectives']
+    @property
+    def collectives(self):
+        """A dict for each collective: its opcode, bytes, and cause."""
+        return self.to_dict()['collectives']
 
-  def count(self, opcode=None):
-    """How many collectives of this opcode ('all-gather') there are; None: of all."""
-    totals = self.to_dict()['totals']
-    return sum(t['once']['count'] for name, t in totals.items() if opcode in (None, name))
+    def count(self, opcode=None):
+        """How many collectives of this opcode ('all-gather') there are; None: of all."""
+        totals = self.to_dict()['totals']
+        return sum(t['once']['count'] for name, t in totals.items() if opcode in (None, name))
 
-  @property
-  def total_bytes(self):
-    """Bytes that one device sends in one run of the program."""
-    return sum(t['weighted']['bytes_moved'] for t in self.to_dict()['totals'].values())
+    @property
+    def total_bytes(self):
+        """Bytes that one device sends in one run of the program."""
+        return sum(t['weighted']['bytes_moved'] for t in self.to_dict()['totals'].values())
 
-  @property
-  def fallbacks(self):
-    """Ops that every device computes whole, for want of a better way."""
-    return self.to_dict().get('fallbacks', [])
+    @property
+    def fallbacks(self):
+        """Ops that every device computes whole, for want of a better way."""
+        return self.to_dict().get('fallbacks', [])
 
-  def expect(self, contract):
-    """Raises Error (E221) where the program breaks the contract: 'all-gather=0, bytes<=1GiB'."""
-    self._core.expect(contract)
+    def expect(self, contract):
+        """Raises Error (E221) where the program breaks a contract such as
+        'all-gather=0, bytes<=1GiB'."""
+        self._core.expect(contract)
 
-  def to_html(self):
-    """One page that needs nothing else."""
-    return self._core.explain('html')
+    def to_html(self):
+        """One page that needs nothing else."""
+        return self._core.explain('html')
 
-  def save(self, path):
-    """Writes to_html() into a file."""
-    with open(path, 'w', encoding='utf-8') as f:
-      f.write(self.to_html())
+    def save(self, path):
+        """Writes to_html() into a file."""
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(self.to_html())
 
-  def __str__(self):
-    return self._core.explain('text')
+    def __str__(self):
+        return self._core.explain('text')
 
-  __repr__ = __str__
+    __repr__ = __str__
 
-  def _repr_html_(self):
-    return self.to_html()
+    def _repr_html_(self):
+        return self.to_html()

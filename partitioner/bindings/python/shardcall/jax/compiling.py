@@ -39,196 +39,199 @@ _results = {}
 
 
 def install():
-  """Puts our compile step in the place of JAX's, where it acts only for functions that are
-  wrapped by `jit`, or within `partitioner`."""
-  global _ORIGINAL, _ORIGINAL_SHARDINGS
-  with _lock:
-    if _ORIGINAL is not None:
-      return
-    _core.set_stablehlo_to_hlo(conversion.bytecode_to_hlo)
-    _ORIGINAL = compiler.compile_or_get_cached
-    compiler.compile_or_get_cached = _compile
-    _ORIGINAL_SHARDINGS = pxla.get_op_sharding_from_executable
-    pxla.get_op_sharding_from_executable = _shardings_of
+    """Puts our compile step in the place of JAX's, where it acts only for functions that are
+    wrapped by `jit`, or within `partitioner`."""
+    global _ORIGINAL, _ORIGINAL_SHARDINGS
+    with _lock:
+        if _ORIGINAL is not None:
+            return
+        _core.set_stablehlo_to_hlo(conversion.bytecode_to_hlo)
+        _ORIGINAL = compiler.compile_or_get_cached
+        compiler.compile_or_get_cached = _compile
+        _ORIGINAL_SHARDINGS = pxla.get_op_sharding_from_executable
+        pxla.get_op_sharding_from_executable = _shardings_of
 
 
 def uninstall():
-  """Leaves JAX as it was: functions wrapped by `jit` are compiled by XLA's partitioner from
-  then on, until `jit` or `partitioner` is called again."""
-  global _ORIGINAL, _ORIGINAL_SHARDINGS
-  with _lock:
-    if _ORIGINAL is None:
-      return
-    jax.clear_caches()  # of what is still asked for its shardings
-    if compiler.compile_or_get_cached is _compile:
-      compiler.compile_or_get_cached = _ORIGINAL
-    if pxla.get_op_sharding_from_executable is _shardings_of:
-      pxla.get_op_sharding_from_executable = _ORIGINAL_SHARDINGS
-    _ORIGINAL = _ORIGINAL_SHARDINGS = None
-    _results.clear()
+    """Leaves JAX as it was: functions wrapped by `jit` are compiled by XLA's partitioner from
+    then on, until `jit` or `partitioner` is called again."""
+    global _ORIGINAL, _ORIGINAL_SHARDINGS
+    with _lock:
+        if _ORIGINAL is None:
+            return
+        jax.clear_caches()  # of what is still asked for its shardings
+        if compiler.compile_or_get_cached is _compile:
+            compiler.compile_or_get_cached = _ORIGINAL
+        if pxla.get_op_sharding_from_executable is _shardings_of:
+            pxla.get_op_sharding_from_executable = _ORIGINAL_SHARDINGS
+        _ORIGINAL = _ORIGINAL_SHARDINGS = None
+        _results.clear()
 
 
 class _Partitioned(Exception):
-  """Ends a compilation of which only our part is wanted."""
+    """Ends a compilation of which only our part is wanted."""
 
-  def __init__(self, program):
-    super().__init__('partitioned')
-    self.program = program
+    def __init__(self, program):
+        super().__init__('partitioned')
+        self.program = program
 
 
 def _framework_targets():
-  """Takes over what JAX has registered for the XLA of plugins since: how many those are."""
-  global _framework
-  with _lock:
-    # Importing it registers the partitioner of custom_partitioning.
-    from jax._src import custom_partitioning  # noqa: F401
-    callbacks = list(xla_bridge._plugin_callbacks)
-    for callback in callbacks[_framework:]:
-      try:
-        callback(c_api=_core.framework_api())
-      except Exception as e:  # one that wants more of a plugin than that it takes partitioners
-        _tell(f'a registration of JAX is not taken over: {e}', strict=False)
-    _framework = len(callbacks)
-    return _framework
+    """Takes over what JAX has registered for the XLA of plugins since: how many those are."""
+    global _framework
+    with _lock:
+        # Importing it registers the partitioner of custom_partitioning.
+        from jax._src import custom_partitioning  # noqa: F401
+        callbacks = list(xla_bridge._plugin_callbacks)
+        for callback in callbacks[_framework:]:
+            try:
+                callback(c_api=_core.framework_api())
+            except Exception as e:  # one that wants more of a plugin than that
+                _tell(f'a registration of JAX is not taken over: {e}', strict=False)
+        _framework = len(callbacks)
+        return _framework
 
 
 def _tell(why, strict):
-  message = f'W205 a program is left to XLA\'s partitioner: {why}'
-  if strict:
-    raise Error(f'{message}. Fix: Give the program to jax.jit, or leave strict out',
-                'FAILED_PRECONDITION')
-  if why not in _told:
-    _told.add(why)
-    warnings.warn(message, Warning, stacklevel=2)
+    message = f'W205 a program is left to XLA\'s partitioner: {why}'
+    if strict:
+        raise Error(f'{message}. Fix: Give the program to jax.jit, or leave strict out',
+                    'FAILED_PRECONDITION')
+    if why not in _told:
+        _told.add(why)
+        warnings.warn(message, Warning, stacklevel=2)
 
 
 def check_outermost(settings):
-  """Tells of a function of `jit` that is called where JAX traces for something else."""
-  trace = type(core.trace_ctx.trace).__name__
-  # vmap calls it, and compiles nothing of its own.
-  if trace not in ('EvalTrace', 'BatchTrace'):
-    _tell('a function of shardcall.jax.jit is called within a jit or a transformation of JAX that '
-          f'is not ({trace}). What that compiles, a backward pass for one, is XLA\'s: use '
-          'shardcall.jax.jit, or partitioner, around it', settings.strict)
+    """Tells of a function of `jit` that is called where JAX traces for something else."""
+    trace = type(core.trace_ctx.trace).__name__
+    # vmap calls it, and compiles nothing of its own.
+    if trace not in ('EvalTrace', 'BatchTrace'):
+        _tell('a function of shardcall.jax.jit is called within a jit or a transformation of JAX '
+              f'that is not ({trace}). What that compiles, a backward pass for one, is XLA\'s: use '
+              'shardcall.jax.jit, or partitioner, around it', settings.strict)
 
 
 def _platform(backend):
-  """'cpu', 'cuda', ..: as handlers have it."""
-  version = backend.platform_version.lower()
-  if backend.platform in ('gpu', 'cuda', 'rocm'):
-    return 'rocm' if 'rocm' in version else 'cuda'
-  return backend.platform
+    """'cpu', 'cuda', ..: as handlers have it."""
+    version = backend.platform_version.lower()
+    if backend.platform in ('gpu', 'cuda', 'rocm'):
+        return 'rocm' if 'rocm' in version else 'cuda'
+    return backend.platform
 
 
 def _why_not(backend, build_options):
-  if build_options.num_replicas > 1:
-    return f'it has {build_options.num_replicas} replicas (pmap)'
-  if build_options.use_auto_spmd_partitioning:
-    return 'XLA is to choose its shardings'
-  if not build_options.use_spmd_partitioning:
-    return 'it is not to be partitioned'
-  return None
+    if 'PJRT C API' in backend.platform_version:
+        return ('its backend is a PJRT plugin, which the wrapping plugin is for '
+                '(libshardcall_pjrt.so)')
+    if build_options.num_replicas > 1:
+        return f'it has {build_options.num_replicas} replicas (pmap)'
+    if build_options.use_auto_spmd_partitioning:
+        return 'XLA is to choose its shardings'
+    if not build_options.use_spmd_partitioning:
+        return 'it is not to be partitioned'
+    return None
 
 
 def _compile(backend, computation, devices, compile_options, *args, **kwargs):
-  settings = _settings.current()
-  original = _ORIGINAL or compiler.compile_or_get_cached
-  build = compile_options.executable_build_options
-  if settings is None or (build.num_partitions <= 1 and build.num_replicas <= 1):
-    return original(backend, computation, devices, compile_options, *args, **kwargs)
-  why = _why_not(backend, build)
-  if why is not None:
-    _tell(why, settings.strict)
-    return original(backend, computation, devices, compile_options, *args, **kwargs)
-  program = _partition(settings, backend, computation, build)
-  if settings.only_partition:
-    raise _Partitioned(program)
-  if settings.report:
-    _write_report(settings.report, conversion.name_of(computation), program)
-  made = _Local(*program.for_jax(_platform(backend), _known(_platform(backend))))
-  _register(_platform(backend), made.functions)
-  local = conversion.to_stablehlo(made.proto, computation, build.num_partitions, made.parameters)
-  executable = original(backend, local, devices, _replaced(compile_options), *args, **kwargs)
-  _results[id(executable)] = [conversion.op_sharding(s) for s in made.results]
-  return executable
+    settings = _settings.current()
+    original = _ORIGINAL or compiler.compile_or_get_cached
+    build = compile_options.executable_build_options
+    if settings is None or (build.num_partitions <= 1 and build.num_replicas <= 1):
+        return original(backend, computation, devices, compile_options, *args, **kwargs)
+    why = _why_not(backend, build)
+    if why is not None:
+        _tell(why, settings.strict)
+        return original(backend, computation, devices, compile_options, *args, **kwargs)
+    program = _partition(settings, backend, computation, build)
+    if settings.only_partition:
+        raise _Partitioned(program)
+    if settings.report:
+        _write_report(settings.report, conversion.name_of(computation), program)
+    made = _Local(*program.for_jax(_platform(backend), _known(_platform(backend))))
+    _register(_platform(backend), made.functions)
+    local = conversion.to_stablehlo(made.proto, computation, build.num_partitions, made.parameters)
+    executable = original(backend, local, devices, _replaced(compile_options), *args, **kwargs)
+    _results[id(executable)] = [conversion.op_sharding(s) for s in made.results]
+    return executable
 
 
 def _shardings_of(executable):
-  """pxla.get_op_sharding_from_executable: (of parameters, of results)."""
-  inputs, outputs = _ORIGINAL_SHARDINGS(executable)
-  ours = _results.get(id(executable))
-  if ours is not None and outputs and all(o.type == o.Type.MANUAL for o in outputs):
-    outputs = ours
-  return inputs, outputs
+    """pxla.get_op_sharding_from_executable: (of parameters, of results)."""
+    inputs, outputs = _ORIGINAL_SHARDINGS(executable)
+    ours = _results.get(id(executable))
+    if ours is not None and outputs and all(o.type == o.Type.MANUAL for o in outputs):
+        outputs = ours
+    return inputs, outputs
 
 
 def _partition(settings, backend, computation, build):
-  request = _core.Request(
-      conversion.to_hlo(computation), conversion.name_of(computation), '',
-      registry.made(settings.targets, _framework_targets()), build.num_partitions, True,
-      list(settings.allow_replicate), settings.max_reshard_bytes)
-  return _core.partition_for_jax(
-      request, _flags(build.allow_spmd_sharding_propagation_to_parameters),
-      _flags(build.allow_spmd_sharding_propagation_to_output), _platform(backend))
+    request = _core.Request(
+        conversion.to_hlo(computation), conversion.name_of(computation), '',
+        registry.made(settings.targets, _framework_targets()), build.num_partitions, True,
+        list(settings.allow_replicate), settings.max_reshard_bytes)
+    return _core.partition_for_jax(
+        request, _flags(build.allow_spmd_sharding_propagation_to_parameters),
+        _flags(build.allow_spmd_sharding_propagation_to_output), _platform(backend))
 
 
 def _flags(flags):
-  return [bool(x) for x in flags]
+    return [bool(x) for x in flags]
 
 
 _Local = collections.namedtuple('_Local', 'proto parameters results functions')
 
 
 def _known(platform):
-  """Targets that JAX has a handler of its own for."""
-  names = {'cpu': 'Host', 'cuda': 'CUDA', 'rocm': 'ROCM'}
-  ours = {name for p, name in _registered if p == platform}
-  found = xla_client.custom_call_targets(names.get(platform, platform))
-  return [name for name in found if name not in ours]
+    """Targets that JAX has a handler of its own for."""
+    names = {'cpu': 'Host', 'cuda': 'CUDA', 'rocm': 'ROCM'}
+    ours = {name for p, name in _registered if p == platform}
+    found = xla_client.custom_call_targets(names.get(platform, platform))
+    return [name for name in found if name not in ours]
 
 
 def _register(platform, functions):
-  """Gives XLA the functions of ours that a program calls."""
-  for name, _, address in functions:
-    with _lock:
-      if _registered.get((platform, name)) == address:
-        continue
-      if (platform, name) not in _registered:
-        jax.ffi.register_ffi_target(
-            name, jax.ffi.pycapsule(ctypes.c_void_p(address)), platform=platform)
-      _registered[(platform, name)] = address
+    """Gives XLA the functions of ours that a program calls."""
+    for name, _, address in functions:
+        with _lock:
+            if _registered.get((platform, name)) == address:
+                continue
+            if (platform, name) not in _registered:
+                jax.ffi.register_ffi_target(
+                    name, jax.ffi.pycapsule(ctypes.c_void_p(address)), platform=platform)
+            _registered[(platform, name)] = address
 
 
 def _replaced(compile_options):
-  """XLA is to compile the module as it is."""
-  build = compile_options.executable_build_options
-  debug = build.debug_options
-  off = [p for p in debug.xla_disable_hlo_passes.split(',') if p]
-  debug.xla_disable_hlo_passes = ','.join(off + [p for p in _OFF if p not in off])
-  build.use_shardy_partitioner = False
-  build.allow_spmd_sharding_propagation_to_parameters = [False]
-  build.allow_spmd_sharding_propagation_to_output = [False]
-  return compile_options
+    """XLA is to compile the module as it is."""
+    build = compile_options.executable_build_options
+    debug = build.debug_options
+    off = [p for p in debug.xla_disable_hlo_passes.split(',') if p]
+    debug.xla_disable_hlo_passes = ','.join(off + [p for p in _OFF if p not in off])
+    build.use_shardy_partitioner = False
+    build.allow_spmd_sharding_propagation_to_parameters = [False]
+    build.allow_spmd_sharding_propagation_to_output = [False]
+    return compile_options
 
 
 def _write_report(folder, name, program):
-  os.makedirs(folder, exist_ok=True)
-  stem = os.path.join(folder, f'{re.sub("[^A-Za-z0-9_.-]", "_", name)[:100]}.{os.getpid()}.'
-                              f'{next(_reports)}')
-  for ending, text in (('json', program.report()), ('html', program.explain('html'))):
-    with open(f'{stem}.{ending}', 'w', encoding='utf-8') as f:
-      f.write(text)
+    os.makedirs(folder, exist_ok=True)
+    stem = os.path.join(folder, f'{re.sub("[^A-Za-z0-9_.-]", "_", name)[:100]}.{os.getpid()}.'
+                                f'{next(_reports)}')
+    for ending, text in (('json', program.report()), ('html', program.explain('html'))):
+        with open(f'{stem}.{ending}', 'w', encoding='utf-8') as f:
+            f.write(text)
 
 
 def partitioned(jitted, args, kwargs, settings):
-  """What a call of the jitted function is partitioned into; XLA compiles nothing."""
-  install()
-  # No other settings are equal to these, so that no cache has what is asked for.
-  only = dataclasses.replace(settings, only_partition=True, report='')
-  with _settings.context(only):
-    try:
-      jitted.lower(*args, **kwargs).compile()
-    except _Partitioned as done:
-      return done.program
-  raise Error('E051 the function is for one device: there is nothing to partition. Fix: Give it '
-              'arrays, or jax.ShapeDtypeStruct, with shardings over several devices')
+    """What a call of the jitted function is partitioned into; XLA compiles nothing."""
+    install()
+    # No other settings are equal to these, so that no cache has what is asked for.
+    only = dataclasses.replace(settings, only_partition=True, report='')
+    with _settings.context(only):
+        try:
+            jitted.lower(*args, **kwargs).compile()
+        except _Partitioned as done:
+            return done.program
+    raise Error('E051 the function is for one device: there is nothing to partition. Fix: Give it '
+                'arrays, or jax.ShapeDtypeStruct, with shardings over several devices')

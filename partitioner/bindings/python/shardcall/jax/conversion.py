@@ -11,81 +11,85 @@ _RESULT = ('mhlo.memory_kind', 'mhlo.layout_mode', 'jax.result_info')
 
 
 def bytecode_to_hlo(code):
-  computation = _jax.mlir.mlir_module_to_xla_computation(
-      code, use_tuple_args=False, return_tuple=False)
-  return computation.as_serialized_hlo_module_proto()
+    computation = _jax.mlir.mlir_module_to_xla_computation(
+        code, use_tuple_args=False, return_tuple=False)
+    return computation.as_serialized_hlo_module_proto()
 
 
 def to_hlo(module):
-  """A module of StableHLO (jaxlib's ir.Module) as a serialised HloModuleProto."""
-  return bytecode_to_hlo(mlir.module_to_bytecode(module))
+    """A module of StableHLO (jaxlib's ir.Module) as a serialised HloModuleProto."""
+    return bytecode_to_hlo(mlir.module_to_bytecode(module))
 
 
 def name_of(module):
-  return ir.StringAttr(module.operation.attributes['sym_name']).value
+    return ir.StringAttr(module.operation.attributes['sym_name']).value
 
 
 def num_partitions_of(module):
-  attributes = module.operation.attributes
-  if 'mhlo.num_partitions' not in attributes:
-    return 0
-  return ir.IntegerAttr(attributes['mhlo.num_partitions']).value
+    attributes = module.operation.attributes
+    if 'mhlo.num_partitions' not in attributes:
+        return 0
+    return ir.IntegerAttr(attributes['mhlo.num_partitions']).value
 
 
 def _main(module):
-  for op in module.body.operations:
-    if op.operation.name == 'func.func' and ir.StringAttr(op.attributes['sym_name']).value == 'main':
-      return op
-  return None
+    for op in module.body.operations:
+        if op.operation.name != 'func.func':
+            continue
+        if ir.StringAttr(op.attributes['sym_name']).value == 'main':
+            return op
+    return None
 
 
 def _dicts(function, which):
-  found = function.attributes[which] if which in function.attributes else ()
-  return [{a.name: a.attr for a in ir.DictAttr(d)} for d in found]
+    found = function.attributes[which] if which in function.attributes else ()
+    return [{a.name: a.attr for a in ir.DictAttr(d)} for d in found]
 
 
 def _kept(original, new, which, names):
-  """The new function's dicts of attributes, with those of `names` that the original has."""
-  before, after = _dicts(original, which), _dicts(new, which)
-  count = len(new.type.inputs if which == 'arg_attrs' else new.type.results)
-  before += [{}] * (count - len(before))
-  after += [{}] * (count - len(after))
-  dicts = []
-  for old, own in zip(before, after):
-    # Donation in two ways at once is refused.
-    aliased = 'tf.aliasing_output' in own
-    added = {k: str(old[k]) for k in names
-             if k in old and not (aliased and k == 'jax.buffer_donor')}
-    merged = {k: v for k, v in own.items() if k not in added}
-    merged.update({k: ir.Attribute.parse(v) for k, v in added.items()})
-    dicts.append(ir.DictAttr.get(merged))
-  return ir.ArrayAttr.get(dicts)
+    """The new function's dicts of attributes, with those of `names` that the original has."""
+    before, after = _dicts(original, which), _dicts(new, which)
+    count = len(new.type.inputs if which == 'arg_attrs' else new.type.results)
+    before += [{}] * (count - len(before))
+    after += [{}] * (count - len(after))
+    dicts = []
+    for old, own in zip(before, after):
+        # Donation in two ways at once is refused.
+        aliased = 'tf.aliasing_output' in own
+        added = {k: str(old[k]) for k in names
+                 if k in old and not (aliased and k == 'jax.buffer_donor')}
+        merged = {k: v for k, v in own.items() if k not in added}
+        merged.update({k: ir.Attribute.parse(v) for k, v in added.items()})
+        dicts.append(ir.DictAttr.get(merged))
+    return ir.ArrayAttr.get(dicts)
 
 
 def op_sharding(text):
-  """jaxlib's OpSharding of HLO's text."""
-  return xla_client.HloSharding.from_string(text).to_proto()
+    """jaxlib's OpSharding of HLO's text."""
+    return xla_client.HloSharding.from_string(text).to_proto()
 
 
 def to_stablehlo(proto, original, num_partitions, parameter_shardings):
-  """A per-device module as JAX compiles it. Its results are said to be manual: shapes of
-  their shards are then taken as they stand in the module, and not divided again."""
-  with mlir.make_ir_context():
-    module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(proto))
-    attributes = module.operation.attributes
-    i32 = ir.IntegerType.get_signless(32)
-    attributes['sym_name'] = ir.StringAttr.get(name_of(original))
-    attributes['mhlo.num_partitions'] = ir.IntegerAttr.get(i32, num_partitions)
-    attributes['mhlo.num_replicas'] = ir.IntegerAttr.get(i32, 1)
-    attributes['mhlo.spmd_parameters_shardings'] = ir.ArrayAttr.get(
-        [ir.StringAttr.get(s) for s in parameter_shardings])
-    old, new = _main(original), _main(module)
-    if old is not None and new is not None:
-      if len(new.type.inputs):
-        new.attributes['arg_attrs'] = _kept(old, new, 'arg_attrs', _ARGUMENT)
-      results = len(new.type.results)
-      if results:
-        manual = '{manual}' if results == 1 else '{' + ', '.join(['{manual}'] * results) + '}'
-        attributes['mhlo.spmd_output_sharding'] = ir.StringAttr.get(manual)
-        new.attributes['res_attrs'] = _kept(old, new, 'res_attrs', _RESULT)
-    return module
+    """A per-device module as JAX compiles it. Its results are said to be manual: shapes of
+    their shards are then taken as they stand in the module, and not divided again."""
+    with mlir.make_ir_context():
+        module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(proto))
+        attributes = module.operation.attributes
+        i32 = ir.IntegerType.get_signless(32)
+        attributes['sym_name'] = ir.StringAttr.get(name_of(original))
+        attributes['mhlo.num_partitions'] = ir.IntegerAttr.get(i32, num_partitions)
+        attributes['mhlo.num_replicas'] = ir.IntegerAttr.get(i32, 1)
+        attributes['mhlo.spmd_parameters_shardings'] = ir.ArrayAttr.get(
+            [ir.StringAttr.get(s) for s in parameter_shardings])
+        old, new = _main(original), _main(module)
+        if old is not None and new is not None:
+            if len(new.type.inputs):
+                new.attributes['arg_attrs'] = _kept(old, new, 'arg_attrs', _ARGUMENT)
+            results = len(new.type.results)
+            if results:
+                manual = ', '.join(['{manual}'] * results)
+                if results > 1:
+                    manual = f'{{{manual}}}'
+                attributes['mhlo.spmd_output_sharding'] = ir.StringAttr.get(manual)
+                new.attributes['res_attrs'] = _kept(old, new, 'res_attrs', _RESULT)
+        return module

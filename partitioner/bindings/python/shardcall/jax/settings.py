@@ -10,29 +10,29 @@ from shardcall import registry
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """Equal settings are equal keys."""
-  targets: tuple  # of targets.key_of
-  allow_replicate: tuple
-  max_reshard_bytes: int
-  strict: bool
-  report: str
-  only_partition: bool = False  # compile nothing
+    """Equal settings are equal keys."""
+    targets: tuple  # of targets.key_of
+    allow_replicate: tuple
+    max_reshard_bytes: int
+    strict: bool
+    report: str
+    only_partition: bool = False  # compile nothing
 
 
 def make(*, rules=None, plugins=(), allow_replicate=(), max_reshard_bytes=0, strict=False,
          report=''):
-  if isinstance(allow_replicate, str):
-    allow_replicate = (allow_replicate,)
-  settings = Settings(
-      registry.key_of(rules, plugins), tuple(allow_replicate), int(max_reshard_bytes),
-      bool(strict), os.fspath(report))
-  registry.made(settings.targets)  # rules that do not parse fail where they are written
-  return settings
+    if isinstance(allow_replicate, str):
+        allow_replicate = (allow_replicate,)
+    settings = Settings(
+        registry.key_of(rules, plugins), tuple(allow_replicate), int(max_reshard_bytes),
+        bool(strict), os.fspath(report))
+    registry.made(settings.targets)  # rules that do not parse fail where they are written
+    return settings
 
 
 context = jax.make_user_context(None)
 
 
 def current():
-  """The Settings of this thread, or None."""
-  return context.value
+    """The Settings of this thread, or None."""
+    return context.value
