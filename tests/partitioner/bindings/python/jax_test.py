@@ -208,6 +208,36 @@ class JaxTest(unittest.TestCase):
         np.testing.assert_allclose(noisy, expected[0], rtol=1e-6)
         self.assertEqual(total, expected[1])
 
+    def test_the_persistent_cache_gives_the_same(self):
+        from jax.experimental.compilation_cache import compilation_cache
+        from jax._src import monitoring
+        hits = []
+        monitoring.register_event_listener(
+            lambda event, **_: hits.append(event) if event.endswith('cache_hits') else None)
+        config = {'jax_compilation_cache_dir': self.folder.name,
+                  'jax_persistent_cache_min_compile_time_secs': 0,
+                  'jax_persistent_cache_min_entry_size_bytes': -1}
+        before = {key: getattr(jax.config, key) for key in config}
+
+        def f(x):
+            return relu(x), x @ x.T
+
+        try:
+            for key, value in config.items():
+                jax.config.update(key, value)
+            for expected in (0, 1):
+                jax.clear_caches()
+                compilation_cache.reset_cache()
+                positive, product = sj.jit(f, strict=True)(self.x)
+                self.assertEqual(len(hits), expected)
+                np.testing.assert_array_equal(positive, np.maximum(np.asarray(self.x), 0))
+                np.testing.assert_array_equal(product, np.asarray(self.x) @ np.asarray(self.x).T)
+                self.assertEqual(positive.addressable_shards[0].data.shape, (2, 8))
+        finally:
+            for key, value in before.items():
+                jax.config.update(key, value)
+            compilation_cache.reset_cache()
+
     def test_a_function_on_one_device_is_left_alone(self):
         self.assertEqual(self.ours(lambda x: x + 1)(3), 4)
         self.assertEqual(self.reports(), 0)
