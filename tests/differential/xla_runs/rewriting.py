@@ -78,10 +78,14 @@ class Text:
     def source(self, name, more=()):
         """The instruction whose elements `name` hands on, `more` opcodes looked through too."""
         found = self.by_name.get(self.handed.get(name, name))
-        while found and found.opcode in (*MOVES, *more):
+        while found and (found.opcode in (*MOVES, *more) or self.of_one(found)):
             name = found.operands()[0]
             found = self.by_name.get(self.handed.get(name, name))
         return found
+
+    def of_one(self, i):
+        """Whether it is its operand: x and x, say."""
+        return i.opcode in ('maximum', 'minimum', 'and', 'or') and len(set(i.operands())) == 1
 
     def reducer(self, i):
         """The opcode of a computation of two scalars, like maximum; '' for any other."""

@@ -267,11 +267,11 @@ def fft_of_other_layout(t, i):
 
 
 FAULTS = [
+    (overlapping_update,
+     'XLA:CPU updates an array in place by elements of its own that it has overwritten'),
     (merged_slices,
      'XLA merges a dynamic-slice into the one that it reads from (either may be what a gather or '
      "scatter by one index becomes): the inner's index is clamped by the outer's size"),
-    (overlapping_update,
-     'XLA:CPU updates an array in place by elements of its own that it has overwritten'),
     (bound_again,
      'XLA takes a clamp to be no less than its lower bound where the upper one is below that'),
     (reduction_of_one, 'XLA drops the init of a reduction of one element'),
