@@ -16,7 +16,7 @@ constexpr int64_t kTypedCall = 4;
 constexpr absl::string_view kHostHandlers = "Host";
 
 // The function that was registered, where the entry is that and nothing more, since a
-// plugin is given one for execution; and where the plugin takes it. A plugin does not say
+// runtime is given one for execution; and where it takes it. A plugin does not say
 // which versions of the FFI it takes, and forgets a handler of a newer one without a word.
 // All take the oldest. Handlers of devices need the runtime's own stream, so that theirs
 // is the only way.
@@ -30,8 +30,7 @@ const void* OwnFunction(const HandlerEntry& entry) {
   const absl::StatusOr<FfiMetadata> metadata = QueryFfiMetadata(
       reinterpret_cast<abi::Handler*>(const_cast<void*>(execute)), entry.target,
       abi::Stage::kExecute);
-  const bool oldest =
-      metadata.ok() && metadata->minor == abi::kOldestMinorVersion;
+  const bool oldest = metadata.ok() && metadata->minor == abi::kOldestMinorVersion;
   return oldest ? execute : nullptr;
 }
 

@@ -65,7 +65,7 @@ void Planner::PlanReplicated(InstrId id, PlanKind kind) {
     plan_.fallbacks.push_back(
         {id, absl::StrCat(OpcodeText(instr.opcode), " runs on whole operands; they are gathered")});
   }
-  if (kind == PlanKind::kRule) NoteWholeResults(id, d);
+  if (kind == PlanKind::kRule) NoteWholeResults(id, d.produced, d.final);
   Finish(id, kind, Keep(d));
 }
 

@@ -73,51 +73,48 @@ void Planner::FindGathers(InstrId id, const IndexSet& allowed, const Shapes& sha
   entry->gathers = context_.arena().Copy(absl::MakeConstSpan(found));
 }
 
-void Planner::NoteWholeResults(InstrId id, const Decision& d) {
-  for (size_t k = 0; k < d.final.size(); ++k) {
-    const Sharding *made = d.produced[k], *wanted = d.final[k];
-    if (made == nullptr || wanted == nullptr || Parts(*made) >= Parts(*wanted)) continue;
-    plan_.gathers.push_back({id, {Gather::Kind::kWhole, static_cast<int>(k), made, wanted, 0}});
+void Planner::NoteWholeResults(InstrId id, Decision::States produced, Decision::States wanted) {
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    if (produced[k] == nullptr || wanted[k] == nullptr) continue;
+    if (Parts(*produced[k]) >= Parts(*wanted[k])) continue;
+    plan_.gathers.push_back(
+        {id, {Gather::Kind::kWhole, static_cast<int>(k), produced[k], wanted[k], 0}});
   }
 }
 
 void Planner::NoteOtherOrders(InstrId id) {
-  const Shapes shapes = OperandShapes(id);
-  CopyList copies;
-  const States operands = OperandStates(id, &copies);
-  const auto other = [&](const Sharding* s) {
-    return s != nullptr && s->mesh() != program_.mesh && Parts(*s) > 1;
+  // Whole, for those of another order; else null.
+  const auto whole = [&](const Shapes& shapes, const States& states) {
+    States out;
+    for (size_t k = 0; k < shapes.size(); ++k) {
+      const bool other = states[k] != nullptr && states[k]->mesh() != program_.mesh;
+      out.push_back(other ? Replicated(id, shapes[k]) : nullptr);
+    }
+    return out;
   };
-  int collectives = 0;
-  for (size_t k = 0; k < operands.size(); ++k) {
-    if (!other(operands[k])) continue;
-    const Sharding* const whole = Replicated(id, shapes[k]);
-    const double bytes =
-        ReshardBytes(shapes[k], operands[k], CopiesAt(copies, k), whole, &collectives);
-    plan_.gathers.push_back(
-        {id, {Gather::Kind::kHandler, static_cast<int>(k), operands[k], whole, bytes}});
-  }
+  NoteOperandGathers(id, Gather::Kind::kHandler, whole(OperandShapes(id), OperandStates(id)));
+  Shapes results;
+  States wanted;
   for (int k = 0; k < module_.instr(id).shape->num_leaves(); ++k) {
-    const Sharding* const wanted = Wanted(id, k);
-    if (!other(wanted)) continue;
-    const Sharding* const whole = Replicated(id, module_.instr(id).shape->leaf(k));
-    plan_.gathers.push_back({id, {Gather::Kind::kWhole, k, whole, wanted, 0}});
+    results.push_back(module_.instr(id).shape->leaf(k));
+    wanted.push_back(Wanted(id, k));
   }
+  NoteWholeResults(id, whole(results, wanted), wanted);
 }
 
-void Planner::NoteStateGathers(InstrId id, const Decision& d) {
+void Planner::NoteOperandGathers(InstrId id, Gather::Kind kind, Decision::States taken) {
   const Shapes shapes = OperandShapes(id);
   CopyList copies;
   const States operands = OperandStates(id, &copies);
   int collectives = 0;
-  for (size_t k = 0; k < shapes.size() && k < d.operands.size(); ++k) {
-    const Sharding *from = operands[k], *to = d.operands[k];
+  for (size_t k = 0; k < shapes.size() && k < taken.size(); ++k) {
+    const Sharding *from = operands[k], *to = taken[k];
     if (from == to || from == nullptr || to == nullptr) continue;
     if (!from->HasShardedDim() || Parts(*to) >= Parts(*from)) continue;
     const double bytes =
         ReshardBytes(shapes[k], from, CopiesAt(copies, k), to, &collectives);
     if (bytes == 0) continue;
-    plan_.gathers.push_back({id, {Gather::Kind::kState, static_cast<int>(k), from, to, bytes}});
+    plan_.gathers.push_back({id, {kind, static_cast<int>(k), from, to, bytes}});
   }
 }
 

@@ -12,7 +12,9 @@ void Planner::PlanPassedStates(InstrId id, PlanKind kind, const States& operands
   Decision d;
   d.operands = operands;
   d.produced = d.final = produced;
-  if (kind == PlanKind::kWhile || kind == PlanKind::kConditional) NoteStateGathers(id, d);
+  if (kind == PlanKind::kWhile || kind == PlanKind::kConditional) {
+    NoteOperandGathers(id, Gather::Kind::kState, d.operands);
+  }
   Finish(id, kind, Keep(d));
 }
 
@@ -84,7 +86,7 @@ void Planner::PlanStructural(InstrId id) {
         d.operands = need;
         d.produced = produced;
         d.final = final;
-        NoteStateGathers(id, d);
+        NoteOperandGathers(id, Gather::Kind::kState, d.operands);
         Finish(id, PlanKind::kCall, Keep(d));
       }
       return;

@@ -83,13 +83,14 @@ class Planner {
   // plan_gathers.cc
   // What an op of that rule and decision gathers, or computes whole, unasked.
   void FindGathers(InstrId id, const IndexSet& allowed, const Shapes& shapes, MemoEntry* entry);
-  // What a loop, a branch or a call takes in larger parts than it is stored in.
-  void NoteStateGathers(InstrId id, const Decision& d);
+  // Operands that are taken in larger parts than they are stored in: `taken`, null for those
+  // that are not. By a loop, a branch or a call (kState), or for want of more (kHandler).
+  void NoteOperandGathers(InstrId id, Gather::Kind kind, Decision::States taken);
   // Callbacks know the program's mesh alone: what is sharded in another order of its devices
   // they see, and are given, whole.
   void NoteOtherOrders(InstrId id);
   // Results that are computed whole for want of any rule.
-  void NoteWholeResults(InstrId id, const Decision& d);
+  void NoteWholeResults(InstrId id, Decision::States produced, Decision::States wanted);
 
   // plan_structural.cc
   void PlanStructural(InstrId id);

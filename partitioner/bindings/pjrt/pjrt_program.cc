@@ -152,7 +152,10 @@ absl::StatusOr<LoadedProgram::ByDevice> LoadedProgram::RunNow(const ByDevice& ar
   Arrays in(num_devices_);
   for (int d = 0; d < num_devices_; ++d) {
     for (size_t k = 0; k < arguments[d].size(); ++k) {
-      SHARDCALL_ASSIGN_OR_RETURN(DeviceBuffer::Ref put, Put(d, k, arguments[d][k]));
+      SHARDCALL_ASSIGN_OR_RETURN(
+          DeviceBuffer::Ref put,
+          DeviceBuffer::FromHost(client_, arguments[d][k], client_->devices()[d],
+                                 parameters_[k].minor_to_major));
       in[d].push_back(std::move(put));
     }
   }

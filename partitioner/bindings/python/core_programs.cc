@@ -17,6 +17,7 @@
 #include "partitioner/api/run.h"
 #include "partitioner/api/verify.h"
 #include "partitioner/bindings/pjrt/read_program.h"
+#include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 #include "partitioner/bindings/python/core.h"
 #include "partitioner/ir/printer.h"
 #include "partitioner/ir/proto/hlo_proto.h"
@@ -102,15 +103,24 @@ absl::StatusOr<std::vector<Tensor>> ToTensors(const std::vector<Array>& arrays,
   return out;
 }
 
-std::unique_ptr<Program> PartitionProgram(const Request& request) {
+// `partition`: from the run options to a StatusOr of what Partition gives.
+template <typename Partitioner>
+std::unique_ptr<Program> MakeProgram(const Request& request, Partitioner partition) {
   return WithoutGil([&]() -> absl::StatusOr<std::unique_ptr<Program>> {
     auto out = std::make_unique<Program>();
     out->targets = request.targets;
     out->options = request.Run(60);
-    SHARDCALL_ASSIGN_OR_RETURN(Module module, request.Read());
-    SHARDCALL_ASSIGN_OR_RETURN(out->partitioned,
-                               Partition(std::move(module), out->options.partition));
+    SHARDCALL_ASSIGN_OR_RETURN(out->partitioned, partition(out->options.partition));
     return out;
+  });
+}
+
+using Partitioned = absl::StatusOr<std::unique_ptr<PartitionedProgram>>;
+
+std::unique_ptr<Program> PartitionProgram(const Request& request) {
+  return MakeProgram(request, [&](const PartitionOptions& options) -> Partitioned {
+    SHARDCALL_ASSIGN_OR_RETURN(Module module, request.Read());
+    return Partition(std::move(module), options);
   });
 }
 
@@ -119,22 +129,15 @@ std::unique_ptr<Program> PartitionForJax(const Request& request,
                                          const std::vector<bool>& open_parameters,
                                          const std::vector<bool>& open_results,
                                          const std::string& platform) {
-  return WithoutGil([&]() -> absl::StatusOr<std::unique_ptr<Program>> {
-    auto out = std::make_unique<Program>();
-    out->targets = request.targets;
-    out->options = request.Run(60);
-    SHARDCALL_ASSIGN_OR_RETURN(
-        out->partitioned,
-        PartitionForFramework(
-            absl::string_view(request.bytes.c_str(), request.bytes.size()),
-            {.num_partitions = request.num_partitions,
-             .open_parameters = open_parameters,
-             .open_results = open_results,
-             .platform = platform,
-             .registry = &request.targets->registry,
-             .allow_replicate = request.allow_replicate,
-             .spmd = out->options.partition.spmd}));
-    return out;
+  return MakeProgram(request, [&](const PartitionOptions& options) -> Partitioned {
+    return PartitionForFramework(absl::string_view(request.bytes.c_str(), request.bytes.size()),
+                                 {.num_partitions = options.num_partitions,
+                                  .open_parameters = open_parameters,
+                                  .open_results = open_results,
+                                  .platform = platform,
+                                  .registry = &request.targets->registry,
+                                  .allow_replicate = options.allow_replicate,
+                                  .spmd = options.spmd});
   });
 }
 
@@ -265,6 +268,11 @@ void DefinePrograms(nb::module_& m) {
              return ReportJson(*p.partitioned, p.options.partition.spmd);
            })
       .def("explain", &Explained, "format"_a)
+      .def("write_report",
+           [](const Program& p, const std::string& folder) {
+             Check(pjrt::WriteReport({.report = folder}, *p.partitioned));
+           },
+           "folder"_a)
       .def("expect",
            [](const Program& p, const std::string& contract) {
              Check(CheckContract(Take(ParseContract(contract)), *p.partitioned));

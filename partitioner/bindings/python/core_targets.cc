@@ -9,7 +9,6 @@
 
 #include "partitioner/api/inspect_sharding.h"
 #include "partitioner/api/manifest.h"
-#include "partitioner/api/plugin.h"
 #include "partitioner/api/targets.h"
 #include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 #include "partitioner/bindings/python/core.h"
@@ -27,11 +26,8 @@ absl::StatusOr<std::shared_ptr<Targets>> MakeTargets(const std::vector<std::stri
                                                      bool of_framework) {
   auto out = std::make_shared<Targets>();
   Registry& r = out->registry;
-  SHARDCALL_RETURN_IF_ERROR(pjrt::FillRegistry({}, &r));
   SHARDCALL_RETURN_IF_ERROR(RegisterInspectSharding(r.rules));
-  for (const std::string& plugin : plugins) {
-    SHARDCALL_RETURN_IF_ERROR(LoadPlugin(plugin, &r.rules, &r.handlers, &r.lowerings));
-  }
+  SHARDCALL_RETURN_IF_ERROR(pjrt::FillRegistry({.plugins = plugins}, &r));
   for (const std::string& manifest : manifests) {
     SHARDCALL_RETURN_IF_ERROR(
         LoadManifest(manifest, "rules", &r.rules, &r.handlers, &r.lowerings));

@@ -41,6 +41,11 @@ pjrt::FakeBackend& Backend() {
   return *backend;
 }
 
+// Of a call that gave an error.
+void LeftAlone(const void* made) {
+  FuzzRequire(made == nullptr, "where there is an error, the argument is left alone", "");
+}
+
 class PjrtCalls : private CArguments {
  public:
   explicit PjrtCalls(Caller& c) : CArguments(c) {}
@@ -99,16 +104,21 @@ class PjrtCalls : private CArguments {
       engine_ = made;
       return;
     }
-    FuzzRequire(made == nullptr, "where there is an error, the argument is left alone", "");
+    LeftAlone(made);
   }
-  void Execute() {
-    std::vector<float> data(400, 1);
-    const int64_t dims[] = {c_.Chance(90) ? 8 : c_.Number(), c_.Chance(90) ? 12 : c_.Number()};
+  // An array of the program's, mostly.
+  Shardcall_Buffer Input(const int64_t* dims, float* data) {
     Shardcall_Buffer in = Sized<Shardcall_Buffer>();
     in.type = c_.Chance(95) ? 11 : static_cast<int32_t>(c_.Number());
     in.rank = c_.Chance(95) ? 2 : static_cast<int32_t>(c_.Int(-1, 1));
     in.dims = c_.Chance(95) ? dims : nullptr;
-    in.data = c_.Chance(95) ? data.data() : nullptr;
+    in.data = c_.Chance(95) ? data : nullptr;
+    return in;
+  }
+  void Execute() {
+    std::vector<float> data(400, 1);
+    const int64_t dims[] = {c_.Chance(90) ? 8 : c_.Number(), c_.Chance(90) ? 12 : c_.Number()};
+    const Shardcall_Buffer in = Input(dims, data.data());
     const auto count = c_.Chance(95) ? 1 : static_cast<int32_t>(c_.Int(-2, 1));
     Shardcall_Buffers* out = nullptr;
     if (c_.Ok(Shardcall_Program_RunOnPjrt(c_.Chance(97) ? program_ : nullptr,
@@ -118,7 +128,7 @@ class PjrtCalls : private CArguments {
       Shardcall_Buffers_Destroy(out);
       return;
     }
-    FuzzRequire(out == nullptr, "where there is an error, the argument is left alone", "");
+    LeftAlone(out);
   }
   void Compile() {
     Shardcall_PjrtExecutable* made = nullptr;
@@ -129,16 +139,12 @@ class PjrtCalls : private CArguments {
       executable_ = made;
       return;
     }
-    FuzzRequire(made == nullptr, "where there is an error, the argument is left alone", "");
+    LeftAlone(made);
   }
   void Put() {
-    const std::vector<float> data(400, 1);
+    std::vector<float> data(400, 1);
     const int64_t dims[] = {c_.Chance(90) ? 8 : c_.Number(), 12};
-    Shardcall_Buffer in = Sized<Shardcall_Buffer>();
-    in.type = c_.Chance(95) ? 11 : static_cast<int32_t>(c_.Number());
-    in.rank = c_.Chance(95) ? 2 : static_cast<int32_t>(c_.Int(-1, 1));
-    in.dims = c_.Chance(95) ? dims : nullptr;
-    in.data = c_.Chance(95) ? const_cast<float*>(data.data()) : nullptr;
+    const Shardcall_Buffer in = Input(dims, data.data());
     Shardcall_PjrtArray* made = nullptr;
     if (c_.Ok(Shardcall_PjrtExecutable_Put(
             c_.Chance(97) ? executable_ : nullptr,
@@ -147,7 +153,7 @@ class PjrtCalls : private CArguments {
       arrays_.push_back(made);
       return;
     }
-    FuzzRequire(made == nullptr, "where there is an error, the argument is left alone", "");
+    LeftAlone(made);
   }
   // One of the arrays, taken out of the list; null if there is none.
   Shardcall_PjrtArray* TakeArray() {
@@ -184,7 +190,7 @@ class PjrtCalls : private CArguments {
       FuzzRequire(Shardcall_Buffers_Count(out) == 1, "an array is one buffer", "");
       Shardcall_Buffers_Destroy(out);
     } else {
-      FuzzRequire(out == nullptr, "where there is an error, the argument is left alone", "");
+      LeftAlone(out);
     }
     if (c_.Chance(50)) return Shardcall_PjrtArray_Destroy(array);
     if (array != nullptr) arrays_.push_back(array);
@@ -200,7 +206,7 @@ class PjrtCalls : private CArguments {
       Shardcall_Text_Destroy(json);
       return;
     }
-    FuzzRequire(json == nullptr, "where there is an error, the argument is left alone", "");
+    LeftAlone(json);
   }
   void Convert() {
     std::string text = c_.Chance(70) ? kStablehlo : c_.Program("same");
@@ -212,7 +218,7 @@ class PjrtCalls : private CArguments {
       Shardcall_Text_Destroy(hlo);
       return;
     }
-    FuzzRequire(hlo == nullptr, "where there is an error, the argument is left alone", "");
+    LeftAlone(hlo);
   }
   void Step() {
     Prepare();

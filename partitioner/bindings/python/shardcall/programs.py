@@ -13,7 +13,7 @@ from shardcall.registry import targets_of
 
 
 def _bytes_of(program):
-    """(bytes, name, partitions or 0, whether results are open)."""
+    """(bytes, name, the number of partitions where that stands beside them, else 0)."""
     if isinstance(program, os.PathLike):
         path = os.fspath(program)
         try:

@@ -13,10 +13,10 @@
 
 #include "absl/strings/match.h"
 #include "partitioner/bindings/pjrt/pjrt_engine.h"
-#include "partitioner/ir/parser.h"
 #include "partitioner/runtime/watched_threads.h"
 #include "sharding/status.h"
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
+#include "tests/support/program_family.h"
 
 namespace shardcall::pjrt {
 namespace {
@@ -41,11 +41,8 @@ ENTRY main {
 }
 )";
 
-std::shared_ptr<const PartitionedProgram> Partitioned(absl::string_view text) {
-  auto module = ParseModule(std::make_shared<const std::string>(text),
-                            std::make_shared<Context>(), "test.hlo");
-  EXPECT_TRUE(module.ok()) << module.status();
-  auto program = Partition(*std::move(module), {});
+std::shared_ptr<const PartitionedProgram> Partitioned(const std::string& text) {
+  auto program = PartitionText(text, {});
   EXPECT_TRUE(program.ok()) << program.status();
   return *std::move(program);
 }

@@ -17,6 +17,7 @@ try:
     from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
     import shardcall
     import shardcall.jax as sj
+    from shardcall.jax import compiling
 except ImportError as e:
     print(f'SKIPPED: {e}')
     sys.exit(77)
@@ -282,6 +283,18 @@ class JaxTest(unittest.TestCase):
         with self.assertRaises(shardcall.Error):
             sj.jit(mine)(self.x)
         np.testing.assert_array_equal(jax.jit(lambda x: x + 1)(self.x), np.asarray(self.x) + 1)
+
+    def test_another_kernel_of_a_target_that_xla_has_is_an_error(self):
+        relu_on_rows = self.ours(relu)
+        relu_on_rows(self.x)
+        key = ('cpu', 'custom_relu')
+        address = compiling._registered[key]
+        self.addCleanup(compiling._registered.__setitem__, key, address)
+        compiling._registered[key] = address + 1
+        with self.assertRaises(shardcall.Error) as raised:
+            self.ours(lambda x: relu(x + 1))(self.x)
+        self.assertEqual(raised.exception.code, 'E141')
+        relu_on_rows(self.x)  # what was compiled before runs on
 
     def test_uninstall_leaves_jax_as_it_was(self):
         from jax._src import compiler

@@ -3,9 +3,6 @@
 import collections
 import ctypes
 import dataclasses
-import itertools
-import os
-import re
 import threading
 import warnings
 
@@ -30,7 +27,6 @@ _OFF = ('sharding-propagation', 'shardy-xla', 'spmd-partitioning')
 _lock = threading.RLock()
 _framework = 0  # how many of JAX's registrations we have
 _registered = {}  # (platform, target): the function that we have registered
-_reports = itertools.count()
 _told = set()
 # By id of an executable that we had compiled: what its results are sharded like. An entry
 # may outlive its executable, which jaxlib has no weak references to: it is asked only for
@@ -112,14 +108,6 @@ def check_outermost(settings):
               'shardcall.jax.jit, or partitioner, around it', settings.strict)
 
 
-def _platform(backend):
-    """'cpu', 'cuda', ..: as handlers have it."""
-    version = backend.platform_version.lower()
-    if backend.platform in ('gpu', 'cuda', 'rocm'):
-        return 'rocm' if 'rocm' in version else 'cuda'
-    return backend.platform
-
-
 def _why_not(backend, build_options):
     if 'PJRT C API' in backend.platform_version:
         return ('its backend is a PJRT plugin, which the wrapping plugin is for '
@@ -147,9 +135,9 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
     if settings.only_partition:
         raise _Partitioned(program)
     if settings.report:
-        _write_report(settings.report, conversion.name_of(computation), program)
-    made = _Local(*program.for_jax(_platform(backend), _known(_platform(backend))))
-    _register(_platform(backend), made.functions)
+        program.write_report(settings.report)
+    made = _Local(*program.for_jax(backend.platform, _known(backend.platform)))
+    _register(backend.platform, made.functions)
     local = conversion.to_stablehlo(made.proto, computation, build.num_partitions, made.parameters)
     executable = original(backend, local, devices, _replaced(compile_options), *args, **kwargs)
     _results[id(executable)] = [conversion.op_sharding(s) for s in made.results]
@@ -171,12 +159,8 @@ def _partition(settings, backend, computation, build):
         registry.made(settings.targets, _framework_targets()), build.num_partitions, True,
         list(settings.allow_replicate), settings.max_reshard_bytes)
     return _core.partition_for_jax(
-        request, _flags(build.allow_spmd_sharding_propagation_to_parameters),
-        _flags(build.allow_spmd_sharding_propagation_to_output), _platform(backend))
-
-
-def _flags(flags):
-    return [bool(x) for x in flags]
+        request, list(build.allow_spmd_sharding_propagation_to_parameters),
+        list(build.allow_spmd_sharding_propagation_to_output), backend.platform)
 
 
 _Local = collections.namedtuple('_Local', 'proto parameters results functions')
@@ -184,22 +168,25 @@ _Local = collections.namedtuple('_Local', 'proto parameters results functions')
 
 def _known(platform):
     """Targets that JAX has a handler of its own for."""
-    names = {'cpu': 'Host', 'cuda': 'CUDA', 'rocm': 'ROCM'}
-    ours = {name for p, name in _registered if p == platform}
-    found = xla_client.custom_call_targets(names.get(platform, platform))
-    return [name for name in found if name not in ours]
+    return [name for name in xla_client.custom_call_targets(platform)
+            if (platform, name) not in _registered]
 
 
 def _register(platform, functions):
     """Gives XLA the functions of ours that a program calls."""
     for name, _, address in functions:
         with _lock:
-            if _registered.get((platform, name)) == address:
-                continue
-            if (platform, name) not in _registered:
+            known = _registered.get((platform, name))
+            if known is None:
                 jax.ffi.register_ffi_target(
                     name, jax.ffi.pycapsule(ctypes.c_void_p(address)), platform=platform)
-            _registered[(platform, name)] = address
+                _registered[(platform, name)] = address
+            elif known != address:
+                # XLA has no way to take a function back: it would call the first one.
+                raise Error(
+                    f'E141 custom call "{name}" has another kernel than in a program that was '
+                    f'compiled before, and XLA keeps the first one on {platform}. Fix: Give the '
+                    'kernel a target name of its own', 'ALREADY_EXISTS')
 
 
 def _replaced(compile_options):
@@ -212,15 +199,6 @@ def _replaced(compile_options):
     build.allow_spmd_sharding_propagation_to_parameters = [False]
     build.allow_spmd_sharding_propagation_to_output = [False]
     return compile_options
-
-
-def _write_report(folder, name, program):
-    os.makedirs(folder, exist_ok=True)
-    stem = os.path.join(folder, f'{re.sub("[^A-Za-z0-9_.-]", "_", name)[:100]}.{os.getpid()}.'
-                                f'{next(_reports)}')
-    for ending, text in (('json', program.report()), ('html', program.explain('html'))):
-        with open(f'{stem}.{ending}', 'w', encoding='utf-8') as f:
-            f.write(text)
 
 
 def partitioned(jitted, args, kwargs, settings):
