@@ -17,6 +17,7 @@
 #include "sharding/status.h"
 
 namespace nb = nanobind;
+using nb::literals::operator""_a;
 
 namespace shardcall::python {
 namespace {
@@ -97,6 +98,14 @@ absl::Status AddFrameworkTargets(TargetRegistry* rules) {
 }
 
 void DefineFramework(nb::module_& m) {
+  // Of a plugin whose PJRT_Api* the capsule has.
+  m.def("register_handler",
+        [](const nb::capsule& c_api, const std::string& name, const std::string& platform,
+           uintptr_t function) {
+          Check(RegisterHandlerWithPjrt(c_api.data(), name, platform,
+                                        reinterpret_cast<const void*>(function)));
+        },
+        "c_api"_a, "name"_a, "platform"_a, "function"_a);
   // A PJRT_Api*, as JAX has those of plugins.
   m.def("framework_api", [] { return nb::capsule(Table(), "pjrt_c_api"); });
   m.def("set_stablehlo_to_hlo",

@@ -12,6 +12,7 @@
 #include "partitioner/api/check_target.h"
 #include "partitioner/api/exported_calls.h"
 #include "partitioner/api/framework_program.h"
+#include "partitioner/api/manual_computation.h"
 #include "partitioner/api/lower_calls.h"
 #include "partitioner/api/report.h"
 #include "partitioner/api/run.h"
@@ -141,38 +142,33 @@ std::unique_ptr<Program> PartitionForJax(const Request& request,
   });
 }
 
-// The per-device module, shardings of its parameters and results as text, and the functions
-// that XLA is to be given: (proto, [parameter], [result], [(name, platform, address)]).
+// The program of whole arrays that XLA is to compile, and the functions that it is to be
+// given: (proto, whether Shardy is to read it, [(name, platform, address)]).
 nb::tuple ForJax(const Program& p, const std::string& platform,
                  const std::vector<std::string>& known) {
   struct Made {
-    HeldShardings held;
     ExportedCalls calls;
+    bool shardy = true;
     std::string proto;
   };
   Made made = WithoutGil([&]() -> absl::StatusOr<Made> {
     Made m;
-    SHARDCALL_ASSIGN_OR_RETURN(m.held, ShardingsHeld(p.local()));
+    SHARDCALL_ASSIGN_OR_RETURN(const ManualComputation whole, AsManualComputation(p.local()));
+    m.shardy = whole.shardy;
     SHARDCALL_ASSIGN_OR_RETURN(
-        m.calls, ExportCalls(p.local().module, platform, p.num_partitions(),
-                             p.targets->registry.handlers,
+        m.calls,
+        ExportCalls(whole.module, platform, p.num_partitions(), p.targets->registry.handlers,
                              absl::flat_hash_set<std::string>(known.begin(), known.end())));
     ProtoOptions proto;
     proto.typed_calls = m.calls.renamed;
-    SHARDCALL_ASSIGN_OR_RETURN(m.proto,
-                               WriteModuleProto(p.local().module, ProtoForm::kModule, proto));
+    SHARDCALL_ASSIGN_OR_RETURN(m.proto, WriteModuleProto(whole.module, ProtoForm::kModule, proto));
     return m;
   });
-  nb::list parameters, results, functions;
-  for (const HloSharding& s : made.held.parameters) parameters.append(s.Print());
-  const bool many = made.held.result.kind == HloSharding::Kind::kTuple;
-  for (const HloSharding& s : many ? made.held.result.tuple : std::vector{made.held.result}) {
-    results.append(s.Print());
-  }
+  nb::list functions;
   for (const ExportedTarget& t : made.calls.targets) {
     functions.append(nb::make_tuple(t.name, t.platform, reinterpret_cast<uintptr_t>(t.function)));
   }
-  return nb::make_tuple(ToBytes(made.proto), parameters, results, functions);
+  return nb::make_tuple(ToBytes(made.proto), made.shardy, functions);
 }
 
 std::string Explained(const Program& p, const std::string& format) {

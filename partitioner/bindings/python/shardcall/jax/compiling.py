@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our partitioner in the place of XLA's: jax.jit stays as it is, but for its compile step."""
-import collections
 import ctypes
 import dataclasses
 import threading
@@ -10,7 +9,6 @@ import jax
 from jax._src import compiler
 from jax._src import core
 from jax._src import xla_bridge
-from jax._src.interpreters import pxla
 from jax._src.lib import xla_client
 
 from shardcall import _core
@@ -19,49 +17,36 @@ from shardcall.errors import Error, Warning
 from shardcall.jax import conversion
 from shardcall.jax import settings as _settings
 
-# JAX's functions, while ours stand in their place: compiler.compile_or_get_cached, and
-# pxla.get_op_sharding_from_executable.
+# JAX's compiler.compile_or_get_cached, while ours stands in its place.
 _ORIGINAL = None
-_ORIGINAL_SHARDINGS = None
-_OFF = ('sharding-propagation', 'shardy-xla', 'spmd-partitioning')
 _lock = threading.RLock()
 _framework = 0  # how many of JAX's registrations we have
 _registered = {}  # (platform, target): the function that we have registered
 _told = set()
-# By id of an executable that we had compiled: what its results are sharded like. An entry
-# may outlive its executable, which jaxlib has no weak references to: it is asked only for
-# executables whose results are manual, as ours are.
-_results = {}
 
 
 def install():
     """Puts our compile step in the place of JAX's, where it acts only for functions that are
     wrapped by `jit`, or within `partitioner`."""
-    global _ORIGINAL, _ORIGINAL_SHARDINGS
+    global _ORIGINAL
     with _lock:
         if _ORIGINAL is not None:
             return
         _core.set_stablehlo_to_hlo(conversion.bytecode_to_hlo)
         _ORIGINAL = compiler.compile_or_get_cached
         compiler.compile_or_get_cached = _compile
-        _ORIGINAL_SHARDINGS = pxla.get_op_sharding_from_executable
-        pxla.get_op_sharding_from_executable = _shardings_of
 
 
 def uninstall():
     """Leaves JAX as it was: functions wrapped by `jit` are compiled by XLA's partitioner from
     then on, until `jit` or `partitioner` is called again."""
-    global _ORIGINAL, _ORIGINAL_SHARDINGS
+    global _ORIGINAL
     with _lock:
         if _ORIGINAL is None:
             return
-        jax.clear_caches()  # of what is still asked for its shardings
         if compiler.compile_or_get_cached is _compile:
             compiler.compile_or_get_cached = _ORIGINAL
-        if pxla.get_op_sharding_from_executable is _shardings_of:
-            pxla.get_op_sharding_from_executable = _ORIGINAL_SHARDINGS
-        _ORIGINAL = _ORIGINAL_SHARDINGS = None
-        _results.clear()
+        _ORIGINAL = None
 
 
 class _Partitioned(Exception):
@@ -108,10 +93,7 @@ def check_outermost(settings):
               'shardcall.jax.jit, or partitioner, around it', settings.strict)
 
 
-def _why_not(backend, build_options):
-    if 'PJRT C API' in backend.platform_version:
-        return ('its backend is a PJRT plugin, which the wrapping plugin is for '
-                '(libshardcall_pjrt.so)')
+def _why_not(build_options):
     if build_options.num_replicas > 1:
         return f'it has {build_options.num_replicas} replicas (pmap)'
     if build_options.use_auto_spmd_partitioning:
@@ -127,7 +109,7 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
     build = compile_options.executable_build_options
     if settings is None or (build.num_partitions <= 1 and build.num_replicas <= 1):
         return original(backend, computation, devices, compile_options, *args, **kwargs)
-    why = _why_not(backend, build)
+    why = _why_not(build)
     if why is not None:
         _tell(why, settings.strict)
         return original(backend, computation, devices, compile_options, *args, **kwargs)
@@ -136,21 +118,11 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
         raise _Partitioned(program)
     if settings.report:
         program.write_report(settings.report)
-    made = _Local(*program.for_jax(backend.platform, _known(backend.platform)))
-    _register(backend.platform, made.functions)
-    local = conversion.to_stablehlo(made.proto, computation, build.num_partitions, made.parameters)
-    executable = original(backend, local, devices, _replaced(compile_options), *args, **kwargs)
-    _results[id(executable)] = [conversion.op_sharding(s) for s in made.results]
-    return executable
-
-
-def _shardings_of(executable):
-    """pxla.get_op_sharding_from_executable: (of parameters, of results)."""
-    inputs, outputs = _ORIGINAL_SHARDINGS(executable)
-    ours = _results.get(id(executable))
-    if ours is not None and outputs and all(o.type == o.Type.MANUAL for o in outputs):
-        outputs = ours
-    return inputs, outputs
+    platform = _platform(backend)
+    proto, shardy, functions = program.for_jax(platform, _known(platform))
+    _register(backend, functions)
+    whole = conversion.to_stablehlo(proto, computation, build.num_partitions)
+    return original(backend, whole, devices, _replaced(compile_options, shardy), *args, **kwargs)
 
 
 def _partition(settings, backend, computation, build):
@@ -160,10 +132,12 @@ def _partition(settings, backend, computation, build):
         list(settings.allow_replicate), settings.max_reshard_bytes)
     return _core.partition_for_jax(
         request, list(build.allow_spmd_sharding_propagation_to_parameters),
-        list(build.allow_spmd_sharding_propagation_to_output), backend.platform)
+        list(build.allow_spmd_sharding_propagation_to_output), _platform(backend))
 
 
-_Local = collections.namedtuple('_Local', 'proto parameters results functions')
+def _platform(backend):
+    """As handlers have it: JAX says gpu of both CUDA and ROCm."""
+    return 'rocm' if 'rocm' in backend.platform_version.lower() else backend.platform
 
 
 def _known(platform):
@@ -172,14 +146,27 @@ def _known(platform):
             if (platform, name) not in _registered]
 
 
-def _register(platform, functions):
+def _c_api(backend):
+    """The table of functions of a backend that is a plugin, else None."""
+    for name, known in xla_bridge.backends().items():
+        if known is backend:
+            return xla_bridge._backend_factories[name].c_api
+    return None
+
+
+def _register(backend, functions):
     """Gives XLA the functions of ours that a program calls."""
-    for name, _, address in functions:
+    platform = _platform(backend)
+    for name, xla_platform, address in functions:
         with _lock:
             known = _registered.get((platform, name))
             if known is None:
-                jax.ffi.register_ffi_target(
-                    name, jax.ffi.pycapsule(ctypes.c_void_p(address)), platform=platform)
+                c_api = _c_api(backend)
+                if c_api is None:
+                    jax.ffi.register_ffi_target(
+                        name, jax.ffi.pycapsule(ctypes.c_void_p(address)), platform=platform)
+                else:
+                    _core.register_handler(c_api, name, xla_platform, address)
                 _registered[(platform, name)] = address
             elif known != address:
                 # XLA has no way to take a function back: it would call the first one.
@@ -189,13 +176,10 @@ def _register(platform, functions):
                     'kernel a target name of its own', 'ALREADY_EXISTS')
 
 
-def _replaced(compile_options):
-    """XLA is to compile the module as it is."""
+def _replaced(compile_options, shardy):
+    """The program says all shardings."""
     build = compile_options.executable_build_options
-    debug = build.debug_options
-    off = [p for p in debug.xla_disable_hlo_passes.split(',') if p]
-    debug.xla_disable_hlo_passes = ','.join(off + [p for p in _OFF if p not in off])
-    build.use_shardy_partitioner = False
+    build.use_shardy_partitioner = shardy
     build.allow_spmd_sharding_propagation_to_parameters = [False]
     build.allow_spmd_sharding_propagation_to_output = [False]
     return compile_options

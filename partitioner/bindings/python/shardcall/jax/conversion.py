@@ -64,14 +64,8 @@ def _kept(original, new, which, names):
     return ir.ArrayAttr.get(dicts)
 
 
-def op_sharding(text):
-    """jaxlib's OpSharding of HLO's text."""
-    return xla_client.HloSharding.from_string(text).to_proto()
-
-
-def to_stablehlo(proto, original, num_partitions, parameter_shardings):
-    """A per-device module as JAX compiles it. Its results are said to be manual: shapes of
-    their shards are then taken as they stand in the module, and not divided again."""
+def to_stablehlo(proto, original, num_partitions):
+    """A program of ours as JAX compiles it, with what the original says of its arguments."""
     with mlir.make_ir_context():
         module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(proto))
         attributes = module.operation.attributes
@@ -79,17 +73,10 @@ def to_stablehlo(proto, original, num_partitions, parameter_shardings):
         attributes['sym_name'] = ir.StringAttr.get(name_of(original))
         attributes['mhlo.num_partitions'] = ir.IntegerAttr.get(i32, num_partitions)
         attributes['mhlo.num_replicas'] = ir.IntegerAttr.get(i32, 1)
-        attributes['mhlo.spmd_parameters_shardings'] = ir.ArrayAttr.get(
-            [ir.StringAttr.get(s) for s in parameter_shardings])
         old, new = _main(original), _main(module)
         if old is not None and new is not None:
             if len(new.type.inputs):
                 new.attributes['arg_attrs'] = _kept(old, new, 'arg_attrs', _ARGUMENT)
-            results = len(new.type.results)
-            if results:
-                manual = ', '.join(['{manual}'] * results)
-                if results > 1:
-                    manual = f'{{{manual}}}'
-                attributes['mhlo.spmd_output_sharding'] = ir.StringAttr.get(manual)
+            if len(new.type.results):
                 new.attributes['res_attrs'] = _kept(old, new, 'res_attrs', _RESULT)
         return module
