@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "partitioner/api/version.h"
+#include "partitioner/api/whole_file.h"
 #include "partitioner/runtime/out_of_memory.h"
 #include "partitioner/runtime/watched_threads.h"
-#include "partitioner/api/whole_file.h"
 #include "partitioner/tools/command.h"
 #include "partitioner/tools/crash_report.h"
 #include "sharding/codes.h"
@@ -65,6 +66,10 @@ int Main(const std::vector<std::string>& args) {
   if (args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
     if (args[0] == "help" && args.size() > 1) return HelpWith(args[1]);
     PrintUsage(stdout);
+    return kExitOk;
+  }
+  if (args[0] == "--version") {
+    std::printf("shardcall %s\n", kVersion);
     return kExitOk;
   }
   for (const Verb& v : Verbs()) {

@@ -82,6 +82,9 @@ class Usage(CommandTest):
         self.assertEqual(self.check(OK, 'print', '--help').out, self.check(OK, 'help', 'print').out)
         self.assertIn('"E999"', self.check(USAGE, 'help', 'E999').err)
 
+    def test_the_version_is_told(self):
+        self.assertRegex(self.check(OK, '--version').out, r'^shardcall \d+\.\d+\.\d+\n$')
+
     def test_wrong_usage_is_status_2_and_says_why(self):
         for args, told in (
                 ((), 'usage:'), (('bake',), 'unknown verb "bake"'),
