@@ -84,6 +84,10 @@ auto Ask(const CustomCallView& call, Shardcall_PjrtCallbacks* c,
     if (args->header.cleanup_fn != nullptr) args->header.cleanup_fn(args->header.data);
   };
   if (!args->header.has_error) return read();
+  if (!DiagnosticCode(View(args->header.error)).empty()) {  // one of ours
+    return In(absl::InvalidArgumentError(View(args->header.error)),
+              absl::StrCat("%", call.instruction));
+  }
   return ToStatus({.code = "E121",
                    .message = absl::StrCat("the framework's partitioner of \"", call.target,
                                            "\" ", FailedText(View(args->header.error))),

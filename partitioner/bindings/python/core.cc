@@ -87,9 +87,13 @@ NB_MODULE(_core, m) {
       Raise(e.status);
     }
   });
+  // Partitioners in Python are kept until the process ends, and with them what they refer to.
+  nb::set_leak_warnings(false);
   m.attr("version") = kVersion;
   DefineFramework(m);
+  DefineRegistration(m);
   DefineTargets(m);
+  DefineValues(m);
   DefinePrograms(m);
 }
 

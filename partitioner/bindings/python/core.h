@@ -54,12 +54,23 @@ struct Targets {
   Registry registry;
 };
 
-// The targets that the framework has partitioners of, or says the batch dims of, beside
-// those that have a rule.
+// The targets that JAX or shardcall.xla_client have registered partitioners of, or as
+// batch partitionable, beside those that have a rule.
 absl::Status AddFrameworkTargets(TargetRegistry* rules);
+// Registers one, for the life of the process; null callbacks: calls say their batch dims. In
+// the place of an earlier one of that name. E105 for one that has a shipped rule.
+absl::Status AddPartitioner(const std::string& name, Shardcall_PjrtCallbacks* callbacks);
+// A PJRT_Api that has the partitioner extension and nothing else.
+const void* FrameworkTable();
+// The functions that shardcall.xla_client has registered.
+absl::Status AddRegisteredHandlers(HandlerRegistry* handlers);
+// Tells that there are more of them: what was made of the targets is made anew.
+void ChangedRegistrations();
 
 void DefineFramework(nanobind::module_& m);
+void DefineRegistration(nanobind::module_& m);
 void DefineTargets(nanobind::module_& m);
+void DefineValues(nanobind::module_& m);
 void DefinePrograms(nanobind::module_& m);
 
 }  // namespace shardcall::python

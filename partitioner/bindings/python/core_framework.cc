@@ -4,16 +4,20 @@
 // else.
 #include <nanobind/stl/string.h>
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "partitioner/api/pjrt_partitioner.h"
 #include "partitioner/bindings/pjrt/pjrt_abi.h"
+#include "partitioner/bindings/pjrt/read_program.h"
 #include "partitioner/bindings/pjrt_wrapper/framework_partitioners.h"
 #include "partitioner/bindings/python/core.h"
+#include "partitioner/ir/proto/hlo_proto.h"
+#include "partitioner/ir/stablehlo_input.h"
 #include "sharding/status.h"
 
 namespace nb = nanobind;
@@ -25,8 +29,10 @@ namespace {
 // Of the process, as JAX's own.
 struct Registered {
   std::mutex mutex;
-  // Null: calls of the target say their batch dims.
-  std::vector<std::pair<std::string, std::shared_ptr<Shardcall_PjrtCallbacks>>> targets;
+  // Null: calls of the target say their batch dims. The last of a name is the one that is
+  // asked, as in XLA.
+  std::map<std::string, std::shared_ptr<Shardcall_PjrtCallbacks>> targets;
+  int64_t changes = 0;
   nb::object to_hlo;  // StableHLO as bytes -> a serialised HloModuleProto
 
   static Registered& OfProcess() {
@@ -35,25 +41,35 @@ struct Registered {
   }
 };
 
-pjrt::abi::Error* RegisterPartitioner(pjrt::abi::PartitionerArgs* args) {
+// Callbacks live as long as the process: programs in JAX's caches may ask them.
+void Set(std::string name, Shardcall_PjrtCallbacks* callbacks) {
   Registered& r = Registered::OfProcess();
   const std::lock_guard<std::mutex> lock(r.mutex);
-  // They live as long as the process: programs in JAX's caches may ask them.
-  r.targets.emplace_back(
-      std::string(args->name, args->name_size),
-      std::shared_ptr<Shardcall_PjrtCallbacks>(args->callbacks, [](Shardcall_PjrtCallbacks*) {}));
+  r.targets[std::move(name)] =
+      std::shared_ptr<Shardcall_PjrtCallbacks>(callbacks, [](Shardcall_PjrtCallbacks*) {});
+  ++r.changes;
+}
+
+pjrt::abi::Error* RegisterPartitioner(pjrt::abi::PartitionerArgs* args) {
+  Set(std::string(args->name, args->name_size), args->callbacks);
   return nullptr;
 }
 
 pjrt::abi::Error* RegisterBatchPartitionable(pjrt::abi::RegistrationArgs* args) {
-  Registered& r = Registered::OfProcess();
-  const std::lock_guard<std::mutex> lock(r.mutex);
-  r.targets.emplace_back(std::string(args->name, args->name_size), nullptr);
+  Set(std::string(args->name, args->name_size), nullptr);
   return nullptr;
 }
 
-// JAX's Python code, from a thread that partitions.
-absl::StatusOr<std::string> StablehloToHlo(absl::string_view program) {
+// What a partitioner gives, as a serialised HloModuleProto: StableHLO by JAX's Python code,
+// or by a plugin that is found; HLO as it is. From a thread that partitions.
+absl::StatusOr<std::string> ToHlo(absl::string_view program) {
+  if (!LooksLikeStablehlo(program) || !Registered::OfProcess().to_hlo.is_valid()) {
+    SHARDCALL_ASSIGN_OR_RETURN(
+        const Module module,
+        pjrt::ReadProgram(std::make_shared<const std::string>(program), "a local computation",
+                          TargetRegistry()));
+    return WriteModuleProto(module);
+  }
   const nb::gil_scoped_acquire acquire;
   try {
     const nb::object made =
@@ -68,7 +84,9 @@ absl::StatusOr<std::string> StablehloToHlo(absl::string_view program) {
   }
 }
 
-const void* Table() {
+}  // namespace
+
+const void* FrameworkTable() {
   static pjrt::abi::PartitionerExtension extension = {
       {sizeof(extension), pjrt::abi::kPartitionerExtension, nullptr},
       RegisterPartitioner,
@@ -81,7 +99,26 @@ const void* Table() {
   return &table;
 }
 
-}  // namespace
+absl::Status AddPartitioner(const std::string& name, Shardcall_PjrtCallbacks* callbacks) {
+  // Compared with those of each program, a shipped rule would win unseen.
+  const std::shared_ptr<const Registry> shipped = DefaultRegistry();
+  if (name.empty() || (callbacks != nullptr && shipped->rules.Find(name, "") != nullptr)) {
+    return ToStatus({.code = "E105",
+                     .message = name.empty() ? std::string("a target without a name")
+                                             : absl::StrCat("target \"", name,
+                                                            "\" has a shipped rule"),
+                     .fix = "Give the target a name of its own"},
+                    absl::StatusCode::kAlreadyExists);
+  }
+  Set(name, callbacks);
+  return absl::OkStatus();
+}
+
+void ChangedRegistrations() {
+  Registered& r = Registered::OfProcess();
+  const std::lock_guard<std::mutex> lock(r.mutex);
+  ++r.changes;
+}
 
 absl::Status AddFrameworkTargets(TargetRegistry* rules) {
   Registered& r = Registered::OfProcess();
@@ -92,7 +129,7 @@ absl::Status AddFrameworkTargets(TargetRegistry* rules) {
         callbacks == nullptr
             ? rules->RegisterBatchPartitionable(name, kBatchDimsOfCall, "", "framework")
             : rules->RegisterCustomCallPartitioner(
-                  name, pjrt::CallbacksOfFramework(callbacks, StablehloToHlo), "", "framework"));
+                  name, pjrt::CallbacksOfFramework(callbacks, ToHlo), "", "framework"));
   }
   return absl::OkStatus();
 }
@@ -107,9 +144,15 @@ void DefineFramework(nb::module_& m) {
         },
         "c_api"_a, "name"_a, "platform"_a, "function"_a);
   // A PJRT_Api*, as JAX has those of plugins.
-  m.def("framework_api", [] { return nb::capsule(Table(), "pjrt_c_api"); });
+  m.def("framework_api", [] { return nb::capsule(FrameworkTable(), "pjrt_c_api"); });
   m.def("set_stablehlo_to_hlo",
         [](nb::object to_hlo) { Registered::OfProcess().to_hlo = std::move(to_hlo); });
+  // Grows with each registration.
+  m.def("registrations", [] {
+    Registered& r = Registered::OfProcess();
+    const std::lock_guard<std::mutex> lock(r.mutex);
+    return r.changes;
+  });
 }
 
 }  // namespace shardcall::python

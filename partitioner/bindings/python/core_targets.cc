@@ -19,11 +19,10 @@ namespace nb = nanobind;
 namespace shardcall::python {
 namespace {
 
-// The shipped targets, then those of files, then those of manifests given as text, then the
-// framework's.
+// The shipped targets, then those of files, then those of manifests given as text, then what
+// is registered for the process.
 absl::StatusOr<std::shared_ptr<Targets>> MakeTargets(const std::vector<std::string>& plugins,
-                                                     const std::vector<std::string>& manifests,
-                                                     bool of_framework) {
+                                                     const std::vector<std::string>& manifests) {
   auto out = std::make_shared<Targets>();
   Registry& r = out->registry;
   SHARDCALL_RETURN_IF_ERROR(RegisterInspectSharding(r.rules));
@@ -32,9 +31,8 @@ absl::StatusOr<std::shared_ptr<Targets>> MakeTargets(const std::vector<std::stri
     SHARDCALL_RETURN_IF_ERROR(
         LoadManifest(manifest, "rules", &r.rules, &r.handlers, &r.lowerings));
   }
-  if (of_framework) {
-    SHARDCALL_RETURN_IF_ERROR(AddFrameworkTargets(&r.rules));
-  }
+  SHARDCALL_RETURN_IF_ERROR(AddRegisteredHandlers(&r.handlers));
+  SHARDCALL_RETURN_IF_ERROR(AddFrameworkTargets(&r.rules));
   return out;
 }
 
@@ -72,11 +70,11 @@ nb::dict Describe(const Targets& targets) {
 void DefineTargets(nb::module_& m) {
   nb::class_<Targets>(m, "Targets")
       .def(nb::new_([](const std::vector<std::string>& plugins,
-                       const std::vector<std::string>& manifests, bool of_framework) {
+                       const std::vector<std::string>& manifests) {
              nb::gil_scoped_release release;
-             return Take(MakeTargets(plugins, manifests, of_framework));
+             return Take(MakeTargets(plugins, manifests));
            }),
-           nb::arg("plugins"), nb::arg("manifests"), nb::arg("of_framework"))
+           nb::arg("plugins"), nb::arg("manifests"))
       .def("describe", &Describe)
       .def("text", [](const Targets& t) {
         return DescribeTargets(t.registry.rules, t.registry.handlers, &t.registry.lowerings);

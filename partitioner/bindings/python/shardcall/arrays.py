@@ -34,11 +34,17 @@ def dtype_of(name):
                 'UNIMPLEMENTED')
 
 
+def name_of(dtype):
+    """The element type of NumPy's dtype."""
+    name = _NAMES.get(np.dtype(dtype).name)
+    if name is None:
+        raise Error(f'E313 HLO has no arrays of {dtype}. Fix: Give numbers of another dtype')
+    return name
+
+
 def to_core(array):
     array = np.ascontiguousarray(array) if np.ndim(array) else np.array(array)
-    name = _NAMES.get(array.dtype.name)
-    if name is None:
-        raise Error(f'E313 HLO has no arrays of {array.dtype}. Fix: Give numbers of another dtype')
+    name = name_of(array.dtype)
     return _core.Array(name, list(array.shape), array.reshape(-1).view(np.uint8))
 
 

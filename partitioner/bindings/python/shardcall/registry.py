@@ -39,8 +39,8 @@ def _listed(plugins):
 
 
 @functools.lru_cache(maxsize=64)
-def _made(manifest, plugins, stamps, framework):
-    return _core.Targets(list(plugins), [manifest] if manifest else [], framework > 0)
+def _made(manifest, plugins, stamps, registrations):
+    return _core.Targets(list(plugins), [manifest] if manifest else [])
 
 
 def _stamp(path):
@@ -62,9 +62,9 @@ def targets_of(rules, plugins):
     return made(key_of(rules, plugins))
 
 
-def made(key, framework=0):
-    """The targets of a key. `framework`: how many registrations of JAX's come to them."""
-    return _made(*key, framework)
+def made(key):
+    """The targets of a key, with what is registered for the process by now."""
+    return _made(*key, _core.registrations())
 
 
 @dataclasses.dataclass(frozen=True)

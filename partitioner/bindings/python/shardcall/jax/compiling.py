@@ -58,7 +58,7 @@ class _Partitioned(Exception):
 
 
 def _framework_targets():
-    """Takes over what JAX has registered for the XLA of plugins since: how many those are."""
+    """Takes over what JAX has registered for the XLA of plugins since."""
     global _framework
     with _lock:
         # Importing it registers the partitioner of custom_partitioning.
@@ -70,7 +70,6 @@ def _framework_targets():
             except Exception as e:  # one that wants more of a plugin than that
                 _tell(f'a registration of JAX is not taken over: {e}', strict=False)
         _framework = len(callbacks)
-        return _framework
 
 
 def _tell(why, strict):
@@ -126,9 +125,10 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
 
 
 def _partition(settings, backend, computation, build):
+    _framework_targets()
     request = _core.Request(
         conversion.to_hlo(computation), conversion.name_of(computation), '',
-        registry.made(settings.targets, _framework_targets()), build.num_partitions, True,
+        registry.made(settings.targets), build.num_partitions, True,
         list(settings.allow_replicate), settings.max_reshard_bytes)
     return _core.partition_for_jax(
         request, list(build.allow_spmd_sharding_propagation_to_parameters),

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A custom call's partitioner in Python, asked by our partitioner and by XLA.
+
+Callbacks get and give jaxlib's Shape and HloSharding where jaxlib is there, else those of
+hlo_types."""
+from shardcall import _core
+from shardcall import hlo_types
+from shardcall.errors import Error
+
+try:
+    from jaxlib import xla_client as jaxlib
+except ImportError:
+    jaxlib = None
+
+HloSharding = (jaxlib or hlo_types).HloSharding
+
+
+def shape_of(proto):
+    if jaxlib is None:
+        return hlo_types.Shape._of_proto(proto)
+    return jaxlib.Shape(_core.shape_text(proto))
+
+
+def sharding_of(proto):
+    if proto is None:
+        return None
+    if jaxlib is None:
+        return HloSharding._of(_core.sharding_of_proto(proto))
+    message = jaxlib.OpSharding()
+    message.ParseFromString(proto)
+    return HloSharding.from_proto(message).v3_to_v2_sharding()
+
+
+def proto_of(sharding):
+    return sharding.to_proto().SerializeToString()
+
+
+def to_hlo(code):
+    """StableHLO as a serialised HloModuleProto, by JAX."""
+    from shardcall.jax import conversion
+    return conversion.bytecode_to_hlo(code)
+
+
+_in_xla = {}  # by target: what XLA in JAX asks by now
+
+
+def give_to_xla(name, callbacks, side_effects=False):
+    """Registers what has the three functions `*_for_xla` with XLA in JAX, whose first registration
+    of a name stays: later ones take its place here."""
+    known = name in _in_xla
+    _in_xla[name] = callbacks
+    if not known:
+        jaxlib.register_custom_call_partitioner(
+            name, lambda *args: _in_xla[name].propagate_for_xla(*args),
+            lambda *args: _in_xla[name].partition_for_xla(*args),
+            lambda *args: _in_xla[name].infer_for_xla(*args), side_effects)
+
+
+class Callbacks:
+    """The three functions of a target. What they raise is E121, what they give and is no answer
+    E120."""
+
+    def __init__(self, name, propagate, partition, infer):
+        self._name = name
+        self._propagate, self._partition, self._infer = propagate, partition, infer
+        self._failed = None
+
+    def _ask(self, which, function, *args):
+        if not callable(function):
+            raise self._no_answer(which, function, 'a function', 'it')
+        try:
+            return function(*args)
+        except Exception as e:
+            raise Error(f'E121 {which} of "{self._name}" raised {type(e).__name__}: {e}. Fix: See '
+                        'what it says', 'INTERNAL') from e
+
+    def _no_answer(self, which, found, expected, what='its answer'):
+        found = 'None' if found is None else f'a {type(found).__name__}'
+        return Error(f'E120 {which} of "{self._name}" breaks its contract: {what} is {found}, '
+                     f'expected {expected}. Fix: Return {expected}')
+
+    def _sharding(self, which, found, shape=None):
+        if not isinstance(found, HloSharding):
+            raise self._no_answer(which, found, f'{HloSharding.__module__}.HloSharding')
+        leaves = found.tuple_elements()
+        if leaves and shape is not None and len(leaves) != shape.leaf_count():
+            raise Error(f'E120 {which} of "{self._name}" breaks its contract: {len(leaves)} '
+                        f'shardings for {shape}. Fix: Return one for each leaf')
+        return found
+
+    def partition(self, shapes, shardings, result_shape, result_sharding, config):
+        which = 'partition'
+        made = self._ask(which, self._partition, shapes, shardings, result_shape, result_sharding,
+                         config)
+        if not isinstance(made, (tuple, list)) or len(made) != 3:
+            raise self._no_answer(which, made, '(module, operand shardings, result sharding)')
+        module, operands, result = made
+        if isinstance(module, (str, bytearray, memoryview)):
+            module = module.encode() if isinstance(module, str) else bytes(module)
+        if not isinstance(module, bytes):
+            raise self._no_answer(which, module, 'bytes', 'the module')
+        if not isinstance(operands, (tuple, list)) or len(operands) != len(shapes):
+            raise self._no_answer(which, operands, f'a list of {len(shapes)} shardings',
+                                  'what it says of the operands')
+        return (module, [self._sharding(which, s) for s in operands],
+                self._sharding(which, result, result_shape))
+
+    def infer(self, shapes, shardings, result_shape, config):
+        made = self._ask('infer_sharding_from_operands', self._infer, shapes, shardings,
+                         result_shape, config)
+        if made is None:
+            return None
+        return self._sharding('infer_sharding_from_operands', made, result_shape)
+
+    def propagate(self, sharding, shape, config):
+        made = self._ask('prop_user_sharding', self._propagate, sharding, shape, config)
+        return self._sharding('prop_user_sharding', made, shape)
+
+    # Over bytes, for our partitioner.
+
+    def partition_bytes(self, shapes, shardings, result_shape, result_sharding, config):
+        module, operands, result = self.partition(
+            [shape_of(s) for s in shapes], [sharding_of(s) for s in shardings],
+            shape_of(result_shape), sharding_of(result_sharding), config)
+        return module, [proto_of(s) for s in operands], proto_of(result)
+
+    def infer_bytes(self, shapes, shardings, result_shape, config):
+        made = self.infer([shape_of(s) for s in shapes], [sharding_of(s) for s in shardings],
+                          shape_of(result_shape), config)
+        return None if made is None else proto_of(made)
+
+    def propagate_bytes(self, sharding, shape, config):
+        return proto_of(self.propagate(sharding_of(sharding), shape_of(shape), config))
+
+    # For XLA, whose process an error in the first two would end: `partition` reports it.
+
+    def infer_for_xla(self, *args):
+        try:
+            return self.infer(*args)
+        except Error as e:
+            self._failed = e
+            return None
+
+    def propagate_for_xla(self, sharding, *args):
+        try:
+            return self.propagate(sharding, *args)
+        except Error as e:
+            self._failed = e
+            return sharding
+
+    def partition_for_xla(self, *args):
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+        return self.partition(*args)
+
+    # The same over bytes, for the XLA of a plugin.
+
+    def infer_bytes_for_xla(self, *args):
+        try:
+            return self.infer_bytes(*args)
+        except Error as e:
+            self._failed = e
+            return None
+
+    def propagate_bytes_for_xla(self, sharding, *args):
+        try:
+            return self.propagate_bytes(sharding, *args)
+        except Error as e:
+            self._failed = e
+            return sharding
+
+    def partition_bytes_for_xla(self, *args):
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+        return self.partition_bytes(*args)

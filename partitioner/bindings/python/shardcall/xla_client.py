@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""jaxlib.xla_client's registrations of custom calls, served by shardcall.
+
+    from shardcall import xla_client            # in the place of: from jaxlib import xla_client
+
+    xla_client.register_custom_call_target('my_norm', capsule, platform='cpu', api_version=1)
+    xla_client.register_custom_call_partitioner('my_norm', propagate, partition, infer)
+
+What is registered holds for `shardcall.partition`, `run` and the package's other functions, and
+for `shardcall.jax`. Where jaxlib is there, it has the registration too, so that XLA's own
+partitioner and its kernels are as with jaxlib's functions; all else of jaxlib's module
+(`Shape`, `HloSharding`, ..) is given on. Without jaxlib `Shape`, `HloSharding`, `OpSharding` and
+`PrimitiveType` are the package's own, with the same methods.
+
+Programs that were compiled before a registration stay as they are.
+"""
+import enum
+import threading
+
+from shardcall import _core
+from shardcall import hlo_types as _hlo_types
+from shardcall import partitioners as _partitioners
+from shardcall.errors import Error
+
+_jaxlib = _partitioners.jaxlib
+_lock = threading.RLock()  # a handler may register
+_handlers = {}  # of targets, by platform
+_targets = {}  # those that wait for a handler
+_type_handlers = {}
+_types = {}
+_inspected = {}  # by id: (handler, its bytes)
+_STAGES = ('instantiate', 'prepare', 'initialize', 'execute')
+
+if _jaxlib is not None:
+    CustomCallTargetTraits = _jaxlib.CustomCallTargetTraits
+    xla_platform_names = _jaxlib.xla_platform_names
+    _core.set_stablehlo_to_hlo(_partitioners.to_hlo)
+else:
+    class CustomCallTargetTraits(enum.IntFlag):
+        DEFAULT = 0
+        # Calls launch the same device operations each time, and may be recorded and replayed.
+        COMMAND_BUFFER_COMPATIBLE = 1
+
+    xla_platform_names = {'cpu': 'Host', 'gpu': 'CUDA'}
+    Shape = _hlo_types.Shape
+    HloSharding = _hlo_types.HloSharding
+    OpSharding = _hlo_types.OpSharding
+    PrimitiveType = _hlo_types.PrimitiveType
+
+
+def __getattr__(name):
+    if _jaxlib is None or name.startswith('__'):
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}'
+                             + ('' if _jaxlib else ' (jaxlib is not installed)'))
+    return getattr(_jaxlib, name)
+
+
+def _text(name, what):
+    if isinstance(name, bytes):
+        name = name.decode()
+    if not isinstance(name, str):
+        raise Error(f'E141 {what} is a {type(name).__name__}: expected a str. Fix: Give its name')
+    return name
+
+
+def _told(handlers, waiting, platform, call):
+    """Passes a registration to the platform's handler, or keeps it for that."""
+    handler = handlers.get(platform)
+    if handler is None:
+        waiting.setdefault(platform, []).append(call)
+    else:
+        call(handler)
+
+
+def _register_handler(handlers, waiting, platform, handler):
+    platform = xla_platform_names.get(platform, platform)
+    with _lock:
+        if platform in handlers:
+            return
+        handlers[platform] = handler
+        for call in waiting.pop(platform, ()):
+            call(handler)
+
+
+def register_custom_call_target(name, fn, platform='cpu', api_version=0,
+                                traits=CustomCallTargetTraits.DEFAULT):
+    """Registers the function of a custom call.
+
+    Args:
+      name: the target.
+      fn: a PyCapsule with the function's pointer, as jax.ffi.pycapsule makes it; of the typed FFI
+        also a dict {stage: capsule} of 'instantiate', 'prepare', 'initialize' and 'execute'.
+      platform: 'cpu', 'gpu', 'cuda', 'rocm', or what XLA calls it ('Host', 'CUDA').
+      api_version: 0, an untyped function, whose calls say their ABI; 1, XLA's typed FFI.
+      traits: CustomCallTargetTraits, of typed ones.
+
+    Raises:
+      shardcall.Error: another function of that name and platform (E141; the same one passes),
+        something else than a capsule (E144), another API version, traits of an untyped one (E147).
+    """
+    name, platform = _text(name, 'a target'), _text(platform, 'a platform')
+    stages = fn if isinstance(fn, dict) else {'execute': fn}
+    unknown = [s for s in stages if s not in _STAGES]
+    if unknown or 'execute' not in stages or (isinstance(fn, dict) and api_version != 1):
+        raise Error(f'E144 the function of custom call "{name}" has the stages {list(stages)}. '
+                    'Fix: Give a dict with "execute", and "instantiate", "prepare", "initialize" '
+                    'where it has them, and api_version=1')
+    _core.register_target(name, [stages.get(s) for s in _STAGES], platform, int(api_version),
+                          int(traits))
+    if _jaxlib is not None:
+        _jaxlib.register_custom_call_target(name, fn, platform, api_version, traits)
+        return
+    on = xla_platform_names.get(platform, platform)
+    with _lock:
+        _told(_handlers, _targets, on,
+              lambda handler: handler(name, fn, on, api_version, traits))
+
+
+def register_custom_call_handler(platform, handler):
+    """Sets what is called with each target of a platform: those that were registered before it at
+    once, then each as it is registered. A platform's first handler stays: another one is not
+    taken, in silence, as by jaxlib.
+
+    Args:
+      platform: as of `register_custom_call_target`.
+      handler: handler(name, fn, platform, api_version, traits), the platform as XLA calls it.
+    """
+    if _jaxlib is not None:
+        _jaxlib.register_custom_call_handler(platform, handler)
+    else:
+        _register_handler(_handlers, _targets, platform, handler)
+
+
+def custom_call_targets(platform):
+    """The functions that are registered for a platform, jaxlib's own too: {name: capsule}, or
+    {name: {stage: capsule}} of those of the typed FFI."""
+    found = {}
+    for name, fn in _core.registered_targets(platform).items():
+        if isinstance(fn, list):
+            fn = {s: c for s, c in zip(_STAGES, fn) if c is not None}
+        found[name] = fn
+    if _jaxlib is not None:
+        found.update(_jaxlib.custom_call_targets(_core.platform_name(platform)))
+    return found
+
+
+def register_custom_call_partitioner(
+        name, prop_user_sharding, partition, infer_sharding_from_operands,
+        can_side_effecting_have_replicated_sharding=False, c_api=None):
+    """Registers how a custom call is partitioned; the last registration of a name is the one
+    that counts.
+
+    Args:
+      name: the target.
+      prop_user_sharding: (result sharding, shape, backend_config) -> the sharding that the
+        call's result can have.
+      partition: (shapes, shardings, result shape, result sharding, backend_config) -> (module,
+        operand shardings, result sharding): the call on shards as bytes of StableHLO, or of HLO
+        where XLA is not asked, which it is to do with operands that are sharded so.
+      infer_sharding_from_operands: (shapes, shardings, result shape, backend_config) -> the
+        result's sharding, or None.
+      can_side_effecting_have_replicated_sharding: calls with side effects may be replicated.
+      c_api: a capsule with a PJRT_Api*: that plugin's XLA has the registration too.
+
+    Shardings are HloSharding, or None where there is none, shapes Shape, backend_config bytes. They
+    are asked from any thread, several times, and are to depend on nothing else. What they raise
+    is E121 of the program that is partitioned, an answer of another kind E120.
+
+    Raises:
+      shardcall.Error: a target that has a shipped rule (E105), something else than a plugin's
+        table (E148).
+    """
+    name = _text(name, 'a target')
+    callbacks = _partitioners.Callbacks(
+        name, prop_user_sharding, partition, infer_sharding_from_operands)
+    side_effects = bool(can_side_effecting_have_replicated_sharding)
+    _core.register_partitioner(name, callbacks.partition_bytes, callbacks.infer_bytes,
+                               callbacks.propagate_bytes, side_effects)
+    if c_api is not None:
+        _core.register_partitioner_with(
+            c_api, name, callbacks.partition_bytes_for_xla, callbacks.infer_bytes_for_xla,
+            callbacks.propagate_bytes_for_xla, side_effects)
+    elif _jaxlib is not None:
+        _partitioners.give_to_xla(name, callbacks, side_effects)
+
+
+def register_custom_call_as_batch_partitionable(target_name, c_api=None):
+    """Registers a target whose leading dimensions are independent, as many as the frontend
+    attribute num_batch_dims of a call says (a call without it is E101).
+
+    Args:
+      target_name: the target.
+      c_api: a capsule with a PJRT_Api*: that plugin's XLA has the registration too.
+    """
+    target_name = _text(target_name, 'a target')
+    _core.register_batch_partitionable(target_name)
+    if c_api is not None:
+        _core.register_batch_partitionable_with(c_api, target_name)
+    elif _jaxlib is not None:
+        _jaxlib.register_custom_call_as_batch_partitionable(target_name)
+
+
+def encode_inspect_sharding_callback(handler):
+    """The 16 bytes that a call of the target InspectSharding has as its backend_config, for
+    `handler` to be called with the HloSharding of the call's operand when it is partitioned.
+    What it raises is E121 of the program. It is kept as long as the process lives."""
+    if not callable(handler):
+        raise Error(f'E120 a {type(handler).__name__} is called with shardings. Fix: Give a '
+                    'function of one argument')
+    with _lock:
+        if id(handler) not in _inspected:
+            encoded = _core.encode_inspect_sharding(
+                lambda proto: handler(_partitioners.sharding_of(proto)))
+            _inspected[id(handler)] = handler, encoded
+        return _inspected[id(handler)][1]
+
+
+def register_custom_type(type_name, type_id, platform='cpu'):
+    """Registers a type of the typed FFI, before the handlers that have it as their state.
+
+    Args:
+      type_name: its name.
+      type_id: a capsule with a pointer to its XLA_FFI_TypeId, which gets its number; or a dict with
+        that as 'type_id' and its XLA_FFI_TypeInfo as 'type_info'.
+      platform: as of `register_custom_call_target`.
+
+    Raises:
+      shardcall.Error: a name or number that is taken (E141), no capsule (E144).
+    """
+    type_name, platform = _text(type_name, 'a type'), _text(platform, 'a platform')
+    parts = type_id if isinstance(type_id, dict) else {'type_id': type_id}
+    if parts.get('type_id') is None:
+        raise Error(f'E144 type "{type_name}" is registered without a type_id. Fix: Give a '
+                    'capsule, or a dict with "type_id" and "type_info"')
+    _core.register_type(type_name, parts['type_id'], parts.get('type_info'), platform)
+    if _jaxlib is not None:
+        _jaxlib.register_custom_type(type_name, type_id, platform)
+        return
+    with _lock:
+        _told(_type_handlers, _types, xla_platform_names.get(platform, platform),
+              lambda handler: handler(type_name, type_id))
+
+
+def register_custom_type_handler(platform, handler):
+    """As `register_custom_call_handler`, for types: handler(name, type_id)."""
+    if _jaxlib is not None:
+        _jaxlib.register_custom_type_handler(platform, handler)
+    else:
+        _register_handler(_type_handlers, _types, platform, handler)
+
+
+# What they were called before.
+register_custom_type_id = register_custom_type
+register_custom_type_id_handler = register_custom_type_handler
