@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -269,6 +271,35 @@ class VjpChecker {
 
 }  // namespace
 
+namespace {
+
+// Calls of the VJP's target. Those whose rule says no attributes have the attributes that the
+// VJP gives them, which mostly are those of the target's own calls.
+absl::StatusOr<std::vector<CheckedCall>> BackwardCalls(const VjpSpec& vjp,
+                                                       const std::vector<CheckedCall>& forward,
+                                                       const TrialOptions& options) {
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<CheckedCall> calls,
+                             CallsOfTarget(vjp.target, *options.targets, *options.handlers));
+  std::set<std::string> configs;
+  for (const CheckedCall& call : forward) {
+    configs.insert(vjp.backend_config.value_or(call.backend_config));
+  }
+  std::vector<CheckedCall> out;
+  for (const CheckedCall& call : calls) {
+    if (!call.backend_config.empty()) {
+      out.push_back(call);
+      continue;
+    }
+    for (const std::string& config : configs) {
+      out.push_back(call);
+      out.back().backend_config = config;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 absl::StatusOr<RuleCheck> CheckVjp(const std::vector<CheckedCall>& calls, uint64_t seed,
                                    const TrialOptions& given_options) {
   TrialRun run(given_options);
@@ -293,9 +324,8 @@ absl::StatusOr<RuleCheck> CheckVjp(const std::vector<CheckedCall>& calls, uint64
   if (tested == 0) return status;
   const TargetFacts* facts = options.targets->Facts(check.target);
   if (facts != nullptr && facts->vjp.has_value() && !facts->vjp->target.empty()) {
-    SHARDCALL_ASSIGN_OR_RETURN(
-        const std::vector<CheckedCall> backward,
-        CallsOfTarget(facts->vjp->target, *options.targets, *options.handlers));
+    SHARDCALL_ASSIGN_OR_RETURN(const std::vector<CheckedCall> backward,
+                               BackwardCalls(*facts->vjp, calls, options));
     SHARDCALL_ASSIGN_OR_RETURN(RuleCheck rule, CheckRule(backward, seed, options));
     check.trials += rule.trials;
     for (std::string& u : rule.untested) check.untested.push_back(std::move(u));

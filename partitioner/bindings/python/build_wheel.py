@@ -18,7 +18,7 @@ import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../..')
 sys.path.insert(0, os.path.join(ROOT, 'cmake'))
-from self_contained_wheel import repair, run, tools  # noqa: E402
+from self_contained_wheel import repair, run, tools
 
 
 def main():

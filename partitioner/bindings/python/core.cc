@@ -53,9 +53,22 @@ nb::object FromTensor(Tensor tensor) {
   return nb::make_tuple(std::string(ElementTypeName(t->type())), dims, bytes);
 }
 
-std::vector<std::pair<std::string, std::vector<int64_t>>> LeafTypes(
-    const std::vector<LeafShape>& leaves) {
-  std::vector<std::pair<std::string, std::vector<int64_t>>> out;
+std::vector<const Shape*> ToShapes(const std::vector<ArrayType>& arrays, Context* context) {
+  std::vector<const Shape*> out;
+  for (const auto& [name, dims] : arrays) {
+    const ElementType type = ElementTypeFromName(name);
+    if (!IsArrayType(type)) {
+      throw StatusError{ToStatus({.code = "E313",
+                                  .message = absl::StrCat("HLO has no arrays of ", name),
+                                  .fix = "Give numbers of another type"})};
+    }
+    out.push_back(context->MakeArray(type, dims));
+  }
+  return out;
+}
+
+std::vector<ArrayType> LeafTypes(const std::vector<LeafShape>& leaves) {
+  std::vector<ArrayType> out;
   for (const LeafShape& leaf : leaves) {
     out.emplace_back(std::string(ElementTypeName(leaf.type)),
                      std::vector<int64_t>(leaf.dims.begin(), leaf.dims.end()));
@@ -92,6 +105,7 @@ NB_MODULE(_core, m) {
   m.attr("version") = kVersion;
   DefineFramework(m);
   DefineRegistration(m);
+  DefineServing(m);
   DefineTargets(m);
   DefineValues(m);
   DefinePrograms(m);

@@ -45,9 +45,10 @@ struct Array {
 absl::StatusOr<Tensor> ToTensor(const Array& array, size_t k, const LeafShape& leaf);
 // (type, dims, bytes); the bytes are the tensor's own.
 nanobind::object FromTensor(Tensor tensor);
-// [(type, dims)].
-std::vector<std::pair<std::string, std::vector<int64_t>>> LeafTypes(
-    const std::vector<LeafShape>& leaves);
+using ArrayType = std::pair<std::string, std::vector<int64_t>>;  // ("f32", dims)
+std::vector<ArrayType> LeafTypes(const std::vector<LeafShape>& leaves);
+// E313 for what is no element type.
+std::vector<const Shape*> ToShapes(const std::vector<ArrayType>& arrays, Context* context);
 
 // Rules, handlers and lowerings; not changed once it is made.
 struct Targets {
@@ -69,6 +70,7 @@ void ChangedRegistrations();
 
 void DefineFramework(nanobind::module_& m);
 void DefineRegistration(nanobind::module_& m);
+void DefineServing(nanobind::module_& m);
 void DefineTargets(nanobind::module_& m);
 void DefineValues(nanobind::module_& m);
 void DefinePrograms(nanobind::module_& m);

@@ -65,6 +65,26 @@ nb::dict Describe(const Targets& targets) {
   return out;
 }
 
+// Of the results of a call of the target with such operands, by its rule. E112 where they do
+// not follow.
+std::vector<ArrayType> ResultTypes(const Targets& targets, const std::string& target,
+                                   const std::vector<ArrayType>& operands) {
+  Context context;
+  const std::vector<const Shape*> shapes = ToShapes(operands, &context);
+  ShapeRequest call;
+  call.context = &context;
+  call.target = target;
+  call.operands = shapes;
+  const Shape* const result = Take(targets.registry.rules.InferShape(call));
+  std::vector<ArrayType> out;
+  for (int k = 0; k < result->num_leaves(); ++k) {
+    const Shape* leaf = result->leaf(k);
+    out.emplace_back(ElementTypeName(leaf->element_type()),
+                     std::vector<int64_t>(leaf->dims().begin(), leaf->dims().end()));
+  }
+  return out;
+}
+
 }  // namespace
 
 void DefineTargets(nb::module_& m) {
@@ -76,6 +96,7 @@ void DefineTargets(nb::module_& m) {
            }),
            nb::arg("plugins"), nb::arg("manifests"))
       .def("describe", &Describe)
+      .def("result_types", &ResultTypes, nb::arg("target"), nb::arg("operands"))
       .def("text", [](const Targets& t) {
         return DescribeTargets(t.registry.rules, t.registry.handlers, &t.registry.lowerings);
       });

@@ -20,7 +20,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, '../../../..')
 sys.path.insert(0, os.path.join(ROOT, 'cmake'))
-from self_contained_wheel import repair, run, tools  # noqa: E402
+from self_contained_wheel import repair, run, tools
 
 
 def build(folder):

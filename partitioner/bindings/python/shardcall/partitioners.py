@@ -44,16 +44,58 @@ def to_hlo(code):
 _in_xla = {}  # by target: what XLA in JAX asks by now
 
 
+def _is_manual(sharding):
+    if sharding is None:
+        return False
+    return sharding.is_manual() or any(map(_is_manual, sharding.tuple_elements()))
+
+
+def _whole(sharding):
+    """Of the same form, with every leaf on all devices."""
+    if sharding is None:
+        return None
+    leaves = sharding.tuple_elements()
+    if leaves and not sharding.is_manual():
+        return HloSharding.from_string('{' + ', '.join(['{replicated}'] * len(leaves)) + '}')
+    return HloSharding.from_string('{replicated}')
+
+
+class _InXla:
+    """Asks what `give_to_xla` was given last. XLA asks of calls in a manual computation, too,
+    which are of shards already: those are computed as they stand."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def propagate(self, sharding, *args):
+        if _is_manual(sharding):
+            return sharding
+        return _in_xla[self._name].propagate_for_xla(sharding, *args)
+
+    def infer(self, shapes, shardings, *args):
+        for sharding in shardings:
+            if _is_manual(sharding):
+                return sharding
+        return _in_xla[self._name].infer_for_xla(shapes, shardings, *args)
+
+    def partition(self, shapes, shardings, result_shape, result_sharding, config):
+        ask = _in_xla[self._name].partition_for_xla
+        if not _is_manual(result_sharding):
+            return ask(shapes, shardings, result_shape, result_sharding, config)
+        module, _, _ = ask(shapes, list(map(_whole, shardings)), result_shape,
+                           _whole(result_sharding), config)
+        return module, shardings, result_sharding
+
+
 def give_to_xla(name, callbacks, side_effects=False):
     """Registers what has the three functions `*_for_xla` with XLA in JAX, whose first registration
     of a name stays: later ones take its place here."""
     known = name in _in_xla
     _in_xla[name] = callbacks
     if not known:
+        asked = _InXla(name)
         jaxlib.register_custom_call_partitioner(
-            name, lambda *args: _in_xla[name].propagate_for_xla(*args),
-            lambda *args: _in_xla[name].partition_for_xla(*args),
-            lambda *args: _in_xla[name].infer_for_xla(*args), side_effects)
+            name, asked.propagate, asked.partition, asked.infer, side_effects)
 
 
 class Callbacks:

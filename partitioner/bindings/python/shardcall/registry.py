@@ -22,8 +22,8 @@ def _manifest(rules):
             rule = {'rule': rule}
         if not isinstance(rule, dict) or not isinstance(name, str):
             raise Error(f'E141 the rule of {name!r} is a {type(rule).__name__}: expected a string, '
-                        "or a dict with a manifest's keys. Fix: Write '... d -> ... d', or {'rule': "
-                        "'... d -> ... d', 'need_replication': ['d']}")
+                        "or a dict with a manifest's keys. Fix: Write '... d -> ... d', or "
+                        "{'rule': '... d -> ... d', 'need_replication': ['d']}")
         entries.append({'name': name, **rule})
     try:
         return json.dumps({'targets': entries}, sort_keys=True)
@@ -38,9 +38,25 @@ def _listed(plugins):
     return tuple(os.path.abspath(os.fspath(p)) for p in plugins)
 
 
+_declared = {}  # of `declare`
+
+
+def declare(name, rule):
+    """A rule, as of `rules`, that all programs of the process know from then on. Another one of
+    the target's takes its place. E110, E141 as of `rules`, and nothing is declared."""
+    before = dict(_declared)
+    _declared[name] = rule
+    try:
+        targets_of(None, ())
+    except Error:
+        _declared.clear()
+        _declared.update(before)
+        raise
+
+
 @functools.lru_cache(maxsize=64)
-def _made(manifest, plugins, stamps, registrations):
-    return _core.Targets(list(plugins), [manifest] if manifest else [])
+def _made(declared, manifest, plugins, stamps, registrations):
+    return _core.Targets(list(plugins), [text for text in (declared, manifest) if text])
 
 
 def _stamp(path):
@@ -63,8 +79,16 @@ def targets_of(rules, plugins):
 
 
 def made(key):
-    """The targets of a key, with what is registered for the process by now."""
-    return _made(*key, _core.registrations())
+    """The targets of a key, with what is registered for the process by now, and declared for
+    other targets."""
+    given = {t['name'] for t in json.loads(key[0])['targets']} if key[0] else ()
+    declared = {name: rule for name, rule in _declared.items() if name not in given}
+    return _made(_manifest(declared), *key, _core.registrations())
+
+
+def gathering(name):
+    """Targets of which one, `name`, has all its operands gathered."""
+    return _core.Targets([], [_manifest({name: {'batch_dims': 0}})])
 
 
 @dataclasses.dataclass(frozen=True)

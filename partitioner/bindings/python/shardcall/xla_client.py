@@ -116,6 +116,17 @@ def register_custom_call_target(name, fn, platform='cpu', api_version=0,
               lambda handler: handler(name, fn, on, api_version, traits))
 
 
+def _take_from_jaxlib(name, platform):
+    """Has us know a kernel, if there is one, that is registered with jaxlib alone."""
+    if _jaxlib is None or name in _core.registered_targets(platform):
+        return
+    fn = _jaxlib.custom_call_targets(_core.platform_name(platform)).get(name)
+    if isinstance(fn, dict):
+        _core.register_target(name, [fn.get(s) for s in _STAGES], platform, 1, 0)
+    elif fn is not None:
+        _core.register_target(name, [None, None, None, fn], platform, 0, 0)
+
+
 def register_custom_call_handler(platform, handler):
     """Sets what is called with each target of a platform: those that were registered before it at
     once, then each as it is registered. A platform's first handler stays: another one is not

@@ -8,7 +8,18 @@ shardcall, with the rules of its custom calls.
     print(sj.explain(step, params, batch))
     sj.expect(step, params, batch, contract='all-gather=0')
 """
-from shardcall.jax.compiling import uninstall
+from shardcall.jax import compiling as _compiling
+from shardcall.jax import installing as _installing
 from shardcall.jax.functions import explain, expect, jit, partitioner
+from shardcall.jax.installing import install
+from shardcall.jax.targets import Target, check, target
 
-__all__ = ['explain', 'expect', 'jit', 'partitioner', 'uninstall']
+__all__ = ['Target', 'check', 'explain', 'expect', 'install', 'jit', 'partitioner', 'target',
+           'uninstall']
+
+
+def uninstall():
+    """Leaves JAX as it was: functions wrapped by `jit` are compiled by XLA's partitioner from
+    then on, until `jit` or `partitioner` is called again, and targets of `install` are gathered."""
+    _compiling.uninstall()
+    _installing.uninstall()

@@ -38,8 +38,7 @@ def install():
 
 
 def uninstall():
-    """Leaves JAX as it was: functions wrapped by `jit` are compiled by XLA's partitioner from
-    then on, until `jit` or `partitioner` is called again."""
+    """Puts JAX's compile step back."""
     global _ORIGINAL
     with _lock:
         if _ORIGINAL is None:

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""install: a target's rule for XLA's own partitioner."""
+import threading
+
+from jax._src import config
+from jax._src import ffi
+from jax._src import xla_bridge
+from jax._src.interpreters import mlir
+from jax._src.lib.mlir import ir
+
+from shardcall import _core
+from shardcall import arrays
+from shardcall import partitioners
+from shardcall import registry
+from shardcall.errors import Error
+
+_lock = threading.RLock()
+_installed = {}  # by target: the targets whose rule of it XLA asks
+_lowering = None  # JAX's of ffi_call, while ours stands in its place
+_ours = None
+
+
+class _Served:
+    """A target's rule as the three functions that XLA asks, over jaxlib's objects."""
+
+    def __init__(self, targets, name):
+        self._served = _core.Served(targets, name)
+
+    @staticmethod
+    def _bytes(shapes, shardings):
+        return ([s.to_serialized_proto() for s in shapes],
+                [None if s is None else partitioners.proto_of(s) for s in shardings])
+
+    def propagate_for_xla(self, sharding, shape, config):
+        return partitioners.sharding_of(self._served.propagate(
+            partitioners.proto_of(sharding), shape.to_serialized_proto(), config))
+
+    def infer_for_xla(self, shapes, shardings, result_shape, config):
+        return partitioners.sharding_of(self._served.infer(
+            *self._bytes(shapes, shardings), result_shape.to_serialized_proto(), config))
+
+    def partition_for_xla(self, shapes, shardings, result_shape, result_sharding, config):
+        module, operands, result = self._served.partition(
+            *self._bytes(shapes, shardings), result_shape.to_serialized_proto(),
+            partitioners.proto_of(result_sharding), config)
+        return (module, [partitioners.sharding_of(s) for s in operands],
+                partitioners.sharding_of(result))
+
+
+def install(*names, rules=None, plugins=()):
+    """The rules of targets for XLA's own partitioner: under jax.jit, without sj.jit, calls of
+    them are then sharded by their rules, on JAX's CPU client and on every PJRT plugin that is or
+    will be loaded, under GSPMD and Shardy. Kernels are to be registered, as for any call.
+
+        sj.target('my_norm', library.MyNorm, rule='... d, d -> ... d')
+        sj.install('my_norm')
+
+    Args:
+      *names: the targets: of sj.target, of `rules` or `plugins`, or shipped ones.
+      rules, plugins: as of sj.partitioner.
+
+    What was compiled before stays as it is. XLA has no way to take a partitioner back: after
+    sj.uninstall() it asks one that gathers all, as XLA itself does without.
+
+    Raises:
+      shardcall.Error: a target without a rule (E101).
+    """
+    global _lowering, _ours
+    targets = registry.targets_of(rules, plugins)
+    served = {name: _Served(targets, name) for name in names}
+    with _lock:
+        for name, functions in served.items():
+            partitioners.give_to_xla(name, functions)
+            new = name not in _installed
+            _installed[name] = targets
+            if new:
+                xla_bridge.register_plugin_callbacks(lambda c_api, n=name: _pass(n, c_api))
+        if _lowering is None and _installed:
+            _lowering = mlir._lowerings[ffi.ffi_call_p].rule
+            _ours = _with_rule
+            mlir.register_lowering(ffi.ffi_call_p, _ours)
+
+
+def uninstall():
+    """Leaves XLA with partitioners that gather all, and JAX's lowering as it was."""
+    global _lowering
+    with _lock:
+        for name in _installed:
+            partitioners.give_to_xla(name, _Served(registry.gathering(name), name))
+        _installed.clear()
+        if _lowering is not None and mlir._lowerings[ffi.ffi_call_p].rule is _ours:
+            mlir.register_lowering(ffi.ffi_call_p, _lowering)
+        _lowering = None
+
+
+def _pass(name, c_api):
+    """Called for each plugin, when it is loaded."""
+    targets = _installed.get(name)
+    if targets is None:
+        return
+    try:
+        _core.pass_rule_to_pjrt(targets, name, c_api)
+    except Error as e:
+        if e.status != 'UNIMPLEMENTED':  # the plugin takes no partitioners
+            raise
+
+
+def _with_rule(ctx, *operands, target_name, **params):
+    """JAX's lowering of ffi_call, and Shardy's text of the rule on the call, which it
+    propagates by."""
+    results = _lowering(ctx, *operands, target_name=target_name, **params)
+    targets = _installed.get(target_name)
+    if targets is None or not config.use_shardy_partitioner.value:
+        return results
+    for op in {r.owner for r in results if isinstance(r, ir.Value)}:
+        if op.name != 'stablehlo.custom_call' or 'sdy.sharding_rule' in op.attributes:
+            continue
+        given = op.attributes['mhlo.backend_config'] if 'mhlo.backend_config' in op.attributes \
+            else ''
+        text = _core.sdy_rule(targets, target_name, str(given), _types(ctx.avals_in),
+                              _types(ctx.avals_out))
+        if text:
+            op.attributes['sdy.sharding_rule'] = ir.Attribute.parse(text)
+    return results
+
+
+def _types(avals):
+    return [(arrays.name_of(a.dtype), list(a.shape)) for a in avals if hasattr(a, 'dtype')]

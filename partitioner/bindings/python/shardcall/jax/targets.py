@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""target, check: a custom call with all that belongs to it."""
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax._src import source_info_util
+
+from shardcall import arrays
+from shardcall import programs
+from shardcall import registry
+from shardcall import xla_client
+from shardcall.errors import Error
+
+# The source line of a call is its caller's.
+source_info_util.register_exclusion(__file__)
+_STAGES = {'instantiate', 'prepare', 'initialize', 'execute'}
+
+
+def _kernels(handler):
+    """{platform: capsule, or capsules by stage}."""
+    if handler is None:
+        return {}
+    if not isinstance(handler, dict) or set(handler) & _STAGES:
+        handler = {'cpu': handler}
+
+    def capsule(function):  # of a function of a ctypes library, too
+        return jax.ffi.pycapsule(function) if hasattr(function, 'argtypes') else function
+
+    return {platform: {stage: capsule(f) for stage, f in kernel.items()}
+            if isinstance(kernel, dict) else capsule(kernel)
+            for platform, kernel in handler.items()}
+
+
+def _spec(array):
+    return jax.ShapeDtypeStruct(tuple(array.shape), array.dtype)
+
+
+def _listed(results):
+    return list(results) if isinstance(results, (tuple, list)) else [results]
+
+
+def _like(results, made):
+    """`made`, a list, as one value where `results` is one."""
+    return made if isinstance(results, (tuple, list)) else made[0]
+
+
+class Target:
+    """A custom call as a function of arrays, which one calls, jits, vmaps, and differentiates
+    with jax.grad. Its keywords are the call's attributes, as jax.ffi.ffi_call takes them.
+
+    Attributes:
+      name: of the target, as calls have it.
+      rule: how it shards, a string or a dict; None where that is known otherwise.
+    """
+
+    def __init__(self, name, rule, shapes, vjp, batching, side_effect):
+        self.name, self.rule = name, rule
+        self._shapes, self._vjp, self._batching = shapes, vjp, batching
+        self._side_effect = side_effect
+        self._of = functools.lru_cache(maxsize=256)(self._made)
+        self.__name__ = self.__qualname__ = name
+
+    def __call__(self, *operands, **attributes):
+        return self._of(tuple(sorted(attributes.items())))(*map(jnp.asarray, operands))
+
+    def __repr__(self):
+        return f'<shardcall.jax target {self.name}>'
+
+    def results(self, *operands, **attributes):
+        """The jax.ShapeDtypeStruct of the result of such a call, or a list of them."""
+        specs = [_spec(x) for x in operands]
+        if self._shapes is not None:
+            made = self._shapes(*specs, **attributes)
+            return _like(made, [_spec(s) for s in _listed(made)])
+        found = registry.targets_of(None, ()).result_types(
+            self.name, [(arrays.name_of(s.dtype), list(s.shape)) for s in specs])
+        made = [jax.ShapeDtypeStruct(dims, arrays.dtype_of(name)) for name, dims in found]
+        return made if len(made) > 1 else made[0]
+
+    def _made(self, attributes):
+        """The function for these attributes."""
+        attributes = dict(attributes)
+
+        def call(*operands):
+            results = self.results(*operands, **attributes)
+            return self._call(self.name, attributes, results)(*operands)
+
+        if self._vjp is None:
+            return call
+
+        def forward(*operands):
+            results = call(*operands)
+            return results, (operands, results)
+
+        def backward(kept, cotangents):
+            if callable(self._vjp):
+                return tuple(self._vjp(*kept, cotangents, **attributes))
+            return self._gradients(*kept, cotangents, attributes)
+
+        made = jax.custom_vjp(call)
+        made.defvjp(forward, backward)
+        return made
+
+    def _call(self, name, attributes, results):
+        """A call of a target with such results, which vmap knows."""
+        @jax.custom_batching.custom_vmap
+        def call(*operands):
+            return jax.ffi.ffi_call(name, results, has_side_effect=self._side_effect)(
+                *operands, **attributes)
+
+        @call.def_vmap
+        def batched(size, flags, *operands):
+            every = _like(results, [True] * len(_listed(results)))
+            way = self._way(flags)
+            if way == 'loop':
+                return self._loop(call, flags, operands), every
+            if way == 'broadcast':
+                operands = [x if flag else jnp.broadcast_to(x, (size, *x.shape))
+                            for x, flag in zip(operands, flags)]
+            wide = _like(results, [jax.ShapeDtypeStruct((size, *r.shape), r.dtype)
+                                   for r in _listed(results)])
+            target = way['target'] if isinstance(way, dict) else name
+            return self._call(target, attributes, wide)(*operands), every
+
+        return call
+
+    def _way(self, flags):
+        """What vmap over these operands makes of a call."""
+        if self._batching is not None:
+            return self._batching
+        # The rule's `...` stand for any dimensions, of those operands together.
+        text = self.rule.get('rule', '') if isinstance(self.rule, dict) else self.rule or ''
+        leading = ['...' in operand for operand in text.split('->')[0].split(',')]
+        return 'leading' if leading == list(flags) else 'loop'
+
+    @staticmethod
+    def _loop(call, flags, operands):
+        def step(carry, slices):
+            rest = iter(slices)
+            return carry, call(*(next(rest) if flag else x for x, flag in zip(operands, flags)))
+
+        return jax.lax.scan(step, None, [x for x, flag in zip(operands, flags) if flag])[1]
+
+    def _gradients(self, operands, results, cotangents, attributes):
+        """By the target that computes them."""
+        values = {'operand': operands, 'result': _listed(results),
+                  'cotangent': _listed(cotangents)}
+        arguments = []
+        for text in self._vjp['arguments']:
+            kind, index = text.split()
+            arguments.append(values[kind][int(index)])
+        wanted = self._vjp['gradients']
+        shapes = [_spec(operands[k]) for k in wanted]
+        shapes = shapes if len(shapes) > 1 else shapes[0]
+        made = _listed(self._call(self._vjp['target'], attributes, shapes)(*arguments))
+        found = dict(zip(wanted, made))
+        return tuple(found[k] if k in found else _no_gradient(x) for k, x in enumerate(operands))
+
+
+def _no_gradient(x):
+    if jnp.issubdtype(x.dtype, jnp.inexact):
+        return jnp.zeros(x.shape, x.dtype)
+    return np.zeros(x.shape, jax.dtypes.float0)
+
+
+def target(name, handler=None, *, rule=None, batch_dims=None, shapes=None, vjp=None,
+           batching=None, has_side_effect=False, **facts):
+    """A custom call with all that belongs to it: kernel, rule, gradient and vmap.
+
+        norm = sj.target('my_norm', library.MyNorm, rule='... d, d -> ... d',
+                         need_replication=['d'])
+        y = norm(x, scale, eps=np.float32(1e-6))
+
+    Args:
+      name: of the target.
+      handler: its kernel for CPUs: a function of XLA's typed FFI in a ctypes library, a capsule
+        of one, or {stage: one}; or {platform: one of these}. None: the kernel is registered
+        otherwise, by jax.ffi, a plugin, or it is a shipped one.
+      rule: how it shards, such as '... d, d -> ... d'. None: a shipped one, or that of a plugin.
+      batch_dims: in place of a rule, how many leading dimensions are independent.
+      shapes: (operands as jax.ShapeDtypeStruct, **attributes) -> what has the result's shape and
+        dtype, or a list of such. None: they follow from the rule.
+      vjp: its gradient: (operands, results, cotangents, **attributes) -> a cotangent for each
+        operand; or the name of another target's spec, as a manifest has it:
+        {'target': 'my_norm_bwd', 'arguments': ['cotangent 0', 'operand 0', 'operand 1'],
+        'gradients': [0, 1]}, whose rule then follows from this one. None: it has none.
+      batching: what vmap makes of a call: 'leading' (the kernel takes one more leading dimension
+        on operands that are batched), 'broadcast' (on all), 'loop', or {'target': another}.
+        None: 'leading' where the rule's `...` stand for it, else 'loop'.
+      has_side_effect: the call runs where nobody uses its results, too.
+      **facts: more keys of a manifest's target: need_replication, reduction, pad, sizes, ...
+
+    Returns:
+      A Target, which is a function. All programs of the process know the rule from then on.
+
+    Raises:
+      shardcall.Error: a rule that does not parse (E110), an unknown key, a kernel that is none, or
+        another one than the target has (E141).
+    """
+    entry = dict(facts)
+    for key, value in (('rule', rule if not isinstance(rule, dict) else None),
+                       ('batch_dims', batch_dims),
+                       ('vjp', vjp if isinstance(vjp, dict) else None), ('batching', batching)):
+        if value is not None:
+            entry[key] = value
+    if isinstance(rule, dict):
+        entry = {**rule, **entry}
+    if entry:
+        registry.declare(name, entry)
+    for platform, kernel in _kernels(handler).items():
+        xla_client.register_custom_call_target(name, kernel, platform, api_version=1)
+    return Target(name, rule, shapes, vjp, batching, has_side_effect)
+
+
+def check(function, *example, target=None, vjp=False, seed=0, deadline=20.0, **attributes):
+    """Proves a target's rule with its kernel: every dimension that the rule lets be sharded is
+    cut in 2, 3 and 4 parts, evenly and not, and what the parts give is held against the whole.
+
+        assert sj.check(norm, x, scale)
+
+    Args:
+      function: of `target`, or any function that calls one.
+      *example: arrays or jax.ShapeDtypeStruct as it is called with. None: the calls that the rule
+        says.
+      target: of a function that calls several, the one that is meant.
+      vjp: its gradient is held against finite differences, too.
+      seed, deadline: as of shardcall.check_rule.
+      **attributes: keywords of the call.
+
+    Returns:
+      A shardcall.RuleCheck, which is true where the rule holds.
+
+    Raises:
+      shardcall.Error: E101 without a rule, E140 without a kernel for CPUs, E191 where the call
+        must be said by an example.
+    """
+    name = target or getattr(function, 'name', '')
+    if not name:
+        raise Error(f'E101 {function!r} is no target. Fix: Say which is meant, by target=')
+    xla_client._take_from_jaxlib(name, 'cpu')
+    program = None
+    if example:
+        # On one device, and with no devices said: the check makes its own programs of the calls.
+        program = jax.jit(functools.partial(function, **attributes)).lower(*map(_whole, example))
+    return programs.check_rule(name, program, vjp=vjp, seed=seed, deadline=deadline)
+
+
+def _whole(x):
+    return x if not hasattr(x, 'shape') else jax.ShapeDtypeStruct(x.shape, x.dtype)

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of XLA's typed FFI for the tests in Python, which compile this file against the
+// headers of the jaxlib that they run.
+#include "xla/ffi/api/ffi.h"
+
+namespace ffi = xla::ffi;
+using F32 = ffi::Buffer<ffi::F32>;
+
+namespace {
+
+struct Rows {
+  int64_t rows = 1, columns = 1;
+};
+Rows RowsOf(const F32& x) {
+  Rows r;
+  const auto dims = x.dimensions();
+  for (size_t k = 0; k + 1 < dims.size(); ++k) r.rows *= dims[k];
+  if (dims.size() > 0) r.columns = dims.back();
+  return r;
+}
+
+// y[.., d] = times * x[.., d] * w[d]
+ffi::Error Weigh(F32 x, F32 w, ffi::ResultBuffer<ffi::F32> y, float times) {
+  const Rows r = RowsOf(x);
+  if (w.element_count() != static_cast<size_t>(r.columns)) {
+    return ffi::Error::InvalidArgument("the weights are not as many as the columns");
+  }
+  for (int64_t k = 0; k < r.rows * r.columns; ++k) {
+    y->typed_data()[k] = times * x.typed_data()[k] * w.typed_data()[k % r.columns];
+  }
+  return ffi::Error::Success();
+}
+
+// dx = times * dy * w, dw = times * the sum over rows of dy * x
+ffi::Error WeighBwd(F32 dy, F32 x, F32 w, ffi::ResultBuffer<ffi::F32> dx,
+                    ffi::ResultBuffer<ffi::F32> dw, float times) {
+  const Rows r = RowsOf(x);
+  for (int64_t c = 0; c < r.columns; ++c) dw->typed_data()[c] = 0;
+  for (int64_t k = 0; k < r.rows * r.columns; ++k) {
+    dx->typed_data()[k] = times * dy.typed_data()[k] * w.typed_data()[k % r.columns];
+    dw->typed_data()[k % r.columns] += times * dy.typed_data()[k] * x.typed_data()[k];
+  }
+  return ffi::Error::Success();
+}
+
+// y[m] = the sum of x[m, k] over k
+ffi::Error RowSum(F32 x, ffi::ResultBuffer<ffi::F32> y) {
+  const Rows r = RowsOf(x);
+  for (int64_t k = 0; k < r.rows; ++k) {
+    y->typed_data()[k] = 0;
+    for (int64_t c = 0; c < r.columns; ++c) y->typed_data()[k] += x.typed_data()[k * r.columns + c];
+  }
+  return ffi::Error::Success();
+}
+
+}  // namespace
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    weigh, Weigh, ffi::Ffi::Bind().Arg<F32>().Arg<F32>().Ret<F32>().Attr<float>("times"));
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weigh_bwd, WeighBwd,
+                              ffi::Ffi::Bind()
+                                  .Arg<F32>()
+                                  .Arg<F32>()
+                                  .Arg<F32>()
+                                  .Ret<F32>()
+                                  .Ret<F32>()
+                                  .Attr<float>("times"));
+XLA_FFI_DEFINE_HANDLER_SYMBOL(row_sum, RowSum, ffi::Ffi::Bind().Arg<F32>().Ret<F32>());
+
+// Untyped, as custom calls were before.
+extern "C" void subtract(void* out, const void** in) {
+  *static_cast<float*>(out) =
+      *static_cast<const float*>(in[0]) - *static_cast<const float*>(in[1]);
+}

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""sj.target, sj.check and sj.install with kernels of their own. Exit status 77 without JAX or a
+C++ compiler."""
+import os
+import re
+import sys
+import tempfile
+import unittest
+
+os.environ.update({'NPROC': '16', 'JAX_NUM_CPU_DEVICES': '8'})
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import kernels  # noqa: E402
+
+FOLDER = tempfile.TemporaryDirectory()
+LIBRARY = kernels.library(FOLDER.name)
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P  # noqa: E402
+import shardcall  # noqa: E402
+import shardcall.jax as sj  # noqa: E402
+
+MESH = jax.make_mesh((4, 2), ('a', 'b'), axis_types=(AxisType.Auto,) * 2)
+TWO = np.float32(2)
+BACKWARD = {'target': 'weigh_bwd', 'arguments': ['cotangent 0', 'operand 0', 'operand 1'],
+            'gradients': [0, 1]}
+WEIGH = sj.target('weigh', LIBRARY.weigh, rule='... d, d -> ... d', vjp=BACKWARD)
+sj.target('weigh_bwd', LIBRARY.weigh_bwd)
+ROW_SUM = sj.target('row_sum', LIBRARY.row_sum, rule='m k -> m', reduction={'k': 'add'},
+                    pad={'k': 0},
+                    vjp=lambda operands, results, ct: (jnp.broadcast_to(
+                        ct[..., None], operands[0].shape),))
+
+
+def whole(*dims):
+    return (np.arange(np.prod(dims), dtype=np.float32) % 7 - 3).reshape(dims)
+
+
+def placed(x, *spec):
+    return jax.device_put(x, NamedSharding(MESH, P(*spec)))
+
+
+def weighed(x, w):
+    return WEIGH(x, w, times=TWO)
+
+
+class TargetTest(unittest.TestCase):
+    def setUp(self):
+        self.x, self.w = whole(8, 16), np.arange(16, dtype=np.float32)
+
+    def test_it_is_a_function_of_arrays(self):
+        np.testing.assert_array_equal(weighed(self.x, self.w), 2 * self.x * self.w)
+        np.testing.assert_array_equal(jax.jit(weighed)(self.x, self.w), 2 * self.x * self.w)
+        self.assertEqual(WEIGH.results(self.x, self.w).shape, (8, 16))
+
+    def test_it_is_sharded_by_its_rule_and_so_is_its_gradient(self):
+        def loss(x, w):
+            return (weighed(x, w) ** 2).sum() + ROW_SUM(x).sum()
+
+        gradient = sj.jit(jax.grad(loss, (0, 1)), strict=True)
+        x, w = placed(self.x, 'a', 'b'), placed(self.w, 'b')
+        dx, dw = gradient(x, w)
+        wanted = jax.grad(lambda x, w: ((2 * x * w) ** 2).sum() + x.sum(), (0, 1))(self.x, self.w)
+        np.testing.assert_array_equal(dx, wanted[0])
+        np.testing.assert_array_equal(dw, wanted[1])
+        report = sj.explain(gradient, x, w)
+        self.assertEqual(report.count(), 1)  # the weights' gradient, over the rows
+        self.assertEqual(report.count('all-reduce'), 1)
+
+    def test_vmap_over_what_the_dots_stand_for_is_one_call(self):
+        many = jax.vmap(weighed, (0, None))
+        x = np.stack([self.x, self.x + 1])
+        np.testing.assert_array_equal(many(x, self.w), 2 * x * self.w)
+        text = jax.jit(many).lower(x, self.w).as_text()
+        self.assertEqual(text.count('@weigh'), 1)
+        self.assertNotIn('while', text)
+        self.assertIn('tensor<2x8x16xf32>', text)
+        twice = jax.vmap(many, (0, None))(np.stack([x, x]), self.w)
+        np.testing.assert_array_equal(twice[1], 2 * x * self.w)
+
+    def test_vmap_over_other_operands_is_a_loop(self):
+        w = np.stack([self.w, self.w + 1])
+        one = jax.vmap(weighed, (None, 0))(self.x, w)
+        np.testing.assert_array_equal(one, 2 * self.x * w[:, None])
+        both = jax.vmap(weighed)(np.stack([self.x, self.x + 1]), w)
+        np.testing.assert_array_equal(both[1], 2 * (self.x + 1) * w[1])
+        gradient = jax.vmap(jax.grad(lambda x: weighed(x, self.w).sum()))(self.x)
+        np.testing.assert_array_equal(gradient, np.broadcast_to(2 * self.w, (8, 16)))
+
+    def test_vmap_as_it_is_told(self):
+        spread = sj.target('weigh', rule='... d, d -> ... d', vjp=BACKWARD, batching='loop')
+        self.addCleanup(sj.target, 'weigh', rule='... d, d -> ... d', vjp=BACKWARD)
+        many = jax.vmap(lambda x: spread(x, self.w, times=TWO))
+        x = np.stack([self.x, self.x + 1])
+        np.testing.assert_array_equal(many(x), 2 * x * self.w)
+        self.assertIn('while', jax.jit(many).lower(x).as_text())
+
+    def test_its_rule_and_its_gradient_are_proven(self):
+        self.assertTrue(sj.check(WEIGH, self.x, self.w, times=TWO))
+        self.assertTrue(sj.check(WEIGH, self.x, self.w, times=TWO, vjp=True))
+        self.assertTrue(sj.check(ROW_SUM))
+        # A function that calls it.
+        self.assertTrue(sj.check(lambda x: ROW_SUM(x + 1), self.x, target='row_sum'))
+
+    def test_a_wrong_rule_is_found(self):
+        wrong = sj.target('row_sum', rule='m k -> m', reduction={'k': 'max'})  # it is a sum
+        self.addCleanup(sj.target, 'row_sum', rule='m k -> m', reduction={'k': 'add'},
+                        pad={'k': 0})
+        found = sj.check(wrong, self.x)
+        self.assertFalse(found)
+        self.assertEqual(found.verdict, 'incorrect')
+        self.assertIn('k:add', found.suggestion.replace(' ', ''))
+
+    def test_what_sj_jit_partitions_xla_leaves_alone(self):
+        sj.install('weigh')
+        self.addCleanup(sj.uninstall)
+        step = sj.jit(weighed, strict=True)
+        x, w = placed(self.x, 'a', 'b'), placed(self.w, 'b')
+        np.testing.assert_array_equal(step(x, w), 2 * self.x * self.w)
+
+    def test_what_cannot_be_registered_is_refused_and_changes_nothing(self):
+        for code, options in (('E110', {'rule': 'm ( -> m'}), ('E141', {'rules': 'm -> m'}),
+                              ('E112', {'rule': 'm k -> m'}),
+                              ('E141', {'rule': 'm -> m', 'batching': 'sideways'})):
+            with self.assertRaises(shardcall.Error) as raised:
+                sj.target('row_sum', **options)
+            self.assertEqual(raised.exception.code, code, options)
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.target('weigh', LIBRARY.row_sum)
+        self.assertEqual(raised.exception.code, 'E141')
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.check(lambda x: x, self.x)
+        self.assertEqual(raised.exception.code, 'E101')
+        self.assertTrue(sj.check(ROW_SUM))
+
+
+class InstallTest(unittest.TestCase):
+    def setUp(self):
+        self.x, self.w = whole(8, 16), np.arange(16, dtype=np.float32)
+        self.addCleanup(jax.config.update, 'jax_use_shardy_partitioner',
+                        jax.config.jax_use_shardy_partitioner)
+        self.addCleanup(sj.uninstall)
+
+    def compiled(self):
+        """What plain JAX sends, by opcode, and how the results are sharded."""
+        def f(x, w):
+            return weighed(x, w), ROW_SUM(x)
+
+        jax.clear_caches()
+        x, w = placed(self.x, 'a', 'b'), placed(self.w, 'b')
+        made = jax.jit(f).lower(x, w).compile()
+        weights, sums = made(x, w)
+        np.testing.assert_array_equal(weights, 2 * self.x * self.w)
+        np.testing.assert_array_equal(sums, self.x.sum(1))
+        text = made.as_text()
+        sent = {op: len(re.findall(rf' {op}(?:-start)?\(', text))
+                for op in ('all-gather', 'all-reduce')}
+        return sent, weights.sharding.spec, sums.sharding.spec
+
+    def test_xlas_own_partitioner_goes_by_the_rule_until_it_is_uninstalled(self):
+        gathered = {'all-gather': 3, 'all-reduce': 0}
+        for shardy in (True, False):
+            jax.config.update('jax_use_shardy_partitioner', shardy)
+            self.assertEqual(self.compiled()[0], gathered)
+            sj.install('weigh', 'row_sum')
+            self.assertEqual(self.compiled(),
+                             ({'all-gather': 0, 'all-reduce': 1}, P('a', 'b'), P('a')))
+            sj.uninstall()
+            self.assertEqual(self.compiled()[0], gathered)
+
+    def test_rules_may_be_given_with_it(self):
+        sj.install('weigh', 'row_sum')
+        self.assertEqual(self.compiled()[0]['all-gather'], 0)
+        sj.install('weigh', rules={'weigh': {'rule': 'm d, d -> m d', 'need_replication': ['d']}})
+        self.assertEqual(self.compiled()[0]['all-gather'], 2)  # of d, for both operands
+
+    def test_a_target_without_a_rule_is_refused(self):
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.install('nothing')
+        self.assertEqual(raised.exception.code, 'E101')
+
+
+if __name__ == '__main__':
+    unittest.main()
