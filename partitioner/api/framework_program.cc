@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/ffi/platform.h"
+#include "partitioner/api/inspect_sharding.h"
 #include "partitioner/api/lower_calls.h"
 #include "partitioner/ir/proto/hlo_proto.h"
 #include "partitioner/ir/verifier.h"
@@ -66,6 +67,7 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
   SHARDCALL_ASSIGN_OR_RETURN(const std::string platform, PlatformFromName(request.platform));
   while (true) {  // closes at least one value each time
     SHARDCALL_ASSIGN_OR_RETURN(Module module, ReadProgram(hlo, request));
+    const InspectShardingCallbacksOf callbacks(module);  // those of jax.debug
     SHARDCALL_ASSIGN_OR_RETURN(
         module, LowerCalls(std::move(module), request.registry->lowerings, platform));
     SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> program,

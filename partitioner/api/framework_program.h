@@ -27,8 +27,9 @@ struct FrameworkRequest {
   SpmdOptions spmd = {};
 };
 
-// Partitions a serialised HloModuleProto. Where an open leaf would be sharded unevenly it
-// is whole. Errors: those of reading and verifying HLO, of LowerCalls, of Partition.
+// Partitions a serialised HloModuleProto that the framework has just made: callbacks whose
+// addresses it has (inspect_sharding.h) are called. Where an open leaf would be sharded
+// unevenly it is whole. Errors: those of reading and verifying HLO, of LowerCalls, of Partition.
 absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
     absl::string_view hlo, const FrameworkRequest& request);
 

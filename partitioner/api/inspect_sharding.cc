@@ -16,6 +16,8 @@
 namespace shardcall {
 namespace {
 
+constexpr absl::string_view kTarget = "InspectSharding";
+
 // What the 16 bytes are.
 struct Callback {
   Shardcall_InspectSharding* call;
@@ -103,6 +105,20 @@ std::string EncodeInspectShardingCallback(Shardcall_InspectSharding* function, v
   return bytes;
 }
 
+InspectShardingCallbacksOf::InspectShardingCallbacksOf(const Module& module) {
+  for (int id = 0; id < module.num_instructions(); ++id) {
+    const Instruction& i = module.instr(InstrId(id));
+    if (i.opcode != Opcode::kCustomCall || i.as<CustomCallAttrs>().target != kTarget) continue;
+    if (i.backend_config.size() == sizeof(Callback)) encoded_.emplace_back(i.backend_config);
+  }
+  const std::lock_guard<std::mutex> lock(All().mutex);
+  All().encoded.insert(encoded_.begin(), encoded_.end());
+}
+
+InspectShardingCallbacksOf::~InspectShardingCallbacksOf() {
+  for (const std::string& bytes : encoded_) ForgetInspectShardingCallback(bytes);
+}
+
 bool ForgetInspectShardingCallback(absl::string_view backend_config) {
   const std::lock_guard<std::mutex> lock(All().mutex);
   const auto it = All().encoded.find(std::string(backend_config));
@@ -133,7 +149,7 @@ absl::Status RegisterInspectSharding(TargetRegistry& registry) {
     if (operands.empty()) return absl::InvalidArgumentError("it takes one array");
     return std::vector<const Sharding*>(call.results.size(), operands[0]);
   };
-  return registry.RegisterCustomCallPartitioner("InspectSharding", std::move(callbacks), "",
+  return registry.RegisterCustomCallPartitioner(std::string(kTarget), std::move(callbacks), "",
                                                 "built in");
 }
 

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -50,6 +51,18 @@ class InspectShardingCallback {
  private:
   std::string backend_config_;
   std::unique_ptr<Function> function_;
+};
+
+// Those of a module that this process has just made: all are called as long as this lives.
+class InspectShardingCallbacksOf {
+ public:
+  explicit InspectShardingCallbacksOf(const Module& module);
+  InspectShardingCallbacksOf(const InspectShardingCallbacksOf&) = delete;
+  InspectShardingCallbacksOf& operator=(const InspectShardingCallbacksOf&) = delete;
+  ~InspectShardingCallbacksOf();
+
+ private:
+  std::vector<std::string> encoded_;
 };
 
 // Registers the target. Part of what RegisterBuiltinTargets cannot give, since it

@@ -209,6 +209,24 @@ class JaxTest(unittest.TestCase):
         np.testing.assert_allclose(noisy, expected[0], rtol=1e-6)
         self.assertEqual(total, expected[1])
 
+    def test_a_value_s_sharding_can_be_inspected(self):
+        told = []
+
+        def f(x):
+            jax.debug.inspect_array_sharding(x @ x.T, callback=told.append)
+            return x * 2
+
+        self.ours(f)(self.x)
+        self.assertEqual([s.spec for s in told], [P('data')])
+
+    def test_memory_kinds(self):
+        host = NamedSharding(MESH, P('data', 'model'), memory_kind='pinned_host')
+        out = self.ours(lambda x: x * 2, out_shardings=host)(self.x)
+        self.assertEqual(out.sharding.memory_kind, 'pinned_host')
+        back = self.ours(lambda x: jax.device_put(x, host.with_memory_kind('device')) + 1)(out)
+        self.assertEqual(back.sharding.memory_kind, 'device')
+        np.testing.assert_array_equal(back, np.asarray(self.x) * 2 + 1)
+
     def test_the_persistent_cache_gives_the_same(self):
         from jax.experimental.compilation_cache import compilation_cache
         from jax._src import monitoring
