@@ -16,7 +16,11 @@ class Error(Exception):
       status: the kind of failure, such as 'INVALID_ARGUMENT' or 'UNIMPLEMENTED'.
     """
 
-    def __init__(self, message, status='INVALID_ARGUMENT'):
+    code: str
+    fix: str
+    status: str
+
+    def __init__(self, message: str, status: str = 'INVALID_ARGUMENT') -> None:
         super().__init__(message)
         code, fix = _CODE.match(message), _FIX.search(message)
         self.code = code.group(1) if code else ''

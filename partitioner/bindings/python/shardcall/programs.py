@@ -3,6 +3,10 @@
 import dataclasses
 import json
 import os
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
 
 from shardcall import _core
 from shardcall import arrays
@@ -10,6 +14,7 @@ from shardcall import lowered as _lowered
 from shardcall.errors import Error
 from shardcall.report import Report
 from shardcall.registry import targets_of
+from shardcall.types import Path, Paths, ProgramLike, Rules
 
 
 def _bytes_of(program):
@@ -54,27 +59,28 @@ class Program:
         self._core = core
 
     @property
-    def text(self):
+    def text(self) -> str:
         return self._core.text
 
     @property
-    def num_partitions(self):
+    def num_partitions(self) -> int:
         return self._core.num_partitions
 
     @property
-    def report(self):
+    def report(self) -> Report:
         return Report(self._core)
 
-    def serialize(self):
+    def serialize(self) -> bytes:
         """The per-device module as a binary HloModuleProto."""
         return self._core.serialize()
 
-    def expect(self, contract):
+    def expect(self, contract: str) -> None:
         """Raises Error (E221) where the program breaks a contract over its collectives, such as
         'all-gather=0, bytes<=1GiB'; E220 where the contract cannot be read."""
         self._core.expect(contract)
 
-    def run(self, inputs, *, deadline=60.0):
+    def run(self, inputs: Sequence[Any], *,
+            deadline: float = 60.0) -> list[Optional[np.ndarray]]:
         """Runs the program with a thread for each device.
 
         Args:
@@ -95,8 +101,9 @@ class Program:
         return f'<shardcall.Program for {self.num_partitions} devices>'
 
 
-def partition(program, *, num_partitions=0, rules=None, plugins=(), allow_replicate=(),
-              max_reshard_bytes=0, propagate=True, converter=''):
+def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[Rules] = None,
+              plugins: Paths = (), allow_replicate: Sequence[str] = (), max_reshard_bytes: int = 0,
+              propagate: bool = True, converter: Path = '') -> Program:
     """Partitions a program into one for each device, with collectives.
 
     Args:
@@ -124,7 +131,7 @@ def partition(program, *, num_partitions=0, rules=None, plugins=(), allow_replic
         converter=converter)))
 
 
-def propagate(program, **options):
+def propagate(program: ProgramLike, **options: Any) -> str:
     """The program as HLO text with the sharding of every instruction. Options as of
     `partition`."""
     return _core.propagate(_request(program, **options))
@@ -147,7 +154,8 @@ class Verification:
         return self.status == 'ok'
 
 
-def verify(program, inputs=None, *, seed=0, deadline=60.0, **options):
+def verify(program: ProgramLike, inputs: Optional[Sequence[Any]] = None, *, seed: int = 0,
+           deadline: float = 60.0, **options: Any) -> Verification:
     """Runs a program partitioned and whole, and compares: outputs that exact values make must be
     equal to the bit, the others within rounding.
 
@@ -166,12 +174,13 @@ def verify(program, inputs=None, *, seed=0, deadline=60.0, **options):
     return Verification(details['status'], details.get('reason', ''), details)
 
 
-def run(program, inputs, *, deadline=60.0, **options):
+def run(program: ProgramLike, inputs: Sequence[Any], *, deadline: float = 60.0,
+        **options: Any) -> list[Optional[np.ndarray]]:
     """`partition` and Program.run in one."""
     return partition(program, **options).run(inputs, deadline=deadline)
 
 
-def explain(program, **options):
+def explain(program: ProgramLike, **options: Any) -> Report:
     """`partition`'s Report: collectives, bytes, and what asked for each. Options as there."""
     return partition(program, **options).report
 
@@ -196,7 +205,8 @@ class RuleCheck:
         return self.verdict == 'holds'
 
 
-def check_rule(target, program=None, *, seed=0, vjp=False, deadline=20.0, **options):
+def check_rule(target: str, program: Optional[ProgramLike] = None, *, seed: int = 0,
+               vjp: bool = False, deadline: float = 20.0, **options: Any) -> RuleCheck:
     """Proves a target's rule with its kernel: every factor is sharded over 2, 3 and 4 parts in
     even and uneven sizes, and results are held against the whole.
 

@@ -4,9 +4,11 @@ import dataclasses
 import functools
 import json
 import os
+from typing import Optional
 
 from shardcall import _core
 from shardcall.errors import Error
+from shardcall.types import Paths, Rules
 
 
 def _manifest(rules):
@@ -102,12 +104,12 @@ class Target:
       sources: where it comes from: 'built in', a manifest, a library.
     """
     name: str
-    rules: tuple
-    platforms: tuple
-    sources: tuple
+    rules: tuple[str, ...]
+    platforms: tuple[str, ...]
+    sources: tuple[str, ...]
 
 
-def targets(*, rules=None, plugins=()):
+def targets(*, rules: Optional[Rules] = None, plugins: Paths = ()) -> dict[str, Target]:
     """All targets: the shipped ones and those of `rules` and `plugins`, as {name: Target}."""
     found = targets_of(rules, plugins).describe()
     return {name: Target(name, *map(tuple, parts)) for name, parts in found.items()}

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a partitioned program sends, and why."""
 import json
+from typing import Any, Optional
+
+from shardcall.types import Path
 
 
 class Report:
@@ -15,42 +18,42 @@ class Report:
         self._core = core
         self._dict = None
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """As `shardcall partition --report` writes it; its keys are stable."""
         if self._dict is None:
             self._dict = json.loads(self._core.report())
         return self._dict
 
     @property
-    def collectives(self):
+    def collectives(self) -> list[dict[str, Any]]:
         """A dict for each collective: its opcode, bytes, and cause."""
         return self.to_dict()['collectives']
 
-    def count(self, opcode=None):
+    def count(self, opcode: Optional[str] = None) -> int:
         """How many collectives of this opcode ('all-gather') there are; None: of all."""
         totals = self.to_dict()['totals']
         return sum(t['once']['count'] for name, t in totals.items() if opcode in (None, name))
 
     @property
-    def total_bytes(self):
+    def total_bytes(self) -> int:
         """Bytes that one device sends in one run of the program."""
         return sum(t['weighted']['bytes_moved'] for t in self.to_dict()['totals'].values())
 
     @property
-    def fallbacks(self):
+    def fallbacks(self) -> list[dict[str, Any]]:
         """Ops that every device computes whole, for want of a better way."""
         return self.to_dict().get('fallbacks', [])
 
-    def expect(self, contract):
+    def expect(self, contract: str) -> None:
         """Raises Error (E221) where the program breaks a contract such as
         'all-gather=0, bytes<=1GiB'."""
         self._core.expect(contract)
 
-    def to_html(self):
+    def to_html(self) -> str:
         """One page that needs nothing else."""
         return self._core.explain('html')
 
-    def save(self, path):
+    def save(self, path: Path) -> None:
         """Writes to_html() into a file."""
         with open(path, 'w', encoding='utf-8') as f:
             f.write(self.to_html())

@@ -16,6 +16,8 @@ Programs that were compiled before a registration stay as they are.
 """
 import enum
 import threading
+from collections.abc import Callable
+from typing import Any, Optional
 
 from shardcall import _core
 from shardcall import hlo_types as _hlo_types
@@ -82,8 +84,9 @@ def _register_handler(handlers, waiting, platform, handler):
             call(handler)
 
 
-def register_custom_call_target(name, fn, platform='cpu', api_version=0,
-                                traits=CustomCallTargetTraits.DEFAULT):
+def register_custom_call_target(
+        name: str, fn: Any, platform: str = 'cpu', api_version: int = 0,
+        traits: CustomCallTargetTraits = CustomCallTargetTraits.DEFAULT) -> None:
     """Registers the function of a custom call.
 
     Args:
@@ -127,7 +130,7 @@ def _take_from_jaxlib(name, platform):
         _core.register_target(name, [None, None, None, fn], platform, 0, 0)
 
 
-def register_custom_call_handler(platform, handler):
+def register_custom_call_handler(platform: str, handler: Callable) -> None:
     """Sets what is called with each target of a platform: those that were registered before it at
     once, then each as it is registered. A platform's first handler stays: another one is not
     taken, in silence, as by jaxlib.
@@ -142,7 +145,7 @@ def register_custom_call_handler(platform, handler):
         _register_handler(_handlers, _targets, platform, handler)
 
 
-def custom_call_targets(platform):
+def custom_call_targets(platform: str) -> dict[str, Any]:
     """The functions that are registered for a platform, jaxlib's own too: {name: capsule}, or
     {name: {stage: capsule}} of those of the typed FFI."""
     found = {}
@@ -156,8 +159,10 @@ def custom_call_targets(platform):
 
 
 def register_custom_call_partitioner(
-        name, prop_user_sharding, partition, infer_sharding_from_operands,
-        can_side_effecting_have_replicated_sharding=False, c_api=None):
+        name: str, prop_user_sharding: Callable, partition: Callable,
+        infer_sharding_from_operands: Callable,
+        can_side_effecting_have_replicated_sharding: bool = False,
+        c_api: Optional[Any] = None) -> None:
     """Registers how a custom call is partitioned; the last registration of a name is the one
     that counts.
 
@@ -195,7 +200,8 @@ def register_custom_call_partitioner(
         _partitioners.give_to_xla(name, callbacks, side_effects)
 
 
-def register_custom_call_as_batch_partitionable(target_name, c_api=None):
+def register_custom_call_as_batch_partitionable(target_name: str,
+                                                c_api: Optional[Any] = None) -> None:
     """Registers a target whose leading dimensions are independent, as many as the frontend
     attribute num_batch_dims of a call says (a call without it is E101).
 
@@ -211,7 +217,7 @@ def register_custom_call_as_batch_partitionable(target_name, c_api=None):
         _jaxlib.register_custom_call_as_batch_partitionable(target_name)
 
 
-def encode_inspect_sharding_callback(handler):
+def encode_inspect_sharding_callback(handler: Callable) -> bytes:
     """The 16 bytes that a call of the target InspectSharding has as its backend_config, for
     `handler` to be called with the HloSharding of the call's operand when it is partitioned.
     What it raises is E121 of the program. It is kept as long as the process lives."""
@@ -226,7 +232,7 @@ def encode_inspect_sharding_callback(handler):
         return _inspected[id(handler)][1]
 
 
-def register_custom_type(type_name, type_id, platform='cpu'):
+def register_custom_type(type_name: str, type_id: Any, platform: str = 'cpu') -> None:
     """Registers a type of the typed FFI, before the handlers that have it as their state.
 
     Args:
@@ -252,7 +258,7 @@ def register_custom_type(type_name, type_id, platform='cpu'):
               lambda handler: handler(type_name, type_id))
 
 
-def register_custom_type_handler(platform, handler):
+def register_custom_type_handler(platform: str, handler: Callable) -> None:
     """As `register_custom_call_handler`, for types: handler(name, type_id)."""
     if _jaxlib is not None:
         _jaxlib.register_custom_type_handler(platform, handler)

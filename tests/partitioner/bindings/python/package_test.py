@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The package shardcall without JAX."""
+import importlib
+import importlib.util
+import inspect
 import os
 import pathlib
 import pickle
@@ -8,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import typing
 import unittest
 
 try:
@@ -194,6 +198,30 @@ class PackageTest(unittest.TestCase):
         code = "import shardcall, sys; shardcall.explain; sys.exit('jax' in sys.modules)"
         subprocess.run([sys.executable, '-c', code], check=True,
                        env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
+
+
+class TypesTest(unittest.TestCase):
+
+    def test_every_public_function_says_its_types(self):
+        modules = [shardcall, importlib.import_module('shardcall.xla_client')]
+        if importlib.util.find_spec('jax') is not None:
+            modules.append(importlib.import_module('shardcall.jax'))
+        functions = 0
+        for module in modules:
+            for name in getattr(module, '__all__', dir(module)):
+                function = getattr(module, name)
+                if not inspect.isfunction(function):
+                    continue
+                if not function.__module__.startswith('shardcall') or name.startswith('_'):
+                    continue
+                functions += 1
+                hints = typing.get_type_hints(function)
+                signature = inspect.signature(function)
+                self.assertEqual(set(hints) - {'return'}, set(signature.parameters), name)
+                self.assertIn('return', hints, name)
+        self.assertGreater(functions, 15)
+        folder = os.path.dirname(shardcall.__file__)
+        self.assertTrue(os.path.exists(os.path.join(folder, 'py.typed')))
 
 
 if __name__ == '__main__':

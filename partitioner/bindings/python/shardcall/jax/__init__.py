@@ -18,7 +18,7 @@ __all__ = ['Target', 'check', 'explain', 'expect', 'install', 'jit', 'partitione
            'uninstall']
 
 
-def uninstall():
+def uninstall() -> None:
     """Leaves JAX as it was: functions wrapped by `jit` are compiled by XLA's partitioner from
     then on, until `jit` or `partitioner` is called again, and targets of `install` are gathered."""
     _compiling.uninstall()

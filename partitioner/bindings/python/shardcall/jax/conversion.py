@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JAX's modules as HLO, and back."""
 from jax._src.interpreters import mlir
-from jax._src.lib import _jax, xla_client
+from jax._src.lib import _jax
 from jax._src.lib.mlir import ir
 
 # Of an argument or result: where it lies, and what JAX reads of it. Those of the whole

@@ -2,17 +2,21 @@
 """jit, partitioner, explain, expect."""
 import contextlib
 import functools
+from collections.abc import Callable, Iterator
+from typing import Any, Optional
 
 import jax
 
 from shardcall.jax import compiling
 from shardcall.jax import settings as _settings
 from shardcall.report import Report
+from shardcall.types import Path, Paths, Rules, Targets
 
 
 @contextlib.contextmanager
-def partitioner(*, rules=None, plugins=(), allow_replicate=(), max_reshard_bytes=0, strict=False,
-                report=''):
+def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
+                allow_replicate: Targets = (), max_reshard_bytes: int = 0, strict: bool = False,
+                report: Path = '') -> Iterator[None]:
     """Within it, what jax.jit compiles for several devices is partitioned by shardcall.
 
         with sj.partitioner(rules={'my_norm': '... d, d -> ... d'}):
@@ -103,8 +107,9 @@ class Jitted:
         return f'<shardcall.jax.jit of {self._jitted!r}>'
 
 
-def jit(fun=None, *, rules=None, plugins=(), allow_replicate=(), max_reshard_bytes=0,
-        strict=False, report='', **options):
+def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugins: Paths = (),
+        allow_replicate: Targets = (), max_reshard_bytes: int = 0, strict: bool = False,
+        report: Path = '', **options: Any) -> Any:
     """jax.jit with shardcall's partitioner.
 
         step = sj.jit(train_step, donate_argnums=0, rules={'my_norm': '... d, d -> ... d'})
@@ -145,8 +150,9 @@ def _program(function, args, kwargs, ours):
     return compiling.partitioned(jitted, args, kwargs, settings)
 
 
-def explain(function, *args, rules=None, plugins=None, allow_replicate=None,
-            max_reshard_bytes=None, **kwargs):
+def explain(function: Callable, *args: Any, rules: Optional[Rules] = None,
+            plugins: Optional[Paths] = None, allow_replicate: Optional[Targets] = None,
+            max_reshard_bytes: Optional[int] = None, **kwargs: Any) -> Report:
     """What the devices send when the function is called so, and why.
 
         print(sj.explain(step, params, batch))
@@ -166,7 +172,7 @@ def explain(function, *args, rules=None, plugins=None, allow_replicate=None,
     return Report(_program(function, args, kwargs, ours))
 
 
-def expect(function, *args, contract, **kwargs):
+def expect(function: Callable, *args: Any, contract: str, **kwargs: Any) -> None:
     """Raises shardcall.Error (E221) where the function's program breaks the contract, such as
     'all-gather=0, bytes<=1GiB'. The other arguments are those of `explain`."""
     explain(function, *args, **kwargs).expect(contract)

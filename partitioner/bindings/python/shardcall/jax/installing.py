@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """install: a target's rule for XLA's own partitioner."""
 import threading
+from typing import Optional
 
 from jax._src import config
 from jax._src import ffi
@@ -13,6 +14,7 @@ from shardcall import arrays
 from shardcall import partitioners
 from shardcall import registry
 from shardcall.errors import Error
+from shardcall.types import Paths, Rules
 
 _lock = threading.RLock()
 _installed = {}  # by target: the targets whose rule of it XLA asks
@@ -47,7 +49,7 @@ class _Served:
                 partitioners.sharding_of(result))
 
 
-def install(*names, rules=None, plugins=()):
+def install(*names: str, rules: Optional[Rules] = None, plugins: Paths = ()) -> None:
     """The rules of targets for XLA's own partitioner: under jax.jit, without sj.jit, calls of
     them are then sharded by their rules, on JAX's CPU client and on every PJRT plugin that is or
     will be loaded, under GSPMD and Shardy. Kernels are to be registered, as for any call.
@@ -81,7 +83,7 @@ def install(*names, rules=None, plugins=()):
             mlir.register_lowering(ffi.ffi_call_p, _ours)
 
 
-def uninstall():
+def uninstall() -> None:
     """Leaves XLA with partitioners that gather all, and JAX's lowering as it was."""
     global _lowering
     with _lock:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """target, check: a custom call with all that belongs to it."""
 import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Optional, Union
 
 import jax
 import jax.numpy as jnp
@@ -62,13 +64,13 @@ class Target:
         self._of = functools.lru_cache(maxsize=256)(self._made)
         self.__name__ = self.__qualname__ = name
 
-    def __call__(self, *operands, **attributes):
+    def __call__(self, *operands: Any, **attributes: Any) -> Any:
         return self._of(tuple(sorted(attributes.items())))(*map(jnp.asarray, operands))
 
     def __repr__(self):
         return f'<shardcall.jax target {self.name}>'
 
-    def results(self, *operands, **attributes):
+    def results(self, *operands: Any, **attributes: Any) -> Any:
         """The jax.ShapeDtypeStruct of the result of such a call, or a list of them."""
         specs = [_spec(x) for x in operands]
         if self._shapes is not None:
@@ -165,8 +167,12 @@ def _no_gradient(x):
     return np.zeros(x.shape, jax.dtypes.float0)
 
 
-def target(name, handler=None, *, rule=None, batch_dims=None, shapes=None, vjp=None,
-           batching=None, has_side_effect=False, **facts):
+def target(name: str, handler: Any = None, *,
+           rule: Union[str, Mapping[str, Any], None] = None, batch_dims: Optional[int] = None,
+           shapes: Optional[Callable] = None,
+           vjp: Union[Callable, Mapping[str, Any], None] = None,
+           batching: Union[str, Mapping[str, str], None] = None, has_side_effect: bool = False,
+           **facts: Any) -> Target:
     """A custom call with all that belongs to it: kernel, rule, gradient and vmap.
 
         norm = sj.target('my_norm', library.MyNorm, rule='... d, d -> ... d',
@@ -214,7 +220,8 @@ def target(name, handler=None, *, rule=None, batch_dims=None, shapes=None, vjp=N
     return Target(name, rule, shapes, vjp, batching, has_side_effect)
 
 
-def check(function, *example, target=None, vjp=False, seed=0, deadline=20.0, **attributes):
+def check(function: Callable, *example: Any, target: Optional[str] = None, vjp: bool = False,
+          seed: int = 0, deadline: float = 20.0, **attributes: Any) -> programs.RuleCheck:
     """Proves a target's rule with its kernel: every dimension that the rule lets be sharded is
     cut in 2, 3 and 4 parts, evenly and not, and what the parts give is held against the whole.
 
