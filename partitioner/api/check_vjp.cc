@@ -273,29 +273,27 @@ class VjpChecker {
 
 namespace {
 
-// Calls of the VJP's target. Those whose rule says no attributes have the attributes that the
-// VJP gives them, which mostly are those of the target's own calls.
-absl::StatusOr<std::vector<CheckedCall>> BackwardCalls(const VjpSpec& vjp,
-                                                       const std::vector<CheckedCall>& forward,
-                                                       const TrialOptions& options) {
-  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<CheckedCall> calls,
+// The rule of the VJP's target, by the calls that it says. A handler that takes none of them
+// may need attributes: those that the VJP gives, mostly those of the target's own calls.
+absl::StatusOr<RuleCheck> CheckBackward(const VjpSpec& vjp,
+                                        const std::vector<CheckedCall>& forward, uint64_t seed,
+                                        const TrialOptions& options) {
+  SHARDCALL_ASSIGN_OR_RETURN(std::vector<CheckedCall> calls,
                              CallsOfTarget(vjp.target, *options.targets, *options.handlers));
+  absl::StatusOr<RuleCheck> check = CheckRule(calls, seed, options);
+  if (DiagnosticCode(check.status()) != "E190") return check;
   std::set<std::string> configs;
   for (const CheckedCall& call : forward) {
     configs.insert(vjp.backend_config.value_or(call.backend_config));
   }
-  std::vector<CheckedCall> out;
-  for (const CheckedCall& call : calls) {
-    if (!call.backend_config.empty()) {
-      out.push_back(call);
-      continue;
-    }
-    for (const std::string& config : configs) {
-      out.push_back(call);
-      out.back().backend_config = config;
+  std::vector<CheckedCall> with_attributes;
+  for (const std::string& config : configs) {
+    for (CheckedCall& call : calls) {
+      call.backend_config = config;
+      with_attributes.push_back(call);
     }
   }
-  return out;
+  return CheckRule(with_attributes, seed, options);
 }
 
 }  // namespace
@@ -324,9 +322,8 @@ absl::StatusOr<RuleCheck> CheckVjp(const std::vector<CheckedCall>& calls, uint64
   if (tested == 0) return status;
   const TargetFacts* facts = options.targets->Facts(check.target);
   if (facts != nullptr && facts->vjp.has_value() && !facts->vjp->target.empty()) {
-    SHARDCALL_ASSIGN_OR_RETURN(const std::vector<CheckedCall> backward,
-                               BackwardCalls(*facts->vjp, calls, options));
-    SHARDCALL_ASSIGN_OR_RETURN(RuleCheck rule, CheckRule(backward, seed, options));
+    SHARDCALL_ASSIGN_OR_RETURN(RuleCheck rule,
+                               CheckBackward(*facts->vjp, calls, seed, options));
     check.trials += rule.trials;
     for (std::string& u : rule.untested) check.untested.push_back(std::move(u));
     for (RuleFinding& f : rule.findings) check.findings.push_back(std::move(f));

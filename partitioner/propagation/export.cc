@@ -179,9 +179,14 @@ class Exporter {
   }
 
   // Shardy's attributes speak of free axes only; `more_major` goes before them.
-  absl::StatusOr<NamedSharding> Named(const Sharding& s, const std::vector<AxisList>* more_major) {
+  absl::StatusOr<NamedSharding> Named(const Sharding& s, const std::vector<AxisList>* more_major,
+                                      const ManualBoundary::Partial* partial = nullptr) {
     ShardingBuilder b(s);
     b.manual.clear();
+    if (partial != nullptr && !partial->axes.empty()) {
+      b.partial.insert(b.partial.end(), partial->axes.begin(), partial->axes.end());
+      b.partial_op = partial->op;
+    }
     for (size_t d = 0; more_major != nullptr && d < b.dims.size(); ++d) {
       b.dims[d].insert(b.dims[d].begin(), (*more_major)[d].begin(), (*more_major)[d].end());
     }
@@ -220,7 +225,8 @@ class Exporter {
         continue;
       }
       SHARDCALL_ASSIGN_OR_RETURN(
-          NamedSharding named, Named(*s, boundary.entry ? &boundary.manual_dims[k] : nullptr));
+          NamedSharding named, Named(*s, boundary.entry ? &boundary.manual_dims[k] : nullptr,
+                                     boundary.entry ? &boundary.manual_partial[k] : nullptr));
       list.push_back(std::move(named));
     }
     const std::string text = SdyShardingPerValueText(list);

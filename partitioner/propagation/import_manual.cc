@@ -25,6 +25,7 @@ absl::Status Annotations::SetManualDims(InstrId id,
     const Shape* result = LeafShape(id, static_cast<int>(k));
     const Shape* operand = m_.instr(m_.operand(id, static_cast<int>(k))).shape;
     std::vector<AxisList>& dims = boundary.manual_dims.emplace_back();
+    ManualBoundary::Partial& partial = boundary.manual_partial.emplace_back();
     if (result == nullptr) continue;
     const Shape* whole = boundary.entry ? operand : result;
     const Shape* local = boundary.entry ? result : operand;
@@ -46,6 +47,10 @@ absl::Status Annotations::SetManualDims(InstrId id,
                        .message = "a manual region must be on the mesh of the program",
                        .where = std::string(i.name),
                        .fix = "use one device order for all of the program"});
+    }
+    if (global[k] != nullptr) {
+      partial.axes = AsSet(*p_.mesh, Within(*p_.mesh, global[k]->unreduced, boundary.manual_axes));
+      partial.op = global[k]->unreduced_op;
     }
     for (int d = 0; d < whole->rank(); ++d) {
       if (global[k] != nullptr) {

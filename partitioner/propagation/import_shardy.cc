@@ -152,6 +152,7 @@ absl::Status Annotations::ReadShardyBoundary(InstrId id, const SdyAttributes& at
         d.axes = Minus(*whole->mesh, d.axes, boundary.manual_axes);
       }
       local.replicated = Minus(*whole->mesh, local.replicated, boundary.manual_axes);
+      local.unreduced = Minus(*whole->mesh, local.unreduced, boundary.manual_axes);
       whole = Own(std::move(local));
     }
     p_.constraints[p_.leaves.leaf(id, static_cast<int>(k)).value] = whole;

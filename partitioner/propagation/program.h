@@ -50,6 +50,13 @@ struct ManualBoundary {
   bool entry = true;
   AxisList manual_axes;
   std::vector<std::vector<AxisList>> manual_dims;  // [operand][dimension]
+  // [operand]: the manual axes over which the global side is the sum (or another
+  // combination) of what the devices have inside.
+  struct Partial {
+    AxisList axes;
+    PartialOp op = PartialOp::kSum;
+  };
+  std::vector<Partial> manual_partial;
 };
 
 enum class AnnotationKind : uint8_t {

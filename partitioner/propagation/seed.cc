@@ -83,6 +83,9 @@ void PropagationEngine::SeedLeaf(LeafId leaf, int priority) {
     for (int d = 0; d < shape->rank() && d < static_cast<int>(dims.size()); ++d) {
       place(dims[d], &b.dims[d]);
     }
+    const auto& partial = boundary.manual_partial[program_.leaves.index(leaf)];
+    place(partial.axes, &b.partial);
+    if (!b.partial.empty()) b.partial_op = partial.op;
     limits.reserved = Minus(*mesh, boundary.manual_axes, used);
     used.insert(used.end(), limits.reserved.begin(), limits.reserved.end());
   }

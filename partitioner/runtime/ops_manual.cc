@@ -4,6 +4,7 @@
 // [16,8] that enters with dimension 1 over "model" becomes this device's
 // [16,4]; one that leaves is gathered from the devices that differ in "model".
 // Axes that are not manual there split nothing: their dimensions stay whole.
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,6 +36,13 @@ struct ManualData : OpData {
 absl::Status Enter(StepRun& run, const ManualLeaf& leaf, int k) {
   const Tensor& in = run.in(k);
   Tensor out = run.NewResult(k);
+  // Over unreduced axes the devices have parts of a sum: the first all of it, others nothing.
+  const std::vector<int>& sum = leaf.sums[run.device().device];
+  if (sum.size() > 1 && sum[0] != run.device().device) {
+    std::memset(out.MutableData(), 0, out.byte_size());
+    run.Set(k, std::move(out));
+    return absl::OkStatus();
+  }
   const Dims strides = RowMajorStrides(in.dims());
   int64_t offset = 0;
   for (int d = 0; d < in.rank(); ++d) {

@@ -141,6 +141,8 @@ void Planner::PlanBoundary(InstrId id, const ManualBoundary& boundary) {
       outer.dims[dim] = manual;
       outer.dims[dim].insert(outer.dims[dim].end(), free.begin(), free.end());
     }
+    outer.partial = boundary.manual_partial[k].axes;
+    if (!outer.partial.empty()) outer.partial_op = boundary.manual_partial[k].op;
     const Sharding* inside = inner.Intern(context_);
     const Sharding* outside = outer.Intern(context_);
     need.push_back(boundary.entry ? outside : inside);
