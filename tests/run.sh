@@ -17,6 +17,9 @@ python_packages() {
     python3 -m pip install -q "$@" ||
     echo "tests/run.sh: $module could not be installed; the tests with it are skipped" >&2
 }
+# A browser for the test of the page that explain writes; skipped without.
+command -v chromium >/dev/null || (SHARDCALL_PACKAGES=chromium install_packages) ||
+  echo "tests/run.sh: chromium could not be installed; the test with it is skipped" >&2
 python_packages jaxlib jax==0.10.2 jaxlib==0.10.2 ml_dtypes optax
 python_packages nanobind nanobind
 python_packages pytest pytest absl-py hypothesis

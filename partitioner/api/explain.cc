@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "partitioner/api/explain_page.h"
 #include "partitioner/api/report.h"
 #include "partitioner/ir/source_line.h"
 #include "sharding/human_bytes.h"
@@ -14,23 +15,6 @@
 
 namespace shardcall {
 namespace {
-
-// The leaf that a collective moves; invalid if the record names none.
-LeafId MovedLeaf(const PartitionedProgram& p, const CollectiveRecord& r) {
-  const Program& program = p.global->program;
-  if (!r.cause.consumer.valid()) return LeafId();
-  if (r.cause.kind == CollectiveCause::Kind::kResult) {
-    return program.leaves.leaf(r.cause.consumer, r.cause.index);
-  }
-  if (r.cause.kind != CollectiveCause::Kind::kOperand) return LeafId();
-  int at = 0;
-  for (InstrId o : program.module.operands(r.cause.consumer)) {
-    const int n = program.module.instr(o).shape->num_leaves();
-    if (r.cause.index < at + n) return program.leaves.leaf(o, r.cause.index - at);
-    at += n;
-  }
-  return LeafId();
-}
 
 std::string ExplainText(const PartitionedProgram& p) {
   const Program& program = p.global->program;
@@ -47,11 +31,8 @@ std::string ExplainText(const PartitionedProgram& p) {
       const std::string source = SourceLine(program.module, program.module.instr(r.cause.consumer));
       if (!source.empty()) absl::StrAppend(&out, "  at   ", source, "\n");
     }
-    const LeafId leaf = MovedLeaf(p, r);
-    if (leaf.valid()) {
-      const std::string why = p.global->shardings.Explain(program, leaf);
-      if (!why.empty()) absl::StrAppend(&out, "  why  ", why, "\n");
-    }
+    const std::string why = WhySharded(p, r);
+    if (!why.empty()) absl::StrAppend(&out, "  why  ", why, "\n");
   }
   for (const Fallback& f : p.plan.fallbacks) {
     absl::StrAppend(&out, "\nW202 %", program.module.instr(f.instr).name, ": ", f.reason, "\n");
@@ -68,37 +49,6 @@ std::string ExplainText(const PartitionedProgram& p) {
                                           opcode, t.count, t.count_weighted,
                                           HumanBytes(t.bytes_weighted)));
   }
-  return out;
-}
-
-std::string Escape(absl::string_view text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out.push_back(c);
-    }
-  }
-  return out;
-}
-
-std::string ExplainHtml(const PartitionedProgram& p) {
-  std::string out =
-      "<!doctype html><meta charset=\"utf-8\"><title>shardcall explain</title>\n"
-      "<style>body{font-family:sans-serif}td,th{padding:2px 8px;text-align:left}"
-      "tr:nth-child(even){background:#eee}</style>\n<table><tr><th>collective<th>opcode"
-      "<th>bytes per device<th>executions<th>groups<th>cause</tr>\n";
-  for (const CollectiveRecord& r : p.local.collectives) {
-    absl::StrAppend(&out, "<tr><td>", Escape(p.local.module.instr(r.local).name), "<td>",
-                    OpcodeText(r.opcode), "<td>", HumanBytes(r.bytes_moved), "<td>", r.trip_count,
-                    "<td>", r.num_groups, " x ", r.group_size, "<td>", Escape(CauseText(p, r)),
-                    "</tr>\n");
-  }
-  absl::StrAppend(&out, "</table>\n<p>total sent per device and run: ",
-                  HumanBytes(TotalBytesMoved(p.local)), "</p>\n");
   return out;
 }
 
@@ -129,7 +79,7 @@ std::string Explain(const PartitionedProgram& p, const SpmdOptions& options,
                     ExplainFormat format) {
   switch (format) {
     case ExplainFormat::kJson: return ReportJson(p, options) + "\n";
-    case ExplainFormat::kHtml: return ExplainHtml(p);
+    case ExplainFormat::kHtml: return ExplainPage(p, options);
     case ExplainFormat::kText: break;
   }
   return ExplainText(p);

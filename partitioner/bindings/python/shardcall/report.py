@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a partitioned program sends, and why."""
+import html
 import json
 from typing import Any, Optional
 
@@ -64,4 +65,7 @@ class Report:
     __repr__ = __str__
 
     def _repr_html_(self):
-        return self.to_html()
+        # A page of its own, so that its styles and the notebook's stay apart.
+        page = html.escape(self.to_html(), quote=True)
+        return (f'<iframe srcdoc="{page}" title="shardcall explain" width="100%" height="900" '
+                'style="border:0"></iframe>')

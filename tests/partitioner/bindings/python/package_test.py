@@ -77,7 +77,9 @@ class PackageTest(unittest.TestCase):
         self.assertEqual([c['opcode'] for c in report.collectives], ['all-reduce'])
         self.assertEqual(report.fallbacks, [])
         self.assertIn('all-reduce', str(report))
-        self.assertIn('<table', report._repr_html_())
+        self.assertIn('<table', report.to_html())
+        self.assertTrue(report._repr_html_().startswith('<iframe'))
+        self.assertNotIn('<table', report._repr_html_())  # within an attribute
         report.expect('all-gather=0, bytes<=80')
         self.assertEqual(self.code_of(report.expect, 'all-reduce=0'), 'E221')
         self.assertEqual(self.code_of(report.expect, 'nonsense'), 'E220')

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/explain_page.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "partitioner/api/explain_page_internal.h"
+#include "partitioner/api/report.h"
+#include "partitioner/api/version.h"
+#include "partitioner/ir/source_line.h"
+#include "sharding/codes.h"
+#include "sharding/convert.h"
+
+namespace shardcall {
+namespace {
+
+using page::Json;
+
+// Of more the page says so.
+constexpr int64_t kMostDevices = 1024;  // whose groups are listed
+
+// The leaf that a collective moves; invalid if the record names none.
+LeafId MovedLeaf(const PartitionedProgram& p, const CollectiveRecord& r) {
+  const Program& program = p.global->program;
+  if (!r.cause.consumer.valid()) return LeafId();
+  if (r.cause.kind == CollectiveCause::Kind::kResult) {
+    return program.leaves.leaf(r.cause.consumer, r.cause.index);
+  }
+  if (r.cause.kind != CollectiveCause::Kind::kOperand) return LeafId();
+  int at = 0;
+  for (InstrId o : program.module.operands(r.cause.consumer)) {
+    const int n = program.module.instr(o).shape->num_leaves();
+    if (r.cause.index < at + n) return program.leaves.leaf(o, r.cause.index - at);
+    at += n;
+  }
+  return LeafId();
+}
+
+class Data {
+ public:
+  Data(const PartitionedProgram& p, const CostModel& cost)
+      : p_(p), m_(p.local.module), cost_(cost), record_of_(m_.num_instructions(), -1) {}
+
+  Json Make() {
+    const Program& program = p_.global->program;
+    Json j;
+    j["name"] = std::string(program.module.header.name);
+    j["version"] = kVersion;
+    j["devices"] = program.num_partitions;
+    j["instructions"] = {p_.instructions_in, m_.num_instructions()};
+    j["bytes"] = TotalBytesMoved(p_.local);
+    j["cost"] = {{"bandwidth", cost_.bandwidth},
+                 {"flops", cost_.flop_rate},
+                 {"memory", cost_.memory_rate},
+                 {"latency", cost_.latency}};
+    j["mesh"] = Mesh(program);
+    j["collectives"] = Collectives();
+    j["warnings"] = Warnings(program);
+    j["steps"] = page::Steps(p_.local, cost_, record_of_, &texts_);
+    j["entry"] = m_.entry().value;
+    bool left_out = false;
+    j["nodes"] = page::Nodes(p_.local, &texts_, &left_out);
+    j["nodes_left_out"] = left_out;
+    j["groups"] = std::move(groups_);
+    j["texts"] = texts_.Take();
+    return j;
+  }
+
+ private:
+  size_t Text(std::string text) { return texts_.Of(std::move(text)); }
+
+  static Json Mesh(const Program& program) {
+    Json axes = Json::array();
+    if (program.mesh == nullptr) return axes;
+    for (const MeshAxis& axis : DeclaredMesh(*program.mesh).axes) {
+      axes.push_back({axis.name, axis.size});
+    }
+    return axes;
+  }
+
+  Json Collectives() {
+    Json out = Json::array();
+    for (size_t k = 0; k < p_.local.collectives.size(); ++k) {
+      const CollectiveRecord& r = p_.local.collectives[k];
+      record_of_[r.local.value] = static_cast<int>(k);
+      std::string source;
+      if (r.cause.consumer.valid()) {
+        const Module& global = p_.global->program.module;
+        source = SourceLine(global, global.instr(r.cause.consumer));
+      }
+      out.push_back({{"name", std::string(m_.instr(r.local).name)},
+                     {"opcode", Text(std::string(OpcodeText(r.opcode)))},
+                     {"bytes", r.bytes_moved},
+                     {"trips", r.trip_count},
+                     {"groups", r.num_groups},
+                     {"size", r.group_size},
+                     {"cause", Text(CauseText(p_, r))},
+                     {"source", Text(std::move(source))},
+                     {"why", Text(WhySharded(p_, r))},
+                     {"devices", Groups(r)},
+                     {"node", r.local.value}});
+    }
+    return out;
+  }
+
+  // The index in "groups" of who talks to whom; -1 where that is not listed.
+  int Groups(const CollectiveRecord& r) {
+    const int64_t devices = p_.global->program.num_partitions;
+    if (devices > kMostDevices) return -1;
+    const Instruction& i = m_.instr(r.local);
+    Json made;
+    if (i.attrs->kind == AttrKind::kPermute) {
+      const auto& attrs = i.as<PermuteAttrs>();
+      Json pairs = Json::array();
+      for (size_t k = 0; k < attrs.sources.size(); ++k) {
+        pairs.push_back({attrs.sources[k], attrs.targets[k]});
+      }
+      made = {{"pairs", std::move(pairs)}};
+    } else if (i.attrs->kind == AttrKind::kCollective) {
+      made = {{"lists", Lists(i.as<CollectiveAttrs>().groups, devices)}};
+      if (made["lists"].is_null()) return -1;
+    } else {
+      return -1;
+    }
+    const auto [it, is_new] = known_groups_.try_emplace(made.dump(), groups_.size());
+    if (is_new) groups_.push_back(std::move(made));
+    return static_cast<int>(it->second);
+  }
+
+  static Json Lists(const ReplicaGroups& groups, int64_t devices) {
+    Json lists = Json::array();
+    std::vector<int64_t> order;
+    int64_t size = devices;
+    if (groups.form == ReplicaGroups::Form::kLists && groups.lists.size() > 0) {
+      for (const auto& list : groups.lists)
+        lists.push_back(std::vector<int64_t>(list.begin(), list.end()));
+      return lists;
+    }
+    if (groups.form == ReplicaGroups::Form::kIota) {
+      const auto iota = DeviceOrder::Iota(groups.reshape, groups.perm);
+      if (!iota.ok() || iota->num_devices() != devices || groups.group_size < 1) return nullptr;
+      for (int64_t p = 0; p < devices; ++p) order.push_back(iota->DeviceAt(p));
+      size = groups.group_size;
+    } else if (groups.form == ReplicaGroups::Form::kMesh) {
+      return nullptr;
+    } else {
+      for (int64_t d = 0; d < devices; ++d) order.push_back(d);
+    }
+    for (int64_t at = 0; at + size <= devices; at += size) {
+      lists.push_back(std::vector<int64_t>(order.begin() + at, order.begin() + at + size));
+    }
+    return lists;
+  }
+
+  Json Warnings(const Program& program) {
+    Json out = Json::array();
+    const auto add = [&](absl::string_view code, absl::string_view op, std::string text) {
+      const CodeInfo* info = FindCode(code);
+      out.push_back({{"code", std::string(code)},
+                     {"op", std::string(op)},
+                     {"text", std::move(text)},
+                     {"fix", info == nullptr ? "" : std::string(info->fix)}});
+    };
+    for (const std::vector<std::string>* list : {&program.warnings, &p_.local.warnings}) {
+      for (const std::string& w : *list) {
+        const bool coded = w.size() > 5 && w[0] == 'W' && w[4] == ' ';
+        add(coded ? w.substr(0, 4) : "", "", coded ? w.substr(5) : w);
+      }
+    }
+    for (const Fallback& f : p_.plan.fallbacks) {
+      add("W202", program.module.instr(f.instr).name, f.reason);
+    }
+    for (const auto& [instr, g] : p_.plan.gathers) {
+      if (g.kind == Gather::Kind::kHandler) continue;  // W202 says it
+      add("W203", program.module.instr(instr).name, GatherText(g));
+    }
+    return out;
+  }
+
+  const PartitionedProgram& p_;
+  const Module& m_;
+  const CostModel& cost_;
+  std::vector<int> record_of_;  // by instruction, -1 for none
+  page::Texts texts_;
+  Json groups_ = Json::array();
+  absl::flat_hash_map<std::string, size_t> known_groups_;
+};
+
+constexpr char kHtml[] = {
+#include "page.html.inc"
+    0};
+constexpr char kStyle[] = {
+#include "page.css.inc"
+    0};
+constexpr char kTable[] = {
+#include "table.js.inc"
+    0};
+constexpr char kViews[] = {
+#include "views.js.inc"
+    0};
+
+}  // namespace
+
+std::string WhySharded(const PartitionedProgram& p, const CollectiveRecord& r) {
+  const LeafId leaf = MovedLeaf(p, r);
+  return leaf.valid() ? p.global->shardings.Explain(p.global->program, leaf) : "";
+}
+
+std::string ExplainPageData(const PartitionedProgram& p, const SpmdOptions& options) {
+  return Data(p, options.cost).Make().dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string ExplainPage(const PartitionedProgram& p, const SpmdOptions& options) {
+  // JSON that cannot end the element it stands in.
+  const std::string data = absl::StrReplaceAll(ExplainPageData(p, options), {{"<", "\\u003c"}});
+  return absl::StrReplaceAll(
+      kHtml, {{"@STYLE@", kStyle}, {"@DATA@", data}, {"@SCRIPT@", absl::StrCat(kTable, kViews)}});
+}
+
+}  // namespace shardcall
