@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "partitioner/api/explain_page_internal.h"
 #include "partitioner/api/report.h"
@@ -111,6 +112,16 @@ class Data {
     const int64_t devices = p_.global->program.num_partitions;
     if (devices > kMostDevices) return -1;
     const Instruction& i = m_.instr(r.local);
+    std::string key;
+    if (i.attrs->kind == AttrKind::kCollective &&
+        i.as<CollectiveAttrs>().groups.form != ReplicaGroups::Form::kLists) {
+      const ReplicaGroups& g = i.as<CollectiveAttrs>().groups;
+      key = absl::StrCat(g.num_groups, ",", g.group_size, "<=", absl::StrJoin(g.reshape, ","), "T",
+                         absl::StrJoin(g.perm, ","), g.mesh_text);
+      if (const auto it = known_groups_.find(key); it != known_groups_.end()) {
+        return static_cast<int>(it->second);
+      }
+    }
     Json made;
     if (i.attrs->kind == AttrKind::kPermute) {
       const auto& attrs = i.as<PermuteAttrs>();
@@ -125,7 +136,8 @@ class Data {
     } else {
       return -1;
     }
-    const auto [it, is_new] = known_groups_.try_emplace(made.dump(), groups_.size());
+    if (key.empty()) key = made.dump();
+    const auto [it, is_new] = known_groups_.try_emplace(std::move(key), groups_.size());
     if (is_new) groups_.push_back(std::move(made));
     return static_cast<int>(it->second);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step over time, and the ops around the collectives.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,7 +86,9 @@ Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<i
       double s = 0;
       Json callees = Json::array();
       for (CompId callee : CalledComputations(m, i)) {
-        s += seconds[callee.value];
+        // A branch runs, or the body and the condition.
+        s = i.opcode == Opcode::kConditional ? std::max(s, seconds[callee.value])
+                                             : s + seconds[callee.value];
         callees.push_back(callee.value);
       }
       const double trips = i.opcode == Opcode::kWhile ? TripCountOrDefault(m, id) : 1;
@@ -108,7 +111,8 @@ Json Nodes(const LocalProgram& local, Texts* texts, bool* left_out) {
   for (int id = 0; id < m.num_instructions(); ++id) {
     for (InstrId o : m.operands(InstrId(id))) users[o.value].push_back(InstrId(id));
   }
-  std::vector<bool> wanted(m.num_instructions(), false);
+  // How many hops each is from a collective.
+  std::vector<int> hops(m.num_instructions(), kHops + 1);
   int count = 0;
   *left_out = false;
   for (const CollectiveRecord& r : local.collectives) {
@@ -116,16 +120,14 @@ Json Nodes(const LocalProgram& local, Texts* texts, bool* left_out) {
     for (int hop = 0; hop <= kHops; ++hop) {
       std::vector<InstrId> next;
       for (InstrId id : edge) {
-        if (!wanted[id.value]) {
-          wanted[id.value] = true;
-          ++count;
-        }
+        if (hops[id.value] <= hop) continue;
+        count += hops[id.value] > kHops;
+        hops[id.value] = hop;
         // A value that everybody uses is no neighbourhood.
-        if (users[id.value].size() <= 12) {
-          next.insert(next.end(), users[id.value].begin(), users[id.value].end());
-        }
         const auto operands = m.operands(id);
-        if (operands.size() <= 12) next.insert(next.end(), operands.begin(), operands.end());
+        for (absl::Span<const InstrId> near : {absl::MakeConstSpan(users[id.value]), operands}) {
+          if (near.size() <= 12) next.insert(next.end(), near.begin(), near.end());
+        }
       }
       edge = std::move(next);
     }
@@ -136,7 +138,7 @@ Json Nodes(const LocalProgram& local, Texts* texts, bool* left_out) {
   }
   Json out = Json::object();
   for (int id = 0; id < m.num_instructions(); ++id) {
-    if (!wanted[id]) continue;
+    if (hops[id] > kHops) continue;
     const Instruction& i = m.instr(InstrId(id));
     Json operands = Json::array();
     for (InstrId o : m.operands(i)) operands.push_back(o.value);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/api/pjrt_serving.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -62,12 +63,43 @@ PjrtQuestion Read(size_t num_args, const Shardcall_PjrtAval* args,
   return q;
 }
 
+bool IsManual(const HloSharding& s) {
+  if (s.kind != HloSharding::Kind::kTuple) return s.kind == HloSharding::Kind::kManual;
+  return !s.tuple.empty() && std::all_of(s.tuple.begin(), s.tuple.end(), IsManual);
+}
+bool IsManual(absl::string_view sharding) {
+  const absl::StatusOr<HloSharding> s = ReadShardingProto(sharding, "a sharding");
+  return s.ok() && IsManual(*s);
+}
+
+// XLA asks of calls in a manual computation, too, which are of shards already: they stay
+// whole, and all is sharded as it is.
+absl::StatusOr<PjrtPartitioned> AnswerManual(const PjrtTarget& target, PjrtQuestion q) {
+  SHARDCALL_ASSIGN_OR_RETURN(const HloSharding result,
+                             ReadShardingProto(q.result_sharding, "the result"));
+  HloSharding whole;
+  if (result.kind == HloSharding::Kind::kTuple) {
+    whole.kind = HloSharding::Kind::kTuple;
+    whole.tuple.assign(result.tuple.size(), HloSharding());
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string replicated, WriteShardingProto(HloSharding()));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string whole_result, WriteShardingProto(whole));
+  for (absl::string_view& sharding : q.shardings) sharding = replicated;
+  q.result_sharding = whole_result;
+  SHARDCALL_ASSIGN_OR_RETURN(PjrtPartitioned made, AnswerPjrtPartition(target, q));
+  made.result = result;
+  for (HloSharding& operand : made.operands) operand = {.kind = HloSharding::Kind::kManual};
+  return made;
+}
+
 void ServePartition(Shardcall_PjrtCallbacks* c, Shardcall_PjrtPartitionArgs* args) {
   const absl::Status status = Answering(&args->header, [&](Answer* answer) {
     PjrtQuestion q = Read(args->num_args, args->op_args, args->backend_config);
     q.result_shape = View(args->op_result.shape);
     if (args->op_result.has_sharding) q.result_sharding = View(args->op_result.sharding);
-    SHARDCALL_ASSIGN_OR_RETURN(PjrtPartitioned made, AnswerPjrtPartition(TargetOf(c), q));
+    SHARDCALL_ASSIGN_OR_RETURN(PjrtPartitioned made, IsManual(q.result_sharding)
+                                                         ? AnswerManual(TargetOf(c), q)
+                                                         : AnswerPjrtPartition(TargetOf(c), q));
     answer->texts.reserve(args->num_args + 2);
     answer->operands.resize(args->num_args);
     args->args_sharding = answer->operands.data();
@@ -95,6 +127,12 @@ void ServeInfer(Shardcall_PjrtCallbacks* c, Shardcall_PjrtInferArgs* args) {
   (void)Answering(&args->header, [&](Answer* answer) {
     PjrtQuestion q = Read(args->num_args, args->op_args, args->backend_config);
     q.result_shape = View(args->result_shape);
+    for (absl::string_view sharding : q.shardings) {
+      if (!IsManual(sharding)) continue;
+      args->has_result_sharding = true;
+      args->result_sharding = Keep(answer, std::string(sharding));
+      return absl::OkStatus();
+    }
     SHARDCALL_ASSIGN_OR_RETURN(std::string result, AnswerPjrtInfer(TargetOf(c), q));
     if (result.empty()) return absl::OkStatus();
     args->has_result_sharding = true;
@@ -110,6 +148,7 @@ void ServePropagate(Shardcall_PjrtCallbacks* c, Shardcall_PjrtPropagateArgs* arg
     q.config = View(args->backend_config);
     q.result_shape = View(args->result_shape);
     q.result_sharding = View(args->result_sharding);
+    if (IsManual(q.result_sharding)) return absl::OkStatus();
     SHARDCALL_ASSIGN_OR_RETURN(std::string result, AnswerPjrtPropagate(TargetOf(c), q));
     args->result_sharding = Keep(answer, std::move(result));
     return absl::OkStatus();

@@ -35,7 +35,9 @@ const all = data.collectives.map((c, k) => ({
   why: text(c.why), total: c.bytes * c.trips,
   time: (data.cost.latency + c.bytes / data.cost.bandwidth) * c.trips,
 }));
-const state = {sort: 'total', down: true, filter: '', opcode: '', selected: -1, rows: []};
+// `source`: a source line, null for all of them.
+const state = {sort: 'total', down: true, filter: '', opcode: '', source: null, selected: -1,
+               rows: []};
 
 function showFigures() {
   document.title = `${data.name} \u2013 shardcall`;
@@ -53,7 +55,8 @@ function showFigures() {
       figure(count(all.length), `collectives, ${count(all.reduce((s, c) => s + c.trips, 0))} ` +
              'executions', 'total-count'),
       figure(seconds(step), 'a step, by the cost model', 'step-time'),
-      figure(step > 0 ? `${Math.round(100 * sending / step)} %` : '0 %',
+      figure(step <= 0 ? '0 %' : sending < step && sending > 0.99 * step ? '> 99 %'
+             : `${Math.round(100 * sending / step)} %`,
              `of it sending: ${seconds(sending)}`, 'sending'));
 }
 
@@ -62,10 +65,13 @@ function showWarnings() {
   $('warnings').hidden = false;
   $('warnings-title').textContent = `Warnings (${count(data.warnings.length)})`;
   const codes = new Map();
-  for (const w of data.warnings) codes.set(w.code, [...(codes.get(w.code) || []), w]);
+  for (const w of data.warnings) {
+    if (!codes.has(w.code)) codes.set(w.code, []);
+    codes.get(w.code).push(w);
+  }
   for (const [code, list] of codes) {
     const item = w => h('li', {}, w.op ? h('code', {}, `%${w.op}`) : null, ` ${w.text} `,
-        w.op && all.some(c => c.cause.includes(`%${w.op}`)) ? h('button', {type: 'button',
+        w.op && all.some(c => c.cause.includes(`%${w.op}:`)) ? h('button', {type: 'button',
           on: {click: () => filterBy(`%${w.op}:`)}}, 'show') : null);
     $('warning-list').append(h('li', {}, h('p', {}, h('b', {}, code), ` ${list[0].fix}`),
         h('ul', {}, ...list.slice(0, 200).map(item),
@@ -93,7 +99,8 @@ function showHead() {
 function refresh() {
   const words = state.filter.toLowerCase().split(/\s+/).filter(Boolean);
   const order = state.down ? -1 : 1;
-  state.rows = all.filter(c => (!state.opcode || c.opcode === state.opcode) && words.every(
+  state.rows = all.filter(c => (!state.opcode || c.opcode === state.opcode) &&
+      (state.source === null || c.source === state.source) && words.every(
       w => `%${c.name} ${c.opcode} ${c.cause} ${c.source}`.toLowerCase().includes(w)));
   state.rows.sort((a, b) => {
     const x = a[state.sort], y = b[state.sort];
@@ -132,8 +139,15 @@ function drawRows() {
   space(state.rows.length - last));
 }
 
+function pressLine(source) {
+  state.source = source;
+  for (const b of $('lines').querySelectorAll('button')) {
+    b.setAttribute('aria-pressed', b.dataset.source === source);
+  }
+}
 function filterBy(words) {
   state.filter = $('filter').value = words;
+  pressLine(null);
   refresh();
   $('sent-title').scrollIntoView({block: 'nearest'});
 }
@@ -141,23 +155,21 @@ function filterBy(words) {
 function showLines() {
   const lines = new Map();
   for (const c of all) {
-    const key = c.source || 'no source line';
-    const line = lines.get(key) || {total: 0, count: 0};
+    const line = lines.get(c.source) || {total: 0, count: 0};
     line.total += c.total;
     ++line.count;
-    lines.set(key, line);
+    lines.set(c.source, line);
   }
   const sorted = [...lines].sort((a, b) => b[1].total - a[1].total);
   const most = sorted.length ? sorted[0][1].total || 1 : 1;
   $('lines').append(...sorted.slice(0, 400).map(([name, line]) => h('li', {}, h('button', {
-    type: 'button', 'aria-pressed': 'false',
-    on: {click: e => {
-      const on = state.filter !== name;
-      for (const b of $('lines').querySelectorAll('button')) b.setAttribute('aria-pressed', 'false');
-      e.currentTarget.setAttribute('aria-pressed', on);
-      filterBy(on && name !== 'no source line' ? name : '');
+    type: 'button', 'aria-pressed': 'false', 'data-source': name,
+    on: {click: () => {
+      pressLine(state.source === name ? null : name);
+      refresh();
+      $('sent-title').scrollIntoView({block: 'nearest'});
     }},
-  }, h('span', {class: 'name', title: name}, name),
+  }, h('span', {class: 'name', title: name}, name || 'no source line'),
      h('span', {class: 'bar', style: `width:${100 * line.total / most}%`}),
      h('span', {class: 'number'}, bytes(line.total)),
      h('span', {class: 'number quiet'}, `${count(line.count)} \u00d7`)))));

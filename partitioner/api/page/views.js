@@ -78,7 +78,10 @@ function graphAt(center) {
   if (!users) {
     users = new Map();
     for (const [id, node] of Object.entries(data.nodes)) {
-      for (const o of node[3]) users.set(o, [...(users.get(o) || []), Number(id)]);
+      for (const o of node[3]) {
+        if (!users.has(o)) users.set(o, []);
+        users.get(o).push(Number(id));
+      }
     }
   }
   const has = id => data.nodes[id] !== undefined;
@@ -113,7 +116,7 @@ function graphAt(center) {
     const [name, opcode, shape] = data.nodes[id];
     const open = () => {
       const replaced = graphAt(id);
-      svg.replaceWith(replaced);
+      svg.parentElement.replaceWith(replaced);
       const focus = replaced.querySelector('.here');
       if (focus) focus.focus();
     };
@@ -125,7 +128,8 @@ function graphAt(center) {
       h('text', {x: x + 7, y: y + 31, class: 'quiet'}, fits(text(shape))),
       h('title', {}, `%${name} = ${text(shape)} ${text(opcode)}`)));
   }
-  return h('div', {style: 'overflow-x:auto'}, svg);
+  return h('div', {style: 'overflow-x:auto'}, svg,
+           h('p', {class: 'quiet'}, 'Ops up to two steps from a collective.'));
 }
 
 // Two lanes of a computation's events in their order; loops open on a click.
@@ -171,16 +175,15 @@ function drawTimeline() {
   }
   pen.textAlign = 'left';
   time.marks = [];
-  let at = 0, drawn = [-1, -1];
+  let at = 0;
   for (const event of eventsOf(time.path[time.path.length - 1].comp)) {
     const [kind, length] = event, begin = at;
     at += length;
     if (at < time.from || begin > time.to) continue;
     const x = left + Math.max(0, begin - time.from) * scale;
     const end = left + (Math.min(at, time.to) - time.from) * scale, lane = kind === 1 ? 1 : 0;
-    if (end <= drawn[lane] + 0.3) continue;  // thinner than can be seen
-    drawn[lane] = end;
-    const y = lane ? 54 : 16, w = Math.max(1, end - x - (end - x > 3 ? 1 : 0));
+    // What is thinner than a pixel is as faint as it is short.
+    const y = lane ? 54 : 16, w = Math.max(0.1, end - x - (end - x > 3 ? 1 : 0));
     const chosen = kind === 1 && event[2] === state.selected;
     pen.fillStyle = color(chosen ? '--mark' : kind === 1 ? '--send' : '--work');
     pen.globalAlpha = kind === 2 ? 0.55 : 1;

@@ -22,9 +22,7 @@ using nb::literals::operator""_a;
 namespace shardcall::python {
 namespace {
 
-nb::bytes Bytes(const Shardcall_PjrtString& s) {
-  return nb::bytes(View(s).data(), View(s).size());
-}
+nb::bytes Bytes(const Shardcall_PjrtString& s) { return nb::bytes(View(s).data(), View(s).size()); }
 
 // As Python gives them; the structs point into it.
 class Values {
@@ -106,8 +104,8 @@ class Served {
       if (args->header.cleanup_fn != nullptr) args->header.cleanup_fn(args->header.data);
     };
     if (args->header.has_error) {
-      throw StatusError{absl::Status(static_cast<absl::StatusCode>(args->header.code),
-                                     View(args->header.error))};
+      throw StatusError{
+          absl::Status(static_cast<absl::StatusCode>(args->header.code), View(args->header.error))};
     }
     return read();
   }
@@ -132,6 +130,13 @@ std::string SdyRule(const Targets& targets, const std::string& name,
       .ToSdyText();
 }
 
+// Of one target alone, which is gathered.
+std::shared_ptr<Targets> GatheringTargets(const std::string& name) {
+  auto out = std::make_shared<Targets>();
+  Check(out->registry.rules.RegisterBatchPartitionable(name, 0));
+  return out;
+}
+
 }  // namespace
 
 void DefineServing(nb::module_& m) {
@@ -140,14 +145,15 @@ void DefineServing(nb::module_& m) {
       .def("propagate", &Served::Propagate)
       .def("infer", &Served::Infer)
       .def("partition", &Served::Partition);
-  m.def("sdy_rule", &SdyRule, "targets"_a, "name"_a, "backend_config"_a, "operands"_a,
-        "results"_a);
+  m.def("gathering_targets", &GatheringTargets, "name"_a);
+  m.def("sdy_rule", &SdyRule, "targets"_a, "name"_a, "backend_config"_a, "operands"_a, "results"_a);
   // To the XLA of a plugin whose PJRT_Api* the capsule has.
-  m.def("pass_rule_to_pjrt",
-        [](const Targets& targets, const std::string& name, const nb::capsule& c_api) {
-          Check(targets.registry.PassToPjrt(name, c_api.data()));
-        },
-        "targets"_a, "name"_a, "c_api"_a);
+  m.def(
+      "pass_rule_to_pjrt",
+      [](const Targets& targets, const std::string& name, const nb::capsule& c_api) {
+        Check(targets.registry.PassToPjrt(name, c_api.data()));
+      },
+      "targets"_a, "name"_a, "c_api"_a);
 }
 
 }  // namespace shardcall::python

@@ -166,6 +166,24 @@ TEST_F(PjrtServing, ARuleStringAnswersAllThreeQuestions) {
   EXPECT_EQ(q.Propagate(c), kRowsOnly);
 }
 
+TEST_F(PjrtServing, ACallInAManualComputationStaysAsItIs) {
+  ASSERT_TRUE(registry_.rules
+                  .RegisterRule("weigh", {.rule = "i k, k -> i",
+                                          .reduction = {{"k", PartialOp::kSum}},
+                                          .pad = {{"k", 0}}})
+                  .ok());
+  ASSERT_TRUE(registry_.PassToPjrt("weigh", plugin_.api()).ok());
+  Question q({{{8, 6}, "{manual}"}, {{6}, "{manual}"}}, {{8}, "{manual}"}, "{}");
+  const Asked a = q.Partition(Given("weigh"));
+  EXPECT_EQ(a.error, "");
+  EXPECT_THAT(a.operands, ElementsAre("{manual}", "{manual}"));
+  EXPECT_EQ(a.result, "{manual}");
+  EXPECT_THAT(a.module, AllOf(HasSubstr("%arg0: tensor<8x6xf32>, %arg1: tensor<6xf32>"),
+                              Not(HasSubstr("all_reduce"))));
+  EXPECT_EQ(q.Infer(Given("weigh")), "{manual}");
+  EXPECT_EQ(q.Propagate(Given("weigh")), "{manual}");
+}
+
 TEST_F(PjrtServing, ASumIsReducedBehindTheCall) {
   ASSERT_TRUE(registry_.rules
                   .RegisterRule("weigh", {.rule = "i k, k -> i",

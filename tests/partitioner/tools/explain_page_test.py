@@ -48,6 +48,17 @@ ENTRY main {{
 '''
 
 
+LINES = '''HloModule lines, num_partitions=4
+ENTRY main {
+  x = f32[8,4] parameter(0), sharding={devices=[4,1]<=[4]}
+  w = f32[8,4] parameter(1), sharding={devices=[4,1]<=[4]}
+  y = f32[8,4] add(x, x), sharding={devices=[1,4]<=[4]}, metadata={op_name="y" source_file="a.py" source_line=3}
+  z = f32[8,4] negate(w), sharding={devices=[1,4]<=[4]}, metadata={op_name="z" source_file="a.py" source_line=31}
+  ROOT t = (f32[8,4], f32[8,4]) tuple(y, z), sharding={{devices=[1,4]<=[4]}, {devices=[1,4]<=[4]}}
+}
+'''
+
+
 class ExplainPageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -151,6 +162,16 @@ class ExplainPageTest(unittest.TestCase):
         self.browser.click('#theme')
         self.assertNotEqual(self.browser.evaluate(back), before)
         self.browser.screenshot(os.path.join(self.shots, 'explain.dark.png'))
+
+    def test_a_line_is_not_another_that_begins_with_it(self):
+        self.open(LINES)
+        self.assertEqual(len(self.rows()), 2)
+        self.browser.evaluate(
+            'document.querySelector(\'#lines button[data-source$=":3"]\').scrollIntoView()')
+        self.browser.click('#lines button[data-source$=":3"]')
+        self.assertEqual([r[-1] for r in self.rows()], ['a.py:3'])
+        self.browser.click('#lines button[data-source$=":3"]')
+        self.assertEqual(len(self.rows()), 2)
 
     def test_the_step_adds_up_and_zooms(self):
         self.open(TRAIN)

@@ -88,11 +88,6 @@ def made(key):
     return _made(_manifest(declared), *key, _core.registrations())
 
 
-def gathering(name):
-    """Targets of which one, `name`, has all its operands gathered."""
-    return _core.Targets([], [_manifest({name: {'batch_dims': 0}})])
-
-
 @dataclasses.dataclass(frozen=True)
 class Target:
     """A custom-call target.

@@ -35,9 +35,6 @@ KNOWN = {
         'the first device keeps the whole value, where each could keep its shard',
     'ShardingInTypesTest::test_reduced_reshard_unreduced_bwd':
         'the first device keeps the whole value, where each could keep its shard',
-    **{f'ShardingInTypesTest::test_top_level_ag_multi{k}':
-       'E172: a sharding over some axes alone, inside a region that is manual over all'
-       for k in range(8)},
 }
 
 

@@ -61,6 +61,19 @@ class PluginTest(unittest.TestCase):
         np.testing.assert_array_equal(out, np.maximum(np.asarray(self.x), 0) + 1)
         self.assertEqual(out.sharding.spec, P('data', 'model'))
 
+    def test_what_is_installed_leaves_sj_jit_alone(self):
+        def f(x):
+            return jax.ffi.ffi_call('custom_relu', jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+        expected = np.maximum(np.asarray(self.x), 0)
+        sj.jit(f, strict=True)(self.x)  # registers the kernel
+        sj.install('custom_relu')
+        self.addCleanup(sj.uninstall)
+        jax.clear_caches()
+        plain = jax.jit(f).lower(self.x).compile()
+        np.testing.assert_array_equal(plain(self.x), expected)
+        np.testing.assert_array_equal(sj.jit(f, strict=True)(self.x), expected)
+
     def test_donated_arrays_are_given_up(self):
         step = sj.jit(lambda p, g: p - g, donate_argnums=0, strict=True)
         given = self.x + 1

@@ -88,7 +88,11 @@ def uninstall() -> None:
     global _lowering
     with _lock:
         for name in _installed:
-            partitioners.give_to_xla(name, _Served(registry.gathering(name), name))
+            gathering = _installed[name] = _core.gathering_targets(name)
+            partitioners.give_to_xla(name, _Served(gathering, name))
+            for factory in list(xla_bridge._backend_factories.values()):
+                if factory.c_api is not None:
+                    _pass(name, factory.c_api)
         _installed.clear()
         if _lowering is not None and mlir._lowerings[ffi.ffi_call_p].rule is _ours:
             mlir.register_lowering(ffi.ffi_call_p, _lowering)
