@@ -175,15 +175,17 @@ function drawTimeline() {
   }
   pen.textAlign = 'left';
   time.marks = [];
+  const events = eventsOf(time.path[time.path.length - 1].comp);
+  // Of many, what is thinner than a pixel is as faint as it is short.
+  const least = events.length < width / 4 ? 1 : 0;
   let at = 0;
-  for (const event of eventsOf(time.path[time.path.length - 1].comp)) {
+  for (const event of events) {
     const [kind, length] = event, begin = at;
     at += length;
     if (at < time.from || begin > time.to) continue;
     const x = left + Math.max(0, begin - time.from) * scale;
     const end = left + (Math.min(at, time.to) - time.from) * scale, lane = kind === 1 ? 1 : 0;
-    // What is thinner than a pixel is as faint as it is short.
-    const y = lane ? 54 : 16, w = Math.max(0.1, end - x - (end - x > 3 ? 1 : 0));
+    const y = lane ? 54 : 16, w = Math.max(least, end - x - (end - x > 3 ? 1 : 0));
     const chosen = kind === 1 && event[2] === state.selected;
     pen.fillStyle = color(chosen ? '--mark' : kind === 1 ? '--send' : '--work');
     pen.globalAlpha = kind === 2 ? 0.55 : 1;
