@@ -14,6 +14,7 @@ try:
     import jax
     import jax.numpy as jnp
     import numpy as np
+    from jax.experimental.layout import Format, Layout
     from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
     import shardcall
     import shardcall.jax as sj
@@ -226,6 +227,14 @@ class JaxTest(unittest.TestCase):
         back = self.ours(lambda x: jax.device_put(x, host.with_memory_kind('device')) + 1)(out)
         self.assertEqual(back.sharding.memory_kind, 'device')
         np.testing.assert_array_equal(back, np.asarray(self.x) * 2 + 1)
+
+    def test_layouts(self):
+        columns = Format(Layout((1, 0)), sharded('data', 'model'))
+        out = self.ours(lambda x: x * 2, out_shardings=columns)(self.x)
+        self.assertEqual(out.format.layout.major_to_minor, (1, 0))
+        np.testing.assert_array_equal(out, np.asarray(self.x) * 2)
+        sums = self.ours(lambda x: x.sum(0), in_shardings=columns)(out)
+        np.testing.assert_array_equal(sums, np.asarray(self.x).sum(0) * 2)
 
     def test_the_persistent_cache_gives_the_same(self):
         from jax.experimental.compilation_cache import compilation_cache
