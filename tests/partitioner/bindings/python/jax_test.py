@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import warnings
 
 os.environ.update({'NPROC': '16', 'JAX_NUM_CPU_DEVICES': '8'})
@@ -18,7 +19,7 @@ try:
     from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
     import shardcall
     import shardcall.jax as sj
-    from shardcall.jax import compiling
+    from shardcall.jax import compiling, conversion
 except ImportError as e:
     print(f'SKIPPED: {e}')
     sys.exit(77)
@@ -310,6 +311,15 @@ class JaxTest(unittest.TestCase):
         with self.assertRaises(shardcall.Error):
             sj.jit(mine)(self.x)
         np.testing.assert_array_equal(jax.jit(lambda x: x + 1)(self.x), np.asarray(self.x) + 1)
+
+    def test_after_an_interrupted_compile_it_compiles(self):
+        for step in ('to_hlo', 'to_stablehlo'):  # before and behind our part
+            f = self.ours(lambda x, step=step: x + len(step))
+            with unittest.mock.patch.object(conversion, step, side_effect=KeyboardInterrupt):
+                with self.assertRaises(KeyboardInterrupt):
+                    f(self.x)
+            np.testing.assert_array_equal(jax.jit(lambda x: x - 1)(self.x), np.asarray(self.x) - 1)
+            np.testing.assert_array_equal(f(self.x), np.asarray(self.x) + len(step))
 
     def test_another_kernel_of_a_target_that_xla_has_is_an_error(self):
         relu_on_rows = self.ours(relu)
