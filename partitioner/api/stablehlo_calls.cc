@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Custom calls and collectives.
 #include <algorithm>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "partitioner/api/stablehlo_writer.h"
+#include "partitioner/ir/iota_groups.h"
 #include "partitioner/ir/output_aliasing.h"
 #include "sharding/status.h"
 
@@ -72,42 +72,12 @@ absl::Status Writer::WriteCustomCall(InstrId id) {
 }
 
 absl::StatusOr<std::string> Writer::Groups(InstrId id, const CollectiveAttrs& attrs) const {
-  const ReplicaGroups& g = attrs.groups;
-  std::vector<std::vector<int64_t>> rows;
-  switch (g.form) {
-    case ReplicaGroups::Form::kAll:
-      rows.emplace_back(m_.header.num_partitions);
-      std::iota(rows[0].begin(), rows[0].end(), 0);
-      break;
-    case ReplicaGroups::Form::kLists:
-      for (Ints list : g.lists) rows.emplace_back(list.begin(), list.end());
-      for (const auto& row : rows) {
-        if (row.size() != rows[0].size()) return Cannot(id, "groups of several sizes");
-      }
-      break;
-    case ReplicaGroups::Form::kIota: {
-      const int rank = static_cast<int>(g.reshape.size());
-      std::vector<int64_t> stride(rank, 1), at(rank, 0), perm(g.perm.begin(), g.perm.end());
-      if (perm.empty()) {
-        perm.resize(rank);
-        std::iota(perm.begin(), perm.end(), 0);
-      }
-      for (int d = rank - 2; d >= 0; --d) stride[d] = stride[d + 1] * g.reshape[d + 1];
-      for (int64_t r = 0; r < g.num_groups; ++r) {
-        rows.emplace_back();
-        for (int64_t k = 0; k < g.group_size; ++k) {
-          int64_t device = 0;
-          for (int d = 0; d < rank; ++d) device += at[d] * stride[perm[d]];
-          rows.back().push_back(device);
-          for (int d = rank - 1; d >= 0 && ++at[d] == g.reshape[perm[d]]; --d) at[d] = 0;
-        }
-      }
-      break;
-    }
-    case ReplicaGroups::Form::kMesh:
-      return Cannot(id, "groups that name mesh axes");
+  const auto rows = ListedGroups(attrs.groups, m_.header.num_partitions);
+  if (!rows.has_value()) return Cannot(id, "groups that name mesh axes");
+  for (const auto& row : *rows) {
+    if (row.size() != rows->front().size()) return Cannot(id, "groups of several sizes");
   }
-  return absl::StrCat("replica_groups = ", Dense(rows));
+  return absl::StrCat("replica_groups = ", Dense(*rows));
 }
 
 absl::Status Writer::WriteCollective(InstrId id, int depth) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "sharding/mesh.h"
 
 namespace shardcall {
 namespace {
@@ -78,6 +79,35 @@ ReplicaGroups Simplified(const ReplicaGroups& groups, Arena& arena) {
   out.reshape = arena.Copy(absl::MakeConstSpan(form.dims));
   out.perm = arena.Copy(absl::MakeConstSpan(form.perm));
   return out;
+}
+
+absl::optional<std::vector<std::vector<int64_t>>> ListedGroups(const ReplicaGroups& groups,
+                                                               int64_t devices) {
+  std::vector<std::vector<int64_t>> lists;
+  switch (groups.form) {
+    case ReplicaGroups::Form::kAll:
+      lists.emplace_back(devices);
+      std::iota(lists[0].begin(), lists[0].end(), 0);
+      return lists;
+    case ReplicaGroups::Form::kLists:
+      for (Ints list : groups.lists) lists.emplace_back(list.begin(), list.end());
+      return lists;
+    case ReplicaGroups::Form::kIota: {
+      const absl::StatusOr<DeviceOrder> order = DeviceOrder::Iota(groups.reshape, groups.perm);
+      if (!order.ok() || order->num_devices() != groups.num_groups * groups.group_size) {
+        return absl::nullopt;
+      }
+      for (int64_t g = 0; g < groups.num_groups; ++g) {
+        lists.emplace_back();
+        for (int64_t k = 0; k < groups.group_size; ++k) {
+          lists.back().push_back(order->DeviceAt(g * groups.group_size + k));
+        }
+      }
+      return lists;
+    }
+    case ReplicaGroups::Form::kMesh: break;
+  }
+  return absl::nullopt;
 }
 
 }  // namespace shardcall

@@ -33,7 +33,7 @@ const count = n => Number(n).toLocaleString('en-US');
 const all = data.collectives.map((c, k) => ({
   ...c, index: k, opcode: text(c.opcode), cause: text(c.cause), source: text(c.source),
   why: text(c.why), total: c.bytes * c.trips,
-  time: (data.cost.latency + c.bytes / data.cost.bandwidth) * c.trips,
+  time: c.seconds * c.trips,
 }));
 // `source`: a source line, null for all of them.
 const state = {sort: 'total', down: true, filter: '', opcode: '', source: null, selected: -1,

@@ -10,15 +10,13 @@ for the named Python and for systems whose C library is this one's, or newer. Pr
 wheel's path. Needs nm, pip and the network.
 """
 import argparse
-import glob
 import os
-import shutil
 import sys
 import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../..')
 sys.path.insert(0, os.path.join(ROOT, 'cmake'))
-from self_contained_wheel import repair, run, tools
+from self_contained_wheel import build, tools
 
 
 def main():
@@ -27,12 +25,7 @@ def main():
     parser.add_argument('--out', default='dist')
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix='shardcall_wheel.') as scratch:
-        python = tools(scratch, python=options.python)
-        made = os.path.join(scratch, 'made')
-        run(python, '-m', 'pip', 'wheel', '-q', '--no-deps', f'--wheel-dir={made}', ROOT)
-        wheel, = glob.glob(os.path.join(made, '*.whl'))
-        os.makedirs(options.out, exist_ok=True)
-        print(shutil.copy(repair(python, wheel, scratch), options.out))
+        print(build(tools(scratch, python=options.python), ROOT, scratch, options.out))
     return 0
 
 

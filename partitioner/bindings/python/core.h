@@ -13,11 +13,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "partitioner/api/registration.h"
 #include "partitioner/runtime/program.h"
 #include "partitioner/runtime/tensor.h"
 
 namespace shardcall::python {
+
+inline nanobind::bytes ToBytes(absl::string_view text) {
+  return nanobind::bytes(text.data(), text.size());
+}
+inline absl::string_view ViewOf(const nanobind::bytes& b) { return {b.c_str(), b.size()}; }
 
 // Becomes a shardcall.Error where it leaves the module.
 struct StatusError {

@@ -90,8 +90,6 @@ auto WithoutGil(Body body) {
   return Take(body());
 }
 
-nb::bytes ToBytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
-
 absl::StatusOr<std::vector<Tensor>> ToTensors(const std::vector<Array>& arrays,
                                               const Module& module) {
   const std::vector<LeafShape> leaves = ParameterLeaves(module);

@@ -24,13 +24,10 @@ namespace {
 
 using nb::literals::operator""_a;
 
-nb::object BytesOf(const Shardcall_PjrtString& s) {
-  return nb::bytes(s.data == nullptr ? "" : s.data, s.size);
-}
+nb::object BytesOf(const Shardcall_PjrtString& s) { return ToBytes(View(s)); }
 
 std::string TextOf(const nb::handle& bytes) {
-  const nb::bytes b = nb::cast<nb::bytes>(bytes);
-  return std::string(b.c_str(), b.size());
+  return std::string(ViewOf(nb::cast<nb::bytes>(bytes)));
 }
 
 // What was raised, as text: a shardcall.Error is its message, which begins with its code.
@@ -298,7 +295,7 @@ void DefineRegistration(nb::module_& m) {
         [](nb::object function) {
           const std::string bytes =
               EncodeInspectShardingCallback(Inspect, function.release().ptr());
-          return nb::bytes(bytes.data(), bytes.size());
+          return ToBytes(bytes);
         },
         "function"_a);
 }

@@ -22,8 +22,6 @@ using nb::literals::operator""_a;
 namespace shardcall::python {
 namespace {
 
-nb::bytes Bytes(const Shardcall_PjrtString& s) { return nb::bytes(View(s).data(), View(s).size()); }
-
 // As Python gives them; the structs point into it.
 class Values {
  public:
@@ -61,7 +59,7 @@ class Served {
     args.result_shape = Values::ToC(shape);
     args.result_sharding = Values::ToC(sharding);
     return Ask(callbacks_->propagate_user_sharding, &args,
-               [&] { return Bytes(args.result_sharding); });
+               [&] { return ToBytes(View(args.result_sharding)); });
   }
   nb::object Infer(const std::vector<nb::bytes>& shapes, const nb::list& shardings,
                    const nb::bytes& shape, const nb::bytes& config) {
@@ -73,7 +71,7 @@ class Served {
     args.backend_config = Values::ToC(config);
     return Ask(callbacks_->infer_sharding, &args, [&]() -> nb::object {
       if (!args.has_result_sharding) return nb::none();
-      return Bytes(args.result_sharding);
+      return ToBytes(View(args.result_sharding));
     });
   }
   nb::tuple Partition(const std::vector<nb::bytes>& shapes, const nb::list& shardings,
@@ -86,8 +84,10 @@ class Served {
     args.backend_config = Values::ToC(config);
     return Ask(callbacks_->partition, &args, [&] {
       nb::list operands;
-      for (size_t k = 0; k < values.size(); ++k) operands.append(Bytes(args.args_sharding[k]));
-      return nb::make_tuple(Bytes(args.mlir_module), operands, Bytes(args.result_sharding));
+      for (size_t k = 0; k < values.size(); ++k)
+        operands.append(ToBytes(View(args.args_sharding[k])));
+      return nb::make_tuple(ToBytes(View(args.mlir_module)), operands,
+                            ToBytes(View(args.result_sharding)));
     });
   }
 

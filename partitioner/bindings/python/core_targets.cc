@@ -12,6 +12,7 @@
 #include "partitioner/api/targets.h"
 #include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 #include "partitioner/bindings/python/core.h"
+#include "partitioner/runtime/lower_op.h"
 #include "sharding/status.h"
 
 namespace nb = nanobind;
@@ -76,13 +77,9 @@ std::vector<ArrayType> ResultTypes(const Targets& targets, const std::string& ta
   call.target = target;
   call.operands = shapes;
   const Shape* const result = Take(targets.registry.rules.InferShape(call));
-  std::vector<ArrayType> out;
-  for (int k = 0; k < result->num_leaves(); ++k) {
-    const Shape* leaf = result->leaf(k);
-    out.emplace_back(ElementTypeName(leaf->element_type()),
-                     std::vector<int64_t>(leaf->dims().begin(), leaf->dims().end()));
-  }
-  return out;
+  std::vector<LeafShape> leaves;
+  for (int k = 0; k < result->num_leaves(); ++k) leaves.push_back(MakeLeafShape(*result->leaf(k)));
+  return LeafTypes(leaves);
 }
 
 }  // namespace

@@ -24,9 +24,6 @@ namespace {
 
 using nb::literals::operator""_a;
 
-absl::string_view View(const nb::bytes& b) { return {b.c_str(), b.size()}; }
-nb::bytes ToBytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
-
 template <typename Range>
 nb::tuple Tuple(const Range& range) {
   nb::list out;
@@ -106,18 +103,26 @@ nb::tuple Describe(const HloSharding& s) {
 }  // namespace
 
 void DefineValues(nb::module_& m) {
+  // name -> number, as xla.PrimitiveType has them.
+  m.def("element_types", [] {
+    nb::dict out;
+    for (int k = 0; k < kNumElementTypes; ++k) {
+      out[nb::str(std::string(ElementTypeName(static_cast<ElementType>(k))).c_str())] = k;
+    }
+    return out;
+  });
   m.def("shape_of_text",
         [](const std::string& text) { return Describe(RootShape(Take(Parsed(text)))); }, "text"_a);
   m.def("shape_of_proto",
         [](const nb::bytes& proto) {
           const auto context = std::make_shared<Context>();
-          return Describe(Take(ReadShapeProto(View(proto), context, "a shape")));
+          return Describe(Take(ReadShapeProto(ViewOf(proto), context, "a shape")));
         },
         "proto"_a);
   m.def("shape_text",
         [](const nb::bytes& proto) {
           const auto context = std::make_shared<Context>();
-          return Take(ReadShapeProto(View(proto), context, "a shape"))->ToString();
+          return Take(ReadShapeProto(ViewOf(proto), context, "a shape"))->ToString();
         },
         "proto"_a);
   m.def("shape_proto",
@@ -132,7 +137,7 @@ void DefineValues(nb::module_& m) {
         "text"_a);
   m.def("sharding_of_proto",
         [](const nb::bytes& proto) {
-          return Describe(Take(Tiles(Take(ReadShardingProto(View(proto), "a sharding")))));
+          return Describe(Take(Tiles(Take(ReadShardingProto(ViewOf(proto), "a sharding")))));
         },
         "proto"_a);
   m.def("sharding_proto",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fields of each kind of instruction.
 #include "absl/strings/str_cat.h"
+#include "partitioner/ir/iota_groups.h"
 #include "partitioner/ir/lexer.h"
 #include "partitioner/ir/proto/reader.h"
 #include "partitioner/ir/proto/text_values.h"
@@ -113,14 +114,13 @@ bool Writer::WriteCustomCall(const Instruction& i, hlo_pb::HloInstructionProto* 
 
 // An iota of groups, spelled out.
 bool Writer::WriteListedGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p) {
-  const absl::StatusOr<DeviceOrder> order = DeviceOrder::Iota(g.reshape, g.perm);
-  if (!order.ok() || order->num_devices() != g.num_groups * g.group_size) {
+  const auto lists = ListedGroups(g, 0);
+  if (!lists.has_value()) {
     return Fail("Groups of devices cannot be spelled out", "an iota of another size",
                 "ask VerifyModule, which says what is wrong");
   }
-  for (int64_t group = 0; group < g.num_groups; ++group) {
-    auto* ids = p->mutable_collective_device_list()->add_replica_groups()->mutable_replica_ids();
-    for (int64_t k = 0; k < g.group_size; ++k) ids->Add(order->DeviceAt(group * g.group_size + k));
+  for (const std::vector<int64_t>& list : *lists) {
+    Set(list, p->mutable_collective_device_list()->add_replica_groups()->mutable_replica_ids());
   }
   return true;
 }

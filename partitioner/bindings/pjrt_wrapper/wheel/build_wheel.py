@@ -11,7 +11,6 @@ of the first two get names of their own, too. Prints the wheel's path. Needs nm,
 network.
 """
 import argparse
-import glob
 import os
 import shutil
 import sys
@@ -20,10 +19,10 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, '../../../..')
 sys.path.insert(0, os.path.join(ROOT, 'cmake'))
-from self_contained_wheel import repair, run, tools
+from self_contained_wheel import build, run, tools
 
 
-def build(folder):
+def build_library(folder):
     """The path of a library that needs neither CUDA nor NCCL nor MPI."""
     switches = [f'-DSHARDCALL_{part}=OFF' for part in (
         'CUDA', 'MPI', 'BUILD_TESTS', 'BUILD_BENCHMARKS', 'BUILD_EXAMPLES')]
@@ -38,18 +37,13 @@ def main():
     parser.add_argument('--library', help='in place of one that is built')
     parser.add_argument('--out', default='dist')
     options = parser.parse_args()
-    library = options.library or build(options.build)
+    library = options.library or build_library(options.build)
     with tempfile.TemporaryDirectory(prefix='shardcall_wheel.') as scratch:
         python = tools(scratch, 'setuptools>=70.1')
         source = os.path.join(scratch, 'source')
         shutil.copytree(HERE, source, ignore=shutil.ignore_patterns('__pycache__', 'build'))
         shutil.copy(library, os.path.join(source, 'shardcall_pjrt', 'libshardcall_pjrt.so'))
-        made = os.path.join(scratch, 'made')
-        run(python, '-m', 'pip', 'wheel', '-q', '--no-deps', '--no-build-isolation',
-            f'--wheel-dir={made}', source)
-        wheel, = glob.glob(os.path.join(made, '*.whl'))
-        os.makedirs(options.out, exist_ok=True)
-        print(shutil.copy(repair(python, wheel, scratch), options.out))
+        print(build(python, source, scratch, options.out, '--no-build-isolation'))
     return 0
 
 

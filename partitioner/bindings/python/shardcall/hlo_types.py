@@ -1,44 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shapes and shardings, with the methods of jaxlib's: for where jaxlib is not there."""
 import enum
-import itertools
+
+import numpy as np
 
 from shardcall import _core
 from shardcall import arrays
 from shardcall.errors import Error
 
 
-class PrimitiveType(enum.IntEnum):
-    PRIMITIVE_TYPE_INVALID = 0
-    PRED = 1
-    S4 = 21
-    S8 = 2
-    S16 = 3
-    S32 = 4
-    S64 = 5
-    U4 = 22
-    U8 = 6
-    U16 = 7
-    U32 = 8
-    U64 = 9
-    F4E2M1FN = 32
-    F8E3M4 = 29
-    F8E4M3 = 28
-    F8E4M3FN = 20
-    F8E4M3B11FNUZ = 23
-    F8E4M3FNUZ = 25
-    F8E5M2 = 19
-    F8E5M2FNUZ = 24
-    F8E8M0FNU = 33
-    F16 = 10
-    F32 = 11
-    BF16 = 16
-    F64 = 12
-    C64 = 15
-    C128 = 18
-    TUPLE = 13
-    OPAQUE_TYPE = 14
-    TOKEN = 17
+# As jaxlib names those two.
+_NAMES = {'invalid': 'PRIMITIVE_TYPE_INVALID', 'opaque': 'OPAQUE_TYPE'}
+PrimitiveType = enum.IntEnum('PrimitiveType', {
+    _NAMES.get(name, name.upper()): number for name, number in _core.element_types().items()})
 
 
 def _misuse(what, fix):
@@ -110,8 +84,7 @@ class Shape:
         return sum(e.leaf_count() for e in self._elements) if self.is_tuple() else 1
 
     def xla_element_type(self):
-        name = 'OPAQUE_TYPE' if self._type == 'opaque' else self._type.upper()
-        return PrimitiveType.__members__.get(name, PrimitiveType.PRIMITIVE_TYPE_INVALID)
+        return PrimitiveType[_NAMES.get(self._type, self._type.upper())]
 
     def element_type(self):
         if not self.is_array():
@@ -119,7 +92,7 @@ class Shape:
         return arrays.dtype_of(self._type)
 
     def numpy_dtype(self):
-        return self.element_type() if self.is_array() else arrays.np.dtype('O')
+        return self.element_type() if self.is_array() else np.dtype('O')
 
     def dimensions(self):
         if not self.is_array():
@@ -344,12 +317,8 @@ class HloSharding:
             return []
         if self._list:
             return list(self._list)
-        strides = [1]
-        for d in reversed(self._reshape[1:]):
-            strides.insert(0, strides[0] * d)
-        perm = self._perm or range(len(self._reshape))
-        return [sum(i * strides[p] for i, p in zip(index, perm))
-                for index in itertools.product(*(range(self._reshape[p]) for p in perm))]
+        numbers = np.arange(np.prod(self._reshape)).reshape(self._reshape)
+        return numbers.transpose(self._perm or None).reshape(-1).tolist()
 
     def tuple_elements(self):
         return list(self._elements)

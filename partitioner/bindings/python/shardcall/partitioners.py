@@ -41,63 +41,6 @@ def to_hlo(code):
     return conversion.bytecode_to_hlo(code)
 
 
-_in_xla = {}  # by target: what XLA in JAX asks by now
-
-
-def _is_manual(sharding):
-    if sharding is None:
-        return False
-    return sharding.is_manual() or any(map(_is_manual, sharding.tuple_elements()))
-
-
-def _whole(sharding):
-    """Of the same form, with every leaf on all devices."""
-    if sharding is None:
-        return None
-    leaves = sharding.tuple_elements()
-    if leaves and not sharding.is_manual():
-        return HloSharding.from_string('{' + ', '.join(['{replicated}'] * len(leaves)) + '}')
-    return HloSharding.from_string('{replicated}')
-
-
-class _InXla:
-    """Asks what `give_to_xla` was given last. XLA asks of calls in a manual computation, too,
-    which are of shards already: those are computed as they stand."""
-
-    def __init__(self, name):
-        self._name = name
-
-    def propagate(self, sharding, *args):
-        if _is_manual(sharding):
-            return sharding
-        return _in_xla[self._name].propagate_for_xla(sharding, *args)
-
-    def infer(self, shapes, shardings, *args):
-        for sharding in shardings:
-            if _is_manual(sharding):
-                return sharding
-        return _in_xla[self._name].infer_for_xla(shapes, shardings, *args)
-
-    def partition(self, shapes, shardings, result_shape, result_sharding, config):
-        ask = _in_xla[self._name].partition_for_xla
-        if not _is_manual(result_sharding):
-            return ask(shapes, shardings, result_shape, result_sharding, config)
-        module, _, _ = ask(shapes, list(map(_whole, shardings)), result_shape,
-                           _whole(result_sharding), config)
-        return module, shardings, result_sharding
-
-
-def give_to_xla(name, callbacks, side_effects=False):
-    """Registers what has the three functions `*_for_xla` with XLA in JAX, whose first registration
-    of a name stays: later ones take its place here."""
-    known = name in _in_xla
-    _in_xla[name] = callbacks
-    if not known:
-        asked = _InXla(name)
-        jaxlib.register_custom_call_partitioner(
-            name, asked.propagate, asked.partition, asked.infer, side_effects)
-
-
 class Callbacks:
     """The three functions of a target. What they raise is E121, what they give and is no answer
     E120."""
@@ -105,7 +48,6 @@ class Callbacks:
     def __init__(self, name, propagate, partition, infer):
         self._name = name
         self._propagate, self._partition, self._infer = propagate, partition, infer
-        self._failed = None
 
     def _ask(self, which, function, *args):
         if not callable(function):
@@ -158,62 +100,89 @@ class Callbacks:
         made = self._ask('prop_user_sharding', self._propagate, sharding, shape, config)
         return self._sharding('prop_user_sharding', made, shape)
 
-    # Over bytes, for our partitioner.
 
-    def partition_bytes(self, shapes, shardings, result_shape, result_sharding, config):
-        module, operands, result = self.partition(
-            [shape_of(s) for s in shapes], [sharding_of(s) for s in shardings],
+def _is_manual(sharding):
+    if sharding is None:
+        return False
+    return sharding.is_manual() or any(map(_is_manual, sharding.tuple_elements()))
+
+
+def _whole(sharding):
+    """Of the same form, with every leaf on all devices."""
+    if sharding is None:
+        return None
+    leaves = sharding.tuple_elements()
+    if leaves and not sharding.is_manual():
+        return HloSharding.from_string('{' + ', '.join(['{replicated}'] * len(leaves)) + '}')
+    return HloSharding.from_string('{replicated}')
+
+
+class ForXla:
+    """Callbacks as XLA may ask them. An error of the first two would end its process: `partition`
+    reports it. Of calls in a manual computation, which are of shards already, XLA asks, too:
+    those are computed as they stand."""
+
+    def __init__(self, callbacks):
+        self._asked = callbacks
+        self._failed = None
+
+    def _or(self, otherwise, function, *args):
+        try:
+            return function(*args)
+        except Error as e:
+            self._failed = e
+            return otherwise
+
+    def propagate(self, sharding, shape, config):
+        if _is_manual(sharding):
+            return sharding
+        return self._or(sharding, self._asked.propagate, sharding, shape, config)
+
+    def infer(self, shapes, shardings, result_shape, config):
+        for sharding in filter(_is_manual, shardings):
+            return sharding
+        return self._or(None, self._asked.infer, shapes, shardings, result_shape, config)
+
+    def partition(self, shapes, shardings, result_shape, result_sharding, config):
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+        if not _is_manual(result_sharding):
+            return self._asked.partition(shapes, shardings, result_shape, result_sharding, config)
+        module, _, _ = self._asked.partition(shapes, list(map(_whole, shardings)), result_shape,
+                                             _whole(result_sharding), config)
+        return module, shardings, result_sharding
+
+
+def over_bytes(callbacks):
+    """(partition, infer, propagate) on serialised shapes and shardings, for the compiled part."""
+    def partition(shapes, shardings, result_shape, result_sharding, config):
+        module, operands, result = callbacks.partition(
+            list(map(shape_of, shapes)), list(map(sharding_of, shardings)),
             shape_of(result_shape), sharding_of(result_sharding), config)
-        return module, [proto_of(s) for s in operands], proto_of(result)
+        return module, list(map(proto_of, operands)), proto_of(result)
 
-    def infer_bytes(self, shapes, shardings, result_shape, config):
-        made = self.infer([shape_of(s) for s in shapes], [sharding_of(s) for s in shardings],
-                          shape_of(result_shape), config)
+    def infer(shapes, shardings, result_shape, config):
+        made = callbacks.infer(list(map(shape_of, shapes)), list(map(sharding_of, shardings)),
+                               shape_of(result_shape), config)
         return None if made is None else proto_of(made)
 
-    def propagate_bytes(self, sharding, shape, config):
-        return proto_of(self.propagate(sharding_of(sharding), shape_of(shape), config))
+    def propagate(sharding, shape, config):
+        return proto_of(callbacks.propagate(sharding_of(sharding), shape_of(shape), config))
 
-    # For XLA, whose process an error in the first two would end: `partition` reports it.
+    return partition, infer, propagate
 
-    def infer_for_xla(self, *args):
-        try:
-            return self.infer(*args)
-        except Error as e:
-            self._failed = e
-            return None
 
-    def propagate_for_xla(self, sharding, *args):
-        try:
-            return self.propagate(sharding, *args)
-        except Error as e:
-            self._failed = e
-            return sharding
+_in_xla = {}  # by target: what XLA in JAX asks by now
 
-    def partition_for_xla(self, *args):
-        failed, self._failed = self._failed, None
-        if failed is not None:
-            raise failed
-        return self.partition(*args)
 
-    # The same over bytes, for the XLA of a plugin.
-
-    def infer_bytes_for_xla(self, *args):
-        try:
-            return self.infer_bytes(*args)
-        except Error as e:
-            self._failed = e
-            return None
-
-    def propagate_bytes_for_xla(self, sharding, *args):
-        try:
-            return self.propagate_bytes(sharding, *args)
-        except Error as e:
-            self._failed = e
-            return sharding
-
-    def partition_bytes_for_xla(self, *args):
-        failed, self._failed = self._failed, None
-        if failed is not None:
-            raise failed
-        return self.partition_bytes(*args)
+def give_to_xla(name, callbacks, side_effects=False):
+    """Registers `propagate`, `partition` and `infer` with XLA in JAX, whose first registration of
+    a name stays: later ones take its place here."""
+    known = name in _in_xla
+    _in_xla[name] = callbacks
+    if not known:
+        jaxlib.register_custom_call_partitioner(
+            name, lambda *args: _in_xla[name].propagate(*args),
+            lambda *args: _in_xla[name].partition(*args),
+            lambda *args: _in_xla[name].infer(*args), side_effects)

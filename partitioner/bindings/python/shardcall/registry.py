@@ -11,24 +11,25 @@ from shardcall.errors import Error
 from shardcall.types import Paths, Rules
 
 
-def _manifest(rules):
-    """The text of a manifest with these rules; '' without any."""
+def _entries(rules):
+    """((target, its entry in a manifest), ..)."""
     if not rules:
-        return ''
+        return ()
     if not isinstance(rules, dict):
         raise Error(f'E141 rules are a {type(rules).__name__}: expected {{target: rule}}. '
                     "Fix: Write rules={'my_target': '... d -> ... d'}")
-    entries = []
-    for name, rule in rules.items():
-        if isinstance(rule, str):
-            rule = {'rule': rule}
-        if not isinstance(rule, dict) or not isinstance(name, str):
-            raise Error(f'E141 the rule of {name!r} is a {type(rule).__name__}: expected a string, '
-                        "or a dict with a manifest's keys. Fix: Write '... d -> ... d', or "
-                        "{'rule': '... d -> ... d', 'need_replication': ['d']}")
-        entries.append({'name': name, **rule})
+    return tuple((name, _entry(name, rule)) for name, rule in rules.items())
+
+
+def _entry(name, rule):
+    if isinstance(rule, str):
+        rule = {'rule': rule}
+    if not isinstance(rule, dict) or not isinstance(name, str):
+        raise Error(f'E141 the rule of {name!r} is a {type(rule).__name__}: expected a string, '
+                    "or a dict with a manifest's keys. Fix: Write '... d -> ... d', or "
+                    "{'rule': '... d -> ... d', 'need_replication': ['d']}")
     try:
-        return json.dumps({'targets': entries}, sort_keys=True)
+        return json.dumps({'name': name, **rule}, sort_keys=True)
     except TypeError as e:
         raise Error(f'E141 a rule has a value that JSON does not: {e}. Fix: Give strings, numbers, '
                     'lists and dicts') from e
@@ -40,14 +41,14 @@ def _listed(plugins):
     return tuple(os.path.abspath(os.fspath(p)) for p in plugins)
 
 
-_declared = {}  # of `declare`
+_declared = {}  # of `declare`: by target its entry in a manifest
 
 
 def declare(name, rule):
     """A rule, as of `rules`, that all programs of the process know from then on. Another one of
     the target's takes its place. E110, E141 as of `rules`, and nothing is declared."""
     before = dict(_declared)
-    _declared[name] = rule
+    _declared[name] = _entry(name, rule)
     try:
         targets_of(None, ())
     except Error:
@@ -57,8 +58,9 @@ def declare(name, rule):
 
 
 @functools.lru_cache(maxsize=64)
-def _made(declared, manifest, plugins, stamps, registrations):
-    return _core.Targets(list(plugins), [text for text in (declared, manifest) if text])
+def _made(entries, plugins, stamps, registrations):
+    manifest = f'{{"targets": [{", ".join(entries)}]}}'
+    return _core.Targets(list(plugins), [manifest] if entries else [])
 
 
 def _stamp(path):
@@ -73,7 +75,7 @@ def _stamp(path):
 def key_of(rules, plugins):
     """What tells targets apart: hashable, and equal for equal arguments."""
     plugins = _listed(plugins)
-    return _manifest(rules), plugins, tuple(_stamp(p) for p in plugins)
+    return _entries(rules), plugins, tuple(_stamp(p) for p in plugins)
 
 
 def targets_of(rules, plugins):
@@ -83,9 +85,9 @@ def targets_of(rules, plugins):
 def made(key):
     """The targets of a key, with what is registered for the process by now, and declared for
     other targets."""
-    given = {t['name'] for t in json.loads(key[0])['targets']} if key[0] else ()
-    declared = {name: rule for name, rule in _declared.items() if name not in given}
-    return _made(_manifest(declared), *key, _core.registrations())
+    given, plugins, stamps = key
+    return _made(tuple({**_declared, **dict(given)}.values()), plugins, stamps,
+                 _core.registrations())
 
 
 @dataclasses.dataclass(frozen=True)

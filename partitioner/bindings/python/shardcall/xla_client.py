@@ -190,14 +190,13 @@ def register_custom_call_partitioner(
     callbacks = _partitioners.Callbacks(
         name, prop_user_sharding, partition, infer_sharding_from_operands)
     side_effects = bool(can_side_effecting_have_replicated_sharding)
-    _core.register_partitioner(name, callbacks.partition_bytes, callbacks.infer_bytes,
-                               callbacks.propagate_bytes, side_effects)
+    _core.register_partitioner(name, *_partitioners.over_bytes(callbacks), side_effects)
+    for_xla = _partitioners.ForXla(callbacks)
     if c_api is not None:
-        _core.register_partitioner_with(
-            c_api, name, callbacks.partition_bytes_for_xla, callbacks.infer_bytes_for_xla,
-            callbacks.propagate_bytes_for_xla, side_effects)
+        _core.register_partitioner_with(c_api, name, *_partitioners.over_bytes(for_xla),
+                                        side_effects)
     elif _jaxlib is not None:
-        _partitioners.give_to_xla(name, callbacks, side_effects)
+        _partitioners.give_to_xla(name, for_xla, side_effects)
 
 
 def register_custom_call_as_batch_partitionable(target_name: str,

@@ -23,7 +23,8 @@ _ours = None
 
 
 class _Served:
-    """A target's rule as the three functions that XLA asks, over jaxlib's objects."""
+    """A target's rule as the three functions that XLA asks, over jaxlib's objects. Calls in
+    manual computations, and errors, are pjrt_serving.h's affair."""
 
     def __init__(self, targets, name):
         self._served = _core.Served(targets, name)
@@ -33,15 +34,15 @@ class _Served:
         return ([s.to_serialized_proto() for s in shapes],
                 [None if s is None else partitioners.proto_of(s) for s in shardings])
 
-    def propagate_for_xla(self, sharding, shape, config):
+    def propagate(self, sharding, shape, config):
         return partitioners.sharding_of(self._served.propagate(
             partitioners.proto_of(sharding), shape.to_serialized_proto(), config))
 
-    def infer_for_xla(self, shapes, shardings, result_shape, config):
+    def infer(self, shapes, shardings, result_shape, config):
         return partitioners.sharding_of(self._served.infer(
             *self._bytes(shapes, shardings), result_shape.to_serialized_proto(), config))
 
-    def partition_for_xla(self, shapes, shardings, result_shape, result_sharding, config):
+    def partition(self, shapes, shardings, result_shape, result_sharding, config):
         module, operands, result = self._served.partition(
             *self._bytes(shapes, shardings), result_shape.to_serialized_proto(),
             partitioners.proto_of(result_sharding), config)

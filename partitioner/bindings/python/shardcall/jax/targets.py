@@ -205,14 +205,11 @@ def target(name: str, handler: Any = None, *,
       shardcall.Error: a rule that does not parse (E110), an unknown key, a kernel that is none, or
         another one than the target has (E141).
     """
-    entry = dict(facts)
-    for key, value in (('rule', rule if not isinstance(rule, dict) else None),
-                       ('batch_dims', batch_dims),
-                       ('vjp', vjp if isinstance(vjp, dict) else None), ('batching', batching)):
-        if value is not None:
-            entry[key] = value
+    said = {'rule': rule, 'batch_dims': batch_dims, 'batching': batching,
+            'vjp': None if callable(vjp) else vjp}
     if isinstance(rule, dict):
-        entry = {**rule, **entry}
+        facts, said['rule'] = {**rule, **facts}, None
+    entry = {**facts, **{key: value for key, value in said.items() if value is not None}}
     if entry:
         registry.declare(name, entry)
     for platform, kernel in _kernels(handler).items():
