@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -187,6 +188,14 @@ ReshardChoice CheapestReshard(Context& context, const Shape* global, const Shard
     best = {from, &plan};
   }
   return best;
+}
+
+bool GathersAndCuts(const Shape* global, const ReshardPlan& plan) {
+  if (plan.moves.empty()) return false;
+  const int64_t ends = std::max(LocalBytes(global, *plan.moves.front().before),
+                                LocalBytes(global, *plan.moves.back().after));
+  return absl::c_any_of(plan.moves,
+                        [&](const Move& m) { return LocalBytes(global, *m.after) > ends; });
 }
 
 std::string DescribePlan(const ReshardPlan& plan) {

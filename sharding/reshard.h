@@ -76,6 +76,10 @@ struct ReshardChoice {
 ReshardChoice CheapestReshard(Context& context, const Shape* global, const Sharding* stored,
                               absl::Span<const Sharding* const> copies, const Sharding* to);
 
+// Whether a state on the way is larger than both ends: a dimension is gathered whole, and
+// cut again ("full rematerialization").
+bool GathersAndCuts(const Shape* global, const ReshardPlan& plan);
+
 // One line a move: "all-gather dim 0 over {"data"}: 1.5 MiB".
 std::string DescribePlan(const ReshardPlan& plan);
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "partitioner/api/explain_page.h"
 #include "partitioner/api/report.h"
+#include "partitioner/api/warnings.h"
 #include "partitioner/ir/source_line.h"
 #include "sharding/human_bytes.h"
 #include "sharding/status.h"
@@ -34,13 +35,8 @@ std::string ExplainText(const PartitionedProgram& p) {
     const std::string why = WhySharded(p, r);
     if (!why.empty()) absl::StrAppend(&out, "  why  ", why, "\n");
   }
-  for (const Fallback& f : p.plan.fallbacks) {
-    absl::StrAppend(&out, "\nW202 %", program.module.instr(f.instr).name, ": ", f.reason, "\n");
-  }
-  for (const auto& [instr, g] : p.plan.gathers) {
-    if (g.kind == Gather::Kind::kHandler) continue;  // W202 says it
-    absl::StrAppend(&out, "\n", "W203 %", program.module.instr(instr).name, ": ", GatherText(g),
-                    "\n");
+  for (const ProgramWarning& w : Warnings(p)) {
+    absl::StrAppend(&out, "\n", w.ToString(program.module), "\n");
   }
   absl::StrAppend(&out, "\ntotal sent per device and run: ", HumanBytes(TotalBytesMoved(p.local)),
                   "\n");

@@ -11,6 +11,7 @@
 #include "partitioner/api/explain_page_internal.h"
 #include "partitioner/api/report.h"
 #include "partitioner/api/version.h"
+#include "partitioner/api/warnings.h"
 #include "partitioner/ir/iota_groups.h"
 #include "partitioner/ir/source_line.h"
 #include "sharding/codes.h"
@@ -23,23 +24,6 @@ using page::Json;
 
 // Of more the page says so.
 constexpr int64_t kMostDevices = 1024;  // whose groups are listed
-
-// The leaf that a collective moves; invalid if the record names none.
-LeafId MovedLeaf(const PartitionedProgram& p, const CollectiveRecord& r) {
-  const Program& program = p.global->program;
-  if (!r.cause.consumer.valid()) return LeafId();
-  if (r.cause.kind == CollectiveCause::Kind::kResult) {
-    return program.leaves.leaf(r.cause.consumer, r.cause.index);
-  }
-  if (r.cause.kind != CollectiveCause::Kind::kOperand) return LeafId();
-  int at = 0;
-  for (InstrId o : program.module.operands(r.cause.consumer)) {
-    const int n = program.module.instr(o).shape->num_leaves();
-    if (r.cause.index < at + n) return program.leaves.leaf(o, r.cause.index - at);
-    at += n;
-  }
-  return LeafId();
-}
 
 class Data {
  public:
@@ -60,7 +44,7 @@ class Data {
                  {"latency", cost_.latency}};
     j["mesh"] = Mesh(program);
     j["collectives"] = Collectives();
-    j["warnings"] = Warnings(program);
+    j["warnings"] = Warned(program);
     j["steps"] = page::Steps(p_.local, cost_, record_of_, &texts_);
     j["entry"] = m_.entry().value;
     bool left_out = false;
@@ -145,27 +129,15 @@ class Data {
     return static_cast<int>(it->second);
   }
 
-  Json Warnings(const Program& program) {
+  Json Warned(const Program& program) {
     Json out = Json::array();
-    const auto add = [&](absl::string_view code, absl::string_view op, std::string text) {
-      const CodeInfo* info = FindCode(code);
-      out.push_back({{"code", std::string(code)},
-                     {"op", std::string(op)},
-                     {"text", std::move(text)},
-                     {"fix", info == nullptr ? "" : std::string(info->fix)}});
-    };
-    for (const std::vector<std::string>* list : {&program.warnings, &p_.local.warnings}) {
-      for (const std::string& w : *list) {
-        const bool coded = w.size() > 5 && w[0] == 'W' && w[4] == ' ';
-        add(coded ? w.substr(0, 4) : "", "", coded ? w.substr(5) : w);
-      }
-    }
-    for (const Fallback& f : p_.plan.fallbacks) {
-      add("W202", program.module.instr(f.instr).name, f.reason);
-    }
-    for (const auto& [instr, g] : p_.plan.gathers) {
-      if (g.kind == Gather::Kind::kHandler) continue;  // W202 says it
-      add("W203", program.module.instr(instr).name, GatherText(g));
+    for (ProgramWarning& w : Warnings(p_)) {
+      const CodeInfo* info = FindCode(w.code);
+      out.push_back(
+          {{"code", w.code},
+           {"op", w.instr.valid() ? std::string(program.module.instr(w.instr).name) : ""},
+           {"text", std::move(w.text)},
+           {"fix", info == nullptr ? "" : std::string(info->fix)}});
     }
     return out;
   }
@@ -193,11 +165,6 @@ constexpr char kViews[] = {
     0};
 
 }  // namespace
-
-std::string WhySharded(const PartitionedProgram& p, const CollectiveRecord& r) {
-  const LeafId leaf = MovedLeaf(p, r);
-  return leaf.valid() ? p.global->shardings.Explain(p.global->program, leaf) : "";
-}
 
 std::string ExplainPageData(const PartitionedProgram& p, const SpmdOptions& options) {
   return Data(p, options.cost).Make().dump(-1, ' ', false, Json::error_handler_t::replace);

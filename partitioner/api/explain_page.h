@@ -18,9 +18,6 @@ std::string ExplainPageData(const PartitionedProgram& p, const SpmdOptions& opti
 // in it: `<` is escaped, and the page's code makes text nodes of what it shows.
 std::string ExplainPage(const PartitionedProgram& p, const SpmdOptions& options);
 
-// Why the value that the collective moves is sharded as it is; empty where nothing is known.
-std::string WhySharded(const PartitionedProgram& p, const CollectiveRecord& r);
-
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_API_EXPLAIN_PAGE_H_

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "partitioner/api/warnings.h"
+#include "sharding/codes.h"
 #include "sharding/convert.h"
 #include "sharding/human_bytes.h"
 
@@ -126,6 +128,13 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
     j["fallbacks"].push_back({{"name", std::string(i.name)},
                               {"opcode", std::string(OpcodeText(i.opcode))},
                               {"reason", f.reason}});
+  }
+  j["warnings"] = Json::array();
+  for (const ProgramWarning& w : Warnings(p)) {
+    const CodeInfo* info = FindCode(w.code);
+    j["warnings"].push_back({{"code", w.code},
+                             {"text", w.ToString(p.global->program.module)},
+                             {"fix", info == nullptr ? "" : std::string(info->fix)}});
   }
   j["gathers"] = Json::array();
   for (const auto& [instr, g] : p.plan.gathers) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "partitioner/api/report.h"
 #include "partitioner/api/run.h"
+#include "partitioner/api/warnings.h"
 #include "partitioner/ir/printer.h"
 #include "partitioner/propagation/export.h"
 #include "partitioner/tools/command.h"
@@ -150,12 +151,9 @@ int RunPartition(const Flags& flags) {
   const Module& result = *overlapped ? **overlapped : (*p)->local.module;
   if (options.dump && *overlapped) options.dump("overlap", PrintModule(result));
   if (!dumped.ok()) return Fail(dumped);
-  Warn((*p)->global->program.warnings);
-  Warn((*p)->local.warnings);
-  for (const Fallback& f : (*p)->plan.fallbacks) {
-    std::fprintf(stderr, "W202 %%%s: %s\n",
-                 std::string((*p)->global->program.module.instr(f.instr).name).c_str(),
-                 f.reason.c_str());
+  for (const ProgramWarning& w : Warnings(**p)) {
+    // What costs less than the other ways is for those who ask.
+    if (w.code != "W203") Warn({w.ToString((*p)->global->program.module)});
   }
   (*p)->times.parse = parse_us;
   const auto start = std::chrono::steady_clock::now();

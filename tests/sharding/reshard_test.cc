@@ -179,6 +179,16 @@ TEST_F(ReshardTest, GatheringTakesTheMinorAxesOnly) {
   EXPECT_EQ(Describe({16, 8}, "a,b", "a,"), "all-gather dim 1 over {b}: 64 bytes\n");
 }
 
+TEST_F(ReshardTest, WhatIsLargerOnTheWayThanAtBothEndsIsGatheredAndCut) {
+  UseMesh({4, 2});
+  // Rows of 10 over 8 devices are 2 each, over 4 they are 3: the tiles do not nest.
+  EXPECT_TRUE(GathersAndCuts(F32({10}), Plan({10}, "ab", "a")));
+  EXPECT_FALSE(GathersAndCuts(F32({16}), Plan({16}, "ab", "a")));
+  EXPECT_FALSE(GathersAndCuts(F32({10}), Plan({10}, "ab", "")));
+  EXPECT_FALSE(GathersAndCuts(F32({8, 8}), Plan({8, 8}, "a,", ",a")));
+  EXPECT_FALSE(GathersAndCuts(F32({8, 8}), Plan({8, 8}, "a,", "a,")));
+}
+
 TEST_F(ReshardTest, AnAxisThatChangesDimensionIsAnAllToAll) {
   UseMesh({4, 2});
   EXPECT_EQ(Describe({16, 16}, "a,", ",a"), "all-to-all dim 0 to dim 1 over {a}: 192 bytes\n");

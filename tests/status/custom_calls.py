@@ -44,9 +44,9 @@ def section():
     return out
 
 
-def with_section(text, made):
-    """The status page with this section replaced, or put before the next title."""
-    start = text.find(TITLE)
+def with_section(text, made, title=TITLE):
+    """The status page with that section replaced, or put before the next title."""
+    start = text.find(title)
     if start < 0:
         start = text.find('## ', text.find('| File |'))
         start = len(text) if start < 0 else start

@@ -30,6 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '..', 'support'))
 import command  # noqa: E402
 import custom_calls  # noqa: E402
+import jax_tests  # noqa: E402
 import xla_bytes  # noqa: E402
 try:
     import numerics
@@ -292,7 +293,9 @@ def main():
         counts = {name: row['bytes'] for name, row in rows.items() if 'bytes' in row}
         text = with_ops(table(rows) + '\n' + xla_bytes.section(counts),
                         section_of(args.ops_of) if args.ops_of else ops_section())
-        sys.stdout.write(custom_calls.with_section(text, custom_calls.section()))
+        for part in (custom_calls, jax_tests):
+            text = custom_calls.with_section(text, part.section(), part.TITLE)
+        sys.stdout.write(text)
         return 0
     with open(args.check, encoding='utf-8') as f:
         recorded_bytes = xla_bytes.read_table(f.read())

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_replace.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {
@@ -63,7 +64,7 @@ const PartitionedProgram& Partitioned() {
 TEST(Report, HasTheDocumentedKeys) {
   const Json j = Json::parse(ReportJson(Partitioned(), {}));
   for (const char* key : {"num_partitions", "instructions_in", "instructions_out", "time_us",
-                          "peak_bytes", "collectives", "totals", "fallbacks", "gathers",
+                          "peak_bytes", "collectives", "totals", "fallbacks", "gathers", "warnings",
                           "cost_model"}) {
     EXPECT_TRUE(j.contains(key)) << key;
   }
@@ -122,6 +123,33 @@ TEST(Explain, NamesACauseForEveryCollective) {
   EXPECT_THAT(text, HasSubstr("5 times"));
   EXPECT_THAT(text, HasSubstr("W202 %o: sort does not run on shards"));
   EXPECT_THAT(text, HasSubstr("total sent per device and run"));
+}
+
+// Ten rows over 4 devices are 3 each, over 2 they are 5.
+constexpr char kClash[] = R"(HloModule m, num_partitions=8
+ENTRY main {
+  a = f32[10,8] parameter(0), sharding={devices=[4,2]<=[8]}
+  b = f32[10,8] parameter(1), sharding={devices=[2,2,2]<=[2,2,2]T(0,2,1) last_tile_dim_replicate}
+  ROOT d = f32[10,8] add(a, b), sharding={devices=[2,2,2]<=[2,2,2]T(0,2,1) last_tile_dim_replicate}, metadata={op_name="jit/d" source_file="f.py" source_line=42}
+}
+)";
+
+TEST(Explain, WhatIsGatheredWholeAndCutAgainIsW201WithTheOriginsOfBothShardings) {
+  const auto p = PartitionText(kClash, {});
+  ASSERT_TRUE(p.ok()) << p.status();
+  const std::string w201 =
+      "W201 %d (f.py:42): operand 0: [{\"x0\", \"x1\"}, {\"x2\"}] -> [{\"x0\"}, {\"x2\"}] moves 144 B; "
+      "the left came from: argument 0; the right from: constraint at %d";
+  EXPECT_THAT(Explain(**p, {}, ExplainFormat::kText), HasSubstr(w201));
+  const Json j = Json::parse(ReportJson(**p, {}));
+  ASSERT_FALSE(j["warnings"].empty());
+  EXPECT_EQ(j["warnings"][0]["code"], "W201");
+  EXPECT_EQ(j["warnings"][0]["text"], w201);
+  EXPECT_THAT(j["warnings"][0]["fix"].get<std::string>(), HasSubstr("divide the dimension"));
+
+  const auto even = PartitionText(absl::StrReplaceAll(kClash, {{"[10,8]", "[16,8]"}}), {});
+  ASSERT_TRUE(even.ok()) << even.status();
+  EXPECT_THAT(Explain(**even, {}, ExplainFormat::kText), testing::Not(HasSubstr("W201")));
 }
 
 TEST(Explain, EveryCollectiveOfTheModuleIsRecorded) {

@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """JAX's own tests under sj.partitioner(), on eight host devices.
 
-    jax_own_tests.py [--tests=FOLDER] [--all] [--list]
+    jax_own_tests.py [--tests=FOLDER] [--all [--record]] [--list]
 
 FOLDER (by default SHARDCALL_CORPUS/../jax_tests) has pass.txt, the tests that pass under JAX
 alone, and tests/. Without --all the tests of pjit are left out: they take minutes. What fails
-must stand in KNOWN, and what stands there must fail. Exit status 77 without the tests, pytest or
+must stand in tests/status/jax_tests.json, and what stands there must fail; --record writes the
+counts, and what newly fails, into it. Exit status 77 without the tests, pytest or
 the package.
 """
 import argparse
+import importlib.metadata
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -27,15 +30,22 @@ def under_shardcall():
     with sj.partitioner(allow_replicate=('all',)):
         yield
 """
-# Why each of them fails.
-KNOWN = {
-    'ArrayPjitTest::test_uneven_sharding_wsc':
-        'a result with no sharding of its own takes that of a constraint that does not divide it',
-    'ShardingInTypesTest::test_identity_jit_out_unreduced':
-        'the first device keeps the whole value, where each could keep its shard',
-    'ShardingInTypesTest::test_reduced_reshard_unreduced_bwd':
-        'the first device keeps the whole value, where each could keep its shard',
-}
+# What fails, and why.
+RECORD = os.path.join(HERE, '../../../status/jax_tests.json')
+
+
+def write_record(wanted, passed, known):
+    files = {}
+    for w in wanted:
+        count = files.setdefault(w.split('::')[0], {'of': 0, 'pass': 0})
+        count['of'] += 1
+        count['pass'] += w in passed
+    fails = {name: known.get(name, '') for name in
+             ('::'.join(w.split('::')[1:]) for w in wanted if w not in passed)}
+    with open(RECORD, 'w', encoding='utf-8') as f:
+        json.dump({'jax': importlib.metadata.version('jax'), 'files': files, 'fails': fails}, f,
+                  indent=1)
+        f.write('\n')
 
 
 def main():
@@ -45,7 +55,10 @@ def main():
                                                         'jax_tests') if corpus else '')
     parser.add_argument('--all', action='store_true')
     parser.add_argument('--list', action='store_true', help='print what fails')
+    parser.add_argument('--record', action='store_true')
     options = parser.parse_args()
+    with open(RECORD, encoding='utf-8') as f:
+        reasons = json.load(f)['fails']
     if not os.path.isfile(os.path.join(options.tests, 'pass.txt')):
         print('SKIPPED: no tests of JAX are at hand')
         return 77
@@ -72,12 +85,14 @@ def main():
     failed = [w for w in wanted if w not in passed]
     if options.list:
         print('\n'.join(failed))
-    known = {w for w in failed if '::'.join(w.split('::')[1:]) in KNOWN}
+    if options.record and options.all and passed:
+        write_record(wanted, passed, reasons)
+    known = {w for w in failed if '::'.join(w.split('::')[1:]) in reasons}
     wrong = [f'{w} fails' for w in failed if w not in known]
-    wrong += [f'{name} passes: it need not stand in KNOWN' for name in KNOWN
+    wrong += [f'{name} passes: it need not stand in jax_tests.json' for name in reasons
               if any(w.endswith(name) and w in passed for w in wanted)]
     if not passed:
-        wrong.append(f'nothing passed:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}')
+        wrong = [f'nothing passed:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}']
     print('\n'.join([*wrong, f'{len(wanted)} tests that pass under JAX alone: '
                      f'{len(wanted) - len(failed)} pass, {len(known)} are known to fail']))
     return 1 if wrong else 0

@@ -267,6 +267,15 @@ class JaxTest(unittest.TestCase):
                 jax.config.update(key, value)
             compilation_cache.reset_cache()
 
+    def test_an_older_jax_is_named_when_the_package_is_imported(self):
+        found = subprocess.run(
+            [sys.executable, '-c', 'import jax\njax.__version_info__ = (0, 6, 2)\n'
+             'jax.__version__ = "0.6.2"\nimport shardcall.jax'],
+            capture_output=True, text=True, check=False)
+        self.assertNotEqual(found.returncode, 0)
+        self.assertIn('ImportError: shardcall.jax needs JAX 0.10.2 or newer, and this is JAX 0.6.2',
+                      found.stderr)
+
     def test_a_function_on_one_device_is_left_alone(self):
         self.assertEqual(self.ours(lambda x: x + 1)(3), 4)
         self.assertEqual(self.reports(), 0)

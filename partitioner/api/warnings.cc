@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/api/warnings.h"
+
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/api/report.h"
+#include "partitioner/ir/source_line.h"
+#include "sharding/human_bytes.h"
+#include "sharding/reshard.h"
+
+namespace shardcall {
+namespace {
+
+// Notes of earlier stages carry their code as text.
+ProgramWarning FromText(const std::string& text) {
+  const bool coded = text.size() > 5 && text[0] == 'W' && text[4] == ' ';
+  return {coded ? text.substr(0, 4) : "", InstrId(), coded ? text.substr(5) : text};
+}
+
+// The reshards that need more room on the way than at either end: their axes clash in such
+// a way that a dimension is gathered whole and cut again.
+void AddRematerialized(const PartitionedProgram& p, std::vector<ProgramWarning>* out) {
+  const Program& program = p.global->program;
+  std::set<std::tuple<InstrId, CollectiveCause::Kind, int, const Sharding*>> seen;
+  for (const CollectiveRecord& r : p.local.collectives) {
+    const LeafId leaf = MovedLeaf(p, r);
+    if (!leaf.valid() || r.from == nullptr || r.to == nullptr) continue;
+    const ReshardPlan& plan =
+        PlanReshard(program.module.context(), program.LeafShape(leaf), r.from, r.to);
+    if (!GathersAndCuts(program.LeafShape(leaf), plan)) continue;
+    if (!seen.emplace(r.cause.consumer, r.cause.kind, r.cause.index, r.from).second) continue;
+    std::string text = absl::StrCat(r.cause.kind == CollectiveCause::Kind::kResult ? "result "
+                                                                                    : "operand ",
+                                    r.cause.index, ": ", r.from->ToString(), " -> ",
+                                    r.to->ToString(), " moves ", HumanBytes(plan.bytes));
+    const std::string value = p.global->shardings.Explain(program, leaf);
+    if (r.cause.kind == CollectiveCause::Kind::kResult) {
+      absl::StrAppend(&text, "; the right came from: ", value);
+    } else {
+      const std::string wanted =
+          p.global->shardings.Explain(program, program.leaves.leaf(r.cause.consumer));
+      absl::StrAppend(&text, "; the left came from: ", value,
+                      wanted.empty() ? "" : "; the right from: ", wanted);
+    }
+    out->push_back({"W201", r.cause.consumer, std::move(text)});
+  }
+}
+
+}  // namespace
+
+std::string ProgramWarning::ToString(const Module& propagated) const {
+  std::string out = code;
+  if (instr.valid()) {
+    const Instruction& i = propagated.instr(instr);
+    const std::string source = SourceLine(propagated, i);
+    absl::StrAppend(&out, " %", i.name, source.empty() ? "" : absl::StrCat(" (", source, ")"), ":");
+  }
+  return out.empty() ? text : absl::StrCat(out, " ", text);
+}
+
+std::vector<ProgramWarning> Warnings(const PartitionedProgram& p) {
+  std::vector<ProgramWarning> out;
+  for (const std::string& w : p.global->program.warnings) out.push_back(FromText(w));
+  for (const std::string& w : p.local.warnings) out.push_back(FromText(w));
+  AddRematerialized(p, &out);
+  for (const Fallback& f : p.plan.fallbacks) out.push_back({"W202", f.instr, f.reason});
+  for (const auto& [instr, g] : p.plan.gathers) {
+    if (g.kind == Gather::Kind::kHandler) continue;  // W202 says it
+    out.push_back({"W203", instr, GatherText(g)});
+  }
+  return out;
+}
+
+LeafId MovedLeaf(const PartitionedProgram& p, const CollectiveRecord& r) {
+  const Program& program = p.global->program;
+  if (!r.cause.consumer.valid()) return LeafId();
+  if (r.cause.kind == CollectiveCause::Kind::kResult) {
+    return program.leaves.leaf(r.cause.consumer, r.cause.index);
+  }
+  if (r.cause.kind != CollectiveCause::Kind::kOperand) return LeafId();
+  int at = 0;
+  for (InstrId o : program.module.operands(r.cause.consumer)) {
+    const int n = program.module.instr(o).shape->num_leaves();
+    if (r.cause.index < at + n) return program.leaves.leaf(o, r.cause.index - at);
+    at += n;
+  }
+  return LeafId();
+}
+
+std::string WhySharded(const PartitionedProgram& p, const CollectiveRecord& r) {
+  const LeafId leaf = MovedLeaf(p, r);
+  return leaf.valid() ? p.global->shardings.Explain(p.global->program, leaf) : "";
+}
+
+}  // namespace shardcall
