@@ -4,6 +4,7 @@
 import functools
 import glob
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
