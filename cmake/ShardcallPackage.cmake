@@ -17,7 +17,7 @@ set_target_properties(shardcall_all PROPERTIES EXPORT_NAME shardcall)
 add_library(shardcall_plugin INTERFACE)
 add_library(shardcall::plugin ALIAS shardcall_plugin)
 target_include_directories(shardcall_plugin INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/shardcall>)
+  $<BUILD_INTERFACE:${SHARDCALL_INCLUDE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 set_target_properties(shardcall_plugin PROPERTIES EXPORT_NAME plugin)
 
 get_property(rooms GLOBAL PROPERTY shardcall_rooms)

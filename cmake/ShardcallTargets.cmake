@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Functions that declare the rooms' libraries and their tests.
 
+# Headers are included as "shardcall/partitioner/...", here and where they are installed, so
+# that no folder of another project is taken for ours.
+set(SHARDCALL_INCLUDE_DIR ${PROJECT_BINARY_DIR}/include)
+file(MAKE_DIRECTORY ${SHARDCALL_INCLUDE_DIR}/shardcall)
+foreach(room sharding collectives kernels partitioner)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${room} ${SHARDCALL_INCLUDE_DIR}/shardcall/${room}
+       SYMBOLIC)
+endforeach()
+
 if(SHARDCALL_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "SHARDCALL_FUZZ needs clang: -DCMAKE_CXX_COMPILER=clang++")
@@ -56,7 +65,7 @@ function(shardcall_library room)
   endif()
   add_library(shardcall::${room} ALIAS shardcall_${room})
   target_include_directories(shardcall_${room} ${scope}
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/shardcall>)
+    $<BUILD_INTERFACE:${SHARDCALL_INCLUDE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(shardcall_${room} ${scope} cxx_std_20)
   target_link_libraries(shardcall_${room} ${scope} ${ARG_DEPS})
   if(SHARDCALL_SANITIZE)

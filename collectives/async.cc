@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/async.h"
+#include "shardcall/collectives/async.h"
 
 #include <utility>
 

@@ -16,8 +16,8 @@
 #include <thread>
 
 #include "absl/status/status.h"
-#include "collectives/communicator.h"
-#include "collectives/forwarding.h"
+#include "shardcall/collectives/communicator.h"
+#include "shardcall/collectives/forwarding.h"
 
 namespace shardcall {
 

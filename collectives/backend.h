@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "collectives/call.h"
-#include "collectives/communicator.h"
+#include "shardcall/collectives/call.h"
+#include "shardcall/collectives/communicator.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/call.h"
+#include "shardcall/collectives/call.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,8 +7,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "collectives/reduce.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/reduce.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "collectives/communicator.h"
-#include "sharding/element_type.h"
+#include "shardcall/collectives/communicator.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall {
 

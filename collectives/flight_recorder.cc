@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/flight_recorder.h"
+#include "shardcall/collectives/flight_recorder.h"
 
 #include <algorithm>
 #include <type_traits>

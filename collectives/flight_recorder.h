@@ -12,8 +12,8 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "collectives/call.h"
-#include "collectives/wait_word.h"
+#include "shardcall/collectives/call.h"
+#include "shardcall/collectives/wait_word.h"
 
 namespace shardcall {
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "collectives/communicator.h"
+#include "shardcall/collectives/communicator.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/program_check.h"
+#include "shardcall/collectives/program_check.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "collectives/call.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/call.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "collectives/communicator.h"
+#include "shardcall/collectives/communicator.h"
 
 namespace shardcall {
 

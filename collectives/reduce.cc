@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/reduce.h"
+#include "shardcall/collectives/reduce.h"
 
 #include <algorithm>
 #include <complex>
@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "sharding/narrow_float.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "collectives/call.h"
+#include "shardcall/collectives/call.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/side_channel.h"
+#include "shardcall/collectives/side_channel.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "collectives/call.h"
-#include "collectives/tcp_store.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/call.h"
+#include "shardcall/collectives/tcp_store.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

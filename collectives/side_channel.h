@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "collectives/communicator.h"
+#include "shardcall/collectives/communicator.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/split.h"
+#include "shardcall/collectives/split.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,8 +9,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "collectives/call.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/call.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

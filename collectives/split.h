@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "collectives/communicator.h"
+#include "shardcall/collectives/communicator.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/tcp_store.h"
+#include "shardcall/collectives/tcp_store.h"
 
 #include <fcntl.h>
 #include <netdb.h>
@@ -19,8 +19,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "collectives/wait_word.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/wait_word.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/wait_word.h"
+#include "shardcall/collectives/wait_word.h"
 
 #include <linux/futex.h>
 #include <sched.h>

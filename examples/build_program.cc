@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "kernels/builtin.h"
-#include "partitioner/ir/program_builder.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/partitioner/ir/build/program_builder.h"
 #include "prove.h"
 
 namespace shardcall {

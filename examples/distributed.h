@@ -15,14 +15,14 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "collectives/mpi.h"
-#include "collectives/nccl.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/api/report.h"
-#include "partitioner/api/run.h"
-#include "partitioner/api/verify.h"
-#include "sharding/human_bytes.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/mpi/mpi.h"
+#include "shardcall/collectives/nccl/nccl.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/api/verify.h"
+#include "shardcall/sharding/base/human_bytes.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

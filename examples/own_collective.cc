@@ -15,8 +15,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "distributed.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/runtime/random_inputs.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
 
 namespace shardcall {
 namespace {

@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/ffi/handler.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/api/report.h"
-#include "partitioner/api/run.h"
-#include "partitioner/api/verify.h"
-#include "partitioner/custom_call/registry.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/runtime/npz.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/runtime/io/npz.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

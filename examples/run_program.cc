@@ -11,9 +11,9 @@
 #include <iterator>
 
 #include "distributed.h"
-#include "kernels/builtin.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/runtime/npz.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/runtime/io/npz.h"
 
 namespace shardcall {
 namespace {

@@ -5,10 +5,10 @@
 // target, it is an error that says what is registered.
 #include <cstdio>
 
-#include "kernels/ffi/untyped_handler.h"
-#include "partitioner/api/executable.h"
-#include "partitioner/ir/program_builder.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/untyped_handler.h"
+#include "shardcall/partitioner/api/executable.h"
+#include "shardcall/partitioner/ir/build/program_builder.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

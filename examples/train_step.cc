@@ -19,16 +19,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/builtin.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/api/report.h"
-#include "partitioner/api/run.h"
-#include "partitioner/api/verify.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/runtime/npz.h"
-#include "sharding/human_bytes.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/runtime/io/npz.h"
+#include "shardcall/sharding/base/human_bytes.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

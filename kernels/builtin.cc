@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/builtin.h"
+#include "shardcall/kernels/builtin.h"
 
-#include "kernels/cuda/kernels.h"
-#include "kernels/host/kernels.h"
-#include "kernels/host/lapack/targets.h"
-#include "kernels/host/lapack/untyped.h"
-#include "kernels/host/loss.h"
-#include "kernels/host/moe.h"
+#include "shardcall/kernels/cuda/kernels.h"
+#include "shardcall/kernels/host/kernels.h"
+#include "shardcall/kernels/host/lapack/targets.h"
+#include "shardcall/kernels/host/lapack/untyped.h"
+#include "shardcall/kernels/host/loss.h"
+#include "shardcall/kernels/host/moe.h"
 
 namespace shardcall {
 

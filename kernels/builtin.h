@@ -4,7 +4,7 @@
 #define SHARDCALL_KERNELS_BUILTIN_H_
 
 #include "absl/status/status.h"
-#include "kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/handler.h"
 
 namespace shardcall {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sharding/mesh.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/mesh.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

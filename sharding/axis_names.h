@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "sharding/mesh.h"
+#include "shardcall/sharding/mesh.h"
 
 namespace shardcall {
 

@@ -3,7 +3,7 @@
 #define SHARDCALL_SHARDING_CHECK_SHARDING_H_
 
 #include "absl/status/status.h"
-#include "sharding/sharding.h"
+#include "shardcall/sharding/sharding.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/codes.h"
+#include "shardcall/sharding/codes.h"
 
 #include <algorithm>
 #include <iterator>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr CodeInfo kCodes[] = {
 #define SHARDCALL_DIAGNOSTIC(code, about, example, fix) {#code, about, example, fix},
-#include "sharding/codes.inc"
+#include "shardcall/sharding/codes.inc"
 #undef SHARDCALL_DIAGNOSTIC
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/context.h"
+#include "shardcall/sharding/context.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 
 #include "absl/container/inlined_vector.h"
-#include "sharding/shape_interner.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/shape_interner.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -15,7 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "sharding/shape.h"
+#include "shardcall/sharding/shape.h"
 
 namespace shardcall {
 

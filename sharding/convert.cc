@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // From base meshes back to texts.
-#include "sharding/convert.h"
+#include "shardcall/sharding/convert.h"
 
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sharding/context.h"
-#include "sharding/hlo_sharding.h"
-#include "sharding/named_sharding.h"
-#include "sharding/sharding.h"
-#include "sharding/tile_runs.h"
+#include "shardcall/sharding/context.h"
+#include "shardcall/sharding/hlo_sharding.h"
+#include "shardcall/sharding/named_sharding.h"
+#include "shardcall/sharding/sharding.h"
+#include "shardcall/sharding/reshard/tile_runs.h"
 
 namespace shardcall {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "sharding/mesh.h"
-#include "sharding/tile_runs.h"
+#include "shardcall/sharding/mesh.h"
+#include "shardcall/sharding/reshard/tile_runs.h"
 
 namespace shardcall {
 namespace {

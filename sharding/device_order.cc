@@ -6,8 +6,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "sharding/mesh.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/mesh.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

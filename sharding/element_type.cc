@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/element_type.h"
+#include "shardcall/sharding/element_type.h"
 
 #include "absl/container/flat_hash_map.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/hlo_sharding.h"
+#include "shardcall/sharding/hlo_sharding.h"
 
 #include <algorithm>
 #include <numeric>
@@ -7,8 +7,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "sharding/text_cursor.h"
-#include "sharding/tile_runs.h"
+#include "shardcall/sharding/base/text_cursor.h"
+#include "shardcall/sharding/reshard/tile_runs.h"
 
 namespace shardcall {
 namespace {

@@ -17,8 +17,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "sharding/mesh.h"
-#include "sharding/named_sharding.h"
+#include "shardcall/sharding/mesh.h"
+#include "shardcall/sharding/named_sharding.h"
 
 namespace shardcall {
 

@@ -3,8 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "sharding/hlo_sharding.h"
-#include "sharding/text_cursor.h"
+#include "shardcall/sharding/hlo_sharding.h"
+#include "shardcall/sharding/base/text_cursor.h"
 
 namespace shardcall {
 namespace {

@@ -2,9 +2,9 @@
 // Tiles of uneven shards, and the shapes and valid extents that follow.
 #include <algorithm>
 
-#include "sharding/intern_table.h"
-#include "sharding/sharding.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/intern_table.h"
+#include "shardcall/sharding/sharding.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/mesh.h"
+#include "shardcall/sharding/mesh.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "sharding/axis_names.h"
-#include "sharding/status.h"
-#include "sharding/text_cursor.h"
+#include "shardcall/sharding/axis_names.h"
+#include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/text_cursor.h"
 
 namespace shardcall {
 

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "sharding/convert.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "sharding/axis_names.h"
-#include "sharding/mesh.h"
-#include "sharding/sharding.h"
+#include "shardcall/sharding/axis_names.h"
+#include "shardcall/sharding/mesh.h"
+#include "shardcall/sharding/sharding.h"
 
 namespace shardcall {
 

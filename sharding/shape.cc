@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/shape.h"
+#include "shardcall/sharding/shape.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,8 +8,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "sharding/shape_interner.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/shape_interner.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

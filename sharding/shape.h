@@ -10,7 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "sharding/element_type.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall {
 

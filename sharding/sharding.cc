@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/sharding.h"
+#include "shardcall/sharding/sharding.h"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "sharding/axis_names.h"
-#include "sharding/check_sharding.h"
-#include "sharding/intern_table.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/axis_names.h"
+#include "shardcall/sharding/check_sharding.h"
+#include "shardcall/sharding/base/intern_table.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

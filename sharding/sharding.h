@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "sharding/context.h"
-#include "sharding/mesh.h"
+#include "shardcall/sharding/context.h"
+#include "shardcall/sharding/mesh.h"
 
 namespace shardcall {
 

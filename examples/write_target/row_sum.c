@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* row_sum: y[r] = sum over c of x[r, c]. */
-#include "partitioner/api/shardcall_c_plugin.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_plugin.h"
 
 static int RowSum(const Shardcall_Call* call, void* data) {
   const Shardcall_Buffer *x = &call->operands[0], *y = &call->results[0];

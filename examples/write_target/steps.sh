@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every step of README.md, with what each prints:
 #   bash steps.sh SHARDCALL INCLUDE
-# SHARDCALL is the command, INCLUDE the folder of the headers: include/shardcall of
-# an installation, or the checkout itself. Works in a folder of its own.
+# SHARDCALL is the command, INCLUDE the folder of the headers: include of an
+# installation, or of the build folder. Works in a folder of its own.
 set -euo pipefail
 shardcall=$(realpath "$1")
 include=$(realpath "$2")

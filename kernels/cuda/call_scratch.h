@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/cuda/library_status.h"
-#include "kernels/ffi/handler.h"
+#include "shardcall/kernels/cuda/library_status.h"
+#include "shardcall/kernels/ffi/handler.h"
 
 namespace shardcall {
 

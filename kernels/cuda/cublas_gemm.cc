@@ -2,18 +2,18 @@
 // cuBLASLt has matrices in columns, ours are in rows. What it calls a is then our b, as
 // the transpose of each matrix lies where ours does: d^T = op(b)^T op(a)^T, and op of a
 // transpose is the transpose of op, for the adjoint too.
-#include "kernels/cuda/cublas_gemm.h"
+#include "shardcall/kernels/cuda/cublas_gemm.h"
 
 #include <algorithm>
 #include <complex>
 #include <utility>
 
-#include "kernels/cuda/call_scratch.h"
-#include "kernels/cuda/cublas_lt.h"
-#include "kernels/cuda/library_status.h"
-#include "kernels/host/arguments.h"
-#include "kernels/host/gemm.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/cuda/call_scratch.h"
+#include "shardcall/kernels/cuda/cublas_lt.h"
+#include "shardcall/kernels/cuda/library_status.h"
+#include "shardcall/kernels/host/arguments.h"
+#include "shardcall/kernels/host/gemm.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

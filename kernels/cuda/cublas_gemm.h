@@ -3,7 +3,7 @@
 #ifndef SHARDCALL_KERNELS_CUDA_CUBLAS_GEMM_H_
 #define SHARDCALL_KERNELS_CUDA_CUBLAS_GEMM_H_
 
-#include "kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/handler.h"
 
 namespace shardcall {
 

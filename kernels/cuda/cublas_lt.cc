@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/cublas_lt.h"
+#include "shardcall/kernels/cuda/cublas_lt.h"
 
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/library_status.h"
-#include "kernels/cuda/shared_library.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/cuda/library_status.h"
+#include "shardcall/kernels/cuda/shared_library.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "kernels/cuda/handle_pool.h"
+#include "shardcall/kernels/cuda/handle_pool.h"
 
 namespace shardcall {
 

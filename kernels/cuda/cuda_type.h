@@ -2,8 +2,8 @@
 #ifndef SHARDCALL_KERNELS_CUDA_CUDA_TYPE_H_
 #define SHARDCALL_KERNELS_CUDA_CUDA_TYPE_H_
 
-#include "kernels/cuda/launch.h"
-#include "sharding/element_type.h"
+#include "shardcall/kernels/cuda/launch.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall {
 

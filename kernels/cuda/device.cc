@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/device.h"
+#include "shardcall/kernels/cuda/device.h"
 
 #include <cuda_runtime_api.h>
 
 #include "absl/strings/str_cat.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

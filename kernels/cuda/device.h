@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "kernels/ffi/handler_device.h"
+#include "shardcall/kernels/ffi/handler_device.h"
 
 namespace shardcall {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/handle_pool.h"
+#include "shardcall/kernels/cuda/handle_pool.h"
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 
-#include "kernels/cuda/library_status.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/cuda/library_status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

@@ -13,7 +13,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "kernels/ffi/handler_device.h"
+#include "shardcall/kernels/ffi/handler_device.h"
 
 namespace shardcall {
 

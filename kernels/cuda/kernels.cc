@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/kernels.h"
+#include "shardcall/kernels/cuda/kernels.h"
 
-#include "kernels/cuda/cublas_gemm.h"
-#include "kernels/cuda/cuda_type.h"
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda/nccl_allreduce.h"
-#include "kernels/cuda/sparse_matmul.h"
-#include "kernels/ffi/handler_device.h"
-#include "kernels/host/arguments.h"
-#include "kernels/host/norm.h"
-#include "kernels/host/relu.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/cuda/cublas_gemm.h"
+#include "shardcall/kernels/cuda/cuda_type.h"
+#include "shardcall/kernels/cuda/launch.h"
+#include "shardcall/kernels/cuda/nccl_allreduce.h"
+#include "shardcall/kernels/cuda/sparse_matmul.h"
+#include "shardcall/kernels/ffi/handler_device.h"
+#include "shardcall/kernels/host/arguments.h"
+#include "shardcall/kernels/host/norm.h"
+#include "shardcall/kernels/host/relu.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/handler.h"
 
 namespace shardcall {
 

@@ -2,12 +2,12 @@
 // nccl_allreduce by the communicator of the run, which takes device memory where its
 // backend is NCCL. That one awaits each of its collectives, for the deadline and to name
 // who is absent.
-#include "kernels/cuda/nccl_allreduce.h"
+#include "shardcall/kernels/cuda/nccl_allreduce.h"
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/library_status.h"
-#include "kernels/host/all_reduce.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/cuda/library_status.h"
+#include "shardcall/kernels/host/all_reduce.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

@@ -2,7 +2,7 @@
 #ifndef SHARDCALL_KERNELS_CUDA_NCCL_ALLREDUCE_H_
 #define SHARDCALL_KERNELS_CUDA_NCCL_ALLREDUCE_H_
 
-#include "kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/handler.h"
 
 namespace shardcall {
 

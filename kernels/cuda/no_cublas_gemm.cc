@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/cublas_gemm.h"
+#include "shardcall/kernels/cuda/cublas_gemm.h"
 
 namespace shardcall {
 

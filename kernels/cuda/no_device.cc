@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for the GPU where shardcall is built without the CUDA toolkit.
-#include "kernels/cuda/device.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/cuda/device.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

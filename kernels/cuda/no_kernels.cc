@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/kernels.h"
+#include "shardcall/kernels/cuda/kernels.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/sparse_matmul.h"
+#include "shardcall/kernels/cuda/sparse_matmul.h"
 
 namespace shardcall {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/launch.h"
+#include "shardcall/kernels/cuda/launch.h"
 
 namespace shardcall {
 namespace {

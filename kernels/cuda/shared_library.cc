@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/shared_library.h"
+#include "shardcall/kernels/cuda/shared_library.h"
 
 #include <dlfcn.h>
 
 #include "absl/strings/str_cat.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

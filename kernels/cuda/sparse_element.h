@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/launch.h"
+#include "shardcall/kernels/cuda/launch.h"
 
 #ifdef __CUDACC__
 #define SHARDCALL_HOST_DEVICE __host__ __device__

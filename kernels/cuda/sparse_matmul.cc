@@ -4,20 +4,20 @@
 // what it says is awaited; no call of a library can take their place, as they are on the
 // device alone. Parts of a sharded matrix are often irregular: entries of other parts
 // have columns that count as padding.
-#include "kernels/cuda/sparse_matmul.h"
+#include "shardcall/kernels/cuda/sparse_matmul.h"
 
 #include <complex>
 #include <memory>
 #include <utility>
 
-#include "kernels/cuda/call_scratch.h"
-#include "kernels/cuda/cuda_type.h"
-#include "kernels/cuda/cusparse_library.h"
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda/library_status.h"
-#include "kernels/host/arguments.h"
-#include "kernels/host/sparse.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/cuda/call_scratch.h"
+#include "shardcall/kernels/cuda/cuda_type.h"
+#include "shardcall/kernels/cuda/cusparse_library.h"
+#include "shardcall/kernels/cuda/launch.h"
+#include "shardcall/kernels/cuda/library_status.h"
+#include "shardcall/kernels/host/arguments.h"
+#include "shardcall/kernels/host/sparse.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

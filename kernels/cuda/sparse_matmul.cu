@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda/sparse_element.h"
+#include "shardcall/kernels/cuda/launch.h"
+#include "shardcall/kernels/cuda/sparse_element.h"
 
 namespace shardcall {
 namespace {

@@ -4,7 +4,7 @@
 #ifndef SHARDCALL_KERNELS_CUDA_SPARSE_MATMUL_H_
 #define SHARDCALL_KERNELS_CUDA_SPARSE_MATMUL_H_
 
-#include "kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/handler.h"
 
 namespace shardcall {
 

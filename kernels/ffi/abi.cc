@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layouts of the ABI, asserted: every offset and every size.
-#include "kernels/ffi/abi.h"
+#include "shardcall/kernels/ffi/abi.h"
 
-#include "kernels/ffi/abi_table.h"
+#include "shardcall/kernels/ffi/abi_table.h"
 
 namespace shardcall::abi {
 namespace {

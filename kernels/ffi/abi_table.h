@@ -5,7 +5,7 @@
 #ifndef SHARDCALL_KERNELS_FFI_ABI_TABLE_H_
 #define SHARDCALL_KERNELS_FFI_ABI_TABLE_H_
 
-#include "kernels/ffi/abi.h"
+#include "shardcall/kernels/ffi/abi.h"
 
 namespace shardcall::abi {
 

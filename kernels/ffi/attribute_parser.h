@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "kernels/ffi/attributes.h"
+#include "shardcall/kernels/ffi/attributes.h"
 
 namespace shardcall {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ffi/attributes.h"
+#include "shardcall/kernels/ffi/attributes.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/ffi/attribute_parser.h"
-#include "kernels/ffi/gpu_backend_config.h"
-#include "sharding/near_names.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/attribute_parser.h"
+#include "shardcall/kernels/ffi/gpu_backend_config.h"
+#include "shardcall/sharding/base/near_names.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

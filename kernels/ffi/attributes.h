@@ -17,7 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "absl/types/variant.h"
-#include "sharding/element_type.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall {
 

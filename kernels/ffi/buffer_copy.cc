@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // No containers of Abseil here, as in guarded_call.cc.
-#include "kernels/ffi/buffer_copy.h"
+#include "shardcall/kernels/ffi/buffer_copy.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/ffi/sanitizer.h"
+#include "shardcall/kernels/ffi/guard/sanitizer.h"
 
 namespace shardcall {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/ffi/guarded_call.h"
-#include "kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/guard/guarded_call.h"
+#include "shardcall/kernels/ffi/handler.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ffi/exported_handler.h"
+#include "shardcall/kernels/ffi/exported_handler.h"
 
 #include <array>
 #include <exception>
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/ffi/abi_table.h"
-#include "kernels/ffi/ffi_attributes.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/abi_table.h"
+#include "shardcall/kernels/ffi/xla/ffi_attributes.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "kernels/ffi/abi.h"
-#include "kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/abi.h"
+#include "shardcall/kernels/ffi/handler.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/handler.h"
 
 #include <dlfcn.h>
 
@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/cuda/device.h"
-#include "sharding/near_names.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/cuda/device.h"
+#include "shardcall/sharding/base/near_names.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

@@ -29,13 +29,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "collectives/communicator.h"
-#include "kernels/ffi/attributes.h"
-#include "kernels/ffi/handler_device.h"
-#include "kernels/ffi/kept_states.h"
-#include "kernels/ffi/platform.h"
-#include "sharding/element_type.h"
-#include "sharding/mesh.h"
+#include "shardcall/collectives/communicator.h"
+#include "shardcall/kernels/ffi/attributes.h"
+#include "shardcall/kernels/ffi/handler_device.h"
+#include "shardcall/kernels/ffi/kept_states.h"
+#include "shardcall/kernels/ffi/platform.h"
+#include "shardcall/sharding/element_type.h"
+#include "shardcall/sharding/mesh.h"
 
 namespace shardcall {
 

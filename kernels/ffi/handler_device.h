@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "kernels/ffi/kept_states.h"
+#include "shardcall/kernels/ffi/kept_states.h"
 
 namespace shardcall {
 

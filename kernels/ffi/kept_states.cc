@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ffi/kept_states.h"
+#include "shardcall/kernels/ffi/kept_states.h"
 
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ffi/mesh_view.h"
+#include "shardcall/kernels/ffi/mesh_view.h"
 
 namespace shardcall {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "sharding/mesh.h"
+#include "shardcall/sharding/mesh.h"
 
 namespace shardcall {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ffi/platform.h"
+#include "shardcall/kernels/ffi/platform.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

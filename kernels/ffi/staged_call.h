@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "kernels/ffi/handler.h"
-#include "kernels/ffi/handler_device.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/handler_device.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ffi/thread_pool.h"
+#include "shardcall/kernels/ffi/thread_pool.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ffi/typed_handler.h"
+#include "shardcall/kernels/ffi/typed_handler.h"
 
 #include <array>
 #include <exception>
@@ -8,14 +8,14 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/ffi/crash_guard.h"
-#include "kernels/ffi/fault.h"
-#include "kernels/ffi/ffi_attributes.h"
-#include "kernels/ffi/ffi_context.h"
-#include "kernels/ffi/ffi_error.h"
-#include "kernels/ffi/ffi_future.h"
-#include "kernels/ffi/ffi_table.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/guard/crash_guard.h"
+#include "shardcall/kernels/ffi/guard/fault.h"
+#include "shardcall/kernels/ffi/xla/ffi_attributes.h"
+#include "shardcall/kernels/ffi/xla/ffi_context.h"
+#include "shardcall/kernels/ffi/xla/ffi_error.h"
+#include "shardcall/kernels/ffi/xla/ffi_future.h"
+#include "shardcall/kernels/ffi/xla/ffi_table.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -20,9 +20,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "kernels/ffi/abi_table.h"
-#include "kernels/ffi/handler.h"
-#include "kernels/ffi/timed_call.h"
+#include "shardcall/kernels/ffi/abi_table.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/guard/timed_call.h"
 
 namespace shardcall {
 

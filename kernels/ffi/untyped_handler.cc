@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ffi/untyped_handler.h"
+#include "shardcall/kernels/ffi/untyped_handler.h"
 
 #include <exception>
 #include <string>
@@ -7,9 +7,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/ffi/fault.h"
-#include "kernels/ffi/platform.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/guard/fault.h"
+#include "shardcall/kernels/ffi/platform.h"
+#include "shardcall/sharding/base/status.h"
 
 struct XlaCustomCallStatus_ {
   bool failed = false;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "collectives/communicator.h"
-#include "kernels/host/arguments.h"
+#include "shardcall/collectives/communicator.h"
+#include "shardcall/kernels/host/arguments.h"
 
 namespace shardcall {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/host/attention.h"
+#include "shardcall/kernels/host/attention.h"
 
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/host/blas.h"
-#include "sharding/narrow_float.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/math/blas.h"
+#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

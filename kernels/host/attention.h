@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/host/arguments.h"
+#include "shardcall/kernels/host/arguments.h"
 
 namespace shardcall {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/host/arguments.h"
-#include "kernels/host/kernels.h"
-#include "kernels/host/relu.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/host/arguments.h"
+#include "shardcall/kernels/host/kernels.h"
+#include "shardcall/kernels/host/relu.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

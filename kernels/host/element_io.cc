@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/host/element_io.h"
+#include "shardcall/kernels/host/element_io.h"
 
 #include <complex>
 #include <type_traits>
 #include <vector>
 
-#include "sharding/narrow_float.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

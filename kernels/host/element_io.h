@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "sharding/element_type.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/host/fft.h"
+#include "shardcall/kernels/host/fft.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/host/arguments.h"
-#include "kernels/host/fft_plan.h"
-#include "kernels/host/kernels.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/host/arguments.h"
+#include "shardcall/kernels/math/fft_plan.h"
+#include "shardcall/kernels/host/kernels.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "sharding/element_type.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall {
 

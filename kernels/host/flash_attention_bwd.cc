@@ -2,12 +2,12 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/host/attention.h"
-#include "kernels/host/blas.h"
-#include "kernels/host/kernels.h"
-#include "sharding/narrow_float.h"
-#include "kernels/host/row_sums.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/host/attention.h"
+#include "shardcall/kernels/math/blas.h"
+#include "shardcall/kernels/host/kernels.h"
+#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/kernels/math/row_sums.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

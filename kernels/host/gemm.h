@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "kernels/host/arguments.h"
-#include "kernels/host/blas.h"
+#include "shardcall/kernels/host/arguments.h"
+#include "shardcall/kernels/math/blas.h"
 
 namespace shardcall {
 

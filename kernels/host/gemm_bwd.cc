@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
-#include "kernels/host/arguments.h"
-#include "kernels/host/element_io.h"
-#include "kernels/host/gemm.h"
-#include "kernels/host/kernels.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/host/arguments.h"
+#include "shardcall/kernels/host/element_io.h"
+#include "shardcall/kernels/host/gemm.h"
+#include "shardcall/kernels/host/kernels.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

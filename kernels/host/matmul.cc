@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/host/matmul.h"
+#include "shardcall/kernels/host/matmul.h"
 
 #include <algorithm>
 #include <complex>
@@ -7,9 +7,9 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/host/blas.h"
-#include "kernels/host/element_io.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/math/blas.h"
+#include "shardcall/kernels/host/element_io.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

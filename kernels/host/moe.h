@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/handler.h"
 
 namespace shardcall {
 

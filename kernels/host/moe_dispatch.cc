@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/host/moe.h"
-#include "kernels/host/moe_routes.h"
-#include "sharding/narrow_float.h"
+#include "shardcall/kernels/host/moe.h"
+#include "shardcall/kernels/host/moe_routes.h"
+#include "shardcall/sharding/base/narrow_float.h"
 
 namespace shardcall {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/container/flat_hash_map.h"
-#include "kernels/host/arguments.h"
-#include "kernels/host/moe.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/host/arguments.h"
+#include "shardcall/kernels/host/moe.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

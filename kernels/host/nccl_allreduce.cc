@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/host/all_reduce.h"
-#include "kernels/host/arguments.h"
-#include "kernels/host/kernels.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/host/all_reduce.h"
+#include "shardcall/kernels/host/arguments.h"
+#include "shardcall/kernels/host/kernels.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "kernels/host/arguments.h"
+#include "shardcall/kernels/host/arguments.h"
 
 namespace shardcall {
 

@@ -3,12 +3,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/host/arguments.h"
-#include "kernels/host/kernels.h"
-#include "sharding/narrow_float.h"
-#include "kernels/host/norm.h"
-#include "kernels/host/row_sums.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/host/arguments.h"
+#include "shardcall/kernels/host/kernels.h"
+#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/kernels/host/norm.h"
+#include "shardcall/kernels/math/row_sums.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -3,10 +3,10 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/host/arguments.h"
-#include "kernels/host/loss.h"
-#include "sharding/narrow_float.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/host/arguments.h"
+#include "shardcall/kernels/host/loss.h"
+#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -4,7 +4,7 @@
 #define SHARDCALL_KERNELS_HOST_SPARSE_H_
 
 #include "absl/status/status.h"
-#include "kernels/host/arguments.h"
+#include "shardcall/kernels/host/arguments.h"
 
 namespace shardcall {
 

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/host/arguments.h"
-#include "kernels/host/element_io.h"
-#include "kernels/host/kernels.h"
-#include "kernels/host/sparse.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/host/arguments.h"
+#include "shardcall/kernels/host/element_io.h"
+#include "shardcall/kernels/host/kernels.h"
+#include "shardcall/kernels/host/sparse.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/host/arguments.h"
-#include "kernels/host/kernels.h"
-#include "kernels/host/sort_keys.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/host/arguments.h"
+#include "shardcall/kernels/host/kernels.h"
+#include "shardcall/kernels/math/sort_keys.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/derived_calls.h"
+#include "shardcall/partitioner/api/derived_calls.h"
 
 #include <algorithm>
 #include <iterator>
@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/custom_call/derived_rules.h"
-#include "partitioner/ir/embed.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/unique_names.h"
-#include "partitioner/ir/verifier.h"
-#include "partitioner/propagation/resize.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/custom_call/derive/derived_rules.h"
+#include "shardcall/partitioner/ir/build/embed.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/build/unique_names.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/rules/resize.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "partitioner/custom_call/registry.h"
-#include "partitioner/ir/checked_builder.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/ir/build/checked_builder.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/device_memory.h"
+#include "shardcall/partitioner/api/device_memory.h"
 
 #include <algorithm>
 #include <vector>

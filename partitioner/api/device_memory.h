@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
 

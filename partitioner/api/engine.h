@@ -6,9 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "kernels/ffi/handler.h"
-#include "partitioner/ir/module.h"
-#include "partitioner/runtime/tensor.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/runtime/tensor.h"
 
 namespace shardcall {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/executable.h"
+#include "shardcall/partitioner/api/executable.h"
 
-#include "partitioner/ir/verifier.h"
-#include "partitioner/runtime/executor.h"
-#include "partitioner/runtime/lower.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/runtime/execute/executor.h"
+#include "shardcall/partitioner/runtime/lower/lower.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "partitioner/api/explain_page.h"
-#include "partitioner/api/report.h"
-#include "partitioner/api/warnings.h"
-#include "partitioner/ir/source_line.h"
-#include "sharding/human_bytes.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/page/explain_page.h"
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/api/warnings.h"
+#include "shardcall/partitioner/ir/text/source_line.h"
+#include "shardcall/sharding/base/human_bytes.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

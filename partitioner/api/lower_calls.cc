@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/lower_calls.h"
+#include "shardcall/partitioner/api/lower_calls.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,10 +8,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/called_computations.h"
-#include "partitioner/ir/checked_builder.h"
-#include "partitioner/ir/verifier.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/build/checked_builder.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -6,10 +6,10 @@
 #define SHARDCALL_PARTITIONER_API_LOWER_CALLS_H_
 
 #include "absl/status/statusor.h"
-#include "kernels/ffi/handler.h"
-#include "partitioner/custom_call/lowering.h"
-#include "partitioner/custom_call/registry.h"
-#include "partitioner/ir/module.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/partitioner/custom_call/derive/lowering.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/partition.h"
+#include "shardcall/partitioner/api/partition.h"
 
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/api/run.h"
-#include "partitioner/ir/moved_from.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/verifier.h"
-#include "partitioner/pass/pass.h"
-#include "partitioner/propagation/export.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/ir/build/moved_from.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/pass/pass.h"
+#include "shardcall/partitioner/import/export.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

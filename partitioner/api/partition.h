@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "partitioner/custom_call/registry.h"
-#include "partitioner/propagation/propagation.h"
-#include "partitioner/spmd/localize.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/propagation/propagation.h"
+#include "shardcall/partitioner/spmd/localize/localize.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/partition_call.h"
+#include "shardcall/partitioner/api/partition_call.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,10 +7,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/verifier.h"
-#include "sharding/convert.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One call of a target, partitioned: what its rule or its callbacks make of the
 // shardings of its operands. No kernel is needed, so this is how a target is tested
-// where its kernel cannot run. partitioner/api/rule_matchers.h has it as a matcher.
+// where its kernel cannot run. partitioner/check/rule_matchers.h has it as a matcher.
 //
 //   PartitionCall({.target = "my_norm",
 //                  .mesh = "'data'=4,'model'=2",
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "partitioner/api/partition.h"
+#include "shardcall/partitioner/api/partition.h"
 
 namespace shardcall {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/program_io.h"
+#include "shardcall/partitioner/api/program_io.h"
 
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/runtime/shard_io.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/runtime/io/shard_io.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/runtime/program.h"
-#include "partitioner/runtime/tensor.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/runtime/program.h"
+#include "shardcall/partitioner/runtime/tensor.h"
 
 namespace shardcall {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/report.h"
+#include "shardcall/partitioner/api/report.h"
 
 #include <sys/resource.h>
 
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/api/warnings.h"
-#include "sharding/codes.h"
-#include "sharding/convert.h"
-#include "sharding/human_bytes.h"
+#include "shardcall/partitioner/api/warnings.h"
+#include "shardcall/sharding/codes.h"
+#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/base/human_bytes.h"
 
 namespace shardcall {
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "partitioner/api/partition.h"
+#include "shardcall/partitioner/api/partition.h"
 
 namespace shardcall {
 

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/run.h"
+#include "shardcall/partitioner/api/run.h"
 
 #include <atomic>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "collectives/mpi.h"
-#include "collectives/nccl.h"
-#include "collectives/program_check.h"
-#include "partitioner/api/version.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/verifier.h"
-#include "partitioner/runtime/device_groups.h"
-#include "partitioner/runtime/executor.h"
-#include "partitioner/runtime/lower.h"
-#include "partitioner/runtime/out_of_memory.h"
-#include "partitioner/runtime/shard_io.h"
-#include "partitioner/runtime/started_calls.h"
-#include "sharding/stable_hash.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/mpi/mpi.h"
+#include "shardcall/collectives/nccl/nccl.h"
+#include "shardcall/collectives/program_check.h"
+#include "shardcall/partitioner/api/version.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/runtime/lower/device_groups.h"
+#include "shardcall/partitioner/runtime/execute/executor.h"
+#include "shardcall/partitioner/runtime/lower/lower.h"
+#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
+#include "shardcall/partitioner/runtime/io/shard_io.h"
+#include "shardcall/partitioner/runtime/execute/started_calls.h"
+#include "shardcall/sharding/base/stable_hash.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

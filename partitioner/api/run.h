@@ -11,14 +11,14 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "collectives/communicator.h"
-#include "kernels/ffi/handler.h"
-#include "partitioner/api/engine.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/api/program_io.h"
-#include "partitioner/pass/overlap.h"
-#include "partitioner/runtime/program.h"
-#include "partitioner/runtime/tensor.h"
+#include "shardcall/collectives/communicator.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/partitioner/api/engine.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/api/program_io.h"
+#include "shardcall/partitioner/pass/overlap.h"
+#include "shardcall/partitioner/runtime/program.h"
+#include "shardcall/partitioner/runtime/tensor.h"
 
 namespace shardcall {
 

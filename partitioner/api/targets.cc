@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/targets.h"
+#include "shardcall/partitioner/api/targets.h"
 
 #include <map>
 #include <set>

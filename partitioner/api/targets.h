@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "kernels/ffi/handler.h"
-#include "partitioner/custom_call/lowering.h"
-#include "partitioner/custom_call/registry.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/partitioner/custom_call/derive/lowering.h"
+#include "shardcall/partitioner/custom_call/registry.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/verify.h"
+#include "shardcall/partitioner/api/verify.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,12 +10,12 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/api/exactness.h"
-#include "partitioner/runtime/npz.h"
-#include "partitioner/runtime/out_of_memory.h"
-#include "partitioner/runtime/float_arrays.h"
-#include "partitioner/spmd/draws.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/exactness/exactness.h"
+#include "shardcall/partitioner/runtime/io/npz.h"
+#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
+#include "shardcall/partitioner/runtime/float_arrays.h"
+#include "shardcall/partitioner/spmd/strategies/draws.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "partitioner/api/run.h"
+#include "shardcall/partitioner/api/run.h"
 
 namespace shardcall {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/warnings.h"
+#include "shardcall/partitioner/api/warnings.h"
 
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/api/report.h"
-#include "partitioner/ir/source_line.h"
-#include "sharding/human_bytes.h"
-#include "sharding/reshard.h"
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/ir/text/source_line.h"
+#include "shardcall/sharding/base/human_bytes.h"
+#include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
 namespace {

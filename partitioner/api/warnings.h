@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/api/partition.h"
+#include "shardcall/partitioner/api/partition.h"
 
 namespace shardcall {
 

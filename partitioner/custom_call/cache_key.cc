@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/custom_call/cache_key.h"
+#include "shardcall/partitioner/custom_call/cache_key.h"
 
 #include <cstdint>
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/custom_call/registry.h"
 
 namespace shardcall {
 

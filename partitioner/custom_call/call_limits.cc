@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/custom_call/call_limits.h"
+#include "shardcall/partitioner/custom_call/call_limits.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "partitioner/custom_call/registry.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

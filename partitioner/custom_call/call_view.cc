@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/custom_call/call_view.h"
+#include "shardcall/partitioner/custom_call/call_view.h"
 
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "partitioner/ir/output_aliasing.h"
-#include "sharding/convert.h"
-#include "sharding/sdy_text.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/output_aliasing.h"
+#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/rule/sdy_text.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "partitioner/ir/module.h"
-#include "sharding/sharding.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/sharding.h"
 
 namespace shardcall {
 

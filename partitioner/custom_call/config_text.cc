@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/custom_call/config_text.h"
+#include "shardcall/partitioner/custom_call/config_text.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"

@@ -9,10 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "partitioner/custom_call/registry.h"
-#include "partitioner/custom_call/type_signature.h"
-#include "partitioner/ir/shape_inference.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/custom_call/type_signature.h"
+#include "shardcall/partitioner/ir/shapes/shape_inference.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -16,10 +16,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "partitioner/custom_call/call_view.h"
-#include "partitioner/ir/checked_builder.h"
-#include "partitioner/ir/module.h"
-#include "sharding/sharding.h"
+#include "shardcall/partitioner/custom_call/call_view.h"
+#include "shardcall/partitioner/ir/build/checked_builder.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/sharding.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/custom_call/registry.h"
 
 #include <algorithm>
 
@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "partitioner/custom_call/open_factors.h"
-#include "partitioner/custom_call/type_signature.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/custom_call/derive/open_factors.h"
+#include "shardcall/partitioner/custom_call/type_signature.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

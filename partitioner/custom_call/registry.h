@@ -21,10 +21,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "partitioner/custom_call/partition_context.h"
-#include "partitioner/custom_call/target_facts.h"
-#include "partitioner/ir/module.h"
-#include "sharding/rule.h"
+#include "shardcall/partitioner/custom_call/partition_context.h"
+#include "shardcall/partitioner/custom_call/target_facts.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/rule/rule.h"
 
 namespace shardcall {
 
@@ -146,7 +146,7 @@ class TargetRegistry : public TargetShapes {
   absl::Status CheckShape(const ShapeRequest& call, const Shape* declared) const override;
 
   // Keeps the HLO text that says what the target computes; RegisterPartitionLike
-  // (partitioner/api/reference.h) makes the rule of it. E105 if there is another.
+  // (partitioner/check/reference.h) makes the rule of it. E105 if there is another.
   absl::Status RegisterReference(std::string target, std::string hlo);
   // The target must have a rule. If that of its VJP is not registered, it gets the
   // transposed rule (derived_rules.h). An equal one passes. E105 where there is

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/custom_call/rule_callbacks.h"
+#include "shardcall/partitioner/custom_call/rule_callbacks.h"
 
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -23,10 +23,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "partitioner/custom_call/partition_context.h"
-#include "partitioner/custom_call/registry.h"
-#include "sharding/factor_assignment.h"
-#include "sharding/rule.h"
+#include "shardcall/partitioner/custom_call/partition_context.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/rule/factor_assignment.h"
+#include "shardcall/sharding/rule/rule.h"
 
 namespace shardcall {
 

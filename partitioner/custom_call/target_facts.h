@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "partitioner/custom_call/call_limits.h"
-#include "partitioner/ir/target_shapes.h"
+#include "shardcall/partitioner/custom_call/call_limits.h"
+#include "shardcall/partitioner/ir/shapes/target_shapes.h"
 
 namespace shardcall {
 
@@ -70,7 +70,7 @@ struct TargetFacts {
   std::vector<const void*> shapes_identity = {};  // what the function is known by; may be empty
   std::string shapes_source = {};
   // HLO that computes what the target does, and whose rule it has; null: none. See
-  // partitioner/api/reference.h.
+  // partitioner/check/reference.h.
   std::shared_ptr<const std::string> reference = {};
   std::optional<VjpSpec> vjp = {};
   std::optional<BatchingSpec> batching = {};

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "sharding/element_type.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall {
 

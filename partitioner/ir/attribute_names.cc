@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/attribute_names.h"
+#include "shardcall/partitioner/ir/attribute_names.h"
 
 #include <array>
 #include <initializer_list>
@@ -13,7 +13,7 @@ struct Row {
 };
 constexpr Row kRows[] = {
 #define SHARDCALL_ATTR(name, text, form) {text, AttrForm::form},
-#include "partitioner/ir/attribute_names.inc"
+#include "shardcall/partitioner/ir/attribute_names.inc"
 #undef SHARDCALL_ATTR
 };
 

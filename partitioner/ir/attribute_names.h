@@ -7,18 +7,18 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
-#include "partitioner/ir/opcode.h"
+#include "shardcall/partitioner/ir/opcode.h"
 
 namespace shardcall::hlo_text {
 
 enum class Attr : uint8_t {
 #define SHARDCALL_ATTR(name, text, form) name,
-#include "partitioner/ir/attribute_names.inc"
+#include "shardcall/partitioner/ir/attribute_names.inc"
 #undef SHARDCALL_ATTR
 };
 inline constexpr int kNumAttrs = 0
 #define SHARDCALL_ATTR(name, text, form) +1
-#include "partitioner/ir/attribute_names.inc"
+#include "shardcall/partitioner/ir/attribute_names.inc"
 #undef SHARDCALL_ATTR
     ;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/attributes.h"
+#include "shardcall/partitioner/ir/attributes.h"
 
-#include "partitioner/ir/attributes_intern.h"
-#include "sharding/context.h"
-#include "sharding/intern_table.h"
+#include "shardcall/partitioner/ir/attributes_intern.h"
+#include "shardcall/sharding/context.h"
+#include "shardcall/sharding/base/intern_table.h"
 
 namespace shardcall {
 namespace {

@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "partitioner/ir/attribute_fields.h"
-#include "partitioner/ir/ids.h"
-#include "partitioner/ir/literal.h"
-#include "sharding/shape.h"
+#include "shardcall/partitioner/ir/attribute_fields.h"
+#include "shardcall/partitioner/ir/ids.h"
+#include "shardcall/partitioner/ir/literal.h"
+#include "shardcall/sharding/shape.h"
 
 namespace shardcall {
 

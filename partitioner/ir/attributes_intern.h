@@ -13,10 +13,10 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "partitioner/ir/attributes.h"
-#include "partitioner/ir/ids.h"
-#include "sharding/context.h"
-#include "sharding/intern_table.h"
+#include "shardcall/partitioner/ir/attributes.h"
+#include "shardcall/partitioner/ir/ids.h"
+#include "shardcall/sharding/context.h"
+#include "shardcall/sharding/base/intern_table.h"
 
 namespace shardcall::ir_internal {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/called_computations.h"
 
 namespace shardcall {
 namespace {

@@ -5,7 +5,7 @@
 #define SHARDCALL_PARTITIONER_IR_CALLED_COMPUTATIONS_H_
 
 #include "absl/types/span.h"
-#include "partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
 

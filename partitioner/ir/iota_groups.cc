@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/iota_groups.h"
+#include "shardcall/partitioner/ir/iota_groups.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "sharding/mesh.h"
+#include "shardcall/sharding/mesh.h"
 
 namespace shardcall {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "partitioner/ir/attributes.h"
-#include "sharding/context.h"
+#include "shardcall/partitioner/ir/attributes.h"
+#include "shardcall/sharding/context.h"
 
 namespace shardcall {
 

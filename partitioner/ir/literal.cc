@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/literal.h"
+#include "shardcall/partitioner/ir/literal.h"
 
 #include <cstring>
 
-#include "partitioner/ir/attributes_intern.h"
-#include "partitioner/ir/float_format.h"
-#include "sharding/intern_table.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/attributes_intern.h"
+#include "shardcall/partitioner/ir/text/float_format.h"
+#include "shardcall/sharding/base/intern_table.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -6,8 +6,8 @@
 #define SHARDCALL_PARTITIONER_IR_LITERAL_H_
 
 #include "absl/types/span.h"
-#include "sharding/context.h"
-#include "sharding/shape.h"
+#include "shardcall/sharding/context.h"
+#include "shardcall/sharding/shape.h"
 
 namespace shardcall {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/module.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "partitioner/ir/attributes_intern.h"
-#include "sharding/intern_table.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/attributes_intern.h"
+#include "shardcall/sharding/base/intern_table.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

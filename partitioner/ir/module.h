@@ -15,12 +15,12 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "partitioner/ir/attributes.h"
-#include "partitioner/ir/ids.h"
-#include "partitioner/ir/opcode.h"
-#include "sharding/context.h"
-#include "sharding/hlo_sharding.h"
-#include "sharding/shape.h"
+#include "shardcall/partitioner/ir/attributes.h"
+#include "shardcall/partitioner/ir/ids.h"
+#include "shardcall/partitioner/ir/opcode.h"
+#include "shardcall/sharding/context.h"
+#include "shardcall/sharding/hlo_sharding.h"
+#include "shardcall/sharding/shape.h"
 
 namespace shardcall {
 

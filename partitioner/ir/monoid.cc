@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/monoid.h"
+#include "shardcall/partitioner/ir/monoid.h"
 
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/float_format.h"
-#include "partitioner/ir/unique_names.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/text/float_format.h"
+#include "shardcall/partitioner/ir/build/unique_names.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

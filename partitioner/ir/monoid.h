@@ -8,8 +8,8 @@
 #include <array>
 #include <cstdint>
 
-#include "partitioner/ir/literal.h"
-#include "partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/literal.h"
+#include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/opcode.h"
+#include "shardcall/partitioner/ir/opcode.h"
 
 #include <array>
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr OpcodeInfo kOpcodes[] = {
 #define SHARDCALL_OPCODE(name, text, attrs, arity, traits) {text, AttrKind::attrs, arity, traits},
-#include "partitioner/ir/opcodes.inc"
+#include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OPCODE
 };
 

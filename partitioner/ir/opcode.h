@@ -7,13 +7,13 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
-#include "partitioner/ir/attributes.h"
+#include "shardcall/partitioner/ir/attributes.h"
 
 namespace shardcall {
 
 enum class Opcode : uint8_t {
 #define SHARDCALL_OPCODE(name, text, attrs, arity, traits) name,
-#include "partitioner/ir/opcodes.inc"
+#include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OPCODE
 };
 
@@ -27,7 +27,7 @@ inline constexpr uint32_t kAsyncForm = 32;
 
 inline constexpr int kNumOpcodes = 0
 #define SHARDCALL_OPCODE(name, text, attrs, arity, traits) +1
-#include "partitioner/ir/opcodes.inc"
+#include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OPCODE
     ;
 

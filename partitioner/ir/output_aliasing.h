@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "sharding/shape.h"
+#include "shardcall/sharding/shape.h"
 
 namespace shardcall {
 

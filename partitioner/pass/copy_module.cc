@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/pass/copy_module.h"
+#include "shardcall/partitioner/pass/copy_module.h"
 
-#include "partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/called_computations.h"
 
 namespace shardcall {
 

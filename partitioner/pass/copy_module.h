@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "partitioner/ir/module.h"
-#include "partitioner/pass/pass.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/pass/pass.h"
 
 namespace shardcall {
 

@@ -2,8 +2,8 @@
 #include <utility>
 #include <vector>
 
-#include "partitioner/pass/copy_module.h"
-#include "partitioner/pass/pass.h"
+#include "shardcall/partitioner/pass/copy_module.h"
+#include "shardcall/partitioner/pass/pass.h"
 
 namespace shardcall {
 namespace {

@@ -4,7 +4,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/pass/pass.h"
+#include "shardcall/partitioner/pass/pass.h"
 
 namespace shardcall {
 namespace {

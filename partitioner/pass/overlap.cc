@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/pass/overlap.h"
+#include "shardcall/partitioner/pass/overlap.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "partitioner/ir/called_computations.h"
-#include "partitioner/pass/copy_module.h"
-#include "partitioner/pass/overlap_cost.h"
-#include "partitioner/pass/overlap_schedule.h"
+#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/pass/copy_module.h"
+#include "shardcall/partitioner/pass/overlap_cost.h"
+#include "shardcall/partitioner/pass/overlap_schedule.h"
 
 namespace shardcall {
 namespace {

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "partitioner/pass/pass.h"
+#include "shardcall/partitioner/pass/pass.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/pass/overlap_cost.h"
+#include "shardcall/partitioner/pass/overlap_cost.h"
 
 #include <algorithm>
 

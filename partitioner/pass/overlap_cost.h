@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "partitioner/ir/module.h"
-#include "partitioner/pass/overlap.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/pass/overlap.h"
 
 namespace shardcall {
 

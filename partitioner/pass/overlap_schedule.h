@@ -6,9 +6,9 @@
 
 #include <vector>
 
-#include "partitioner/ir/module.h"
-#include "partitioner/pass/overlap.h"
-#include "partitioner/pass/overlap_cost.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/pass/overlap.h"
+#include "shardcall/partitioner/pass/overlap_cost.h"
 
 namespace shardcall {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/pass/pass.h"
+#include "shardcall/partitioner/pass/pass.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/verifier.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

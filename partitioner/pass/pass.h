@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
 

@@ -7,8 +7,8 @@
 #include <exception>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/propagation/engine.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/propagation/engine.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

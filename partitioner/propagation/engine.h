@@ -13,12 +13,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "partitioner/propagation/block_list.h"
-#include "partitioner/propagation/graph.h"
-#include "partitioner/propagation/program.h"
-#include "partitioner/propagation/propagation.h"
-#include "partitioner/propagation/step.h"
-#include "sharding/intern_table.h"
+#include "shardcall/partitioner/rules/block_list.h"
+#include "shardcall/partitioner/propagation/graph.h"
+#include "shardcall/partitioner/import/program.h"
+#include "shardcall/partitioner/propagation/propagation.h"
+#include "shardcall/partitioner/propagation/step.h"
+#include "shardcall/sharding/base/intern_table.h"
 
 namespace shardcall {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/propagation/graph.h"
+#include "shardcall/partitioner/propagation/graph.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "partitioner/propagation/rule_builder.h"
+#include "shardcall/partitioner/rules/rule_builder.h"
 
 namespace shardcall {
 

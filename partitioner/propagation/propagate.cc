@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/propagation/engine.h"
-#include "partitioner/propagation/propagation.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/propagation/engine.h"
+#include "shardcall/partitioner/propagation/propagation.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

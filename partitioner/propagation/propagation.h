@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "partitioner/custom_call/registry.h"
-#include "partitioner/propagation/op_rules.h"
-#include "partitioner/propagation/program.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/rules/op_rules.h"
+#include "shardcall/partitioner/import/program.h"
 
 namespace shardcall {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "partitioner/propagation/engine.h"
-#include "partitioner/propagation/op_rules.h"
+#include "shardcall/partitioner/propagation/engine.h"
+#include "shardcall/partitioner/rules/op_rules.h"
 
 namespace shardcall {
 

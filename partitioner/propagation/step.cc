@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/propagation/step.h"
+#include "shardcall/partitioner/propagation/step.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "sharding/factor_assignment.h"
+#include "shardcall/sharding/rule/factor_assignment.h"
 
 namespace shardcall {
 namespace {

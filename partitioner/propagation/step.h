@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "partitioner/ir/opcode.h"
-#include "sharding/index_set.h"
-#include "sharding/rule.h"
-#include "sharding/sharding.h"
+#include "shardcall/partitioner/ir/opcode.h"
+#include "shardcall/sharding/base/index_set.h"
+#include "shardcall/sharding/rule/rule.h"
+#include "shardcall/sharding/sharding.h"
 
 namespace shardcall {
 

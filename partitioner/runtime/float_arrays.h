@@ -7,8 +7,8 @@
 #include <complex>
 #include <vector>
 
-#include "partitioner/runtime/tensor.h"
-#include "sharding/narrow_float.h"
+#include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/base/narrow_float.h"
 
 namespace shardcall {
 

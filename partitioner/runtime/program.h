@@ -17,9 +17,9 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "partitioner/ir/opcode.h"
-#include "partitioner/runtime/tensor.h"
-#include "sharding/element_type.h"
+#include "shardcall/partitioner/ir/opcode.h"
+#include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall {
 

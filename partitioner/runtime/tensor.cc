@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/runtime/tensor.h"
+#include "shardcall/partitioner/runtime/tensor.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "partitioner/runtime/buffer_pool.h"
-#include "partitioner/runtime/out_of_memory.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/runtime/execute/buffer_pool.h"
+#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

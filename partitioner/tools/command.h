@@ -10,13 +10,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "kernels/ffi/handler.h"
-#include "partitioner/api/engine.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/custom_call/lowering.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "partitioner/tools/flags.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/partitioner/api/engine.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/custom_call/derive/lowering.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/tools/flags.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/tools/crash_report.h"
+#include "shardcall/partitioner/tools/crash_report.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "kernels/ffi/guarded_call.h"
-#include "kernels/ffi/running_call.h"
-#include "kernels/ffi/signal_names.h"
-#include "partitioner/tools/command.h"
+#include "shardcall/kernels/ffi/guard/guarded_call.h"
+#include "shardcall/kernels/ffi/guard/running_call.h"
+#include "shardcall/kernels/ffi/guard/signal_names.h"
+#include "shardcall/partitioner/tools/command.h"
 
 namespace shardcall {
 namespace {

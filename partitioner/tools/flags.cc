@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/tools/flags.h"
+#include "shardcall/partitioner/tools/flags.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/api/version.h"
-#include "partitioner/api/whole_file.h"
-#include "partitioner/runtime/out_of_memory.h"
-#include "partitioner/runtime/watched_threads.h"
-#include "partitioner/tools/command.h"
-#include "partitioner/tools/crash_report.h"
-#include "sharding/codes.h"
+#include "shardcall/partitioner/api/version.h"
+#include "shardcall/sharding/base/whole_file.h"
+#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
+#include "shardcall/partitioner/runtime/execute/watched_threads.h"
+#include "shardcall/partitioner/tools/command.h"
+#include "shardcall/partitioner/tools/crash_report.h"
+#include "shardcall/sharding/codes.h"
 
 namespace shardcall {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/bindings/pjrt/read_program.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/verifier.h"
-#include "partitioner/tools/command.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/pjrt/read_program.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/tools/command.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

@@ -10,14 +10,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "partitioner/api/inspect_sharding.h"
-#include "partitioner/api/lower_calls.h"
-#include "partitioner/api/plugin.h"
-#include "partitioner/api/registration.h"
-#include "partitioner/api/whole_file.h"
-#include "partitioner/propagation/remesh.h"
-#include "partitioner/tools/command.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
+#include "shardcall/partitioner/api/lower_calls.h"
+#include "shardcall/partitioner/bindings/c/plugin.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
+#include "shardcall/sharding/base/whole_file.h"
+#include "shardcall/partitioner/import/remesh.h"
+#include "shardcall/partitioner/tools/command.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

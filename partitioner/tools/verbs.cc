@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of verbs: names, flags, help.
-#include "partitioner/tools/command.h"
+#include "shardcall/partitioner/tools/command.h"
 
 namespace shardcall {
 

@@ -8,13 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "partitioner/api/report.h"
-#include "partitioner/api/run.h"
-#include "partitioner/api/warnings.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/propagation/export.h"
-#include "partitioner/tools/command.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/api/warnings.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/tools/command.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

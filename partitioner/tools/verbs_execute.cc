@@ -5,16 +5,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "collectives/mpi.h"
-#include "collectives/nccl.h"
-#include "partitioner/api/check_target.h"
-#include "partitioner/api/verify.h"
-#include "partitioner/runtime/npz.h"
-#include "partitioner/runtime/out_of_memory.h"
-#include "partitioner/runtime/random_inputs.h"
-#include "partitioner/runtime/watched_threads.h"
-#include "partitioner/tools/command.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/mpi/mpi.h"
+#include "shardcall/collectives/nccl/nccl.h"
+#include "shardcall/partitioner/check/check_target.h"
+#include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/runtime/io/npz.h"
+#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
+#include "shardcall/partitioner/runtime/execute/watched_threads.h"
+#include "shardcall/partitioner/tools/command.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

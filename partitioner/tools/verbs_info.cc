@@ -3,13 +3,13 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/api/targets.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/tools/command.h"
-#include "sharding/convert.h"
-#include "sharding/human_bytes.h"
-#include "sharding/reshard.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/targets.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/tools/command.h"
+#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/base/human_bytes.h"
+#include "shardcall/sharding/reshard/reshard.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

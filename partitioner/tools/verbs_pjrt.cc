@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "partitioner/api/device_memory.h"
-#include "partitioner/bindings/pjrt/pjrt_engine.h"
-#include "partitioner/bindings/pjrt/pjrt_topology.h"
-#include "partitioner/tools/command.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/device_memory.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_engine.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_topology.h"
+#include "shardcall/partitioner/tools/command.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -22,10 +22,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "collectives/in_process.h"
-#include "collectives/mpi.h"
-#include "collectives/nccl.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/in_process/in_process.h"
+#include "shardcall/collectives/mpi/mpi.h"
+#include "shardcall/collectives/nccl/nccl.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/benchmarks/collective_bench.h"
 
 namespace shardcall::bench {

@@ -21,11 +21,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "kernels/ffi/abi_table.h"
-#include "kernels/ffi/typed_handler.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/api/run.h"
-#include "partitioner/ir/parser.h"
+#include "shardcall/kernels/ffi/abi_table.h"
+#include "shardcall/kernels/ffi/typed_handler.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/ir/text/parser.h"
 
 namespace shardcall {
 namespace {

@@ -25,13 +25,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "kernels/builtin.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/runtime/executor.h"
-#include "partitioner/runtime/lower.h"
-#include "partitioner/runtime/random_inputs.h"
-#include "sharding/narrow_float.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/runtime/execute/executor.h"
+#include "shardcall/partitioner/runtime/lower/lower.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
+#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -28,10 +28,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/custom_call/registry.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
 #include "tests/benchmarks/heap_counter.h"
 
 namespace shardcall {

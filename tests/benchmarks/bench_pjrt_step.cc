@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "absl/strings/strip.h"
-#include "partitioner/api/whole_file.h"
-#include "partitioner/bindings/pjrt/compile_options.h"
-#include "partitioner/bindings/pjrt/pjrt_executable.h"
-#include "partitioner/bindings/pjrt_wrapper/take_over.h"
-#include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
+#include "shardcall/sharding/base/whole_file.h"
+#include "shardcall/partitioner/bindings/pjrt/compile_options.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_executable.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/take_over.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 
 namespace shardcall::pjrt {
 namespace {

@@ -21,12 +21,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "partitioner/bindings/pjrt/compile_options.h"
-#include "partitioner/bindings/pjrt/pjrt_client.h"
-#include "partitioner/bindings/pjrt/program_source.h"
-#include "partitioner/bindings/pjrt_wrapper/take_over.h"
-#include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
-#include "partitioner/ir/stablehlo_input.h"
+#include "shardcall/partitioner/bindings/pjrt/compile_options.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
+#include "shardcall/partitioner/bindings/pjrt/program_source.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/take_over.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
+#include "shardcall/partitioner/ir/text/stablehlo_input.h"
 
 namespace shardcall::pjrt {
 namespace {

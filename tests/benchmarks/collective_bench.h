@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "collectives/communicator.h"
+#include "shardcall/collectives/communicator.h"
 
 namespace shardcall::bench {
 

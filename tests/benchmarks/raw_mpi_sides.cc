@@ -6,8 +6,8 @@
 #include <chrono>
 #include <thread>
 
-#include "collectives/mpi_session.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/mpi/mpi_session.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/benchmarks/collective_bench.h"
 
 namespace shardcall::bench {

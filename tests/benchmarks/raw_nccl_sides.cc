@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/benchmarks/collective_bench.h"
 
 namespace shardcall::bench {

@@ -9,10 +9,10 @@
 #include <random>
 #include <utility>
 
-#include "collectives/program_check.h"
-#include "collectives/reduce.h"
-#include "collectives/split.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/program_check.h"
+#include "shardcall/collectives/reduce.h"
+#include "shardcall/collectives/split.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/collectives/reference.h"
 
 namespace shardcall::testing {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/communicator.h"
+#include "shardcall/collectives/communicator.h"
 
 namespace shardcall::testing {
 

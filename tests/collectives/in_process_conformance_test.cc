@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "collectives/async.h"
-#include "collectives/in_process.h"
+#include "shardcall/collectives/async.h"
+#include "shardcall/collectives/in_process/in_process.h"
 #include "tests/collectives/conformance.h"
 
 namespace shardcall::testing {

@@ -17,8 +17,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
-#include "collectives/in_process.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/in_process/in_process.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/collectives/fault_cases.h"
 
 namespace shardcall {

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "collectives/async.h"
-#include "collectives/mpi.h"
+#include "shardcall/collectives/async.h"
+#include "shardcall/collectives/mpi/mpi.h"
 #include "tests/collectives/conformance.h"
 
 namespace shardcall::testing {

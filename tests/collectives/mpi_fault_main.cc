@@ -17,8 +17,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "collectives/mpi.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/mpi/mpi.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/collectives/fault_cases.h"
 #include "tests/collectives/fault_log.h"
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/mpi.h"
-#include "collectives/nccl.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/mpi/mpi.h"
+#include "shardcall/collectives/nccl/nccl.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/collectives/conformance.h"
 #include "tests/collectives/reference.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "collectives/mpi.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/mpi/mpi.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/reduce.h"
+#include "shardcall/collectives/reduce.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "sharding/narrow_float.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/collectives/reference.h"
 
 namespace shardcall {

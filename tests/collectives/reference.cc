@@ -6,8 +6,8 @@
 #include <cstring>
 #include <random>
 
-#include "sharding/narrow_float.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::testing {
 namespace {

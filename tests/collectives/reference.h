@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/communicator.h"
-#include "sharding/element_type.h"
+#include "shardcall/collectives/communicator.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall::testing {
 

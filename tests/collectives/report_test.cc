@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/report.h"
+#include "shardcall/collectives/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collectives/flight_recorder.h"
-#include "collectives/nccl.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/flight_recorder.h"
+#include "shardcall/collectives/nccl/nccl.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

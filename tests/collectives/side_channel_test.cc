@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/side_channel.h"
+#include "shardcall/collectives/side_channel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "collectives/in_process.h"
-#include "collectives/tcp_store.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/in_process/in_process.h"
+#include "shardcall/collectives/tcp_store.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

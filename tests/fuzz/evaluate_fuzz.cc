@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "kernels/builtin.h"
-#include "partitioner/api/run.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/verifier.h"
-#include "partitioner/runtime/random_inputs.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "tests/fuzz/require.h"
 
 namespace shardcall {

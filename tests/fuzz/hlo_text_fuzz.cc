@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/verifier.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "tests/fuzz/require.h"
 
 namespace shardcall {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/api/manifest.h"
-#include "sharding/context.h"
+#include "shardcall/partitioner/bindings/manifest/manifest.h"
+#include "shardcall/sharding/context.h"
 #include "tests/fuzz/require.h"
 
 namespace shardcall {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
-#include "partitioner/runtime/npy.h"
-#include "partitioner/runtime/npz.h"
+#include "shardcall/partitioner/runtime/io/npy.h"
+#include "shardcall/partitioner/runtime/io/npz.h"
 #include "tests/fuzz/require.h"
 
 namespace shardcall {

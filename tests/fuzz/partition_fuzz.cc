@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
-#include "partitioner/api/partition.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/verifier.h"
-#include "partitioner/propagation/export.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/import/export.h"
 #include "tests/fuzz/require.h"
 
 namespace shardcall {

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/api/run.h"
-#include "partitioner/api/verify.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/verifier.h"
-#include "partitioner/propagation/export.h"
-#include "partitioner/runtime/random_inputs.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/support/test_targets.h"
 
 namespace shardcall {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
 

@@ -24,7 +24,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/printer.h"
+#include "shardcall/partitioner/ir/text/printer.h"
 #include "tests/fuzz/generator/generator.h"
 #include "tests/fuzz/program_checks.h"
 #include "tests/support/test_targets.h"

@@ -9,8 +9,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "sharding/context.h"
-#include "sharding/rule.h"
+#include "shardcall/sharding/context.h"
+#include "shardcall/sharding/rule/rule.h"
 #include "tests/fuzz/require.h"
 
 namespace shardcall {

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <string>
 
-#include "sharding/context.h"
-#include "sharding/convert.h"
-#include "sharding/hlo_sharding.h"
-#include "sharding/sdy_text.h"
+#include "shardcall/sharding/context.h"
+#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/hlo_sharding.h"
+#include "shardcall/sharding/rule/sdy_text.h"
 #include "tests/fuzz/require.h"
 
 namespace shardcall {

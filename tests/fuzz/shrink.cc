@@ -3,11 +3,11 @@
 #include <memory>
 #include <vector>
 
-#include "partitioner/ir/builder.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/verifier.h"
-#include "partitioner/pass/pass.h"
+#include "shardcall/partitioner/ir/build/builder.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/pass/pass.h"
 #include "tests/fuzz/program_checks.h"
 
 namespace shardcall {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ffi/crash_guard.h"
+#include "shardcall/kernels/ffi/guard/crash_guard.h"
 
 #include <csignal>
 #include <cstdlib>

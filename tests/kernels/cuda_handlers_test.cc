@@ -7,10 +7,10 @@
 #include <atomic>
 #include <cstring>
 
-#include "kernels/builtin.h"
-#include "kernels/cuda/device.h"
-#include "kernels/ffi/staged_call.h"
-#include "kernels/ffi/untyped_handler.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/kernels/cuda/device.h"
+#include "shardcall/kernels/ffi/staged_call.h"
+#include "shardcall/kernels/ffi/untyped_handler.h"
 #include "tests/kernels/ffi_test_util.h"
 
 namespace shardcall {

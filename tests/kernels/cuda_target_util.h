@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "kernels/builtin.h"
-#include "kernels/cuda/device.h"
-#include "kernels/ffi/staged_call.h"
-#include "kernels/host/element_io.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/kernels/cuda/device.h"
+#include "shardcall/kernels/ffi/staged_call.h"
+#include "shardcall/kernels/host/element_io.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

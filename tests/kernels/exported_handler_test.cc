@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handlers that another runtime calls: here ours is that other one, too, so that what
 // goes out by exported_handler.h comes in by typed_handler.h.
-#include "kernels/ffi/exported_handler.h"
+#include "shardcall/kernels/ffi/exported_handler.h"
 
 #include <gtest/gtest.h>
 

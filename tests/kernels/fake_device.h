@@ -20,8 +20,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "kernels/ffi/handler_device.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/handler_device.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

@@ -6,9 +6,9 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
-#include "kernels/ffi/abi.h"
-#include "kernels/ffi/abi_table.h"
-#include "sharding/element_type.h"
+#include "shardcall/kernels/ffi/abi.h"
+#include "shardcall/kernels/ffi/abi_table.h"
+#include "shardcall/sharding/element_type.h"
 #include "xla/ffi/api/c_api.h"
 
 namespace shardcall {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device extension: collectives, mesh and called computations for handlers of
 // the typed FFI.
-#include "kernels/ffi/ffi_device.h"
+#include "shardcall/kernels/ffi/xla/ffi_device.h"
 
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "collectives/in_process.h"
+#include "shardcall/collectives/in_process/in_process.h"
 #include "gmock/gmock.h"
-#include "kernels/ffi/ffi_types.h"
-#include "kernels/ffi/library.h"
+#include "shardcall/kernels/ffi/xla/ffi_types.h"
+#include "shardcall/kernels/ffi/load/library.h"
 #include "tests/kernels/ffi_test_util.h"
 
 namespace shardcall {

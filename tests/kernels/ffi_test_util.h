@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/ffi/abi_table.h"
-#include "kernels/ffi/typed_handler.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/abi_table.h"
+#include "shardcall/kernels/ffi/typed_handler.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

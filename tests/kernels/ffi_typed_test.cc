@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "gmock/gmock.h"
-#include "kernels/ffi/ffi_error.h"
-#include "kernels/ffi/ffi_types.h"
+#include "shardcall/kernels/ffi/xla/ffi_error.h"
+#include "shardcall/kernels/ffi/xla/ffi_types.h"
 #include "tests/kernels/ffi_test_util.h"
 
 namespace shardcall {

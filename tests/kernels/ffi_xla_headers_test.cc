@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "kernels/ffi/ffi_types.h"
+#include "shardcall/kernels/ffi/xla/ffi_types.h"
 #include "tests/kernels/ffi_test_util.h"
 
 namespace shardcall {

@@ -4,7 +4,7 @@
 #include <complex>
 #include <numbers>
 
-#include "kernels/host/fft_plan.h"
+#include "shardcall/kernels/math/fft_plan.h"
 #include "tests/kernels/kernel_test_util.h"
 
 namespace shardcall {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guards around a handler's buffers: what is written outside of results is E318, in
 // every build that asks for it.
-#include "kernels/ffi/guarded_call.h"
+#include "shardcall/kernels/ffi/guard/guarded_call.h"
 
 #include <signal.h>
 #include <unistd.h>

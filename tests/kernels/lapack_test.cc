@@ -5,8 +5,8 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/builtin.h"
-#include "kernels/host/lapack/call.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/kernels/host/lapack/call.h"
 #include "tests/kernels/kernel_test_util.h"
 
 namespace shardcall {

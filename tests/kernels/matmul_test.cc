@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/host/matmul.h"
+#include "shardcall/kernels/host/matmul.h"
 
 #include <cmath>
 #include <complex>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sharding/narrow_float.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

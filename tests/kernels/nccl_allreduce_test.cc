@@ -4,7 +4,7 @@
 #include <functional>
 #include <thread>
 
-#include "collectives/in_process.h"
+#include "shardcall/collectives/in_process/in_process.h"
 #include "tests/kernels/kernel_test_util.h"
 
 namespace shardcall {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library of one handler of version 0.4 of the typed FFI, written against our
 // declarations of the layout: its state of prepare, and the device extension.
-#include "kernels/ffi/abi_table.h"
-#include "kernels/ffi/shardcall_ffi.h"
+#include "shardcall/kernels/ffi/abi_table.h"
+#include "shardcall/kernels/ffi/shardcall_ffi.h"
 
 using namespace shardcall;  // NOLINT: a library of its own
 

@@ -4,9 +4,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/builtin.h"
-#include "kernels/ffi/handler.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -23,6 +23,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--root', required=True)
     parser.add_argument('--command', required=True)
+    parser.add_argument('--headers', required=True, help="the folder of ours")
     parser.add_argument('--include', default='')
     args = parser.parse_args()
     if not os.path.exists(os.path.join(args.include, 'xla/ffi/api/ffi.h')):
@@ -31,7 +32,7 @@ def main():
     with open(os.path.join(args.root, 'kernels/ffi/README.md'), encoding='utf-8') as f:
         blocks = BLOCK.findall(f.read())
     env = dict(os.environ, XLA_FFI_INCLUDE=os.path.abspath(args.include),
-               SHARDCALL_SOURCE=os.path.abspath(args.root),
+               SHARDCALL_INCLUDE=os.path.abspath(args.headers),
                PATH=os.path.dirname(os.path.abspath(args.command)) + os.pathsep + os.environ['PATH'],
                OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1',
                OMPI_MCA_rmaps_base_oversubscribe='1', OMPI_MCA_mpi_yield_when_idle='1')

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handlers for CUDA in each of the four ABIs, on an accelerator in host memory.
-#include "kernels/ffi/staged_call.h"
+#include "shardcall/kernels/ffi/staged_call.h"
 
 #include <gmock/gmock.h>
 
-#include "kernels/ffi/shardcall_ffi.h"
-#include "kernels/ffi/untyped_handler.h"
+#include "shardcall/kernels/ffi/shardcall_ffi.h"
+#include "shardcall/kernels/ffi/untyped_handler.h"
 #include "tests/kernels/fake_device.h"
 #include "tests/kernels/ffi_test_util.h"
 

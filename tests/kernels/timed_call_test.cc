@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ffi/timed_call.h"
+#include "shardcall/kernels/ffi/guard/timed_call.h"
 
 #include <atomic>
 #include <csignal>
@@ -9,9 +9,9 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/ffi/abi.h"
-#include "kernels/ffi/crash_guard.h"
-#include "kernels/ffi/typed_handler.h"
+#include "shardcall/kernels/ffi/abi.h"
+#include "shardcall/kernels/ffi/guard/crash_guard.h"
+#include "shardcall/kernels/ffi/typed_handler.h"
 
 namespace shardcall {
 namespace {

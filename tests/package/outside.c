@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "partitioner/api/shardcall_c.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
 
 static const char kProgram[] =
     "HloModule m, num_partitions=4, "

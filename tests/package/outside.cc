@@ -6,9 +6,9 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "partitioner/api/check_rule.h"
-#include "partitioner/api/verify.h"
-#include "partitioner/ir/parser.h"
+#include "shardcall/partitioner/check/check_rule.h"
+#include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/ir/text/parser.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A user's plugin: headers alone, nothing is linked. */
-#include "partitioner/api/shardcall_c_plugin.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_plugin.h"
 
 static int Double(const Shardcall_Call* call, void* data) {
   const Shardcall_Buffer* in = &call->operands[0];

@@ -76,7 +76,7 @@ foreach(program register_target register_batch_dims register_callbacks build_pro
   step(${WORK}/build_examples/${name} ${program})
 endforeach()
 step(bash ${WORK}/examples/write_target/steps.sh ${WORK}/prefix/bin/shardcall
-     ${WORK}/prefix/include/shardcall)
+     ${WORK}/prefix/include)
 if(NVCC AND XLA_FFI_INCLUDE)
   step(${CMAKE_COMMAND} -E env CUDACXX=${NVCC} bash ${WORK}/examples/cuda_plugin/steps.sh
        ${WORK}/prefix/bin/shardcall ${XLA_FFI_INCLUDE})

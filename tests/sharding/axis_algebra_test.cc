@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sharding/axis_names.h"
-#include "sharding/mesh.h"
+#include "shardcall/sharding/axis_names.h"
+#include "shardcall/sharding/mesh.h"
 #include "tests/sharding/mesh_cases.h"
 
 namespace shardcall {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/codes.h"
+#include "shardcall/sharding/codes.h"
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

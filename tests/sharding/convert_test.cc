@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All four forms agree device by device with the definition of the text.
-#include "sharding/convert.h"
+#include "shardcall/sharding/convert.h"
 
 #include <climits>
 
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sharding/sdy_text.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/rule/sdy_text.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/sharding/corpus.h"
 
 namespace shardcall {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sharding/mesh.h"
+#include "shardcall/sharding/mesh.h"
 #include "tests/sharding/mesh_cases.h"
 
 namespace shardcall {

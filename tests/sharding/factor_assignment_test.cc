@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/factor_assignment.h"
+#include "shardcall/sharding/rule/factor_assignment.h"
 
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sharding/context.h"
+#include "shardcall/sharding/context.h"
 
 namespace shardcall {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/hlo_sharding.h"
+#include "shardcall/sharding/hlo_sharding.h"
 
 #include <string>
 #include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/sharding/corpus.h"
 
 namespace shardcall {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sharding/check_sharding.h"
-#include "sharding/sharding.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/check_sharding.h"
+#include "shardcall/sharding/sharding.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace {
 long allocations = 0;

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sharding/sharding.h"
+#include "shardcall/sharding/sharding.h"
 
 namespace shardcall {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "sharding/mesh.h"
+#include "shardcall/sharding/mesh.h"
 
 namespace shardcall {
 

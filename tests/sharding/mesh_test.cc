@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/mesh.h"
+#include "shardcall/sharding/mesh.h"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sharding/axis_names.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/axis_names.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/sharding/mesh_cases.h"
 
 namespace shardcall {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/near_names.h"
+#include "shardcall/sharding/base/near_names.h"
 
 #include <string>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reshard planner: chains that start and end right, never below the lower
 // bound, and the collective one would choose by hand.
-#include "sharding/reshard.h"
+#include "shardcall/sharding/reshard/reshard.h"
 
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "sharding/reshard_search.h"
+#include "shardcall/sharding/reshard/reshard_search.h"
 
 namespace shardcall {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/rule.h"
+#include "shardcall/sharding/rule/rule.h"
 
 #include <string>
 #include <utility>
@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/sharding/corpus.h"
 
 namespace shardcall {

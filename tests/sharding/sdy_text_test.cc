@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/sdy_text.h"
+#include "shardcall/sharding/rule/sdy_text.h"
 
 #include <string>
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/sharding/corpus.h"
 
 namespace shardcall {

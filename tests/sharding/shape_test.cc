@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharding/shape.h"
+#include "shardcall/sharding/shape.h"
 
 #include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sharding/context.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/context.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the dependency direction of the rooms on every #include, that no source
-file outgrows 600 lines, and no line of the product 100 columns.
+"""Checks the dependency direction of the rooms on every #include, that no source file
+outgrows 600 lines, no line of the product 100 columns, and no folder of it 40 files.
 
     python3 check_includes.py ROOT
 """
@@ -12,27 +12,36 @@ import sys
 # reader sees at a glance who may know whom.
 IR = {"sharding", "partitioner/ir"}
 CUSTOM_CALL = IR | {"partitioner/custom_call"}
-PROPAGATION = CUSTOM_CALL | {"partitioner/propagation"}
+IMPORT = CUSTOM_CALL | {"partitioner/import"}
+RULES = IMPORT | {"partitioner/rules"}
+PROPAGATION = RULES | {"partitioner/propagation"}
 SPMD = PROPAGATION | {"partitioner/spmd"}
 RUNTIME = IR | {"collectives", "kernels", "partitioner/runtime"}
 PASS = IR | {"partitioner/pass"}
 API = SPMD | RUNTIME | PASS | {"partitioner/api"}
+CHECK = API | {"partitioner/check"}
+BINDINGS = CHECK | {"partitioner/bindings"}
 ALLOWED = {
     "sharding": {"sharding"},
     "collectives": {"sharding", "collectives"},
     "kernels": {"sharding", "kernels"},  # and collectives/communicator.h
     "partitioner/ir": IR,
     "partitioner/custom_call": CUSTOM_CALL,
+    "partitioner/import": IMPORT,
+    "partitioner/rules": RULES,
     "partitioner/propagation": PROPAGATION,
     "partitioner/spmd": SPMD,
     "partitioner/pass": PASS,
     "partitioner/runtime": RUNTIME,
     "partitioner/api": API,
-    "partitioner/bindings": API | {"partitioner/bindings"},
-    "partitioner/tools": API | {"partitioner/bindings", "partitioner/tools"},
+    "partitioner/check": CHECK,
+    "partitioner/bindings": BINDINGS,
+    "partitioner/tools": BINDINGS | {"partitioner/tools"},
 }
 MAX_LINES = 600
 MAX_COLUMNS = 100  # tables (.inc) have texts that are longer
+MAX_FILES = 40
+PREFIX = "shardcall/"  # of every include of ours, as users write it
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
@@ -46,7 +55,7 @@ def room_of(path):
 
 
 def main(root):
-    errors, files = [], 0
+    errors, files, per_folder = [], 0, {}
     for top in ("sharding", "collectives", "kernels", "partitioner", "tests", "examples"):
         for path in sorted((root / top).rglob("*")):
             if path.suffix not in (".h", ".cc", ".cu", ".inc", ".c"):
@@ -66,7 +75,11 @@ def main(root):
                 errors += [f"{name}:{k}: {len(line)} columns, more than {MAX_COLUMNS}"
                            for k, line in enumerate(text.splitlines(), 1)
                            if len(line) > MAX_COLUMNS]
+            per_folder[path.parent] = per_folder.get(path.parent, 0) + 1
             for included in INCLUDE.findall(text):
+                if room_of(included) and not included.endswith(".pb.h"):
+                    errors.append(f'{name}: includes "{included}", which is "{PREFIX}{included}"')
+                included = included.removeprefix(PREFIX)
                 other = room_of(included)
                 if other is None or other in ALLOWED[room]:
                     continue
@@ -74,6 +87,8 @@ def main(root):
                     continue
                 errors.append(f"{name}: includes {included}; {room} may know only "
                               + ", ".join(sorted(ALLOWED[room])))
+    errors += [f"{folder.relative_to(root).as_posix()}: {count} files, more than {MAX_FILES}"
+               for folder, count in per_folder.items() if count > MAX_FILES]
     if files == 0:
         errors.append(f"{root}: no source files found")
     print("\n".join(errors) if errors else f"{files} files, no include against the direction")

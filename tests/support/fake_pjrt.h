@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/api/pjrt_partitioner.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 
 namespace shardcall {
 

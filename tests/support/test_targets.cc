@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -11,8 +11,8 @@
 #ifndef SHARDCALL_TESTS_SUPPORT_TEST_TARGETS_H_
 #define SHARDCALL_TESTS_SUPPORT_TEST_TARGETS_H_
 
-#include "kernels/ffi/handler.h"
-#include "partitioner/custom_call/registry.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/partitioner/custom_call/registry.h"
 
 namespace shardcall {
 

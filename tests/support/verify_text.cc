@@ -2,11 +2,11 @@
 #include "tests/support/verify_text.h"
 
 #include "absl/strings/str_cat.h"
-#include "kernels/builtin.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/verifier.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/support/test_targets.h"
 #include "tests/support/write_case.h"
 

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 
 #include "absl/status/statusor.h"
-#include "partitioner/api/verify.h"
+#include "shardcall/partitioner/api/verify.h"
 
 namespace shardcall {
 

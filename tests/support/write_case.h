@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "partitioner/api/run.h"
+#include "shardcall/partitioner/api/run.h"
 
 namespace shardcall {
 

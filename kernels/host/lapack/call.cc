@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/host/lapack/call.h"
+#include "shardcall/kernels/host/lapack/call.h"
 
 #include <cstring>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 // Present in OpenBLAS alone.
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));

@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "kernels/host/arguments.h"
+#include "shardcall/kernels/host/arguments.h"
 
 namespace shardcall::lapack {
 

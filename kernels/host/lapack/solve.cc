@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Systems with triangular and tridiagonal matrices.
-#include "kernels/host/lapack/call.h"
-#include "kernels/host/lapack/fortran.h"
-#include "kernels/host/lapack/targets.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/host/lapack/call.h"
+#include "shardcall/kernels/host/lapack/fortran.h"
+#include "shardcall/kernels/host/lapack/targets.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::lapack {
 

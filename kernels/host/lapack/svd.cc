@@ -5,10 +5,10 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/host/lapack/call.h"
-#include "kernels/host/lapack/fortran.h"
-#include "kernels/host/lapack/targets.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/host/lapack/call.h"
+#include "shardcall/kernels/host/lapack/fortran.h"
+#include "shardcall/kernels/host/lapack/targets.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::lapack {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/host/lapack/targets.h"
+#include "shardcall/kernels/host/lapack/targets.h"
 
 #include <complex>
 

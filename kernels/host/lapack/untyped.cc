@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/host/lapack/untyped.h"
+#include "shardcall/kernels/host/lapack/untyped.h"
 
 #include <complex>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/host/lapack/call.h"
-#include "kernels/host/lapack/targets.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/host/lapack/call.h"
+#include "shardcall/kernels/host/lapack/targets.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

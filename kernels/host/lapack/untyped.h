@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/handler.h"
 
 namespace shardcall {
 

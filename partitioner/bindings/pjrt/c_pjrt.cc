@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
-#include "partitioner/api/c_objects.h"
-#include "partitioner/bindings/pjrt/c_pjrt_objects.h"
-#include "partitioner/bindings/pjrt/shardcall_c_pjrt.h"
-#include "partitioner/bindings/pjrt/to_hlo.h"
+#include "shardcall/partitioner/bindings/c/c_objects.h"
+#include "shardcall/partitioner/bindings/pjrt/c_pjrt_objects.h"
+#include "shardcall/partitioner/bindings/pjrt/shardcall_c_pjrt.h"
+#include "shardcall/partitioner/bindings/pjrt/to_hlo.h"
 
 using namespace shardcall;  // NOLINT: definitions of C functions
 

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "partitioner/bindings/pjrt/c_pjrt_objects.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/pjrt/c_pjrt_objects.h"
+#include "shardcall/sharding/base/status.h"
 
 using namespace shardcall;  // NOLINT: definitions of C functions
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <mutex>
 
-#include "partitioner/api/c_objects.h"
-#include "partitioner/bindings/pjrt/pjrt_engine.h"
-#include "partitioner/bindings/pjrt/shardcall_c_pjrt.h"
+#include "shardcall/partitioner/bindings/c/c_objects.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_engine.h"
+#include "shardcall/partitioner/bindings/pjrt/shardcall_c_pjrt.h"
 
 struct Shardcall_PjrtEngine {
   std::unique_ptr<shardcall::PjrtEngine> engine;

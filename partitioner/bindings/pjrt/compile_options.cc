@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/compile_options.h"
+#include "shardcall/partitioner/bindings/pjrt/compile_options.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "partitioner/bindings/pjrt/compile_options.pb.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 namespace {

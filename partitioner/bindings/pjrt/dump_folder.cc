@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/dump_folder.h"
+#include "shardcall/partitioner/bindings/pjrt/dump_folder.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/api/whole_file.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/whole_file.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/find_plugin.h"
+#include "shardcall/partitioner/bindings/pjrt/find_plugin.h"
 
 #include <glob.h>
 

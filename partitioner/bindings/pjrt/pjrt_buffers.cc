@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/pjrt_buffers.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_buffers.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "partitioner/bindings/pjrt/pjrt_types.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_types.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "partitioner/bindings/pjrt/pjrt_client.h"
-#include "partitioner/runtime/tensor.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
+#include "shardcall/partitioner/runtime/tensor.h"
 
 namespace shardcall::pjrt {
 

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "absl/types/variant.h"
-#include "partitioner/bindings/pjrt/pjrt_plugin.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
 
 namespace shardcall::pjrt {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/pjrt_engine.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_engine.h"
 
-#include "partitioner/bindings/pjrt/pjrt_program.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_program.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "partitioner/api/engine.h"
-#include "partitioner/bindings/pjrt/pjrt_client.h"
-#include "partitioner/bindings/pjrt/pjrt_executable.h"
+#include "shardcall/partitioner/api/engine.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_executable.h"
 
 namespace shardcall {
 

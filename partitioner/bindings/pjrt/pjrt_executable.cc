@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/pjrt_executable.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_executable.h"
 
 #include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "partitioner/api/program_io.h"
-#include "partitioner/ir/output_aliasing.h"
-#include "partitioner/runtime/shard_io.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/program_io.h"
+#include "shardcall/partitioner/ir/output_aliasing.h"
+#include "shardcall/partitioner/runtime/io/shard_io.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

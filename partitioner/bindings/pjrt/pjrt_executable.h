@@ -25,10 +25,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "partitioner/api/run.h"
-#include "partitioner/bindings/pjrt/pjrt_buffers.h"
-#include "partitioner/bindings/pjrt/pjrt_program.h"
-#include "partitioner/runtime/tensor.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_buffers.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_program.h"
+#include "shardcall/partitioner/runtime/tensor.h"
 
 namespace shardcall {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/pjrt_handlers.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_handlers.h"
 
 #include <utility>
 
-#include "partitioner/api/exported_calls.h"
-#include "partitioner/api/pjrt_partitioner.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/xla/exported_calls.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 

@@ -9,9 +9,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "kernels/ffi/handler.h"
-#include "partitioner/bindings/pjrt/pjrt_plugin.h"
-#include "partitioner/ir/module.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
+#include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall::pjrt {
 

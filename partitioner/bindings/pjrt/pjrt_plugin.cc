@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/pjrt_plugin.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "kernels/ffi/crash_guard.h"
-#include "kernels/ffi/library.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/guard/crash_guard.h"
+#include "shardcall/kernels/ffi/load/library.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 

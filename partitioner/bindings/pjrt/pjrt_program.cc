@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/pjrt_program.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_program.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/ffi/timed_call.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/guard/timed_call.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 

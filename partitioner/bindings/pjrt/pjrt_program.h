@@ -12,12 +12,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "kernels/ffi/handler.h"
-#include "partitioner/bindings/pjrt/pjrt_buffers.h"
-#include "partitioner/bindings/pjrt/pjrt_client.h"
-#include "partitioner/bindings/pjrt/program_source.h"
-#include "partitioner/ir/module.h"
-#include "partitioner/runtime/tensor.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_buffers.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
+#include "shardcall/partitioner/bindings/pjrt/program_source.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/runtime/tensor.h"
 
 namespace shardcall::pjrt {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/pjrt_topology.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_topology.h"
 
 #include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/bindings/pjrt/program_source.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/pjrt/program_source.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "kernels/ffi/handler.h"
-#include "partitioner/bindings/pjrt/pjrt_client.h"
-#include "partitioner/ir/module.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
+#include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall::pjrt {
 

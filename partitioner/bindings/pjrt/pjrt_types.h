@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "sharding/element_type.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall::pjrt {
 

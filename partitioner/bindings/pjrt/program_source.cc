@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/program_source.h"
+#include "shardcall/partitioner/bindings/pjrt/program_source.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/bindings/pjrt/compile_options.h"
-#include "partitioner/bindings/pjrt/pjrt_handlers.h"
-#include "partitioner/bindings/pjrt/pjrt_types.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/pjrt/compile_options.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_handlers.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_types.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 namespace {

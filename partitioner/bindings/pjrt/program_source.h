@@ -7,10 +7,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "kernels/ffi/handler.h"
-#include "partitioner/bindings/pjrt/pjrt_plugin.h"
-#include "partitioner/ir/module.h"
-#include "partitioner/runtime/tensor.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/runtime/tensor.h"
 
 namespace shardcall::pjrt {
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/read_program.h"
+#include "shardcall/partitioner/bindings/pjrt/read_program.h"
 
 #include <stdlib.h>
 
 #include <utility>
 
-#include "partitioner/bindings/pjrt/find_plugin.h"
-#include "partitioner/bindings/pjrt/to_hlo.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "partitioner/ir/stablehlo_input.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/pjrt/find_plugin.h"
+#include "shardcall/partitioner/bindings/pjrt/to_hlo.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/text/stablehlo_input.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 namespace {

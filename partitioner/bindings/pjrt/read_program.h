@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "partitioner/custom_call/registry.h"
-#include "partitioner/ir/module.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall::pjrt {
 

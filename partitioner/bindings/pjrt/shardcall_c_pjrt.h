@@ -5,7 +5,7 @@
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_SHARDCALL_C_PJRT_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_SHARDCALL_C_PJRT_H_
 
-#include "partitioner/api/shardcall_c.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
 
 #ifdef __cplusplus
 extern "C" {

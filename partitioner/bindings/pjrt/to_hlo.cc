@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/to_hlo.h"
+#include "shardcall/partitioner/bindings/pjrt/to_hlo.h"
 
 #include <utility>
 #include <vector>
@@ -7,10 +7,10 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/bindings/pjrt/compile_options.h"
-#include "partitioner/bindings/pjrt/dump_folder.h"
-#include "partitioner/bindings/pjrt/pjrt_topology.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/pjrt/compile_options.h"
+#include "shardcall/partitioner/bindings/pjrt/dump_folder.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_topology.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 namespace {

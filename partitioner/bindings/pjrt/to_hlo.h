@@ -14,8 +14,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "partitioner/bindings/pjrt/pjrt_client.h"
-#include "partitioner/bindings/pjrt/pjrt_plugin.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
 
 namespace shardcall::pjrt {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt_wrapper/compiling_clients.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/compiling_clients.h"
 
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt_wrapper/framework_partitioners.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/framework_partitioners.h"
 
 #include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "sharding/convert.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "partitioner/api/pjrt_partitioner.h"
-#include "partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
+#include "shardcall/partitioner/custom_call/registry.h"
 
 namespace shardcall::pjrt {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt_wrapper/own_errors.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/own_errors.h"
 
 #include <utility>
 

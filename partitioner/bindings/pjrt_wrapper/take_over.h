@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/variant.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/api/registration.h"
-#include "partitioner/bindings/pjrt/to_hlo.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
+#include "shardcall/partitioner/bindings/pjrt/to_hlo.h"
 
 namespace shardcall::pjrt {
 

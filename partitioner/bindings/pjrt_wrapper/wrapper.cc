@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt_wrapper/wrapper.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper.h"
 
 #include <cstdio>
 #include <cstring>
@@ -7,13 +7,13 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/ffi/crash_guard.h"
-#include "kernels/ffi/library.h"
-#include "partitioner/bindings/pjrt_wrapper/framework_partitioners.h"
-#include "partitioner/bindings/pjrt_wrapper/refusing_table.h"
-#include "partitioner/bindings/pjrt_wrapper/wrapper_extensions.h"
-#include "partitioner/bindings/pjrt_wrapper/wrapper_functions.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/guard/crash_guard.h"
+#include "shardcall/kernels/ffi/load/library.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/framework_partitioners.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/refusing_table.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_extensions.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_functions.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 namespace {

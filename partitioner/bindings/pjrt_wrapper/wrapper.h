@@ -16,13 +16,13 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "partitioner/api/pjrt_partitioner.h"
-#include "partitioner/api/registration.h"
-#include "partitioner/bindings/pjrt/pjrt_plugin.h"
-#include "partitioner/bindings/pjrt_wrapper/compiling_clients.h"
-#include "partitioner/bindings/pjrt_wrapper/own_errors.h"
-#include "partitioner/bindings/pjrt_wrapper/take_over.h"
-#include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/compiling_clients.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/own_errors.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/take_over.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 
 namespace shardcall::pjrt {
 

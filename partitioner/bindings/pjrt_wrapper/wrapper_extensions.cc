@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt_wrapper/wrapper_extensions.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_extensions.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "partitioner/api/pjrt_partitioner.h"
-#include "partitioner/bindings/pjrt_wrapper/wrapper.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt_wrapper/wrapper_functions.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_functions.h"
 
 #include <cstring>
 #include <exception>
@@ -8,8 +8,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/bindings/pjrt_wrapper/wrapper.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 
 #include <unistd.h>
 
@@ -13,13 +13,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "partitioner/api/lower_calls.h"
-#include "partitioner/api/plugin.h"
-#include "partitioner/api/report.h"
-#include "partitioner/api/version.h"
-#include "partitioner/api/whole_file.h"
-#include "partitioner/bindings/pjrt/find_plugin.h"
-#include "sharding/stable_hash.h"
+#include "shardcall/partitioner/api/lower_calls.h"
+#include "shardcall/partitioner/bindings/c/plugin.h"
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/api/version.h"
+#include "shardcall/sharding/base/whole_file.h"
+#include "shardcall/partitioner/bindings/pjrt/find_plugin.h"
+#include "shardcall/sharding/base/stable_hash.h"
 
 namespace shardcall::pjrt {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/api/registration.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
 
 namespace shardcall::pjrt {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The module shardcall._core: the library's face for the package's own Python code, which
 // has the docstrings that a user reads.
-#include "partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/bindings/python/core.h"
 
 #include <nanobind/stl/string.h>
 
@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
-#include "partitioner/api/version.h"
-#include "sharding/element_type.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/version.h"
+#include "shardcall/sharding/element_type.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;
 

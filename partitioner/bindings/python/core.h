@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "partitioner/api/registration.h"
-#include "partitioner/runtime/program.h"
-#include "partitioner/runtime/tensor.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
+#include "shardcall/partitioner/runtime/program.h"
+#include "shardcall/partitioner/runtime/tensor.h"
 
 namespace shardcall::python {
 

@@ -11,14 +11,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/api/pjrt_partitioner.h"
-#include "partitioner/bindings/pjrt/pjrt_abi.h"
-#include "partitioner/bindings/pjrt/read_program.h"
-#include "partitioner/bindings/pjrt_wrapper/framework_partitioners.h"
-#include "partitioner/bindings/python/core.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "partitioner/ir/stablehlo_input.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
+#include "shardcall/partitioner/bindings/pjrt/read_program.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/framework_partitioners.h"
+#include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/text/stablehlo_input.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;

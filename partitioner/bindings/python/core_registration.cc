@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/ffi/abi.h"
-#include "kernels/ffi/platform.h"
-#include "partitioner/api/inspect_sharding.h"
-#include "partitioner/api/pjrt_partitioner.h"
-#include "partitioner/bindings/python/core.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/abi.h"
+#include "shardcall/kernels/ffi/platform.h"
+#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
+#include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;
 

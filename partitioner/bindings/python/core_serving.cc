@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "partitioner/api/pjrt_partitioner.h"
-#include "partitioner/bindings/python/core.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
+#include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;

@@ -7,13 +7,13 @@
 #include <map>
 #include <set>
 
-#include "partitioner/api/inspect_sharding.h"
-#include "partitioner/api/manifest.h"
-#include "partitioner/api/targets.h"
-#include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
-#include "partitioner/bindings/python/core.h"
-#include "partitioner/runtime/lower_op.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
+#include "shardcall/partitioner/bindings/manifest/manifest.h"
+#include "shardcall/partitioner/api/targets.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
+#include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;
 

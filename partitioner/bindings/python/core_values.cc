@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/bindings/python/core.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "sharding/convert.h"
-#include "sharding/hlo_sharding.h"
-#include "sharding/shape.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/hlo_sharding.h"
+#include "shardcall/sharding/shape.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;
 

@@ -25,7 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
 

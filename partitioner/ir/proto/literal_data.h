@@ -4,7 +4,7 @@
 #define SHARDCALL_PARTITIONER_IR_PROTO_LITERAL_DATA_H_
 
 #include "partitioner/ir/proto/hlo.pb.h"
-#include "sharding/element_type.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall::hlo_proto {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/proto/reader.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/proto/writer.h"
-#include "partitioner/ir/stablehlo_input.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/proto/writer.h"
+#include "shardcall/partitioner/ir/text/stablehlo_input.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace hlo_proto {

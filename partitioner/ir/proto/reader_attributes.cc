@@ -4,8 +4,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "partitioner/ir/proto/reader.h"
-#include "partitioner/ir/proto/text_values.h"
+#include "shardcall/partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/proto/text_values.h"
 
 namespace shardcall::hlo_proto {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/iota_groups.h"
-#include "partitioner/ir/parser_internal.h"
-#include "partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/iota_groups.h"
+#include "shardcall/partitioner/ir/text/parser_internal.h"
+#include "shardcall/partitioner/ir/proto/reader.h"
 
 namespace shardcall::hlo_proto {
 

@@ -6,10 +6,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "partitioner/ir/lexer.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/proto/reader.h"
-#include "partitioner/ir/proto/text_values.h"
+#include "shardcall/partitioner/ir/text/lexer.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/proto/text_values.h"
 
 namespace shardcall::hlo_proto {
 namespace {

@@ -2,10 +2,10 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/lexer.h"
-#include "partitioner/ir/parser_internal.h"
-#include "partitioner/ir/proto/reader.h"
-#include "partitioner/ir/proto/text_values.h"
+#include "shardcall/partitioner/ir/text/lexer.h"
+#include "shardcall/partitioner/ir/text/parser_internal.h"
+#include "shardcall/partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/proto/text_values.h"
 
 namespace shardcall::hlo_proto {
 

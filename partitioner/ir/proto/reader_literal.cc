@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/proto/literal_data.h"
-#include "partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/proto/literal_data.h"
+#include "shardcall/partitioner/ir/proto/reader.h"
 
 namespace shardcall::hlo_proto {
 namespace {

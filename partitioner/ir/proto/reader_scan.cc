@@ -2,7 +2,7 @@
 // The first pass over the bytes: what encloses the module, its computations, and the
 // ids of instructions, by which they are put in order (reader_order.cc).
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/proto/reader.h"
 
 namespace shardcall::hlo_proto {
 namespace {

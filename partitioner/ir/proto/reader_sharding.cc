@@ -3,9 +3,9 @@
 // canonicalises them.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "partitioner/ir/proto/reader.h"
-#include "partitioner/ir/proto/text_values.h"
-#include "sharding/text_cursor.h"
+#include "shardcall/partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/proto/text_values.h"
+#include "shardcall/sharding/base/text_cursor.h"
 
 namespace shardcall::hlo_proto {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/proto/reader.h"
 
 namespace shardcall::hlo_proto {
 

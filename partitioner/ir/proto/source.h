@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "partitioner/ir/ids.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "partitioner/ir/proto/wire.h"
+#include "shardcall/partitioner/ir/ids.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/proto/wire.h"
 
 namespace shardcall {
 

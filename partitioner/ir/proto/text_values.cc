@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/proto/text_values.h"
+#include "shardcall/partitioner/ir/proto/text_values.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "partitioner/ir/lexer.h"
-#include "partitioner/ir/literal_text.h"
+#include "shardcall/partitioner/ir/text/lexer.h"
+#include "shardcall/partitioner/ir/text/literal_text.h"
 
 namespace shardcall::hlo_proto {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "partitioner/ir/proto/hlo.pb.h"
-#include "sharding/shape.h"
+#include "shardcall/sharding/shape.h"
 
 namespace shardcall::hlo_proto {
 

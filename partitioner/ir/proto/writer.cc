@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/proto/writer.h"
+#include "shardcall/partitioner/ir/proto/writer.h"
 
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/moved_from.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/proto/text_values.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/build/moved_from.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/proto/text_values.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace hlo_proto {

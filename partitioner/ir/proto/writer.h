@@ -12,11 +12,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/module.h"
 #include "partitioner/ir/proto/hlo.pb.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "partitioner/ir/proto/source.h"
-#include "partitioner/ir/proto/words.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/proto/source.h"
+#include "shardcall/partitioner/ir/proto/words.h"
 
 namespace shardcall::hlo_proto {
 

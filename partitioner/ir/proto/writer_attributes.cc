@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fields of each kind of instruction.
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/iota_groups.h"
-#include "partitioner/ir/lexer.h"
-#include "partitioner/ir/proto/reader.h"
-#include "partitioner/ir/proto/text_values.h"
-#include "partitioner/ir/proto/writer.h"
+#include "shardcall/partitioner/ir/iota_groups.h"
+#include "shardcall/partitioner/ir/text/lexer.h"
+#include "shardcall/partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/proto/text_values.h"
+#include "shardcall/partitioner/ir/proto/writer.h"
 
 namespace shardcall::hlo_proto {
 namespace {

@@ -3,9 +3,9 @@
 // aliases, schedules, tables.
 #include <algorithm>
 
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/proto/text_values.h"
-#include "partitioner/ir/proto/writer.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/proto/text_values.h"
+#include "shardcall/partitioner/ir/proto/writer.h"
 
 namespace shardcall::hlo_proto {
 

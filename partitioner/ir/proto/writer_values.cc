@@ -4,11 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "partitioner/ir/lexer.h"
-#include "partitioner/ir/proto/literal_data.h"
-#include "partitioner/ir/proto/reader.h"
-#include "partitioner/ir/proto/text_values.h"
-#include "partitioner/ir/proto/writer.h"
+#include "shardcall/partitioner/ir/text/lexer.h"
+#include "shardcall/partitioner/ir/proto/literal_data.h"
+#include "shardcall/partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/proto/text_values.h"
+#include "shardcall/partitioner/ir/proto/writer.h"
 
 namespace shardcall::hlo_proto {
 

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda/sparse_element.h"
+#include "shardcall/kernels/cuda/launch.h"
+#include "shardcall/kernels/cuda/sparse_element.h"
 #include "tests/collectives/stand_in/memory.h"
 #include "tests/collectives/stand_in/record.h"
 #include "tests/collectives/stand_in/stream.h"

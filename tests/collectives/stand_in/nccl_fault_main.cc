@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/mpi.h"
-#include "collectives/nccl.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/mpi/mpi.h"
+#include "shardcall/collectives/nccl/nccl.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/collectives/fault_cases.h"
 #include "tests/collectives/fault_log.h"
 #include "tests/collectives/stand_in/stand_in.h"

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/nccl.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/nccl/nccl.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::testing {
 namespace {

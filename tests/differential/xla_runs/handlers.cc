@@ -22,14 +22,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "kernels/builtin.h"
-#include "kernels/ffi/abi.h"
-#include "kernels/ffi/abi_table.h"
-#include "kernels/ffi/handler.h"
-#include "kernels/host/element_io.h"
-#include "sharding/element_type.h"
-#include "sharding/narrow_float.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/kernels/ffi/abi.h"
+#include "shardcall/kernels/ffi/abi_table.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/kernels/host/element_io.h"
+#include "shardcall/sharding/element_type.h"
+#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/support/test_targets.h"
 
 namespace shardcall {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "sharding/hlo_sharding.h"
+#include "shardcall/sharding/hlo_sharding.h"
 #include "tests/fuzz/generator/ops.h"
 
 namespace shardcall::generator {

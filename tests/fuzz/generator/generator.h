@@ -14,7 +14,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "partitioner/ir/builder.h"
+#include "shardcall/partitioner/ir/build/builder.h"
 #include "tests/fuzz/generator/generator.h"
 #include "tests/fuzz/generator/random.h"
 

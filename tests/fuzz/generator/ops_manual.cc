@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "sharding/hlo_sharding.h"
+#include "shardcall/sharding/hlo_sharding.h"
 #include "tests/fuzz/generator/ops.h"
 
 namespace shardcall::generator {

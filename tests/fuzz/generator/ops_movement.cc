@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sharding/hlo_sharding.h"
+#include "shardcall/sharding/hlo_sharding.h"
 #include "tests/fuzz/generator/ops.h"
 
 namespace shardcall::generator {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ProgramBuilder and CheckedBuilder, and what is derived of calls with them.
-#include "partitioner/api/derived_calls.h"
-#include "partitioner/ir/program_builder.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/derived_calls.h"
+#include "shardcall/partitioner/ir/build/program_builder.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"
 

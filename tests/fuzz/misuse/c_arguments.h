@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "partitioner/api/shardcall_c.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
 #include "tests/fuzz/misuse/misuse.h"
 
 namespace shardcall::misuse {

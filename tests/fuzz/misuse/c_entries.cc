@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/ffi/shardcall_ffi.h"
-#include "partitioner/api/pjrt_partitioner.h"
-#include "partitioner/api/shardcall_c.h"
+#include "shardcall/kernels/ffi/shardcall_ffi.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
 #include "tests/fuzz/misuse/c_arguments.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/api/shardcall_c.h"
-#include "partitioner/api/shardcall_c_inspect.h"
-#include "sharding/codes.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_inspect.h"
+#include "shardcall/sharding/codes.h"
 #include "tests/fuzz/misuse/c_arguments.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/bindings/pjrt/shardcall_c_pjrt.h"
+#include "shardcall/partitioner/bindings/pjrt/shardcall_c_pjrt.h"
 #include "tests/fuzz/misuse/c_arguments.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partitioning with callbacks that do anything.
-#include "partitioner/api/derived_calls.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/verifier.h"
-#include "sharding/check_sharding.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/derived_calls.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/sharding/check_sharding.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"
 

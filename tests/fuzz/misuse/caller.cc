@@ -4,11 +4,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/api/shardcall_c_base.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "sharding/codes.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_base.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/sharding/codes.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"
 

@@ -2,8 +2,8 @@
 // Collectives by one of two devices, of which the other never comes: what cannot be is
 // refused before anybody is met, and what can ends with the deadline.
 #include "absl/time/time.h"
-#include "collectives/in_process.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/in_process/in_process.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"
 

@@ -13,8 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "partitioner/ir/module.h"
-#include "sharding/element_type.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/element_type.h"
 #include "tests/fuzz/generator/random.h"
 
 namespace shardcall::misuse {

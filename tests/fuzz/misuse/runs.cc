@@ -2,11 +2,11 @@
 // Tensors that do not fit, and programs that are run with them.
 #include <mutex>
 
-#include "partitioner/api/executable.h"
-#include "partitioner/api/run.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/runtime/npz.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/executable.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/runtime/io/npz.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"
 

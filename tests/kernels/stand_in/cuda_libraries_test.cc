@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/shared_library.h"
+#include "shardcall/kernels/cuda/shared_library.h"
 #include "tests/collectives/stand_in/stand_in.h"
 #include "tests/kernels/cuda_target_util.h"
 

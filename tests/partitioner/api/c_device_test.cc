@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/substitute.h"
-#include "partitioner/api/plugin.h"
+#include "shardcall/partitioner/bindings/c/plugin.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "partitioner/api/check_rule.h"
+#include "shardcall/partitioner/check/check_rule.h"
 #include "tests/support/test_targets.h"
 #include "tests/support/verify_text.h"
 

@@ -15,9 +15,9 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "partitioner/api/check_rule.h"
-#include "partitioner/ir/parser.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/check/check_rule.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rule checker: faults of every kind, each seeded in a rule whose kernel is
 // right, and good rules, which pass.
-#include "partitioner/api/check_rule.h"
+#include "shardcall/partitioner/check/check_rule.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,10 +14,10 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/builtin.h"
-#include "partitioner/api/rule_matchers.h"
-#include "partitioner/ir/parser.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/partitioner/check/rule_matchers.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/support/test_targets.h"
 
 namespace shardcall {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // VJPs and batched forms of calls, and the proof of a VJP.
-#include "partitioner/api/derived_calls.h"
+#include "shardcall/partitioner/api/derived_calls.h"
 
 #include <algorithm>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/builtin.h"
-#include "partitioner/api/check_vjp.h"
-#include "partitioner/api/executable.h"
-#include "partitioner/api/reference.h"
-#include "partitioner/api/verify.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/program_builder.h"
-#include "partitioner/runtime/random_inputs.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/partitioner/check/check_vjp.h"
+#include "shardcall/partitioner/api/executable.h"
+#include "shardcall/partitioner/check/reference.h"
+#include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/build/program_builder.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/api/check_vjp.h"
-#include "partitioner/api/derived_calls.h"
-#include "partitioner/api/lower_calls.h"
-#include "partitioner/api/manifest.h"
-#include "partitioner/api/plugin.h"
-#include "partitioner/api/shardcall_c.h"
-#include "partitioner/api/targets.h"
-#include "partitioner/ir/printer.h"
+#include "shardcall/partitioner/check/check_vjp.h"
+#include "shardcall/partitioner/api/derived_calls.h"
+#include "shardcall/partitioner/api/lower_calls.h"
+#include "shardcall/partitioner/bindings/manifest/manifest.h"
+#include "shardcall/partitioner/bindings/c/plugin.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
+#include "shardcall/partitioner/api/targets.h"
+#include "shardcall/partitioner/ir/text/printer.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

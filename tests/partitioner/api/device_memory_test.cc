@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/device_memory.h"
+#include "shardcall/partitioner/api/device_memory.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 
-#include "partitioner/ir/parser.h"
+#include "shardcall/partitioner/ir/text/parser.h"
 
 namespace shardcall {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which results are exact follows from the values at every instruction, and verify
 // compares by that.
-#include "partitioner/api/exactness.h"
+#include "shardcall/partitioner/api/exactness/exactness.h"
 
 #include <memory>
 #include <string>
@@ -9,11 +9,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "partitioner/api/verify.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/runtime/float_arrays.h"
-#include "partitioner/runtime/random_inputs.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/runtime/float_arrays.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/support/test_targets.h"
 #include "tests/support/verify_text.h"
 

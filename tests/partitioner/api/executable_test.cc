@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Build, compile, execute from C++.
-#include "partitioner/api/executable.h"
+#include "shardcall/partitioner/api/executable.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/ffi/untyped_handler.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/program_builder.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/untyped_handler.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/build/program_builder.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/support/test_targets.h"
 
 namespace shardcall {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/explain_page.h"
+#include "shardcall/partitioner/api/page/explain_page.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "partitioner/api/report.h"
+#include "shardcall/partitioner/api/report.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

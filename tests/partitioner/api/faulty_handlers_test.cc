@@ -12,13 +12,13 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "collectives/in_process.h"
-#include "partitioner/api/executable.h"
-#include "partitioner/api/run.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/runtime/executor.h"
-#include "partitioner/runtime/watched_threads.h"
-#include "sharding/status.h"
+#include "shardcall/collectives/in_process/in_process.h"
+#include "shardcall/partitioner/api/executable.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/runtime/execute/executor.h"
+#include "shardcall/partitioner/runtime/execute/watched_threads.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/framework_program.h"
+#include "shardcall/partitioner/bindings/xla/framework_program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/api/report.h"
-#include "partitioner/api/run.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The target InspectSharding, and how often callbacks are asked.
-#include "partitioner/api/inspect_sharding.h"
+#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/checked_builder.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/build/checked_builder.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowerings: who is asked first, what comes of an answer, and the shipped ones.
-#include "partitioner/api/lower_calls.h"
+#include "shardcall/partitioner/api/lower_calls.h"
 
 #include <cmath>
 #include <cstring>
@@ -8,15 +8,15 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/builtin.h"
-#include "partitioner/api/run.h"
-#include "partitioner/api/verify.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/verifier.h"
-#include "partitioner/runtime/float_arrays.h"
-#include "partitioner/runtime/random_inputs.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/runtime/float_arrays.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Manifests: what they register, what they refuse, and the dumps of
 // custom_partitioning that only a manifest makes whole.
-#include "partitioner/api/manifest.h"
-#include "partitioner/api/plugin.h"
+#include "shardcall/partitioner/bindings/manifest/manifest.h"
+#include "shardcall/partitioner/bindings/c/plugin.h"
 
 #include <complex>
 #include <fstream>
@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/builtin.h"
+#include "shardcall/kernels/builtin.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

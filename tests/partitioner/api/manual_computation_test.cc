@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/api/manual_computation.h"
+#include "shardcall/partitioner/bindings/xla/manual_computation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/api/report.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/verifier.h"
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

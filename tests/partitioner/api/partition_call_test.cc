@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Targets tested without a kernel: from the shardings of operands to those of results
 // and to collectives.
-#include "partitioner/api/partition_call.h"
+#include "shardcall/partitioner/api/partition_call.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "partitioner/api/rule_matchers.h"
-#include "partitioner/ir/printer.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/check/rule_matchers.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/support/test_targets.h"
 
 namespace shardcall {

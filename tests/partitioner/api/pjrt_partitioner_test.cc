@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registrations with a PJRT plugin: one made up here, and a real one where
 // SHARDCALL_PJRT_PLUGIN names it (xla_cuda_plugin.so of the jax-cuda13-pjrt wheel).
-#include "partitioner/api/pjrt_partitioner.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Targets of ours as partitioners of a plugin: what a fake plugin was given is asked
 // as XLA asks it.
-#include "partitioner/api/pjrt_serving.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_serving.h"
 
 #include <gtest/gtest.h>
 
@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/api/registration.h"
-#include "partitioner/api/shardcall_c.h"
-#include "partitioner/api/stablehlo.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
+#include "shardcall/partitioner/bindings/xla/stablehlo.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "tests/support/fake_pjrt.h"
 #include "tests/support/verify_text.h"
 

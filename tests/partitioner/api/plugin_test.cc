@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Libraries that are loaded at run time: plugins in C, ordinary XLA FFI
 // libraries and untyped ones by their manifests, and what is refused.
-#include "partitioner/api/plugin.h"
+#include "shardcall/partitioner/bindings/c/plugin.h"
 
 #include <cstdio>
 #include <fstream>
@@ -9,9 +9,9 @@
 #include <gtest/gtest.h>
 
 #include "absl/time/clock.h"
-#include "kernels/ffi/timed_call.h"
-#include "partitioner/api/manifest.h"
-#include "partitioner/api/run.h"
+#include "shardcall/kernels/ffi/guard/timed_call.h"
+#include "shardcall/partitioner/bindings/manifest/manifest.h"
+#include "shardcall/partitioner/api/run.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

@@ -2,8 +2,8 @@
 // check-rule of a target with a reference and a handler that is no sum of parts.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "partitioner/api/check_target.h"
-#include "partitioner/api/reference.h"
+#include "shardcall/partitioner/check/check_target.h"
+#include "shardcall/partitioner/check/reference.h"
 
 namespace shardcall {
 namespace {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // partition_like: rules of reference computations, and targets that go by them.
-#include "partitioner/api/reference.h"
+#include "shardcall/partitioner/check/reference.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "partitioner/api/check_rule.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/api/rule_matchers.h"
-#include "partitioner/api/run.h"
-#include "partitioner/api/verify.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/propagation/resize.h"
-#include "partitioner/runtime/random_inputs.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/check/check_rule.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/check/rule_matchers.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/rules/resize.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

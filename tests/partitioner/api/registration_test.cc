@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registration under the names that jaxlib has: what is taken, what is refused,
 // and that what was registered runs.
-#include "partitioner/api/registration.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
 
 #include <stdexcept>
 #include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "partitioner/api/run.h"
-#include "partitioner/api/shardcall_c.h"
-#include "partitioner/ir/parser.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report's keys, the texts of explain, contracts over totals.
-#include "partitioner/api/report.h"
+#include "shardcall/partitioner/api/report.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

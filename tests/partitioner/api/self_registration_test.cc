@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Libraries that register their handlers themselves, by XLA_FFI_GetApi: what is taken, for
 // whom, and what is refused. tests/kernels has the same by XLA's own headers.
-#include "kernels/ffi/self_registration.h"
+#include "shardcall/kernels/ffi/load/self_registration.h"
 
 #include <thread>
 
 #include <gtest/gtest.h>
 
-#include "kernels/ffi/platform.h"
-#include "partitioner/api/manifest.h"
-#include "partitioner/api/plugin.h"
-#include "partitioner/api/registration.h"
-#include "partitioner/api/targets.h"
+#include "shardcall/kernels/ffi/platform.h"
+#include "shardcall/partitioner/bindings/manifest/manifest.h"
+#include "shardcall/partitioner/bindings/c/plugin.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
+#include "shardcall/partitioner/api/targets.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

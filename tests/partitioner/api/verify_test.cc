@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verify itself: that it finds wrong results, compares by type, and says what
 // it cannot run; and partition's hooks.
-#include "partitioner/api/verify.h"
+#include "shardcall/partitioner/api/verify.h"
 
 #include <cmath>
 #include <limits>
@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_replace.h"
-#include "partitioner/ir/printer.h"
+#include "shardcall/partitioner/ir/text/printer.h"
 #include "tests/support/test_targets.h"
 #include "tests/support/verify_text.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
-#include "partitioner/api/reference.h"
+#include "shardcall/partitioner/check/reference.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

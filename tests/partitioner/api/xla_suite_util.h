@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/ffi/library.h"
-#include "partitioner/api/manifest.h"
-#include "partitioner/api/run.h"
+#include "shardcall/kernels/ffi/load/library.h"
+#include "shardcall/partitioner/bindings/manifest/manifest.h"
+#include "shardcall/partitioner/api/run.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

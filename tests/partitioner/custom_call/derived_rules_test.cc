@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/custom_call/derived_rules.h"
+#include "shardcall/partitioner/custom_call/derive/derived_rules.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

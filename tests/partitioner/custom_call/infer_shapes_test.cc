@@ -5,13 +5,13 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "partitioner/api/partition.h"
-#include "partitioner/custom_call/registry.h"
-#include "partitioner/custom_call/type_signature.h"
-#include "partitioner/ir/checked_builder.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/verifier.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/custom_call/type_signature.h"
+#include "shardcall/partitioner/ir/build/checked_builder.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/custom_call/registry.h"
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/builtin.h"
-#include "partitioner/custom_call/registry.h"
+#include "shardcall/kernels/builtin.h"
+#include "shardcall/partitioner/custom_call/registry.h"
 
 namespace shardcall {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/attributes.h"
+#include "shardcall/partitioner/ir/attributes.h"
 
 #include <initializer_list>
 #include <string>
@@ -8,7 +8,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "gtest/gtest.h"
-#include "partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
 namespace {

@@ -3,8 +3,8 @@
 // reads again, or with one diagnostic.
 #include <random>
 
-#include "partitioner/ir/verifier.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/sharding/base/status.h"
 #include "text_util.h"
 
 namespace shardcall {

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "absl/strings/strip.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/verifier.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "tests/benchmarks/heap_counter.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/builder.h"
+#include "shardcall/partitioner/ir/build/builder.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "partitioner/ir/float_format.h"
+#include "shardcall/partitioner/ir/text/float_format.h"
 
 namespace shardcall {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/checked_builder.h"
+#include "shardcall/partitioner/ir/build/checked_builder.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/program_builder.h"
-#include "partitioner/ir/verifier.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/build/program_builder.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 
 namespace shardcall {
 namespace {

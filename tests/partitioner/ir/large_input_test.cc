@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/ir/verifier.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "tests/benchmarks/heap_counter.h"
 #include "text_util.h"
 

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "partitioner/ir/literal_text.h"
-#include "partitioner/ir/float_format.h"
+#include "shardcall/partitioner/ir/text/literal_text.h"
+#include "shardcall/partitioner/ir/text/float_format.h"
 #include "text_util.h"
 
 namespace shardcall {

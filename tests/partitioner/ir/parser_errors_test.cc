@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gmock/gmock.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 #include "text_util.h"
 
 namespace shardcall {

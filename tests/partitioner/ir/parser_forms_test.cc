@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts that XLA accepts beside the one form that it prints.
 #include "absl/strings/str_replace.h"
-#include "partitioner/ir/verifier.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "text_util.h"
 
 namespace shardcall {

@@ -5,9 +5,9 @@
 #include <random>
 
 #include "gmock/gmock.h"
-#include "partitioner/ir/verifier.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "proto_util.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

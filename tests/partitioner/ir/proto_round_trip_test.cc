@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nothing is lost between text, Module and messages, in either direction.
-#include "partitioner/ir/verifier.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "proto_util.h"
 
 namespace shardcall {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "partitioner/ir/proto/hlo.pb.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "partitioner/ir/proto/source.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/proto/source.h"
 #include "text_util.h"
 
 namespace shardcall {

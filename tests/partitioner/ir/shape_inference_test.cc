@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/shape_inference.h"
+#include "shardcall/partitioner/ir/shapes/shape_inference.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <vector>
 
-#include "partitioner/ir/monoid.h"
+#include "shardcall/partitioner/ir/monoid.h"
 
 namespace shardcall {
 namespace {

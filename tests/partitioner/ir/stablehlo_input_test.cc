@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/stablehlo_input.h"
+#include "shardcall/partitioner/ir/text/stablehlo_input.h"
 
 #include <memory>
 #include <string>
 
 #include "gtest/gtest.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

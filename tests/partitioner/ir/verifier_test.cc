@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/ir/verifier.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,9 +14,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
-#include "partitioner/ir/builder.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/shape_inference.h"
+#include "shardcall/partitioner/ir/build/builder.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "tests/support/corpus.h"
 
 namespace shardcall {

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/verifier.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 
 int main() {
   std::ios::sync_with_stdio(false);

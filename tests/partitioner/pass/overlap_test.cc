@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives as asynchronous pairs: what moves, what must not, and that the
 // program stays valid.
-#include "partitioner/pass/overlap.h"
+#include "shardcall/partitioner/pass/overlap.h"
 
 #include <algorithm>
 #include <string>
@@ -13,8 +13,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/verifier.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

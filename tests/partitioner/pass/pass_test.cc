@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pipeline, dead code elimination and naming.
-#include "partitioner/pass/pass.h"
+#include "shardcall/partitioner/pass/pass.h"
 
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/verifier.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

@@ -2,7 +2,7 @@
 // Annotations of all three writers as constraints, meshes, parameters, results.
 #include "tests/partitioner/propagation/import_testing.h"
 
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

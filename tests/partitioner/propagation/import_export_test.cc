@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The corpus: every file imports, its three forms say the same, and an exported
 // program imports again as it was.
-#include "partitioner/propagation/export.h"
-#include "partitioner/propagation/propagation.h"
-#include "sharding/convert.h"
+#include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/propagation/propagation.h"
+#include "shardcall/sharding/convert.h"
 #include "tests/partitioner/propagation/import_testing.h"
 
 #include <map>

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "partitioner/ir/verifier.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 
 namespace shardcall {
 namespace {

@@ -2,7 +2,7 @@
 // Manual regions of both forms: boundaries, where they reach, and bad ones.
 #include "tests/partitioner/propagation/import_testing.h"
 
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

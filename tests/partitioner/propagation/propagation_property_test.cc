@@ -5,7 +5,7 @@
 #include <random>
 
 #include "gtest/gtest.h"
-#include "partitioner/propagation/propagation.h"
+#include "shardcall/partitioner/propagation/propagation.h"
 #include "tests/partitioner/propagation/import_testing.h"
 #include "tests/support/corpus.h"
 

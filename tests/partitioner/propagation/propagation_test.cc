@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Propagation over whole programs: every kind of edge, constraints, conflicts,
 // provenance, determinism.
-#include "partitioner/propagation/propagation.h"
+#include "shardcall/partitioner/propagation/propagation.h"
 
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/propagation/remesh.h"
+#include "shardcall/partitioner/import/remesh.h"
 
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/propagation/import_testing.h"
 
 namespace shardcall {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rule of every opcode, as text.
 #include "gtest/gtest.h"
-#include "partitioner/propagation/op_rules.h"
-#include "partitioner/propagation/rule_builder.h"
+#include "shardcall/partitioner/rules/op_rules.h"
+#include "shardcall/partitioner/rules/rule_builder.h"
 #include "tests/partitioner/propagation/import_testing.h"
 
 namespace shardcall {

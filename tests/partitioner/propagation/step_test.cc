@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step of one rule: what it proposes, and at which stage.
-#include "partitioner/propagation/step.h"
+#include "shardcall/partitioner/propagation/step.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
-#include "sharding/context.h"
+#include "shardcall/sharding/context.h"
 
 namespace shardcall {
 namespace {

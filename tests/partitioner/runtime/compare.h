@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "partitioner/runtime/float_arrays.h"
-#include "partitioner/runtime/tensor.h"
+#include "shardcall/partitioner/runtime/float_arrays.h"
+#include "shardcall/partitioner/runtime/tensor.h"
 
 namespace shardcall {
 

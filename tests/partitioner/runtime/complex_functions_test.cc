@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/runtime/complex_functions.h"
+#include "shardcall/partitioner/runtime/lanes/complex_functions.h"
 
 #include <cmath>
 #include <complex>

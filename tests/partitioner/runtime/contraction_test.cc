@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_replace.h"
-#include "partitioner/runtime/random_inputs.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "tests/partitioner/runtime/run_text.h"
 
 namespace shardcall {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "partitioner/runtime/random_inputs.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "tests/partitioner/runtime/run_text.h"
 
 namespace shardcall {

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "guarded_stores.h"
-#include "kernels/ffi/guarded_call.h"
+#include "shardcall/kernels/ffi/guard/guarded_call.h"
 #include "run_text.h"
 
 namespace shardcall {

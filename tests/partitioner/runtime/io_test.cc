@@ -8,11 +8,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "partitioner/runtime/npy.h"
-#include "partitioner/runtime/npz.h"
-#include "partitioner/runtime/random_inputs.h"
-#include "partitioner/runtime/shard_io.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/runtime/io/npy.h"
+#include "shardcall/partitioner/runtime/io/npz.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
+#include "shardcall/partitioner/runtime/io/shard_io.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/runtime/run_text.h"
 
 namespace shardcall {

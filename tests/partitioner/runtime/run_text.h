@@ -13,11 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/runtime/executor.h"
-#include "partitioner/runtime/float_arrays.h"
-#include "partitioner/runtime/lower.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/runtime/execute/executor.h"
+#include "shardcall/partitioner/runtime/float_arrays.h"
+#include "shardcall/partitioner/runtime/lower/lower.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 

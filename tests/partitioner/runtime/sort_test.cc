@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "partitioner/runtime/sort_order.h"
+#include "shardcall/partitioner/runtime/ops/sort_order.h"
 #include "tests/partitioner/runtime/run_text.h"
 
 namespace shardcall {

@@ -3,10 +3,10 @@
 // memory; and without any.
 #include <atomic>
 
-#include "collectives/forwarding.h"
-#include "collectives/in_process.h"
-#include "kernels/ffi/untyped_handler.h"
-#include "partitioner/runtime/executor.h"
+#include "shardcall/collectives/forwarding.h"
+#include "shardcall/collectives/in_process/in_process.h"
+#include "shardcall/kernels/ffi/untyped_handler.h"
+#include "shardcall/partitioner/runtime/execute/executor.h"
 #include "tests/kernels/fake_device.h"
 #include "tests/partitioner/runtime/run_text.h"
 

@@ -10,8 +10,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "collectives/in_process.h"
-#include "partitioner/runtime/started_calls.h"
+#include "shardcall/collectives/in_process/in_process.h"
+#include "shardcall/partitioner/runtime/execute/started_calls.h"
 #include "tests/partitioner/runtime/run_text.h"
 
 namespace shardcall {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/runtime/tensor.h"
+#include "shardcall/partitioner/runtime/tensor.h"
 
 #include <cstdint>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "partitioner/runtime/executor.h"
-#include "partitioner/runtime/lower.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/runtime/execute/executor.h"
+#include "shardcall/partitioner/runtime/lower/lower.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/runtime/run_text.h"
 
 namespace shardcall {

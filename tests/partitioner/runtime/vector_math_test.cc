@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "partitioner/runtime/lane_kernel.h"
-#include "partitioner/runtime/reduce_kernels.h"
+#include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
+#include "shardcall/partitioner/runtime/ops/reduce_kernels.h"
 
 namespace shardcall {
 namespace {

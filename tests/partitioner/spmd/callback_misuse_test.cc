@@ -3,7 +3,7 @@
 // given is an error of the callback, never a program that does not verify.
 #include <gtest/gtest.h>
 
-#include "sharding/check_sharding.h"
+#include "shardcall/sharding/check_sharding.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

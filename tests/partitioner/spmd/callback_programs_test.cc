@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "sharding/status.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/spmd/callback_testing.h"
 
 namespace shardcall {

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "absl/strings/str_replace.h"
-#include "partitioner/api/run.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/propagation/export.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/import/export.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {

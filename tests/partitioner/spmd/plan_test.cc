@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan: its memo, its choices, what it refuses and what it warns of.
-#include "partitioner/spmd/plan.h"
+#include "shardcall/partitioner/spmd/plan/plan.h"
 
 #include <stdexcept>
 
@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "partitioner/spmd/trip_count.h"
+#include "shardcall/partitioner/spmd/plan/trip_count.h"
 #include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/test_targets.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "partitioner/api/shardcall_c.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
 
 static int failures = 0;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugins with one fault each, chosen by a macro.
-#include "partitioner/api/shardcall_c.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
 
 #ifdef BAD_UNDEFINED
 int nobody_has_this(void);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plugin in C: shardcall_c.h and nothing else of shardcall.
-#include "partitioner/api/shardcall_c.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
 
 // y[b] = scale * sum over k of x[b, k]
 static int RowSum(const Shardcall_Call* call, void* data) {

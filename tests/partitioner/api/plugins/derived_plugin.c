@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plugin in C whose target has a VJP and a batching rule, and that lowers calls
 // marked by name to it. WRONG_VJP forgets a factor in one gradient.
-#include "partitioner/api/shardcall_c.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
 
 #define F32 11
 

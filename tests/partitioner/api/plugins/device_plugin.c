@@ -3,8 +3,8 @@
 // a handler, attributes of the shard in a call of the target.
 #include <stdio.h>
 
-#include "kernels/ffi/shardcall_ffi.h"
-#include "partitioner/api/shardcall_c.h"
+#include "shardcall/kernels/ffi/shardcall_ffi.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
 
 // x summed over the devices along axis "model", with this device's coordinate added.
 static int SumOver(const Shardcall_Call* call, void* data) {

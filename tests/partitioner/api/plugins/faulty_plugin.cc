@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "partitioner/api/shardcall_c.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
 
 namespace {
 

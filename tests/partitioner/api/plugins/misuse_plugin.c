@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A target whose partition callback misuses what it is given, as attribute `mode` says,
 // looks at no code, and then does the right thing.
-#include "partitioner/api/shardcall_c.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
 
 #define CONTEXT const Shardcall_PartitionContext*
 

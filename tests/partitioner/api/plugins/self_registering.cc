@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "kernels/ffi/abi_table.h"
+#include "shardcall/kernels/ffi/abi_table.h"
 
 using namespace shardcall;  // NOLINT: a library of its own
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/ffi/shardcall_ffi.h"
+#include "shardcall/kernels/ffi/shardcall_ffi.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace ffi = xla::ffi;

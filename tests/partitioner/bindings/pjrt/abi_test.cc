@@ -5,8 +5,8 @@
 
 #include <cstddef>
 
-#include "partitioner/bindings/pjrt/pjrt_abi.h"
-#include "partitioner/bindings/pjrt/pjrt_types.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_types.h"
 
 namespace shardcall::pjrt::abi {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* PJRT plugins through the C interface. SHARDCALL_PJRT_CPU_PLUGIN names the plugin of the
  * wheel xla-cpu-pjrt; without it only what needs none is tested. */
-#include "partitioner/bindings/pjrt/shardcall_c_pjrt.h"
+#include "shardcall/partitioner/bindings/pjrt/shardcall_c_pjrt.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/bindings/pjrt/dump_folder.h"
+#include "shardcall/partitioner/bindings/pjrt/dump_folder.h"
 
 #include <signal.h>
 #include <stdlib.h>

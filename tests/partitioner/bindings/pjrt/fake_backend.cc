@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "partitioner/bindings/pjrt/pjrt_types.h"
-#include "sharding/element_type.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_types.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall::pjrt {
 namespace abi {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Global arrays that stay on a plugin's devices: on a backend made up here, whose programs
 // give their arguments back, and on XLA's own where SHARDCALL_PJRT_CPU_PLUGIN names it.
-#include "partitioner/bindings/pjrt/pjrt_executable.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_executable.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "partitioner/bindings/pjrt/pjrt_engine.h"
-#include "partitioner/runtime/watched_threads.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_engine.h"
+#include "shardcall/partitioner/runtime/execute/watched_threads.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
 #include "tests/support/program_family.h"
 

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "kernels/ffi/exported_handler.h"
-#include "partitioner/bindings/pjrt/pjrt_engine.h"
-#include "partitioner/bindings/pjrt/pjrt_plugin.h"
-#include "partitioner/bindings/pjrt/pjrt_program.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "partitioner/runtime/watched_threads.h"
-#include "sharding/status.h"
+#include "shardcall/kernels/ffi/exported_handler.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_engine.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_program.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/runtime/execute/watched_threads.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
 
 namespace shardcall::pjrt {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients that are destroyed while they compile: by themselves, and through the wrapper's
 // table over a plugin of the tests.
-#include "partitioner/bindings/pjrt_wrapper/compiling_clients.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/compiling_clients.h"
 
 #include <dlfcn.h>
 
@@ -10,10 +10,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "partitioner/bindings/pjrt/compile_options.h"
-#include "partitioner/bindings/pjrt/program_source.h"
-#include "partitioner/bindings/pjrt_wrapper/wrapper.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/pjrt/compile_options.h"
+#include "shardcall/partitioner/bindings/pjrt/program_source.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
 
 namespace shardcall::pjrt {

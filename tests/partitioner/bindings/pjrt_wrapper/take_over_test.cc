@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A framework's programs on their way through the wrapper, over a backend of the test's.
-#include "partitioner/bindings/pjrt_wrapper/take_over.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/take_over.h"
 
 #include <memory>
 #include <string>
@@ -9,14 +9,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "partitioner/bindings/pjrt/compile_options.h"
-#include "partitioner/bindings/pjrt/pjrt_client.h"
-#include "partitioner/bindings/pjrt_wrapper/own_errors.h"
-#include "partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
-#include "partitioner/ir/parser.h"
-#include "partitioner/ir/printer.h"
-#include "partitioner/ir/proto/hlo_proto.h"
-#include "sharding/status.h"
+#include "shardcall/partitioner/bindings/pjrt/compile_options.h"
+#include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/own_errors.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
 
 namespace shardcall::pjrt {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend whose devices are threads of one process. They read and write
+// each other's buffers directly, sleep while they wait, and agree on every call
+// before a byte moves. A device that errs, leaves or never comes ends the calls
+// of its groups with a status that names it; it never hangs or harms the others.
+//
+//   InProcessWorld world(8, absl::Seconds(20));
+//   // on thread r:
+//   std::unique_ptr<Communicator> comm = world.Rank(r);
+//   comm->AllReduce({0, 1, 2, 3}, ReduceKind::kSum, ElementType::kF32, in, out, n, {"%ar"});
+#ifndef SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_H_
+#define SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_H_
+
+#include <memory>
+
+#include "absl/time/time.h"
+#include "shardcall/collectives/communicator.h"
+
+namespace shardcall {
+
+class InProcessState;
+
+class InProcessWorld {
+ public:
+  // `deadline` bounds every wait for another device. size is at least 1.
+  InProcessWorld(int size, absl::Duration deadline);
+
+  // The communicator of device r, once per r. One thread at a time may use it,
+  // but for Abort. To destroy it is to leave: pending and later calls of groups
+  // that still need this device fail with E304. It may outlive the world.
+  std::unique_ptr<Communicator> Rank(int r);
+
+ private:
+  std::shared_ptr<InProcessState> state_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_H_

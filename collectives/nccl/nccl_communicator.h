@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// The NCCL backend. NCCL itself never gives up on a peer, so communicators are
+// non-blocking, every call is polled against the deadline, and a failure aborts
+// all communicators of the process and is told to the others by the side
+// channel. When the deadline has passed, members compare there what they call,
+// which names who is absent or disagrees.
+//
+// The communicators of groups that were prepared are split off that of all, which
+// every rank takes part in. One of another group is made when the group first
+// meets, its id passed by the side channel, since the others do not know of it.
+#ifndef SHARDCALL_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
+#define SHARDCALL_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "shardcall/collectives/backend.h"
+#include "shardcall/collectives/call.h"
+#include "shardcall/collectives/communicator.h"
+#include "shardcall/collectives/flight_recorder.h"
+#include "shardcall/collectives/nccl/nccl_device.h"
+#include "shardcall/collectives/side_channel.h"
+
+namespace shardcall {
+
+class NcclCommunicator final : public BackendCommunicator {
+ public:
+  // Collective over all ranks of the side channel.
+  static absl::StatusOr<std::unique_ptr<Communicator>> Create(std::unique_ptr<SideChannel> side,
+                                                              int device, absl::Duration deadline,
+                                                              bool check_every_call,
+                                                              bool register_buffers);
+  ~NcclCommunicator() override;
+
+  absl::string_view backend() const override { return "nccl"; }
+  int rank() const override { return side_->rank(); }
+  int size() const override { return side_->size(); }
+  // On which all of this communicator's device work runs.
+  void* stream() const override { return stream_; }
+
+  absl::Status PrepareGroups(absl::Span<const std::vector<int>> groups) override;
+  absl::Status Barrier(Group group, CollectiveTag tag) override;
+  absl::Status AllReduce(Group group, ReduceKind kind, ElementType type, const void* in, void* out,
+                         int64_t count, CollectiveTag tag) override;
+  absl::Status ReduceScatter(Group group, ReduceKind kind, ElementType type, const void* in,
+                             void* out, int64_t count, CollectiveTag tag) override;
+  absl::Status AllGather(Group group, const void* in, void* out, int64_t bytes,
+                         CollectiveTag tag) override;
+  absl::Status AllToAll(Group group, const void* in, void* out, int64_t bytes,
+                        CollectiveTag tag) override;
+  absl::Status AllToAllV(Group group, const void* in, absl::Span<const int64_t> send_offsets,
+                         absl::Span<const int64_t> send_sizes, void* out,
+                         absl::Span<const int64_t> recv_offsets,
+                         absl::Span<const int64_t> recv_sizes, CollectiveTag tag) override;
+  absl::Status Broadcast(Group group, int root, void* buffer, int64_t bytes,
+                         CollectiveTag tag) override;
+  void SetProgramNote(absl::string_view note) override { program_note_ = std::string(note); }
+  void Abort(const absl::Status& reason) override;
+
+ protected:
+  absl::Status PermuteWith(const CallSignature& signature, int source, int target, const void* in,
+                           void* out, CollectiveTag tag) override;
+  absl::Status PointToPoint(const CallSignature& signature, int partner, void* data,
+                            CollectiveTag tag) override;
+
+ private:
+  struct Clique {
+    ncclComm_t comm = nullptr;
+    std::vector<int> ranks;
+    int me = 0;
+    // By scratch: what is registered with it, and NCCL's handle.
+    const char* registered[2] = {nullptr, nullptr};
+    void* handles[2] = {nullptr, nullptr};
+    int count() const { return static_cast<int>(ranks.size()); }
+  };
+  struct Call {
+    CallSignature signature;
+    int64_t number = 0;
+    absl::string_view name;
+    Clique* clique = nullptr;
+    std::vector<int> ranks;  // that it meets
+  };
+  using Body = absl::FunctionRef<absl::Status(Call&)>;
+
+  NcclCommunicator(std::unique_ptr<SideChannel> side, int device, absl::Duration deadline,
+                   bool check_every_call, bool register_buffers);
+
+  // What of CUDA this rank needs, and the communicator of all.
+  absl::Status Start();
+  absl::StatusOr<Clique*> FindClique(Group group);
+  absl::StatusOr<Clique*> MakeClique(Group group);
+  // Checks the group and the signature, and runs `body` recorded; a failure of
+  // it is final.
+  absl::Status Run(Group group, const CallSignature& signature, CollectiveTag tag, Body body);
+  // The same over the communicator of all, meeting `ranks` alone.
+  absl::Status RunPairs(std::vector<int> ranks, const CallSignature& signature, CollectiveTag tag,
+                        Body body);
+  absl::Status Recorded(Call& call, Body body);
+
+  // A call of NCCL, or the end of a group of them: awaits that it is enqueued.
+  absl::Status Enqueued(Call& call, ncclResult_t result, absl::string_view what);
+  // Awaits what is on the stream.
+  absl::Status Finish(Call& call);
+  absl::Status Await(Call& call, absl::FunctionRef<absl::StatusOr<bool>()> is_done);
+  absl::Status Look(Call& call, absl::FunctionRef<absl::StatusOr<bool>()> is_done);
+  // What the members say of a call that does not end.
+  absl::Status Explain(const Call& call);
+  // E304 if one of those that the call meets has ended, or the job ends.
+  absl::Status FindLost(const Call& call);
+  absl::Status Compare(const Call& call, absl::Span<const int> group);
+  void Fail(const absl::Status& status);
+  absl::Status failure() const;
+
+  // Where NCCL reads `in` and writes `out`, staged where they are in host memory.
+  // `apart`: in is copied if it lies where out does.
+  absl::StatusOr<const char*> StageIn(Call& call, const void* in, int64_t bytes, bool apart);
+  absl::StatusOr<char*> StageOut(Call& call, void* out, int64_t bytes);
+  // Scratch of at least `bytes`, registered with the call's communicator: NCCL then
+  // sends from where the data are, instead of by way of its own buffers.
+  enum Which { kIn, kOut };
+  absl::StatusOr<char*> Scratch(Call& call, Which which, int64_t bytes);
+  void Deregister(Clique& clique, Which which);
+  // All communicators, those that were split off before what they came from.
+  void AbortAll();
+  // Only what has come is copied to host memory: the copy would wait for the rest
+  // without a deadline, and after a failure the caller's memory may be gone.
+  absl::Status CopyBack(void* out, const char* staged, int64_t bytes);
+  absl::Status CopyToHost(const void* in, int64_t bytes, std::vector<char>* host);
+  absl::Status CopyFromHost(void* out, const std::vector<char>& host);
+
+  struct Piece {
+    int peer;  // position in the clique
+    int64_t send_offset, send_bytes, receive_offset, receive_bytes;
+  };
+  absl::Status Exchange(Call& call, const char* in, char* out, absl::Span<const Piece> pieces);
+
+  const std::unique_ptr<SideChannel> side_;
+  const int device_;
+  const absl::Duration deadline_;
+  const bool check_every_call_, register_buffers_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t event_ = nullptr;
+  DeviceScratch scratch_[2];
+  std::set<std::vector<std::vector<int>>> prepared_;
+  std::map<std::vector<int>, std::unique_ptr<Clique>> cliques_;
+  Clique* world_ = nullptr;
+  FlightRecorder recorder_;
+  std::string program_note_ = "programs were not compared";
+
+  mutable std::mutex failure_mutex_;
+  absl::Status failure_;
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_

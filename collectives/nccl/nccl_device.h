@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the NCCL backend holds of CUDA and NCCL, each freed by its owner, and
+// their errors as statuses.
+#ifndef SHARDCALL_COLLECTIVES_NCCL_NCCL_DEVICE_H_
+#define SHARDCALL_COLLECTIVES_NCCL_NCCL_DEVICE_H_
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "shardcall/collectives/communicator.h"
+#include "shardcall/sharding/element_type.h"
+
+namespace shardcall {
+
+// OK, or E309 with the library's text.
+absl::Status CudaStatus(cudaError_t code, absl::string_view what);
+absl::Status NcclStatus(ncclResult_t code, absl::string_view what);
+
+// Device memory that grows and is kept, NCCL's own where it gives some: only such
+// can be registered for every way of transport.
+class DeviceScratch {
+ public:
+  DeviceScratch() = default;
+  ~DeviceScratch() { Release(); }
+  DeviceScratch(const DeviceScratch&) = delete;
+  DeviceScratch& operator=(const DeviceScratch&) = delete;
+
+  char* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  // At least `bytes`, never null; what it held is lost if it grows. Nothing that
+  // uses it may be under way, and no communicator may have it registered.
+  absl::Status Grow(int64_t bytes);
+
+ private:
+  void Release();
+  char* data_ = nullptr;
+  int64_t bytes_ = 0;
+  bool of_nccl_ = false;
+};
+
+// Whether a kernel or NCCL may read the pointer; host memory is staged.
+bool IsDevicePointer(const void* pointer);
+
+// How NCCL does a reduction of a type.
+struct NativeReduction {
+  ncclDataType_t type;
+  ncclRedOp_t op;
+  int units = 1;  // NCCL's elements in one of ours: 2 for complex numbers
+};
+// None where NCCL has no such type or reduction, or would round in between.
+std::optional<NativeReduction> FindNative(ReduceKind kind, ElementType type);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_COLLECTIVES_NCCL_NCCL_DEVICE_H_

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "shardcall/kernels/ffi/guard/guarded_call.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+// The registry with `wrap` of every handler for Host: others are called through staged
+// copies.
+HandlerRegistry Wrapped(const HandlerRegistry& handlers,
+                        absl::FunctionRef<HostHandler(const HostHandler& host)> wrap) {
+  HandlerRegistry out;
+  for (const HandlerEntry* entry : handlers.List()) {
+    HandlerEntry copy = *entry;
+    if (copy.platform == "Host") copy.host = wrap(entry->host);
+    SHARDCALL_CHECK(out.Register(std::move(copy)).ok());  // as it did before
+  }
+  for (const auto& [type, data] : handlers.user_data()) out.SetUserData(type, data);
+  return out;
+}
+
+}  // namespace
+
+HandlerRegistry GuardedHandlers(const HandlerRegistry& handlers) {
+  return Wrapped(handlers, [](const HostHandler& host) { return Guarded(host); });
+}
+
+HandlerRegistry FencedHandlers(const HandlerRegistry& handlers, FenceSide side) {
+  return Wrapped(handlers, [side](const HostHandler& host) { return Fenced(host, side); });
+}
+
+}  // namespace shardcall

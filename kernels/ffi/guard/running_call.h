@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the threads of this process run of code that is not ours: for whoever has to say
+// it when that crashes, or never returns.
+#ifndef SHARDCALL_KERNELS_FFI_GUARD_RUNNING_CALL_H_
+#define SHARDCALL_KERNELS_FFI_GUARD_RUNNING_CALL_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "absl/container/btree_map.h"
+#include "absl/strings/string_view.h"
+#include "shardcall/kernels/ffi/handler.h"
+
+namespace shardcall {
+
+// While it lives, this thread runs `what` of `name`: "the handler" of a target, "the
+// entry" of a plugin. The texts must outlive it.
+class RunningCall {
+ public:
+  RunningCall(const char* what, absl::string_view name, absl::string_view where = "",
+              int device = -1);
+  RunningCall(const RunningCall&) = delete;
+  RunningCall& operator=(const RunningCall&) = delete;
+  ~RunningCall();
+
+  // Whether any thread of this process has had one. Likewise.
+  static bool AnyYet();
+  // That of this thread, the innermost; null: none. May be called by a handler of signals.
+  static const RunningCall* OfThisThread();
+  // "the handler of "t" ", then `did`, then "at %c on device 1"; cut to `size`. Likewise.
+  void Describe(const char* did, char* text, size_t size) const;
+
+ private:
+  const char* const what_;
+  const absl::string_view name_, where_;
+  const int device_;
+  const RunningCall* const before_;
+};
+
+// The calls of handlers that one thread makes, as another sees them.
+class CallWatch {
+ public:
+  // While it lives, calls of this thread are seen by `watch`.
+  class Scope {
+   public:
+    explicit Scope(CallWatch* watch);
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope();
+  };
+  static CallWatch* OfThisThread();  // null: nobody sees
+
+  // The handler, and what it is shown of its registry, for as long as the watch lives:
+  // one that does not return may outlive its registry.
+  const HostHandler& Keep(const HandlerEntry& entry);
+  const absl::btree_map<int64_t, void*>* Keep(const absl::btree_map<int64_t, void*>& user_data);
+
+  // Both texts live as long as the program that is run.
+  void Begin(const std::string* target, const std::string* instruction) {
+    target_.store(target, std::memory_order_relaxed);
+    instruction_.store(instruction, std::memory_order_relaxed);
+    calls_.fetch_add(1, std::memory_order_release);
+  }
+  void End() { calls_.fetch_add(1, std::memory_order_release); }
+
+  // Odd within a handler; another number for each call.
+  uint64_t calls() const { return calls_.load(std::memory_order_acquire); }
+  // Of the last call that began.
+  const std::string& target() const { return *target_.load(std::memory_order_relaxed); }
+  const std::string& instruction() const { return *instruction_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> calls_{0};
+  std::atomic<const std::string*> target_{nullptr}, instruction_{nullptr};
+  // Of this thread alone. References to what is kept stay.
+  std::deque<std::pair<const HandlerEntry*, HostHandler>> handlers_;
+  absl::btree_map<int64_t, void*> user_data_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_FFI_GUARD_RUNNING_CALL_H_

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/kernels/ffi/guard/timed_call.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+std::atomic<int> left_behind{0};
+
+// Clocks count nanoseconds in 64 bits, and a time that far ahead would be in the past.
+constexpr absl::Duration kLongestWait = absl::Hours(24 * 365 * 100);
+
+struct Call {
+  std::function<void()> body;
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool returned = false, left = false;
+  std::exception_ptr thrown;
+};
+
+void Run(const std::shared_ptr<Call>& call) {
+  std::exception_ptr thrown;
+  try {
+    call->body();
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  call->body = nullptr;  // what it captures goes while somebody may still wait for that
+  const std::lock_guard<std::mutex> lock(call->mutex);
+  call->returned = true;
+  call->thrown = std::move(thrown);
+  if (call->left) --left_behind;
+  call->ended.notify_all();
+}
+
+}  // namespace
+
+absl::Status CallWithin(absl::Duration deadline, std::function<void()> body,
+                        absl::FunctionRef<absl::Status()> late) {
+  const auto call = std::make_shared<Call>();
+  call->body = std::move(body);
+  std::thread thread;
+  try {
+    thread = std::thread(Run, call);
+  } catch (const std::system_error&) {
+    call->body();
+    return absl::OkStatus();
+  }
+  std::unique_lock<std::mutex> lock(call->mutex);
+  if (!call->ended.wait_for(lock, absl::ToChronoNanoseconds(std::min(deadline, kLongestWait)),
+                            [&] { return call->returned; })) {
+    call->left = true;
+    ++left_behind;
+    thread.detach();
+    lock.unlock();
+    return late();
+  }
+  lock.unlock();
+  thread.join();
+  if (call->thrown != nullptr) std::rethrow_exception(call->thrown);
+  return absl::OkStatus();
+}
+
+absl::Status CallWithin(absl::Duration deadline, const std::string& what,
+                        std::function<void()> body) {
+  return CallWithin(deadline, std::move(body), [&] {
+    return ToStatus({.code = "E319",
+                     .message = absl::StrCat(what, " has not returned within ",
+                                             absl::FormatDuration(deadline)),
+                     .fix = "Correct the library, or give it longer: --deadline of run, verify "
+                            "and check-rule"},
+                    absl::StatusCode::kDeadlineExceeded);
+  });
+}
+
+int CallsLeftBehind() { return left_behind; }
+
+}  // namespace shardcall

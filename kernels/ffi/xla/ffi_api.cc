@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/kernels/ffi/xla/ffi_api.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "absl/strings/string_view.h"
+#include "shardcall/kernels/ffi/xla/ffi_table.h"
+#include "shardcall/kernels/ffi/load/loaded_object.h"
+#include "shardcall/kernels/ffi/load/self_registration.h"
+
+namespace shardcall {
+namespace {
+
+// Whether `from` can be read, and what stands there. A system call says so without a signal.
+bool ReadIfReadable(const void* from, void* to, size_t size) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+  const auto length = static_cast<long>(size);  // NOLINT: as of syscall
+  const bool read_it = syscall(SYS_write, ends[1], from, size) == length &&
+                       syscall(SYS_read, ends[0], to, size) == length;
+  close(ends[0]);
+  close(ends[1]);
+  return read_it;
+}
+
+// The headers of 0.1 pass a struct that ends before type_info, the later ones one that has
+// it; both say 40 bytes. Behind that of 0.1 stands something else of the caller's stack:
+// only what is a TypeInfo by its size is taken for one.
+__attribute__((no_sanitize("address"))) const abi::TypeInfo* TypeInfoOf(
+    const abi::TypeRegisterArgs* args, abi::TypeInfo* copy) {
+  constexpr size_t kLargestTypeInfo = 256;
+  const abi::TypeInfo* const info = args->type_info;
+  if (reinterpret_cast<uintptr_t>(info) % alignof(abi::TypeInfo) != 0 ||
+      !ReadIfReadable(info, copy, sizeof(*copy))) {
+    return nullptr;
+  }
+  const bool fits = copy->struct_size >= abi::kTypeInfoSize && copy->struct_size < kLargestTypeInfo;
+  return fits ? copy : nullptr;
+}
+
+abi::Error* RegisterTypeOfAnyVersion(abi::TypeRegisterArgs* args) {
+  if (args == nullptr || args->header.struct_size < abi::kTypeRegisterArgsSize) {
+    return FfiTable(abi::kNewestMinorVersion)->type_register(args);
+  }
+  abi::TypeInfo copy = {};
+  abi::TypeRegisterArgs known = {{sizeof(known), nullptr}, args->name, args->type_id,
+                                 TypeInfoOf(args, &copy)};
+  return FfiTable(abi::kNewestMinorVersion)->type_register(&known);
+}
+
+constexpr char kHere = 0;
+
+// Without the loader's lock: that of the library around `caller` itself.
+void* OfTheCaller(const void* caller, absl::string_view name) {
+  const link_map* const object = ObjectAround(caller);
+  if (object == nullptr || object == ObjectAround(&kHere)) return nullptr;
+  void* found = nullptr;
+  ForEachExport(*object, [&](const char* exported, void* address) {
+    if (exported == name) found = address;
+  });
+  return found;
+}
+
+// The function of that name which the code at `caller` would have without ours; null: none.
+// A library that brings XLA, or needs it, has found ours first where a program exports it.
+void* OfItsOwn(const void* caller, const char* name) {
+  // The loader's lock is another thread's, which may wait for this one.
+  if (LoadedByAnotherThread()) return OfTheCaller(caller, name);
+  void* const library = HandleAround(caller);
+  if (library == nullptr) return nullptr;  // the program
+  void* const found = dlsym(library, name);
+  return found == nullptr || InOneObject(&kHere, found) ? nullptr : found;
+}
+
+}  // namespace
+
+const abi::Api* FfiRegistrationApi() {
+  static const abi::Api api = [] {
+    abi::Api made = *FfiTable(abi::kNewestMinorVersion);
+    made.type_register = RegisterTypeOfAnyVersion;
+    return made;
+  }();
+  return &api;
+}
+
+const void* FfiApiFor(const char* symbol, const void* caller) {
+  void* const theirs = OfItsOwn(caller, symbol);
+  return theirs == nullptr ? FfiRegistrationApi()
+                           : reinterpret_cast<const void* (*)()>(theirs)();
+}
+
+}  // namespace shardcall
+
+// Weak, so that a program which links XLA itself has XLA's.
+extern "C" __attribute__((visibility("default"), weak)) const void* XLA_FFI_GetApi() {
+  return shardcall::FfiApiFor(shardcall::kGetApiSymbol, __builtin_return_address(0));
+}
+
+namespace xla::ffi {
+
+__attribute__((visibility("default"), weak)) const void* GetXlaFfiApi() {
+  return shardcall::FfiApiFor(shardcall::kGetXlaFfiApiSymbol, __builtin_return_address(0));
+}
+
+}  // namespace xla::ffi

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes in the form that typed-FFI handlers read. Nothing of the map is
+// referred to afterwards.
+#ifndef SHARDCALL_KERNELS_FFI_XLA_FFI_ATTRIBUTES_H_
+#define SHARDCALL_KERNELS_FFI_XLA_FFI_ATTRIBUTES_H_
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "shardcall/kernels/ffi/abi.h"
+#include "shardcall/kernels/ffi/attributes.h"
+
+namespace shardcall {
+
+class EncodedAttributes {
+ public:
+  explicit EncodedAttributes(const AttributeMapView& map) { Fill(map.entries(), &root_); }
+  EncodedAttributes(const EncodedAttributes&) = delete;
+  EncodedAttributes& operator=(const EncodedAttributes&) = delete;
+
+  const abi::Attrs& root() const { return root_; }
+
+ private:
+  struct Columns {
+    std::vector<abi::AttrType> types;
+    std::vector<abi::ByteSpan*> names;
+    std::vector<void*> values;
+  };
+  void Fill(const Attribute::Dictionary& entries, abi::Attrs* attrs);
+  abi::ByteSpan* Span(const std::string& text);
+  void* Encode(const Attribute& attribute, abi::AttrType* type);
+  // The elements in their own width, aligned for every type.
+  template <typename Get>
+  const void* Elements(ElementType type, size_t count, Get bits);
+
+  // Deques: what they hold stays where it is.
+  std::deque<std::string> strings_;
+  std::deque<std::vector<uint64_t>> elements_;
+  std::deque<abi::ByteSpan> spans_;
+  std::deque<abi::Scalar> scalars_;
+  std::deque<abi::Array> arrays_;
+  std::deque<abi::Attrs> dictionaries_;
+  std::deque<Columns> columns_;
+  abi::Attrs root_ = {};
+};
+
+// The way back: what a frame's attributes say, owned. Nothing of `attrs` is referred to
+// afterwards.
+Attribute::Dictionary DecodeAttributes(const abi::Attrs& attrs);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_ATTRIBUTES_H_

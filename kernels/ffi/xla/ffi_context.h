@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind the execution context of a typed-FFI call.
+#ifndef SHARDCALL_KERNELS_FFI_XLA_FFI_CONTEXT_H_
+#define SHARDCALL_KERNELS_FFI_XLA_FFI_CONTEXT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "shardcall/kernels/ffi/abi.h"
+#include "shardcall/kernels/ffi/xla/ffi_device.h"
+#include "shardcall/kernels/ffi/xla/ffi_types.h"
+#include "shardcall/kernels/ffi/handler_device.h"
+
+namespace shardcall {
+
+// An object that a handler made in one stage and finds in a later one.
+class FfiState {
+ public:
+  FfiState() = default;
+  FfiState(const FfiState&) = delete;
+  FfiState& operator=(const FfiState&) = delete;
+  ~FfiState() { Reset(); }
+
+  bool empty() const { return object_ == nullptr; }
+  void* object() const { return object_; }
+  int64_t type_id() const { return type_id_; }
+  void Set(void* object, int64_t type_id, FfiDeleter deleter) {
+    Reset();
+    object_ = object, type_id_ = type_id, deleter_ = deleter;
+  }
+
+ private:
+  void Reset() noexcept {
+    try {
+      if (object_ != nullptr && deleter_ != nullptr) deleter_(object_);
+    } catch (...) {  // a library's destructor; there is nobody to tell
+    }
+    object_ = nullptr;
+  }
+
+  void* object_ = nullptr;
+  int64_t type_id_ = 0;
+  FfiDeleter deleter_ = nullptr;
+};
+
+namespace abi {
+
+struct ExecutionContext {
+  int minor = 0;  // of the stage's handler
+  Stage stage = Stage::kExecute;
+  int32_t device_ordinal = 0;
+  int64_t run_id = 0;
+  const absl::btree_map<int64_t, void*>* user_data = nullptr;  // by type id; null: none
+  FfiState* instantiated = nullptr;                            // of the call site
+  FfiState prepared, initialized;                              // of this call
+
+  // Where buffers and scratch memory lie; null: in host memory, or no device yet.
+  std::shared_ptr<HandlerDevice> accelerator;
+
+  std::mutex scratch_mutex;
+  std::vector<std::pair<void*, size_t>> scratch;  // freed at the end of the call at the latest
+  void FreeScratch(void* data);
+
+  // The device extension, made when it is asked for; null where there is none,
+  // as in the instantiate stage and after the call.
+  Shardcall_FfiDevice* Device();
+  void EndCall();
+  const HandlerContext* call = nullptr;  // until EndCall
+  std::mutex device_mutex;
+  std::unique_ptr<FfiDevice> device;
+
+  // Set by a task on the pool that threw. Tasks may outlive the call.
+  std::shared_ptr<std::atomic<bool>> task_threw;
+
+  // Null for a stage that has no state.
+  FfiState* state(Stage s) {
+    return s == Stage::kInstantiate  ? instantiated
+           : s == Stage::kPrepare    ? &prepared
+           : s == Stage::kInitialize ? &initialized
+                                     : nullptr;
+  }
+  ExecutionContext() = default;
+  ExecutionContext(const ExecutionContext&) = delete;
+  ExecutionContext& operator=(const ExecutionContext&) = delete;
+  ~ExecutionContext();  // frees the scratch memory that is left
+};
+
+}  // namespace abi
+
+// "instantiate", "prepare", ...
+const char* FfiStageName(abi::Stage stage);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_CONTEXT_H_

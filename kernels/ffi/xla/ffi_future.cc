@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/kernels/ffi/xla/ffi_future.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+
+namespace shardcall {
+
+namespace abi {
+struct Future {
+  bool done = false;
+  bool abandoned = false;
+  absl::Status status;
+  std::shared_ptr<const void> keep;
+};
+}  // namespace abi
+
+namespace {
+
+// One lock for all futures: they are rare, and held for a few instructions.
+struct LiveFutures {
+  absl::Mutex mutex;
+  absl::CondVar completed;
+  absl::flat_hash_map<const void*, std::unique_ptr<abi::Future>> futures;
+  uintptr_t last = 0;
+};
+
+LiveFutures& Live() {
+  static LiveFutures* const live = new LiveFutures;
+  return *live;
+}
+
+}  // namespace
+
+abi::Future* NewFfiFuture() {
+  // A number, which nobody looks behind: an address could come again, and a
+  // promise that is kept twice would complete another future.
+  const absl::MutexLock lock(&Live().mutex);
+  auto* const handle = reinterpret_cast<abi::Future*>(++Live().last << 4);
+  Live().futures[handle] = std::make_unique<abi::Future>();
+  return handle;
+}
+
+void CompleteFfiFuture(const void* future, absl::Status status) {
+  std::unique_ptr<abi::Future> ended;  // outlives the lock: it may own buffers
+  const absl::MutexLock lock(&Live().mutex);
+  auto it = Live().futures.find(future);
+  if (it == Live().futures.end() || it->second->done) return;
+  it->second->done = true;
+  it->second->status = std::move(status);
+  if (it->second->abandoned) {
+    ended = std::move(it->second);
+    Live().futures.erase(it);
+  }
+  Live().completed.SignalAll();
+}
+
+FutureEnd AwaitFfiFuture(const void* future, absl::Duration deadline,
+                         const std::shared_ptr<const void>& keep, absl::Status* status) {
+  const absl::Time end = absl::Now() + deadline;
+  const absl::MutexLock lock(&Live().mutex);
+  auto it = Live().futures.find(future);
+  if (it == Live().futures.end() || it->second->abandoned) return FutureEnd::kNotAFuture;
+  abi::Future& waited = *it->second;  // stays where it is when the table grows
+  while (!waited.done) {
+    if (Live().completed.WaitWithDeadline(&Live().mutex, end) && !waited.done) {
+      waited.abandoned = true;
+      waited.keep = keep;
+      return FutureEnd::kDeadline;
+    }
+  }
+  *status = std::move(waited.status);
+  Live().futures.erase(future);
+  return FutureEnd::kDone;
+}
+
+}  // namespace shardcall

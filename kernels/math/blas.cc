@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/kernels/math/blas.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "shardcall/sharding/base/status.h"
+
+// Present in OpenBLAS alone.
+extern "C" void openblas_set_num_threads(int) __attribute__((weak));
+
+namespace shardcall {
+namespace {
+
+CBLAS_TRANSPOSE Cblas(BlasOp op) {
+  if (op == BlasOp::kNone) return CblasNoTrans;
+  return op == BlasOp::kTranspose ? CblasTrans : CblasConjTrans;
+}
+
+// False if there is nothing left to multiply.
+template <typename T>
+bool Begin(int64_t m, int64_t n, int64_t k, T beta, T* c, int64_t ldc) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
+  });
+  SHARDCALL_CHECK(std::max({m, n, k, ldc}) <= kMostBlasExtent);
+  if (m == 0 || n == 0) return false;
+  if (k > 0) return true;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      T& e = c[i * ldc + j];
+      e = beta == T(0) ? T(0) : beta * e;
+    }
+  }
+  return false;
+}
+
+void Gemv(CBLAS_TRANSPOSE op, int64_t rows, int64_t cols, float alpha, const float* a, int64_t lda,
+          const float* x, int64_t incx, float beta, float* y, int64_t incy) {
+  cblas_sgemv(CblasRowMajor, op, rows, cols, alpha, a, lda, x, incx, beta, y, incy);
+}
+void Gemv(CBLAS_TRANSPOSE op, int64_t rows, int64_t cols, double alpha, const double* a,
+          int64_t lda, const double* x, int64_t incx, double beta, double* y, int64_t incy) {
+  cblas_dgemv(CblasRowMajor, op, rows, cols, alpha, a, lda, x, incx, beta, y, incy);
+}
+
+// With beta = 0 a sum starts at +0 and is never -0. Kernels for complex numbers that
+// subtract one sum of products from another make it all the same.
+template <typename R>
+void ClearNegativeZeros(int64_t m, int64_t n, std::complex<R>* c, int64_t ldc) {
+  for (int64_t i = 0; i < m; ++i) {
+    R* parts = reinterpret_cast<R*>(c + i * ldc);
+    for (int64_t j = 0; j < 2 * n; ++j) parts[j] += R(0);
+  }
+}
+
+// Products with a vector read the matrix once, where it lies. False if neither
+// side is one.
+template <typename T>
+bool ByVector(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, T alpha, const T* a,
+              int64_t lda, const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
+  const bool turned_a = op_a != BlasOp::kNone, turned_b = op_b != BlasOp::kNone;
+  if (n == 1) {
+    for (int64_t i = 0; i < m && beta == T(0); ++i) c[i * ldc] = T(0);  // not read
+    Gemv(turned_a ? CblasTrans : CblasNoTrans, turned_a ? k : m, turned_a ? m : k, alpha, a, lda, b,
+         turned_b ? 1 : ldb, beta, c, ldc);
+    return true;
+  }
+  if (m != 1) return false;
+  for (int64_t j = 0; j < n && beta == T(0); ++j) c[j] = T(0);
+  Gemv(turned_b ? CblasNoTrans : CblasTrans, turned_b ? n : k, turned_b ? k : n, alpha, b, ldb, a,
+       turned_a ? lda : 1, beta, c, 1);
+  return true;
+}
+
+}  // namespace
+
+void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, float alpha,
+              const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
+              int64_t ldc) {
+  if (!Begin(m, n, k, beta, c, ldc)) return;
+  if (ByVector(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
+  cblas_sgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
+              ldc);
+}
+
+void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, double alpha,
+              const double* a, int64_t lda, const double* b, int64_t ldb, double beta, double* c,
+              int64_t ldc) {
+  if (!Begin(m, n, k, beta, c, ldc)) return;
+  if (ByVector(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
+  cblas_dgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
+              ldc);
+}
+
+void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::complex<float> alpha,
+              const std::complex<float>* a, int64_t lda, const std::complex<float>* b, int64_t ldb,
+              std::complex<float> beta, std::complex<float>* c, int64_t ldc) {
+  if (!Begin(m, n, k, beta, c, ldc)) return;
+  cblas_cgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, &alpha, a, lda, b, ldb, &beta, c,
+              ldc);
+  if (beta == std::complex<float>(0)) ClearNegativeZeros(m, n, c, ldc);
+}
+
+void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::complex<double> alpha,
+              const std::complex<double>* a, int64_t lda, const std::complex<double>* b,
+              int64_t ldb, std::complex<double> beta, std::complex<double>* c, int64_t ldc) {
+  if (!Begin(m, n, k, beta, c, ldc)) return;
+  cblas_zgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, &alpha, a, lda, b, ldb, &beta, c,
+              ldc);
+  if (beta == std::complex<double>(0)) ClearNegativeZeros(m, n, c, ldc);
+}
+
+}  // namespace shardcall

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/api/exactness/order_of_sums.h"
+
+#include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
+
+namespace shardcall {
+namespace {
+
+// What an annotation says nothing of the value of.
+InstrId Annotated(const Module& m, InstrId id) {
+  while (m.instr(id).opcode == Opcode::kCustomCall && m.operands(id).size() == 1 &&
+         IsAnnotationTarget(m.instr(id).as<CustomCallAttrs>().target)) {
+    id = m.operand(id, 0);
+  }
+  return id;
+}
+
+// The one op that combines the two parameters, whatever annotations stand between.
+bool CombinesBy(const Module& m, CompId comp, Opcode* op) {
+  if (RecognizeMonoid(m, comp, op)) return true;
+  const InstrId root = Annotated(m, m.comp(comp).root);
+  *op = m.instr(root).opcode;
+  if ((*op != Opcode::kAdd && *op != Opcode::kMultiply) || m.operands(root).size() != 2) {
+    return false;
+  }
+  const InstrId a = Annotated(m, m.operand(root, 0)), b = Annotated(m, m.operand(root, 1));
+  return a != b && m.instr(a).opcode == Opcode::kParameter &&
+         m.instr(b).opcode == Opcode::kParameter;
+}
+
+// Of a computation that combines two values.
+Sums SumsOfCombiner(const Module& m, CompId comp) {
+  Opcode op;
+  if (CombinesBy(m, comp, &op)) {
+    return op == Opcode::kAdd        ? Sums::kLinear
+           : op == Opcode::kMultiply ? Sums::kProduct
+                                     : Sums::kNone;
+  }
+  for (InstrId id : m.comp(comp).instructions) {
+    const Instruction& i = m.instr(id);
+    const bool arithmetic = i.opcode == Opcode::kAdd || i.opcode == Opcode::kSubtract ||
+                            i.opcode == Opcode::kMultiply || i.opcode == Opcode::kDivide ||
+                            i.opcode == Opcode::kCall || i.opcode == Opcode::kFusion;
+    if (arithmetic && !(i.shape->IsArray() && IsInteger(i.shape->element_type()))) {
+      return Sums::kUnknown;
+    }
+  }
+  return Sums::kNone;  // it chooses
+}
+
+// Ops that combine elements of an operand; the others give each element by itself, or
+// move it.
+bool MaySum(Opcode op) {
+  switch (op) {
+    case Opcode::kDot:
+    case Opcode::kRaggedDot:
+    case Opcode::kScaledDot:
+    case Opcode::kConvolution:
+    case Opcode::kReduce:
+    case Opcode::kReduceWindow:
+    case Opcode::kScatter:
+    case Opcode::kSelectAndScatter:
+    case Opcode::kCustomCall:
+    case Opcode::kFft:
+    case Opcode::kCholesky:
+    case Opcode::kTriangularSolve:
+    case Opcode::kBatchNormTraining:
+    case Opcode::kBatchNormInference:
+    case Opcode::kBatchNormGrad:
+    case Opcode::kAllReduce:
+    case Opcode::kAllReduceStart:
+    case Opcode::kReduceScatter: return true;
+    default: return false;
+  }
+}
+
+// Of an op that may sum.
+Sums SumsOf(const Module& m, const Instruction& i) {
+  switch (i.opcode) {
+    case Opcode::kDot:
+    case Opcode::kRaggedDot:
+    case Opcode::kConvolution: return Sums::kBilinear;
+    case Opcode::kReduce: return SumsOfCombiner(m, i.as<ReduceAttrs>().to_apply);
+    case Opcode::kReduceWindow: return SumsOfCombiner(m, i.as<ReduceWindowAttrs>().to_apply);
+    case Opcode::kScatter: return SumsOfCombiner(m, i.as<ScatterAttrs>().to_apply);
+    case Opcode::kSelectAndScatter: return SumsOfCombiner(m, i.as<SelectAndScatterAttrs>().scatter);
+    case Opcode::kAllReduce:
+    case Opcode::kAllReduceStart:
+    case Opcode::kReduceScatter: return SumsOfCombiner(m, i.as<CollectiveAttrs>().to_apply);
+    case Opcode::kCustomCall:
+      // Who enters and leaves a manual region moves elements. What it sums of other
+      // devices is seen when they meet.
+      return IsManualBoundaryTarget(i.as<CustomCallAttrs>().target) ? Sums::kNone
+                                                                    : Sums::kHandler;
+    default: return Sums::kUnknown;
+  }
+}
+
+}  // namespace
+
+OrderOfSums::OrderOfSums(const Module& module) {
+  for (int k = 0; k < module.num_instructions(); ++k) {
+    const Instruction& i = module.instr(InstrId(k));
+    if (!MaySum(i.opcode)) continue;
+    const Sums sums = SumsOf(module, i);
+    // Instructions of one name in two computations may differ.
+    const auto [it, inserted] = by_name_.try_emplace(std::string(i.name), sums);
+    if (!inserted && it->second != sums) it->second = Sums::kUnknown;
+  }
+}
+
+Sums OrderOfSums::Of(Opcode opcode, const std::string& name) const {
+  if (!MaySum(opcode)) return Sums::kNone;
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? Sums::kUnknown : it->second;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/api/page/explain_page.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "shardcall/partitioner/api/page/explain_page_internal.h"
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/api/version.h"
+#include "shardcall/partitioner/api/warnings.h"
+#include "shardcall/partitioner/ir/iota_groups.h"
+#include "shardcall/partitioner/ir/text/source_line.h"
+#include "shardcall/sharding/codes.h"
+#include "shardcall/sharding/convert.h"
+
+namespace shardcall {
+namespace {
+
+using page::Json;
+
+// Of more the page says so.
+constexpr int64_t kMostDevices = 1024;  // whose groups are listed
+
+class Data {
+ public:
+  Data(const PartitionedProgram& p, const CostModel& cost)
+      : p_(p), m_(p.local.module), cost_(cost), record_of_(m_.num_instructions(), -1) {}
+
+  Json Make() {
+    const Program& program = p_.global->program;
+    Json j;
+    j["name"] = std::string(program.module.header.name);
+    j["version"] = kVersion;
+    j["devices"] = program.num_partitions;
+    j["instructions"] = {p_.instructions_in, m_.num_instructions()};
+    j["bytes"] = TotalBytesMoved(p_.local);
+    j["cost"] = {{"bandwidth", cost_.bandwidth},
+                 {"flops", cost_.flop_rate},
+                 {"memory", cost_.memory_rate},
+                 {"latency", cost_.latency}};
+    j["mesh"] = Mesh(program);
+    j["collectives"] = Collectives();
+    j["warnings"] = Warned(program);
+    j["steps"] = page::Steps(p_.local, cost_, record_of_, &texts_);
+    j["entry"] = m_.entry().value;
+    bool left_out = false;
+    j["nodes"] = page::Nodes(p_.local, &texts_, &left_out);
+    j["nodes_left_out"] = left_out;
+    j["groups"] = std::move(groups_);
+    j["texts"] = texts_.Take();
+    return j;
+  }
+
+ private:
+  size_t Text(std::string text) { return texts_.Of(std::move(text)); }
+
+  static Json Mesh(const Program& program) {
+    Json axes = Json::array();
+    if (program.mesh == nullptr) return axes;
+    for (const MeshAxis& axis : DeclaredMesh(*program.mesh).axes) {
+      axes.push_back({axis.name, axis.size});
+    }
+    return axes;
+  }
+
+  Json Collectives() {
+    Json out = Json::array();
+    for (size_t k = 0; k < p_.local.collectives.size(); ++k) {
+      const CollectiveRecord& r = p_.local.collectives[k];
+      record_of_[r.local.value] = static_cast<int>(k);
+      std::string source;
+      if (r.cause.consumer.valid()) {
+        const Module& global = p_.global->program.module;
+        source = SourceLine(global, global.instr(r.cause.consumer));
+      }
+      out.push_back({{"name", std::string(m_.instr(r.local).name)},
+                     {"opcode", Text(std::string(OpcodeText(r.opcode)))},
+                     {"bytes", r.bytes_moved},
+                     {"trips", r.trip_count},
+                     {"seconds", cost_.latency + r.bytes_moved / cost_.bandwidth},
+                     {"groups", r.num_groups},
+                     {"size", r.group_size},
+                     {"cause", Text(CauseText(p_, r))},
+                     {"source", Text(std::move(source))},
+                     {"why", Text(WhySharded(p_, r))},
+                     {"devices", Groups(r)},
+                     {"node", r.local.value}});
+    }
+    return out;
+  }
+
+  // The index in "groups" of who talks to whom; -1 where that is not listed.
+  int Groups(const CollectiveRecord& r) {
+    const int64_t devices = p_.global->program.num_partitions;
+    if (devices > kMostDevices) return -1;
+    const Instruction& i = m_.instr(r.local);
+    std::string key;
+    if (i.attrs->kind == AttrKind::kCollective &&
+        i.as<CollectiveAttrs>().groups.form != ReplicaGroups::Form::kLists) {
+      const ReplicaGroups& g = i.as<CollectiveAttrs>().groups;
+      key = absl::StrCat(g.num_groups, ",", g.group_size, "<=", absl::StrJoin(g.reshape, ","), "T",
+                         absl::StrJoin(g.perm, ","), g.mesh_text);
+      if (const auto it = known_groups_.find(key); it != known_groups_.end()) {
+        return static_cast<int>(it->second);
+      }
+    }
+    Json made;
+    if (i.attrs->kind == AttrKind::kPermute) {
+      const auto& attrs = i.as<PermuteAttrs>();
+      Json pairs = Json::array();
+      for (size_t k = 0; k < attrs.sources.size(); ++k) {
+        pairs.push_back({attrs.sources[k], attrs.targets[k]});
+      }
+      made = {{"pairs", std::move(pairs)}};
+    } else if (i.attrs->kind == AttrKind::kCollective) {
+      const auto lists = ListedGroups(i.as<CollectiveAttrs>().groups, devices);
+      if (!lists.has_value()) return -1;
+      made = {{"lists", *lists}};
+    } else {
+      return -1;
+    }
+    if (key.empty()) key = made.dump();
+    const auto [it, is_new] = known_groups_.try_emplace(std::move(key), groups_.size());
+    if (is_new) groups_.push_back(std::move(made));
+    return static_cast<int>(it->second);
+  }
+
+  Json Warned(const Program& program) {
+    Json out = Json::array();
+    for (ProgramWarning& w : Warnings(p_)) {
+      const CodeInfo* info = FindCode(w.code);
+      out.push_back(
+          {{"code", w.code},
+           {"op", w.instr.valid() ? std::string(program.module.instr(w.instr).name) : ""},
+           {"text", std::move(w.text)},
+           {"fix", info == nullptr ? "" : std::string(info->fix)}});
+    }
+    return out;
+  }
+
+  const PartitionedProgram& p_;
+  const Module& m_;
+  const CostModel& cost_;
+  std::vector<int> record_of_;  // by instruction, -1 for none
+  page::Texts texts_;
+  Json groups_ = Json::array();
+  absl::flat_hash_map<std::string, size_t> known_groups_;
+};
+
+constexpr char kHtml[] = {
+#include "page.html.inc"
+    0};
+constexpr char kStyle[] = {
+#include "page.css.inc"
+    0};
+constexpr char kTable[] = {
+#include "table.js.inc"
+    0};
+constexpr char kViews[] = {
+#include "views.js.inc"
+    0};
+
+}  // namespace
+
+std::string ExplainPageData(const PartitionedProgram& p, const SpmdOptions& options) {
+  return Data(p, options.cost).Make().dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string ExplainPage(const PartitionedProgram& p, const SpmdOptions& options) {
+  // JSON that cannot end the element it stands in.
+  const std::string data = absl::StrReplaceAll(ExplainPageData(p, options), {{"<", "\\u003c"}});
+  return absl::StrReplaceAll(
+      kHtml, {{"@STYLE@", kStyle}, {"@DATA@", data}, {"@SCRIPT@", absl::StrCat(kTable, kViews)}});
+}
+
+}  // namespace shardcall

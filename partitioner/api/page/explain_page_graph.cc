@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step over time, and the ops around the collectives.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/api/page/explain_page_internal.h"
+#include "shardcall/partitioner/pass/overlap_cost.h"
+#include "shardcall/partitioner/spmd/plan/trip_count.h"
+
+namespace shardcall::page {
+namespace {
+
+constexpr int kMostNodes = 30000;  // beyond, the page says that it leaves something out
+constexpr int kHops = 2;           // from a collective
+
+// The schedule's estimate of an instruction, by the rates that the plan has.
+OverlapOptions RatesOf(const CostModel& cost) {
+  OverlapOptions options;
+  options.link_bytes_per_us = cost.bandwidth * 1e-6;
+  options.link_latency_us = cost.latency * 1e6;
+  options.flops_per_us = cost.flop_rate * 1e-6;
+  options.memory_bytes_per_us = cost.memory_rate * 1e-6;
+  return options;
+}
+
+}  // namespace
+
+Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<int>& record_of,
+           Texts* texts) {
+  const Module& m = local.module;
+  Json out = Json::object();
+  const OverlapCosts costs(m, RatesOf(cost));
+  std::vector<double> seconds(m.num_computations(), 0);
+  for (CompId c : ComputationPostOrder(m)) {
+    Json events = Json::array();
+    double ops = 0, longest = 0;
+    int count = 0;
+    std::string name;
+    const auto flush = [&] {
+      if (count > 0 && ops > 0) events.push_back({0, ops, count, texts->Of(std::move(name))});
+      ops = longest = 0;
+      count = 0;
+      name.clear();
+    };
+    for (InstrId id : m.comp(c).instructions) {
+      const Instruction& i = m.instr(id);
+      if (const int k = record_of[id.value]; k >= 0) {
+        flush();
+        const double s = cost.latency + local.collectives[k].bytes_moved / cost.bandwidth;
+        events.push_back({1, s, k});
+        seconds[c.value] += s;
+        continue;
+      }
+      const bool runs = i.opcode == Opcode::kWhile || i.opcode == Opcode::kCall ||
+                        i.opcode == Opcode::kConditional;
+      if (!runs) {
+        const double s = costs.Work(i) * 1e-6;
+        ops += s;
+        count += s > 0;
+        if (s > longest) {
+          longest = s;
+          name = absl::StrCat(i.name.empty() ? OpcodeText(i.opcode) : i.name);
+        }
+        seconds[c.value] += s;
+        continue;
+      }
+      flush();
+      double s = 0;
+      Json callees = Json::array();
+      for (CompId callee : CalledComputations(m, i)) {
+        // A branch runs, or the body and the condition.
+        s = i.opcode == Opcode::kConditional ? std::max(s, seconds[callee.value])
+                                             : s + seconds[callee.value];
+        callees.push_back(callee.value);
+      }
+      const double trips = i.opcode == Opcode::kWhile ? TripCountOrDefault(m, id) : 1;
+      events.push_back(
+          {2, s * trips,
+           texts->Of(absl::StrCat(OpcodeText(i.opcode),
+                                  trips == 1 ? "" : absl::StrCat(", ", trips, " times"))),
+           std::move(callees)});
+      seconds[c.value] += s * trips;
+    }
+    flush();
+    if (!events.empty()) out[absl::StrCat(c.value)] = std::move(events);
+  }
+  return out;
+}
+
+Json Nodes(const LocalProgram& local, Texts* texts, bool* left_out) {
+  const Module& m = local.module;
+  std::vector<std::vector<InstrId>> users(m.num_instructions());
+  for (int id = 0; id < m.num_instructions(); ++id) {
+    for (InstrId o : m.operands(InstrId(id))) users[o.value].push_back(InstrId(id));
+  }
+  // How many hops each is from a collective.
+  std::vector<int> hops(m.num_instructions(), kHops + 1);
+  int count = 0;
+  *left_out = false;
+  for (const CollectiveRecord& r : local.collectives) {
+    std::vector<InstrId> edge = {r.local};
+    for (int hop = 0; hop <= kHops; ++hop) {
+      std::vector<InstrId> next;
+      for (InstrId id : edge) {
+        if (hops[id.value] <= hop) continue;
+        count += hops[id.value] > kHops;
+        hops[id.value] = hop;
+        // A value that everybody uses is no neighbourhood.
+        const auto operands = m.operands(id);
+        for (absl::Span<const InstrId> near : {absl::MakeConstSpan(users[id.value]), operands}) {
+          if (near.size() <= 12) next.insert(next.end(), near.begin(), near.end());
+        }
+      }
+      edge = std::move(next);
+    }
+    if (count > kMostNodes) {
+      *left_out = true;
+      break;
+    }
+  }
+  Json out = Json::object();
+  for (int id = 0; id < m.num_instructions(); ++id) {
+    if (hops[id] > kHops) continue;
+    const Instruction& i = m.instr(InstrId(id));
+    Json operands = Json::array();
+    for (InstrId o : m.operands(i)) operands.push_back(o.value);
+    std::string shape = i.shape->ToString(/*with_layout=*/false);
+    if (shape.size() > 60) shape = absl::StrCat(shape.substr(0, 57), "..");
+    out[absl::StrCat(id)] = {std::string(i.name), texts->Of(std::string(OpcodeText(i.opcode))),
+                             texts->Of(std::move(shape)), std::move(operands)};
+  }
+  return out;
+}
+
+}  // namespace shardcall::page

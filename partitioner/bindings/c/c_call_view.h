@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A CustomCallView in C: the struct and all that it points to.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_C_C_CALL_VIEW_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_C_C_CALL_VIEW_H_
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "shardcall/kernels/ffi/attributes.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_partition.h"
+#include "shardcall/partitioner/custom_call/call_view.h"
+
+namespace shardcall {
+
+class CCallView {
+ public:
+  explicit CCallView(const CustomCallView& call);
+  CCallView(const CCallView&) = delete;
+  CCallView& operator=(const CCallView&) = delete;
+
+  const CustomCallView& call() const { return call_; }
+  const Shardcall_CallView* c() const { return &c_; }
+  const AttributeMapView& attributes() const { return attributes_; }
+
+  // Handles that the callback may use are those it was given.
+  const Shardcall_Sharding* Give(const Sharding* s);
+  // Null, as tokens have, is null; to TakeOne it is an error.
+  absl::StatusOr<const Sharding*> Take(const Shardcall_Sharding* s) const;
+  absl::StatusOr<const Sharding*> TakeOne(const Shardcall_Sharding* s) const;
+  // Names up to a null, as axes; null is none.
+  absl::StatusOr<AxisList> Axes(const char* const* names) const;
+  const char* Keep(std::string text) { return texts_.emplace_back(std::move(text)).c_str(); }
+
+  // The first failure of a function that the callback called, and what it says of
+  // itself: the status of a callback that returned `code`, 0 included.
+  int Fail(absl::Status status);
+  void SetMessage(const char* message) { message_ = message == nullptr ? "" : message; }
+  absl::Status Returned(int code) const;
+
+ private:
+  Shardcall_Shape ShapeOf(const Shape& shape);
+
+  const CustomCallView& call_;
+  AttributeMapView attributes_;
+  std::deque<std::string> texts_;
+  std::deque<std::vector<int64_t>> layouts_;
+  std::vector<Shardcall_Shape> operands_, results_, operand_layouts_;
+  std::vector<Shardcall_Axis> axes_;
+  std::vector<Shardcall_KeyValue> frontend_;
+  std::vector<Shardcall_Alias> aliases_;
+  absl::flat_hash_set<const Sharding*> given_;
+  absl::Status first_error_;
+  std::string message_;
+  Shardcall_CallView c_;
+};
+
+inline CCallView& ViewOf(const Shardcall_CallView* view) {
+  return *static_cast<CCallView*>(view->reserved);
+}
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_CALL_VIEW_H_

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects behind the handles of shardcall_c_program.h.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_C_C_OBJECTS_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_C_C_OBJECTS_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shardcall/partitioner/bindings/c/c_internal.h"
+#include "shardcall/partitioner/api/run.h"
+
+// Keeps its bytes, and the targets that gave shapes which they do not say: each use
+// that changes a module reads it anew, on a Context of its own, so that threads need
+// not wait for each other.
+struct Shardcall_Module {
+  Shardcall_Module(std::string b, std::string n, std::shared_ptr<const shardcall::Registry> r,
+                   shardcall::Module m)
+      : bytes(std::move(b)), name(std::move(n)), registry(std::move(r)), module(std::move(m)) {}
+  std::string bytes, name;
+  std::shared_ptr<const shardcall::Registry> registry;
+  mutable std::mutex mutex;  // of `module`, whose Context is not locked
+  shardcall::Module module;
+};
+
+struct Shardcall_Program {
+  std::shared_ptr<const shardcall::Registry> registry;  // outlives the program
+  shardcall::RunOptions options;
+  std::shared_ptr<shardcall::PartitionedProgram> program;
+  mutable std::mutex mutex;
+};
+
+struct Shardcall_Buffers {
+  std::vector<shardcall::Tensor> tensors;
+  std::vector<std::vector<int64_t>> dims;
+  std::vector<Shardcall_Buffer> buffers;
+};
+
+namespace shardcall {
+
+// Text or binary, verified.
+absl::StatusOr<Module> ReadCModule(absl::string_view bytes, const std::string& name,
+                                   const TargetRegistry& targets);
+
+// With a snapshot of the registry, which `*registry` keeps.
+absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
+                                        const Shardcall_Options* options,
+                                        std::shared_ptr<const Registry>* registry);
+
+// Copies; E313 where they are not what the entry takes; all, or input k.
+absl::StatusOr<std::vector<Tensor>> ReadCInputs(const Module& module,
+                                                const Shardcall_Buffer* inputs,
+                                                int32_t num_inputs);
+absl::StatusOr<Tensor> ReadCInput(int32_t k, const LeafShape& leaf, const Shardcall_Buffer& input);
+Shardcall_Buffers* MakeCBuffers(std::vector<Tensor> tensors);
+
+// What the C functions that run and verify do, on `engine`, or on threads if it is null.
+absl::Status RunC(absl::string_view function, const Shardcall_Program* program, Engine* engine,
+                  const Shardcall_Buffer* inputs, int32_t num_inputs, Shardcall_Buffers** outputs);
+absl::Status VerifyC(absl::string_view function, const Shardcall_Module* module,
+                     const Shardcall_Options* options, Engine* engine, uint64_t seed,
+                     Shardcall_Text** json);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_OBJECTS_H_

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plugins: what --plugin names. A manifest (manifest.h), or a library that exports the
+// entry point of shardcall_c.h, or that registers handlers itself by XLA's FFI
+// (kernels/ffi/load/self_registration.h), whose targets then have no rule.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_C_PLUGIN_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_C_PLUGIN_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/guard/timed_call.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c.h"
+#include "shardcall/partitioner/custom_call/derive/lowering.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+
+namespace shardcall {
+
+// *.json is a manifest, anything else a library. With `handlers` null only
+// rules are taken. Errors: E143 a file that cannot be read, E142 a library that
+// does not load, has no entry point and registers nothing, or was built for another
+// version; what LoadManifest says; E141 or E144 a handler that it registers wrongly; E146
+// a registration that the plugin got wrong. A library whose start-up code, entry or
+// registration does not return within `deadline` is E319: its thread is left behind, and
+// what it registers from then on is refused; what its start-up code registers is there for
+// a later load.
+absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
+                        HandlerRegistry* handlers = nullptr,
+                        LoweringRegistry* lowerings = nullptr,
+                        absl::Duration deadline = kLoadDeadline);
+
+// What the entry point of a library gave; `library` is kept with its handlers.
+absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view source,
+                            TargetRegistry* targets, HandlerRegistry* handlers,
+                            std::shared_ptr<const void> library = nullptr,
+                            LoweringRegistry* lowerings = nullptr,
+                            absl::Duration deadline = kLoadDeadline);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_C_PLUGIN_H_

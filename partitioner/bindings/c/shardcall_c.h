@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The C interface, whole. Plugins need shardcall_c_plugin.h alone, and link
+ * nothing; programs that register, partition and run link the library. */
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_H_
+
+#include "shardcall/partitioner/bindings/c/shardcall_c_base.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_check.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_derived.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_inspect.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_partition.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_plugin.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_program.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_registry.h"
+
+#endif /* SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_H_ */

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Manifests: JSON that gives rules, says which shipped kernel computes a target,
+// names the handlers of an ordinary XLA FFI library, or all of that.
+//
+//   {"library": "libk.so",
+//    "types": [{"name": "State", "type_id": "symbol", "type_info": "symbol"}],
+//    "targets": [{"name": "my_norm", "symbol": "MyNorm", "platform": "Host",
+//                 "api_version": 4, "traits": ["COMMAND_BUFFER_COMPATIBLE"],
+//                 "rule": "... d, d -> ... d",
+//                 "need_replication": ["d"], "reduction": {"k": "add"},
+//                 "permutation": [], "pad": {"k": 0}, "sizes": {"r": 4},
+//                 "backend_config": "text that the call has"},
+//                {"name": "stateful", "symbol": {"instantiate": "Make", "execute": "Use"}},
+//                {"name": "row_solve", "batch_dims": 1},
+//                {"name": "my_ffn", "partition_like": "ffn.hlo"},
+//                {"name": "batch_fft", "batch_dims": 1,
+//                 "kernel": "fft", "attributes": "{fft_type = \"IFFT\"}"}]}
+//
+// `partition_like` is HLO text whose rule the target has (reference.h). A path of
+// `library` or of that is relative to the manifest. `types` are registered
+// before any handler is asked for its version: variables of the library that
+// hold the id of a type (XLA_FFI_TypeId) and how it is deleted
+// (XLA_FFI_TypeInfo).
+//
+// A target that has a rule may have a VJP and a batching rule (target_facts.h), and
+// calls that are marked by name may be lowered to a target (lowering.h):
+//
+//   {"targets": [{"name": "my_norm", "rule": "b d, d -> b d, b", ..,
+//                 "vjp": {"target": "my_norm_bwd",
+//                         "arguments": ["cotangent 0", "operand 0", "operand 1", "result 1"],
+//                         "gradients": [0, 1]},
+//                 "batching": "leading"}],
+//    "lowerings": [{"name": "my.gelu", "platform": "Host", "target": "fast_gelu",
+//                   "operand_types": ["f32"], "result_types": ["f32"]}]}
+//
+// Of a size that follows from another one the text says how, {"sizes": {"g": "4 h"}}, and
+// "ranges": {"operand 2": [0, "s"]} are an operand's least element and what is above all
+// of them: checks of the rule call the target so (call_limits.h).
+//
+// `vjp` may have a "computation", the path of HLO text, in place of a target, a
+// "backend_config" for the VJP's call, and a "pad": {"b": 0} of factors over which
+// gradients are summed. `batching` is "leading", "broadcast", "loop" or
+// {"target": NAME}. A lowering without platform is for any; its `backend_config` is
+// that of the call, or the composite's attributes, unless it gives one; `api_version`
+// is 4 unless it says 1 to 3; `column_major` hands matrices over as LAPACK has them.
+//
+// `kernel` names a target that has a handler; `attributes` is what that gets in
+// place of the call's own. A library that registers handlers itself, by
+// XLA_FFI_REGISTER_HANDLER, needs neither `symbol` nor `types`: what it registers is taken
+// by its names, also where no target here has that name. A target with a kernel, a symbol
+// or such a handler needs no rule where the program states one. Each is for calls with
+// its `backend_config`, if it gives one.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/guard/timed_call.h"
+#include "shardcall/partitioner/custom_call/derive/lowering.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+
+namespace shardcall {
+
+// Registers every target of the manifest; without `handlers` its rules alone,
+// and one with a library is then E142. Errors: E141 text that is no JSON or has
+// other keys than these, or a name that is taken, E110 a rule that does not
+// parse, E140 an unknown kernel, E131 attributes that do not parse, E142 to E145
+// a library, a symbol or a handler that cannot be used, E319 one that does not return.
+absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
+                          TargetRegistry* targets, HandlerRegistry* handlers = nullptr,
+                          LoweringRegistry* lowerings = nullptr,
+                          absl::Duration deadline = kLoadDeadline);
+
+// The same from a file. E143 if it cannot be read.
+absl::Status LoadManifestFile(const std::string& path, TargetRegistry* targets,
+                              HandlerRegistry* handlers = nullptr,
+                              LoweringRegistry* lowerings = nullptr,
+                              absl::Duration deadline = kLoadDeadline);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_H_

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/bindings/manifest/manifest_facts.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "shardcall/kernels/ffi/platform.h"
+#include "shardcall/sharding/base/near_names.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kMostIndex = 1 << 20;
+
+absl::StatusOr<std::string> String(const Json& j, const char* key, const std::string& where,
+                                   const ManifestError& bad) {
+  if (!j.contains(key)) return std::string();
+  if (!j[key].is_string())
+    return bad(absl::StrCat(where, ".", key), "a string", j[key].type_name());
+  return j[key].get<std::string>();
+}
+
+// "operand 0", "result 1", "cotangent 0".
+absl::StatusOr<VjpArgument> Argument(const Json& j, const std::string& where,
+                                     const ManifestError& bad) {
+  constexpr char kForm[] = "\"operand N\", \"result N\" or \"cotangent N\"";
+  if (!j.is_string()) return bad(where, kForm, j.type_name());
+  const std::string text = j.get<std::string>();
+  const std::vector<std::string> words = absl::StrSplit(text, ' ', absl::SkipEmpty());
+  int index = -1;
+  if (words.size() != 2 || !absl::SimpleAtoi(words[1], &index) || index < 0) {
+    return bad(where, kForm, text);
+  }
+  if (words[0] == "operand") return VjpArgument::Operand(index);
+  if (words[0] == "result") return VjpArgument::Result(index);
+  if (words[0] == "cotangent") return VjpArgument::Cotangent(index);
+  return bad(where, kForm, text);
+}
+
+absl::StatusOr<std::vector<ElementType>> Types(const Json& j, const char* key,
+                                               const std::string& where, const ManifestError& bad) {
+  std::vector<ElementType> out;
+  if (!j.contains(key)) return out;
+  const std::string at = absl::StrCat(where, ".", key);
+  if (!j[key].is_array()) return bad(at, "a list", j[key].type_name());
+  for (const Json& type : j[key]) {
+    out.push_back(type.is_string() ? ElementTypeFromName(type.get<std::string>())
+                                   : ElementType::kInvalid);
+    if (!IsArrayType(out.back())) return bad(at, "element types such as \"f32\"", type.dump());
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::Status CheckManifestKeys(const Json& j, absl::string_view where,
+                               const std::set<std::string>& known, const ManifestError& bad) {
+  if (!j.is_object()) return bad(where, "an object", j.type_name());
+  for (const auto& [key, value] : j.items()) {
+    if (known.count(key) != 0) continue;
+    const std::vector<std::string> near =
+        NearNames(key, std::vector<absl::string_view>(known.begin(), known.end()), 1);
+    return bad(where, absl::StrCat("keys among ", absl::StrJoin(known, ", ")),
+               near.empty() ? absl::StrCat("\"", key, "\"")
+                            : absl::StrCat("\"", key, "\", which is near \"", near[0], "\""));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<VjpSpec> ReadManifestVjp(const Json& j, const std::string& where,
+                                        const ManifestError& bad, const ManifestFile& file) {
+  SHARDCALL_RETURN_IF_ERROR(CheckManifestKeys(
+      j, where, {"target", "computation", "arguments", "gradients", "backend_config", "pad"}, bad));
+  VjpSpec vjp;
+  SHARDCALL_ASSIGN_OR_RETURN(vjp.target, String(j, "target", where, bad));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string path, String(j, "computation", where, bad));
+  if (vjp.target.empty() == path.empty()) {
+    return bad(where, "either \"target\" or \"computation\"", path.empty() ? "neither" : "both");
+  }
+  if (!path.empty()) {
+    SHARDCALL_ASSIGN_OR_RETURN(vjp.computation, file(path));
+  }
+  for (const char* key : {"arguments", "gradients"}) {
+    const bool list = j.contains(key) && j[key].is_array() && !j[key].empty();
+    if (!list) {
+      return bad(where, absl::StrCat("a list \"", key, "\""),
+                 j.contains(key) ? j[key].type_name() : "none");
+    }
+  }
+  for (size_t k = 0; k < j["arguments"].size(); ++k) {
+    SHARDCALL_ASSIGN_OR_RETURN(
+        const VjpArgument argument,
+        Argument(j["arguments"][k], absl::StrCat(where, ".arguments[", k, "]"), bad));
+    vjp.arguments.push_back(argument);
+  }
+  for (const Json& g : j["gradients"]) {
+    if (!g.is_number_unsigned() || g.get<uint64_t>() > kMostIndex) {
+      return bad(where + ".gradients", "numbers of operands", g.dump());
+    }
+    vjp.gradients.push_back(g.get<int>());
+  }
+  if (j.contains("pad")) {
+    if (!j["pad"].is_object()) return bad(where + ".pad", "an object", j["pad"].type_name());
+    for (const auto& [factor, value] : j["pad"].items()) {
+      if (!value.is_number()) {
+        return bad(absl::StrCat(where, ".pad.", factor), "a number", value.type_name());
+      }
+      vjp.pad.emplace_back(factor, value.get<double>());
+    }
+  }
+  if (j.contains("backend_config")) {
+    SHARDCALL_ASSIGN_OR_RETURN(vjp.backend_config, String(j, "backend_config", where, bad));
+  }
+  return vjp;
+}
+
+absl::StatusOr<BatchingSpec> ReadManifestBatching(const Json& j, const std::string& where,
+                                                  const ManifestError& bad) {
+  using Kind = BatchingSpec::Kind;
+  if (j.is_string()) {
+    const std::string kind = j.get<std::string>();
+    if (kind == "leading") return BatchingSpec{Kind::kLeading};
+    if (kind == "broadcast") return BatchingSpec{Kind::kBroadcast};
+    if (kind == "loop") return BatchingSpec{Kind::kLoop};
+  }
+  if (j.is_object()) {
+    SHARDCALL_RETURN_IF_ERROR(CheckManifestKeys(j, where, {"target"}, bad));
+    SHARDCALL_ASSIGN_OR_RETURN(std::string target, String(j, "target", where, bad));
+    if (!target.empty()) return BatchingSpec{Kind::kTarget, std::move(target)};
+  }
+  return bad(where, "\"leading\", \"broadcast\", \"loop\" or {\"target\": NAME}", j.dump());
+}
+
+absl::StatusOr<CallLimits> ReadManifestLimits(const Json& target, const std::string& where,
+                                              const ManifestError& bad) {
+  CallLimits limits;
+  if (target.contains("sizes") && target["sizes"].is_object()) {
+    for (const auto& [factor, value] : target["sizes"].items()) {
+      if (value.is_string()) limits.sizes.emplace_back(factor, value.get<std::string>());
+    }
+  }
+  if (!target.contains("ranges")) return limits;
+  const Json& ranges = target["ranges"];
+  if (!ranges.is_object()) return bad(where + ".ranges", "an object", ranges.type_name());
+  for (const auto& [operand, range] : ranges.items()) {
+    const std::string at = absl::StrCat(where, ".ranges.", operand);
+    OperandRange r;
+    const std::vector<std::string> words = absl::StrSplit(operand, ' ', absl::SkipEmpty());
+    if (words.size() != 2 || words[0] != "operand" || !absl::SimpleAtoi(words[1], &r.operand) ||
+        r.operand < 0 || r.operand > kMostIndex) {
+      return bad(at, "\"operand N\"", operand);
+    }
+    const auto read = [&](const Json& j, std::string* out) {
+      *out = j.is_string()           ? j.get<std::string>()
+             : j.is_number_integer() ? absl::StrCat(j.get<int64_t>())
+                                     : "";
+      return !out->empty();
+    };
+    if (!range.is_array() || range.size() != 2 || !read(range[0], &r.low) ||
+        !read(range[1], &r.high)) {
+      return bad(at, "the least and what is above all, as in [0, \"s\"]", range.dump());
+    }
+    limits.ranges.push_back(std::move(r));
+  }
+  return limits;
+}
+
+absl::Status ReadManifestLowering(const Json& j, const std::string& where,
+                                  const std::string& source, const ManifestError& bad,
+                                  LoweringRegistry* lowerings) {
+  SHARDCALL_RETURN_IF_ERROR(
+      CheckManifestKeys(j, where,
+                {"name", "platform", "target", "api_version", "backend_config", "operand_types",
+                 "result_types", "column_major"},
+                bad));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string name, String(j, "name", where, bad));
+  SHARDCALL_ASSIGN_OR_RETURN(std::string platform, String(j, "platform", where, bad));
+  if (!platform.empty()) {
+    SHARDCALL_ASSIGN_OR_RETURN(platform, PlatformFromName(platform));
+  }
+  LoweredCall call;
+  SHARDCALL_ASSIGN_OR_RETURN(call.target, String(j, "target", where, bad));
+  if (name.empty() || call.target.empty()) {
+    return bad(where, "a \"name\" and a \"target\"", name.empty() ? "no name" : "no target");
+  }
+  if (j.contains("api_version")) {
+    const Json& v = j["api_version"];
+    call.api_version = v.is_number_integer() ? v.get<int64_t>() : 0;
+    if (call.api_version < 1 || call.api_version > 4) {
+      return bad(where + ".api_version", "1, 2, 3 (untyped) or 4 (typed FFI)", v.dump());
+    }
+  }
+  const bool own_config = j.contains("backend_config");
+  SHARDCALL_ASSIGN_OR_RETURN(call.backend_config, String(j, "backend_config", where, bad));
+  SHARDCALL_ASSIGN_OR_RETURN(call.operand_types, Types(j, "operand_types", where, bad));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<ElementType> result_types,
+                             Types(j, "result_types", where, bad));
+  if (j.contains("column_major")) {
+    if (!j["column_major"].is_boolean()) {
+      return bad(where + ".column_major", "true or false", j["column_major"].dump());
+    }
+    call.column_major = j["column_major"].get<bool>();
+  }
+  return lowerings->Register(
+      name, platform,
+      [call, own_config, result_types](const LoweringRequest& request) -> LoweringAnswer {
+        LoweredCall answer = call;
+        if (!own_config) answer.backend_config = std::string(request.attributes);
+        for (size_t k = 0; k < result_types.size() && k < request.results.size(); ++k) {
+          answer.results.push_back(
+              request.context->MakeArray(result_types[k], request.results[k]->dims()));
+        }
+        for (size_t k = result_types.size(); k < request.results.size(); ++k) {
+          if (!result_types.empty()) answer.results.push_back(request.results[k]);
+        }
+        return answer;
+      },
+      source);
+}
+
+}  // namespace shardcall

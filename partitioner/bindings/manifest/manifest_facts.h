@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a manifest that say what becomes of a target's calls elsewhere: its
+// VJP, its batching, what its calls keep, and lowerings. See manifest.h for their form.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_FACTS_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_FACTS_H_
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "shardcall/partitioner/custom_call/derive/lowering.h"
+#include "shardcall/partitioner/custom_call/target_facts.h"
+
+namespace shardcall {
+
+// Where in the manifest a value stands, and what is wrong there (E141).
+using ManifestError = std::function<absl::Status(absl::string_view where, std::string expected,
+                                                 std::string found)>;
+// The text of a file whose path is relative to the manifest.
+using ManifestFile = std::function<absl::StatusOr<std::string>(const std::string& path)>;
+
+// An object whose keys are all `known`; a key that is none is named with one that is near.
+absl::Status CheckManifestKeys(const nlohmann::ordered_json& j, absl::string_view where,
+                               const std::set<std::string>& known, const ManifestError& bad);
+absl::StatusOr<VjpSpec> ReadManifestVjp(const nlohmann::ordered_json& j, const std::string& where,
+                                        const ManifestError& bad, const ManifestFile& file);
+absl::StatusOr<BatchingSpec> ReadManifestBatching(const nlohmann::ordered_json& j,
+                                                  const std::string& where,
+                                                  const ManifestError& bad);
+// A target's sizes that are texts, and its ranges.
+absl::StatusOr<CallLimits> ReadManifestLimits(const nlohmann::ordered_json& target,
+                                              const std::string& where, const ManifestError& bad);
+absl::Status ReadManifestLowering(const nlohmann::ordered_json& j, const std::string& where,
+                                  const std::string& source, const ManifestError& bad,
+                                  LoweringRegistry* lowerings);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_FACTS_H_

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reader of manifest.h, shared by its source files: manifest.cc (the file, its
+// keys, types and lowerings), manifest_targets.cc and manifest_handlers.cc.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_READER_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_READER_H_
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "shardcall/kernels/ffi/load/library.h"
+#include "shardcall/partitioner/bindings/manifest/manifest.h"
+#include "shardcall/partitioner/bindings/manifest/manifest_facts.h"
+
+namespace shardcall {
+namespace manifest {
+
+using Json = nlohmann::ordered_json;
+
+// E143 with that fix where the file cannot be read.
+absl::StatusOr<std::string> ReadFile(const std::string& path, const char* fix);
+
+// Of one manifest, for one Read.
+class ManifestReader {
+ public:
+  ManifestReader(absl::string_view file_name, TargetRegistry* targets, HandlerRegistry* handlers,
+                 LoweringRegistry* lowerings, absl::Duration deadline)
+      : file_(file_name), targets_(*targets), handlers_(handlers), lowerings_(lowerings),
+        deadline_(deadline) {}
+
+  absl::Status Read(const Json& j);
+
+ private:
+  // Errors of registries and libraries do not know the manifest.
+  absl::Status Located(const absl::Status& status, absl::string_view where) const;
+  absl::Status Bad(absl::string_view where, std::string expected, std::string found) const;
+  ManifestError Error() const;
+  static std::string TypeOf(const Json& j) { return j.type_name(); }
+  absl::StatusOr<std::string> String(const Json& j, const char* key, absl::string_view where,
+                                     const char* fallback = nullptr) const;
+  absl::Status Strings(const Json& j, const char* key, absl::string_view where,
+                       std::vector<std::string>* out) const;
+  absl::Status CheckKeys(const Json& j, absl::string_view where,
+                         const std::set<std::string>& known) const;
+  // A path relative to the manifest.
+  std::string Beside(const std::string& path) const;
+  absl::Status ReadTypes(const Json& j);
+  absl::Status ReadLowerings(const Json& j);
+
+  // manifest_targets.cc
+  absl::Status ReadTarget(const Json& j, const std::string& where);
+  absl::Status ReadReduction(const Json& j, const std::string& where, RuleText* text) const;
+  // The rule is that of a program in HLO text.
+  absl::Status ReadReference(const Json& j, const std::string& where, const std::string& name,
+                             const std::string& source) const;
+  absl::Status ReadFacts(const Json& j, const std::string& where);
+
+  // manifest_handlers.cc
+  absl::Status OpenLibrary(const Json& j);
+  // A variable or function of the library; null where `key` is not given.
+  absl::StatusOr<void*> Symbol(const Json& j, const char* key, absl::string_view where) const;
+  absl::Status ReadHandler(const Json& j, const std::string& where, const std::string& name,
+                           const std::string& config);
+  // The target's calls go to the handler of another one.
+  absl::Status ReadKernel(const Json& j, const std::string& where, const std::string& target,
+                          const std::string& config, const std::string& source) const;
+
+  std::string file_;
+  TargetRegistry& targets_;
+  HandlerRegistry* handlers_;
+  LoweringRegistry* lowerings_;
+  const absl::Duration deadline_;
+  std::shared_ptr<const Library> library_;
+};
+
+}  // namespace manifest
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_READER_H_

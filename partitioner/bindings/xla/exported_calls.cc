@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/bindings/xla/exported_calls.h"
+
+#include <map>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/kernels/ffi/exported_handler.h"
+#include "shardcall/kernels/ffi/typed_handler.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+constexpr int64_t kTypedCall = 4;
+constexpr absl::string_view kHostHandlers = "Host";
+
+// The function that was registered, where the entry is that and nothing more, since a
+// runtime is given one for execution; and where it takes it. A plugin does not say
+// which versions of the FFI it takes, and forgets a handler of a newer one without a word.
+// All take the oldest. Handlers of devices need the runtime's own stream, so that theirs
+// is the only way.
+const void* OwnFunction(const HandlerEntry& entry) {
+  if (entry.api_version != kTypedCall || entry.functions.size() != 4) return nullptr;
+  for (int stage = 0; stage < 3; ++stage) {
+    if (entry.functions[stage] != nullptr) return nullptr;
+  }
+  const void* const execute = entry.functions[3];
+  if (entry.platform != kHostHandlers) return execute;
+  const absl::StatusOr<FfiMetadata> metadata = QueryFfiMetadata(
+      reinterpret_cast<abi::Handler*>(const_cast<void*>(execute)), entry.target,
+      abi::Stage::kExecute);
+  const bool oldest = metadata.ok() && metadata->minor == abi::kOldestMinorVersion;
+  return oldest ? execute : nullptr;
+}
+
+// What runs one call, under the name that the call is to have.
+absl::StatusOr<ExportedTarget> ExportCall(const HandlerEntry& entry, ExportedCall call) {
+  ExportedTarget out{.name = entry.target, .platform = entry.platform};
+  if (call.api_version == kTypedCall && entry.backend_config.empty()) {
+    call.backend_config.clear();  // its attributes stand in the frame
+    out.function = OwnFunction(entry);
+  }
+  if (out.function != nullptr) return out;
+  SHARDCALL_ASSIGN_OR_RETURN(const ExportedFunction exported, ExportHandler(entry, call));
+  out.function = reinterpret_cast<const void*>(exported.function);
+  if (call.api_version != kTypedCall || !entry.backend_config.empty()) {
+    absl::StrAppend(&out.name, "@", exported.number);
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<ExportedCalls> ExportCalls(const Module& local, absl::string_view platform,
+                                          int num_devices, const HandlerRegistry& handlers,
+                                          const absl::flat_hash_set<std::string>& known) {
+  ExportedCalls out;
+  // Target, version and text of what is exported, and where it stands in out.targets.
+  std::map<std::tuple<std::string, int64_t, std::string>, size_t> done;
+  for (int k = 0; k < local.num_instructions(); ++k) {
+    const Instruction& instr = local.instr(InstrId(k));
+    if (instr.opcode != Opcode::kCustomCall) continue;
+    const auto& attrs = instr.as<CustomCallAttrs>();
+    if (known.contains(attrs.target)) continue;
+    const absl::StatusOr<const HandlerEntry*> entry =
+        handlers.Find(attrs.target, platform, instr.backend_config);
+    if (!entry.ok()) continue;
+    const bool plain = attrs.api_version == kTypedCall && (*entry)->backend_config.empty();
+    const auto [at, fresh] = done.try_emplace(
+        {std::string(attrs.target), attrs.api_version,
+         plain ? std::string() : std::string(instr.backend_config)},
+        out.targets.size());
+    if (fresh) {
+      SHARDCALL_ASSIGN_OR_RETURN(
+          ExportedTarget target,
+          ExportCall(**entry, {num_devices, static_cast<int>(attrs.api_version),
+                               std::string(instr.backend_config)}));
+      out.targets.push_back(std::move(target));
+    }
+    if (!plain) out.renamed.emplace(k, out.targets[at->second].name);
+  }
+  return out;
+}
+
+}  // namespace shardcall

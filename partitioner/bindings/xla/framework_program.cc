@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/bindings/xla/framework_program.h"
+
+#include <utility>
+
+#include "shardcall/kernels/ffi/platform.h"
+#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
+#include "shardcall/partitioner/api/lower_calls.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+constexpr char kName[] = "the framework's program";
+
+// What the shards make up together, as a framework reads it.
+absl::StatusOr<HloSharding> Held(const LocalState* state) {
+  if (state == nullptr) return HloSharding();  // a token
+  return ToHloShardingOrV3(*state->sharding);
+}
+
+absl::StatusOr<Module> ReadProgram(absl::string_view hlo, const FrameworkRequest& request) {
+  SHARDCALL_ASSIGN_OR_RETURN(Module module,
+                             ReadModuleProto(hlo, std::make_shared<Context>(), kName));
+  ModuleHeader& header = module.header;
+  header.replica_count = 1;
+  header.num_partitions = request.num_partitions;
+  header.has_num_partitions = true;
+  if (!request.open_results.empty()) header.propagate_to_output = request.open_results;
+  if (!request.open_parameters.empty()) header.propagate_to_parameters = request.open_parameters;
+  SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, header.name));
+  return module;
+}
+
+// Closes those of the open values that are sharded unevenly; whether there are any.
+// Frameworks have no arrays of uneven shards, so that such a value stays whole.
+bool CloseUneven(absl::Span<const Shape* const> shapes, absl::Span<const LocalState* const> states,
+                 std::vector<bool>* open) {
+  if (open->size() == 1) open->resize(shapes.size(), open->front());
+  bool found = false;
+  for (size_t k = 0; k < shapes.size() && k < open->size(); ++k) {
+    if (!(*open)[k] || states[k] == nullptr || !shapes[k]->IsArray()) continue;
+    const Sharding& s = *states[k]->sharding;
+    for (int d = 0; d < shapes[k]->rank() && !s.is_maximal(); ++d) {
+      if (shapes[k]->dim(d) % AxesSize(s.dim(d)) == 0) continue;
+      (*open)[k] = false;
+      found = true;
+      break;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
+    absl::string_view hlo, const FrameworkRequest& given) {
+  FrameworkRequest request = given;
+  PartitionOptions partition;
+  partition.num_partitions = request.num_partitions;
+  partition.targets = &request.registry->rules;
+  partition.allow_replicate = request.allow_replicate;
+  partition.spmd = request.spmd;
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string platform, PlatformFromName(request.platform));
+  while (true) {  // closes at least one value each time
+    SHARDCALL_ASSIGN_OR_RETURN(Module module, ReadProgram(hlo, request));
+    const InspectShardingCallbacksOf callbacks(module);  // those of jax.debug
+    SHARDCALL_ASSIGN_OR_RETURN(
+        module, LowerCalls(std::move(module), request.registry->lowerings, platform));
+    SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> program,
+                               Partition(std::move(module), partition));
+    const LocalProgram& local = program->local;
+    const bool results = CloseUneven(local.output_shapes, local.outputs, &request.open_results);
+    const bool parameters =
+        CloseUneven(local.parameter_shapes, local.parameters, &request.open_parameters);
+    if (!results && !parameters) return program;
+  }
+}
+
+absl::StatusOr<HeldShardings> ShardingsHeld(const LocalProgram& local) {
+  HeldShardings out;
+  for (const LocalState* state : local.parameters) {
+    SHARDCALL_ASSIGN_OR_RETURN(HloSharding held, Held(state));
+    out.parameters.push_back(std::move(held));
+  }
+  out.result.kind = HloSharding::Kind::kTuple;
+  for (const LocalState* state : local.outputs) {
+    SHARDCALL_ASSIGN_OR_RETURN(HloSharding held, Held(state));
+    out.result.tuple.push_back(std::move(held));
+  }
+  const Module& m = local.module;
+  const bool tuple = m.instr(m.comp(m.entry()).root).shape->IsTuple();
+  if (!tuple) {
+    HloSharding only = std::move(out.result.tuple.at(0));
+    out.result = std::move(only);
+  }
+  return out;
+}
+
+}  // namespace shardcall

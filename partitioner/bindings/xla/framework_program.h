@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs of frameworks such as JAX, which say beside the program how many devices there
+// are and which shardings are ours to choose, and which have no arrays of uneven shards.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_FRAMEWORK_PROGRAM_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_XLA_FRAMEWORK_PROGRAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
+#include "shardcall/sharding/hlo_sharding.h"
+
+namespace shardcall {
+
+struct FrameworkRequest {
+  int64_t num_partitions = 1;
+  // By flat leaf, or one for all: whose sharding is open. Empty: as the program says.
+  std::vector<bool> open_parameters = {}, open_results = {};
+  std::string platform = "Host";       // of kernels/ffi/platform.h
+  const Registry* registry = nullptr;  // not owned, outlives the result
+  std::vector<std::string> allow_replicate = {};
+  SpmdOptions spmd = {};
+};
+
+// Partitions a serialised HloModuleProto that the framework has just made: callbacks whose
+// addresses it has (inspect_sharding.h) are called. Where an open leaf would be sharded
+// unevenly it is whole. Errors: those of reading and verifying HLO, of LowerCalls, of Partition.
+absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
+    absl::string_view hlo, const FrameworkRequest& request);
+
+// What the devices' arrays make up together, as a framework reads it. E164 for a sharding
+// that HLO cannot write.
+struct HeldShardings {
+  std::vector<HloSharding> parameters;  // by flat leaf
+  HloSharding result;                   // a tuple where the root is one
+};
+absl::StatusOr<HeldShardings> ShardingsHeld(const LocalProgram& local);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_FRAMEWORK_PROGRAM_H_

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The target `InspectSharding`: says at compile time how its operand is sharded,
+// and is gone from the partitioned program; its result, if it has one, is the
+// operand. Its backend_config is 16 bytes, the
+// address of a function and its data, as jax.debug.inspect_array_sharding writes
+// them:
+//
+//   const InspectShardingCallback callback([](absl::string_view op_sharding) {...});
+//   ... custom_call_target="InspectSharding", custom_call_has_side_effect=true,
+//       backend_config=callback.backend_config() ...
+//
+// A program that was dumped holds addresses of another process. So only callbacks
+// of this process that are alive are called; for others the call does nothing.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_INSPECT_SHARDING_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_XLA_INSPECT_SHARDING_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_inspect.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+
+namespace shardcall {
+
+// The 16 bytes for a function in C, as jaxlib's encode_inspect_sharding_callback
+// gives them. The function is called for them until they are forgotten, as often as
+// they were encoded; Forget is false for bytes that stand for none.
+std::string EncodeInspectShardingCallback(Shardcall_InspectSharding* function, void* data);
+bool ForgetInspectShardingCallback(absl::string_view backend_config);
+
+// The same for the life of an object.
+class InspectShardingCallback {
+ public:
+  // Given a serialised xla.OpSharding of the operand. An error, or a throw, fails
+  // the partitioning with E121. May be called from any thread that partitions.
+  using Function = std::function<absl::Status(absl::string_view op_sharding)>;
+  explicit InspectShardingCallback(Function function);
+  // A function in C; null is a callback that fails.
+  InspectShardingCallback(Shardcall_InspectSharding* function, void* data);
+  InspectShardingCallback(const InspectShardingCallback&) = delete;
+  InspectShardingCallback& operator=(const InspectShardingCallback&) = delete;
+  ~InspectShardingCallback();
+
+  // The 16 bytes; XLA, too, may call what they name, as long as this lives.
+  const std::string& backend_config() const { return backend_config_; }
+
+ private:
+  std::string backend_config_;
+  std::unique_ptr<Function> function_;
+};
+
+// Those of a module that this process has just made: all are called as long as this lives.
+class InspectShardingCallbacksOf {
+ public:
+  explicit InspectShardingCallbacksOf(const Module& module);
+  InspectShardingCallbacksOf(const InspectShardingCallbacksOf&) = delete;
+  InspectShardingCallbacksOf& operator=(const InspectShardingCallbacksOf&) = delete;
+  ~InspectShardingCallbacksOf();
+
+ private:
+  std::vector<std::string> encoded_;
+};
+
+// Registers the target. Part of what RegisterBuiltinTargets cannot give, since it
+// writes protobuf; sessions of the command have it.
+absl::Status RegisterInspectSharding(TargetRegistry& registry);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_INSPECT_SHARDING_H_

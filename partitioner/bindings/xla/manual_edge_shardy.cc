@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// As JAX lowers a shard_map over all axes for Shardy: `xla.sdy.GlobalToLocalShape`, a call of
+// `xla.sdy.manual_computation_body`, `xla.sdy.LocalToGlobalShape`.
+#include <string>
+#include <utility>
+
+#include "shardcall/partitioner/bindings/xla/manual_edge.h"
+#include "shardcall/partitioner/import/annotations.h"
+#include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/rule/sdy_text.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+using namespace import_internal;  // NOLINT: names of annotations
+using States = absl::Span<const LocalState* const>;
+
+class ShardyEdge : public ManualEdge {
+ public:
+  ShardyEdge(const LocalProgram& local, const BaseMesh* base)
+      : local_(local), context_(local.module.context()) {
+    if (base == nullptr) return;
+    mesh_ = DeclaredMesh(*base);
+    if (mesh_.name.empty()) mesh_.name = "mesh";
+  }
+
+  absl::Status Start(CompId body, Module* module) override {
+    module->mutable_comp(body).name = context_.Intern("xla.sdy.manual_computation_body");
+    module->header.frontend = WithAttribute(context_, WithoutSdy(context_, module->header.frontend),
+                                            "xla.sdy.meshes", SdyMeshesText({mesh_}));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Ids> Enter(absl::Span<const InstrId> wholes, absl::Span<const Shape* const> shards,
+                            GraphBuilder* b) override {
+    for (size_t k = 0; k < wholes.size(); ++k) {
+      if (local_.parameters[k] == nullptr) continue;
+      SHARDCALL_ASSIGN_OR_RETURN(const NamedSharding named, Named(local_.parameters[k]));
+      Say(kSdySharding, SdyShardingText(named), wholes[k], b);
+    }
+    return Cross(kGlobalToLocal, kInShardings, wholes, local_.parameters, shards, b);
+  }
+
+  absl::StatusOr<Ids> Leave(absl::Span<const InstrId> shards, absl::Span<const Shape* const> wholes,
+                            GraphBuilder* b) override {
+    SHARDCALL_ASSIGN_OR_RETURN(
+        Ids results, Cross(kLocalToGlobal, kOutShardings, shards, local_.outputs, wholes, b));
+    for (size_t k = 0; k < results.size(); ++k) {
+      if (local_.outputs[k] == nullptr) continue;
+      // Said of the result, too: else XLA takes an unreduced one for reduced.
+      SHARDCALL_ASSIGN_OR_RETURN(const NamedSharding named, Named(local_.outputs[k]));
+      results[k] = Call(kFuncResult, {results[k]}, wholes[k], b);
+      Say(kSdySharding, SdyShardingPerValueText({named}), results[k], b);
+    }
+    return results;
+  }
+
+ private:
+  InstrId Call(absl::string_view target, absl::Span<const InstrId> operands, const Shape* shape,
+               GraphBuilder* b) {
+    CustomCallAttrs attrs;
+    attrs.target = context_.Intern(target);
+    attrs.has_side_effect = true;
+    return b->CustomCall(attrs, operands, shape);
+  }
+  void Say(absl::string_view key, absl::string_view text, InstrId id, GraphBuilder* b) {
+    Instruction& instr = b->module().mutable_instr(id);
+    instr.frontend = WithAttribute(context_, instr.frontend, key, text);
+  }
+  absl::StatusOr<NamedSharding> Named(const LocalState* state) {
+    NamedSharding out;  // a token's, too
+    if (state != nullptr) {
+      SHARDCALL_ASSIGN_OR_RETURN(out, ToNamedSharding(*state->sharding, /*inline_mesh=*/false));
+    }
+    out.mesh_name = mesh_.name;
+    return out;
+  }
+  absl::StatusOr<Ids> Cross(absl::string_view target, absl::string_view key,
+                            absl::Span<const InstrId> from, States states,
+                            absl::Span<const Shape* const> shapes, GraphBuilder* b) {
+    if (from.empty()) return Ids();
+    std::vector<NamedSharding> shardings;
+    for (const LocalState* state : states) {
+      SHARDCALL_ASSIGN_OR_RETURN(NamedSharding named, Named(state));
+      shardings.push_back(std::move(named));
+    }
+    const bool one = shapes.size() == 1;
+    const InstrId made = Call(target, from, one ? shapes[0] : context_.MakeTuple(shapes), b);
+    std::vector<std::string> axes;
+    for (const MeshAxis& axis : mesh_.axes) axes.push_back(axis.name);
+    Say(kManualAxes, SdyManualAxesText(axes), made, b);
+    Say(key, SdyShardingPerValueText(shardings), made, b);
+    if (one) return Ids{made};
+    Ids to;
+    for (size_t k = 0; k < shapes.size(); ++k) to.push_back(b->GetTupleElement(made, k));
+    return to;
+  }
+
+  const LocalProgram& local_;
+  Context& context_;
+  Mesh mesh_;
+};
+
+}  // namespace
+
+std::unique_ptr<ManualEdge> MakeShardyEdge(const LocalProgram& local) {
+  if (local.outputs.empty()) return nullptr;  // on which XLA's reader ends the process
+  const BaseMesh *any = nullptr, *only = nullptr;
+  for (const States states : {States(local.parameters), States(local.outputs)}) {
+    for (const LocalState* s : states) {
+      if (s == nullptr) continue;
+      any = s->sharding->mesh();
+      if (s->sharding->IsReplicated()) continue;  // so on any mesh
+      if (only != nullptr && only != any) return nullptr;
+      only = any;
+    }
+  }
+  return std::make_unique<ShardyEdge>(local, only != nullptr ? only : any);
+}
+
+}  // namespace shardcall

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a TargetRegistry answers to the questions of pjrt_serving.h, apart from the
+// structs in which XLA asks them.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_ANSWERS_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_ANSWERS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_serving.h"
+#include "shardcall/sharding/hlo_sharding.h"
+
+namespace shardcall {
+
+// A question, read: one call of the target.
+struct PjrtQuestion {
+  std::vector<absl::string_view> shapes;     // serialised, of the operands
+  std::vector<absl::string_view> shardings;  // likewise; empty: none
+  absl::string_view result_shape, result_sharding, config;
+};
+
+struct PjrtPartitioned {
+  std::string module;  // StableHLO
+  std::vector<HloSharding> operands;
+  HloSharding result;
+};
+
+// E147 and what partitioning says. Serialised shardings; an empty one: nothing follows.
+absl::StatusOr<PjrtPartitioned> AnswerPjrtPartition(const PjrtTarget& target,
+                                                    const PjrtQuestion& q);
+absl::StatusOr<std::string> AnswerPjrtInfer(const PjrtTarget& target, const PjrtQuestion& q);
+absl::StatusOr<std::string> AnswerPjrtPropagate(const PjrtTarget& target, const PjrtQuestion& q);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_ANSWERS_H_

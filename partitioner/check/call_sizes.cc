@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/check/call_sizes.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/check/type_tries.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+constexpr int64_t kMostElements = int64_t{1} << 22;
+constexpr size_t kMostEnumerated = 6;
+
+bool OneWidth(const std::vector<ElementType>& types) {
+  return std::all_of(types.begin(), types.end(), [&](ElementType t) {
+    return ElementTypeBytes(t) == ElementTypeBytes(types[0]);
+  });
+}
+
+// What is said in an error, without the fix that it has of its own.
+std::string WithoutFix(std::string said) {
+  const size_t fix = said.find(". Fix: ");
+  if (fix == said.npos) return said;
+  return said.erase(fix, std::min(said.find('\n', fix), said.size()) - fix);
+}
+
+}  // namespace
+
+CallSizes::CallSizes(const CheckedCall& call, uint64_t seed, const TrialOptions& options,
+                     RuleCheck* out)
+    : call_(call), seed_(seed), options_(options), out_(*out) {
+  for (size_t f = 0; f < call.rule.factors.size(); ++f) linked_.push_back({static_cast<int>(f)});
+}
+
+absl::Status CallSizes::Find() {
+  Sizes given;
+  std::vector<int> open;
+  for (const Factor& f : call_.rule.factors) {
+    if (f.size == kOpenSize) open.push_back(static_cast<int>(given.size()));
+    given.push_back(f.size);
+  }
+  std::vector<Sizes> tries = !options_.inputs.empty() ? std::vector<Sizes>{given}
+                             : open.empty()           ? GivenSizes(given)
+                                                      : OpenSizes(given, open);
+  if (options_.inputs.empty()) {
+    for (Sizes& sizes : tries) call_.Relate(&sizes);
+  } else {
+    SHARDCALL_RETURN_IF_ERROR(CheckInputs(given));
+  }
+  // What the handler said, and of what call; and what was worse than a refusal.
+  struct Said {
+    TrialResult result;
+    std::vector<ElementType> types;
+    Sizes sizes;
+  };
+  std::optional<Said> said, fault;
+  const std::vector<std::vector<ElementType>> all_types = TypesToTry(call_);
+  for (const std::vector<ElementType>& types : all_types) {
+    // A handler that left its buffers looks at no type, so that elements of other widths
+    // would hide what it does.
+    if (fault.has_value() && !OneWidth(types)) continue;
+    call_.types = types;
+    takes_.clear();
+    for (const Sizes& sizes : tries) {
+      base_ = sizes;
+      Said now{{}, types, sizes};
+      if (Takes(sizes, &now.result)) {
+        if (open.empty() && options_.inputs.empty()) FillEmpty();
+        return absl::OkStatus();
+      }
+      if (faulty_) return absl::OkStatus();
+      // The first types are the likeliest, so what is wrong with them says most.
+      if (now.result.outcome != TrialOutcome::kRefused && !fault.has_value()) fault = now;
+      if (types == all_types[0] || !said.has_value()) said = now;
+    }
+  }
+  const Said& last = fault.has_value() ? *fault : *said;
+  call_.types = last.types;
+  if (fault.has_value()) {
+    ReportHandler(last.sizes, last.result);
+    return absl::OkStatus();
+  }
+  return ToStatus({.code = "E190",
+                   .message = absl::StrCat("the handler of \"", call_.target,
+                                           "\" takes no call that was tried; it says: ",
+                                           WithoutFix(last.result.message)),
+                   .found = call_.SignatureText(last.sizes),
+                   .fix = "Give a program with a call that it takes: shardcall check-rule "
+                          "CALL.hlo --target=" + call_.target},
+                  absl::StatusCode::kFailedPrecondition);
+}
+
+void CallSizes::FillEmpty() {
+  Sizes open_sizes = base_;
+  std::vector<int> open;
+  for (size_t f = 0; f < base_.size(); ++f) {
+    if (base_[f] != 0) continue;
+    open_sizes[f] = kOpenSize;
+    open.push_back(static_cast<int>(f));
+  }
+  if (open.empty()) return;
+  empty_ = base_;
+  for (Sizes& sizes : OpenSizes(open_sizes, open)) {
+    call_.Relate(&sizes);
+    if (!Takes(sizes)) continue;
+    base_ = sizes;
+    return;
+  }
+}
+
+// Sizes of which one is a multiple of another keep that: they are divided by what all
+// of them have in common, until the least is 8 or less. The others are 8 at most, and all
+// where that is too large.
+std::vector<CallSizes::Sizes> CallSizes::GivenSizes(const Sizes& given) const {
+  constexpr int64_t kSmall = 8;
+  Sizes less = given;
+  std::vector<bool> done(given.size());
+  for (size_t f = 0; f < given.size(); ++f) {
+    if (done[f] || given[f] < 2) continue;
+    std::vector<size_t> group = {f};
+    done[f] = true;
+    for (size_t k = 0; k < group.size(); ++k) {
+      const int64_t here = given[group[k]];
+      for (size_t other = 0; other < given.size(); ++other) {
+        if (done[other] || given[other] < 2) continue;
+        if (given[other] % here != 0 && here % given[other] != 0) continue;
+        done[other] = true;
+        group.push_back(other);
+      }
+    }
+    int64_t common = 0, least = given[f];
+    for (size_t g : group) {
+      common = std::gcd(common, given[g]);
+      least = std::min(least, given[g]);
+    }
+    int64_t by = 1;
+    for (int64_t d = 2; d <= common && least / by > kSmall; ++d) {
+      if (common % d == 0) by = d;
+    }
+    for (size_t g : group) {
+      less[g] = group.size() == 1 ? std::min(given[g], kSmall) : given[g] / by;
+    }
+  }
+  if (!IsTooLarge(less)) return {less, given};
+  Sizes small = given;
+  for (int64_t& s : small) s = std::min(s, kSmall);
+  return {small};
+}
+
+std::vector<CallSizes::Sizes> CallSizes::OpenSizes(const Sizes& given,
+                                                       const std::vector<int>& open) const {
+  std::vector<Sizes> tries;
+  for (int64_t all : {0, 4, 8, 16, 64}) {
+    Sizes sizes = given;
+    int64_t next = 4;
+    for (int64_t& s : sizes) {
+      if (s == kOpenSize) s = all > 0 ? all : next;
+      next += 2;
+    }
+    tries.push_back(std::move(sizes));
+  }
+  // One more or less, as of a bidiagonal or half a spectrum.
+  for (uint32_t bits = 1; open.size() <= kMostEnumerated && bits + 1 < 1u << open.size(); ++bits) {
+    Sizes sizes = given;
+    for (size_t k = 0; k < open.size(); ++k) sizes[open[k]] = (bits >> k & 1) != 0 ? 3 : 4;
+    tries.push_back(std::move(sizes));
+  }
+  return tries;
+}
+
+CallSizes::Sizes CallSizes::With(int factor, int64_t size) const {
+  Sizes sizes = base_;
+  for (int f : linked_[factor]) sizes[f] = size;
+  bool fits = true;
+  for (const CheckedCall::Related& r : call_.related) {
+    if (std::count(linked_[factor].begin(), linked_[factor].end(), r.factor) == 0) continue;
+    const int64_t of = (size - r.plus) / r.times;
+    if (of < 1 || r.times * of + r.plus != size) {
+      fits = false;  // there is no such call
+    } else {
+      sizes[r.of] = of;
+    }
+  }
+  if (fits) call_.Relate(&sizes);
+  return sizes;
+}
+
+CallSizes::Sizes CallSizes::Shard(Sizes whole, int factor, int64_t tile) const {
+  for (int f : linked_[factor]) whole[f] = tile;
+  return whole;
+}
+
+bool CallSizes::Takes(const Sizes& sizes, TrialResult* why) {
+  if (faulty_) return false;
+  const auto [it, inserted] = takes_.try_emplace(sizes);
+  if (inserted) {
+    it->second = IsTooLarge(sizes)
+                     ? TrialResult{TrialOutcome::kRefused,
+                                   absl::StrCat("more than ", kMostElements, " elements")}
+                 : !HasInputs(sizes)
+                     ? TrialResult{TrialOutcome::kRefused, "no element is in its declared range"}
+                     : HandlerTakes(call_, sizes, options_);
+    if (it->second.outcome == TrialOutcome::kLate) ReportHandler(sizes, it->second);
+  }
+  if (why != nullptr) *why = it->second;
+  return it->second.outcome == TrialOutcome::kHolds;
+}
+
+bool CallSizes::IsTooLarge(const Sizes& sizes) const {
+  for (int t = 0; t < call_.num_tensors(); ++t) {
+    double n = 1;
+    for (int64_t d : call_.Dims(t, sizes)) n *= static_cast<double>(d);
+    if (n > kMostElements) return true;
+  }
+  return false;
+}
+
+bool CallSizes::HasInputs(const Sizes& sizes) const {
+  const auto at = [&](const CheckedCall::Related& r) {
+    return (r.of < 0 ? 0 : r.times * sizes[r.of]) + r.plus;
+  };
+  for (const CheckedCall::Range& range : call_.ranges) {
+    if (at(range.low) < at(range.high)) continue;
+    const std::vector<int64_t> dims = call_.Dims(range.operand, sizes);
+    if (std::count(dims.begin(), dims.end(), 0) == 0) return false;
+  }
+  return true;
+}
+
+bool CallSizes::HasResults(const CheckedCall& call, absl::Span<const int64_t> sizes) {
+  for (int t = call.num_operands; t < call.num_tensors(); ++t) {
+    const std::vector<int64_t> dims = call.Dims(t, sizes);
+    if (std::count(dims.begin(), dims.end(), 0) == 0) return true;
+  }
+  return false;
+}
+
+absl::Status CallSizes::CheckInputs(const Sizes& given) const {
+  std::string found;
+  for (const Tensor& t : options_.inputs) {
+    absl::StrAppend(&found, found.empty() ? "" : ", ", TypeAndDims(t));
+  }
+  std::string expected;
+  for (int t = 0; t < call_.num_operands; ++t) {
+    absl::StrAppend(&expected, t == 0 ? "" : ", ", call_.ShapeText(t, given));
+  }
+  if (found == expected) return absl::OkStatus();
+  return ToStatus({.code = "E313",
+                   .message = absl::StrCat("the inputs are not the operands of the call of \"",
+                                           call_.target, "\""),
+                   .expected = expected,
+                   .found = found,
+                   .fix = "Give one array for each operand of the program's one call"});
+}
+
+void CallSizes::ReportHandler(const Sizes& sizes, const TrialResult& result) {
+  faulty_ = true;
+  RuleFinding finding;
+  finding.verdict = RuleVerdict::kHandlerFault;
+  finding.rule = call_.RuleLine(sizes);
+  finding.message = absl::StrCat("the handler of \"", call_.target, "\" ", result.message);
+  if (result.outcome != TrialOutcome::kLate && options_.inputs.empty()) {
+    absl::StrAppend(&finding.message,
+                    ". Where sizes follow from others (\"sizes\": {\"g\": \"4 h\"}) or operands "
+                    "are indices (\"ranges\": {\"operand 1\": [0, \"s\"]}), say so; or give a "
+                    "program with its inputs");
+  }
+  finding.signature = call_.SignatureText(sizes);
+  finding.backend_config = call_.backend_config;
+  finding.seed = seed_;
+  out_.findings.push_back(std::move(finding));
+}
+
+}  // namespace shardcall

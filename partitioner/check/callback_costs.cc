@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Callbacks that send more than they need: whatever dimensions could be sharded by a
+// rule, which is proven on the handler, are sharded, and the bytes that the callbacks
+// make each device send are held against those of the rule. Both programs begin and
+// end in the same shardings.
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "shardcall/partitioner/check/call_checker.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/sharding/base/human_bytes.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+constexpr int64_t kDevices[] = {2, 4};
+constexpr int64_t kTiles[] = {2, 4, 8, 32};
+
+// Every dimension whose first factor is one of `factors` lies on that factor's axis.
+CheckedCall::Mesh MeshOf(const CheckedCall& call, const std::vector<int>& factors, int64_t n) {
+  CheckedCall::Mesh mesh;
+  for (size_t k = 0; k < factors.size(); ++k) mesh.axes.emplace_back(absl::StrCat("x", k), n);
+  for (int t = 0; t < call.num_tensors(); ++t) {
+    const auto& dims = call.rule.tensor(t).dims;
+    mesh.dims.emplace_back(dims.size());
+    for (size_t d = 0; d < dims.size(); ++d) {
+      for (size_t k = 0; k < factors.size(); ++k) {
+        if (!dims[d].empty() && dims[d][0] == factors[k]) mesh.dims[t][d] = mesh.axes[k].first;
+      }
+    }
+  }
+  return mesh;
+}
+
+}  // namespace
+
+double CallChecker::BytesSent(const CheckedCall& call, const Sizes& sizes,
+                              const CheckedCall::Mesh& mesh) const {
+  const auto run = [&]() -> absl::StatusOr<double> {
+    TargetRegistry own;
+    PartitionOptions options;
+    options.targets = &own;
+    options.spmd.cost.memory_rate = 1;  // as in trials: sharded work is worth anything
+    if (call.callbacks) {
+      options.targets = options_.targets;
+    } else {
+      SHARDCALL_RETURN_IF_ERROR(own.RegisterRule(call.target, call.Text(sizes)));
+    }
+    SHARDCALL_ASSIGN_OR_RETURN(
+        Module module, ParseModule(std::make_shared<const std::string>(call.Hlo(sizes, mesh)),
+                                   std::make_shared<Context>(), "check-rule"));
+    SHARDCALL_ASSIGN_OR_RETURN(const std::unique_ptr<PartitionedProgram> program,
+                               Partition(std::move(module), options));
+    return TotalBytesMoved(program->local);
+  };
+  const absl::StatusOr<double> bytes = run();
+  return bytes.ok() ? *bytes : -1;
+}
+
+void CallChecker::CompareCallbacks(const CheckedCall& better, const std::vector<int>& factors,
+                                   std::map<std::string, RuleFinding>* out) {
+  for (int64_t n : kDevices) {
+    for (int64_t tile : kTiles) {
+      // Even sizes: padding is a reason to send more.
+      Sizes whole = base_, part = base_;
+      for (int f : factors) {
+        for (int linked : sizes_.linked(f)) {
+          whole[linked] = n * tile;
+          part[linked] = tile;
+        }
+      }
+      if (!sizes_.Takes(whole) || !sizes_.Takes(part)) continue;
+      RuleTrial trial{.call = &better, .sizes = whole};
+      for (int f : factors) trial.shards.emplace_back(f, n);
+      Tested tested;
+      if (!Try(trial, &tested) || tested.failure.has_value()) return;
+      const CheckedCall::Mesh mesh = MeshOf(better, factors, n);
+      const double by_rule = BytesSent(better, whole, mesh);
+      const double by_callbacks = BytesSent(call_, whole, mesh);
+      if (by_rule < 0 || by_callbacks <= by_rule) break;
+      std::vector<std::string> names, where;
+      RuleFinding finding;
+      for (int f : factors) {
+        names.push_back(better.rule.factors[f].name);
+        for (int t = 0; t < call_.num_tensors(); ++t) {
+          const auto& dims = better.rule.tensor(t).dims;
+          for (size_t d = 0; d < dims.size(); ++d) {
+            if (dims[d].empty() || dims[d][0] != f) continue;
+            where.push_back(absl::StrCat(t < call_.num_operands ? "operand " : "result ",
+                                         t < call_.num_operands ? t : t - call_.num_operands,
+                                         ", dimension ", d));
+          }
+        }
+        finding.shards.emplace_back(names.back(), n);
+      }
+      finding.verdict = RuleVerdict::kNeedless;
+      finding.rule = "callbacks";
+      finding.factor = where[0];
+      finding.message = absl::StrCat("with ", absl::StrJoin(where, "; "), " over ", n,
+                                     " devices, the callbacks make each "
+                                     "device send ",
+                                     HumanBytes(by_callbacks), ", and the rule below ",
+                                     HumanBytes(by_rule), ", for the same results");
+      finding.signature = call_.SignatureText(whole);
+      finding.backend_config = call_.backend_config;
+      finding.suggestion = better.RuleLine(base_);
+      out->emplace(absl::StrCat("callbacks ", absl::StrJoin(names, " ")), std::move(finding));
+      return;
+    }
+  }
+}
+
+// A rule for a factor, or a group of dimensions that are one, at a time; then all of
+// them in one rule, for pairs.
+void CallChecker::FindCallbackCosts(std::map<std::string, RuleFinding>* out) {
+  std::vector<std::pair<std::vector<int>, CheckedCall>> found;  // group, its rule
+  std::vector<bool> grouped(NumFactors());
+  CheckedCall plain = call_;  // the same call with a rule, of which nothing is known
+  plain.callbacks = false;
+  for (Factor& f : plain.rule.factors) {
+    f.kind = FactorKind::kNeedReplication;
+    f.has_pad = f.blocked = false;
+  }
+  FindGroups([&](const std::vector<int>& group) {
+    const std::optional<CheckedCall> better =
+        Better(Merged(plain, group), group[0], /*with_replication=*/false);
+    for (int f : group) grouped[f] = true;
+    if (better.has_value() && DependsOn(*better, base_, group[0], seed_, options_)) {
+      found.emplace_back(group, *better);
+    }
+  });
+  for (int f = 0; f < NumFactors(); ++f) {
+    if (grouped[f] || !IsMajor(f) || !InAnOperand(f)) continue;
+    const std::optional<CheckedCall> better = Better(plain, f, /*with_replication=*/false);
+    if (better.has_value() && DependsOn(*better, base_, f, seed_, options_)) {
+      found.emplace_back(std::vector<int>{f}, *better);
+    }
+  }
+  for (const auto& [group, better] : found) {
+    sizes_.Link(group);
+    CompareCallbacks(better, {group[0]}, out);
+  }
+  // Two at once: each alone may be free, and one may be gathered for the other.
+  for (size_t i = 0; out->empty() && i < found.size(); ++i) {
+    for (size_t j = i + 1; out->empty() && j < found.size(); ++j) {
+      const auto& [a, rule_a] = found[i];
+      const auto& [b, rule_b] = found[j];
+      CheckedCall both = Merged(rule_a, b);
+      both.rule.factors[b[0]] = rule_b.rule.factors[b[0]];
+      CompareCallbacks(both, {a[0], b[0]}, out);
+    }
+  }
+  for (const auto& [group, better] : found) sizes_.Unlink(group[0]);
+}
+
+}  // namespace shardcall

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/check/check_target.h"
+
+#include <vector>
+
+#include "shardcall/partitioner/check/check_vjp.h"
+#include "shardcall/partitioner/check/reference.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+
+absl::StatusOr<RuleCheck> CheckTarget(const TargetCheck& check, const TargetRegistry& targets,
+                                      const HandlerRegistry& handlers) {
+  SHARDCALL_ASSIGN_OR_RETURN(const CheckRegistries by,
+                             RegistriesForCheck(check.target, targets, handlers));
+  TrialOptions options;
+  options.targets = &targets;
+  options.handlers = &by.handlers;
+  options.deadline = check.deadline;
+  options.inputs = check.inputs;
+  if (by.reference.has_value()) options.reference = &*by.reference;
+  std::vector<CheckedCall> calls;
+  if (check.program == nullptr) {
+    SHARDCALL_RETURN_IF_ERROR(by.handlers.Find(check.target, "Host").status());
+    SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfTarget(check.target, targets, by.handlers));
+  } else {
+    SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfModule(check.target, targets, *check.program));
+  }
+  return check.vjp ? CheckVjp(calls, check.seed, options) : CheckRule(calls, check.seed, options);
+}
+
+}  // namespace shardcall

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/check/checked_call.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "shardcall/partitioner/ir/text/literal_text.h"
+
+namespace shardcall {
+namespace {
+
+constexpr absl::string_view kVersionNames[] = {
+    "", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
+    "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
+
+}  // namespace
+
+std::vector<int64_t> CheckedCall::Dims(int tensor, absl::Span<const int64_t> sizes) const {
+  std::vector<int64_t> dims;
+  for (const FactorList& dim : rule.tensor(tensor).dims) {
+    int64_t size = 1;
+    for (int f : dim) size *= sizes[f];
+    dims.push_back(size);
+  }
+  return dims;
+}
+
+void CheckedCall::Relate(std::vector<int64_t>* sizes) const {
+  for (const Related& r : related) (*sizes)[r.factor] = r.times * (*sizes)[r.of] + r.plus;
+}
+
+std::string CheckedCall::ShapeText(int tensor, absl::Span<const int64_t> sizes) const {
+  return absl::StrCat(ElementTypeName(types[tensor]), "[", absl::StrJoin(Dims(tensor, sizes), ","),
+                      "]");
+}
+
+std::string CheckedCall::SignatureText(absl::Span<const int64_t> sizes) const {
+  std::string out = "(";
+  for (int t = 0; t < num_tensors(); ++t) {
+    if (t == num_operands) out += ") -> ";
+    absl::StrAppend(&out, t == 0 || t == num_operands ? "" : ", ", ShapeText(t, sizes));
+  }
+  return out;
+}
+
+RuleText CheckedCall::Text(absl::Span<const int64_t> sizes) const {
+  RuleText text;
+  std::vector<bool> alone(rule.factors.size(), false), used(rule.factors.size(), false);
+  for (int t = 0; t < num_tensors(); ++t) {
+    if (t == num_operands) {
+      text.rule += " -> ";
+    } else if (t > 0) {
+      text.rule += ", ";
+    }
+    bool first = true;
+    for (const FactorList& dim : rule.tensor(t).dims) {
+      std::vector<std::string> names;
+      for (int f : dim) {
+        names.push_back(rule.factors[f].name);
+        used[f] = true;
+      }
+      if (dim.size() == 1) alone[dim[0]] = true;
+      absl::StrAppend(&text.rule, first ? "" : " ", dim.size() == 1 ? "" : "(",
+                      absl::StrJoin(names, " "), dim.size() == 1 ? "" : ")");
+      first = false;
+    }
+  }
+  for (size_t f = 0; f < rule.factors.size(); ++f) {
+    const Factor& factor = rule.factors[f];
+    if (!used[f]) continue;
+    if (factor.kind == FactorKind::kNeedReplication) text.need_replication.push_back(factor.name);
+    if (factor.kind == FactorKind::kPermutation) text.permutation.push_back(factor.name);
+    if (factor.kind == FactorKind::kReduction) {
+      text.reduction.emplace_back(factor.name, factor.reduction);
+    }
+    if (factor.blocked) text.blocked.push_back(factor.name);
+    if (factor.has_pad) text.pad.emplace_back(factor.name, factor.pad);
+    if (!alone[f]) text.sizes.emplace_back(factor.name, sizes[f]);
+  }
+  return text;
+}
+
+std::string CheckedCall::RuleLine(absl::Span<const int64_t> sizes) const {
+  ShardingRule sized = rule;
+  for (size_t f = 0; f < sizes.size(); ++f) sized.factors[f].size = sizes[f];
+  return sized.ToString();
+}
+
+std::string CheckedCall::Hlo(absl::Span<const int64_t> sizes, const Mesh& mesh) const {
+  int64_t devices = 1;
+  std::string axes;
+  for (const auto& [name, size] : mesh.axes) {
+    devices *= size;
+    absl::StrAppend(&axes, axes.empty() ? "" : ",", "'", name, "'=", size);
+  }
+  // "{mesh['x'=2], [{'x'}, {}]}"
+  auto sharding = [&](int tensor) {
+    std::string out = absl::StrCat("{mesh[", axes, "], [");
+    const auto& dims = mesh.dims[tensor];
+    for (size_t d = 0; d < dims.size(); ++d) {
+      absl::StrAppend(&out, d ? ", {" : "{", dims[d].empty() ? "" : absl::StrCat("'", dims[d], "'"),
+                      "}");
+    }
+    return out + "]}";
+  };
+  const bool sharded = devices > 1;
+  std::string text = absl::StrCat("HloModule check",
+                                  sharded ? absl::StrCat(", num_partitions=", devices) : "",
+                                  "\n\nENTRY main {\n");
+  std::vector<std::string> operands, results, result_shardings;
+  for (int t = 0; t < num_operands; ++t) {
+    absl::StrAppend(&text, "  p", t, " = ", ShapeText(t, sizes), " parameter(", t, ")",
+                    sharded ? absl::StrCat(", sharding=", sharding(t)) : "", "\n");
+    operands.push_back(absl::StrCat("p", t));
+  }
+  for (int t = num_operands; t < num_tensors(); ++t) {
+    results.push_back(ShapeText(t, sizes));
+    if (sharded) result_shardings.push_back(sharding(t));
+  }
+  const std::string result = absl::StrJoin(results, ", ");
+  absl::StrAppend(&text, "  ROOT c = ", tuple_result ? absl::StrCat("(", result, ")") : result,
+                  " custom-call(", absl::StrJoin(operands, ", "), "), custom_call_target=\"",
+                  target, "\", api_version=", kVersionNames[api_version]);
+  if (!backend_config.empty()) {
+    absl::StrAppend(
+        &text, ", backend_config=",
+        absl::StartsWith(backend_config, "{") ? backend_config : StringText(backend_config));
+  }
+  if (sharded) {
+    const std::string all = absl::StrJoin(result_shardings, ", ");
+    absl::StrAppend(&text, ", sharding=", tuple_result ? absl::StrCat("{", all, "}") : all);
+  }
+  return text + "\n}\n";
+}
+
+}  // namespace shardcall

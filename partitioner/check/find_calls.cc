@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where checked calls come from: registrations and programs.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/container/btree_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "shardcall/partitioner/check/checked_call.h"
+#include "shardcall/partitioner/check/type_tries.h"
+#include "shardcall/partitioner/rules/rule_builder.h"
+#include "shardcall/sharding/base/near_names.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+absl::Status NeedsProgram(const std::string& target, absl::string_view what) {
+  return ToStatus(
+      {.code = "E191",
+       .message = absl::StrCat("the registration of \"", target, "\" ", what),
+       .expected = "a program with a call of it",
+       .fix = absl::StrCat("Give one: shardcall check-rule CALL.hlo --target=", target)},
+      absl::StatusCode::kFailedPrecondition);
+}
+
+// Gives every factor a name of its own, and every dimension a factor. `shapes`:
+// those of all tensors, or none where every dimension has factors.
+void Complete(absl::Span<const Shape* const> shapes, ShardingRule* rule) {
+  std::set<std::string> names;
+  for (size_t f = 0; f < rule->factors.size(); ++f) {
+    std::string& name = rule->factors[f].name;
+    if (name.empty() || !names.insert(name).second) {
+      name = absl::StrCat("f", f);
+      names.insert(name);
+    }
+  }
+  for (int t = 0; t < rule->num_tensors(); ++t) {
+    TensorFactors& tensor = t < static_cast<int>(rule->operands.size())
+                                ? rule->operands[t]
+                                : rule->results[t - rule->operands.size()];
+    for (size_t d = 0; d < tensor.dims.size(); ++d) {
+      FactorList& dim = tensor.dims[d];
+      if (!dim.empty()) continue;
+      dim.push_back(static_cast<int>(rule->factors.size()));
+      Factor whole;
+      whole.kind = FactorKind::kNeedReplication;
+      whole.size = shapes[t]->dim(static_cast<int>(d));
+      whole.name = absl::StrCat("f", rule->factors.size());
+      rule->factors.push_back(whole);
+    }
+  }
+}
+
+// Batch dims as a rule: dimension d is one factor of all tensors that have it in
+// that size, independent below k. So one more of them can be tried.
+ShardingRule BatchFactors(int k, int num_operands, absl::Span<const Shape* const> shapes) {
+  ShardingRule rule;
+  rule.custom = true;
+  std::map<std::pair<int, int64_t>, int> index;
+  for (size_t t = 0; t < shapes.size(); ++t) {
+    TensorFactors tensor;
+    for (int d = 0; d < shapes[t]->rank(); ++d) {
+      const auto [it, inserted] = index.try_emplace(std::make_pair(d, shapes[t]->dim(d)),
+                                                    static_cast<int>(rule.factors.size()));
+      if (inserted) {
+        Factor f;
+        f.size = shapes[t]->dim(d);
+        if (d >= k) f.kind = FactorKind::kNeedReplication;
+        rule.factors.push_back(f);
+      }
+      tensor.dims.push_back({it->second});
+    }
+    (static_cast<int>(t) < num_operands ? rule.operands : rule.results).push_back(tensor);
+  }
+  return rule;
+}
+
+// The factors of one signature, `...` standing for one dimension.
+ShardingRule RuleOf(const RuleAlternative& a) {
+  ShardingRule rule;
+  rule.custom = true;
+  absl::btree_map<std::string, int> index;
+  auto factor = [&](const std::string& name) {
+    auto [it, inserted] = index.try_emplace(name, static_cast<int>(rule.factors.size()));
+    if (inserted) {
+      Factor f;
+      f.name = name;
+      f.size = kOpenSize;
+      rule.factors.push_back(f);
+    }
+    return it->second;
+  };
+  const std::string kRest = "rest";
+  for (size_t i = 0; i < a.values.size(); ++i) {
+    TensorFactors tensor;
+    if (a.values[i].ellipsis) tensor.dims.push_back({factor(kRest + a.values[i].group)});
+    for (const std::vector<std::string>& dim : a.values[i].dims) {
+      FactorList list;
+      for (const std::string& name : dim) list.push_back(factor(name));
+      tensor.dims.push_back(list);
+    }
+    (static_cast<int>(i) < a.num_operands ? rule.operands : rule.results).push_back(tensor);
+  }
+  auto find = [&](const std::string& name) {
+    auto it = index.find(name);
+    return it == index.end() ? nullptr : &rule.factors[it->second];
+  };
+  for (const std::string& name : a.text.need_replication) {
+    if (Factor* f = find(name)) f->kind = FactorKind::kNeedReplication;
+  }
+  for (const std::string& name : a.text.permutation) {
+    if (Factor* f = find(name)) f->kind = FactorKind::kPermutation;
+  }
+  for (const std::string& name : a.text.blocked) {
+    if (Factor* f = find(name)) f->blocked = true;
+  }
+  for (const auto& [name, op] : a.text.reduction) {
+    Factor* f = find(name);
+    if (f == nullptr) continue;
+    f->kind = FactorKind::kReduction;
+    f->reduction = op;
+  }
+  for (const auto& [name, pad] : a.text.pad) {
+    Factor* f = find(name);
+    if (f == nullptr) continue;
+    f->has_pad = true;
+    f->pad = pad;
+  }
+  for (const auto& [name, size] : a.text.sizes) {
+    if (Factor* f = find(name)) f->size = size;
+  }
+  return rule;
+}
+
+// What `formula` is in the factors of the call; false where it names none of them.
+bool Resolve(const SizeFormula& formula, const ShardingRule& rule, CheckedCall::Related* out) {
+  *out = {.times = formula.times, .of = -1, .plus = formula.plus};
+  if (formula.factor.empty()) return true;
+  for (size_t f = 0; f < rule.factors.size(); ++f) {
+    if (rule.factors[f].name == formula.factor) out->of = static_cast<int>(f);
+  }
+  return out->of >= 0;
+}
+
+// Gives the calls the sizes and ranges that their target declares. A target may have
+// signatures without some of the factors; E105 where no call has one.
+absl::Status ApplyLimits(const TargetRegistry& targets, std::vector<CheckedCall>* calls) {
+  if (calls->empty()) return absl::OkStatus();
+  const std::string target = calls->front().target;
+  const TargetFacts* const facts = targets.Facts(target);
+  if (facts == nullptr || !facts->limits.has_value()) return absl::OkStatus();
+  const auto unknown = [&](std::string what) {
+    return ToStatus({.code = "E105",
+                     .message = absl::StrCat("a size or range of target \"", target,
+                                             "\" fits none of its calls"),
+                     .expected = "factors and operands of its rule",
+                     .found = std::move(what),
+                     .fix = "Name factors as the rule does, and count operands from 0"});
+  };
+  for (const auto& [name, text] : facts->limits->sizes) {
+    SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula formula, ParseSizeFormula(text));
+    bool known = false;
+    for (CheckedCall& call : *calls) {
+      CheckedCall::Related related, self;
+      if (!Resolve({.times = 1, .factor = name}, call.rule, &self) ||
+          !Resolve(formula, call.rule, &related)) {
+        continue;
+      }
+      known = true;
+      related.factor = self.of;
+      if (related.of >= 0) {
+        call.related.push_back(related);
+      } else {
+        call.rule.factors[self.of].size = related.plus;
+      }
+    }
+    if (!known) return unknown(absl::StrCat(name, " = ", text));
+  }
+  for (const OperandRange& range : facts->limits->ranges) {
+    SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula low, ParseSizeFormula(range.low));
+    SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula high, ParseSizeFormula(range.high));
+    bool known = false;
+    for (CheckedCall& call : *calls) {
+      CheckedCall::Range in{.operand = range.operand};
+      if (range.operand >= call.num_operands || !Resolve(low, call.rule, &in.low) ||
+          !Resolve(high, call.rule, &in.high)) {
+        continue;
+      }
+      known = true;
+      call.ranges.push_back(in);
+    }
+    if (!known) {
+      return unknown(
+          absl::StrCat("operand ", range.operand, " in [", range.low, ", ", range.high, ")"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target,
+                                                       const TargetRegistry& targets,
+                                                       const HandlerRegistry& handlers) {
+  const TargetRule* rule = targets.Find(target, "");
+  if (rule == nullptr) {
+    std::vector<std::string> known;
+    for (const TargetRule* r : targets.List()) known.push_back(r->target);
+    const std::vector<std::string> near =
+        NearNames(target, std::vector<absl::string_view>(known.begin(), known.end()));
+    return ToStatus(
+        {.code = "E101",
+         .message = absl::StrCat("target \"", target, "\" has no sharding rule"),
+         .expected = near.empty()
+                         ? absl::StrCat("one of the ", known.size(), " targets with one")
+                         : absl::StrCat("a target with one, such as ", absl::StrJoin(near, ", ")),
+         .found = target,
+         .fix = "Give its rule with --plugin=FILE.json, or a program whose call has "
+                "one"},
+        absl::StatusCode::kNotFound);
+  }
+  if (rule->level == RuleLevel::kBatchDims) {
+    return NeedsProgram(target, "says how many dimensions are a batch, not how many there are");
+  }
+  const bool callbacks = rule->level == RuleLevel::kCallbacks;
+  if (callbacks && rule->alternatives.empty()) return NeedsProgram(target, "has callbacks alone");
+  SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* handler, handlers.Find(target, "Host"));
+  std::vector<CheckedCall> calls;
+  for (const RuleAlternative& a : rule->alternatives) {
+    std::vector<std::string> configs = a.example_configs;
+    if (configs.empty()) configs.emplace_back();
+    for (const std::string& config : configs) {
+      if (a.applies != nullptr && !a.applies(config)) continue;
+      CheckedCall call;
+      call.target = target;
+      call.api_version = std::max(handler->api_version, 1);  // 0: any
+      call.backend_config = config;
+      call.callbacks = callbacks;
+      call.rule = RuleOf(a);
+      call.num_operands = a.num_operands;
+      call.types.assign(a.values.size(), ElementType::kF32);
+      if (!a.types.empty()) {
+        SHARDCALL_ASSIGN_OR_RETURN(call.type_tries, TypesOfSignature(a.types));
+      }
+      call.tuple_result = static_cast<int>(a.values.size()) - a.num_operands != 1;
+      Complete({}, &call.rule);
+      calls.push_back(std::move(call));
+    }
+  }
+  SHARDCALL_RETURN_IF_ERROR(ApplyLimits(targets, &calls));
+  return calls;
+}
+
+absl::StatusOr<std::vector<CheckedCall>> CallsOfModule(const std::string& target,
+                                                       const TargetRegistry& targets,
+                                                       const Module& module) {
+  std::vector<CheckedCall> calls;
+  std::set<std::string> seen;
+  for (int n = 0; n < module.num_instructions(); ++n) {
+    const Instruction& instr = module.instr(InstrId(n));
+    if (instr.opcode != Opcode::kCustomCall) continue;
+    const CustomCallAttrs& attrs = instr.as<CustomCallAttrs>();
+    if (attrs.target != target) continue;
+    const std::string where = absl::StrCat("%", instr.name);
+    std::vector<const Shape*> operands, results;
+    bool arrays = attrs.called_computations.empty();
+    for (InstrId id : module.operands(instr)) operands.push_back(module.instr(id).shape);
+    if (instr.shape->IsTuple()) {
+      results.assign(instr.shape->tuple().begin(), instr.shape->tuple().end());
+    } else {
+      results.push_back(instr.shape);
+    }
+    CheckedCall call;
+    for (const auto* list : {&operands, &results}) {
+      for (const Shape* s : *list) {
+        arrays = arrays && s->IsArray();
+        if (s->IsArray()) call.types.push_back(s->element_type());
+      }
+    }
+    if (!arrays) {
+      return ToStatus({.code = "E191",
+                       .message = "a call with tuples, tokens or computations cannot be checked",
+                       .where = where,
+                       .expected = "arrays in and out",
+                       .fix = "verify the whole program instead"},
+                      absl::StatusCode::kUnimplemented);
+    }
+    if (attrs.api_version < 1 || attrs.api_version > 4) {
+      return ToStatus({.code = "E140",
+                       .message = absl::StrCat("the call of \"", target, "\" has API version ",
+                                               attrs.api_version,
+                                               ", so that it is not known what its handler takes"),
+                       .where = where,
+                       .expected = "1 to 4",
+                       .found = absl::StrCat(attrs.api_version),
+                       .fix = "Write api_version=API_VERSION_TYPED_FFI, or that of the handler"});
+    }
+    call.target = target;
+    call.api_version = attrs.api_version;
+    call.backend_config = std::string(instr.backend_config);
+    call.num_operands = static_cast<int>(operands.size());
+    call.tuple_result = instr.shape->IsTuple();
+    const RuleArgs args{module, instr, operands, results};
+    const TargetRule* registered = nullptr;
+    const CustomCallSource source =
+        FindCustomCallRule(args, &targets, /*maximal=*/false, &registered);
+    if (source == CustomCallSource::kMissing) {
+      return ToStatus({.code = "E101",
+                       .message = absl::StrCat("target \"", target, "\" has no sharding rule"),
+                       .where = where,
+                       .fix = "Give its rule with --plugin=FILE.json"},
+                      absl::StatusCode::kNotFound);
+    }
+    call.callbacks =
+        source == CustomCallSource::kRegistry && registered->level == RuleLevel::kCallbacks;
+    std::vector<const Shape*> shapes = operands;
+    shapes.insert(shapes.end(), results.begin(), results.end());
+    if (registered != nullptr && registered->level == RuleLevel::kBatchDims &&
+        source == CustomCallSource::kRegistry) {
+      call.rule = BatchFactors(registered->batch_dims, call.num_operands, shapes);
+    } else if (call.callbacks) {
+      call.rule = NeedReplicationRule(args);
+    } else {
+      SHARDCALL_ASSIGN_OR_RETURN(call.rule, CustomCallRule(args, source, registered));
+    }
+    Complete(shapes, &call.rule);
+    call.type_tries = {call.types};
+    std::vector<int64_t> sizes;
+    for (const Factor& f : call.rule.factors) sizes.push_back(f.size);
+    if (seen.insert(absl::StrCat(call.SignatureText(sizes), call.backend_config)).second) {
+      calls.push_back(std::move(call));
+    }
+  }
+  SHARDCALL_RETURN_IF_ERROR(ApplyLimits(targets, &calls));
+  if (!calls.empty()) return calls;
+  return ToStatus({.code = "E191",
+                   .message = absl::StrCat("the program has no call of \"", target, "\""),
+                   .fix = "Name a target that it calls"},
+                  absl::StatusCode::kNotFound);
+}
+
+}  // namespace shardcall

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// nccl_allreduce: devices meet in it, so it has a meaning only where a program says
+// what each device holds: in a manual region, over the manual axes. The other axes
+// may shard it as any elementwise op.
+//
+// Its gradient: each device's result is a value of its own, whose cotangent is its own
+// too, and every result depends on every operand of the group. So the operand's gradient
+// is the sum of the group's cotangents, the same all-reduce again, as the transpose of
+// jax.lax.psum is where values are not known to be equal (shard_map with
+// check_vma=False). Where they are (check_vma=True), psum's result is one value of the
+// group and JAX hands its cotangent on as it is; here a program that uses the result of
+// one device alone says so with cotangents of zero on the others.
+// Largest, least and product have no VJP here.
+#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
+
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/custom_call/config_text.h"
+#include "shardcall/partitioner/custom_call/rule_callbacks.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+absl::Status Outside(const CustomCallView& call, std::string expected, std::string found) {
+  return ToStatus({.code = "E122",
+                   .message = absl::StrCat("target \"", call.target, "\" (%", call.instruction,
+                                           ") reduces over devices that are not manual here"),
+                   .expected = std::move(expected),
+                   .found = std::move(found),
+                   .fix = "Call it in a region (shard_map) that is manual over the axes its "
+                          "groups span, or use a sharded reduction of the program"});
+}
+
+// Whether devices of one group differ in manual axes alone.
+absl::Status CheckGroups(const CustomCallView& call) {
+  const BaseMesh& mesh = *call.mesh;
+  const AxisList free = Complement(mesh, call.manual_axes);
+  if (free.empty()) return absl::OkStatus();
+  if (AttributeText(call.backend_config, "replica_groups").empty()) {
+    return Outside(call, "replica_groups, since not all axes are manual", "none");
+  }
+  std::vector<int64_t> ids, size;
+  if (!AttributeInts(call.backend_config, "replica_groups", &ids)) {
+    return Outside(call, "replica_groups = dense<[..]>", std::string(call.backend_config));
+  }
+  AttributeInts(call.backend_config, "group_size", &size);
+  const int64_t members = size.size() == 1 && size[0] > 0 ? size[0] : ids.size();
+  std::vector<int64_t> position(mesh.num_devices());
+  for (int64_t p = 0; p < mesh.num_devices(); ++p) position[mesh.order().DeviceAt(p)] = p;
+  int64_t common = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= mesh.num_devices()) {
+      return Outside(call, absl::StrCat("devices below ", mesh.num_devices()),
+                     absl::StrCat(ids[i]));
+    }
+    const int64_t at = mesh.Coordinate(free, position[ids[i]]);
+    if (i % members == 0) common = at;
+    if (at != common) {
+      return Outside(call, "groups of devices that differ in manual axes alone",
+                     absl::StrCat("devices ", ids[i / members * members], " and ", ids[i],
+                                  " in one group"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool IsSum(absl::string_view config) {
+  const absl::string_view op = AttributeText(config, "op");
+  return op.empty() || absl::StartsWith(op, "\"sum\"");
+}
+
+absl::StatusOr<std::vector<InstrId>> AllReduce(LocalCall& call,
+                                               absl::Span<const InstrId> operands) {
+  SHARDCALL_RETURN_IF_ERROR(CheckGroups(call.call()));
+  return call.CallTarget(operands);
+}
+
+}  // namespace
+
+absl::Status RegisterCollectiveTargets(TargetRegistry& registry) {
+  SHARDCALL_RETURN_IF_ERROR(RegisterRuleWithBody(
+      registry, "nccl_allreduce", {{.text = {.rule = "... -> ..."}, .types = "T -> T"}}, AllReduce,
+      "built in"));
+  return registry.RegisterVjp("nccl_allreduce", {.target = "nccl_allreduce",
+                                                 .arguments = {VjpArgument::Cotangent(0)},
+                                                 .gradients = {0},
+                                                 .applies = IsSum});
+}
+
+}  // namespace shardcall

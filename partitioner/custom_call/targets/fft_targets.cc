@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule of batched FFTs, by the number of dimensions that are transformed.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/custom_call/config_text.h"
+#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
+
+namespace shardcall {
+namespace {
+
+// The dimensions in `fft_length`, of which there is one if it is absent.
+template <int N>
+bool TransformsDims(absl::string_view config) {
+  const absl::string_view lengths = AttributeText(config, "fft_length");
+  const absl::string_view list = lengths.substr(0, lengths.find('>'));
+  return std::count(list.begin(), list.end(), ',') + 1 == N;
+}
+
+}  // namespace
+
+// What is transformed is whole.
+absl::Status RegisterFftTargets(TargetRegistry& registry) {
+  std::vector<RuleAlternative> fft;
+  // Complex to complex, real to half a spectrum, and back.
+  const char* const kTypes = "T -> T | T -> complex(T) | T -> real(T)";
+  auto examples = [](absl::string_view length) {
+    std::vector<std::string> configs;
+    for (absl::string_view type : {"FFT", "RFFT", "IRFFT"}) {
+      configs.push_back(absl::StrCat("{fft_type = \"", type, "\"", length, "}"));
+    }
+    return configs;
+  };
+  fft.push_back({.text = {.rule = "... a -> ... d", .need_replication = {"a", "d"}},
+                 .applies = TransformsDims<1>,
+                 .example_configs = examples(""),
+                 .types = kTypes});
+  fft.push_back({.text = {.rule = "... b a -> ... b d", .need_replication = {"a", "b", "d"}},
+                 .applies = TransformsDims<2>,
+                 .example_configs = examples(", fft_length = dense<[4, 4]> : tensor<2xi64>"),
+                 .types = kTypes});
+  fft.push_back({.text = {.rule = "... c b a -> ... c b d",
+                          .need_replication = {"a", "b", "c", "d"}},
+                 .applies = TransformsDims<3>,
+                 .example_configs = examples(", fft_length = dense<[4, 4, 4]> : tensor<3xi64>"),
+                 .types = kTypes});
+  return registry.RegisterRules("fft", std::move(fft), "", "built in");
+}
+
+}  // namespace shardcall

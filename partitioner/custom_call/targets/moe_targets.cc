@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of moe_positions, moe_dispatch and moe_combine. Experts e and their places c
+// may be sharded: a device looks for its own among the choices, whose numbers are
+// counted from its first one, and drops the others. Tokens t and choices a are sums
+// of moe_dispatch: a device sends its own, and all are added (a place has one token,
+// so the sum is exact). For moe_combine it is the experts that are summed over.
+#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
+
+#include <vector>
+
+#include "shardcall/partitioner/custom_call/rule_callbacks.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+// The target on choices whose experts and places are this device's.
+absl::StatusOr<std::vector<InstrId>> OwnChoices(LocalCall& call,
+                                                absl::Span<const InstrId> operands) {
+  std::vector<InstrId> local(operands.begin(), operands.end());
+  SHARDCALL_ASSIGN_OR_RETURN(local[1], call.LocalIndices(local[1], "e"));
+  SHARDCALL_ASSIGN_OR_RETURN(local[2], call.LocalIndices(local[2], "c"));
+  return call.CallTarget(local);
+}
+
+}  // namespace
+
+absl::Status RegisterMoeTargets(TargetRegistry& registry) {
+  const PartialOp sum = PartialOp::kSum;
+  // Tokens and choices past the end choose no expert: -1.
+  SHARDCALL_RETURN_IF_ERROR(RegisterRuleWithBody(
+      registry, "moe_dispatch",
+      {{.text = {.rule = "... t d, ... t a, ... t a -> ... e c d",
+                 .reduction = {{"t", sum}, {"a", sum}},
+                 .pad = {{"t", -1}, {"a", -1}}},
+        .types = "T, s32, s32 -> T"}},
+      OwnChoices, "built in"));
+  SHARDCALL_RETURN_IF_ERROR(RegisterRuleWithBody(
+      registry, "moe_combine",
+      {{.text = {.rule = "... e c d, ... t a, ... t a, ... t a -> ... t d",
+                 .reduction = {{"e", sum}, {"c", sum}, {"a", sum}},
+                 .pad = {{"a", -1}}},
+        .types = "T, s32, s32, T -> T | T, s32, s32, f32 -> T"}},
+      OwnChoices, "built in"));
+  // A place depends on all choices before.
+  return registry.RegisterRules(
+      "moe_positions",
+      {{.text = {.rule = "... t a -> ... t a", .need_replication = {"t", "a"}},
+        .example_configs = {"{choices_first = false}", "{choices_first = true}"},
+        .types = "s32 -> s32"}},
+      "", "built in");
+}
+
+}  // namespace shardcall

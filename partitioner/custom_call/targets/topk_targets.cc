@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rule of topk: lines are independent, and a line may be sharded: each device
+// finds the k best of its part, and the best of theirs are the best of all.
+#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "shardcall/partitioner/custom_call/config_text.h"
+#include "shardcall/partitioner/custom_call/rule_callbacks.h"
+#include "shardcall/sharding/element_type.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+// What no element stands behind in the order of topk. Padding comes last in a line,
+// so of equals the elements win.
+absl::StatusOr<InstrId> LastOfAll(CheckedBuilder& b, ElementType type, bool largest) {
+  const int bits = ElementTypeBits(type);
+  const uint64_t ones = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+  // NaN of all ones, with the sign or without; the least and the largest integer.
+  if (IsFloat(type)) return b.ConstantBits(type, largest ? ones : ones >> 1);
+  if (IsSignedInteger(type)) return b.ConstantBits(type, largest ? ones ^ (ones >> 1) : ones >> 1);
+  return b.ConstantBits(type, largest ? 0 : ones);
+}
+
+absl::StatusOr<std::vector<InstrId>> TopK(LocalCall& call, absl::Span<const InstrId> operands) {
+  if (!call.IsSharded("n")) return call.CallTarget(operands);
+  CheckedBuilder& b = call.builder();
+  const absl::string_view config = call.call().backend_config;
+  const bool largest = !absl::StartsWith(AttributeText(config, "largest"), "false");
+  const int line = call.shape(operands[0])->rank() - 1;
+  const ElementType type = b.type(operands[0]);
+
+  SHARDCALL_ASSIGN_OR_RETURN(const InstrId last, LastOfAll(b, type, largest));
+  SHARDCALL_ASSIGN_OR_RETURN(const InstrId x, call.MaskOperand(operands[0], 0, line, last));
+  InstrId labels;
+  if (operands.size() > 1) {
+    labels = operands[1];
+  } else {
+    SHARDCALL_ASSIGN_OR_RETURN(const InstrId index,
+                               b.Iota(ElementType::kS32, b.shape(x)->dims(), line));
+    SHARDCALL_ASSIGN_OR_RETURN(InstrId start, call.Start("n"));
+    SHARDCALL_ASSIGN_OR_RETURN(start, b.BroadcastScalar(start, b.shape(index)));
+    SHARDCALL_ASSIGN_OR_RETURN(labels, b.Add(Opcode::kAdd, {index, start}));
+  }
+  std::vector<const Shape*> shapes;
+  for (int r : {0, 1}) {
+    const Shape* shape = call.LocalResult(r);
+    std::vector<int64_t> dims(shape->dims().begin(), shape->dims().end());
+    dims[line] = std::min(dims[line], call.Tile("n"));
+    shapes.push_back(b.context().WithDefaultLayout(
+        b.context().MakeArray(shape->element_type(), dims)));
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(std::vector<InstrId> best,
+                             call.MakeCall(call.call().target, config, {x, labels}, shapes));
+  // Behind one another in the order of the line, so that of equals the first wins.
+  for (InstrId& part : best) {
+    SHARDCALL_ASSIGN_OR_RETURN(part, call.AllGather(part, line, "n"));
+  }
+  return call.MakeCall(call.call().target, config, best,
+                       {call.LocalResult(0), call.LocalResult(1)});
+}
+
+}  // namespace
+
+absl::Status RegisterTopKTargets(TargetRegistry& registry) {
+  return RegisterRuleWithBody(
+      registry, "topk",
+      {{.text = {.rule = "... n -> ... k, ... k", .need_replication = {"k"}},
+        .types = "T -> T, s32"},
+       {.text = {.rule = "... n, ... n -> ... k, ... k", .need_replication = {"k"}},
+        .types = "T, s32 -> T, s32"}},
+      TopK, "built in");
+}
+
+}  // namespace shardcall

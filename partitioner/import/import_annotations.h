@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Annotations of the three writers as constraints: Shardy's attributes, GSPMD's
+// shardings with `unspecified_dims`, and named shardings. A constraint is read
+// once per distinct text.
+#ifndef SHARDCALL_PARTITIONER_IMPORT_IMPORT_ANNOTATIONS_H_
+#define SHARDCALL_PARTITIONER_IMPORT_IMPORT_ANNOTATIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/rule/sdy_text.h"
+
+namespace shardcall::import_internal {
+
+// The Shardy attributes of one instruction, parsed.
+struct SdyAttributes {
+  std::vector<NamedSharding> shardings;  // xla.sdy.sharding
+  std::vector<NamedSharding> boundary;   // xla.sdy.in_shardings or out_shardings
+  std::vector<std::string> manual_axes;
+  bool has_sharding = false, is_boundary = false;
+};
+
+class Annotations {
+ public:
+  Annotations(const InlinedModule& inlined, Program* program)
+      : inlined_(inlined), m_(inlined.module), p_(*program) {}
+
+  // Parses every distinct text and builds the base meshes of the program. E051
+  // where the header, the options and the meshes differ in devices.
+  absl::Status ReadMeshes(const ImportOptions& options);
+  // Constraints by leaf, boundaries of manual regions, kinds of annotation.
+  absl::Status ReadConstraints();
+  // Values of dynamic size are held whole: the size of a shard would not be known.
+  // E054: a sharding that cuts one.
+  absl::Status HoldDynamicSizesWhole();
+  // After regions are found: constraints name the manual axes in force.
+  // E172: an annotation that contradicts the region it stands in.
+  absl::Status SettleManualAxes();
+  // Entry parameters and results; asks for identities where a result's
+  // constraint differs from its producer's.
+  absl::Status ReadSignature(ModuleEdit* edit);
+
+ private:
+  // Text or parsed sharding, rank, and unspecified dims.
+  using MemoKey = std::tuple<const void*, int, const char*>;
+
+  // import_meshes.cc
+  absl::Status CollectShardings(MeshCollector* collector);
+  absl::Status NameBaseMeshes();
+
+  // import_shardy.cc
+  absl::Status CollectShardy(const Instruction& i, MeshCollector* collector);
+  absl::Status ReadShardy(InstrId id, const SdyAttributes& attributes);
+  absl::Status ReadShardyBoundary(InstrId id, const SdyAttributes& attributes);
+  absl::Status ReadGroup(InstrId id);
+  bool UsesShardyAttribute(InstrId id, const SdyAttributes** out) const;
+
+  // import_gspmd.cc
+  absl::Status ReadHloSharding(InstrId id);
+  absl::Status ReadOutfeed(InstrId id);
+  absl::Status ReadGspmdBoundary(InstrId id);
+  absl::StatusOr<const ShardingConstraint*> HloConstraint(const Instruction& i,
+                                                          const HloSharding& sharding,
+                                                          const Shape* leaf);
+
+  // import_manual.cc
+  absl::Status SetManualDims(InstrId id, const std::vector<const ShardingConstraint*>& global,
+                             ManualBoundary boundary);
+
+  const ShardingConstraint* Own(ShardingConstraint c);
+  // Leaf k of `id`, or null for tokens and such.
+  const Shape* LeafShape(InstrId id, int k) const;
+
+  // import_signature.cc
+  void AskForIdentity(int flat, const ShardingConstraint& c, ModuleEdit* edit);
+
+  const InlinedModule& inlined_;
+  const Module& m_;
+  MeshSet meshes_;
+  std::vector<Mesh> user_meshes_;  // as the program names them, in order
+  bool has_dictionary_ = false;    // xla.sdy.meshes
+  Program& p_;
+  absl::flat_hash_map<const FrontendAttributes*, SdyAttributes> shardy_;
+  absl::flat_hash_map<MemoKey, const ShardingConstraint*> memo_;
+};
+
+// A constraint that says nothing.
+ShardingConstraint OpenConstraint(const BaseMesh* mesh, int rank);
+// One that says "replicated".
+ShardingConstraint ClosedConstraint(const BaseMesh* mesh, int rank);
+bool SameConstraint(const ShardingConstraint& a, const ShardingConstraint& b);
+// The parts of `axes` that lie in `set`, in order.
+AxisList Within(const BaseMesh& mesh, absl::Span<const AxisRef> axes,
+                absl::Span<const AxisRef> set);
+// The same error with the instruction's name behind it.
+absl::Status At(const absl::Status& status, const Instruction& i);
+
+}  // namespace shardcall::import_internal
+
+#endif  // SHARDCALL_PARTITIONER_IMPORT_IMPORT_ANNOTATIONS_H_

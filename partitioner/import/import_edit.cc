@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "shardcall/partitioner/import/annotations.h"
+#include "shardcall/partitioner/import/import_internal.h"
+
+namespace shardcall::import_internal {
+namespace {
+
+uint64_t Slot(InstrId user, int operand, int clone) {
+  return (static_cast<uint64_t>(user.value) << 32) ^ (static_cast<uint64_t>(clone + 1) << 12) ^
+         static_cast<uint64_t>(operand);
+}
+
+}  // namespace
+
+void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
+  const Module& old = inlined->module;
+  Context& context = old.context();
+  Module m(old.shared_context());
+  m.header = old.header;
+  for (const auto& text : old.texts()) m.KeepText(text);
+  m.Reserve(old.num_instructions() + edit.clones.size() + edit.identities.size(),
+            2 * old.num_instructions());
+  for (int c = 0; c < old.num_computations(); ++c) {
+    m.AddComputation(old.comp(CompId(c)).name);
+    m.mutable_comp(CompId(c)).execution_thread = old.comp(CompId(c)).execution_thread;
+  }
+  m.set_entry(old.entry());
+  UniqueNames names(old, UniqueNames::kInstructions);
+
+  absl::flat_hash_map<uint64_t, int> clone_at;  // operand slot -> clone that it takes
+  absl::flat_hash_map<InstrId, std::vector<int>> clones_of, identities_of;
+  for (size_t k = 0; k < edit.clones.size(); ++k) {
+    clones_of[edit.clones[k].source].push_back(static_cast<int>(k));
+    for (const ModuleEdit::Use& use : edit.clones[k].uses) {
+      clone_at[Slot(use.user, use.operand, use.clone)] = static_cast<int>(k);
+    }
+  }
+  for (size_t k = 0; k < edit.identities.size(); ++k) {
+    identities_of[edit.identities[k].user].push_back(static_cast<int>(k));
+  }
+
+  std::vector<InstrId> now(old.num_instructions());
+  std::vector<InstrId> clones(edit.clones.size());
+  std::vector<int32_t> frame_of;
+  // On `value`, in the computation and call frame of the old instruction `near`.
+  const auto add_identity = [&](const ModuleEdit::Identity& want, InstrId value, InstrId near) {
+    Instruction identity = ShardingCall(context, m.instr(value).shape);
+    identity.name = names.Take(m.instr(value).name.empty() ? "sharding" : m.instr(value).name);
+    identity.metadata = m.instr(value).metadata;
+    identity.sharding = want.sharding;
+    identity.frontend = want.frontend;
+    frame_of.push_back(inlined->frame_of[near.value]);
+    return m.Add(old.instr(near).computation, identity, absl::MakeConstSpan(&value, 1));
+  };
+  const auto add = [&](InstrId id, int clone) {
+    const Instruction& i = old.instr(id);
+    absl::InlinedVector<InstrId, 8> operands;
+    for (size_t k = 0; k < i.operand_count; ++k) {
+      const auto it = clone_at.find(Slot(id, static_cast<int>(k), clone));
+      operands.push_back(it == clone_at.end() ? now[old.operand(id, k).value]
+                                              : clones[it->second]);
+    }
+    if (clone < 0) {
+      if (const auto it = identities_of.find(id); it != identities_of.end()) {
+        for (int k : it->second) {
+          const ModuleEdit::Identity& want = edit.identities[k];
+          operands[want.operand] = add_identity(want, operands[want.operand], id);
+        }
+      }
+    }
+    const InstrId made = m.Add(i.computation, i, operands);
+    frame_of.push_back(inlined->frame_of[id.value]);
+    if (!i.name.empty()) m.mutable_instr(made).name = names.Take(i.name);
+    if (clone < 0) {
+      if (const RareAttributes* rare = old.rare(i); rare != nullptr) {
+        RareAttributes copy = *rare;
+        for (InstrId& before : copy.control_predecessors) before = now[before.value];
+        m.mutable_rare(made) = std::move(copy);
+      }
+    }
+    return made;
+  };
+  for (int i = 0; i < old.num_instructions(); ++i) {
+    const InstrId id(i);
+    now[i] = add(id, -1);
+    if (const auto it = clones_of.find(id); it != clones_of.end()) {
+      for (int k : it->second) clones[k] = add(id, k);
+    }
+  }
+  for (int c = 0; c < old.num_computations(); ++c) {
+    m.SetRoot(CompId(c), now[old.comp(CompId(c)).root.value]);
+  }
+  if (const auto it = identities_of.find(InstrId()); it != identities_of.end()) {
+    // Results of a root that is no tuple instruction: taken apart, and put
+    // together again.
+    const InstrId old_root = old.comp(old.entry()).root;
+    const InstrId root = m.comp(m.entry()).root;
+    const Shape* shape = m.instr(root).shape;
+    std::vector<InstrId> parts = {root};
+    if (shape->IsTuple()) {
+      parts.clear();
+      for (size_t k = 0; k < shape->tuple().size(); ++k) {
+        TupleIndexAttrs attrs;
+        attrs.index = static_cast<int64_t>(k);
+        Instruction part;
+        part.opcode = Opcode::kGetTupleElement;
+        part.shape = shape->tuple()[k];
+        part.attrs = InternAttributes(context, attrs);
+        part.name = names.Take(m.instr(root).name);
+        part.metadata = m.instr(root).metadata;
+        parts.push_back(m.Add(m.entry(), part, absl::MakeConstSpan(&root, 1)));
+        frame_of.push_back(0);
+      }
+    }
+    for (int k : it->second) {
+      const ModuleEdit::Identity& want = edit.identities[k];
+      int part = 0, flat = want.operand;
+      while (shape->IsTuple() && flat >= shape->tuple()[part]->num_leaves()) {
+        flat -= shape->tuple()[part++]->num_leaves();
+      }
+      if (m.instr(parts[part]).shape->IsTuple()) continue;  // within a nested tuple
+      parts[part] = add_identity(want, parts[part], old_root);
+    }
+    InstrId result = parts[0];
+    if (shape->IsTuple()) {
+      Instruction whole;
+      whole.opcode = Opcode::kTuple;
+      whole.shape = shape;
+      whole.name = names.Take(m.instr(root).name);
+      whole.sharding = m.instr(root).sharding;
+      result = m.Add(m.entry(), whole, parts);
+      frame_of.push_back(0);
+    }
+    m.SetRoot(m.entry(), result);
+  }
+  for (CallFrame& f : inlined->frames) {
+    if (f.value.valid()) f.value = now[f.value.value];
+  }
+  inlined->frame_of = std::move(frame_of);
+  inlined->module = std::move(m);
+}
+
+}  // namespace shardcall::import_internal

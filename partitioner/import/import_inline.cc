@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inlining by rebuilding. One explicit stack of frames, each a computation that
+// is being copied; a frame either appends to its caller's computation (an
+// inlined call) or to one of its own (a loop body, a reducer).
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/import/annotations.h"
+#include "shardcall/partitioner/import/import_internal.h"
+
+namespace shardcall::import_internal {
+namespace {
+
+// What must stay although nothing reads it. A dead constraint or manual
+// boundary says nothing, whatever flag it carries; members of groups do.
+bool HasOwnSideEffect(const Instruction& i) {
+  if (HasTrait(i.opcode, kSideEffect)) return true;
+  if (i.opcode != Opcode::kCustomCall || !i.as<CustomCallAttrs>().has_side_effect) return false;
+  const absl::string_view target = Target(i);
+  return target != kFuncResult && target != kGlobalToLocal && target != kLocalToGlobal &&
+         target != kFullToShard && target != kShardToFull;
+}
+
+// A call that one device runs is one op of that device.
+bool IsOnOneDevice(const Instruction& i) {
+  if (i.sharding == nullptr) return false;
+  const auto maximal = [](const HloSharding& s) { return s.kind == HloSharding::Kind::kMaximal; };
+  return i.sharding->kind == HloSharding::Kind::kTuple
+             ? std::all_of(i.sharding->tuple.begin(), i.sharding->tuple.end(), maximal)
+             : maximal(*i.sharding);
+}
+
+class Inliner {
+ public:
+  Inliner(const Module& module, bool inline_calls)
+      : old_(module), inline_calls_(inline_calls), out_(Module(module.shared_context())),
+        names_(module, UniqueNames::kInstructions),
+        comp_names_(module, UniqueNames::kComputations) {
+    FindLive();
+    // Every computation once is free; copies come out of the budget.
+    budget_ = 3 * static_cast<int64_t>(module.num_instructions()) + 10000;
+  }
+
+  bool all_live() const { return all_live_; }
+
+  InlinedModule Run() {
+    Module& m = out_.module;
+    m.header = old_.header;
+    for (const auto& text : old_.texts()) m.KeepText(text);
+    m.Reserve(old_.num_instructions(), 2 * old_.num_instructions());
+    out_.frame_of.reserve(old_.num_instructions());
+    out_.frames.push_back({});
+    instances_.resize(old_.num_computations());
+    m.set_entry(PushComputation(old_.entry(), /*reducer=*/false, "", 0));
+    while (!stack_.empty()) Step();
+    return std::move(out_);
+  }
+
+  // Leaves out what is dead, copies nothing twice and keeps the frames of
+  // `inlined`, whose module this inliner was given.
+  InlinedModule Prune(const InlinedModule& inlined) {
+    pruned_ = &inlined;
+    budget_ = 0;
+    now_.resize(old_.num_instructions());
+    InlinedModule out = Run();
+    out.frames = inlined.frames;
+    for (CallFrame& f : out.frames) {
+      if (f.value.valid()) f.value = now_[f.value.value];
+    }
+    return out;
+  }
+
+ private:
+  // One computation being copied.
+  struct Frame {
+    CompId old;
+    CompId target;
+    bool inlined = false;
+    bool reducer = false;  // annotations are dropped
+    size_t next = 0;
+    int frame_id = 0;
+    InstrId call;                // inlined: in the caller's frame, which is below
+    std::vector<InstrId> map;    // by position in the old computation
+    std::vector<CompId> callees; // of the instruction at `next`, done so far
+    std::string prefix;          // of op_name
+    const Metadata *last_old = nullptr, *last_new = nullptr;
+  };
+
+  void FindLive() {
+    const int n = old_.num_instructions();
+    live_.assign(n, false);
+    position_.resize(n);
+    live_count_.assign(old_.num_computations(), 0);
+    std::vector<bool> effects(old_.num_computations(), false);
+    for (CompId c : ComputationPostOrder(old_)) {
+      const Computation& comp = old_.comp(c);
+      const auto& list = comp.instructions;
+      if (comp.root.valid()) live_[comp.root.value] = true;
+      for (InstrId p : comp.parameters) {
+        if (p.valid()) live_[p.value] = true;
+      }
+      for (size_t k = list.size(); k-- > 0;) {
+        const InstrId id = list[k];
+        const Instruction& i = old_.instr(id);
+        position_[id.value] = static_cast<uint32_t>(k);
+        bool effect = HasOwnSideEffect(i);
+        if (!effect && HasTrait(i.opcode, kCallsComputation)) {
+          for (CompId callee : CalledComputations(old_, i)) {
+            effect = effect || effects[callee.value];
+          }
+        }
+        if (effect) effects[c.value] = live_[id.value] = true;
+        if (!live_[id.value]) {
+          all_live_ = false;
+          continue;
+        }
+        ++live_count_[c.value];
+        if (i.opcode == Opcode::kFusion) {  // copied with it
+          for (CompId callee : CalledComputations(old_, i)) {
+            live_count_[c.value] += live_count_[callee.value];
+          }
+        }
+        for (InstrId operand : old_.operands(i)) live_[operand.value] = true;
+        if (const RareAttributes* rare = old_.rare(i)) {
+          for (InstrId before : rare->control_predecessors) live_[before.value] = true;
+        }
+      }
+    }
+  }
+
+  CompId PushComputation(CompId old, bool reducer, std::string prefix, int frame_id) {
+    Frame f;
+    f.old = old;
+    f.target = out_.module.AddComputation(comp_names_.Take(old_.comp(old).name));
+    out_.module.mutable_comp(f.target).execution_thread = old_.comp(old).execution_thread;
+    f.reducer = reducer;
+    f.frame_id = frame_id;
+    f.prefix = std::move(prefix);
+    f.map.resize(old_.comp(old).instructions.size());
+    instances_[old.value] = f.target;
+    stack_.push_back(std::move(f));
+    return stack_.back().target;
+  }
+
+  InstrId Mapped(const Frame& f, InstrId old) const { return f.map[position_[old.value]]; }
+
+  const Metadata* MetadataIn(Frame& f, const Metadata* old) {
+    if (old == nullptr || f.prefix.empty()) return old;
+    if (old == f.last_old) return f.last_new;
+    Metadata value = *old;
+    const std::string name = JoinNames(f.prefix, old->op_name);
+    value.op_name = name;
+    f.last_old = old;
+    return f.last_new = InternMetadata(out_.module.context(), value);
+  }
+  // Names in a function are relative to its caller, but not with every writer.
+  static std::string JoinNames(absl::string_view prefix, absl::string_view name) {
+    if (name.empty()) return std::string(prefix);
+    if (prefix.empty() || absl::StartsWith(name, prefix)) return std::string(name);
+    return absl::StrCat(prefix, "/", name);
+  }
+
+  InstrId Emit(Frame& f, const Instruction& proto, absl::Span<const InstrId> operands) {
+    const InstrId id = out_.module.Add(f.target, proto, operands);
+    Instruction& made = out_.module.mutable_instr(id);
+    // Pruning copies nothing twice, so names stay unique.
+    if (pruned_ == nullptr && !made.name.empty()) made.name = names_.Take(made.name);
+    made.metadata = MetadataIn(f, made.metadata);
+    out_.frame_of.push_back(f.frame_id);
+    return id;
+  }
+
+  // `value` under the annotation of a call or of a callee's parameter, which
+  // would vanish with it.
+  InstrId WithAnnotationOf(Frame& f, const Instruction& from, InstrId value) {
+    const bool annotated = from.sharding != nullptr || !Attribute(from, kSdySharding).empty();
+    if (!annotated || f.reducer || !from.shape->IsArray()) return value;
+    Instruction identity = ShardingCallLike(out_.module.context(), from);
+    identity.name = from.name;
+    return Emit(f, identity, absl::MakeConstSpan(&value, 1));
+  }
+
+  void Step() {
+    Frame& f = stack_.back();
+    const Computation& comp = old_.comp(f.old);
+    if (f.next == comp.instructions.size()) return Finish();
+    const InstrId id = comp.instructions[f.next];
+    const Instruction& i = old_.instr(id);
+    if (!live_[id.value]) {
+      ++f.next;
+      return;
+    }
+    if (f.inlined && i.opcode == Opcode::kParameter) {
+      const Frame& caller = stack_[stack_.size() - 2];
+      const InstrId value =
+          Mapped(caller, old_.operand(f.call, static_cast<int>(i.as<ParameterAttrs>().number)));
+      f.map[f.next++] = WithAnnotationOf(f, i, value);
+      return;
+    }
+    if (f.reducer && KindOf(i) == AnnotationKind::kIdentity) {
+      f.map[f.next++] = Mapped(f, old_.operand(id, 0));
+      return;
+    }
+    if (i.opcode == Opcode::kCall && inline_calls_ && !IsOnOneDevice(i)) {
+      const CompId callee = i.as<CallAttrs>().to_apply;
+      const bool first = !inlined_once_.contains(callee);
+      if (first || Spend(live_count_[callee.value])) {
+        inlined_once_.insert(callee);
+        PushInlined(id, callee);
+        return;
+      }
+    }
+    if (HasTrait(i.opcode, kCallsComputation)) {
+      const auto callees = CalledComputations(old_, i);
+      if (f.callees.size() < callees.size()) return NextCallee(i, callees[f.callees.size()]);
+    }
+    Copy(id, i);
+  }
+
+  bool Spend(int64_t instructions) {
+    if (budget_ < instructions) return false;
+    budget_ -= instructions;
+    return true;
+  }
+
+  void PushInlined(InstrId call, CompId callee) {
+    Frame f;
+    f.old = callee;
+    f.target = stack_.back().target;
+    f.inlined = true;
+    f.reducer = stack_.back().reducer;
+    f.call = call;
+    f.frame_id = static_cast<int>(out_.frames.size());
+    out_.frames.push_back({stack_.back().frame_id, {}});
+    f.map.resize(old_.comp(callee).instructions.size());
+    const Metadata* metadata = old_.instr(call).metadata;
+    f.prefix = JoinNames(stack_.back().prefix,
+                         metadata == nullptr ? absl::string_view() : metadata->op_name);
+    stack_.push_back(std::move(f));
+  }
+
+  // Loops and branches are copied per caller, and fusions, which must have their own;
+  // what else is called is shared.
+  void NextCallee(const Instruction& i, CompId callee) {
+    Frame& f = stack_.back();
+    const bool own = i.opcode == Opcode::kWhile || i.opcode == Opcode::kConditional;
+    const CompId known = instances_[callee.value];
+    if (known.valid() && i.opcode != Opcode::kFusion &&
+        !(own && Spend(live_count_[callee.value]))) {
+      f.callees.push_back(known);
+      return;
+    }
+    const bool structural = own || i.opcode == Opcode::kCall || i.opcode == Opcode::kAsyncStart;
+    const CompId made = PushComputation(callee, f.reducer || !structural,
+                                        own ? f.prefix : std::string(), f.frame_id);
+    // PushComputation may have moved the frames.
+    stack_[stack_.size() - 2].callees.push_back(made);
+  }
+
+  void Copy(InstrId id, const Instruction& i) {
+    Frame& f = stack_.back();
+    absl::InlinedVector<InstrId, 8> operands;
+    for (InstrId operand : old_.operands(i)) operands.push_back(Mapped(f, operand));
+    const InstrId made = Emit(f, i, operands);
+    if (!f.callees.empty()) {
+      out_.module.mutable_instr(made).attrs =
+          WithComputations(out_.module.context(), i, f.callees);
+      f.callees.clear();
+    }
+    if (const RareAttributes* rare = old_.rare(i); rare != nullptr) CopyRare(f, *rare, made);
+    f.map[f.next++] = made;
+    if (pruned_ != nullptr) {
+      out_.frame_of.back() = pruned_->frame_of[id.value];
+      now_[id.value] = made;
+    }
+  }
+
+  void CopyRare(const Frame& f, const RareAttributes& rare, InstrId made) {
+    RareAttributes copy = rare;
+    copy.control_predecessors.clear();
+    for (InstrId before : rare.control_predecessors) {
+      const Opcode opcode = old_.instr(before).opcode;
+      if (opcode == Opcode::kParameter || opcode == Opcode::kCall) continue;
+      if (const InstrId now = Mapped(f, before); now.valid()) {
+        copy.control_predecessors.push_back(now);
+      }
+    }
+    out_.module.mutable_rare(made) = std::move(copy);
+  }
+
+  void Finish() {
+    Frame& f = stack_.back();
+    const InstrId root = Mapped(f, old_.comp(f.old).root);
+    if (!f.inlined) {
+      out_.module.SetRoot(f.target, root);
+      stack_.pop_back();
+      return;
+    }
+    out_.frames[f.frame_id].value = root;
+    const InstrId call = f.call;
+    stack_.pop_back();
+    Frame& caller = stack_.back();
+    caller.map[caller.next++] = WithAnnotationOf(caller, old_.instr(call), root);
+  }
+
+  const Module& old_;
+  const bool inline_calls_;
+  InlinedModule out_;
+  UniqueNames names_, comp_names_;
+  std::vector<bool> live_;
+  std::vector<uint32_t> position_;      // in its computation
+  std::vector<int64_t> live_count_;     // by computation
+  std::vector<CompId> instances_;       // by old computation: the first copy
+  absl::flat_hash_set<CompId> inlined_once_;
+  std::vector<Frame> stack_;
+  int64_t budget_ = 0;
+  bool all_live_ = true;
+  const InlinedModule* pruned_ = nullptr;
+  std::vector<InstrId> now_;            // when pruning: by old instruction
+};
+
+}  // namespace
+
+AnnotationKind KindOf(const Instruction& i) {
+  if (i.opcode != Opcode::kCustomCall) return AnnotationKind::kNone;
+  const absl::string_view target = i.as<CustomCallAttrs>().target;
+  if (target == kSharding || target == kFuncResult) return AnnotationKind::kIdentity;
+  if (target == kShardingGroup) return AnnotationKind::kGroup;
+  if (target == kGlobalToLocal || target == kLocalToGlobal || target == kFullToShard ||
+      target == kShardToFull) {
+    return AnnotationKind::kManualBoundary;
+  }
+  return AnnotationKind::kNone;
+}
+
+InlinedModule InlineCalls(const Module& module, bool inline_calls) {
+  InlinedModule out = Inliner(module, inline_calls).Run();
+  // What a call's body made and its caller does not read is dead only now.
+  Inliner pruner(out.module, /*inline_calls=*/false);
+  return pruner.all_live() ? std::move(out) : pruner.Prune(out);
+}
+
+}  // namespace shardcall::import_internal

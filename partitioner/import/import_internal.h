@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of import, in the order import.cc takes them: inline calls into a
+// new module, read annotations into constraints, find manual regions.
+#ifndef SHARDCALL_PARTITIONER_IMPORT_IMPORT_INTERNAL_H_
+#define SHARDCALL_PARTITIONER_IMPORT_IMPORT_INTERNAL_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/build/unique_names.h"
+#include "shardcall/partitioner/import/program.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall::import_internal {
+
+// Where an instruction came from when calls were inlined.
+struct CallFrame {
+  int parent = -1;
+  InstrId value;  // a value of the call's body: its root, or an operand if it has none
+};
+struct InlinedModule {
+  explicit InlinedModule(Module m) : module(std::move(m)) {}
+  Module module;
+  std::vector<int32_t> frame_of;  // by instruction; 0 is the entry
+  std::vector<CallFrame> frames;
+};
+
+// A new module with calls inlined (while it stays below 4 times the size plus
+// 10,000 instructions), loops and branches cloned per caller, and dead
+// instructions and unreachable computations left out. Annotations inside
+// reducers and comparators go: a scalar there has nothing to shard.
+InlinedModule InlineCalls(const Module& module, bool inline_calls);
+
+// Targets of custom calls that are annotations.
+inline constexpr absl::string_view kSharding = "Sharding";
+inline constexpr absl::string_view kFuncResult = "xla.sdy.FuncResultSharding";
+inline constexpr absl::string_view kShardingGroup = "xla.sdy.ShardingGroup";
+inline constexpr absl::string_view kGlobalToLocal = "xla.sdy.GlobalToLocalShape";
+inline constexpr absl::string_view kLocalToGlobal = "xla.sdy.LocalToGlobalShape";
+inline constexpr absl::string_view kFullToShard = "SPMDFullToShardShape";
+inline constexpr absl::string_view kShardToFull = "SPMDShardToFullShape";
+// And attributes.
+inline constexpr absl::string_view kSdySharding = "xla.sdy.sharding";
+inline constexpr absl::string_view kSdyMeshes = "xla.sdy.meshes";
+// Ours, in the header of an exported module: the base meshes it was made with.
+inline constexpr absl::string_view kBaseMeshes = "shardcall.meshes";
+inline constexpr absl::string_view kInShardings = "xla.sdy.in_shardings";
+inline constexpr absl::string_view kOutShardings = "xla.sdy.out_shardings";
+inline constexpr absl::string_view kManualAxes = "xla.sdy.manual_axes";
+
+// The target if `i` is a custom call, else empty.
+inline absl::string_view Target(const Instruction& i) {
+  if (i.opcode != Opcode::kCustomCall) return "";
+  return i.as<CustomCallAttrs>().target;
+}
+AnnotationKind KindOf(const Instruction& i);
+inline bool IsManualEntry(const Instruction& i) {
+  const absl::string_view t = Target(i);
+  return t == kGlobalToLocal || t == kFullToShard;
+}
+inline absl::string_view Attribute(const Instruction& i, absl::string_view key) {
+  return i.frontend == nullptr ? absl::string_view() : i.frontend->Find(key);
+}
+
+// Clones and identities put into a module that is complete already: a copy of
+// it with them in place, ids in order. Rare, so it is one plain pass.
+struct ModuleEdit {
+  // An operand slot, of an instruction or of the clone made of it.
+  struct Use {
+    InstrId user;
+    int operand = 0;
+    int clone = -1;  // index into `clones`
+  };
+  // A copy of `source` right after it, for `uses`.
+  struct Clone {
+    InstrId source;
+    std::vector<Use> uses;
+  };
+  // A `Sharding` custom call on operand `operand` of `user`, right before it; on
+  // the entry's result at flat index `operand` if `user` is invalid.
+  struct Identity {
+    InstrId user;
+    int operand = 0;
+    const HloSharding* sharding = nullptr;
+    const FrontendAttributes* frontend = nullptr;
+  };
+  std::vector<Clone> clones;
+  std::vector<Identity> identities;
+  bool empty() const { return clones.empty() && identities.empty(); }
+};
+void ApplyEdit(const ModuleEdit& edit, InlinedModule* module);
+
+// Sorted and merged: lists of parts as sets.
+AxisList AsSet(const BaseMesh& mesh, absl::Span<const AxisRef> axes);
+
+// Finds which manual axes are in force at each instruction from data flow:
+// values that touch each other without a boundary between them stand in the
+// same region. Fills region_of and regions of `program`, whose boundaries are
+// known. What has no place of its own (constants and what is computed from them
+// alone) goes where it is used; `edit` gets the copies that needs, and then the
+// answer holds only after applying it and asking again.
+// Errors: E174 an axis made manual twice, E175 a value that crosses the edge of
+// a region without a boundary.
+absl::Status FindRegions(const InlinedModule& inlined, Program* program, ModuleEdit* edit);
+
+}  // namespace shardcall::import_internal
+
+#endif  // SHARDCALL_PARTITIONER_IMPORT_IMPORT_INTERNAL_H_

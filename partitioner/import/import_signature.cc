@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entry parameters and results: what is fixed and what propagation may set.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/import/annotations.h"
+#include "shardcall/partitioner/import/import_annotations.h"
+
+namespace shardcall::import_internal {
+namespace {
+
+// One entry stands for all.
+std::vector<bool> Spread(const std::vector<bool>& flags, int leaves) {
+  if (flags.size() == 1) return std::vector<bool>(leaves, flags[0]);
+  std::vector<bool> out = flags;
+  out.resize(leaves, false);
+  return out;
+}
+
+}  // namespace
+
+// A `Sharding` custom call on result `flat`, so that the result can differ from
+// what its producer and the producer's other users have.
+void Annotations::AskForIdentity(int flat, const ShardingConstraint& c, ModuleEdit* edit) {
+  ModuleEdit::Identity identity;
+  Context& context = m_.context();
+  if (p_.uses_shardy) {
+    absl::StatusOr<NamedSharding> named = ToNamedSharding(c, /*inline_mesh=*/false);
+    if (!named.ok()) return;
+    const std::string text = SdyShardingPerValueText(absl::MakeConstSpan(&*named, 1));
+    identity.frontend = WithAttribute(context, nullptr, kSdySharding, text);
+  } else {
+    absl::StatusOr<HloSharding> sharding = ToHloShardingOrV3(c);
+    if (!sharding.ok()) return;
+    identity.sharding = InternHloSharding(context, *std::move(sharding));
+  }
+  // The element of the root that is this result.
+  const InstrId root = m_.comp(m_.entry()).root;
+  const Shape* shape = m_.instr(root).shape;
+  identity.operand = flat;
+  int element = 0;
+  if (shape->IsTuple()) {
+    int rest = flat;
+    while (rest >= shape->tuple()[element]->num_leaves()) {
+      rest -= shape->tuple()[element++]->num_leaves();
+    }
+    if (shape->tuple()[element]->IsTuple()) {
+      p_.warnings.push_back(absl::StrCat(
+          "W210 result ", flat, " stands in a nested tuple and keeps the sharding of its value, ",
+          "which other users share"));
+      return;
+    }
+  }
+  if (m_.instr(root).opcode == Opcode::kTuple) {
+    identity.user = root;
+    identity.operand = element;
+  }
+  edit->identities.push_back(identity);
+}
+
+absl::Status Annotations::ReadSignature(ModuleEdit* edit) {
+  const Computation& entry = m_.comp(m_.entry());
+  int leaves = 0;
+  for (InstrId p : entry.parameters) leaves += m_.instr(p).shape->num_leaves();
+  p_.may_set_parameter = Spread(m_.header.propagate_to_parameters, leaves);
+  int flat = 0;
+  for (InstrId p : entry.parameters) {
+    for (int k = 0; k < m_.instr(p).shape->num_leaves(); ++k, ++flat) {
+      const Shape* leaf = LeafShape(p, k);
+      const ShardingConstraint*& c = p_.constraints[p_.leaves.leaf(p, k).value];
+      if (leaf == nullptr || c != nullptr || p_.may_set_parameter[flat]) continue;
+      c = Own(ClosedConstraint(p_.mesh, leaf->rank()));
+    }
+  }
+
+  const InstrId root = entry.root;
+  leaves = m_.instr(root).shape->num_leaves();
+  p_.may_set_output = Spread(m_.header.propagate_to_output, leaves);
+  // What the values of the results are told elsewhere.
+  absl::flat_hash_map<uint32_t, std::vector<LeafId>> told;
+  for (int k = 0; k < leaves; ++k) told[p_.leaves.canonical(root, k).value];
+  for (int l = 0; l < p_.leaves.num_leaves(); ++l) {
+    const ShardingConstraint* c = p_.constraints[l];
+    if (c == nullptr || c->unknown) continue;
+    const auto it = told.find(p_.leaves.canonical(LeafId(l)).value);
+    if (it != told.end()) it->second.push_back(LeafId(l));
+  }
+  for (int k = 0; k < leaves; ++k) {
+    const Shape* leaf = LeafShape(root, k);
+    if (leaf == nullptr) continue;
+    const LeafId id = p_.leaves.leaf(root, k);
+    const std::vector<LeafId>& others = told[p_.leaves.canonical(id).value];
+    const ShardingConstraint*& c = p_.constraints[id.value];
+    // Shardy says it on the value (FuncResultSharding), not on the result.
+    const bool given = c != nullptr || (p_.uses_shardy && !others.empty());
+    if (!given && !p_.may_set_output[k]) c = Own(ClosedConstraint(p_.mesh, leaf->rank()));
+    if (c == nullptr || c->unknown) continue;
+    for (LeafId other : others) {
+      if (SameConstraint(*p_.constraints[other.value], *c)) continue;
+      AskForIdentity(k, *c, edit);
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace shardcall::import_internal

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What import makes of a module: calls inlined, annotations of every style
+// turned into typed constraints on leaves, manual regions found, base meshes
+// built. Later stages read only this; the module in it is not edited again.
+#ifndef SHARDCALL_PARTITIONER_IMPORT_PROGRAM_H_
+#define SHARDCALL_PARTITIONER_IMPORT_PROGRAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/sharding.h"
+
+namespace shardcall {
+
+// Leaves of all instructions, dense: leaf = first(instr) + flat index into the
+// instruction's tuple shape. Several leaves may be one value: tuple,
+// get-tuple-element and opt-barrier alias their operands' leaves; the result of
+// a while and the parameters of its body and condition are one value each (its
+// operand and the body's root are not: the plan may reshard there); parameters
+// of a called, not inlined, computation stand for themselves. canonical() gives
+// the representative.
+class LeafTable {
+ public:
+  LeafId first(InstrId i) const { return LeafId(first_[i.value]); }
+  LeafId leaf(InstrId i, int flat = 0) const { return LeafId(first_[i.value] + flat); }
+  LeafId canonical(LeafId l) const { return LeafId(canonical_[l.value]); }
+  LeafId canonical(InstrId i, int flat = 0) const { return canonical(leaf(i, flat)); }
+  int num_leaves() const { return static_cast<int>(canonical_.size()); }
+  InstrId instr(LeafId l) const { return owner_[l.value]; }
+  int index(LeafId l) const { return static_cast<int>(l.value - first_[owner_[l.value].value]); }
+
+ private:
+  friend LeafTable BuildLeafTable(const Module& module);
+  std::vector<uint32_t> first_, canonical_;
+  std::vector<InstrId> owner_;
+};
+LeafTable BuildLeafTable(const Module& module);
+
+// Entry to or exit from a manual region: one instruction with n operands and n
+// results (flat), operand k to result k. Entry: operand is global, result local
+// with respect to `manual_axes`; dimension d of the operand is sharded
+// major-most by manual_dims[k][d], and the rest of its axes are the result's.
+// Exit: the other way round. Nested regions name only their own axes.
+struct ManualBoundary {
+  bool entry = true;
+  AxisList manual_axes;
+  std::vector<std::vector<AxisList>> manual_dims;  // [operand][dimension]
+  // [operand]: the manual axes over which the global side is the sum (or another
+  // combination) of what the devices have inside.
+  struct Partial {
+    AxisList axes;
+    PartialOp op = PartialOp::kSum;
+  };
+  std::vector<Partial> manual_partial;
+};
+
+enum class AnnotationKind : uint8_t {
+  kNone,
+  kIdentity,  // Sharding, FuncResultSharding, and the like: result = operand, constrained
+  kGroup,     // ShardingGroup: no result, no code
+  kManualBoundary,
+};
+
+struct Program {
+  explicit Program(Module m) : module(std::move(m)) {}
+  Module module;
+  LeafTable leaves;
+  const Shape* LeafShape(LeafId l) const {
+    return module.instr(leaves.instr(l)).shape->leaf(leaves.index(l));
+  }
+  int64_t num_partitions = 1;
+  // The mesh that unannotated values are replicated on, and all others.
+  const BaseMesh* mesh = nullptr;
+  std::vector<const BaseMesh*> meshes;
+
+  // By leaf (not canonical); null where the program says nothing.
+  std::vector<const ShardingConstraint*> constraints;
+  std::vector<std::unique_ptr<ShardingConstraint>> owned_constraints;
+
+  // By instruction.
+  std::vector<AnnotationKind> annotation;
+  absl::flat_hash_map<InstrId, ManualBoundary> boundaries;
+  // What the sharding of an outfeed says of the leaves that it writes.
+  absl::flat_hash_map<InstrId, std::vector<const ShardingConstraint*>> outfeeds;
+  // Manual axes in force at an instruction: regions[region_of[i]]; 0 is none.
+  std::vector<uint16_t> region_of;
+  std::vector<AxisList> regions;
+  absl::Span<const AxisRef> manual_axes(InstrId i) const { return regions[region_of[i.value]]; }
+
+  // Entry parameters (flat) and results (flat) that propagation may set.
+  std::vector<bool> may_set_parameter, may_set_output;
+  bool uses_shardy = false;     // annotations were xla.sdy.*
+  std::vector<std::string> warnings;  // W2xx, import's own
+};
+
+struct ImportOptions {
+  int64_t num_partitions = 0;   // 0: what the module says
+  bool inline_calls = true;
+};
+// Errors E16x (shardings and meshes), E171.. (manual regions), E050
+// (replica_count > 1), E051 (device counts that differ), E054 (dimensions without
+// a bound). `module` must have passed VerifyModule.
+absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IMPORT_PROGRAM_H_

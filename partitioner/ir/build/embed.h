@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDCALL_PARTITIONER_IR_BUILD_EMBED_H_
+#define SHARDCALL_PARTITIONER_IR_BUILD_EMBED_H_
+
+#include "shardcall/partitioner/ir/module.h"
+
+namespace shardcall {
+
+// Copies all computations of `from`, which has the same Context, into `into`,
+// and gives the copy of its entry. A computation whose name `into` has gets a number
+// behind it.
+CompId EmbedComputations(const Module& from, Module* into);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_BUILD_EMBED_H_

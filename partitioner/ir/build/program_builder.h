@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// A module of one computation, from its parameters to its result, for programs
+// that make HLO in C++ and keep no pieces of it:
+//
+//   ProgramBuilder p("twice", /*num_partitions=*/4);
+//   SHARDCALL_ASSIGN_OR_RETURN(InstrId x, p.Parameter(ElementType::kF32, {8}));
+//   SHARDCALL_RETURN_IF_ERROR(p.builder().SetSharding(x, "{devices=[4]<=[4]}"));
+//   SHARDCALL_ASSIGN_OR_RETURN(InstrId y, p.builder().Add(Opcode::kAdd, {x, x}));
+//   SHARDCALL_ASSIGN_OR_RETURN(Module module, std::move(p).Build(y));
+//
+// Misuse is a status, as of CheckedBuilder.
+#ifndef SHARDCALL_PARTITIONER_IR_BUILD_PROGRAM_BUILDER_H_
+#define SHARDCALL_PARTITIONER_IR_BUILD_PROGRAM_BUILDER_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+
+#include "shardcall/partitioner/ir/build/checked_builder.h"
+#include "shardcall/partitioner/ir/build/unique_names.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+
+namespace shardcall {
+
+class ProgramBuilder {
+ public:
+  // Without `num_partitions` the program is for one device, or for as many as
+  // PartitionOptions says.
+  explicit ProgramBuilder(absl::string_view name, int64_t num_partitions = 0)
+      : module_(std::make_unique<Module>(std::make_shared<Context>())), monoids_(module_.get()),
+        builder_(module_.get(), module_->AddComputation("main"), &monoids_) {
+    module_->header.name = PrintableName(name);
+    module_->set_entry(builder_.computation());
+    if (num_partitions > 0) {
+      module_->header.num_partitions = num_partitions;
+      module_->header.has_num_partitions = true;
+    }
+  }
+
+  CheckedBuilder& builder() { return builder_; }
+  Module& module() { return *module_; }
+  MonoidTable& monoids() { return monoids_; }
+  // Arrays with a descending layout, or with `minor_to_major`; fewer than 2^63 bytes.
+  // E021 for what is no array, E022 for a layout that is no order of its dimensions.
+  absl::StatusOr<const Shape*> Array(ElementType type, absl::Span<const int64_t> dims) {
+    return builder_.ArrayShape(type, dims);
+  }
+  absl::StatusOr<const Shape*> Array(ElementType type, absl::Span<const int64_t> dims,
+                                     absl::Span<const int64_t> minor_to_major) {
+    return builder_.ArrayShape(type, dims, minor_to_major);
+  }
+  // The next one.
+  absl::StatusOr<InstrId> Parameter(const Shape* shape) {
+    const auto& parameters = module_->comp(builder_.computation()).parameters;
+    return builder_.Parameter(static_cast<int64_t>(parameters.size()), shape);
+  }
+  absl::StatusOr<InstrId> Parameter(ElementType type, absl::Span<const int64_t> dims) {
+    SHARDCALL_ASSIGN_OR_RETURN(const Shape* const shape, Array(type, dims));
+    return Parameter(shape);
+  }
+
+  // The verified module; with `targets`, the shapes of custom calls are checked
+  // too. The builder is spent.
+  absl::StatusOr<Module> Build(InstrId root, const TargetShapes* targets = nullptr) && {
+    SHARDCALL_RETURN_IF_ERROR(builder_.SetRoot(root));
+    // Others than the builder may have added computations, of any names.
+    UniqueNames names(*module_, UniqueNames::kComputations);
+    for (int c = 0; c < module_->num_computations(); ++c) {
+      Computation& comp = module_->mutable_comp(CompId(c));
+      if (!comp.name.empty()) comp.name = names.Take(comp.name);
+    }
+    SHARDCALL_RETURN_IF_ERROR(VerifyModule(*module_, "", targets));
+    Module built = std::move(*module_);
+    // What is asked of the builder from now on is asked of a module without anything in
+    // it, and is refused.
+    *module_ = Module(built.shared_context());
+    return built;
+  }
+
+ private:
+  // A name that HLO text can have: other characters give way to '_'.
+  static std::string PrintableName(absl::string_view name) {
+    std::string out(name.empty() ? "m" : name);
+    for (char& c : out) {
+      if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
+    }
+    if (!absl::ascii_isalpha(static_cast<unsigned char>(out[0]))) out[0] = '_';
+    return out;
+  }
+
+  std::unique_ptr<Module> module_;  // where the builder has it
+  MonoidTable monoids_;
+  CheckedBuilder builder_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_BUILD_PROGRAM_BUILDER_H_

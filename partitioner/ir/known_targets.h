@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one table of custom-call targets that the compiler itself knows: annotations of
+// shardings, the ends of manual regions, and hints. They have no handler.
+#ifndef SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_
+#define SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "shardcall/partitioner/ir/module.h"
+
+namespace shardcall {
+
+enum class KnownTarget : uint8_t {
+  kNone,  // any other target
+#define SHARDCALL_KNOWN_TARGET(name, text, traits) name,
+#include "shardcall/partitioner/ir/known_targets.inc"
+#undef SHARDCALL_KNOWN_TARGET
+};
+
+// Bits of the traits column.
+inline constexpr uint32_t kIsIdentity = 1;     // the result, if there is one, is the operand
+inline constexpr uint32_t kSaysSharding = 2;   // and the call says how the value is sharded
+inline constexpr uint32_t kEntersManual = 4;   // whole arrays in, shards out
+inline constexpr uint32_t kLeavesManual = 8;   // shards in, whole arrays out
+inline constexpr uint32_t kOfShardy = 16;      // its attributes are Shardy's
+inline constexpr uint32_t kKeepsSharding = 32;  // a hint: operand and result are sharded alike
+inline constexpr uint32_t kManualBoundaryTarget = kEntersManual | kLeavesManual;
+
+KnownTarget FindKnownTarget(absl::string_view text);
+// Of a custom call, else kNone.
+KnownTarget KnownTargetOf(const Instruction& instr);
+absl::string_view KnownTargetText(KnownTarget target);
+uint32_t TraitsOf(KnownTarget target);
+inline bool HasTrait(KnownTarget target, uint32_t trait) { return TraitsOf(target) & trait; }
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of shape inference share: the query, how an error is reported,
+// and checks that many ops make. One function per op family; each returns the
+// result's shape, or null after filling `*q.error`. Internal to partitioner/ir.
+#ifndef SHARDCALL_PARTITIONER_IR_SHAPES_SHAPE_INFERENCE_INTERNAL_H_
+#define SHARDCALL_PARTITIONER_IR_SHAPES_SHAPE_INFERENCE_INTERNAL_H_
+
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/shapes/shape_inference.h"
+
+namespace shardcall::shape_inference {
+
+using Dims = absl::InlinedVector<int64_t, 6>;
+
+struct Query {
+  Context& context;
+  const Module& module;
+  Opcode opcode;
+  absl::Span<const Shape* const> operands;
+  const Attributes* attrs;
+  const Shape* declared;  // or null
+  Diagnostic* error;
+
+  const Shape* x(size_t i) const { return operands[i]; }
+  int num_operands() const { return static_cast<int>(operands.size()); }
+  template <typename T>
+  const T& as() const {
+    return *static_cast<const T*>(attrs);
+  }
+};
+
+// Fills the error; "<opcode>: <message>". Returns null.
+const Shape* Fail(const Query& q, absl::string_view code, absl::string_view message,
+                  std::string expected = "", std::string found = "", std::string fix = "");
+std::string Brackets(absl::Span<const int64_t> values);  // "{1,2}"
+std::string Text(const Shape* shape);                    // without layout
+
+// Each returns true if the condition holds, else fills the error.
+bool WantOperands(const Query& q, int count);
+bool WantAtLeast(const Query& q, int count);
+bool WantArray(const Query& q, int operand);
+bool WantArrays(const Query& q);  // every operand
+bool WantScalar(const Query& q, int operand);
+bool WantSameType(const Query& q, int a, int b);
+bool WantSameDims(const Query& q, int a, int b);
+bool WantDeclared(const Query& q);  // the op has no shape without a written one
+bool WantDeclaredArray(const Query& q);
+// Every value in [0, rank), none twice.
+bool WantDims(const Query& q, absl::string_view attribute, absl::Span<const int64_t> dims,
+              int rank);
+bool WantDim(const Query& q, absl::string_view attribute, int64_t dim, int rank);
+bool WantLength(const Query& q, absl::string_view attribute, size_t found, size_t expected);
+
+bool SameDims(const Shape* a, const Shape* b);  // arrays
+// Equal, or both floats (mixed precision in reducers and contractions).
+bool SameTypeButPrecision(ElementType a, ElementType b);
+// f32 of c64, f64 of c128.
+ElementType RealTypeOf(ElementType complex);
+// An array with a descending layout.
+const Shape* MakeResult(const Query& q, ElementType type, absl::Span<const int64_t> dims);
+const Shape* MakeResult(const Query& q, ElementType type, absl::Span<const int64_t> dims,
+                        absl::Span<const bool> dynamic);
+// One shape alone, several as a tuple.
+const Shape* OneOrTuple(const Query& q, absl::Span<const Shape* const> shapes);
+// Tuples beyond this number of leaves are refused: shared sub-tuples would
+// otherwise grow exponentially in the text.
+inline constexpr int64_t kMaxLeaves = int64_t{1} << 24;
+bool WantFewLeaves(const Query& q);  // of all operands together
+
+// A computation's signature. Null if the id is not one of the module's or the
+// computation has no root.
+const Computation* Callee(const Query& q, absl::string_view attribute, CompId id);
+const Shape* ParameterShape(const Query& q, const Computation& c, int number);
+const Shape* RootShape(const Query& q, const Computation& c);
+bool WantParameters(const Query& q, absl::string_view attribute, const Computation& c, int count);
+// Parameter `number` is compatible with `shape`.
+bool WantParameter(const Query& q, absl::string_view attribute, const Computation& c, int number,
+                   const Shape* shape);
+// Parameter `number` is a scalar of that type, up to floating-point precision.
+bool WantScalarParameter(const Query& q, absl::string_view attribute, const Computation& c,
+                         int number, ElementType type);
+// A reducer over k (value, accumulator) pairs: 2k scalar parameters, root k
+// scalars of the accumulators' types. Gives the root's element types.
+bool WantReducer(const Query& q, absl::string_view attribute, CompId id,
+                 absl::Span<const ElementType> accumulators, absl::Span<const ElementType> values,
+                 absl::InlinedVector<ElementType, 2>* results);
+
+// The window over `x` (entries per dimension, all checked) gives these sizes.
+bool WindowedDims(const Query& q, const Window& w, absl::Span<const int64_t> base, Dims* out);
+
+const Shape* InferUnary(const Query& q);
+const Shape* InferBinary(const Query& q);
+const Shape* InferCompare(const Query& q);
+const Shape* InferSelect(const Query& q);
+const Shape* InferClamp(const Query& q);
+const Shape* InferConvert(const Query& q);  // convert, bitcast-convert, stochastic-convert, ...
+
+const Shape* InferBroadcast(const Query& q);
+const Shape* InferReshape(const Query& q);  // and dynamic-reshape, bitcast
+const Shape* InferTranspose(const Query& q);
+const Shape* InferReverse(const Query& q);
+const Shape* InferConcatenate(const Query& q);
+const Shape* InferSlice(const Query& q);
+const Shape* InferPad(const Query& q);
+const Shape* InferDynamicSlice(const Query& q);
+const Shape* InferDynamicUpdateSlice(const Query& q);
+const Shape* InferDimensionSize(const Query& q);  // get- and set-
+const Shape* InferSource(const Query& q);  // constant, iota, parameter, rng*, partition-id, ...
+
+const Shape* InferReduce(const Query& q);
+const Shape* InferMap(const Query& q);
+const Shape* InferReduceWindow(const Query& q);
+const Shape* InferSelectAndScatter(const Query& q);
+const Shape* InferSort(const Query& q);
+const Shape* InferTopK(const Query& q);
+const Shape* InferScan(const Query& q);
+const Shape* InferBatchNorm(const Query& q);
+
+const Shape* InferDot(const Query& q);  // dot, ragged-dot, scaled-dot
+const Shape* InferConvolution(const Query& q);
+const Shape* InferFft(const Query& q);
+const Shape* InferCholesky(const Query& q);
+const Shape* InferTriangularSolve(const Query& q);
+
+const Shape* InferGather(const Query& q);
+const Shape* InferScatter(const Query& q);
+
+const Shape* InferTuple(const Query& q);
+const Shape* InferGetTupleElement(const Query& q);
+const Shape* InferWhile(const Query& q);
+const Shape* InferConditional(const Query& q);
+const Shape* InferCall(const Query& q);    // call, fusion
+const Shape* InferCustomCall(const Query& q);
+const Shape* InferAsync(const Query& q);   // start, update, done
+// infeed, outfeed, send, recv and dones, copy-start/done
+const Shape* InferTransfer(const Query& q);
+
+const Shape* InferCollective(const Query& q);
+const Shape* InferPermute(const Query& q);
+const Shape* InferCollectiveDone(const Query& q);
+
+}  // namespace shardcall::shape_inference
+
+#endif  // SHARDCALL_PARTITIONER_IR_SHAPES_SHAPE_INFERENCE_INTERNAL_H_

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bit patterns of HLO's real element types, from f64 down to f4: how text,
+// literals and the evaluator get from a number to its bits and back. Rounding
+// is to nearest even; what lies beyond the largest finite value becomes
+// infinity, or NaN in types without infinity, or the largest value in types
+// without either (f6, f4).
+#ifndef SHARDCALL_PARTITIONER_IR_TEXT_FLOAT_FORMAT_H_
+#define SHARDCALL_PARTITIONER_IR_TEXT_FLOAT_FORMAT_H_
+
+#include <cstdint>
+
+#include "shardcall/sharding/element_type.h"
+#include "shardcall/sharding/base/narrow_float.h"
+
+namespace shardcall {
+
+struct FloatFormat {
+  enum class Special : uint8_t {
+    kIeee,    // infinities and NaNs at the top exponent
+    kFn,      // one NaN of each sign, all mantissa bits set; no infinity
+    kFnuz,    // the pattern of -0 is the only NaN; no infinity, no -0
+    kFinite,  // neither
+    kE8m0,    // exponent only, unsigned; 0xff is NaN; no zero
+  };
+  int exponent_bits, mantissa_bits, bias;
+  Special special;
+};
+// Requires IsFloat(type).
+const FloatFormat& GetFloatFormat(ElementType type);
+
+// The bits of a literal: f16 and bf16 round through f32, as XLA's conversion
+// does.
+inline uint64_t EncodeFloat(ElementType type, double value) {
+  if (type == ElementType::kF16 || type == ElementType::kBF16) value = static_cast<float>(value);
+  return FloatToBits(type, value);
+}
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_TEXT_FLOAT_FORMAT_H_

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/ir/text/parser.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/text/parser_internal.h"
+#include "shardcall/partitioner/ir/text/stablehlo_input.h"
+#include "shardcall/sharding/base/near_names.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace hlo_text {
+
+void Scratch::Reset() {
+  proto = Instruction();
+  operands.clear();
+  seen = AttrSet();
+  ints.clear();
+  lists.clear();
+  comps.clear();
+  shapes.clear();
+  controls.clear();
+  bools.clear();
+  outfeed_shape = nullptr;
+  literal = nullptr;
+  parameter_number = 0;
+  wrapped = kNumOpcodes;
+  is_root = false;
+}
+
+absl::string_view Nearest(absl::string_view word,
+                          absl::Span<const absl::string_view> candidates) {
+  absl::string_view best;
+  int best_distance = std::max(1, static_cast<int>(word.size()) / 3) + 1;
+  if (word.size() > 80) return best;
+  for (absl::string_view c : candidates) {
+    if (c.size() > word.size() + best_distance || word.size() > c.size() + best_distance) continue;
+    if (const int distance = EditDistance(word, c); distance < best_distance) {
+      best_distance = distance;
+      best = c;
+    }
+  }
+  return best;
+}
+
+std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_view> candidates) {
+  const absl::string_view nearest = Nearest(word, candidates);
+  return nearest.empty() ? std::string() : absl::StrCat("did you mean '", nearest, "'?");
+}
+
+// An instruction takes a line, and rarely less than this many characters: what
+// is empty lines reserves nothing to speak of.
+size_t Parser::GuessInstructions() const {
+  constexpr size_t kShortLine = 48;
+  const size_t lines = std::count(lex_.at(), lex_.end(), '\n');
+  return 1 + std::min<size_t>(lines, (lex_.end() - lex_.at()) / kShortLine);
+}
+
+bool Parser::Run() {
+  if (!lex_.CheckEncoding()) return false;
+  const size_t instructions = GuessInstructions();
+  module_.Reserve(instructions, 2 * instructions);
+  names_.Reserve(instructions);
+  lex_.Skip();
+  if (lex_.TryWord("HloModule")) {
+    if (!ParseHeader()) return false;
+  } else {
+    // Without a header: a module starts with ENTRY or `name {`.
+    const char* start = lex_.at();
+    bool is_module = lex_.TryWord("ENTRY");
+    if (!is_module && (lex_.Peek() == '%' || !lex_.TryIdentifier().empty())) {
+      if (lex_.Peek() == '%') {
+        lex_.TryChar('%');
+        lex_.TryIdentifier();
+      }
+      is_module = lex_.Peek() == '{';
+    }
+    if (lex_.failed()) return false;
+    lex_.set_at(start);
+    if (!is_module && !lex_.AtEnd()) return ParseSingleInstruction();
+  }
+  do {
+    if (!ParseComputation()) return false;
+  } while (!lex_.AtEnd());
+  if (lex_.failed()) return false;
+  if (!has_entry_) module_.set_entry(CompId(module_.num_computations() - 1));
+  ModuleHeader& h = module_.header;
+  if (h.name.empty()) h.name = absl::StrCat("module_", module_.comp(module_.entry()).name);
+  return true;
+}
+
+bool Parser::ParseComputation() {
+  lex_.Skip();
+  const char* at = lex_.at();
+  const bool is_entry = lex_.TryWord("ENTRY");
+  if (is_entry && has_entry_) {
+    return lex_.Fail(at, "E017", "A second ENTRY computation", "one ENTRY");
+  }
+  absl::string_view name;
+  lex_.Skip();
+  const char* name_at = lex_.at();
+  if (!lex_.Name("a computation", &name)) return false;
+  if (computations_.contains(name)) {
+    return lex_.Fail(name_at, "E009", "A computation is defined twice", "",
+                     lex_.TokenAt(name_at), "give each computation a name of its own");
+  }
+  const Shape* result = nullptr;
+  lex_.Skip();
+  const char* signature_at = lex_.at();
+  if (*signature_at == '(' && !ParseSignature(&result)) return false;
+  const CompId id = module_.AddComputation(name);
+  if (!ParseInstructions(id, /*braces=*/true)) return false;
+  const Shape* root = module_.instr(module_.comp(id).root).shape;
+  if (result != nullptr && result->bare() != root->bare()) {
+    return lex_.Fail(signature_at, "E018", "The signature's result is not the root's shape",
+                     root->ToString(false), result->ToString(false));
+  }
+  if (lex_.TryChar(',')) {
+    if (!lex_.TryWord("execution_thread") || !lex_.Expect('=')) {
+      return lex_.FailExpected("execution_thread=");
+    }
+    absl::string_view thread;
+    if (!lex_.String(&thread, &string_storage_)) return false;
+    if (thread != "main") module_.mutable_comp(id).execution_thread = std::string(thread);
+  }
+  computations_.emplace(name, id);
+  if (is_entry) {
+    has_entry_ = true;
+    module_.set_entry(id);
+  }
+  return true;
+}
+
+// `(name: shape, ..) -> shape`. The parameters say nothing that the body does
+// not say.
+bool Parser::ParseSignature(const Shape** result) {
+  if (!lex_.Expect('(')) return false;
+  if (!lex_.TryChar(')')) {
+    do {
+      absl::string_view name;
+      const Shape* shape;
+      if (!lex_.Name("a parameter's name", &name)) return false;
+      lex_.TryChar(':');
+      if (!ParseShape(&shape)) return false;
+    } while (lex_.TryChar(','));
+    if (!lex_.Expect(')')) return false;
+  }
+  return lex_.ExpectText("->") && ParseShape(result);
+}
+
+bool Parser::BeginBody() {
+  if (!lex_.Expect('{')) return false;
+  return lex_.Peek() != '}' || lex_.FailExpected("an instruction");
+}
+
+bool Parser::EndBody(CompId comp) {
+  const char* at = lex_.at();
+  if (!lex_.Expect('}')) return false;
+  Computation& c = module_.mutable_comp(comp);
+  if (!c.root.valid()) c.root = c.instructions.back();
+  return CheckParameters(comp, at);
+}
+
+bool Parser::ParseInstructions(CompId comp, bool braces) {
+  if (braces && !BeginBody()) return false;
+  while (true) {
+    Progress progress = BeginInstruction(comp, scratch_.get())
+                            ? ParseAttributes(comp, scratch_.get())
+                            : Progress::kError;
+    // Goes on with the instruction until it is complete or opens a computation.
+    while (progress == Progress::kDone) {
+      if (!EndInstruction(comp, scratch_.get())) return false;
+      if (!braces && waiting_.empty()) return true;
+      if (lex_.Peek() != '}') break;
+      if (!EndBody(comp)) return false;
+      if (waiting_.empty()) return true;
+      const CompId value = comp;
+      comp = waiting_.back().first;
+      scratch_ = std::move(waiting_.back().second);
+      waiting_.pop_back();
+      progress = ResumeAttributes(comp, scratch_.get(), value);
+    }
+    if (progress == Progress::kError) return false;
+    if (progress == Progress::kDone) continue;
+    if (waiting_.size() >= kMaxNesting) {
+      return lex_.Fail(lex_.at(), "E014", "Computations are nested too deeply",
+                       absl::StrCat("at most ", kMaxNesting, " levels"));
+    }
+    waiting_.emplace_back(comp, std::move(scratch_));
+    scratch_ = std::make_unique<Scratch>();
+    comp = module_.AddComputation("");
+    if (!BeginBody()) return false;
+  }
+}
+
+bool Parser::CheckParameters(CompId comp, const char* at) {
+  const Computation& c = module_.comp(comp);
+  for (size_t k = 0; k < c.parameters.size(); ++k) {
+    if (c.parameters[k].valid()) continue;
+    return lex_.Fail(at, "E013", "A parameter number is missing",
+                     absl::StrCat("parameter(", k, ") of ", c.parameters.size()));
+  }
+  return true;
+}
+
+bool Parser::ParseSingleInstruction() {
+  single_ = true;
+  const CompId comp = module_.AddComputation("_");
+  module_.header.name = "_";
+  module_.header.is_scheduled = true;
+  if (!ParseInstructions(comp, /*braces=*/false)) return false;
+  if (!lex_.AtEnd()) return lex_.FailExpected("the end of the text");
+  if (lex_.failed()) return false;
+  Computation& c = module_.mutable_comp(comp);
+  c.root = c.instructions.back();
+  module_.set_entry(comp);
+  return CheckParameters(comp, lex_.at());
+}
+
+bool Parser::LookUpComputation(absl::string_view name, const char* at, CompId* out) {
+  const auto it = computations_.find(name);
+  if (it != computations_.end()) return *out = it->second, true;
+  std::vector<absl::string_view> names;
+  for (int c = 0; c < module_.num_computations(); ++c) {
+    if (computations_.contains(module_.comp(CompId(c)).name)) {
+      names.push_back(module_.comp(CompId(c)).name);
+    }
+  }
+  const std::string meant = DidYouMean(name, names);
+  return lex_.Fail(at, "E008", "Unknown computation", "one that stands before its use",
+                   lex_.TokenAt(at),
+                   meant.empty() ? "define the computation before this one" : meant);
+}
+
+}  // namespace hlo_text
+
+absl::StatusOr<Module> ParseModule(std::shared_ptr<const std::string> text,
+                                   std::shared_ptr<Context> context,
+                                   absl::string_view file_name, const TargetShapes* targets) {
+  Module module(std::move(context));
+  hlo_text::Parser parser(*text, file_name, &module, targets);
+  if (!parser.Run()) {
+    SHARDCALL_CHECK(!parser.status().ok());
+    if (LooksLikeStablehlo(*text)) return StablehloIsNotHlo(file_name);
+    return parser.status();
+  }
+  module.KeepText(std::move(text));
+  return module;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads HLO text, as XLA and JAX write it, into a Module. Names and strings of
+// the module are views into the text, which the module keeps alive. Reading
+// does not verify: shapes that contradict the op pass (verifier.h).
+//
+// The first error ends the reading. Its text has line and column, what was
+// expected and found, a fix, and the source line with a caret:
+//   E004 Unknown opcode at x.hlo:3:21: expected an HLO opcode, found 'addd'. Fix: did you mean
+//   'add'?
+//     %s = f32[] addd(%a, %b)
+//                ^
+// The codes are E001 to E020 of sharding/DIAGNOSTICS.md.
+#ifndef SHARDCALL_PARTITIONER_IR_TEXT_PARSER_H_
+#define SHARDCALL_PARTITIONER_IR_TEXT_PARSER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/shapes/target_shapes.h"
+
+namespace shardcall {
+
+// `file_name` stands in error messages only. A custom call that is written without
+// its shape has the one that `targets` gives (what they say against the call stands
+// in the error, E112 where no shape follows), or is E015 where there are none.
+absl::StatusOr<Module> ParseModule(std::shared_ptr<const std::string> text,
+                                   std::shared_ptr<Context> context,
+                                   absl::string_view file_name,
+                                   const TargetShapes* targets = nullptr);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSER_H_

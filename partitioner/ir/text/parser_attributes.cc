@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of the attributes that belong to an op.
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/text/parser_internal.h"
+
+namespace shardcall::hlo_text {
+namespace {
+
+std::vector<absl::string_view> NamesOf(const AttrSet& set) {
+  std::vector<absl::string_view> out;
+  for (int i = 0; i < kNumAttrs; ++i) {
+    if (set.Has(static_cast<Attr>(i))) out.push_back(AttrText(static_cast<Attr>(i)));
+  }
+  return out;
+}
+
+// An async start in its short form has the attributes of the wrapped op.
+Opcode OwnerOfAttributes(const Scratch& s) {
+  const bool sugar = s.opcode == Opcode::kAsyncStart && s.wrapped < kNumOpcodes;
+  return sugar ? static_cast<Opcode>(s.wrapped) : s.opcode;
+}
+
+}  // namespace
+
+Parser::Progress Parser::ParseAttributes(CompId comp, Scratch* s) {
+  const Opcode opcode = OwnerOfAttributes(*s);
+  OpcodeAttrs of_sugar;
+  const OpcodeAttrs* attrs = &AttrsOf(opcode);
+  if (opcode != s->opcode) {
+    of_sugar = *attrs;
+    of_sugar.allowed.Add(Attr::kAsyncExecutionThread);
+    of_sugar.allowed.Add(Attr::kOutputToOperandAliasing);
+    attrs = &of_sugar;
+  }
+  while (lex_.TryChar(',')) {
+    absl::string_view name;
+    lex_.Skip();
+    const char* at = lex_.at();
+    if (!lex_.Identifier("an attribute", &name)) return Progress::kError;
+    Attr attr;
+    if (!AttrFromText(name, &attr) || !attrs->allowed.Has(attr)) {
+      lex_.Fail(at, "E005", "Unknown attribute",
+                absl::StrCat("an attribute of ", OpcodeText(opcode)), lex_.TokenAt(at),
+                DidYouMean(name, NamesOf(attrs->allowed)));
+      return Progress::kError;
+    }
+    if (s->Has(attr)) {
+      lex_.Fail(at, "E007", "An attribute stands twice", "", lex_.TokenAt(at),
+                "remove one of the two");
+      return Progress::kError;
+    }
+    if (!lex_.Expect('=')) return Progress::kError;
+    s->seen.Add(attr);
+    const Progress progress = ParseValue(comp, s, attr);
+    if (progress != Progress::kDone) return progress;
+  }
+  return CheckRequired(s, *attrs) ? Progress::kDone : Progress::kError;
+}
+
+bool Parser::CheckRequired(Scratch* s, const OpcodeAttrs& attrs) {
+  // Both words at once; the names only on error.
+  AttrSet missing;
+  missing.words[0] = attrs.required.words[0] & ~s->seen.words[0];
+  missing.words[1] = attrs.required.words[1] & ~s->seen.words[1];
+  if ((missing.words[0] | missing.words[1]) == 0) return true;
+  return lex_.Fail(s->opcode_at, "E006", "An attribute is missing",
+                   absl::StrCat(NamesOf(missing).front(), "= on ",
+                                OpcodeText(OwnerOfAttributes(*s))));
+}
+
+// A computation's name, or its instructions in braces; for kComputations a list
+// of these. In a list the cursor stands before an item.
+Parser::Progress Parser::ParseComputationValue(Scratch* s, Attr attr) {
+  const bool list = FormOf(attr) == AttrForm::kComputations;
+  do {
+    lex_.Skip();
+    const char* at = lex_.at();
+    if (*at == '{') {
+      s->pending = attr;
+      return Progress::kInline;
+    }
+    absl::string_view name;
+    CompId id;
+    if (!lex_.Name("a computation's name", &name) || !LookUpComputation(name, at, &id)) {
+      return Progress::kError;
+    }
+    if (!list) {
+      (*s)[attr].value = id.value;
+      return Progress::kDone;
+    }
+    s->comps.push_back(id);
+  } while (lex_.TryChar(','));
+  return lex_.Expect('}') ? Progress::kDone : Progress::kError;
+}
+
+Parser::Progress Parser::ResumeAttributes(CompId comp, Scratch* s, CompId value) {
+  const Attr attr = s->pending;
+  if (FormOf(attr) == AttrForm::kComputation) {
+    (*s)[attr].value = value.value;
+  } else {
+    s->comps.push_back(value);
+    if (lex_.TryChar(',')) {
+      const Progress progress = ParseComputationValue(s, attr);
+      if (progress != Progress::kDone) return progress;
+    } else if (!lex_.Expect('}')) {
+      return Progress::kError;
+    }
+  }
+  return ParseAttributes(comp, s);
+}
+
+Parser::Progress Parser::ParseValue(CompId comp, Scratch* s, Attr attr) {
+  Slot& slot = (*s)[attr];
+  lex_.Skip();
+  slot.at = lex_.at();
+  const AttrForm form = FormOf(attr);
+  if (form == AttrForm::kComputation) return ParseComputationValue(s, attr);
+  if (form == AttrForm::kComputations) {
+    s->comps.clear();
+    if (!lex_.Expect('{')) return Progress::kError;
+    return lex_.TryChar('}') ? Progress::kDone : ParseComputationValue(s, attr);
+  }
+  return ParsePlainValue(comp, s, attr) ? Progress::kDone : Progress::kError;
+}
+
+bool Parser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
+  Slot& slot = (*s)[attr];
+  switch (FormOf(attr)) {
+    case AttrForm::kInt: return lex_.Integer(&slot.value);
+    case AttrForm::kBool: {
+      bool value = false;
+      const bool ok = lex_.Bool(&value);
+      slot.value = value;
+      return ok;
+    }
+    case AttrForm::kFloat: return lex_.Number(&slot.number);
+    case AttrForm::kWord:
+      return lex_.Identifier(attr == Attr::kApiVersion
+                                 ? "API_VERSION_TYPED_FFI, or the name of another version"
+                                 : "a word",
+                             &slot.text);
+    case AttrForm::kString: return KeepString(&slot);
+    case AttrForm::kInts:
+      slot.begin = static_cast<uint32_t>(s->ints.size());
+      if (!lex_.IntList(&s->ints)) return false;
+      slot.count = static_cast<uint32_t>(s->ints.size()) - slot.begin;
+      return true;
+    case AttrForm::kIntsOrLists: return ParseIntsOrLists(s, &slot);
+    case AttrForm::kBools: {
+      if (!lex_.Expect('{')) return false;
+      s->bools.clear();
+      if (lex_.TryChar('}')) return true;
+      do {
+        bool value;
+        if (!lex_.Bool(&value)) return false;
+        s->bools.push_back(value);
+      } while (lex_.TryChar(','));
+      return lex_.Expect('}');
+    }
+    case AttrForm::kSliceRanges: return ParseSliceRanges(s, &slot);
+    case AttrForm::kPadding: return ParsePadding(s, &slot);
+    case AttrForm::kWindow: return ParseWindow(s, &slot);
+    case AttrForm::kDimLabels: return ParseDimLabels(&slot);
+    case AttrForm::kPrecision: return ParsePrecision(&slot);
+    case AttrForm::kComputation:
+    case AttrForm::kComputations: return false;  // in ParseValue
+    case AttrForm::kAliasing: return ParseAliasing(&slot);
+    case AttrForm::kShape: return ParseShape(&s->outfeed_shape);
+    case AttrForm::kShapes: {
+      s->shapes.clear();
+      if (!lex_.Expect('{')) return false;
+      if (lex_.TryChar('}')) return true;
+      do {
+        const Shape* shape;
+        if (!ParseShape(&shape)) return false;
+        s->shapes.push_back(shape);
+      } while (lex_.TryChar(','));
+      return lex_.Expect('}');
+    }
+    case AttrForm::kLiteral: return ParseLiteralWithShape(&s->literal);
+    case AttrForm::kReplicaGroups: return ParseReplicaGroups(s, &slot);
+    case AttrForm::kStatistics: return ParseStatistics(&slot);
+    case AttrForm::kAccuracy: return ParseResultAccuracy(&slot);
+    case AttrForm::kSparsity: return ParseSparsity(&slot);
+    case AttrForm::kDomain: return ParseDomain(&slot);
+    case AttrForm::kOrigin: return ParseOrigin(&slot);
+    case AttrForm::kSharding: return ParseSharding(&s->proto.sharding);
+    case AttrForm::kFrontend: return ParseFrontend(&s->proto.frontend);
+    case AttrForm::kMetadata: return ParseMetadata(&s->proto.metadata);
+    case AttrForm::kBackendConfig: return ParseBackendConfig(&s->proto.backend_config);
+    case AttrForm::kInstructions: {
+      if (!lex_.Expect('{')) return false;
+      do {
+        absl::string_view name;
+        lex_.Skip();
+        const char* at = lex_.at();
+        InstrId id;
+        if (!lex_.Name("an instruction's name", &name) || !LookUp(comp, name, at, &id)) {
+          return false;
+        }
+        s->controls.push_back(id);
+      } while (lex_.TryChar(','));
+      return lex_.Expect('}');
+    }
+  }
+  return false;
+}
+
+bool Parser::KeepString(Slot* slot) {
+  if (!lex_.String(&slot->text, &string_storage_)) return false;
+  if (slot->text.data() == string_storage_.data()) slot->text = context_.Intern(slot->text);
+  return true;
+}
+
+// `{1,2}` or `{{0,1},{2,3}}`; the slot's value counts the inner lists.
+bool Parser::ParseIntsOrLists(Scratch* s, Slot* slot) {
+  slot->begin = static_cast<uint32_t>(s->ints.size());
+  slot->value = 0;
+  if (!lex_.Expect('{')) return false;
+  if (lex_.Peek() == '{') {
+    do {
+      const auto begin = static_cast<uint32_t>(s->ints.size());
+      if (!lex_.IntList(&s->ints)) return false;
+      const auto count = static_cast<uint32_t>(s->ints.size()) - begin;
+      if (slot != &(*s)[Attr::kReplicaGroups]) {
+        // Pairs and sizes: all lists are equally long, so their number says all.
+        const bool pairs = slot == &(*s)[Attr::kSourceTargetPairs];
+        if (slot->value++ > 0 ? count != s->last_count : pairs && count != 2) {
+          return lex_.Fail(slot->at, "E019", "The lists differ in length",
+                           pairs ? "pairs {source,target}" : "equally long lists");
+        }
+        s->last_count = count;
+      } else {
+        s->lists.push_back({begin, count});
+      }
+    } while (lex_.TryChar(','));
+  } else if (slot == &(*s)[Attr::kSourceTargetPairs] && lex_.Peek() != '}') {
+    return lex_.FailExpected("pairs like {{0,1},{1,0}}");
+  } else if (lex_.Peek() != '}') {
+    do {
+      int64_t value;
+      if (!lex_.Integer(&value)) return false;
+      s->ints.push_back(value);
+    } while (lex_.TryChar(','));
+  }
+  slot->count = static_cast<uint32_t>(s->ints.size()) - slot->begin;
+  return lex_.Expect('}');
+}
+
+}  // namespace shardcall::hlo_text

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes modules as HLO text in XLA's default form: `%` names, signatures,
+// layouts, metadata and location tables; constants always in full. Instructions
+// stand in the module's order, computations before those that call them.
+// Instructions without a name get one from their opcode (`add`, `add.1`, ...),
+// unique in the module. Reading the text and printing it again gives the same
+// bytes.
+#ifndef SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_H_
+#define SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_H_
+
+#include <string>
+
+#include "shardcall/partitioner/ir/module.h"
+
+namespace shardcall {
+
+struct PrintOptions {
+  bool metadata = true;  // metadata={...} and the location tables
+  // As XLA's short form: no metadata, no `%` before names, no signatures, no
+  // comments between operands. Control predecessors, which XLA leaves out there,
+  // stay: the text means the same program.
+  bool short_form = false;
+};
+
+std::string PrintModule(const Module& module, const PrintOptions& options = {});
+
+// One instruction on one line, for diagnostics: without metadata. Operands
+// without a name are printed by id, like `%add.#12`.
+std::string PrintInstruction(const Module& module, InstrId id);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_H_

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The printer's state, shared by printer.cc (modules, computations, names),
+// printer_attributes.cc (attributes of ops) and printer_common.cc (text that
+// every instruction may have). All output goes to one string. What repeats
+// (shapes, shardings, frontend attributes) is copied from where it was printed
+// first.
+#ifndef SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_INTERNAL_H_
+#define SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_INTERNAL_H_
+
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+
+namespace shardcall::hlo_text {
+
+class Printer {
+ public:
+  Printer(const Module& module, const PrintOptions& options)
+      : module_(module),
+        metadata_(options.metadata && !options.short_form),
+        short_(options.short_form) {}
+  std::string Module_();
+  std::string OneInstruction(InstrId id);
+
+ private:
+  // printer.cc
+  void MakeNames();
+  void Header();
+  void StackTables_();
+  void PrintComputation(CompId id);
+  void Signature(const Computation& c);
+  void PrintInstruction(InstrId id, bool is_root);
+  void Operands(const Instruction& i);
+  absl::string_view NameOf(InstrId id) const;
+  absl::string_view NameOf(CompId id) const;
+  // With `%` but in the short form, where reserved words alone need it.
+  void Name(absl::string_view name);
+  // The op inside, if the async chain of `i` is printed in its short form.
+  const Instruction* Sugar(const Instruction& i) const;
+  bool OnlyParametersAndOneOp(CompId id) const;
+
+  // printer_attributes.cc: `, name=value` for each attribute of the op
+  void Attributes_(const Instruction& i);
+  void CompareText(const Instruction& i);
+  void CollectiveText(Opcode opcode, const CollectiveAttrs& a);
+  void GroupsText(const ReplicaGroups& groups);
+  void PermuteText(const PermuteAttrs& a);
+  void CustomCallText(const CustomCallAttrs& a);
+  void ConvolutionText(const ConvolutionAttrs& a);
+  void DotText(const DotAttrs& a);
+  void GatherText(const GatherAttrs& a);
+  void ScatterText(const ScatterAttrs& a);
+  void AsyncText(const Instruction& i);
+  void WindowText(const Window& w);
+  void PadText(const PadAttrs& a);
+  void SliceText(const SliceAttrs& a);
+  void LiteralWithShape(const Literal& literal);
+  void IntsText(absl::string_view name, Ints values);
+  void NonEmptyInts(absl::string_view name, Ints values) {
+    if (!values.empty()) IntsText(name, values);
+  }
+  void IntText(absl::string_view name, int64_t value);
+  void Word(absl::string_view name, absl::string_view value);  // nothing if empty
+  void Flag(absl::string_view name, bool value);               // nothing if false
+  void StringText(absl::string_view name, absl::string_view value);
+  void CompText(absl::string_view name, CompId id);
+  void CompsText(absl::string_view name, absl::Span<const CompId> ids);
+  void IntListValue(Ints values);
+
+  // printer_common.cc
+  void CommonAttributes(const Instruction& i);
+  void ShapeText(const Shape* shape, bool with_layout);
+  void ShardingText(const Instruction& i);
+  void FrontendText(const FrontendAttributes& f);
+  void MetadataText(const Metadata& m);
+  void Escaped(absl::string_view text);  // in double quotes
+  void RawOrQuoted(absl::string_view text);
+  template <typename F>
+  void Memoised(absl::flat_hash_map<const void*, std::pair<size_t, size_t>>* memo,
+                const void* key, F print) {
+    auto [it, fresh] = memo->try_emplace(key);
+    if (!fresh) {
+      const auto [begin, length] = it->second;
+      const size_t end = out_.size();
+      out_.resize(end + length);  // may move the text, so no view into it
+      std::char_traits<char>::copy(&out_[end], &out_[begin], length);
+      return;
+    }
+    const size_t begin = out_.size();
+    print();
+    // `print` does not touch this memo, so `it` is still valid.
+    it->second = {begin, out_.size() - begin};
+  }
+
+  const Module& module_;
+  const bool metadata_, short_;
+  std::string out_;
+  absl::flat_hash_map<const void*, std::pair<size_t, size_t>> shapes_, bare_shapes_, shardings_,
+      frontends_;
+  std::vector<absl::string_view> instr_names_, comp_names_;  // empty unless names were made
+  std::deque<std::string> made_names_;
+  std::vector<bool> hidden_;  // computations inside short forms
+};
+
+}  // namespace shardcall::hlo_text
+
+#endif  // SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_INTERNAL_H_

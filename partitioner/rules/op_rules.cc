@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/rules/op_rules.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/rules/block_list.h"
+#include "shardcall/partitioner/rules/rule_builder.h"
+#include "shardcall/sharding/base/intern_table.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+std::string PlaceOf(const Instruction& call) {
+  return absl::StrCat("the call of \"", call.as<CustomCallAttrs>().target, "\", %", call.name);
+}
+
+using Shapes = absl::InlinedVector<const Shape*, 8>;
+
+void AppendLeaves(const Shape* shape, Shapes* out) {
+  if (!shape->IsTuple()) {
+    out->push_back(shape);
+    return;
+  }
+  for (int i = 0; i < shape->num_leaves(); ++i) out->push_back(shape->leaf(i));
+}
+
+OpClass ClassOf(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement:
+    case Opcode::kOptBarrier:
+    case Opcode::kParameter:
+    case Opcode::kConstant:
+    case Opcode::kAfterAll:
+    case Opcode::kWhile:
+    case Opcode::kCall:
+    case Opcode::kConditional:
+      return OpClass::kStructural;
+    case Opcode::kPartitionId:
+    case Opcode::kReplicaId:
+      return OpClass::kManualOnly;
+    default:
+      return HasTrait(opcode, kCollectiveOp) ? OpClass::kManualOnly : OpClass::kRule;
+  }
+}
+
+bool HasDynamicSize(const Shapes& shapes) {
+  return std::any_of(shapes.begin(), shapes.end(), [](const Shape* shape) {
+    return shape->IsArray() && shape->IsDynamic();
+  });
+}
+
+ShardingRule BuiltinRule(const RuleArgs& args) {
+  const Opcode op = args.instr.opcode;
+  if (HasTrait(op, kElementwise)) return PointwiseRule(args);
+  switch (op) {
+    case Opcode::kMap: return PointwiseRule(args);
+    case Opcode::kAddDependency: return PointwiseRule(args);
+    case Opcode::kDomain: return PointwiseRule(args);
+    case Opcode::kBitcastConvert: return BitcastConvertRule(args);
+    case Opcode::kBitcast: return BitcastRule(args);
+    case Opcode::kGetDimensionSize:
+    case Opcode::kSetDimensionSize: return DimensionSizeRule(args);
+    case Opcode::kBroadcast: return BroadcastRule(args);
+    case Opcode::kReshape: return ReshapeRule(args);
+    case Opcode::kTranspose: return TransposeRule(args);
+    case Opcode::kConcatenate: return ConcatenateRule(args);
+    case Opcode::kSlice: return SliceRule(args);
+    case Opcode::kPad: return PadRule(args);
+    case Opcode::kReverse: return ReverseRule(args);
+    case Opcode::kIota: return IotaRule(args);
+    case Opcode::kDot: return DotRule(args);
+    case Opcode::kRaggedDot: return RaggedDotRule(args);
+    case Opcode::kScaledDot: return ScaledDotRule(args);
+    case Opcode::kReduce: return ReduceRule(args);
+    case Opcode::kReduceWindow: return ReduceWindowRule(args);
+    case Opcode::kSelectAndScatter: return SelectAndScatterRule(args);
+    case Opcode::kSort: return SortRule(args);
+    case Opcode::kTopk: return TopKRule(args);
+    case Opcode::kScan: return ScanRule(args);
+    case Opcode::kGather: return GatherRule(args);
+    case Opcode::kScatter: return ScatterRule(args);
+    case Opcode::kDynamicSlice: return DynamicSliceRule(args);
+    case Opcode::kDynamicUpdateSlice: return DynamicUpdateSliceRule(args);
+    case Opcode::kConvolution: return ConvolutionRule(args);
+    case Opcode::kFft: return FftRule(args);
+    case Opcode::kCholesky: return CholeskyRule(args);
+    case Opcode::kTriangularSolve: return TriangularSolveRule(args);
+    case Opcode::kBatchNormTraining:
+    case Opcode::kBatchNormInference:
+    case Opcode::kBatchNormGrad: return BatchNormRule(args);
+    case Opcode::kAllGather:
+    case Opcode::kAllReduce:
+    case Opcode::kReduceScatter:
+    case Opcode::kAllToAll:
+    case Opcode::kCollectiveBroadcast:
+    case Opcode::kRaggedAllToAll:
+    case Opcode::kCollectivePermute: return CollectivePassThroughRule(args);
+    // Random bits, infeed and outfeed, transfers, fusions, asynchronous forms.
+    default: return NeedReplicationRule(args);
+  }
+}
+
+}  // namespace
+
+namespace {
+
+bool RunsOnAnyDevice(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kParameter:
+    case Opcode::kConstant:
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement:
+    case Opcode::kAfterAll:
+    case Opcode::kAddDependency:
+    case Opcode::kOptBarrier:
+    case Opcode::kDomain:
+    case Opcode::kPartitionId:
+    case Opcode::kReplicaId: return false;
+    default: return !HasTrait(opcode, kCollectiveOp) && !HasTrait(opcode, kAsyncForm);
+  }
+}
+
+// The device of a list of shardings, all of which must name it; -1: none.
+int64_t CommonDevice(absl::Span<const ShardingConstraint* const> constraints) {
+  int64_t device = -1;
+  for (const ShardingConstraint* c : constraints) {
+    if (c == nullptr || c->maximal_device < 0) return -1;
+    if (device >= 0 && c->maximal_device != device) return -1;
+    device = c->maximal_device;
+  }
+  return device;
+}
+
+}  // namespace
+
+int64_t MaximalDevice(const Program& program, InstrId i) {
+  const Instruction& instr = program.module.instr(i);
+  if (!RunsOnAnyDevice(instr.opcode)) return -1;
+  if (const auto it = program.outfeeds.find(i); it != program.outfeeds.end()) {
+    const int64_t device = CommonDevice(it->second);
+    if (device >= 0 || !it->second.empty()) return device;
+  }
+  absl::InlinedVector<const ShardingConstraint*, 4> arrays;
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+    const ShardingConstraint* c = program.constraints[program.leaves.leaf(i, k).value];
+    if (instr.opcode == Opcode::kCustomCall && c != nullptr && c->maximal_device >= 0) {
+      return c->maximal_device;
+    }
+    if (instr.shape->leaf(k)->IsArray()) arrays.push_back(c);
+  }
+  if (instr.opcode != Opcode::kCustomCall && !arrays.empty()) return CommonDevice(arrays);
+  // Leaves without a constraint, such as tokens, and tuples without leaves.
+  if (instr.sharding == nullptr) return -1;
+  const HloSharding* s = instr.sharding;
+  if (s->kind == HloSharding::Kind::kTuple && s->tuple.size() == 1) s = &s->tuple[0];
+  return s->kind == HloSharding::Kind::kMaximal ? s->device : -1;
+}
+
+struct RuleTable::Impl {
+  struct Entry {
+    Opcode opcode;
+    bool maximal;
+    const Attributes* attrs;
+    const FrontendAttributes* frontend;
+    absl::string_view config;
+    Shapes shapes;  // operands, then the result, without layouts
+    OpClass op_class;
+    const TargetRule* target = nullptr;
+    bool has_rule = true;
+    bool by_callback = false;
+    std::optional<ShardingRule> rule;
+  };
+
+  Impl(const Program& program, RuleOptions options)
+      : program(program), options(std::move(options)),
+        by_instr(program.module.num_instructions()),
+        any_maximal(std::any_of(program.owned_constraints.begin(), program.owned_constraints.end(),
+                                [](const auto& c) { return c->maximal_device >= 0; })) {}
+
+  const Entry* Get(InstrId i) {
+    const Entry*& slot = by_instr[i.value];
+    if (slot == nullptr) slot = Find(i);
+    return slot;
+  }
+  const Entry* Find(InstrId i);
+  void Make(InstrId i, Entry* entry);
+  // The written shape of a custom call against what its target gives.
+  absl::Status CheckShape(InstrId i) const;
+
+  const Program& program;
+  RuleOptions options;
+  std::vector<const Entry*> by_instr;
+  const bool any_maximal;
+  BlockList<Entry> entries;
+  InternTable<Entry> table;
+  absl::Status status;
+  int64_t hits = 0, misses = 0;
+};
+
+const RuleTable::Impl::Entry* RuleTable::Impl::Find(InstrId i) {
+  const Module& m = program.module;
+  const Instruction& instr = m.instr(i);
+  const bool call = instr.opcode == Opcode::kCustomCall;
+  const bool maximal = (call || any_maximal) && MaximalDevice(program, i) >= 0;
+  const FrontendAttributes* frontend = call ? instr.frontend : nullptr;
+  const absl::string_view config = call ? instr.backend_config : absl::string_view();
+  const absl::Span<const InstrId> operands = m.operands(instr);
+
+  uint64_t hash = static_cast<uint64_t>(instr.opcode) * 2 + maximal;
+  hash = MixHash(hash, reinterpret_cast<uintptr_t>(instr.attrs));
+  hash = MixHash(hash, reinterpret_cast<uintptr_t>(frontend));
+  hash = MixHash(hash, reinterpret_cast<uintptr_t>(config.data()));
+  for (InstrId o : operands) {
+    hash = MixHash(hash, reinterpret_cast<uintptr_t>(m.instr(o).shape->bare()));
+  }
+  hash = FinishHash(MixHash(hash, reinterpret_cast<uintptr_t>(instr.shape->bare())));
+  const Entry* found = table.Find(hash, [&](const Entry& e) {
+    if (e.opcode != instr.opcode || e.maximal != maximal || e.attrs != instr.attrs ||
+        e.frontend != frontend || e.config != config ||
+        e.shapes.size() != operands.size() + 1 || e.shapes.back() != instr.shape->bare()) {
+      return false;
+    }
+    for (size_t k = 0; k < operands.size(); ++k) {
+      if (e.shapes[k] != m.instr(operands[k]).shape->bare()) return false;
+    }
+    return true;
+  });
+  if (found != nullptr) {
+    ++hits;
+    return found;
+  }
+  ++misses;
+  Entry& e = entries.emplace_back();
+  e.opcode = instr.opcode;
+  e.maximal = maximal;
+  e.attrs = instr.attrs;
+  e.frontend = frontend;
+  e.config = config;
+  for (InstrId o : operands) e.shapes.push_back(m.instr(o).shape->bare());
+  e.shapes.push_back(instr.shape->bare());
+  Make(i, &e);
+  table.Insert(hash, &e);
+  return &e;
+}
+
+absl::Status RuleTable::Impl::CheckShape(InstrId i) const {
+  if (options.targets == nullptr) return absl::OkStatus();
+  const Module& m = program.module;
+  const Instruction& instr = m.instr(i);
+  Shapes operands;
+  for (InstrId o : m.operands(instr)) operands.push_back(m.instr(o).shape);
+  return options.targets->CheckShape(
+      {&m.context(), instr.as<CustomCallAttrs>().target, instr.backend_config, operands},
+      instr.shape);
+}
+
+void RuleTable::Impl::Make(InstrId i, Entry* entry) {
+  const Module& m = program.module;
+  const Instruction& instr = m.instr(i);
+  entry->op_class = ClassOf(instr.opcode);
+  if (entry->op_class == OpClass::kStructural) return;
+  Shapes operands, results;
+  for (InstrId o : m.operands(instr)) AppendLeaves(m.instr(o).shape, &operands);
+  AppendLeaves(instr.shape, &results);
+  const RuleArgs args{m, instr, operands, results};
+  if (instr.opcode != Opcode::kCustomCall) {
+    if (instr.opcode != Opcode::kPartitionId && instr.opcode != Opcode::kReplicaId) {
+      entry->rule = entry->maximal || HasDynamicSize(operands) || HasDynamicSize(results)
+                        ? NeedReplicationRule(args)
+                        : BuiltinRule(args);
+    }
+    return;
+  }
+  const CustomCallSource source =
+      FindCustomCallRule(args, options.targets, entry->maximal, &entry->target);
+  if (source == CustomCallSource::kOwnRule && options.targets != nullptr) {
+    // The call's own rule says how it propagates; a registered callback partitions it.
+    const TargetRule* const target =
+        options.targets->Find(instr.as<CustomCallAttrs>().target, instr.backend_config);
+    if (target != nullptr && target->callbacks.partition != nullptr) {
+      entry->target = target;
+      entry->by_callback = true;
+    }
+  }
+  entry->has_rule =
+      source != CustomCallSource::kMissing && source != CustomCallSource::kNothingToShard;
+  // Callbacks without `partition` only steer propagation.
+  if (source == CustomCallSource::kRegistry && entry->target->level == RuleLevel::kCallbacks &&
+      entry->target->callbacks.partition == nullptr) {
+    entry->has_rule = false;
+  }
+  if (source == CustomCallSource::kMissing) {
+    entry->op_class = OpClass::kMissing;
+    return;
+  }
+  if (source == CustomCallSource::kRegistry && entry->target->level == RuleLevel::kCallbacks) {
+    entry->op_class = OpClass::kCallbacks;
+    if (status.ok()) status = In(CheckShape(i), PlaceOf(instr));
+    return;
+  }
+  // First: of a wrong written shape a rule only says that factors have two sizes.
+  absl::StatusOr<ShardingRule> rule = NeedReplicationRule(args);
+  absl::Status fits = CheckShape(i);
+  if (fits.ok()) {
+    rule = CustomCallRule(args, source, entry->target);
+    fits = rule.status();
+  }
+  if (!fits.ok()) {
+    if (status.ok()) status = In(fits, PlaceOf(instr));
+    rule = NeedReplicationRule(args);
+  }
+  entry->rule = *std::move(rule);
+}
+
+RuleTable::RuleTable(const Program& program, RuleOptions options)
+    : impl_(std::make_unique<Impl>(program, std::move(options))) {}
+RuleTable::~RuleTable() = default;
+
+OpClass RuleTable::op_class(InstrId i) {
+  if (impl_->program.annotation[i.value] != AnnotationKind::kNone) return OpClass::kAnnotation;
+  const OpClass c = ClassOf(impl_->program.module.instr(i).opcode);
+  if (c == OpClass::kStructural) return c;
+  return impl_->Get(i)->op_class;
+}
+
+bool RuleTable::PartitionedByCallback(InstrId i) {
+  return impl_->program.module.instr(i).opcode == Opcode::kCustomCall &&
+         impl_->program.annotation[i.value] == AnnotationKind::kNone && impl_->Get(i)->by_callback;
+}
+
+const ShardingRule* RuleTable::rule(InstrId i) {
+  if (impl_->program.annotation[i.value] != AnnotationKind::kNone) return nullptr;
+  if (ClassOf(impl_->program.module.instr(i).opcode) == OpClass::kStructural) return nullptr;
+  const std::optional<ShardingRule>& rule = impl_->Get(i)->rule;
+  return rule.has_value() ? &*rule : nullptr;
+}
+
+const TargetRule* RuleTable::target(InstrId i) {
+  if (impl_->program.module.instr(i).opcode != Opcode::kCustomCall ||
+      impl_->program.annotation[i.value] != AnnotationKind::kNone) {
+    return nullptr;
+  }
+  return impl_->Get(i)->target;
+}
+
+const void* RuleTable::kind(InstrId i) { return impl_->Get(i); }
+
+bool RuleTable::has_rule(InstrId i) { return impl_->Get(i)->has_rule; }
+
+const absl::Status& RuleTable::status() const { return impl_->status; }
+
+const TargetShapes* RuleTable::shapes() const { return impl_->options.targets; }
+
+bool RuleTable::MayReplicate(absl::string_view target) const {
+  const std::vector<std::string>& allowed = impl_->options.allow_replicate;
+  return std::any_of(allowed.begin(), allowed.end(),
+                     [&](const std::string& t) { return t == "all" || t == target; });
+}
+
+int64_t RuleTable::hits() const { return impl_->hits; }
+int64_t RuleTable::misses() const { return impl_->misses; }
+
+}  // namespace shardcall

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/rules/resize.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "shardcall/partitioner/ir/literal.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/rules/dimension_classes.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+absl::Status CannotResize(std::string message, std::string where, std::string expected,
+                          std::string found) {
+  return ToStatus({.code = "E113",
+                   .message = std::move(message),
+                   .where = std::move(where),
+                   .expected = std::move(expected),
+                   .found = std::move(found),
+                   .fix = "Give operands of sizes that the computation can have"});
+}
+
+class Resizer {
+ public:
+  Resizer(Program* program, const DimensionClasses& classes)
+      : program_(*program), m_(program->module), classes_(classes) {}
+
+  absl::Status Run(absl::Span<const std::vector<int64_t>> parameters) {
+    SHARDCALL_RETURN_IF_ERROR(Assign(parameters));
+    // Shapes are read while attributes are rewritten, so the new ones wait.
+    std::vector<const Shape*> shapes(m_.num_instructions());
+    for (int n = 0; n < m_.num_instructions(); ++n) {
+      SHARDCALL_ASSIGN_OR_RETURN(shapes[n], NewShape(InstrId(n)));
+    }
+    for (int n = 0; n < m_.num_instructions(); ++n) {
+      SHARDCALL_RETURN_IF_ERROR(Rewrite(InstrId(n), shapes));
+    }
+    for (int n = 0; n < m_.num_instructions(); ++n) m_.mutable_instr(InstrId(n)).shape = shapes[n];
+    m_.header.entry_parameter_layouts.clear();
+    m_.header.entry_result_layout = nullptr;
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Assign(absl::Span<const std::vector<int64_t>> given) {
+    std::vector<LeafId> leaves;
+    for (InstrId p : m_.comp(m_.entry()).parameters) {
+      for (int k = 0; k < m_.instr(p).shape->num_leaves(); ++k) {
+        leaves.push_back(program_.leaves.leaf(p, k));
+      }
+    }
+    if (leaves.size() != given.size()) {
+      return CannotResize("there is another number of operands", "", absl::StrCat(leaves.size()),
+                          absl::StrCat(given.size()));
+    }
+    for (bool compounds : {false, true}) {
+      for (size_t k = 0; k < leaves.size(); ++k) {
+        const Shape* shape = program_.LeafShape(leaves[k]);
+        const int rank = shape->IsArray() ? shape->rank() : 0;
+        const std::string where = absl::StrCat("operand ", k);
+        if (rank != static_cast<int>(given[k].size())) {
+          return CannotResize("an operand has another rank", where, absl::StrCat(rank),
+                              absl::StrCat(given[k].size()));
+        }
+        for (int d = 0; d < rank; ++d) {
+          const std::vector<int> atoms = classes_.Atoms(leaves[k], d);
+          if ((atoms.size() > 1) != compounds) continue;
+          SHARDCALL_RETURN_IF_ERROR(AssignDim(atoms, given[k][d], where));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AssignDim(const std::vector<int>& atoms, int64_t size, const std::string& where) {
+    int64_t known = 1;
+    std::vector<int> open;
+    for (int a : atoms) {
+      auto it = sizes_.find(a);
+      if (it != sizes_.end()) {
+        known *= it->second;
+      } else {
+        open.push_back(a);
+      }
+    }
+    // A cut of several unknown parts: the most major takes the change, the others
+    // stay.
+    while (open.size() > 1) {
+      sizes_[open.back()] = classes_.size(open.back());
+      known *= classes_.size(open.back());
+      open.pop_back();
+    }
+    if (open.size() == 1 && known > 0 && size % known == 0) {
+      const int64_t now = size / known;
+      if (classes_.fixed(open[0]) && now != classes_.size(open[0])) {
+        return CannotResize("the computation cuts or pads a dimension at a size of its own", where,
+                            absl::StrCat(classes_.size(open[0])), absl::StrCat(now));
+      }
+      sizes_[open[0]] = now;
+    } else if (!open.empty() || known != size) {
+      return CannotResize("sizes contradict each other", where, absl::StrCat(known),
+                          absl::StrCat(size));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<const Shape*> NewLeaf(LeafId leaf) {
+    const Shape* shape = program_.LeafShape(leaf);
+    if (!shape->IsArray()) return shape;
+    std::vector<int64_t> dims;
+    for (int d = 0; d < shape->rank(); ++d) {
+      int64_t size = 1;
+      for (int a : classes_.Atoms(leaf, d)) {
+        auto it = sizes_.find(a);
+        if (__builtin_mul_overflow(size, it == sizes_.end() ? classes_.size(a) : it->second,
+                                   &size)) {
+          return CannotResize("an array is too large", "", "fewer than 2^63 elements", "");
+        }
+      }
+      dims.push_back(size);
+    }
+    return m_.context().WithDims(shape, dims);
+  }
+
+  absl::StatusOr<const Shape*> NewShape(InstrId id) {
+    std::vector<const Shape*> leaves;
+    const Shape* shape = m_.instr(id).shape;
+    for (int k = 0; k < shape->num_leaves(); ++k) {
+      SHARDCALL_ASSIGN_OR_RETURN(const Shape* leaf, NewLeaf(program_.leaves.leaf(id, k)));
+      leaves.push_back(leaf);
+    }
+    size_t next = 0;
+    return WithLeaves(shape, leaves, &next);
+  }
+  // Tuples nest as deep as the parser lets them (kMaxNesting).
+  const Shape* WithLeaves(const Shape* shape, const std::vector<const Shape*>& leaves,
+                          size_t* next) {
+    if (!shape->IsTuple()) return leaves[(*next)++];
+    std::vector<const Shape*> elements;
+    for (const Shape* e : shape->tuple()) elements.push_back(WithLeaves(e, leaves, next));
+    return m_.context().MakeTuple(elements);
+  }
+
+  // Sizes that attributes repeat.
+  absl::Status Rewrite(InstrId id, const std::vector<const Shape*>& shapes) {
+    Instruction& i = m_.mutable_instr(id);
+    const Shape* now = shapes[id.value];
+    const auto operands = m_.operands(i);
+    switch (i.opcode) {
+      case Opcode::kConstant:
+        return now == i.shape ? absl::OkStatus() : RewriteConstant(&i, now);
+      case Opcode::kSlice: {
+        const SliceAttrs& a = i.as<SliceAttrs>();
+        const Shape* before = m_.instr(operands[0]).shape;
+        std::vector<int64_t> limits(a.limits.begin(), a.limits.end());
+        for (int d = 0; d < before->rank(); ++d) {
+          if (a.starts[d] == 0 && a.strides[d] == 1 && limits[d] == before->dim(d)) {
+            limits[d] = shapes[operands[0].value]->dim(d);
+          }
+        }
+        SliceAttrs made = a;
+        made.limits = limits;
+        i.attrs = InternAttributes(m_.context(), made);
+        break;
+      }
+      case Opcode::kDynamicSlice: {
+        DynamicSliceAttrs made = i.as<DynamicSliceAttrs>();
+        made.sizes = now->dims();
+        i.attrs = InternAttributes(m_.context(), made);
+        break;
+      }
+      case Opcode::kGather: {
+        const GatherAttrs& a = i.as<GatherAttrs>();
+        const Shape* before = m_.instr(operands[0]).shape;
+        std::vector<int64_t> sizes(a.slice_sizes.begin(), a.slice_sizes.end());
+        for (int d = 0; d < before->rank(); ++d) {
+          if (sizes[d] == before->dim(d)) sizes[d] = shapes[operands[0].value]->dim(d);
+        }
+        GatherAttrs made = a;
+        made.slice_sizes = sizes;
+        i.attrs = InternAttributes(m_.context(), made);
+        break;
+      }
+      case Opcode::kFft: {
+        const FftAttrs& a = i.as<FftAttrs>();
+        const Shape* real = a.type == FftType::kIrfft ? now : shapes[operands[0].value];
+        FftAttrs made = a;
+        made.length = real->dims().subspan(real->rank() - a.length.size());
+        i.attrs = InternAttributes(m_.context(), made);
+        break;
+      }
+      default:
+        break;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RewriteConstant(Instruction* i, const Shape* now) {
+    const Literal* literal = i->as<ConstantAttrs>().literal;
+    const size_t bytes = ElementTypeBytes(i->shape->element_type());
+    bool splat = i->shape->IsArray() && !literal->elided && literal->data.size() >= bytes;
+    for (size_t k = bytes; splat && k < literal->data.size(); ++k) {
+      splat = literal->data[k] == literal->data[k - bytes];
+    }
+    constexpr int64_t kMost = int64_t{1} << 28;
+    if (!splat || now->num_elements() > kMost) {
+      return CannotResize("a constant array has one size only", absl::StrCat("%", i->name),
+                          i->shape->ToString(false), now->ToString(false));
+    }
+    std::string data;
+    for (int64_t k = 0; k < now->num_elements(); ++k) data.append(literal->data.data(), bytes);
+    ConstantAttrs made;
+    made.literal = MakeLiteral(m_.context(), now, data);
+    i->attrs = InternAttributes(m_.context(), made);
+    return absl::OkStatus();
+  }
+
+  const Program& program_;
+  Module& m_;
+  const DimensionClasses& classes_;
+  std::map<int, int64_t> sizes_;  // by atom; others keep theirs
+};
+
+}  // namespace
+
+absl::StatusOr<Module> ResizeModule(Module module,
+                                    absl::Span<const std::vector<int64_t>> parameters,
+                                    const TargetRegistry* targets) {
+  SHARDCALL_ASSIGN_OR_RETURN(Program program, ImportModule(std::move(module), {}));
+  {
+    RuleTable rules(program, {targets, {"all"}});
+    const DimensionClasses classes(program, rules);
+    SHARDCALL_RETURN_IF_ERROR(rules.status());
+    SHARDCALL_RETURN_IF_ERROR(Resizer(&program, classes).Run(parameters));
+  }
+  SHARDCALL_RETURN_IF_ERROR(VerifyModule(program.module, ""));
+  return std::move(program.module);
+}
+
+}  // namespace shardcall

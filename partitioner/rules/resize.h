@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same computation on arrays of other sizes.
+#ifndef SHARDCALL_PARTITIONER_RULES_RESIZE_H_
+#define SHARDCALL_PARTITIONER_RULES_RESIZE_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/ir/module.h"
+
+namespace shardcall {
+
+// `module` with parameters (flat leaves) of the given dims, all other shapes and
+// the sizes in attributes to match; calls come inlined. Constants stay as they
+// are: one that is made from a size says the old size.
+//
+// Errors E113: ranks that differ, sizes that contradict each other, and what a
+// size cannot pass: a slice or a pad of a dimension that changes, a constant
+// array of several values. Others are those of import and of the verifier.
+absl::StatusOr<Module> ResizeModule(Module module,
+                                    absl::Span<const std::vector<int64_t>> parameters,
+                                    const TargetRegistry* targets);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RULES_RESIZE_H_

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/rules/rule_builder.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/monoid.h"
+
+namespace shardcall {
+
+RuleBuilder::RuleBuilder(const RuleArgs& args) : args_(args) {
+  rule_.factors.reserve(8);
+  rule_.operands.resize(args.operands.size());
+  rule_.results.resize(args.results.size());
+  for (int t = 0; t < args.num_tensors(); ++t) Tensor(t).dims.resize(args.rank(t));
+}
+
+TensorFactors& RuleBuilder::Tensor(int t) {
+  return t < args_.num_operands() ? rule_.operands[t] : rule_.results[t - args_.num_operands()];
+}
+
+int RuleBuilder::Add(int64_t size, FactorKind kind, PartialOp reduction) {
+  Factor f;
+  f.size = size;
+  f.kind = kind;
+  f.reduction = reduction;
+  rule_.factors.push_back(std::move(f));
+  return static_cast<int>(rule_.factors.size()) - 1;
+}
+
+void RuleBuilder::Map(int tensor, int dim, int factor, int64_t extent) {
+  Tensor(tensor).dims[dim].push_back(factor);
+  if (extent >= 0 && extent != rule_.factors[factor].size) {
+    rule_.extents.push_back({{tensor, factor}, extent});
+  }
+}
+
+void RuleBuilder::MapWhole(int tensor, int dim, int factor) {
+  Map(tensor, dim, factor, args_.tensor(tensor)->dim(dim));
+}
+
+int RuleBuilder::AddFor(int tensor, int dim, FactorKind kind, PartialOp reduction) {
+  const int f = Add(args_.tensor(tensor)->dim(dim), kind, reduction);
+  Map(tensor, dim, f);
+  return f;
+}
+
+void RuleBuilder::SetPad(int factor, double pad) {
+  rule_.factors[factor].has_pad = true;
+  rule_.factors[factor].pad = pad;
+}
+
+std::string FactorName(int index) {
+  if (index < 26) return std::string(1, static_cast<char>('a' + (index + 8) % 26));
+  return absl::StrCat("f", index);
+}
+
+ShardingRule RuleBuilder::Build() {
+  for (int t = 0; t < args_.num_tensors(); ++t) {
+    for (int d = 0; d < args_.rank(t); ++d) {
+      if (Tensor(t).dims[d].empty() && args_.tensor(t)->dim(d) != 1) {
+        AddFor(t, d, FactorKind::kNeedReplication);
+      }
+    }
+  }
+  absl::InlinedVector<int, 16> number(rule_.factors.size(), -1);
+  absl::InlinedVector<Factor, 8> ordered;
+  for (int t = 0; t < args_.num_tensors(); ++t) {
+    for (FactorList& dim : Tensor(t).dims) {
+      for (int& f : dim) {
+        if (number[f] < 0) {
+          number[f] = static_cast<int>(ordered.size());
+          ordered.push_back(std::move(rule_.factors[f]));
+          ordered.back().name = FactorName(number[f]);
+        }
+        f = number[f];
+      }
+    }
+  }
+  rule_.factors.assign(std::make_move_iterator(ordered.begin()),
+                       std::make_move_iterator(ordered.end()));
+  for (auto& [place, extent] : rule_.extents) place.second = number[place.second];
+  std::sort(rule_.extents.begin(), rule_.extents.end());
+  return std::move(rule_);
+}
+
+bool ContainsDim(Ints dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
+
+bool IsMonoidOp(Opcode op, PartialOp* out) {
+  switch (op) {
+    case Opcode::kAdd: *out = PartialOp::kSum; return true;
+    case Opcode::kMaximum: *out = PartialOp::kMax; return true;
+    case Opcode::kMinimum: *out = PartialOp::kMin; return true;
+    case Opcode::kMultiply: *out = PartialOp::kProduct; return true;
+    case Opcode::kAnd: *out = PartialOp::kAnd; return true;
+    case Opcode::kOr: *out = PartialOp::kOr; return true;
+    case Opcode::kXor: *out = PartialOp::kXor; return true;
+    default: return false;
+  }
+}
+
+bool RecognizePartialOp(const Module& module, CompId computation, PartialOp* out) {
+  Opcode op;
+  return computation.valid() && RecognizeMonoid(module, computation, &op) && IsMonoidOp(op, out);
+}
+
+ShardingRule NeedReplicationRule(const RuleArgs& args) { return RuleBuilder(args).Build(); }
+
+ShardingRule PointwiseRule(const RuleArgs& args) { return PointwiseRuleExcept(args, {}); }
+
+ShardingRule PointwiseRuleExcept(const RuleArgs& args, absl::Span<const int64_t> whole) {
+  RuleBuilder b(args);
+  int rank = 0;
+  for (int t = 0; t < args.num_tensors(); ++t) rank = std::max(rank, args.rank(t));
+  for (int d = 0; d < rank; ++d) {
+    int factor = -1;
+    for (int t = 0; t < args.num_tensors(); ++t) {
+      if (args.rank(t) != rank) continue;
+      if (factor < 0) {
+        factor = b.AddFor(t, d, ContainsDim(whole, d) ? FactorKind::kNeedReplication
+                                                      : FactorKind::kPassThrough);
+      } else {
+        b.MapWhole(t, d, factor);
+      }
+    }
+  }
+  return b.Build();
+}
+
+}  // namespace shardcall

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a custom call's rule comes from.
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/custom_call/derive/open_factors.h"
+#include "shardcall/partitioner/rules/rule_builder.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+constexpr absl::string_view kRuleKey = "xla.sdy.sharding_rule";
+constexpr absl::string_view kBatchKey = "num_batch_dims";
+
+absl::string_view Attribute(const Instruction& instr, absl::string_view key) {
+  return instr.frontend == nullptr ? absl::string_view() : instr.frontend->Find(key);
+}
+
+// Targets that place, pin or label a value and give it back.
+bool IsHarmless(const RuleArgs& args, absl::string_view target) {
+  if (target != "annotate_device_placement" && target != "MoveToHost" &&
+      target != "MoveToDevice" && target != "LayoutConstraint") {
+    return false;
+  }
+  if (args.operands.size() != args.results.size()) return false;
+  for (size_t i = 0; i < args.operands.size(); ++i) {
+    const Shape* a = args.operands[i];
+    const Shape* b = args.results[i];
+    if (a->IsArray() != b->IsArray() || (a->IsArray() && a->dims() != b->dims())) return false;
+  }
+  return true;
+}
+
+// Whether a registration decides, and does not leave that to num_batch_dims.
+bool Decides(const TargetRule& r) {
+  return r.level != RuleLevel::kBatchDims || r.batch_dims != kBatchDimsOfCall;
+}
+
+absl::StatusOr<int> BatchDims(absl::string_view text) {
+  int k;
+  if (absl::SimpleAtoi(text, &k) && k >= 0) return k;
+  return ToStatus({.code = "E111",
+                   .message = absl::StrCat("frontend attribute ", kBatchKey, " is no count"),
+                   .expected = "0 or more",
+                   .found = std::string(text),
+                   .fix = "Give the number of leading independent dimensions"});
+}
+
+// A rule that says nothing of its matrix dimensions beside num_batch_dims=k:
+// what stands behind the batch is whole.
+void KeepBatchOnly(int k, ShardingRule* rule) {
+  for (int t = 0; t < rule->num_tensors(); ++t) {
+    const TensorFactors& tensor = rule->tensor(t);
+    for (int d = k; d < static_cast<int>(tensor.dims.size()); ++d) {
+      for (int f : tensor.dims[d]) rule->factors[f].kind = FactorKind::kNeedReplication;
+    }
+  }
+}
+
+}  // namespace
+
+CustomCallSource FindCustomCallRule(const RuleArgs& args, const TargetRegistry* targets,
+                                    bool maximal, const TargetRule** target) {
+  *target = nullptr;
+  const CustomCallAttrs& a = args.instr.as<CustomCallAttrs>();
+  if (!Attribute(args.instr, kRuleKey).empty()) return CustomCallSource::kOwnRule;
+  if (targets != nullptr) {
+    *target = targets->Find(a.target, args.instr.backend_config);
+    if (*target != nullptr && Decides(**target)) return CustomCallSource::kRegistry;
+  }
+  if (!Attribute(args.instr, kBatchKey).empty()) return CustomCallSource::kBatchDims;
+  if (IsHarmless(args, a.target)) return CustomCallSource::kHarmless;
+  bool dims = false;
+  for (int t = 0; t < args.num_tensors(); ++t) dims = dims || args.rank(t) > 0;
+  if (maximal || !dims) return CustomCallSource::kNothingToShard;
+  return CustomCallSource::kMissing;
+}
+
+absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSource source,
+                                            const TargetRule* target) {
+  const absl::string_view batch = Attribute(args.instr, kBatchKey);
+  switch (source) {
+    case CustomCallSource::kOwnRule: {
+      SHARDCALL_ASSIGN_OR_RETURN(ShardingRule rule, ParseSdyRule(Attribute(args.instr, kRuleKey),
+                                                                 args.operands, args.results));
+      if (!batch.empty()) {
+        SHARDCALL_ASSIGN_OR_RETURN(int k, BatchDims(batch));
+        KeepBatchOnly(k, &rule);
+      }
+      // Shardy passes what the rule says nothing of, and nobody would combine the
+      // results of its shards.
+      const IndexSet open = OpenFactors(rule, args.results);
+      for (size_t f = 0; f < rule.factors.size(); ++f) {
+        if (open.Contains(static_cast<int>(f))) {
+          rule.factors[f].kind = FactorKind::kNeedReplication;
+        }
+      }
+      KeepResultFactorsWhole(&rule);
+      return rule;
+    }
+    case CustomCallSource::kRegistry:
+      return target->Instantiate(args.instr.backend_config, args.operands, args.results);
+    case CustomCallSource::kBatchDims: {
+      SHARDCALL_ASSIGN_OR_RETURN(int k, BatchDims(batch));
+      return BatchRule(k, args.operands, args.results);
+    }
+    case CustomCallSource::kHarmless: {
+      RuleBuilder b(args);
+      for (int t = 0; t < args.num_operands(); ++t) {
+        for (int d = 0; d < args.rank(t); ++d) b.Map(args.num_operands() + t, d, b.AddFor(t, d));
+      }
+      return b.Build();
+    }
+    case CustomCallSource::kNothingToShard:
+    case CustomCallSource::kMissing:
+      break;
+  }
+  return NeedReplicationRule(args);
+}
+
+}  // namespace shardcall

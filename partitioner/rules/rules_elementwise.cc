@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise ops are PointwiseRule. Here are the ops that are so but for a
+// dimension.
+#include <algorithm>
+
+#include "shardcall/partitioner/rules/rule_builder.h"
+
+namespace shardcall {
+
+// f32[4,8] -> u8[4,8,4]: the elements of the wider type split into a new minor
+// dimension, or join.
+ShardingRule BitcastConvertRule(const RuleArgs& args) {
+  RuleBuilder b(args);
+  const int shared = std::min(args.rank(0), args.rank(1));
+  for (int d = 0; d < shared; ++d) b.MapWhole(1, d, b.AddFor(0, d));
+  return b.Build();
+}
+
+// The size of a dimension is that of the whole array, not of a shard.
+ShardingRule DimensionSizeRule(const RuleArgs& args) {
+  const Ints dims = args.instr.as<DimensionsAttrs>().dimensions;
+  RuleBuilder b(args);
+  const bool sets = args.instr.opcode == Opcode::kSetDimensionSize;
+  const int result = args.num_operands();
+  for (int d = 0; d < args.rank(0); ++d) {
+    const int f = b.AddFor(0, d, ContainsDim(dims, d) ? FactorKind::kNeedReplication
+                                                      : FactorKind::kPassThrough);
+    if (sets) b.MapWhole(result, d, f);
+  }
+  return b.Build();
+}
+
+}  // namespace shardcall

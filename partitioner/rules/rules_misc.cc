@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of convolution, fft, the linear algebra ops, batch norm, and of
+// collectives inside manual regions.
+#include <vector>
+
+#include "shardcall/partitioner/rules/rule_builder.h"
+
+namespace shardcall {
+namespace {
+
+// Dimension numbers of "b01f_01io->b01f"; -1 where a role is absent.
+struct ConvSide {
+  int major = -1, feature = -1;  // batch and feature; of the kernel output and input feature
+  std::vector<int> spatial;
+};
+
+ConvSide ReadSide(absl::string_view labels, char major, char feature) {
+  ConvSide side;
+  side.spatial.assign(labels.size(), -1);
+  for (int i = 0; i < static_cast<int>(labels.size()); ++i) {
+    const char c = labels[i];
+    if (c == major) side.major = i;
+    else if (c == feature) side.feature = i;
+    else if (c >= '0' && c <= '9' && c - '0' < static_cast<int>(labels.size())) {
+      side.spatial[c - '0'] = i;
+    }
+  }
+  while (!side.spatial.empty() && side.spatial.back() < 0) side.spatial.pop_back();
+  return side;
+}
+
+void MapEqual(int from, int dim, int to, int to_dim, RuleBuilder* b) {
+  b->MapWhole(to, to_dim, b->AddFor(from, dim));
+}
+
+}  // namespace
+
+// Grouped convolutions keep their grouped dimensions whole: how many groups a
+// shard has is an attribute of the op.
+ShardingRule ConvolutionRule(const RuleArgs& args) {
+  const ConvolutionAttrs& a = args.instr.as<ConvolutionAttrs>();
+  const absl::string_view labels = a.dim_labels;
+  const size_t underscore = labels.find('_'), arrow = labels.find("->");
+  if (args.num_operands() != 2 || underscore == absl::string_view::npos ||
+      arrow == absl::string_view::npos || !a.sparsity_config.empty()) {
+    return NeedReplicationRule(args);
+  }
+  const ConvSide lhs = ReadSide(labels.substr(0, underscore), 'b', 'f');
+  const ConvSide rhs = ReadSide(labels.substr(underscore + 1, arrow - underscore - 1), 'o', 'i');
+  const ConvSide out = ReadSide(labels.substr(arrow + 2), 'b', 'f');
+  for (const ConvSide* s : {&lhs, &rhs, &out}) {
+    if (s->major < 0 || s->feature < 0 || s->spatial.size() != lhs.spatial.size()) {
+      return NeedReplicationRule(args);
+    }
+  }
+  RuleBuilder b(args);
+  const int kResult = 2;
+  const bool grouped = a.feature_group_count > 1 || a.batch_group_count > 1;
+  if (a.batch_group_count <= 1) MapEqual(0, lhs.major, kResult, out.major, &b);
+  if (!grouped) {
+    const int f = b.AddFor(0, lhs.feature, FactorKind::kReduction, PartialOp::kSum);
+    b.SetPad(f, 0);
+    b.Map(1, rhs.feature, f);
+    MapEqual(1, rhs.major, kResult, out.feature, &b);
+  }
+  for (size_t s = 0; s < lhs.spatial.size(); ++s) {
+    if (lhs.spatial[s] < 0 || out.spatial[s] < 0) continue;
+    const Window& w = a.window;
+    const bool trivial = w.size[s] == 1 && w.stride[s] == 1 && w.pad_low[s] == 0 &&
+                         w.pad_high[s] == 0 && w.lhs_dilate[s] == 1;
+    const int f = b.AddFor(0, lhs.spatial[s],
+                           trivial ? FactorKind::kPassThrough : FactorKind::kPermutation);
+    b.MapWhole(kResult, out.spatial[s], f);
+  }
+  return b.Build();
+}
+
+ShardingRule FftRule(const RuleArgs& args) {
+  const int whole = static_cast<int>(args.instr.as<FftAttrs>().length.size());
+  std::vector<int64_t> dims;
+  for (int d = args.rank(0) - whole; d < args.rank(0); ++d) dims.push_back(d);
+  return PointwiseRuleExcept(args, dims);
+}
+
+ShardingRule CholeskyRule(const RuleArgs& args) {
+  return PointwiseRuleExcept(args, {args.rank(0) - 2, args.rank(0) - 1});
+}
+
+// Right-hand sides are independent: columns of b on the left, rows on the right.
+ShardingRule TriangularSolveRule(const RuleArgs& args) {
+  const bool left = args.instr.as<TriangularSolveAttrs>().left_side;
+  RuleBuilder b(args);
+  const int rank = args.rank(1);
+  for (int d = 0; d < rank - 2; ++d) {
+    const int f = b.AddFor(0, d);
+    b.Map(1, d, f);
+    b.Map(2, d, f);
+  }
+  const int n = b.AddFor(0, rank - 2, FactorKind::kNeedReplication);
+  b.AddFor(0, rank - 1, FactorKind::kNeedReplication);
+  const int free = b.AddFor(1, left ? rank - 1 : rank - 2);
+  const int solved = left ? rank - 2 : rank - 1;
+  b.Map(1, solved, n);
+  b.Map(2, solved, n);
+  b.Map(2, left ? rank - 1 : rank - 2, free);
+  return b.Build();
+}
+
+// Statistics are taken over all dimensions but the feature; inference takes none.
+ShardingRule BatchNormRule(const RuleArgs& args) {
+  const int feature = static_cast<int>(args.instr.as<BatchNormAttrs>().feature_index);
+  const bool inference = args.instr.opcode == Opcode::kBatchNormInference;
+  RuleBuilder b(args);
+  const int rank = args.rank(0);
+  for (int d = 0; d < rank; ++d) {
+    const int f = b.AddFor(0, d, d == feature || inference ? FactorKind::kPassThrough
+                                                           : FactorKind::kNeedReplication);
+    for (int t = 1; t < args.num_tensors(); ++t) {
+      // Tensors of one dimension hold a value per feature.
+      if (args.rank(t) == rank && rank > 1) b.Map(t, d, f);
+      else if (d == feature) b.Map(t, 0, f);
+    }
+  }
+  return b.Build();
+}
+
+ShardingRule CollectivePassThroughRule(const RuleArgs& args) {
+  const Opcode op = args.instr.opcode;
+  RuleBuilder b(args);
+  const int n = args.num_operands();
+  const int results = static_cast<int>(args.results.size());
+  if (op == Opcode::kRaggedAllToAll) {  // input, output, then four offset and size arrays
+    for (int d = 1; d < args.rank(0); ++d) {
+      const int f = b.AddFor(0, d);
+      b.MapWhole(1, d, f);
+      b.MapWhole(n, d, f);
+    }
+    return b.Build();
+  }
+  int64_t touched = -1;
+  if (args.instr.attrs->kind == AttrKind::kCollective) {
+    touched = args.instr.as<CollectiveAttrs>().dimension;
+  }
+  const bool exchange = op == Opcode::kAllToAll && touched < 0;  // the tuple form
+  if (exchange) return PointwiseRule(args);
+  for (int t = 0; t < n && t < results; ++t) {
+    for (int d = 0; d < args.rank(t) && d < args.rank(n + t); ++d) {
+      b.MapWhole(n + t, d, b.AddFor(t, d, d == touched ? FactorKind::kNeedReplication
+                                                       : FactorKind::kPassThrough));
+    }
+  }
+  return b.Build();
+}
+
+}  // namespace shardcall

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/runtime/execute/executor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "shardcall/collectives/in_process/in_process.h"
+#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
+#include "shardcall/partitioner/runtime/execute/started_calls.h"
+#include "shardcall/partitioner/runtime/execute/step_observer.h"
+#include "shardcall/partitioner/runtime/execute/watched_threads.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+
+void StepRun::Set(int r, Tensor t) {
+  const LeafShape& shape = step_.shapes[r];
+  if (step_.sized) return SetSized(r, std::move(t));
+  if (t.dims() != shape.dims || t.type() != shape.type) {
+    t = std::move(t).As(shape.type, shape.dims);
+  }
+  slots_[step_.results[r]] = std::move(t);
+}
+
+Tensor StepRun::ReuseOrNew(int r, absl::Span<const int> candidates) {
+  const LeafShape& shape = step_.shapes[r];
+  for (int i : candidates) {
+    const OperandRef& ref = step_.operands[i];
+    const Tensor& t = slots_[ref.slot];
+    if (ref.last && t.unique() && t.element_bytes() == ElementTypeBytes(shape.type) &&
+        t.num_elements() == shape.num_elements()) {
+      return std::move(slots_[ref.slot]).As(shape.type, shape.dims);
+    }
+  }
+  return NewResult(r);
+}
+
+absl::StatusOr<std::vector<Tensor>> StepRun::Call(int computation, std::vector<Tensor> arguments) {
+  return RunComputation(program_, device_, computation, std::move(arguments));
+}
+
+absl::Status StepRun::Error(absl::string_view code, absl::string_view message,
+                            absl::StatusCode status, absl::string_view fix) const {
+  return ToStatus({.code = std::string(code),
+                   .message = absl::StrCat(OpcodeText(step_.opcode), ": ", message),
+                   .where = absl::StrCat("%", step_.name),
+                   .fix = std::string(fix)},
+                  status);
+}
+
+namespace {
+
+absl::Status RunObserved(StepObserver& observer, StepRun& run, std::vector<Tensor>& slots) {
+  const Step& step = run.step();
+  SHARDCALL_RETURN_IF_ERROR(observer.Before(run, slots));
+  {
+    const StepObserver::Scope scope(observer.Enters(step) ? &observer : nullptr);
+    SHARDCALL_RETURN_IF_ERROR(step.fn(run));
+  }
+  observer.After(step, slots);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
+                                                   const DeviceContext& device, int index,
+                                                   std::vector<Tensor> arguments) {
+  const ProgramComputation& comp = program.computations[index];
+  SHARDCALL_CHECK(arguments.size() == comp.parameters.size());
+  std::vector<Tensor> slots(comp.num_slots);
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    if (comp.parameters[k] >= 0) slots[comp.parameters[k]] = std::move(arguments[k]);
+  }
+  arguments.clear();  // what is not read is freed now
+  for (const auto& [slot, value] : comp.constants) slots[slot] = value;
+  StepObserver* const observer = StepObserver::OfThisThread();
+  for (const Step& step : comp.steps) {
+    StepRun run(program, device, step, slots);
+    if (device.at != nullptr) device.at->store(&step.name, std::memory_order_relaxed);
+    if (observer == nullptr) {
+      SHARDCALL_RETURN_IF_ERROR(step.fn(run));
+    } else {
+      SHARDCALL_RETURN_IF_ERROR(RunObserved(*observer, run, slots));
+    }
+    for (const OperandRef& ref : step.operands) {
+      if (ref.last) slots[ref.slot] = Tensor();
+    }
+    for (int32_t slot : step.unread) slots[slot] = Tensor();
+  }
+  std::vector<Tensor> results;
+  results.reserve(comp.root.size());
+  for (const OperandRef& ref : comp.root) {
+    results.push_back(ref.last ? std::move(slots[ref.slot]) : slots[ref.slot]);
+  }
+  return results;
+}
+
+namespace {
+
+// OK, or E140; asked at every execution, so that texts are made for errors alone.
+absl::Status CheckHandler(const DeviceProgram::TargetUse& use, const HandlerRegistry& handlers) {
+  const auto found = handlers.FindForRun(use.target, use.backend_config);
+  absl::Status device;
+  if (found.ok()) {
+    if ((*found)->platform == "Host") return absl::OkStatus();
+    device = handlers.OpenDevice((*found)->platform, 0, nullptr).status();
+    if (device.ok()) return device;
+  }
+  const absl::Status host =
+      handlers.Find(use.target, "Host", use.backend_config, absl::StrCat("%", use.instruction))
+          .status();
+  if (device.ok()) return host;
+  return absl::Status(device.code(), absl::StrCat(host.message(), "\n  ", device.message()));
+}
+
+}  // namespace
+
+absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* handlers) {
+  const HandlerRegistry none;
+  absl::flat_hash_set<absl::string_view> said;  // one of a target's calls tells enough
+  std::vector<std::string> messages;
+  absl::StatusCode code = absl::StatusCode::kOk;
+  for (const DeviceProgram::TargetUse& use : program.targets) {
+    if (said.contains(use.target)) continue;
+    const absl::Status status = CheckHandler(use, handlers == nullptr ? none : *handlers);
+    if (status.ok()) continue;
+    said.insert(use.target);
+    // What only this machine lacks is said of all of them or not at all.
+    if (code == absl::StatusCode::kOk || code == absl::StatusCode::kUnavailable) {
+      code = handlers == nullptr ? absl::StatusCode::kNotFound : status.code();
+    }
+    messages.emplace_back(status.message());
+  }
+  return absl::Status(code, absl::StrJoin(messages, "\n"));
+}
+
+namespace {
+
+// Of the parameter's shape, or smaller where a dimension is dynamic, and not moved from.
+bool Fits(const Tensor& t, const LeafShape& shape) {
+  if (t.data() == nullptr && t.byte_size() > 0) return false;
+  if (t.type() != shape.type || t.dims().size() != shape.dims.size()) return false;
+  for (size_t d = 0; d < shape.dims.size(); ++d) {
+    if (t.dims()[d] != shape.dims[d] &&
+        !(shape.IsDynamicDim(d) && t.dims()[d] < shape.dims[d])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+absl::Status CheckArguments(const DeviceProgram& program, absl::Span<const Tensor> arguments,
+                            const DeviceContext& device) {
+  if (arguments.size() != program.parameters.size()) {
+    return ToStatus({.code = "E313",
+                     .message = "wrong number of arguments",
+                     .where = program.name,
+                     .expected = absl::StrCat(program.parameters.size()),
+                     .found = absl::StrCat(arguments.size()),
+                     .fix = "Pass one array for each flat leaf of the parameters"});
+  }
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    const LeafShape& shape = program.parameters[k];
+    if (!Fits(arguments[k], shape)) {
+      return ToStatus({.code = "E313",
+                       .message = absl::StrCat("argument ", k, " does not fit its parameter"),
+                       .where = program.name,
+                       .expected = TypeAndDims(shape.type, shape.dims),
+                       .found = TypeAndDims(arguments[k]),
+                       .fix = "Pass an array of the type and the dimensions of the parameter"});
+    }
+  }
+  return CheckHandlers(program, device.handlers);
+}
+
+// A number for a run of this process, from 1 on.
+int64_t NextRunId() {
+  static std::atomic<int64_t> last{0};
+  return ++last;
+}
+
+// Records the first error of a run, and stops the others.
+class FirstError {
+ public:
+  void Report(const absl::Status& status, absl::Span<const std::unique_ptr<Communicator>> comms) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!status_.ok()) return;
+    status_ = status;
+    cancelled_ = true;
+    if (!comms.empty()) comms[0]->Abort(status);
+  }
+  const std::atomic<bool>* cancelled() const { return &cancelled_; }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  std::mutex mutex_;
+  absl::Status status_;
+  std::atomic<bool> cancelled_{false};
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
+                                            absl::Span<const Tensor> arguments,
+                                            const DeviceContext& device) {
+  return Execute(program, std::vector<Tensor>(arguments.begin(), arguments.end()), device);
+}
+
+absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
+                                            std::vector<Tensor>&& arguments,
+                                            const DeviceContext& device) {
+  SHARDCALL_RETURN_IF_ERROR(CheckArguments(program, arguments, device));
+  RngState rng;
+  DeviceContext own = device;
+  own.rng = &rng;
+  LazyHandlerDevice accelerator;
+  own.accelerator = &accelerator;
+  StartedCalls at_once(device.comm, /*meanwhile=*/false);
+  if (own.started == nullptr) own.started = &at_once;
+  if (own.run_id == 0) own.run_id = NextRunId();
+  const absl::Cleanup left = [&] {
+    if (own.at != nullptr) own.at->store(nullptr, std::memory_order_relaxed);
+  };
+  return WithinMemory(program.name, [&] {
+    return RunComputation(program, own, program.entry, std::move(arguments));
+  });
+}
+
+absl::StatusOr<std::vector<Tensor>> ExecuteWatched(std::shared_ptr<const DeviceProgram> program,
+                                                   std::vector<Tensor>&& arguments,
+                                                   const DeviceContext& device,
+                                                   std::shared_ptr<const void> used,
+                                                   absl::FunctionRef<void(const absl::Status&)>
+                                                       stop) {
+  if (program->targets.empty()) return Execute(*program, std::move(arguments), device);
+  struct State {
+    std::shared_ptr<const DeviceProgram> program;
+    std::vector<Tensor> arguments;
+    std::shared_ptr<const void> used;
+    std::optional<BaseMesh> mesh;
+    DeviceContext device;
+    std::atomic<bool> cancelled{false};
+    absl::StatusOr<std::vector<Tensor>> result;
+  };
+  auto state = std::make_shared<State>();
+  state->program = std::move(program);
+  state->arguments = std::move(arguments);
+  state->used = std::move(used);
+  state->device = device;
+  state->device.cancelled = &state->cancelled;
+  if (device.mesh != nullptr) state->device.mesh = &state->mesh.emplace(*device.mesh);
+  const absl::Status failure = RunWatched(
+      1, device.deadline,
+      [state](int) {
+        state->result = Execute(*state->program, std::move(state->arguments), state->device);
+      },
+      [&](const absl::Status& status) {
+        state->cancelled = true;
+        stop(status);
+      });
+  if (!failure.ok()) return failure;
+  return std::move(state->result);
+}
+
+namespace {
+
+// All that the devices of one run use, in the order in which it may go.
+class ThreadsRun {
+ public:
+  ThreadsRun(std::shared_ptr<const DeviceProgram> program,
+             std::vector<std::vector<Tensor>> arguments, int num_devices,
+             const HandlerRegistry* handlers, absl::Duration deadline, const BaseMesh* mesh)
+      : program_(std::move(program)),
+        arguments_(std::move(arguments)),
+        num_devices_(num_devices),
+        handlers_(handlers),
+        deadline_(deadline),
+        mesh_(mesh),
+        world_(num_devices, deadline),
+        results_(num_devices) {
+    for (int d = 0; d < num_devices; ++d) comms_.push_back(world_.Rank(d));
+    for (int d = 0; d < num_devices; ++d) {
+      started_.push_back(std::make_unique<StartedCalls>(comms_[d].get(), program_->has_starts));
+    }
+  }
+
+  void RunDevice(int d) {
+    DeviceContext device;
+    device.device = d;
+    device.num_devices = num_devices_;
+    device.comm = started_[d]->comm();
+    device.started = started_[d].get();
+    device.mesh = mesh_;
+    device.handlers = handlers_;
+    device.cancelled = error_.cancelled();
+    device.deadline = deadline_;
+    device.run_id = run_id_;
+    std::vector<Tensor> mine = arguments_.size() == 1 ? arguments_[0] : std::move(arguments_[d]);
+    absl::StatusOr<std::vector<Tensor>> result = Execute(*program_, std::move(mine), device);
+    if (result.ok()) {
+      results_[d] = *std::move(result);
+    } else {
+      Stop(result.status());
+    }
+  }
+
+  // For devices that may outlive the caller's.
+  void OwnMesh() {
+    if (mesh_ != nullptr) mesh_ = &own_mesh_.emplace(*mesh_);
+  }
+
+  void Stop(const absl::Status& status) { error_.Report(status, comms_); }
+  const DeviceProgram& program() const { return *program_; }
+
+  // Once all devices are done.
+  absl::StatusOr<std::vector<std::vector<Tensor>>> Results() {
+    if (!error_.status().ok()) return error_.status();
+    return std::move(results_);
+  }
+
+ private:
+  const std::shared_ptr<const DeviceProgram> program_;
+  std::vector<std::vector<Tensor>> arguments_;
+  const int num_devices_;
+  const HandlerRegistry* const handlers_;
+  const absl::Duration deadline_;
+  const BaseMesh* mesh_;
+  std::optional<BaseMesh> own_mesh_;
+  InProcessWorld world_;
+  std::vector<std::unique_ptr<Communicator>> comms_;
+  // Outlive the report of an error, so that it ends what is still under way.
+  std::vector<std::unique_ptr<StartedCalls>> started_;
+  std::vector<std::vector<Tensor>> results_;
+  FirstError error_;
+  const int64_t run_id_ = NextRunId();
+};
+
+// The caller is one of the devices.
+void RunWithCaller(ThreadsRun& run, int num_devices) {
+  std::vector<std::thread> threads;
+  try {
+    for (int d = 1; d < num_devices; ++d) threads.emplace_back([&run, d] { run.RunDevice(d); });
+    run.RunDevice(0);
+  } catch (const std::system_error& e) {
+    run.Stop(
+        ToStatus({.code = "E315",
+                  .message = absl::StrCat("cannot start a thread for every device: ", e.what()),
+                  .where = run.program().name,
+                  .fix = "Raise ulimit -u, or run fewer devices in one process"},
+                 absl::StatusCode::kUnavailable));
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
+    std::shared_ptr<const DeviceProgram> program, std::vector<std::vector<Tensor>> arguments,
+    int num_devices, const HandlerRegistry* handlers, absl::Duration deadline,
+    const BaseMesh* mesh) {
+  if (num_devices < 1 || (arguments.size() != 1 && arguments.size() != num_devices)) {
+    return ToStatus({.code = "E313",
+                     .message = "arguments are needed for every device, or one list for all",
+                     .where = program->name,
+                     .expected = absl::StrCat(num_devices),
+                     .found = absl::StrCat(arguments.size()),
+                     .fix = "Pass one list, or as many as there are devices"});
+  }
+  const bool watched = !program->targets.empty();
+  auto run = std::make_shared<ThreadsRun>(std::move(program), std::move(arguments), num_devices,
+                                          handlers, deadline, mesh);
+  if (!watched) {
+    RunWithCaller(*run, num_devices);
+    return run->Results();
+  }
+  run->OwnMesh();
+  SHARDCALL_RETURN_IF_ERROR(RunWatched(
+      num_devices, deadline, [run](int d) { run->RunDevice(d); },
+      [&](const absl::Status& status) { run->Stop(status); }));
+  return run->Results();
+}
+
+absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
+    const DeviceProgram& program, std::vector<std::vector<Tensor>> arguments, int num_devices,
+    const HandlerRegistry* handlers, absl::Duration deadline, const BaseMesh* mesh) {
+  return RunOnThreads(std::shared_ptr<const DeviceProgram>(&program, [](const DeviceProgram*) {}),
+                      std::move(arguments), num_devices, handlers, deadline, mesh);
+}
+
+}  // namespace shardcall

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/sharding/base/human_bytes.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+
+absl::Status OutOfMemoryStatus(const std::bad_alloc& e, absl::string_view where) {
+  Diagnostic d;
+  d.code = "E314";
+  d.message = "out of memory";
+  d.where = std::string(where);
+  if (const auto* asked = dynamic_cast<const OutOfMemory*>(&e)) {
+    d.message = absl::StrCat("out of memory: ", HumanBytes(static_cast<double>(asked->bytes())),
+                             " (", asked->bytes(), " bytes) were asked for at once");
+  }
+  d.fix = "Run a smaller program, or over more devices";
+  return ToStatus(d, absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace shardcall

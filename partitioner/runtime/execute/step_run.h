@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an op function sees while a step runs: its operands, its results, and
+// the device it runs on.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_STEP_RUN_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_STEP_RUN_H_
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "shardcall/collectives/communicator.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/partitioner/runtime/program.h"
+#include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/mesh.h"
+
+namespace shardcall {
+
+class StartedCalls;
+
+// The accelerator of one device, opened when a handler needs it.
+struct LazyHandlerDevice {
+  std::shared_ptr<HandlerDevice> device;
+};
+
+// What `rng` and `rng-get-and-update-state` draw from, on one device.
+struct RngState {
+  struct Stream {
+    uint64_t calls = 0;
+    unsigned __int128 state = 0x7012395;
+  };
+  std::map<int, Stream> streams;  // by device
+  int drawn_on = -1;              // for whom this device draws; -1: for itself
+};
+
+// The device that executes a program.
+struct DeviceContext {
+  int device = 0;  // partition id
+  int num_devices = 1;
+  Communicator* comm = nullptr;                  // null: one device, no collectives
+  const BaseMesh* mesh = nullptr;                // for handlers; null: none
+  const HandlerRegistry* handlers = nullptr;     // null: no custom calls
+  const std::atomic<bool>* cancelled = nullptr;  // set when another device failed
+  absl::Duration deadline = absl::Seconds(60);   // for what handlers leave to a future
+  int64_t run_id = 0;                            // one for all devices of a run; 0: none yet
+  RngState* rng = nullptr;                       // of one execution; Execute makes it
+  LazyHandlerDevice* accelerator = nullptr;      // likewise
+  // Collectives under way; null: Execute makes one whose starts do all at once.
+  StartedCalls* started = nullptr;
+  // Where the instruction that runs is named, from Execute's begin to its end; null: nowhere.
+  std::atomic<const std::string*>* at = nullptr;
+};
+
+class StepRun {
+ public:
+  StepRun(const DeviceProgram& program, const DeviceContext& device, const Step& step,
+          std::vector<Tensor>& slots)
+      : program_(program), device_(device), step_(step), slots_(slots) {}
+
+  const Step& step() const { return step_; }
+  const DeviceContext& device() const { return device_; }
+  const DeviceProgram& program() const { return program_; }
+  template <typename T>
+  const T& data() const {
+    return static_cast<const T&>(*step_.data);
+  }
+
+  int num_inputs() const { return static_cast<int>(step_.operands.size()); }
+  const Tensor& in(int i) const { return slots_[step_.operands[i].slot]; }
+  // Operand i, moved out where nothing reads it later. in(i) is then empty.
+  Tensor Take(int i) {
+    Tensor& slot = slots_[step_.operands[i].slot];
+    return step_.operands[i].last ? std::move(slot) : slot;
+  }
+
+  int num_results() const { return static_cast<int>(step_.results.size()); }
+  const LeafShape& shape(int r) const { return step_.shapes[r]; }
+  Tensor NewResult(int r) const { return Tensor(step_.shapes[r].type, step_.shapes[r].dims); }
+  // Sets result r. The tensor takes the result's dims; its bytes must fit.
+  void Set(int r, Tensor t);
+  // The tensor as it is, though smaller than the result's shape.
+  void SetSized(int r, Tensor t) { slots_[step_.results[r]] = std::move(t); }
+  // A buffer for result r: that of an operand with elements as wide which dies
+  // here, else a new one. Operands stay readable through `in_data` only.
+  Tensor ReuseOrNew(int r, absl::Span<const int> candidates);
+
+  // Runs a computation of the program on this device.
+  absl::StatusOr<std::vector<Tensor>> Call(int computation, std::vector<Tensor> arguments);
+
+  // An error with code, naming the instruction and its opcode.
+  absl::Status Error(absl::string_view code, absl::string_view message,
+                     absl::StatusCode status = absl::StatusCode::kInvalidArgument,
+                     absl::string_view fix = "") const;
+
+ private:
+  const DeviceProgram& program_;
+  const DeviceContext& device_;
+  const Step& step_;
+  std::vector<Tensor>& slots_;
+};
+
+// Runs computation `index`; the arguments are its parameters by flat leaf.
+absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
+                                                   const DeviceContext& device, int index,
+                                                   std::vector<Tensor> arguments);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_STEP_RUN_H_

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data of the steps that fusion looks into (fuse.h).
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSIBLE_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSIBLE_H_
+
+#include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
+#include "shardcall/partitioner/runtime/program.h"
+
+namespace shardcall {
+
+struct ElementwiseData : OpData {
+  LaneKernel kernel;
+  // The same with f32 in place of bf16; equal to it after rounding the result.
+  LaneKernel wide;
+  bool spread[3] = {false, false, false};  // a scalar beside arrays
+};
+
+// One strided read of the operand.
+struct ViewData : OpData {
+  int64_t src_offset = 0;
+  Dims src_strides;  // by result dimension
+};
+
+struct IotaData : OpData {
+  Tensor line;   // the values along the iota dimension
+  Dims strides;  // of the line, by result dimension
+};
+
+// A reduction of one array by an associative op of the table of reduce_kernels.h.
+struct MonoidReduceData : OpData {
+  Opcode monoid = Opcode::kAdd;
+  ElementType type = ElementType::kInvalid;
+  Dims perm;                                 // empty: the operand can be read as it lies
+  int64_t outer = 1, extent = 1, inner = 1;  // of the (transposed) operand
+};
+
+// The result is the operand's bytes.
+struct SameBytesData : OpData {};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSIBLE_H_

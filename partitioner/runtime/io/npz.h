@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments and results as .npz files: `arg0, arg1, ..` and `out0, out1, ..` by
+// flat leaf. Types that numpy lacks are stored by their bits (bf16 as uint16,
+// the f8 kinds as uint8, 4-bit and smaller ones one element a byte), with the
+// HLO names of all arrays in a string array `dtypes`. On reading, float32 is
+// also taken for a narrow float if every value is exact, and numpy's void types
+// of the right width for one without a numpy type.
+//
+// Errors are E201 to E207 of sharding/DIAGNOSTICS.md.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_IO_NPZ_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_IO_NPZ_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "shardcall/partitioner/runtime/program.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"  // IWYU pragma: export
+#include "shardcall/partitioner/runtime/tensor.h"
+
+namespace shardcall {
+
+// The arrays `<prefix>0`, .. for the given leaves; tokens have none.
+absl::StatusOr<std::vector<Tensor>> ReadNpz(const std::string& path, absl::string_view prefix,
+                                            absl::Span<const LeafShape> leaves);
+
+// Writes beside `path` and renames, so that the file is whole or not there. The
+// bytes depend on the tensors only.
+absl::Status WriteNpz(const std::string& path, absl::string_view prefix,
+                      absl::Span<const Tensor> tensors);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_IO_NPZ_H_

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of two complex numbers whose plain formulas lose digits: computed with
+// at least twice the digits (of double: in 128-bit floats, where the C library has
+// them), and rounded once. Within one unit in the last place of the result's absolute value.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_LANES_COMPLEX_FUNCTIONS_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_LANES_COMPLEX_FUNCTIONS_H_
+
+#include <complex>
+
+namespace shardcall {
+
+// exp(y log x) on the principal branch. x^0 is 1; 0^y is 0 if y's real part is
+// positive, else NaN.
+std::complex<float> ComplexPower(std::complex<float> x, std::complex<float> y);
+std::complex<double> ComplexPower(std::complex<double> x, std::complex<double> y);
+
+// The angle of y over x: -i log((x + iy) / sqrt(x^2 + y^2)).
+std::complex<float> ComplexAtan2(std::complex<float> y, std::complex<float> x);
+std::complex<double> ComplexAtan2(std::complex<double> y, std::complex<double> x);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_COMPLEX_FUNCTIONS_H_

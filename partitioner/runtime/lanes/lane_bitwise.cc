@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lane kernels of bitwise operations and of choosing: logic, shifts (past the
+// width: zero, or the sign), bit counts, select.
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "shardcall/partitioner/runtime/lanes/isa.h"
+#include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
+
+namespace shardcall {
+namespace {
+
+struct And {
+  template <typename T>
+  static T Do(T a, T b) {
+    return a & b;
+  }
+};
+struct Or {
+  template <typename T>
+  static T Do(T a, T b) {
+    return a | b;
+  }
+};
+struct Xor {
+  template <typename T>
+  static T Do(T a, T b) {
+    return a ^ b;
+  }
+};
+struct ShiftLeft {
+  template <typename T>
+  static T Do(T a, T b) {
+    return b >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << b);
+  }
+};
+struct ShiftRightLogical {
+  template <typename T>
+  static T Do(T a, T b) {
+    return b >= 8 * sizeof(T) ? T{0} : static_cast<T>(a >> b);
+  }
+};
+struct ShiftRightArithmetic {
+  template <typename T>
+  static T Do(T a, T b) {
+    const T past = 8 * sizeof(T) - 1;
+    return static_cast<T>(static_cast<std::make_signed_t<T>>(a) >> (b > past ? past : b));
+  }
+};
+
+struct Not {
+  template <typename T>
+  static T Do(T a) {
+    return static_cast<T>(~a);
+  }
+};
+struct NotPred {
+  template <typename T>
+  static T Do(T a) {
+    return a == 0;
+  }
+};
+struct PopCount {
+  template <typename T>
+  static T Do(T a) {
+    return static_cast<T>(std::popcount(a));
+  }
+};
+struct CountLeadingZeros {
+  template <typename T>
+  static T Do(T a) {
+    return static_cast<T>(std::countl_zero(a));
+  }
+};
+
+template <typename Op, typename T>
+void Unary(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const T* a = static_cast<const T*>(in[0]);
+  T* o = static_cast<T*>(out);
+  SHARDCALL_LANES
+  for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i]);
+}
+template <typename Op, typename T>
+void Binary(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  T* o = static_cast<T*>(out);
+  SHARDCALL_LANES
+  for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i], b[i]);
+}
+
+// The highest bit is a float's sign.
+struct FlipSign {
+  template <typename T>
+  static T Do(T a) {
+    return a ^ static_cast<T>(T{1} << (8 * sizeof(T) - 1));
+  }
+};
+struct ClearSign {
+  template <typename T>
+  static T Do(T a) {
+    return a & static_cast<T>(~(T{1} << (8 * sizeof(T) - 1)));
+  }
+};
+
+template <typename T>
+void Select(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const uint8_t* p = static_cast<const uint8_t*>(in[0]);
+  const T* a = static_cast<const T*>(in[1]);
+  const T* b = static_cast<const T*>(in[2]);
+  T* o = static_cast<T*>(out);
+  SHARDCALL_LANES
+  for (int64_t i = 0; i < n; ++i) {
+    const T yes = a[i], no = b[i];  // both are there, so no branch is needed
+    o[i] = p[i] != 0 ? yes : no;
+  }
+}
+
+struct Word128 {
+  uint64_t low, high;
+};
+
+// On integers of params[0] < 8 bits, which lie extended to a byte. Results are
+// wrapped by the caller.
+struct SubByteShiftRightLogical {
+  static int Do(int a, int b, int bits) { return b < 0 || b >= bits ? 0 : Low(a, bits) >> b; }
+  static int Low(int a, int bits) { return a & ((1 << bits) - 1); }
+};
+struct SubByteShiftRightArithmetic {
+  static int Do(int a, int b, int bits) {
+    const int sign = 1 << (bits - 1);
+    const int extended = (SubByteShiftRightLogical::Low(a, bits) ^ sign) - sign;
+    return extended >> (b < 0 || b >= bits ? bits - 1 : b);
+  }
+};
+struct SubByteMulHigh {
+  static int Do(int a, int b, int bits) { return (a * b) >> bits; }
+};
+template <typename Op, typename T>
+void SubByteBinary(const void* const* in, void* out, int64_t n, const int64_t* params) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  T* o = static_cast<T*>(out);
+  const int bits = static_cast<int>(params[0]);
+  for (int64_t i = 0; i < n; ++i) o[i] = static_cast<T>(Op::Do(a[i], b[i], bits));
+}
+void SubBytePopCount(const void* const* in, void* out, int64_t n, const int64_t* params) {
+  const uint8_t* a = static_cast<const uint8_t*>(in[0]);
+  uint8_t* o = static_cast<uint8_t*>(out);
+  const uint32_t mask = (1u << params[0]) - 1;
+  for (int64_t i = 0; i < n; ++i) o[i] = static_cast<uint8_t>(std::popcount(a[i] & mask));
+}
+void SubByteLeadingZeros(const void* const* in, void* out, int64_t n, const int64_t* params) {
+  const uint8_t* a = static_cast<const uint8_t*>(in[0]);
+  uint8_t* o = static_cast<uint8_t*>(out);
+  const int bits = static_cast<int>(params[0]);
+  const uint32_t mask = (1u << bits) - 1;
+  for (int64_t i = 0; i < n; ++i) {
+    o[i] = static_cast<uint8_t>(std::countl_zero(a[i] & mask) - (32 - bits));
+  }
+}
+template <typename Op>
+LaneFn SubByte(ElementType type) {
+  return IsSignedInteger(type) ? SubByteBinary<Op, int8_t> : SubByteBinary<Op, uint8_t>;
+}
+
+}  // namespace
+
+#define SHARDCALL_BY_WIDTH(Form, Op)           \
+  switch (ElementTypeBytes(type)) {            \
+    case 1:                                    \
+      return BestForCpu<Form<Op, uint8_t>>();  \
+    case 2:                                    \
+      return BestForCpu<Form<Op, uint16_t>>(); \
+    case 4:                                    \
+      return BestForCpu<Form<Op, uint32_t>>(); \
+    case 8:                                    \
+      return BestForCpu<Form<Op, uint64_t>>(); \
+    default:                                   \
+      return nullptr;                          \
+  }
+
+LaneFn FindBitwiseFn(Opcode opcode, ElementType type) {
+  if (!IsInteger(type) && type != ElementType::kPred) return nullptr;
+  switch (opcode) {
+    case Opcode::kAnd:
+      SHARDCALL_BY_WIDTH(Binary, And)
+    case Opcode::kOr:
+      SHARDCALL_BY_WIDTH(Binary, Or)
+    case Opcode::kXor:
+      SHARDCALL_BY_WIDTH(Binary, Xor)
+    case Opcode::kNot:
+      if (type == ElementType::kPred) return BestForCpu<Unary<NotPred, uint8_t>>();
+      SHARDCALL_BY_WIDTH(Unary, Not)
+    default:
+      break;
+  }
+  if (type == ElementType::kPred) return nullptr;
+  switch (opcode) {
+    case Opcode::kShiftLeft:
+      SHARDCALL_BY_WIDTH(Binary, ShiftLeft)
+    case Opcode::kShiftRightLogical:
+      SHARDCALL_BY_WIDTH(Binary, ShiftRightLogical)
+    case Opcode::kShiftRightArithmetic:
+      SHARDCALL_BY_WIDTH(Binary, ShiftRightArithmetic)
+    case Opcode::kPopcnt:
+      SHARDCALL_BY_WIDTH(Unary, PopCount)
+    case Opcode::kCountLeadingZeros:
+      SHARDCALL_BY_WIDTH(Unary, CountLeadingZeros)
+    default:
+      return nullptr;
+  }
+}
+
+LaneFn FindSubByteFn(Opcode opcode, ElementType type) {
+  switch (opcode) {
+    case Opcode::kShiftRightLogical:
+      return SubByte<SubByteShiftRightLogical>(type);
+    case Opcode::kShiftRightArithmetic:
+      return SubByte<SubByteShiftRightArithmetic>(type);
+    case Opcode::kMulhi:
+      return SubByte<SubByteMulHigh>(type);
+    case Opcode::kPopcnt:
+      return SubBytePopCount;
+    case Opcode::kCountLeadingZeros:
+      return SubByteLeadingZeros;
+    default:
+      return nullptr;
+  }
+}
+
+LaneFn FindSignFn(Opcode opcode, ElementType type) {
+  if (opcode != Opcode::kNegate && opcode != Opcode::kAbs) return nullptr;
+  const bool flip = opcode == Opcode::kNegate;
+  switch (type) {
+    case ElementType::kF16:
+      return flip ? Unary<FlipSign, uint16_t> : Unary<ClearSign, uint16_t>;
+    case ElementType::kF8E5M2:
+      return flip ? Unary<FlipSign, uint8_t> : Unary<ClearSign, uint8_t>;
+    default:
+      return nullptr;
+  }
+}
+
+LaneFn FindSelectFn(int element_bytes) {
+  switch (element_bytes) {
+    case 1:
+      return BestForCpu<Select<uint8_t>>();
+    case 2:
+      return BestForCpu<Select<uint16_t>>();
+    case 4:
+      return BestForCpu<Select<uint32_t>>();
+    case 8:
+      return BestForCpu<Select<uint64_t>>();
+    case 16:
+      return BestForCpu<Select<Word128>>();
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace shardcall

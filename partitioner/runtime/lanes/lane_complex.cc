@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lane kernels of complex numbers: c64 and c128 operands, and the making and
+// taking apart of them. Functions are computed in the next wider type, where what
+// cancels or overflows in between does no harm, with C99's results at infinities.
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <type_traits>
+
+#include "shardcall/partitioner/runtime/lanes/complex_functions.h"
+#include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
+
+namespace shardcall {
+namespace {
+
+template <typename R>
+using Wide = std::complex<std::conditional_t<sizeof(R) == 4, double, long double>>;
+
+template <typename C>
+C Sign(C x) {
+  const auto norm = std::abs(x);
+  return norm == 0 ? x : x / norm;
+}
+template <typename C>
+C Expm1(C x) {
+  const auto a = x.real(), b = x.imag();
+  if (!std::isfinite(a) || !std::isfinite(b)) return std::exp(x) - C(1);
+  // exp(a) cos(b) - 1 without its cancellation near zero.
+  const auto half = std::sin(b / 2);
+  return C(std::expm1(a) * std::cos(b) - 2 * half * half,
+           b == 0 ? b : std::exp(a) * std::sin(b));
+}
+template <typename C>
+C Log1p(C x) {
+  const auto a = x.real(), b = x.imag();
+  // Below -1/2 the sum 1 + a is exact.
+  if (!(std::abs(b) < 1 && a > -0.5 && a < 1)) return std::log(C(1 + a, b));
+  return C(std::log1p(a * (2 + a) + b * b) / 2, std::atan2(b, 1 + a));
+}
+template <typename C>
+C Logistic(C x) {
+  if (std::isinf(x.real())) return x.real() < 0 ? C(0) : C(1);
+  return C(1) / (C(1) + std::exp(-x));
+}
+#define SHARDCALL_UNARY(Name, expr)                                        \
+  template <typename R>                                                    \
+  void Name(const void* const* in, void* out, int64_t n, const int64_t*) { \
+    using C = Wide<R>;                                                     \
+    const auto* a = static_cast<const std::complex<R>*>(in[0]);            \
+    auto* o = static_cast<std::complex<R>*>(out);                          \
+    for (int64_t i = 0; i < n; ++i) {                                      \
+      const C x(a[i]);                                                     \
+      o[i] = std::complex<R>(expr);                                        \
+    }                                                                      \
+  }
+SHARDCALL_UNARY(NegLanes, -x)
+SHARDCALL_UNARY(SignLanes, Sign(x))
+SHARDCALL_UNARY(AcosLanes, std::acos(x))
+SHARDCALL_UNARY(AcoshLanes, std::acosh(x))
+SHARDCALL_UNARY(AsinLanes, std::asin(x))
+SHARDCALL_UNARY(AsinhLanes, std::asinh(x))
+SHARDCALL_UNARY(AtanhLanes, std::atanh(x))
+SHARDCALL_UNARY(CosLanes, std::cos(x))
+SHARDCALL_UNARY(CoshLanes, std::cosh(x))
+SHARDCALL_UNARY(ExpLanes, std::exp(x))
+SHARDCALL_UNARY(Expm1Lanes, Expm1(x))
+SHARDCALL_UNARY(LogLanes, std::log(x))
+SHARDCALL_UNARY(Log1pLanes, Log1p(x))
+SHARDCALL_UNARY(LogisticLanes, Logistic(x))
+SHARDCALL_UNARY(RsqrtLanes, C(1) / std::sqrt(x))
+SHARDCALL_UNARY(SinLanes, std::sin(x))
+SHARDCALL_UNARY(SinhLanes, std::sinh(x))
+SHARDCALL_UNARY(SqrtLanes, std::sqrt(x))
+SHARDCALL_UNARY(TanLanes, std::tan(x))
+SHARDCALL_UNARY(TanhLanes, std::tanh(x))
+#undef SHARDCALL_UNARY
+
+#define SHARDCALL_BINARY(Name, Type, expr)                                 \
+  template <typename R>                                                    \
+  void Name(const void* const* in, void* out, int64_t n, const int64_t*) { \
+    using C = Type;                                                        \
+    const auto* a = static_cast<const std::complex<R>*>(in[0]);            \
+    const auto* b = static_cast<const std::complex<R>*>(in[1]);            \
+    auto* o = static_cast<std::complex<R>*>(out);                          \
+    for (int64_t i = 0; i < n; ++i) {                                      \
+      const C x(a[i]), y(b[i]);                                            \
+      o[i] = std::complex<R>(expr);                                        \
+    }                                                                      \
+  }
+SHARDCALL_BINARY(AddLanes, std::complex<R>, x + y)
+SHARDCALL_BINARY(SubLanes, std::complex<R>, x - y)
+// By parts: no detour over infinities, as in HLO.
+SHARDCALL_BINARY(MulLanes, std::complex<R>,
+                 C(x.real() * y.real() - x.imag() * y.imag(),
+                   x.real() * y.imag() + x.imag() * y.real()))
+SHARDCALL_BINARY(DivLanes, Wide<R>, x / y)
+// By the real part, the first of equal ones; HLO has no other order of them.
+SHARDCALL_BINARY(MaxLanes, std::complex<R>, x.real() >= y.real() ? x : y)
+SHARDCALL_BINARY(MinLanes, std::complex<R>, x.real() <= y.real() ? x : y)
+SHARDCALL_BINARY(PowLanes, std::complex<R>, ComplexPower(x, y))
+SHARDCALL_BINARY(Atan2Lanes, std::complex<R>, ComplexAtan2(x, y))
+#undef SHARDCALL_BINARY
+
+template <typename R>
+void AbsLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const auto* a = static_cast<const std::complex<R>*>(in[0]);
+  R* o = static_cast<R*>(out);
+  for (int64_t i = 0; i < n; ++i) o[i] = std::hypot(a[i].real(), a[i].imag());
+}
+template <typename R, int kPart>
+void PartLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const R* a = static_cast<const R*>(in[0]);
+  R* o = static_cast<R*>(out);
+  for (int64_t i = 0; i < n; ++i) o[i] = a[2 * i + kPart];
+}
+template <typename R>
+void RealOfReal(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const R* a = static_cast<const R*>(in[0]);
+  R* o = static_cast<R*>(out);
+  for (int64_t i = 0; i < n; ++i) o[i] = a[i];
+}
+template <typename R>
+void ImagOfReal(const void* const*, void* out, int64_t n, const int64_t*) {
+  R* o = static_cast<R*>(out);
+  for (int64_t i = 0; i < n; ++i) o[i] = R{0};
+}
+template <typename R>
+void MakeLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const R* re = static_cast<const R*>(in[0]);
+  const R* im = static_cast<const R*>(in[1]);
+  R* o = static_cast<R*>(out);
+  for (int64_t i = 0; i < n; ++i) {
+    o[2 * i] = re[i];
+    o[2 * i + 1] = im[i];
+  }
+}
+
+template <typename R>
+LaneFn Find(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kNegate:
+      return NegLanes<R>;
+    case Opcode::kSign:
+      return SignLanes<R>;
+    case Opcode::kAbs:
+      return AbsLanes<R>;
+    case Opcode::kReal:
+      return PartLanes<R, 0>;
+    case Opcode::kImag:
+      return PartLanes<R, 1>;
+    case Opcode::kAcos:
+      return AcosLanes<R>;
+    case Opcode::kAcosh:
+      return AcoshLanes<R>;
+    case Opcode::kAsin:
+      return AsinLanes<R>;
+    case Opcode::kAsinh:
+      return AsinhLanes<R>;
+    case Opcode::kAtanh:
+      return AtanhLanes<R>;
+    case Opcode::kAtan2:
+      return Atan2Lanes<R>;
+    case Opcode::kCosine:
+      return CosLanes<R>;
+    case Opcode::kCosh:
+      return CoshLanes<R>;
+    case Opcode::kExponential:
+      return ExpLanes<R>;
+    case Opcode::kExponentialMinusOne:
+      return Expm1Lanes<R>;
+    case Opcode::kLog:
+      return LogLanes<R>;
+    case Opcode::kLogPlusOne:
+      return Log1pLanes<R>;
+    case Opcode::kLogistic:
+      return LogisticLanes<R>;
+    case Opcode::kRsqrt:
+      return RsqrtLanes<R>;
+    case Opcode::kSine:
+      return SinLanes<R>;
+    case Opcode::kSinh:
+      return SinhLanes<R>;
+    case Opcode::kSqrt:
+      return SqrtLanes<R>;
+    case Opcode::kTan:
+      return TanLanes<R>;
+    case Opcode::kTanh:
+      return TanhLanes<R>;
+    case Opcode::kAdd:
+      return AddLanes<R>;
+    case Opcode::kSubtract:
+      return SubLanes<R>;
+    case Opcode::kMultiply:
+      return MulLanes<R>;
+    case Opcode::kDivide:
+      return DivLanes<R>;
+    case Opcode::kMaximum:
+      return MaxLanes<R>;
+    case Opcode::kMinimum:
+      return MinLanes<R>;
+    case Opcode::kPower:
+      return PowLanes<R>;
+    default:
+      return nullptr;
+  }
+}
+
+template <typename R>
+LaneFn FindOnReal(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kReal:
+      return RealOfReal<R>;
+    case Opcode::kImag:
+      return ImagOfReal<R>;
+    case Opcode::kComplex:
+      return MakeLanes<R>;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+LaneFn FindComplexFn(Opcode opcode, ElementType type) {
+  switch (type) {
+    case ElementType::kC64:
+      return Find<float>(opcode);
+    case ElementType::kC128:
+      return Find<double>(opcode);
+    case ElementType::kF32:
+      return FindOnReal<float>(opcode);
+    case ElementType::kF64:
+      return FindOnReal<double>(opcode);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace shardcall

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lane kernels of real functions on f32 and f64. The frequent ones on f32 are
+// vector_math.h's, the others libm's.
+#include <cmath>
+#include <cstdint>
+
+#include "shardcall/partitioner/runtime/lanes/isa.h"
+#include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
+#include "shardcall/partitioner/runtime/lanes/vector_math.h"
+
+namespace shardcall {
+namespace {
+
+template <typename T>
+T Logistic(T x) {
+  return T{1} / (T{1} + std::exp(-x));
+}
+template <typename T>
+T Rsqrt(T x) {
+  return T{1} / std::sqrt(x);
+}
+
+#define SHARDCALL_UNARY(Name, expr)                                        \
+  template <typename T>                                                    \
+  void Name(const void* const* in, void* out, int64_t n, const int64_t*) { \
+    const T* a = static_cast<const T*>(in[0]);                             \
+    T* o = static_cast<T*>(out);                                           \
+    SHARDCALL_LANES                                                        \
+    for (int64_t i = 0; i < n; ++i) {                                      \
+      const T x = a[i];                                                    \
+      o[i] = (expr);                                                       \
+    }                                                                      \
+  }
+SHARDCALL_UNARY(AcosLanes, std::acos(x))
+SHARDCALL_UNARY(AcoshLanes, std::acosh(x))
+SHARDCALL_UNARY(AsinLanes, std::asin(x))
+SHARDCALL_UNARY(AsinhLanes, std::asinh(x))
+SHARDCALL_UNARY(AtanhLanes, std::atanh(x))
+SHARDCALL_UNARY(CbrtLanes, std::cbrt(x))
+SHARDCALL_UNARY(CosLanes, std::cos(x))
+SHARDCALL_UNARY(CoshLanes, std::cosh(x))
+SHARDCALL_UNARY(ErfLanes, std::erf(x))
+SHARDCALL_UNARY(ExpLanes, std::exp(x))
+SHARDCALL_UNARY(Expm1Lanes, std::expm1(x))
+SHARDCALL_UNARY(LogLanes, std::log(x))
+SHARDCALL_UNARY(Log1pLanes, std::log1p(x))
+SHARDCALL_UNARY(LogisticLanes, Logistic(x))
+SHARDCALL_UNARY(RsqrtLanes, Rsqrt(x))
+SHARDCALL_UNARY(SinLanes, std::sin(x))
+SHARDCALL_UNARY(SinhLanes, std::sinh(x))
+SHARDCALL_UNARY(SqrtLanes, std::sqrt(x))
+SHARDCALL_UNARY(TanLanes, std::tan(x))
+SHARDCALL_UNARY(TanhLanes, std::tanh(x))
+SHARDCALL_UNARY(CeilLanes, std::ceil(x))
+SHARDCALL_UNARY(FloorLanes, std::floor(x))
+SHARDCALL_UNARY(RoundAwayLanes, std::round(x))
+SHARDCALL_UNARY(RoundEvenLanes, std::nearbyint(x))
+#undef SHARDCALL_UNARY
+
+template <typename T>
+void Atan2Lanes(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  T* o = static_cast<T*>(out);
+  for (int64_t i = 0; i < n; ++i) o[i] = std::atan2(a[i], b[i]);
+}
+
+template <typename T>
+void IsFiniteLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const T* a = static_cast<const T*>(in[0]);
+  uint8_t* o = static_cast<uint8_t*>(out);
+  for (int64_t i = 0; i < n; ++i) o[i] = std::isfinite(a[i]);
+}
+
+// f32 by vector_math.h.
+template <auto kFn>
+void VectorLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const float* a = static_cast<const float*>(in[0]);
+  float* o = static_cast<float*>(out);
+  SHARDCALL_LANES
+  for (int64_t i = 0; i < n; ++i) o[i] = kFn(a[i]);
+}
+
+// Arguments too large for kFn, and what is no number, take kSlow.
+template <auto kFn, auto kSlow>
+void TrigLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
+  constexpr int64_t kBlock = 256;
+  const float* a = static_cast<const float*>(in[0]);
+  float* o = static_cast<float*>(out);
+  float y[kBlock];
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t count = n - begin < kBlock ? n - begin : kBlock;
+    int far = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      y[i] = kFn(a[begin + i]);
+      far |= !(std::fabs(a[begin + i]) <= vector_math::kTrigLimit);
+    }
+    for (int64_t i = 0; far != 0 && i < count; ++i) {
+      if (!(std::fabs(a[begin + i]) <= vector_math::kTrigLimit)) y[i] = kSlow(a[begin + i]);
+    }
+    for (int64_t i = 0; i < count; ++i) o[begin + i] = y[i];
+  }
+}
+float SlowSin(float x) { return std::sin(x); }
+float SlowCos(float x) { return std::cos(x); }
+
+LaneFn FindVectorFn(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kCosine:
+      return BestWideForCpu<TrigLanes<vector_math::Cos, SlowCos>>();
+    case Opcode::kErf:
+      return BestWideForCpu<VectorLanes<vector_math::Erf>>();
+    case Opcode::kExponential:
+      return BestWideForCpu<VectorLanes<vector_math::Exp>>();
+    case Opcode::kExponentialMinusOne:
+      return BestWideForCpu<VectorLanes<vector_math::Expm1>>();
+    case Opcode::kLog:
+      return BestWideForCpu<VectorLanes<vector_math::Log>>();
+    case Opcode::kLogPlusOne:
+      return BestWideForCpu<VectorLanes<vector_math::Log1p>>();
+    case Opcode::kLogistic:
+      return BestWideForCpu<VectorLanes<vector_math::Logistic>>();
+    case Opcode::kSine:
+      return BestWideForCpu<TrigLanes<vector_math::Sin, SlowSin>>();
+    case Opcode::kTanh:
+      return BestWideForCpu<VectorLanes<vector_math::Tanh>>();
+    default:
+      return nullptr;
+  }
+}
+
+template <typename T>
+LaneFn Find(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kAcos:
+      return BestForCpu<AcosLanes<T>>();
+    case Opcode::kAcosh:
+      return BestForCpu<AcoshLanes<T>>();
+    case Opcode::kAsin:
+      return BestForCpu<AsinLanes<T>>();
+    case Opcode::kAsinh:
+      return BestForCpu<AsinhLanes<T>>();
+    case Opcode::kAtanh:
+      return BestForCpu<AtanhLanes<T>>();
+    case Opcode::kCbrt:
+      return BestForCpu<CbrtLanes<T>>();
+    case Opcode::kCosine:
+      return BestForCpu<CosLanes<T>>();
+    case Opcode::kCosh:
+      return BestForCpu<CoshLanes<T>>();
+    case Opcode::kErf:
+      return BestForCpu<ErfLanes<T>>();
+    case Opcode::kExponential:
+      return BestForCpu<ExpLanes<T>>();
+    case Opcode::kExponentialMinusOne:
+      return BestForCpu<Expm1Lanes<T>>();
+    case Opcode::kLog:
+      return BestForCpu<LogLanes<T>>();
+    case Opcode::kLogPlusOne:
+      return BestForCpu<Log1pLanes<T>>();
+    case Opcode::kLogistic:
+      return BestForCpu<LogisticLanes<T>>();
+    case Opcode::kRsqrt:
+      return BestForCpu<RsqrtLanes<T>>();
+    case Opcode::kSine:
+      return BestForCpu<SinLanes<T>>();
+    case Opcode::kSinh:
+      return BestForCpu<SinhLanes<T>>();
+    case Opcode::kSqrt:
+      return BestForCpu<SqrtLanes<T>>();
+    case Opcode::kTan:
+      return BestForCpu<TanLanes<T>>();
+    case Opcode::kTanh:
+      return BestForCpu<TanhLanes<T>>();
+    case Opcode::kCeil:
+      return BestForCpu<CeilLanes<T>>();
+    case Opcode::kFloor:
+      return BestForCpu<FloorLanes<T>>();
+    case Opcode::kRoundNearestAfz:
+      return BestForCpu<RoundAwayLanes<T>>();
+    case Opcode::kRoundNearestEven:
+      return BestForCpu<RoundEvenLanes<T>>();
+    case Opcode::kAtan2:
+      return BestForCpu<Atan2Lanes<T>>();
+    case Opcode::kIsFinite:
+      return BestForCpu<IsFiniteLanes<T>>();
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+LaneFn FindFloatFn(Opcode opcode, ElementType type) {
+  if (type == ElementType::kF32) {
+    const LaneFn vector = FindVectorFn(opcode);
+    return vector != nullptr ? vector : Find<float>(opcode);
+  }
+  if (type == ElementType::kF64) return Find<double>(opcode);
+  return nullptr;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Philox4x32 with 10 rounds.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_LANES_PHILOX_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_LANES_PHILOX_H_
+
+#include <cstdint>
+
+namespace shardcall {
+
+// Four words for a counter of 128 bits.
+void Philox4x32(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_PHILOX_H_

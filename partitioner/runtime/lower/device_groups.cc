@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/runtime/lower/device_groups.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/runtime/ops/strided.h"
+
+namespace shardcall {
+
+absl::Status DeviceGroups::Make(const LowerContext& context, const CollectiveAttrs& attrs,
+                                DeviceGroups* out) {
+  // Which ids stand in the groups follows from channel and flag; opcodes that
+  // have no flag use partitions as soon as there is a channel.
+  const Opcode opcode = context.instr.opcode;
+  const bool has_flag = opcode == Opcode::kAllReduce || opcode == Opcode::kAllReduceStart ||
+                        opcode == Opcode::kAllGather || opcode == Opcode::kAllGatherStart ||
+                        opcode == Opcode::kReduceScatter;
+  if (attrs.channel_id < 0) {
+    out->scope_ = Scope::kAlone;
+  } else if (has_flag && !attrs.use_global_device_ids) {
+    out->scope_ = Scope::kAllPartitions;
+  } else {
+    out->scope_ = Scope::kListed;
+  }
+  const ReplicaGroups& groups = attrs.groups;
+  out->form_ = groups.form;
+  switch (groups.form) {
+    case ReplicaGroups::Form::kAll:
+      break;
+    case ReplicaGroups::Form::kLists:
+      for (Ints list : groups.lists) out->lists_.emplace_back(list.begin(), list.end());
+      break;
+    case ReplicaGroups::Form::kIota:
+      out->num_groups_ = groups.num_groups;
+      out->group_size_ = groups.group_size;
+      out->reshape_.assign(groups.reshape.begin(), groups.reshape.end());
+      out->perm_.assign(groups.perm.begin(), groups.perm.end());
+      if (out->perm_.empty()) {
+        out->perm_.resize(out->reshape_.size());
+        std::iota(out->perm_.begin(), out->perm_.end(), 0);
+      }
+      if (Product(out->reshape_) != out->num_groups_ * out->group_size_ ||
+          out->perm_.size() != out->reshape_.size()) {
+        return context.Error("E311", "the iota form of the groups does not add up");
+      }
+      break;
+    case ReplicaGroups::Form::kMesh:
+      return context.Unimplemented("groups that name mesh axes");
+  }
+  return absl::OkStatus();
+}
+
+bool DeviceGroups::Of(int device, int count, std::vector<int>* group) const {
+  group->clear();
+  if (scope_ == Scope::kAlone) {
+    *group = {device};
+    return true;
+  }
+  if (scope_ == Scope::kAllPartitions || form_ == ReplicaGroups::Form::kAll ||
+      (form_ == ReplicaGroups::Form::kLists && lists_.empty())) {
+    group->resize(count);
+    std::iota(group->begin(), group->end(), 0);
+    return true;
+  }
+  if (form_ == ReplicaGroups::Form::kLists) {
+    for (const std::vector<int64_t>& list : lists_) {
+      if (std::find(list.begin(), list.end(), device) == list.end()) continue;
+      group->assign(list.begin(), list.end());
+      return true;
+    }
+    return false;
+  }
+  if (device >= num_groups_ * group_size_) return false;
+  // The k-th entry of the flat list is iota(reshape) transposed by perm.
+  const Dims strides = RowMajorStrides(reshape_);
+  Dims transposed;
+  for (int64_t p : perm_) transposed.push_back(reshape_[p]);
+  const Dims flat = RowMajorStrides(transposed);
+  int64_t position = 0;
+  for (size_t k = 0; k < perm_.size(); ++k) {
+    position += device / strides[perm_[k]] % reshape_[perm_[k]] * flat[k];
+  }
+  const int64_t first = position / group_size_ * group_size_;
+  for (int64_t i = first; i < first + group_size_; ++i) {
+    int64_t id = 0;
+    for (size_t k = 0; k < perm_.size(); ++k) {
+      id += i / flat[k] % transposed[k] * strides[perm_[k]];
+    }
+    group->push_back(static_cast<int>(id));
+  }
+  return true;
+}
+
+absl::Status DeviceGroups::Find(const StepRun& run, std::vector<int>* group, bool* found) const {
+  const int count = run.device().num_devices;
+  *found = Of(run.device().device, count, group);
+  for (int rank : *group) {
+    if (rank < 0 || rank >= count) {
+      return run.Error("E312", absl::StrCat("the groups name device ", rank, ", but the run has ",
+                                            count, count == 1 ? " device" : " devices"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::vector<std::vector<int>>> CollectiveGroups(const Module& module, int count) {
+  std::vector<std::vector<std::vector<int>>> all;
+  std::set<std::vector<std::vector<int>>> seen;
+  const LowerOptions options;
+  for (int k = 0; k < module.num_instructions(); ++k) {
+    const Instruction& i = module.instr(InstrId(k));
+    if (i.attrs->kind != AttrKind::kCollective) continue;
+    DeviceGroups groups;
+    if (!DeviceGroups::Make(LowerContext(module, options, InstrId(k)), i.as<CollectiveAttrs>(),
+                            &groups)
+             .ok()) {
+      continue;
+    }
+    std::vector<std::vector<int>> lists;
+    std::vector<bool> placed(count);
+    std::vector<int> group;
+    bool fits = true;
+    for (int device = 0; fits && device < count; ++device) {
+      if (placed[device] || !groups.Of(device, count, &group)) continue;
+      for (int rank : group) {
+        fits = fits && rank >= 0 && rank < count && !placed[rank];
+        if (fits) placed[rank] = true;
+      }
+      if (group.size() > 1) lists.push_back(group);
+    }
+    if (fits && !lists.empty() && seen.insert(lists).second) all.push_back(std::move(lists));
+  }
+  return all;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The groups of a collective, as the text has them, and the one a device is in.
+// With one replica, ids that name replicas are 0 and all others are partitions.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_LOWER_DEVICE_GROUPS_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_LOWER_DEVICE_GROUPS_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "shardcall/partitioner/ir/attributes.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
+#include "shardcall/partitioner/runtime/execute/step_run.h"
+
+namespace shardcall {
+
+class DeviceGroups {
+ public:
+  // E310 for forms that name mesh axes.
+  static absl::Status Make(const LowerContext& context, const CollectiveAttrs& attrs,
+                           DeviceGroups* out);
+
+  // The ranks of this device's group in order; `found` is false if it is in
+  // none. E312 if the groups name devices that the run lacks.
+  absl::Status Find(const StepRun& run, std::vector<int>* group, bool* found) const;
+  // Likewise for any device of `count`, without a check that the groups fit.
+  bool Of(int device, int count, std::vector<int>* group) const;
+
+ private:
+  enum class Scope : uint8_t {
+    kAlone,          // groups of replicas: this device only
+    kAllPartitions,  // groups of replicas, each over all partitions
+    kListed,         // groups of partitions
+  };
+  Scope scope_ = Scope::kListed;
+  ReplicaGroups::Form form_ = ReplicaGroups::Form::kAll;
+  std::vector<std::vector<int64_t>> lists_;
+  int64_t num_groups_ = 0, group_size_ = 0;
+  std::vector<int64_t> reshape_, perm_;
+};
+
+// The groups of all collectives of a program over `count` devices, each list once,
+// for Communicator::PrepareGroups. Forms that cannot be run are left out.
+std::vector<std::vector<std::vector<int>>> CollectiveGroups(const Module& module, int count);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_DEVICE_GROUPS_H_

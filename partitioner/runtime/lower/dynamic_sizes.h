@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dynamic dimensions. At run time an array has the size it has, at most the bound
+// that its shape states; so an op over such arrays is made for the sizes at hand, as
+// a program of its own, and kept for the next time.
+//
+//   d = f32[<=4] set-dimension-size(x, n), dimensions={0}      n = 3: 3 elements
+//   e = f32[<=4] add(d, y)                                     the first 3 of y
+//   r = f32[] reduce(e, zero), ..                              their sum
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_LOWER_DYNAMIC_SIZES_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_LOWER_DYNAMIC_SIZES_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
+#include "shardcall/partitioner/runtime/program.h"
+
+namespace shardcall {
+
+// Whether an array of the module has a dynamic dimension, or an op makes one.
+bool HasDynamicSizes(const Module& module);
+
+// The program whose ops are made for the sizes at hand; many threads may ask.
+class DynamicSource {
+ public:
+  // A copy of the module, with a Context of its own. E311 where a dynamic value
+  // passes for a static one: through a tuple, a loop or a call.
+  static absl::StatusOr<std::shared_ptr<DynamicSource>> Create(const Module& module);
+
+  const Module& module() const { return module_; }
+
+  // The instruction alone, over operands of these sizes. The error says what the
+  // sizes make impossible.
+  absl::StatusOr<std::shared_ptr<const DeviceProgram>> For(InstrId id,
+                                                           absl::Span<const Dims> operands);
+
+ private:
+  explicit DynamicSource(Module module) : module_(std::move(module)), monoids_(&module_) {}
+
+  std::mutex mutex_;
+  Module module_;
+  MonoidTable monoids_;
+  absl::flat_hash_map<std::string, std::shared_ptr<const DeviceProgram>> made_;
+};
+
+// How an instruction of such a program is lowered.
+enum class SizedKind {
+  kNot,       // nothing about it is dynamic
+  kMade,      // LowerSized
+  kPasses,    // a loop, branch or call: its values have the sizes they have
+  kFullOnly,  // only where all sizes are those of the bounds: LowerFullSizes goes before
+};
+SizedKind SizedKindOf(const Module& module, const Instruction& instr);
+
+absl::Status LowerSized(const LowerContext& context, Step* step);
+// A step without results, over the instruction's operands.
+absl::Status LowerFullSizes(const LowerContext& context, Step* step);
+
+// The whole of Lower but for making a DynamicSource.
+absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerAll(const Module& module,
+                                                              const LowerOptions& options);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_DYNAMIC_SIZES_H_

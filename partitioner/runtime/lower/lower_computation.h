@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering of one computation: slots, aliases, dead code, steps, last uses.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_COMPUTATION_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_COMPUTATION_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
+
+namespace shardcall {
+
+// True for custom calls that must run although nothing reads them.
+bool HasSideEffect(const Instruction& instr);
+
+// `effects`: by computation, whether running it can have an effect. `position`
+// is scratch of module.num_instructions() entries. Small callees of `call` are
+// lowered in place while *inline_budget, in instructions, lasts.
+absl::Status LowerComputation(const Module& module, const LowerOptions& options, CompId comp,
+                              const std::vector<bool>& effects, std::vector<uint32_t>* position,
+                              int64_t* inline_budget, DeviceProgram* program,
+                              ProgramComputation* out);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_COMPUTATION_H_

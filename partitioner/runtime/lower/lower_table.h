@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which lowering an opcode has.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_TABLE_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_TABLE_H_
+
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
+
+namespace shardcall {
+
+absl::Status LowerByOpcode(const LowerContext& context, Step* step);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_TABLE_H_

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data of a select-and-scatter step, and its fast path.
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_OPS_SELECT_AND_SCATTER_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_OPS_SELECT_AND_SCATTER_H_
+
+#include "absl/status/status.h"
+#include "shardcall/partitioner/runtime/lanes/lane_program.h"
+#include "shardcall/partitioner/runtime/program.h"
+#include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/ops/window.h"
+
+namespace shardcall {
+
+struct SelectAndScatterData : OpData {
+  LaneProgram select, scatter;
+  WindowDims window;
+};
+
+// Whether RunRowSelectAndScatter takes it: a `select` of one comparison, as in
+// the gradient of pooling, and windows that do not reach over the last dimension.
+bool IsRowSelectAndScatter(const SelectAndScatterData& data, const LeafShape& result,
+                           absl::Span<const int64_t> source_dims);
+
+// The last dimension at once: the same selections and sums in the same order.
+absl::Status RunRowSelectAndScatter(StepRun& run);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_SELECT_AND_SCATTER_H_

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands, results, tiles, and the record of what a callback did.
+#include "shardcall/partitioner/spmd/callbacks/callback_context.h"
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+
+CallbackContext::CallbackContext(Localizer& l, InstrId id, const Decision& d)
+    : l_(l),
+      id_(id),
+      decision_(d),
+      view_(ViewCustomCall(l.global(), id, l.program().mesh, l.program().manual_axes(id))),
+      builder_(&l.local(), l.builder().computation(), &l.emitter().shared().monoids) {
+  builder_.set_metadata(l.global().instr(id).metadata);
+  builder_.set_local();
+  builder_.Seal();
+  for (InstrId o : l.global().operands(id)) {
+    for (int k = 0; k < l.global().instr(o).shape->num_leaves(); ++k) sources_.push_back({o, k});
+  }
+  values_.resize(view_.results.size());
+  states_.resize(view_.results.size(), nullptr);
+  PassOver();
+}
+
+absl::StatusOr<const Shape*> CallbackContext::ShapeOf(LocalValue x) {
+  SHARDCALL_RETURN_IF_ERROR(CheckValue(x));
+  return l_.builder().shape(x.id);
+}
+
+absl::StatusOr<LocalValue> CallbackContext::Operand(int i, const Sharding* sharding) {
+  SHARDCALL_RETURN_IF_ERROR(CheckIndex(i, sources_.size(), "operand"));
+  if (view_.operands[i]->IsArray()) {
+    SHARDCALL_ASSIGN_OR_RETURN(
+        sharding, view_.Checked(sharding, view_.operands[i], absl::StrCat("operand ", i)));
+    SHARDCALL_RETURN_IF_ERROR(CheckWhole(sharding));
+  } else {
+    sharding = nullptr;
+  }
+  NoteMade();
+  const LocalValue x{Fetched(i, sharding)};
+  for (const CallbackRecord::Step& step : record_.steps) {
+    const bool same = step.operand == i && step.sharding == sharding;
+    record_.ambiguous = record_.ambiguous || (step.value == x.id && !same);
+  }
+  record_.steps.push_back({i, sharding, x.id});
+  PassOver();
+  return x;
+}
+
+absl::StatusOr<LocalValue> CallbackContext::TileStart(const Shape* global, const Sharding* sharding,
+                                                      int dim) {
+  SHARDCALL_RETURN_IF_ERROR(CheckDim(global, sharding, dim));
+  return LocalValue{l_.emitter().TileStart(*sharding, global, dim)};
+}
+
+absl::StatusOr<LocalValue> CallbackContext::MaskPadding(LocalValue x, const Shape* global,
+                                                        const Sharding* sharding,
+                                                        absl::Span<const int> dims,
+                                                        LocalValue fill) {
+  SHARDCALL_RETURN_IF_ERROR(CheckValue(x));
+  SHARDCALL_RETURN_IF_ERROR(CheckValue(fill));
+  for (int d : dims) SHARDCALL_RETURN_IF_ERROR(CheckDim(global, sharding, d));
+  if (dims.empty()) return x;
+  const Shape* want = LocalShape(l_.context(), global, sharding);
+  const Shape* have = builder_.shape(x.id);
+  const Shape* scalar = builder_.shape(fill.id);
+  if (!have->IsArray() || want->dims() != have->dims() || !scalar->IsArray() ||
+      scalar->rank() != 0 || scalar->element_type() != have->element_type()) {
+    return view_.Misfit("padding is filled in what is no shard of the array, or by no scalar",
+                        absl::StrCat(want->ToString(false), " and a scalar of its type"),
+                        absl::StrCat(have->ToString(false), " and ", scalar->ToString(false)));
+  }
+  return LocalValue{l_.emitter().MaskPadding(x.id, global, *sharding, dims, fill.id)};
+}
+
+absl::Status CallbackContext::SetResult(int i, LocalValue value, const Sharding* sharding) {
+  SHARDCALL_RETURN_IF_ERROR(CheckIndex(i, values_.size(), "result"));
+  SHARDCALL_RETURN_IF_ERROR(CheckValue(value));
+  const Shape* global = view_.results[i];
+  const std::string which = absl::StrCat("partition(\"", view_.target, "\") result ", i);
+  if (global->IsArray()) {
+    SHARDCALL_ASSIGN_OR_RETURN(sharding, view_.Checked(sharding, global, which));
+    SHARDCALL_RETURN_IF_ERROR(CheckShard(value, global, sharding, which));
+  } else {
+    const Shape* have = l_.builder().shape(value.id);
+    if (have->bare() != global->bare()) {
+      return view_.Misfit(absl::StrCat(which, " is another kind of value"), global->ToString(false),
+                          have->ToString(false));
+    }
+    sharding = nullptr;
+  }
+  values_[i] = value.id;
+  states_[i] = sharding;
+  return absl::OkStatus();
+}
+
+InstrId CallbackContext::Fetched(int i, const Sharding* sharding) {
+  return l_.Get(sources_[i].first, sources_[i].second, sharding,
+                {CollectiveCause::Kind::kOperand, id_, i});
+}
+
+CallbackRecord CallbackContext::TakeRecord() {
+  NoteMade();
+  record_.call = id_;
+  record_.results = values_;
+  record_.states = states_;
+  return std::move(record_);
+}
+
+void CallbackContext::NoteMade() {
+  const Module& m = l_.local();
+  for (; seen_ < m.num_instructions(); ++seen_) {
+    if (m.instr(InstrId(seen_)).computation == builder_.computation()) {
+      record_.steps.push_back({-1, nullptr, InstrId(seen_)});
+    }
+  }
+  const std::vector<CollectiveRecord>& records = l_.emitter().shared().records;
+  for (; records_seen_ < records.size(); ++records_seen_) {
+    record_.collectives.push_back(records[records_seen_]);
+  }
+}
+
+void CallbackContext::PassOver() {
+  seen_ = l_.local().num_instructions();
+  records_seen_ = l_.emitter().shared().records.size();
+}
+
+const Sharding* CallbackContext::At(Decision::States states, int i) const {
+  if (i < 0 || i >= static_cast<int>(states.size()) || states[i] == nullptr) return nullptr;
+  return states[i]->mesh() == view_.mesh ? states[i] : view_.Replicated(states[i]->rank());
+}
+
+}  // namespace shardcall

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// PartitionContext for partition callbacks: what a callback may see and do. Checks are
+// in callback_checks.cc, collectives in callback_collectives.cc.
+#ifndef SHARDCALL_PARTITIONER_SPMD_CALLBACKS_CALLBACK_CONTEXT_H_
+#define SHARDCALL_PARTITIONER_SPMD_CALLBACKS_CALLBACK_CONTEXT_H_
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "shardcall/partitioner/spmd/callbacks/callback_memo.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+
+namespace shardcall {
+
+// Of one call; it must not outlive the localizer and the decision.
+class CallbackContext : public PartitionContext {
+ public:
+  using Axes = absl::Span<const AxisRef>;
+  using ValueOr = absl::StatusOr<LocalValue>;
+
+  CallbackContext(Localizer& l, InstrId id, const Decision& d);
+
+  const CustomCallView& call() const override { return view_; }
+  const Sharding* operand_sharding(int i) const override { return At(decision_.operands, i); }
+  const Sharding* result_sharding(int i) const override { return At(decision_.final, i); }
+  ValueOr Operand(int i, const Sharding* sharding) override;
+  absl::StatusOr<const Shape*> ShapeOf(LocalValue x) override;
+  CheckedBuilder& builder() override { return builder_; }
+  ValueOr TileStart(const Shape* global, const Sharding* sharding, int dim) override;
+  ValueOr MaskPadding(LocalValue x, const Shape* global, const Sharding* sharding,
+                      absl::Span<const int> dims, LocalValue fill) override;
+  absl::StatusOr<std::vector<LocalValue>> CallTarget(
+      absl::Span<const LocalValue> operands, absl::Span<const Shape* const> results) override;
+  absl::StatusOr<std::vector<LocalValue>> CallTargetWith(
+      absl::string_view backend_config, absl::Span<const LocalValue> operands,
+      absl::Span<const Shape* const> results) override;
+  absl::StatusOr<std::vector<LocalValue>> AddProgram(
+      absl::string_view hlo, absl::Span<const LocalValue> operands) override;
+  LocalValue PartitionId() override { return {l_.builder().PartitionId()}; }
+  ValueOr AxisIndex(Axes axes) override;
+  ValueOr AllReduce(LocalValue x, PartialOp op, Axes axes) override;
+  ValueOr AllGather(LocalValue x, int dim, Axes axes) override;
+  ValueOr ReduceScatter(LocalValue x, int dim, PartialOp op, Axes axes) override;
+  ValueOr AllToAll(LocalValue x, int split, int join, Axes axes) override;
+  ValueOr CollectivePermute(LocalValue x, Axes axes,
+                            absl::Span<const std::pair<int64_t, int64_t>> pairs) override;
+  ValueOr Reshard(LocalValue x, const Shape* global, const Sharding* from,
+                  const Sharding* to) override;
+  absl::Status SetResult(int i, LocalValue value, const Sharding* sharding) override;
+  absl::Status CheckAllSet() const;
+  // Whether the callback may have built what does not verify.
+  bool structure_open() const { return builder_.structure_open(); }
+  // Operand i as `sharding`.
+  InstrId Fetched(int i, const Sharding* sharding);
+  // All that the callback did.
+  CallbackRecord TakeRecord();
+
+ private:
+  absl::StatusOr<std::vector<LocalValue>> Call(const Instruction& instr,
+                                               absl::Span<const LocalValue> operands,
+                                               absl::Span<const Shape* const> results);
+
+  // What was emitted since the last look is the callback's, or is not.
+  void NoteMade();
+  void PassOver();
+  // A callback's axes are those of the call's mesh; what lies on another base
+  // mesh shows as whole.
+  const Sharding* At(Decision::States states, int i) const;
+  int64_t NextChannel() { return l_.emitter().shared().next_channel++; }
+
+  // What the builder made, or why it could not; a collective is recorded.
+  ValueOr Made(absl::StatusOr<InstrId> id) const;
+  ValueOr Collective(absl::StatusOr<InstrId> id, const ReplicaGroups& groups);
+
+  absl::Status CheckDim(const Shape* global, const Sharding* sharding, int dim) const;
+  absl::Status CheckIndex(int i, size_t size, absl::string_view what) const;
+  absl::Status CheckValue(LocalValue x) const;
+  // A collective's value and its axes; and the dimension it is about, which must be a
+  // multiple of `parts`.
+  absl::Status Check(LocalValue x, Axes axes) const;
+  // Of a value that passed Check: whether its element type has the reduction.
+  absl::Status CheckReduction(LocalValue x, PartialOp op) const;
+  absl::Status Check(LocalValue x, Axes axes, int dim, int64_t parts = 1) const;
+  absl::Status CheckAxes(Axes axes) const;
+  absl::Status CheckWhole(const Sharding* s) const;
+  absl::Status CheckShard(LocalValue x, const Shape* global, const Sharding* s,
+                          absl::string_view what) const;
+  // A local shape in place of a global one: same kind, type and rank.
+  absl::Status CheckLike(const Shape* global, const Shape* local, absl::string_view what,
+                         size_t k) const;
+
+  Localizer& l_;
+  InstrId id_;
+  const Decision& decision_;
+  CustomCallView view_;
+  CheckedBuilder builder_;
+  std::vector<std::pair<InstrId, int>> sources_;
+  std::vector<InstrId> values_;
+  std::vector<const Sharding*> states_;
+  CallbackRecord record_;
+  int seen_ = 0;             // instructions
+  size_t records_seen_ = 0;  // of collectives
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_CALLBACKS_CALLBACK_CONTEXT_H_

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls whose target has a partition callback: asked once for equal calls, replayed for
+// the others.
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/spmd/callbacks/callback_context.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+// The author's function: the one place where a foreign throw may come by.
+absl::Status Ask(const TargetRule& target, absl::string_view instruction,
+                 CallbackContext* context) {
+  std::string what;
+  absl::StatusCode code = absl::StatusCode::kInternal;
+  try {
+    const absl::Status status = target.callbacks.partition(*context);
+    if (!DiagnosticCode(status).empty()) {
+      return In(status,
+                absl::StrCat("the partition callback of \"", target.target, "\", %", instruction));
+    }
+    if (status.ok()) return status;
+    what = FailedText(status.message());
+    code = status.code();
+  } catch (const std::exception& thrown) {
+    what = absl::StrCat("threw: ", thrown.what());
+  } catch (...) {
+    what = "threw";
+  }
+  return ToStatus({.code = "E121",
+                   .message = absl::StrCat("partition callback of \"", target.target, "\" (%",
+                                           instruction, ") ", what),
+                   .fix = "correct the target's partition callback"},
+                  code);
+}
+
+}  // namespace
+
+absl::Status Localizer::VerifyCallbacks() {
+  if (!unverified_.valid()) return absl::OkStatus();
+  const absl::Status status = VerifyModule(local(), "the local program");
+  if (status.ok()) return status;
+  const CustomCallView view = ViewCustomCall(global_, unverified_, program_.mesh,
+                                             program_.manual_axes(unverified_));
+  return view.Misfit(absl::StrCat("what its callback, or one behind it, built does not verify: ",
+                                  status.message()),
+                     "", "");
+}
+
+absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
+  CallbackContext context(*this, id, d);
+  if (callback_memo_ == nullptr) callback_memo_ = std::make_shared<CallbackMemo>();
+  std::vector<const Sharding*> states(d.operands.begin(), d.operands.end());
+  states.insert(states.end(), d.final.begin(), d.final.end());
+  const CallbackMemo::Key key{rules_.kind(id), program_.region_of[id.value],
+                              builder().computation(), std::move(states)};
+  auto known = callback_memo_->known.find(key);
+  const bool for_effect = global_.instr(id).as<CustomCallAttrs>().has_side_effect;
+  if (!for_effect && known != callback_memo_->known.end()) {
+    const CallbackRecord& record = known->second;
+    const std::vector<InstrId> results =
+        Replay(record, global_, id, emitter(),
+               [&](int i, const Sharding* sharding) { return context.Fetched(i, sharding); });
+    Decision made = d;
+    made.produced = record.states;
+    StoreResults(id, made, results);
+    return status_;
+  }
+  SHARDCALL_RETURN_IF_ERROR(Ask(*rules_.target(id), global_.instr(id).name, &context));
+  SHARDCALL_RETURN_IF_ERROR(context.CheckAllSet());
+  if (context.structure_open() && !unverified_.valid()) unverified_ = id;
+  const CallbackRecord record = context.TakeRecord();
+  if (!for_effect && !record.ambiguous) callback_memo_->known.emplace(key, record);
+  Decision made = d;
+  made.produced = record.states;
+  StoreResults(id, made, record.results);
+  return status_;
+}
+
+}  // namespace shardcall

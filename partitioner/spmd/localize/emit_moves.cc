@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The moves of a reshard plan as HLO.
+#include <numeric>
+#include <vector>
+
+#include "shardcall/partitioner/spmd/localize/emitter.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+using Dims = absl::InlinedVector<int64_t, 8>;
+
+int64_t Tile(const Shape* global, const Sharding* s, int dim) {
+  return CeilDiv(global->dim(dim), s->num_shards(dim));
+}
+
+}  // namespace
+
+InstrId Emitter::Reshard(InstrId x, const Shape* global, const Sharding* from,
+                         const Sharding* to, absl::InlinedVector<InstrId, 4>* steps) {
+  if (from == to) return x;
+  if (global->num_elements() == 0) {  // nothing to send
+    const Shape* local = LocalShape(b_.context(), global, to);
+    return b_.BroadcastScalar(b_.Zero(local->element_type()), local);
+  }
+  from_ = from;
+  to_ = to;
+  for (const Move& move : PlanReshard(b_.context(), global, from, to).moves) {
+    x = EmitMove(x, global, move);
+    if (steps != nullptr) steps->push_back(x);
+  }
+  from_ = to_ = nullptr;
+  return x;
+}
+
+InstrId Emitter::EmitMove(InstrId x, const Shape* global, const Move& move) {
+  const BaseMesh* const before = mesh_;
+  mesh_ = move.before->mesh();
+  switch (move.kind) {
+    case MoveKind::kSlice: x = EmitSlice(x, global, move); break;
+    case MoveKind::kAllGather:
+      x = AllGather(x, move.dim, move.axes);
+      x = TrimDim(x, move.dim, Tile(global, move.after, move.dim));
+      break;
+    case MoveKind::kAllToAll: x = EmitAllToAll(x, global, move); break;
+    case MoveKind::kReduceScatter:
+      x = PadDim(x, move.dim, AxesSize(move.axes) * Tile(global, move.after, move.dim));
+      x = ReduceScatter(x, move.dim, move.axes, move.before->partial_op());
+      break;
+    case MoveKind::kAllReduce: x = AllReduce(x, move.axes, move.before->partial_op()); break;
+    case MoveKind::kPermute: x = EmitPermute(x, move); break;
+    case MoveKind::kDropPartial: x = OnFirst(x, move.axes, move.after->partial_op()); break;
+  }
+  mesh_ = before;
+  return x;
+}
+
+InstrId Emitter::EmitSlice(InstrId x, const Shape* global, const Move& move) {
+  const int d = move.dim;
+  const int64_t tile = Tile(global, move.after, d);
+  x = PadDim(x, d, AxesSize(move.axes) * tile);
+  const Shape* shape = b_.shape(x);
+  Dims sizes(shape->dims().begin(), shape->dims().end());
+  sizes[d] = tile;
+  absl::InlinedVector<InstrId, 8> starts(shape->rank(), b_.ConstantInt(ElementType::kS32, 0));
+  const bool numbered = b_.value_numbering();
+  b_.set_value_numbering(true);
+  starts[d] = b_.Binary(Opcode::kMultiply, Coordinate(mesh_, move.axes),
+                        b_.ConstantInt(ElementType::kS32, tile));
+  b_.set_value_numbering(numbered);
+  return b_.DynamicSlice(x, starts, sizes);
+}
+
+// Dimension q is split into [m, T_q], the m blocks are exchanged, and the block
+// index, now the sender's, becomes the major part of dimension p.
+InstrId Emitter::EmitAllToAll(InstrId x, const Shape* global, const Move& move) {
+  const int p = move.dim, q = move.dim2;
+  const int64_t m = AxesSize(move.axes);
+  const int64_t tile_q = Tile(global, move.after, q);
+  x = PadDim(x, q, m * tile_q);
+  const Shape* shape = b_.shape(x);
+  Dims split;
+  for (int d = 0; d < shape->rank(); ++d) {
+    if (d == q) split.push_back(m);
+    split.push_back(d == q ? tile_q : shape->dim(d));
+  }
+  x = b_.Reshape(x, split);
+  const ReplicaGroups& groups = Groups(move.axes);
+  x = b_.AllToAll(x, q, groups, shared_.next_channel++);
+  Record(x, groups.group_size, groups.num_groups);
+  // The block dimension goes right before p.
+  Dims permutation;
+  const int p_at = p < q ? p : p + 1;
+  for (int d = 0; d <= shape->rank(); ++d) {
+    if (d == q) continue;
+    if (d == p_at) permutation.push_back(q);
+    permutation.push_back(d);
+  }
+  x = b_.Transpose(x, permutation);
+  Dims merged;
+  for (int d = 0; d < shape->rank(); ++d) {
+    merged.push_back(d == p ? m * shape->dim(d) : d == q ? tile_q : shape->dim(d));
+  }
+  x = b_.Reshape(x, merged);
+  return TrimDim(x, p, Tile(global, move.after, p));
+}
+
+// Each device takes its new shard from a device that holds it: the one with the
+// same manual coordinates and the same number among the copies.
+InstrId Emitter::EmitPermute(InstrId x, const Move& move) {
+  struct Numbering {
+    const BaseMesh* mesh;
+    AxisList shard, manual, copy;
+    Numbering(const Sharding* s) : mesh(s->mesh()) {
+      for (int d = 0; d < s->rank(); ++d) {
+        shard.insert(shard.end(), s->dim(d).begin(), s->dim(d).end());
+      }
+      manual.assign(s->manual().begin(), s->manual().end());
+      copy = Complement(*mesh, s->used());
+    }
+    int64_t At(int64_t position) const {
+      int64_t n = mesh->Coordinate(shard, position);
+      n = n * AxesSize(manual) + mesh->Coordinate(manual, position);
+      return n * AxesSize(copy) + mesh->Coordinate(copy, position);
+    }
+  };
+  const Numbering before(move.before), after(move.after);
+  const int64_t n = mesh_->num_devices();
+  std::vector<int64_t> device_with(n);
+  for (int64_t p = 0; p < n; ++p) device_with[before.At(p)] = before.mesh->order().DeviceAt(p);
+  std::vector<int64_t> sources, targets;
+  sources.reserve(n);
+  targets.reserve(n);
+  bool any = false;
+  for (int64_t p = 0; p < n; ++p) {
+    sources.push_back(device_with[after.At(p)]);
+    targets.push_back(after.mesh->order().DeviceAt(p));
+    any = any || sources.back() != targets.back();
+  }
+  if (!any) return x;
+  const InstrId r = b_.CollectivePermute(x, sources, targets, shared_.next_channel++);
+  Record(r, n, 1);
+  return r;
+}
+
+}  // namespace shardcall

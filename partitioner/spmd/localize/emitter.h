@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emits the code that moves and masks shards: the coordinates of a device, cuts,
+// paddings, and the collectives of a reshard plan, with a record of each
+// collective and of who asked for it. One Emitter per local computation.
+#ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZE_EMITTER_H_
+#define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_EMITTER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shardcall/partitioner/ir/build/builder.h"
+#include "shardcall/sharding/reshard/reshard.h"
+
+namespace shardcall {
+
+// Why a collective stands in the local program.
+struct CollectiveCause {
+  enum class Kind : uint8_t {
+    kOperand,   // operand `index` of `consumer` is resharded
+    kResult,    // result `index` of `consumer` is reduced or resharded
+    kCarry,     // loop-carried, branch or program result `index`
+    kProgram,   // the program has it (a manual region's collective)
+    kCallback,  // a partition callback made it
+  };
+  Kind kind = Kind::kOperand;
+  InstrId consumer;  // in the global program
+  int index = 0;
+};
+
+struct CollectiveRecord {
+  InstrId local;     // in the local module
+  CompId computation;
+  Opcode opcode;
+  int64_t group_size = 1, num_groups = 1;
+  double bytes_in = 0;     // operand bytes per device
+  double bytes_moved = 0;  // what one device sends
+  double trip_count = 1;   // executions per run of the program
+  CollectiveCause cause;
+  const Sharding* from = nullptr;  // the whole reshard; null for kProgram
+  const Sharding* to = nullptr;
+};
+
+Opcode MonoidOf(PartialOp op);
+
+class Emitter {
+ public:
+  // State shared by the emitters of one local module.
+  struct Shared {
+    explicit Shared(Module* module) : monoids(module) {}
+    MonoidTable monoids;
+    int64_t next_channel = 1;
+    std::vector<CollectiveRecord> records;
+    // A handful: programs communicate over few sets of axes.
+    struct KnownGroups {
+      const BaseMesh* mesh;
+      AxisList axes;
+      ReplicaGroups groups;
+    };
+    std::vector<std::unique_ptr<KnownGroups>> groups;
+  };
+
+  Emitter(Module* module, CompId computation, const BaseMesh* mesh, Shared* shared);
+
+  GraphBuilder& builder() { return b_; }
+  Shared& shared() { return shared_; }
+  // What axes are of, unless a sharding says otherwise.
+  const BaseMesh* mesh() const { return mesh_; }
+  void set_mesh(const BaseMesh* mesh) { mesh_ = mesh; }
+  void set_cause(const CollectiveCause& cause) { cause_ = cause; }
+  const CollectiveCause& cause() const { return cause_; }
+
+  InstrId PartitionId();  // s32[]
+  // Coordinate of this device along `axes` (major to minor), s32[].
+  InstrId Coordinate(const BaseMesh* mesh, absl::Span<const AxisRef> axes);
+  // The entry of `by_device` that is this device's, s32[].
+  InstrId OfDevice(absl::Span<const int32_t> by_device);
+  // The first global index of this device's tile in `dim`, s32[].
+  InstrId TileStart(const Sharding& s, const Shape* global, int dim);
+
+  // x is a shard of `global` under `from` (canonical tiles); returns the shard
+  // under `to`. `steps`, where given, gets the value after each move of the plan.
+  InstrId Reshard(InstrId x, const Shape* global, const Sharding* from, const Sharding* to,
+                  absl::InlinedVector<InstrId, 4>* steps = nullptr);
+
+  // x with `fill` (a scalar) wherever one of `dims` is past its valid extent. No
+  // code for dimensions that divide evenly.
+  InstrId MaskPadding(InstrId x, const Shape* global, const Sharding& s,
+                      absl::Span<const int> dims, InstrId fill);
+  // value where this device's coordinate along `axes` is 0, else the identity.
+  InstrId OnFirst(InstrId value, absl::Span<const AxisRef> axes, PartialOp op);
+
+  InstrId PadDim(InstrId x, int dim, int64_t size);   // at the end, with zeros
+  InstrId TrimDim(InstrId x, int dim, int64_t size);
+
+  const ReplicaGroups& Groups(absl::Span<const AxisRef> axes);
+  // By what no collective reduces by (EngineReduces): the parts are gathered, or
+  // exchanged, and reduced here.
+  InstrId AllReduce(InstrId x, absl::Span<const AxisRef> axes, PartialOp op);
+  InstrId AllGather(InstrId x, int dim, absl::Span<const AxisRef> axes);
+  InstrId ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axes, PartialOp op);
+  // Notes a collective that was emitted otherwise.
+  void Record(InstrId id, int64_t group_size, int64_t num_groups);
+  // Likewise, with the groups that the instruction itself has; else all devices.
+  void RecordAsWritten(InstrId id, int64_t num_devices);
+
+ private:
+  ReplicaGroups MakeGroups(absl::Span<const AxisRef> axes);
+  InstrId ReduceParts(InstrId parts, int dim, PartialOp op);
+  InstrId EmitMove(InstrId x, const Shape* global, const Move& move);
+  InstrId EmitSlice(InstrId x, const Shape* global, const Move& move);
+  InstrId EmitAllToAll(InstrId x, const Shape* global, const Move& move);
+  InstrId EmitPermute(InstrId x, const Move& move);
+  InstrId PositionCoordinate(InstrId position, const BaseMesh* mesh,
+                             absl::Span<const AxisRef> axes);
+
+  GraphBuilder b_;
+  const BaseMesh* mesh_;
+  Shared& shared_;
+  CollectiveCause cause_;
+  const Sharding* from_ = nullptr;
+  const Sharding* to_ = nullptr;
+  InstrId partition_id_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_EMITTER_H_

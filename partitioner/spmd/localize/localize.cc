@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/spmd/localize/localize.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/spmd/plan/handler_traits.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+
+Localizer::Localizer(const Program& program, const Plan& plan, RuleTable& rules,
+                     const SpmdOptions& options)
+    : program_(program),
+      plan_(plan),
+      rules_(rules),
+      options_(options),
+      global_(program.module),
+      leaves_(program.leaves),
+      context_(program.module.context()),
+      result_(Module(program.module.shared_context())),
+      shared_(&result_.module),
+      values_(program.leaves.num_leaves()),
+      copy_slot_(program.leaves.num_leaves(), -1),
+      computation_map_(program.module.num_computations()),
+      whole_copies_(program.module.num_computations()) {}
+
+std::pair<InstrId, const Sharding*> Localizer::Stored(InstrId id, int flat) const {
+  const Value& v = values_[leaves_.canonical(id, flat).value];
+  return {v.id, v.state};
+}
+
+void Localizer::Store(InstrId id, int flat, InstrId value, const Sharding* state) {
+  const LeafId leaf = leaves_.canonical(id, flat);
+  DropCopies(leaf);  // a loop's result and its body's parameter are one leaf
+  values_[leaf.value] = {value, state};
+}
+
+const Localizer::CopyList* Localizer::CopiesOf(LeafId canonical) const {
+  const int32_t slot = copy_slot_[canonical.value];
+  return slot < 0 || copies_[slot].empty() ? nullptr : &copies_[slot];
+}
+
+void Localizer::AddCopy(LeafId canonical, InstrId id, const Sharding* state) {
+  int32_t& slot = copy_slot_[canonical.value];
+  if (slot < 0) {
+    slot = static_cast<int32_t>(copies_.size());
+    copies_.emplace_back();
+    copied_.push_back(canonical);
+  }
+  for (const Value& known : copies_[slot]) {
+    if (known.state == state) return;
+  }
+  copies_[slot].push_back({id, state});
+}
+
+void Localizer::CheckReshardBytes(const ReshardPlan& plan, const Sharding* from,
+                                  const Sharding* to, const CollectiveCause& cause, LeafId leaf) {
+  if (WithinLimit(plan.bytes)) return;
+  const absl::string_view consumer = global_.instr(cause.consumer).name;
+  std::string what, user;
+  if (leaf.valid()) what = absl::StrCat("%", global_.instr(leaves_.instr(leaf)).name);
+  switch (cause.kind) {
+    case CollectiveCause::Kind::kOperand:
+      user = absl::StrCat(" for operand ", cause.index, " of %", consumer);
+      break;
+    case CollectiveCause::Kind::kCarry:
+      user = absl::StrCat(" for value ", cause.index, " of %", consumer);
+      break;
+    case CollectiveCause::Kind::kResult:
+      what = absl::StrCat("result ", cause.index, " of %", consumer);
+      break;
+    case CollectiveCause::Kind::kProgram:
+    case CollectiveCause::Kind::kCallback:
+      what = absl::StrCat("a value by the partition callback of %", consumer);
+      break;
+  }
+  FailAboveLimit(absl::StrCat("a reshard of ", what, " from ", from->ToString(), " to ",
+                              to->ToString(), user),
+                 plan.bytes);
+}
+
+void Localizer::FailAboveLimit(absl::string_view what, double bytes) {
+  Diagnostic d;
+  d.code = "E210";
+  d.message = absl::StrCat(what, " moves ", bytes, " bytes per device");
+  d.expected = absl::StrCat("at most ", options_.max_reshard_bytes);
+  d.found = absl::StrCat(bytes);
+  d.fix = "constrain the value at its producer, or raise --max-reshard-bytes";
+  Fail(ToStatus(d));
+}
+
+void Localizer::CheckFetches(InstrId id, size_t first) {
+  absl::InlinedVector<double, 6> bytes;  // by operand
+  for (size_t k = first; k < shared_.records.size(); ++k) {
+    const CollectiveRecord& r = shared_.records[k];
+    if (r.cause.kind == CollectiveCause::Kind::kProgram) continue;
+    const size_t operand = static_cast<size_t>(r.cause.index);
+    bytes.resize(std::max(bytes.size(), operand + 1));
+    bytes[operand] += r.bytes_moved;
+  }
+  for (size_t k = 0; k < bytes.size(); ++k) {
+    if (WithinLimit(bytes[k])) continue;
+    FailAboveLimit(absl::StrCat("the fetch of operand ", k, " of %", global_.instr(id).name),
+                   bytes[k]);
+  }
+}
+
+InstrId Localizer::Reshard(InstrId x, const Shape* global, const Sharding* from,
+                           const Sharding* to, const CollectiveCause& cause, LeafId leaf,
+                           const Sharding* stored) {
+  if (from == to) return x;
+  const ReshardPlan& plan = PlanReshard(context_, global, from, to);
+  CheckReshardBytes(plan, from, to, cause, leaf);
+  emitter_->set_cause(cause);
+  absl::InlinedVector<InstrId, 4> steps;
+  x = emitter_->Reshard(x, global, from, to, &steps);
+  if (!leaf.valid()) return x;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const Sharding* after = plan.moves[k].after;
+    if (after != stored && after->partial().empty()) AddCopy(leaf, steps[k], after);
+  }
+  return x;
+}
+
+InstrId Localizer::ReshardForCallback(InstrId call, InstrId x, const Shape* global,
+                                      const Sharding* from, const Sharding* to) {
+  return Reshard(x, global, from, to, {CollectiveCause::Kind::kCallback, call, 0}, LeafId(),
+                 nullptr);
+}
+
+InstrId Localizer::Get(InstrId id, int flat, const Sharding* to, const CollectiveCause& cause) {
+  const LeafId leaf = leaves_.canonical(id, flat);
+  const Value stored = values_[leaf.value];
+  if (to == nullptr || stored.state == to) return stored.id;
+  const Shape* shape = global_.instr(id).shape->leaf(flat);
+  Value from = stored;
+  if (const CopyList* copies = CopiesOf(leaf)) {
+    absl::InlinedVector<const Sharding*, 4> states;
+    for (const Value& copy : *copies) {
+      if (copy.state == to) return copy.id;
+      states.push_back(copy.state);
+    }
+    const ReshardChoice choice = CheapestReshard(context_, shape, stored.state, states, to);
+    for (const Value& copy : *copies) {
+      if (copy.state == choice.from) from = copy;
+    }
+  }
+  const InstrId value = Reshard(from.id, shape, from.state, to, cause, leaf, stored.state);
+  AddCopy(leaf, value, to);
+  return value;
+}
+
+void Localizer::StoreResults(InstrId id, const Decision& d, absl::Span<const InstrId> produced) {
+  const Instruction& instr = global_.instr(id);
+  for (size_t k = 0; k < produced.size(); ++k) {
+    const int flat = static_cast<int>(k);
+    const Sharding *made = d.produced[k], *final = d.final[k];
+    if (made == nullptr || made == final) {
+      Store(id, flat, produced[k], final);
+      continue;
+    }
+    const LeafId leaf = leaves_.canonical(id, flat);
+    DropCopies(leaf);
+    if (made->partial().empty()) AddCopy(leaf, produced[k], made);
+    const InstrId value = Reshard(produced[k], instr.shape->leaf(flat), made, final,
+                                  {CollectiveCause::Kind::kResult, id, flat}, leaf, final);
+    values_[leaf.value] = {value, final};
+  }
+}
+
+LocalIds Localizer::Flatten(InstrId value) {
+  LocalIds out;
+  const Shape* shape = builder().shape(value);
+  if (!shape->IsTuple()) return {value};
+  for (size_t k = 0; k < shape->tuple().size(); ++k) {
+    const LocalIds inner = Flatten(builder().GetTupleElement(value, static_cast<int64_t>(k)));
+    out.insert(out.end(), inner.begin(), inner.end());
+  }
+  return out;
+}
+
+InstrId Localizer::Assemble(const Shape* global_shape, absl::Span<const InstrId> leaves) {
+  if (!global_shape->IsTuple()) return leaves[0];
+  LocalIds elements;
+  size_t at = 0;
+  for (const Shape* e : global_shape->tuple()) {
+    elements.push_back(Assemble(e, leaves.subspan(at, e->num_leaves())));
+    at += e->num_leaves();
+  }
+  return builder().Tuple(elements);
+}
+
+const Shape* Localizer::ShapeFromLeaves(const Shape* like,
+                                        absl::Span<const Shape* const> leaves) {
+  if (!like->IsTuple()) return leaves[0];
+  absl::InlinedVector<const Shape*, 6> elements;
+  size_t at = 0;
+  for (const Shape* e : like->tuple()) {
+    elements.push_back(ShapeFromLeaves(e, leaves.subspan(at, e->num_leaves())));
+    at += e->num_leaves();
+  }
+  return context_.MakeTuple(elements);
+}
+
+const Shape* Localizer::LocalShapeOf(const Shape* global,
+                                     absl::Span<const Sharding* const> states) {
+  absl::InlinedVector<const Shape*, 6> leaves;
+  for (int k = 0; k < global->num_leaves(); ++k) {
+    const Shape* leaf = global->leaf(k);
+    leaves.push_back(states[k] == nullptr ? leaf : LocalShape(context_, leaf, states[k]));
+  }
+  return ShapeFromLeaves(global, leaves);
+}
+
+CompId Localizer::CopyComputation(CompId global) {
+  // Callees first, on a stack of our own: nesting may be deep.
+  std::vector<CompId> work{global};
+  while (!work.empty()) {
+    const CompId comp = work.back();
+    if (whole_copies_[comp.value].valid()) {
+      work.pop_back();
+      continue;
+    }
+    const size_t before = work.size();
+    for (InstrId id : global_.comp(comp).instructions) {
+      for (CompId c : CalledComputations(global_, global_.instr(id))) {
+        if (!whole_copies_[c.value].valid()) work.push_back(c);
+      }
+    }
+    if (work.size() > before) continue;
+    work.pop_back();
+    CopyOneComputation(comp);
+  }
+  return whole_copies_[global.value];
+}
+
+void Localizer::CopyOneComputation(CompId comp) {
+  const Computation& from = global_.comp(comp);
+  const CompId to = local().AddComputation(from.name);
+  absl::flat_hash_map<InstrId, InstrId> ids;
+  LocalIds operands;
+  for (InstrId id : from.instructions) {
+    const AnnotationKind annotation = program_.annotation[id.value];
+    if (annotation == AnnotationKind::kGroup) continue;
+    if (annotation == AnnotationKind::kIdentity) {
+      ids[id] = ids.at(global_.operand(id, 0));
+      continue;
+    }
+    Instruction copy = global_.instr(id);
+    copy.sharding = nullptr;
+    copy.frontend = WithoutSdy(context_, copy.frontend);
+    copy.extra = -1;
+    copy.attrs =
+        MapComputations(global_, copy, [&](CompId c) { return whole_copies_[c.value]; });
+    operands.clear();
+    for (InstrId o : global_.operands(id)) operands.push_back(ids.at(o));
+    const InstrId now = local().Add(to, copy, operands);
+    ids[id] = now;
+    const RareAttributes* rare = global_.rare(global_.instr(id));
+    if (rare == nullptr || rare->control_predecessors.empty()) continue;
+    for (InstrId p : rare->control_predecessors) {
+      if (ids.contains(p)) local().mutable_rare(now).control_predecessors.push_back(ids.at(p));
+    }
+  }
+  local().SetRoot(to, ids.at(from.root));
+  whole_copies_[comp.value] = to;
+}
+
+const Attributes* Localizer::LocalAttributes(const LocalOp& op) {
+  return MapComputations(global_, op.instr, [&](CompId c) { return CopyComputation(c); });
+}
+
+LocalIds Localizer::Clone(const LocalOp& op, absl::Span<const InstrId> operands,
+                          const Attributes* attrs) {
+  Instruction copy = op.instr;
+  copy.sharding = nullptr;
+  copy.frontend = WithoutSdy(context_, op.instr.frontend);
+  copy.attrs = attrs != nullptr ? attrs : LocalAttributes(op);
+  copy.extra = -1;
+  copy.shape = ShapeFromLeaves(op.instr.shape, op.result_shapes);
+  const InstrId id = local().Add(builder().computation(), copy, operands);
+  return Flatten(id);
+}
+
+absl::Status Localizer::LocalizeInstruction(InstrId id) {
+  const OpPlan& plan = plan_.ops[id.value];
+  const Instruction& instr = global_.instr(id);
+  builder().set_metadata(instr.metadata);
+  const bool other_mesh = plan.decision != nullptr && plan.decision->mesh != nullptr;
+  emitter_->set_mesh(other_mesh ? plan.decision->mesh : program_.mesh);
+  switch (plan.kind) {
+    case PlanKind::kDead:
+    case PlanKind::kAlias: return absl::OkStatus();
+    case PlanKind::kParameter: LocalizeParameter(id, *plan.decision); return absl::OkStatus();
+    case PlanKind::kBarrier: LocalizeBarrier(id, *plan.decision); return absl::OkStatus();
+    case PlanKind::kIdentity:
+    case PlanKind::kBoundary: LocalizePassThrough(id, *plan.decision); return absl::OkStatus();
+    case PlanKind::kWhile: LocalizeWhile(id, *plan.decision); return absl::OkStatus();
+    case PlanKind::kConditional:
+    case PlanKind::kCall: LocalizeBranches(id, *plan.decision); return absl::OkStatus();
+    case PlanKind::kCallbacks: return LocalizeCallbacks(id, *plan.decision);
+    case PlanKind::kConstant:
+    case PlanKind::kManual:
+    case PlanKind::kOneDevice:
+    case PlanKind::kFeed:
+    case PlanKind::kRule: break;
+  }
+  const Decision& d = *plan.decision;
+  LocalOp op{id, instr, d, {}, {}, {}};
+  int flat = 0;
+  // The end of a transfer of one device is the whole of it.
+  const InstrId start =
+      plan.kind == PlanKind::kOneDevice ? TransferStart(global_, id) : InstrId();
+  for (InstrId o : global_.operands(start.valid() ? start : id)) {
+    const Shape* shape = global_.instr(o).shape;
+    for (int k = 0; k < shape->num_leaves(); ++k, ++flat) {
+      op.operands.push_back(
+          Get(o, k, d.operands[flat], {CollectiveCause::Kind::kOperand, id, flat}));
+      op.operand_shapes.push_back(shape->leaf(k));
+    }
+  }
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+    const Shape* leaf = instr.shape->leaf(k);
+    op.result_shapes.push_back(
+        d.produced[k] == nullptr ? leaf : LocalShape(context_, leaf, d.produced[k]));
+  }
+  if (plan.kind == PlanKind::kOneDevice) {
+    LocalizeOneDevice(op);
+    return status_;
+  }
+  if (plan.kind == PlanKind::kFeed) {
+    LocalizeFeed(op);
+    return status_;
+  }
+  LocalIds produced;
+  const size_t fetched = shared_.records.size();
+  switch (instr.opcode) {
+    case Opcode::kIota: produced = HandleIota(*this, op); break;
+    case Opcode::kDot:
+    case Opcode::kConvolution: produced = HandleDot(*this, op); break;
+    case Opcode::kReduce: produced = HandleReduce(*this, op); break;
+    case Opcode::kSlice: produced = HandleSlice(*this, op); break;
+    case Opcode::kPad: produced = HandlePad(*this, op); break;
+    case Opcode::kConcatenate: produced = HandleConcatenate(*this, op); break;
+    case Opcode::kReverse: produced = HandleReverse(*this, op); break;
+    case Opcode::kDynamicSlice: produced = HandleDynamicSlice(*this, op); break;
+    case Opcode::kGather: produced = HandleGather(*this, op); break;
+    case Opcode::kScatter: produced = HandleScatter(*this, op); break;
+    case Opcode::kCustomCall: produced = HandleCustomCall(*this, op); break;
+    default:
+      if (HasTrait(instr.opcode, kCollectiveOp)) {
+        produced = HandleCollective(*this, op);
+      } else {
+        produced = Clone(op, AssembleOperands(*this, op));
+      }
+  }
+  CheckFetches(id, fetched);
+  StoreResults(id, d, produced);
+  return status_;
+}
+
+void Localizer::FinishRoot(CompId comp) {
+  const InstrId root = global_.comp(comp).root;
+  const Shape* shape = global_.instr(root).shape;
+  const std::vector<const Sharding*> states = RootStates(comp);
+  LocalIds leaves;
+  for (int k = 0; k < shape->num_leaves(); ++k) {
+    leaves.push_back(Get(root, k, states[k], {CollectiveCause::Kind::kCarry, root, k}));
+  }
+  const InstrId value = Assemble(shape, leaves);
+  local().SetRoot(builder().computation(), value);
+}
+
+absl::Status Localizer::LocalizeComputation(CompId comp) {
+  const CompId to = local().AddComputation(global_.comp(comp).name);
+  computation_map_[comp.value] = to;
+  const size_t n = global_.comp(comp).instructions.size();
+  local().mutable_comp(to).instructions.reserve(n + n / 4);
+  emitter_ = std::make_unique<Emitter>(&result_.module, to, program_.mesh, &shared_);
+  for (LeafId leaf : copied_) copy_slot_[leaf.value] = -1;
+  copies_.clear();
+  copied_.clear();
+  for (InstrId id : global_.comp(comp).instructions) {
+    const int begin = local().num_instructions();
+    SHARDCALL_RETURN_IF_ERROR(LocalizeInstruction(id));
+    if (!emitted_.empty()) NoteEmitted(id, begin);
+  }
+  if (!emitted_.empty()) KeepControlEdges(comp);
+  FinishRoot(comp);
+  return status_;
+}
+
+absl::StatusOr<LocalProgram> Localizer::Run() {
+  const size_t n = static_cast<size_t>(global_.num_instructions());
+  local().Reserve(n + n / 4, 2 * n + n / 2);
+  for (int i = 0; i < global_.num_instructions(); ++i) {
+    const Instruction& instr = global_.instr(InstrId(i));
+    if (instr.attrs->kind == AttrKind::kCollective) {
+      shared_.next_channel =
+          std::max(shared_.next_channel, instr.as<CollectiveAttrs>().channel_id + 1);
+    } else if (instr.attrs->kind == AttrKind::kPermute) {
+      shared_.next_channel =
+          std::max(shared_.next_channel, instr.as<PermuteAttrs>().channel_id + 1);
+    } else if (instr.attrs->kind == AttrKind::kSendRecv) {
+      shared_.next_channel =
+          std::max(shared_.next_channel, instr.as<SendRecvAttrs>().channel_id + 1);
+    }
+    if (instr.opcode == Opcode::kWhile || instr.opcode == Opcode::kConditional ||
+        instr.opcode == Opcode::kCall) {
+      for (CompId c : CalledComputations(global_, instr)) caller_[c] = InstrId(i);
+    }
+  }
+  FindControlled();
+  const std::vector<CompId> order =
+      PartitionedComputations(program_, ComputationPostOrder(global_));
+  for (CompId comp : order) SHARDCALL_RETURN_IF_ERROR(LocalizeComputation(comp));
+  for (CollectiveRecord& r : shared_.records) {
+    for (CompId c : order) {
+      if (computation_map_[c.value] == r.computation) r.trip_count = plan_.trip_count[c.value];
+    }
+  }
+  MakeHeader();
+  SHARDCALL_RETURN_IF_ERROR(VerifyCallbacks());
+  result_.collectives = std::move(shared_.records);
+  return std::move(result_);
+}
+
+LocalIds AssembleOperands(Localizer& l, const LocalOp& op) {
+  LocalIds out;
+  size_t at = 0;
+  for (InstrId o : l.global().operands(op.id)) {
+    const Shape* shape = l.global().instr(o).shape;
+    out.push_back(
+        l.Assemble(shape, absl::MakeConstSpan(op.operands).subspan(at, shape->num_leaves())));
+    at += shape->num_leaves();
+  }
+  return out;
+}
+
+absl::StatusOr<LocalProgram> Localize(const Program& program, const Plan& plan, RuleTable& rules,
+                                      const SpmdOptions& options) {
+  return Localizer(program, plan, rules, options).Run();
+}
+
+}  // namespace shardcall

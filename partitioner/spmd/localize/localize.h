@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executes a plan: builds the per-device module, operation by operation, in
+// order. It decides nothing.
+#ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZE_LOCALIZE_H_
+#define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_LOCALIZE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "shardcall/partitioner/spmd/localize/emitter.h"
+#include "shardcall/partitioner/spmd/plan/plan.h"
+
+namespace shardcall {
+
+struct LocalProgram {
+  explicit LocalProgram(Module m) : module(std::move(m)) {}
+  Module module;
+  std::vector<CollectiveRecord> collectives;
+  // Flat entry parameters and results: global shapes, and the state of each
+  // shard (null for tokens).
+  std::vector<const Shape*> parameter_shapes, output_shapes;
+  std::vector<const LocalState*> parameters, outputs;
+  std::vector<std::string> warnings;
+};
+
+// Errors: E120, E121 of partition callbacks, E210 (a reshard, a fetch,
+// or the broadcast of what one device computed, above max_reshard_bytes).
+absl::StatusOr<LocalProgram> Localize(const Program& program, const Plan& plan, RuleTable& rules,
+                                      const SpmdOptions& options);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_LOCALIZE_H_

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Feeds from and to the host: each device feeds its shard, without what it is padded
+// with. Where that differs between devices, a conditional has a branch for each form.
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+
+namespace shardcall {
+namespace {
+
+// A leaf of what is fed.
+struct Piece {
+  const Shape* global;
+  const Sharding* state;
+  const Shape* held;    // local, padded
+  int64_t device = -1;  // the only one that feeds it
+};
+
+// What `device` feeds of it; null: nothing.
+const Shape* FedBy(Context& context, const Piece& piece, int64_t device) {
+  if (piece.device >= 0) return piece.device == device ? piece.held : nullptr;
+  const Sharding& s = *piece.state;
+  const int64_t position = s.mesh()->order().PositionOf(device);
+  absl::InlinedVector<int64_t, 6> dims(piece.held->dims().begin(), piece.held->dims().end());
+  for (int d = 0; d < s.rank(); ++d) {
+    if (!s.IsDimSharded(d)) continue;
+    const int64_t begin = s.mesh()->Coordinate(s.dim(d), position) * dims[d];
+    dims[d] = std::clamp<int64_t>(piece.global->dim(d) - begin, 0, dims[d]);
+  }
+  return context.WithDims(piece.held, dims);
+}
+
+bool DiffersBetweenDevices(const Piece& piece) {
+  if (piece.device >= 0) return true;
+  for (int d = 0; d < piece.state->rank(); ++d) {
+    if (piece.global->dim(d) % piece.state->num_shards(d) != 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// The op on data of these shapes, null where this device feeds nothing. An infeed
+// yields what the device holds, padded again.
+LocalIds Localizer::Feed(const LocalOp& op, absl::Span<const Shape* const> shapes) {
+  GraphBuilder& b = builder();
+  const Shape* nothing = context_.MakeTuple({});
+  LocalOp fed = op;
+  if (op.instr.opcode == Opcode::kInfeed) {
+    for (size_t k = 0; k < shapes.size(); ++k) {
+      fed.result_shapes[k] = shapes[k] == nullptr ? nothing : shapes[k];
+    }
+    const LocalIds got = Clone(fed, fed.operands);
+    LocalIds out;
+    size_t at = 0;
+    for (size_t k = 0; k < shapes.size(); ++k) {
+      const Shape* held = op.result_shapes[k];
+      if (shapes[k] == nullptr) {
+        out.push_back(b.BroadcastScalar(b.Zero(held->element_type()), held));
+        continue;
+      }
+      InstrId x = got[at++];
+      for (int d = 0; d < held->rank(); ++d) x = emitter().PadDim(x, d, held->dim(d));
+      out.push_back(x);
+    }
+    out.push_back(got[at]);  // the token
+    return out;
+  }
+  OutfeedAttrs attrs = op.instr.as<OutfeedAttrs>();
+  std::vector<const Shape*> leaves;
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    InstrId& x = fed.operands[k];
+    if (shapes[k] == nullptr) {
+      x = b.Tuple({});
+      leaves.push_back(nothing);
+      continue;
+    }
+    for (int d = 0; d < shapes[k]->rank(); ++d) x = emitter().TrimDim(x, d, shapes[k]->dim(d));
+    leaves.push_back(attrs.shape == nullptr
+                         ? shapes[k]
+                         : context_.WithDims(attrs.shape->leaf(static_cast<int>(k)),
+                                             shapes[k]->dims()));
+  }
+  if (attrs.shape != nullptr) attrs.shape = ShapeFromLeaves(attrs.shape, leaves);
+  return Clone(fed, AssembleOperands(*this, fed), InternAttributes(context_, attrs));
+}
+
+void Localizer::LocalizeFeed(const LocalOp& op) {
+  const bool in = op.instr.opcode == Opcode::kInfeed;
+  const auto said = program_.outfeeds.find(op.id);
+  const size_t leaves = (in ? op.result_shapes.size() : op.operands.size()) - 1;
+  std::vector<Piece> pieces;
+  bool differ = false;
+  for (size_t k = 0; k < leaves; ++k) {
+    const int flat = static_cast<int>(k);
+    Piece piece;
+    const ShardingConstraint* c = nullptr;
+    if (in) {
+      piece = {op.instr.shape->leaf(flat), op.decision.produced[k], op.result_shapes[k]};
+      c = program_.constraints[leaves_.leaf(op.id, flat).value];
+    } else {
+      piece = {op.operand_shapes[k], op.decision.operands[k],
+               LocalShape(context_, op.operand_shapes[k], op.decision.operands[k])};
+      if (said != program_.outfeeds.end()) c = said->second[k];
+    }
+    if (c != nullptr) piece.device = c->maximal_device;
+    differ = differ || DiffersBetweenDevices(piece);
+    pieces.push_back(piece);
+  }
+
+  // The forms in the order in which devices have them.
+  std::vector<std::vector<const Shape*>> forms;
+  std::vector<int32_t> form_of;
+  std::map<std::vector<const Shape*>, int32_t> known;
+  for (int64_t device = 0; device < (differ ? program_.num_partitions : 1); ++device) {
+    std::vector<const Shape*> form;
+    for (const Piece& piece : pieces) form.push_back(FedBy(context_, piece, device));
+    const auto [it, fresh] = known.try_emplace(form, static_cast<int32_t>(forms.size()));
+    form_of.push_back(it->second);
+    if (fresh) forms.push_back(std::move(form));
+  }
+  LocalIds produced;
+  if (forms.size() == 1) {
+    produced = Feed(op, forms[0]);
+  } else {
+    const InstrId given = builder().Tuple(op.operands);
+    const InstrId index = emitter().OfDevice(form_of);
+    LocalIds operands{index};
+    std::vector<CompId> branches;
+    for (const auto& form : forms) {
+      operands.push_back(given);
+      branches.push_back(
+          AddBranch("feed", builder().shape(given), [&](const LocalIds& inside) {
+            LocalOp own = op;
+            own.operands = inside;
+            return Feed(own, form);
+          }));
+    }
+    ConditionalAttrs attrs;
+    attrs.branches = branches;
+    produced = Flatten(
+        builder().Add(Opcode::kConditional, operands, InternAttributes(context_, attrs)));
+  }
+  const AxisList free = FreeAxes(program_, op.id);
+  for (size_t k = 0; in && k < pieces.size(); ++k) {
+    if (pieces[k].device < 0) continue;
+    produced[k] =
+        BroadcastResult(op.id, static_cast<int>(k), produced[k], pieces[k].device, free);
+  }
+  StoreResults(op.id, op.decision, produced);
+}
+
+}  // namespace shardcall

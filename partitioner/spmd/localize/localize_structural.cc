@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters, loops, branches, barriers and region boundaries.
+#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+
+namespace shardcall {
+
+void Localizer::LocalizeParameter(InstrId id, const Decision& d) {
+  const Instruction& instr = global_.instr(id);
+  Instruction copy = instr;
+  copy.sharding = nullptr;
+  copy.frontend = WithoutSdy(context_, instr.frontend);
+  copy.shape = LocalShapeOf(instr.shape, d.final);
+  copy.extra = -1;
+  const InstrId local_id = local().Add(builder().computation(), copy, {});
+  const LocalIds leaves = Flatten(local_id);
+  for (size_t k = 0; k < leaves.size(); ++k) {
+    Store(id, static_cast<int>(k), leaves[k], d.final[k]);
+  }
+}
+
+void Localizer::LocalizeBarrier(InstrId id, const Decision& d) {
+  const Instruction& instr = global_.instr(id);
+  if (instr.opcode == Opcode::kAddDependency) {
+    // A token orders; the value is the operand's.
+    const auto [value, state] = Stored(global_.operand(id, 0), 0);
+    const auto [token, none] = Stored(global_.operand(id, 1), 0);
+    const InstrId r = builder().Add(Opcode::kAddDependency, {value, token});
+    Store(id, 0, r, state);
+    return;
+  }
+  LocalIds leaves;
+  for (InstrId o : global_.operands(id)) {
+    for (int k = 0; k < global_.instr(o).shape->num_leaves(); ++k) {
+      leaves.push_back(Stored(o, k).first);
+    }
+  }
+  if (instr.opcode == Opcode::kAfterAll) {
+    Store(id, 0, builder().Add(Opcode::kAfterAll, leaves), nullptr);
+    return;
+  }
+  const InstrId barrier = builder().OptBarrier(Assemble(instr.shape, leaves));
+  const LocalIds out = Flatten(barrier);
+  for (size_t k = 0; k < out.size(); ++k) {
+    // Other states of these values were made before the barrier: storing anew drops
+    // them, since they may not stand in for what comes after it.
+    Store(id, static_cast<int>(k), out[k], d.final[k]);
+  }
+}
+
+void Localizer::LocalizePassThrough(InstrId id, const Decision& d) {
+  LocalIds produced;
+  int flat = 0;
+  for (InstrId o : global_.operands(id)) {
+    for (int k = 0; k < global_.instr(o).shape->num_leaves(); ++k, ++flat) {
+      produced.push_back(Get(o, k, d.operands[flat], {CollectiveCause::Kind::kOperand, id, flat}));
+    }
+  }
+  StoreResults(id, d, produced);
+  if (plan_.ops[id.value].kind != PlanKind::kIdentity) return;
+  // An annotated value is its operand still.
+  for (int k = 0; k < static_cast<int>(produced.size()); ++k) {
+    if (d.produced[k] == nullptr) continue;
+    const LeafId from = leaves_.canonical(global_.operand(id, 0), k);
+    const LeafId now = leaves_.canonical(id, k);
+    const Value stored = values_[from.value];
+    if (stored.state != d.produced[k]) AddCopy(now, stored.id, stored.state);
+    const CopyList* known = CopiesOf(from);
+    const CopyList copies = known != nullptr ? *known : CopyList();
+    for (const Value& copy : copies) {
+      if (copy.state != d.produced[k]) AddCopy(now, copy.id, copy.state);
+    }
+  }
+}
+
+void Localizer::LocalizeWhile(InstrId id, const Decision& d) {
+  const Instruction& instr = global_.instr(id);
+  LocalIds carry;
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+    carry.push_back(Get(global_.operand(id, 0), k, d.operands[k],
+                        {CollectiveCause::Kind::kCarry, id, k}));
+  }
+  const InstrId init = Assemble(instr.shape, carry);
+  Instruction copy = instr;
+  copy.sharding = nullptr;
+  copy.frontend = WithoutSdy(context_, instr.frontend);
+  copy.shape = builder().shape(init);
+  copy.extra = -1;
+  copy.attrs = MapComputations(global_, instr, [&](CompId c) { return LocalComputation(c); });
+  const InstrId loop = local().Add(builder().computation(), copy, {init});
+  const LocalIds out = Flatten(loop);
+  for (size_t k = 0; k < out.size(); ++k) Store(id, static_cast<int>(k), out[k], d.final[k]);
+}
+
+void Localizer::LocalizeBranches(InstrId id, const Decision& d) {
+  const Instruction& instr = global_.instr(id);
+  LocalIds operands;
+  int flat = 0;
+  for (InstrId o : global_.operands(id)) {
+    const Shape* shape = global_.instr(o).shape;
+    LocalIds leaves;
+    for (int k = 0; k < shape->num_leaves(); ++k, ++flat) {
+      leaves.push_back(Get(o, k, d.operands[flat], {CollectiveCause::Kind::kCarry, id, flat}));
+    }
+    operands.push_back(Assemble(shape, leaves));
+  }
+  Instruction copy = instr;
+  copy.sharding = nullptr;
+  copy.frontend = WithoutSdy(context_, instr.frontend);
+  copy.shape = LocalShapeOf(instr.shape, d.produced);
+  copy.extra = -1;
+  copy.attrs = MapComputations(global_, instr, [&](CompId c) { return LocalComputation(c); });
+  const InstrId r = local().Add(builder().computation(), copy, operands);
+  StoreResults(id, d, Flatten(r));
+}
+
+std::vector<const Sharding*> Localizer::RootStates(CompId comp) const {
+  if (comp == global_.entry()) return plan_.outputs;
+  const InstrId caller = caller_.at(comp);
+  const Instruction& instr = global_.instr(caller);
+  const Decision& d = *plan_.ops[caller.value].decision;
+  if (instr.opcode == Opcode::kWhile && comp == instr.as<WhileAttrs>().condition) {
+    // Every device must take the same way, but for manual coordinates.
+    return {ReplicatedSharding(context_, program_.mesh, 0,
+                               program_.manual_axes(global_.comp(comp).root))};
+  }
+  return std::vector<const Sharding*>(d.produced.begin(), d.produced.end());
+}
+
+}  // namespace shardcall

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/spmd/plan/copies.h"
+
+#include <algorithm>
+
+#include "absl/container/inlined_vector.h"
+
+namespace shardcall {
+namespace {
+
+using States = absl::InlinedVector<const Sharding*, 8>;
+
+// What a chain of moves leaves on the device beside its end; partial values are
+// nobody's to take.
+void AppendStates(const ReshardPlan& plan, const Sharding* stored, States* states) {
+  for (const Move& m : plan.moves) {
+    if (m.after == stored || !m.after->partial().empty()) continue;
+    if (std::find(states->begin(), states->end(), m.after) == states->end()) {
+      states->push_back(m.after);
+    }
+  }
+}
+
+}  // namespace
+
+void CopyTable::Clear() {
+  for (LeafId leaf : touched_) of_[leaf.value] = nullptr;
+  touched_.clear();
+}
+
+const ReshardPlan& CopyTable::Plan(const Shape* shape, const Sharding* stored,
+                                   const Copies* copies, const Sharding* to) {
+  if (copies == nullptr) return PlanReshard(context_, shape, stored, to);
+  return *CheapestReshard(context_, shape, stored, copies->states, to).plan;
+}
+
+const Copies* CopyTable::After(const Shape* shape, const Sharding* stored, const Copies* copies,
+                               const Sharding* to) {
+  if (stored == to) return copies;
+  States states;
+  if (copies != nullptr) states.assign(copies->states.begin(), copies->states.end());
+  if (std::find(states.begin(), states.end(), to) != states.end()) return copies;
+  AppendStates(Plan(shape, stored, copies, to), stored, &states);
+  if (std::find(states.begin(), states.end(), to) == states.end()) states.push_back(to);
+  return Intern(states);
+}
+
+const Copies* CopyTable::AfterAnnotation(const Sharding* stored, const Copies* copies,
+                                         const Sharding* now) {
+  States states;
+  if (stored != now) states.push_back(stored);
+  for (size_t k = 0; copies != nullptr && k < copies->states.size(); ++k) {
+    if (copies->states[k] != now) states.push_back(copies->states[k]);
+  }
+  return Intern(states);
+}
+
+const Copies* CopyTable::AfterResult(const Shape* shape, const Sharding* produced,
+                                     const Sharding* stored) {
+  if (produced == stored) return nullptr;
+  States states;
+  if (produced->partial().empty()) states.push_back(produced);
+  AppendStates(PlanReshard(context_, shape, produced, stored), stored, &states);
+  return Intern(states);
+}
+
+const Copies* CopyTable::Intern(absl::Span<const Sharding* const> states) {
+  if (states.empty()) return nullptr;
+  uint64_t hash = states.size();
+  for (const Sharding* s : states) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
+  hash = FinishHash(hash);
+  const Copies* found = table_.Find(hash, [&](const Copies& c) { return c.states == states; });
+  if (found != nullptr) return found;
+  Copies* made = context_.arena().New<Copies>();
+  made->states = context_.arena().Copy(states);
+  table_.Insert(hash, made);
+  return made;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow, annotations, manual regions and what passes states through.
+#include "shardcall/partitioner/spmd/plan/planner.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+
+void Planner::PlanPassedStates(InstrId id, PlanKind kind, const States& operands) {
+  const Instruction& instr = module_.instr(id);
+  States produced;
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) produced.push_back(Wanted(id, k));
+  Decision d;
+  d.operands = operands;
+  d.produced = d.final = produced;
+  if (kind == PlanKind::kWhile || kind == PlanKind::kConditional) {
+    NoteOperandGathers(id, Gather::Kind::kState, d.operands);
+  }
+  Finish(id, kind, Keep(d));
+}
+
+void Planner::PlanStructural(InstrId id) {
+  const Instruction& instr = module_.instr(id);
+  switch (program_.annotation[id.value]) {
+    case AnnotationKind::kGroup: plan_.ops[id.value] = {PlanKind::kDead, nullptr}; return;
+    case AnnotationKind::kIdentity: {
+      States need;
+      for (int k = 0; k < instr.shape->num_leaves(); ++k) need.push_back(Wanted(id, k));
+      PlanPassedStates(id, PlanKind::kIdentity, need);
+      return;
+    }
+    case AnnotationKind::kManualBoundary: PlanBoundary(id, program_.boundaries.at(id)); return;
+    case AnnotationKind::kNone: break;
+  }
+  const States operands = OperandStates(id);
+  switch (instr.opcode) {
+    case Opcode::kParameter: PlanPassedStates(id, PlanKind::kParameter, {}); return;
+    case Opcode::kConstant: {
+      States produced;
+      for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+        const Shape* leaf = instr.shape->leaf(k);
+        produced.push_back(leaf->IsArray() ? Replicated(id, leaf) : nullptr);
+      }
+      Decision d;
+      d.produced = d.final = produced;
+      Finish(id, PlanKind::kConstant, Keep(d));
+      return;
+    }
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement: plan_.ops[id.value] = {PlanKind::kAlias, nullptr}; return;
+    case Opcode::kWhile: {
+      States need;
+      for (int k = 0; k < instr.shape->num_leaves(); ++k) need.push_back(Wanted(id, k));
+      PlanPassedStates(id, PlanKind::kWhile, need);
+      return;
+    }
+    case Opcode::kConditional:
+    case Opcode::kCall: {
+      States need;
+      const absl::InlinedVector<CompId, 2> callees = CalledComputations(module_, instr);
+      if (instr.opcode == Opcode::kConditional) {
+        const Shape* predicate = module_.instr(module_.operand(id, 0)).shape;
+        need.push_back(Replicated(id, predicate));
+        for (CompId c : callees) {
+          for (InstrId p : module_.comp(c).parameters) {
+            for (int k = 0; k < module_.instr(p).shape->num_leaves(); ++k) {
+              need.push_back(Wanted(p, k));
+            }
+          }
+        }
+        PlanPassedStates(id, PlanKind::kConditional, need);
+      } else {
+        // The callee may have other callers, so its own states count on both
+        // sides, and each call reshards.
+        const Computation& callee = module_.comp(callees[0]);
+        for (InstrId p : callee.parameters) {
+          for (int k = 0; k < module_.instr(p).shape->num_leaves(); ++k) {
+            need.push_back(Wanted(p, k));
+          }
+        }
+        States produced, final;
+        for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+          produced.push_back(Wanted(callee.root, k));
+          final.push_back(Wanted(id, k));
+        }
+        Decision d;
+        d.operands = need;
+        d.produced = produced;
+        d.final = final;
+        NoteOperandGathers(id, Gather::Kind::kState, d.operands);
+        Finish(id, PlanKind::kCall, Keep(d));
+      }
+      return;
+    }
+    case Opcode::kAddDependency:
+    case Opcode::kAfterAll:
+    case Opcode::kOptBarrier: {
+      // States pass; leaves that alias their operand already have theirs.
+      States produced;
+      for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+        produced.push_back(instr.shape->leaf(k)->IsArray() ? operands[k] : nullptr);
+      }
+      Decision d;
+      d.operands = operands;
+      d.produced = d.final = produced;
+      Finish(id, PlanKind::kBarrier, Keep(d));
+      return;
+    }
+    default: PlanReplicated(id); return;
+  }
+}
+
+void Planner::PlanBoundary(InstrId id, const ManualBoundary& boundary) {
+  const Instruction& instr = module_.instr(id);
+  const Shapes shapes = OperandShapes(id);
+  const States operands = OperandStates(id);
+  States need, produced, final;
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    const Shape* in = shapes[k];
+    const Shape* out = instr.shape->leaf(static_cast<int>(k));
+    const Sharding* wanted = Wanted(id, static_cast<int>(k));
+    if (!in->IsArray()) {
+      need.push_back(nullptr);
+      produced.push_back(nullptr);
+      final.push_back(nullptr);
+      continue;
+    }
+    // Free axes go below the manual ones where the pieces are equal; else that
+    // dimension is whole at the boundary.
+    const Shape* local = boundary.entry ? out : in;
+    const Sharding* inner_wish = boundary.entry ? wanted : operands[k];
+    const AxisList inner_manual(inner_wish->manual().begin(), inner_wish->manual().end());
+    ShardingBuilder inner(program_.mesh, local->rank());
+    ShardingBuilder outer(program_.mesh, local->rank());
+    inner.manual = inner_manual;
+    outer.manual = Minus(*program_.mesh, inner_manual, boundary.manual_axes);
+    for (int dim = 0; dim < local->rank(); ++dim) {
+      const AxisList& manual = boundary.manual_dims[k][dim];
+      AxisList free(inner_wish->dim(dim).begin(), inner_wish->dim(dim).end());
+      if (!manual.empty() && local->dim(dim) % AxesSize(free) != 0) free.clear();
+      inner.dims[dim] = free;
+      outer.dims[dim] = manual;
+      outer.dims[dim].insert(outer.dims[dim].end(), free.begin(), free.end());
+    }
+    outer.partial = boundary.manual_partial[k].axes;
+    if (!outer.partial.empty()) outer.partial_op = boundary.manual_partial[k].op;
+    const Sharding* inside = inner.Intern(context_);
+    const Sharding* outside = outer.Intern(context_);
+    need.push_back(boundary.entry ? outside : inside);
+    produced.push_back(boundary.entry ? inside : outside);
+    final.push_back(wanted);
+  }
+  Decision d;
+  d.operands = need;
+  d.produced = produced;
+  d.final = final;
+  Finish(id, PlanKind::kBoundary, Keep(d));
+}
+
+void Planner::PlanManual(InstrId id) {
+  const Instruction& instr = module_.instr(id);
+  if (!HasTrait(instr.opcode, kCollectiveOp)) {  // partition-id, replica-id
+    PlanPassedStates(id, PlanKind::kManual, {});
+    return;
+  }
+  PlanRule(id, *rules_.rule(id));
+}
+
+}  // namespace shardcall

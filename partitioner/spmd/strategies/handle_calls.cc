@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Custom calls, and collectives that the program itself has.
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/custom_call/call_view.h"
+#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+// A result in the buffer of an operand has its local shape.
+absl::Status CheckAliases(Localizer& l, const LocalOp& op) {
+  const CustomCallView view = ViewCustomCall(l.global(), op.id, l.program().mesh, {});
+  for (const CustomCallView::Alias& a : view.aliases) {
+    const Shape* result = op.result_shapes[a.result];
+    const Shape* operand = l.builder().shape(op.operands[a.operand]);
+    if (result->bare() == operand->bare()) continue;
+    return ToStatus({.code = "E122",
+                     .message = absl::StrCat("target \"", view.target, "\" (%", view.instruction,
+                                             "): result ", a.result, " aliases operand ", a.operand,
+                                             ", and its rule shards them otherwise"),
+                     .expected = operand->ToString(false),
+                     .found = result->ToString(false),
+                     .fix = "Give both the same factors in the rule, or leave the alias out"});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+LocalIds HandleCustomCall(Localizer& l, const LocalOp& op) {
+  GraphBuilder& b = l.builder();
+  LocalOp padded = op;
+  const ShardingRule* rule = op.decision.rule;
+  // Over an uneven factor the operands' padding becomes what the rule says: what adds
+  // nothing to a sum, or what a kernel takes though nobody reads its result.
+  for (size_t t = 0; rule != nullptr && t < op.operands.size(); ++t) {
+    if (!op.operand_shapes[t]->IsArray()) continue;
+    const TensorFactors& tensor = rule->tensor(static_cast<int>(t));
+    for (size_t d = 0; d < tensor.dims.size(); ++d) {
+      for (int f : tensor.dims[d]) {
+        const Factor& factor = rule->factors[f];
+        const bool sharded =
+            factor.kind == FactorKind::kReduction || factor.kind == FactorKind::kPassThrough;
+        if (!sharded || !factor.has_pad) continue;
+        padded.operands[t] = l.emitter().MaskPadding(
+            padded.operands[t], op.operand_shapes[t], *op.decision.operands[t],
+            {static_cast<int>(d)}, b.ConstantDouble(b.type(padded.operands[t]), factor.pad));
+      }
+    }
+  }
+  CustomCallAttrs attrs = op.instr.as<CustomCallAttrs>();
+  if (!attrs.output_to_operand_aliasing.empty()) l.Fail(CheckAliases(l, padded));
+  const LocalIds operands = AssembleOperands(l, padded);
+  std::vector<const Shape*> layouts;
+  if (attrs.has_layout_constraints) {
+    for (size_t k = 0; k < attrs.operand_layouts.size() && k < operands.size(); ++k) {
+      const Shape* layout = attrs.operand_layouts[k];
+      std::vector<const Shape*> leaves;
+      const LocalIds flat = l.Flatten(operands[k]);
+      for (int i = 0; i < layout->num_leaves(); ++i) {
+        const Shape* leaf = layout->leaf(i);
+        leaves.push_back(leaf->IsArray() ? l.context().WithDims(leaf, b.shape(flat[i])->dims())
+                                         : leaf);
+      }
+      layouts.push_back(l.ShapeFromLeaves(layout, leaves));
+    }
+    attrs.operand_layouts = layouts;
+  }
+  std::vector<CompId> called;
+  for (CompId c : attrs.called_computations) called.push_back(l.CopyComputation(c));
+  attrs.called_computations = called;
+  return l.Clone(padded, operands, InternAttributes(l.context(), attrs));
+}
+
+LocalIds HandleCollective(Localizer& l, const LocalOp& op) {
+  const LocalIds out = l.Clone(op, AssembleOperands(l, op));
+  const Module& m = l.local();
+  // The instruction is the last one, or the source of the elements read off it.
+  InstrId id = out[0];
+  while (m.instr(id).opcode == Opcode::kGetTupleElement) id = m.operand(id, 0);
+  l.emitter().set_cause({CollectiveCause::Kind::kProgram, op.id, 0});
+  l.emitter().RecordAsWritten(id, l.program().num_partitions);
+  return out;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// FNV-1a of 64 bits: the same in every process and build, unlike absl's hash, which has
+// a seed. For what ranks compare, and names of files.
+#ifndef SHARDCALL_SHARDING_BASE_STABLE_HASH_H_
+#define SHARDCALL_SHARDING_BASE_STABLE_HASH_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace shardcall {
+
+class StableHash {
+ public:
+  StableHash& Add(absl::string_view text) {  // byte by byte
+    for (const char c : text) AddWord(static_cast<unsigned char>(c));
+    return *this;
+  }
+  StableHash& AddWord(uint64_t word) {  // at once
+    hash_ = (hash_ ^ word) * 0x100000001b3;
+    return *this;
+  }
+  uint64_t value() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_SHARDING_BASE_STABLE_HASH_H_

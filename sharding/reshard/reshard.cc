@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/sharding/reshard/reshard.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "shardcall/sharding/reshard/reshard_search.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+
+absl::string_view MoveKindName(MoveKind kind) {
+  switch (kind) {
+    case MoveKind::kSlice: return "slice";
+    case MoveKind::kAllGather: return "all-gather";
+    case MoveKind::kAllToAll: return "all-to-all";
+    case MoveKind::kReduceScatter: return "reduce-scatter";
+    case MoveKind::kAllReduce: return "all-reduce";
+    case MoveKind::kPermute: return "collective-permute";
+    case MoveKind::kDropPartial: return "drop-partial";
+  }
+  return "?";
+}
+
+namespace {
+
+struct PlanKey {
+  const Shape* shape;
+  const Sharding* from;
+  const Sharding* to;
+  friend bool operator==(const PlanKey&, const PlanKey&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const PlanKey& k) {
+    return H::combine(std::move(h), k.shape, k.from, k.to);
+  }
+};
+
+struct PlanCache {
+  absl::flat_hash_map<PlanKey, std::unique_ptr<ReshardPlan>> plans;
+};
+
+bool SameCounts(const Sharding* a, const Sharding* b) {
+  for (int d = 0; d < a->rank(); ++d) {
+    if (a->num_shards(d) != b->num_shards(d)) return false;
+  }
+  return true;
+}
+
+// Whether the parts of axes that both use are cut at places that divide each
+// other; "a":(1)2 and "a":(1)3 of an axis of 6 are not.
+bool CutsNest(const Sharding* a, const Sharding* b) {
+  absl::InlinedVector<AxisRef, 8> all;
+  for (const Sharding* s : {a, b}) {
+    for (int d = 0; d < s->rank(); ++d) all.insert(all.end(), s->dim(d).begin(), s->dim(d).end());
+    all.insert(all.end(), s->partial().begin(), s->partial().end());
+  }
+  for (const AxisRef& x : all) {
+    for (const AxisRef& y : all) {
+      if (x.axis != y.axis) continue;
+      for (int64_t p : {int64_t{x.pre_size}, int64_t{x.pre_size} * x.size}) {
+        for (int64_t q : {int64_t{y.pre_size}, int64_t{y.pre_size} * y.size}) {
+          if (p % q != 0 && q % p != 0) return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// Between base meshes, or cuts that do not nest: one permute where the shard counts
+// agree, else through full replication.
+void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* from,
+                      const Sharding* to, ReshardPlan* plan) {
+  const Sharding* current = from;
+  if (!current->partial().empty()) {
+    ShardingBuilder whole(*current);
+    whole.partial.clear();
+    Move move{MoveKind::kAllReduce, AxisList(current->partial().begin(), current->partial().end())};
+    move.before = current;
+    move.after = whole.Intern(context);
+    const double g = AxesSize(move.axes);
+    move.bytes = AllReduceBytes(current->partial_op(), global->element_type(),
+                                LocalBytes(global, *current), g);
+    plan->moves.push_back(move);
+    current = move.after;
+  }
+  if (current->HasShardedDim() && to->HasShardedDim() && SameCounts(current, to) &&
+      to->partial().empty()) {
+    Move move{MoveKind::kPermute, {}};
+    move.before = current;
+    move.after = to;
+    move.bytes = LocalBytes(global, *current);
+    plan->moves.push_back(move);
+    return;
+  }
+  const Sharding* whole = ReplicatedSharding(context, from->mesh(), from->rank(), from->manual());
+  SearchReshard(context, global, current, whole, &plan->moves);
+  const Sharding* whole_to = ReplicatedSharding(context, to->mesh(), to->rank(), to->manual());
+  SearchReshard(context, global, whole_to, to, &plan->moves);
+}
+
+// Bytes a device needs and does not hold, at the least. Shards are intervals
+// whose sizes bound the overlap from above by the smaller of the two.
+double LowerBound(const Shape* global, const Sharding* from, const Sharding* to) {
+  double need = ElementTypeBytes(global->element_type()), held = need;
+  for (int d = 0; d < global->rank(); ++d) {
+    const double have = CeilDiv(global->dim(d), from->num_shards(d));
+    const double want = CeilDiv(global->dim(d), to->num_shards(d));
+    need *= want;
+    held *= std::min(have, want);
+  }
+  return std::max(0.0, need - held);
+}
+
+}  // namespace
+
+int64_t LocalBytes(const Shape* global, const Sharding& s) {
+  int64_t n = ElementTypeBytes(global->element_type());
+  for (int d = 0; d < global->rank(); ++d) n *= CeilDiv(global->dim(d), s.num_shards(d));
+  return n;
+}
+
+bool EngineReduces(PartialOp op, ElementType type) {
+  switch (op) {
+    case PartialOp::kSum:
+    case PartialOp::kMax:
+    case PartialOp::kMin:
+    case PartialOp::kProduct: return true;
+    case PartialOp::kAnd:
+    case PartialOp::kOr: return type == ElementType::kPred;
+    case PartialOp::kXor: return false;
+  }
+  return false;
+}
+
+double AllReduceBytes(PartialOp op, ElementType type, double local, double g) {
+  return EngineReduces(op, type) ? 2 * local * (g - 1) / g : local * (g - 1);
+}
+
+const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Sharding* from,
+                               const Sharding* to) {
+  auto& slot = context.Get<PlanCache>().plans[PlanKey{global->bare(), from, to}];
+  if (slot) return *slot;
+  SHARDCALL_CHECK(from->rank() == global->rank() && to->rank() == global->rank());
+  auto plan = std::make_unique<ReshardPlan>();
+  if (from != to) {
+    std::optional<Move> one;
+    if (from->mesh() == to->mesh()) one = OneMove(global, from, to);
+    if (one.has_value()) {
+      plan->moves.push_back(*std::move(one));
+    } else if (from->mesh() == to->mesh() && CutsNest(from, to)) {
+      SearchReshard(context, global, from, to, &plan->moves);
+    } else {
+      PlanAcrossMeshes(context, global, from, to, plan.get());
+    }
+  }
+  plan->lower_bound = from == to ? 0 : LowerBound(global, from, to);
+  for (const Move& m : plan->moves) {
+    plan->bytes += m.bytes;
+    plan->peak_bytes =
+        std::max(plan->peak_bytes, LocalBytes(global, *m.before) + LocalBytes(global, *m.after));
+  }
+  // `slot` may have moved: the search interns into other tables only, but a
+  // rehash of this one would need a nested call, which there is none of.
+  slot = std::move(plan);
+  return *slot;
+}
+
+ReshardChoice CheapestReshard(Context& context, const Shape* global, const Sharding* stored,
+                              absl::Span<const Sharding* const> copies, const Sharding* to) {
+  auto collectives = [](const ReshardPlan& p) {
+    return std::count_if(p.moves.begin(), p.moves.end(), [](const Move& m) { return m.bytes > 0; });
+  };
+  ReshardChoice best{stored, &PlanReshard(context, global, stored, to)};
+  for (const Sharding* from : copies) {
+    if (from != to && !from->partial().empty()) continue;
+    const ReshardPlan& plan = PlanReshard(context, global, from, to);
+    if (plan.bytes > best.plan->bytes ||
+        (plan.bytes == best.plan->bytes && collectives(plan) >= collectives(*best.plan))) {
+      continue;
+    }
+    best = {from, &plan};
+  }
+  return best;
+}
+
+bool GathersAndCuts(const Shape* global, const ReshardPlan& plan) {
+  if (plan.moves.empty()) return false;
+  const int64_t ends = std::max(LocalBytes(global, *plan.moves.front().before),
+                                LocalBytes(global, *plan.moves.back().after));
+  return absl::c_any_of(plan.moves,
+                        [&](const Move& m) { return LocalBytes(global, *m.after) > ends; });
+}
+
+std::string DescribePlan(const ReshardPlan& plan) {
+  std::string out;
+  for (const Move& m : plan.moves) {
+    absl::StrAppend(&out, MoveKindName(m.kind));
+    if (m.dim >= 0) absl::StrAppend(&out, " dim ", m.dim);
+    if (m.dim2 >= 0) absl::StrAppend(&out, " to dim ", m.dim2);
+    if (!m.axes.empty()) {
+      absl::StrAppend(&out, " over {");
+      for (size_t i = 0; i < m.axes.size(); ++i) {
+        absl::StrAppend(&out, i ? ", " : "", m.before->mesh()->AxisName(m.axes[i]));
+      }
+      absl::StrAppend(&out, "}");
+    }
+    absl::StrAppend(&out, ": ", absl::StrFormat("%.0f bytes\n", m.bytes));
+  }
+  return out;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Most reshards differ in one place, and one move does them: a search would only
+// find that again.
+#include "shardcall/sharding/reshard/reshard_search.h"
+
+namespace shardcall {
+namespace {
+
+// May a dimension of `size` elements be cut from `coarse` into `fine` shards, or be
+// gathered the other way, tile by tile?
+bool TilesNest(int64_t size, int64_t coarse, int64_t fine) {
+  return coarse == 1 || CeilDiv(size, coarse) == CeilDiv(size, fine) * (fine / coarse);
+}
+
+}  // namespace
+
+std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sharding* to) {
+  int dim = -1;
+  for (int d = 0; d < from->rank(); ++d) {
+    if (from->dim(d) == to->dim(d)) continue;
+    if (dim >= 0) return std::nullopt;
+    dim = d;
+  }
+  const bool same_partial =
+      from->partial() == to->partial() && from->partial_op() == to->partial_op();
+  if (same_partial == (dim < 0)) return std::nullopt;  // in both, or nowhere
+  Move move{MoveKind::kAllReduce, AxisList(from->partial().begin(), from->partial().end())};
+  move.before = from;
+  move.after = to;
+  move.dim = dim;
+  if (dim < 0) {
+    if (!to->partial().empty()) return std::nullopt;
+    // What is gathered to be reduced is less where one axis comes after the other.
+    if (!EngineReduces(from->partial_op(), global->element_type()) && move.axes.size() > 1) {
+      return std::nullopt;
+    }
+    move.bytes = AllReduceBytes(from->partial_op(), global->element_type(),
+                                LocalBytes(global, *from),
+                                static_cast<double>(AxesSize(move.axes)));
+    return move;
+  }
+  const bool gathers = from->num_shards(dim) > to->num_shards(dim);
+  const Sharding &coarse = gathers ? *to : *from, &fine = gathers ? *from : *to;
+  if (!IsPrefix(*from->mesh(), coarse.dim(dim), fine.dim(dim)) ||
+      !TilesNest(global->dim(dim), coarse.num_shards(dim), fine.num_shards(dim))) {
+    return std::nullopt;
+  }
+  move.kind = gathers ? MoveKind::kAllGather : MoveKind::kSlice;
+  move.axes = RemovePrefix(*from->mesh(), coarse.dim(dim), fine.dim(dim));
+  if (gathers) {
+    move.bytes = LocalBytes(global, *from) * static_cast<double>(AxesSize(move.axes) - 1);
+  }
+  return move;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where tiles lie in a device order: per tile dimension, runs of positions in
+// constant steps. Internal to sharding/.
+#ifndef SHARDCALL_SHARDING_RESHARD_TILE_RUNS_H_
+#define SHARDCALL_SHARDING_RESHARD_TILE_RUNS_H_
+
+#include <vector>
+
+#include "absl/types/span.h"
+#include "shardcall/sharding/mesh.h"
+
+namespace shardcall {
+
+struct Run {
+  int64_t size, stride;
+};
+
+// The iota expression [reshape]T(perm), cut into `tile`: for each tile dim its
+// runs in device ids, major to minor. [4,2]<=[2,4]T(1,0) has {{4,1}}, {{2,4}}.
+// False where the tiles do not divide the reshape dims.
+bool CutAtTiles(absl::Span<const int64_t> reshape, absl::Span<const int64_t> perm,
+                absl::Span<const int64_t> tile, std::vector<std::vector<Run>>* out);
+
+// The iota expression that walks the runs, major to minor. They must cover all
+// devices once.
+DeviceOrder OrderOfRuns(absl::Span<const Run> runs);
+
+// Tiles over the device order `order`: over the identity where `order` is an
+// iota expression that the tiles divide, else over `order` itself.
+struct TileRuns {
+  DeviceOrder order = DeviceOrder::Identity(1);
+  std::vector<std::vector<Run>> dims;  // strides are positions of `order`
+};
+TileRuns RunsOfTiles(const DeviceOrder& order, absl::Span<const int64_t> tile);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_SHARDING_RESHARD_TILE_RUNS_H_

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "shardcall/sharding/rule/rule.h"
+
+namespace shardcall {
+namespace {
+
+// i, j, .., z, z_1, z_2, ..: the letters of Shardy's rule text.
+std::string SdySymbol(int index) {
+  constexpr int kLetters = 'z' - 'i' + 1;
+  if (index < kLetters) return std::string(1, static_cast<char>('i' + index));
+  return absl::StrCat("z_", index - kLetters + 1);
+}
+
+// The factors in the order of their first use; unused ones are left out.
+std::vector<int> FirstUse(const ShardingRule& rule) {
+  std::vector<int> order;
+  std::vector<bool> seen(rule.factors.size(), false);
+  for (int t = 0; t < rule.num_tensors(); ++t) {
+    for (const FactorList& dim : rule.tensor(t).dims) {
+      for (int f : dim) {
+        if (!seen[f]) order.push_back(f);
+        seen[f] = true;
+      }
+    }
+  }
+  return order;
+}
+
+// ` key={a, b}` of the factors that `has` holds for; nothing if there are none.
+template <typename Has, typename Text>
+void AppendSet(const std::vector<int>& order, absl::string_view key, const Has& has,
+               const Text& text, std::string* out) {
+  bool first = true;
+  for (int f : order) {
+    if (!has(f)) continue;
+    absl::StrAppend(out, first ? absl::StrCat(" ", key, "={") : ", ", text(f));
+    first = false;
+  }
+  if (!first) *out += "}";
+}
+
+}  // namespace
+
+int64_t ShardingRule::Extent(int tensor, int factor) const {
+  for (const auto& [where, extent] : extents) {
+    if (where.first == tensor && where.second == factor) return extent;
+  }
+  return factors[factor].size;
+}
+
+std::string ShardingRule::ToString() const {
+  const std::vector<int> order = FirstUse(*this);
+  // The author's names where they tell all factors apart, else letters.
+  std::set<std::string> distinct;
+  for (int f : order) distinct.insert(factors[f].name);
+  std::vector<std::string> names(factors.size());
+  const bool named = distinct.size() == order.size() && distinct.count("") == 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    names[order[i]] = named ? factors[order[i]].name : SdySymbol(static_cast<int>(i));
+  }
+  std::string out;
+  std::vector<bool> whole(factors.size(), false);
+  auto append_side = [&](const std::vector<TensorFactors>& tensors) {
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      if (t > 0) out += ",";
+      for (const FactorList& dim : tensors[t].dims) {
+        if (!out.empty() && out.back() != ' ') out += " ";
+        if (dim.size() == 1) {
+          whole[dim[0]] = true;
+          out += names[dim[0]];
+        } else if (dim.empty()) {
+          out += "1";
+        } else {
+          absl::StrAppend(&out, "(",
+                          absl::StrJoin(dim, " ", [&](std::string* o, int f) {
+                            absl::StrAppend(o, names[f]);
+                          }),
+                          ")");
+        }
+      }
+    }
+  };
+  append_side(operands);
+  out += out.empty() ? "->" : " ->";
+  append_side(results);
+  auto name = [&](int f) { return names[f]; };
+  auto kind = [&](FactorKind k) { return [this, k](int f) { return factors[f].kind == k; }; };
+  AppendSet(order, "reduction", kind(FactorKind::kReduction), [&](int f) {
+    return absl::StrCat(names[f], ":", PartialOpName(factors[f].reduction));
+  }, &out);
+  AppendSet(order, "need_replication", kind(FactorKind::kNeedReplication), name, &out);
+  AppendSet(order, "permutation", kind(FactorKind::kPermutation), name, &out);
+  AppendSet(order, "blocked", [&](int f) { return factors[f].blocked; }, name, &out);
+  AppendSet(order, "pad", [&](int f) { return factors[f].has_pad; },
+            [&](int f) { return absl::StrCat(names[f], ":", factors[f].pad); }, &out);
+  AppendSet(order, "sizes", [&](int f) { return !whole[f]; },
+            [&](int f) { return absl::StrCat(names[f], ":", factors[f].size); }, &out);
+  return out;
+}
+
+std::string ShardingRule::ToSdyText() const {
+  const std::vector<int> order = FirstUse(*this);
+  std::vector<std::string> names(factors.size());
+  for (size_t i = 0; i < order.size(); ++i) names[order[i]] = SdySymbol(static_cast<int>(i));
+  auto side = [&](const std::vector<TensorFactors>& tensors) {
+    return absl::StrJoin(tensors, ", ", [&](std::string* out, const TensorFactors& t) {
+      absl::StrAppend(out, "[",
+                      absl::StrJoin(t.dims, ", ",
+                                    [&](std::string* o, const FactorList& dim) {
+                                      for (int f : dim) *o += names[f];
+                                    }),
+                      "]");
+    });
+  };
+  std::string out = absl::StrCat("#sdy.op_sharding_rule<(", side(operands), ")->(", side(results),
+                                 ")");
+  if (!order.empty()) {
+    absl::StrAppend(&out, " {",
+                    absl::StrJoin(order, ", ",
+                                  [&](std::string* o, int f) {
+                                    absl::StrAppend(o, names[f], "=", factors[f].size);
+                                  }),
+                    "}");
+  }
+  auto name = [&](int f) { return names[f]; };
+  auto kind = [&](FactorKind k) { return [this, k](int f) { return factors[f].kind == k; }; };
+  AppendSet(order, "reduction", kind(FactorKind::kReduction), name, &out);
+  AppendSet(order, "need_replication", kind(FactorKind::kNeedReplication), name, &out);
+  AppendSet(order, "permutation", kind(FactorKind::kPermutation), name, &out);
+  AppendSet(order, "blocked_propagation", [&](int f) { return factors[f].blocked; }, name, &out);
+  return out + (custom ? ", custom>" : ">");
+}
+
+}  // namespace shardcall

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rule string after parsing, without shapes. Internal to sharding/.
+#ifndef SHARDCALL_SHARDING_RULE_RULE_TEMPLATE_H_
+#define SHARDCALL_SHARDING_RULE_RULE_TEMPLATE_H_
+
+#include <string>
+#include <vector>
+
+#include "shardcall/sharding/rule/rule.h"
+
+namespace shardcall {
+
+struct RuleTemplate {
+  struct NamedFactor {
+    Factor factor;           // `size` is -1 unless the text gives it
+    bool whole_dim = false;  // stands alone in some dimension
+  };
+  struct Value {
+    int ellipsis = -1;  // index into `ellipses`, or -1
+    std::vector<std::vector<int>> dims;
+  };
+
+  std::string rule;
+  std::vector<NamedFactor> factors;
+  std::vector<std::string> ellipses;  // "...", "...1"
+  std::vector<Value> operands, results;
+};
+
+// E111 for a null among the shapes that a rule is put against.
+absl::Status CheckShapes(absl::Span<const Shape* const> operands,
+                         absl::Span<const Shape* const> results);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_SHARDING_RULE_RULE_TEMPLATE_H_
