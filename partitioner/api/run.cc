@@ -19,6 +19,7 @@
 #include "shardcall/partitioner/runtime/execute/started_calls.h"
 #include "shardcall/sharding/base/stable_hash.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 namespace {
@@ -66,9 +67,7 @@ absl::StatusOr<Backend> BackendFromName(absl::string_view name) {
 bool HasManualRegion(const Module& module) {
   for (int i = 0; i < module.num_instructions(); ++i) {
     const Instruction& instr = module.instr(InstrId(i));
-    if (instr.opcode != Opcode::kCustomCall) continue;
-    const Text target = instr.as<CustomCallAttrs>().target;
-    if (target == "xla.sdy.GlobalToLocalShape" || target == "SPMDFullToShardShape") return true;
+    if (HasTrait(KnownTargetOf(instr), kEntersManual)) return true;
   }
   return false;
 }

@@ -11,6 +11,7 @@
 #include "shardcall/partitioner/rules/dimension_classes.h"
 #include "shardcall/partitioner/rules/resize.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/ir/side_effects.h"
 
 namespace shardcall {
 namespace {
@@ -51,10 +52,7 @@ absl::Status ReferenceBody::ReadSignature() {
   const Module& m = program.module;
   for (int n = 0; n < m.num_instructions(); ++n) {
     const Instruction& i = m.instr(InstrId(n));
-    const bool effects = i.opcode == Opcode::kCustomCall
-                             ? i.as<CustomCallAttrs>().has_side_effect
-                             : HasTrait(i.opcode, kSideEffect);
-    if (effects || HasTrait(i.opcode, kCollectiveOp)) {
+    if (HasSideEffect(i, EffectsAt::kPartitioning) || HasTrait(i.opcode, kCollectiveOp)) {
       return Unfit(absl::StrCat("the reference has ", OpcodeText(i.opcode)),
                    absl::StrCat("%", i.name));
     }

@@ -15,6 +15,7 @@
 #include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/ir/monoid.h"
 
 namespace shardcall {
 namespace {

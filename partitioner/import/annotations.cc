@@ -35,7 +35,7 @@ const FrontendAttributes* WithoutAttributes(Context& context, const FrontendAttr
 
 Instruction ShardingCall(Context& context, const Shape* shape) {
   CustomCallAttrs attrs;
-  attrs.target = kSharding;
+  attrs.target = KnownTargetText(KnownTarget::kSharding);
   Instruction call;
   call.opcode = Opcode::kCustomCall;
   call.shape = shape;

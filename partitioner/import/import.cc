@@ -89,12 +89,11 @@ absl::Status Annotations::ReadConstraints() {
       SHARDCALL_RETURN_IF_ERROR(ReadOutfeed(id));
     }
     if (kind != AnnotationKind::kManualBoundary) continue;
-    const absl::string_view target = Target(i);
-    if (target == kFullToShard || target == kShardToFull) {
-      SHARDCALL_RETURN_IF_ERROR(ReadGspmdBoundary(id));
-    } else {
+    if (HasTrait(KnownTargetOf(i), kOfShardy)) {
       SHARDCALL_RETURN_IF_ERROR(
           ReadShardyBoundary(id, shardy == nullptr ? SdyAttributes() : *shardy));
+    } else {
+      SHARDCALL_RETURN_IF_ERROR(ReadGspmdBoundary(id));
     }
   }
   // Members join when all values have their own constraints.

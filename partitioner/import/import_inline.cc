@@ -11,19 +11,10 @@
 #include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/partitioner/ir/side_effects.h"
 
 namespace shardcall::import_internal {
 namespace {
-
-// What must stay although nothing reads it. A dead constraint or manual
-// boundary says nothing, whatever flag it carries; members of groups do.
-bool HasOwnSideEffect(const Instruction& i) {
-  if (HasTrait(i.opcode, kSideEffect)) return true;
-  if (i.opcode != Opcode::kCustomCall || !i.as<CustomCallAttrs>().has_side_effect) return false;
-  const absl::string_view target = Target(i);
-  return target != kFuncResult && target != kGlobalToLocal && target != kLocalToGlobal &&
-         target != kFullToShard && target != kShardToFull;
-}
 
 // A call that one device runs is one op of that device.
 bool IsOnOneDevice(const Instruction& i) {
@@ -95,7 +86,7 @@ class Inliner {
     live_.assign(n, false);
     position_.resize(n);
     live_count_.assign(old_.num_computations(), 0);
-    std::vector<bool> effects(old_.num_computations(), false);
+    const Effects effects(old_, EffectsAt::kPartitioning);
     for (CompId c : ComputationPostOrder(old_)) {
       const Computation& comp = old_.comp(c);
       const auto& list = comp.instructions;
@@ -107,13 +98,7 @@ class Inliner {
         const InstrId id = list[k];
         const Instruction& i = old_.instr(id);
         position_[id.value] = static_cast<uint32_t>(k);
-        bool effect = HasOwnSideEffect(i);
-        if (!effect && HasTrait(i.opcode, kCallsComputation)) {
-          for (CompId callee : CalledComputations(old_, i)) {
-            effect = effect || effects[callee.value];
-          }
-        }
-        if (effect) effects[c.value] = live_[id.value] = true;
+        if (effects.Has(i)) live_[id.value] = true;
         if (!live_[id.value]) {
           all_live_ = false;
           continue;
@@ -327,13 +312,10 @@ class Inliner {
 
 AnnotationKind KindOf(const Instruction& i) {
   if (i.opcode != Opcode::kCustomCall) return AnnotationKind::kNone;
-  const absl::string_view target = i.as<CustomCallAttrs>().target;
-  if (target == kSharding || target == kFuncResult) return AnnotationKind::kIdentity;
-  if (target == kShardingGroup) return AnnotationKind::kGroup;
-  if (target == kGlobalToLocal || target == kLocalToGlobal || target == kFullToShard ||
-      target == kShardToFull) {
-    return AnnotationKind::kManualBoundary;
-  }
+  const KnownTarget target = KnownTargetOf(i);
+  if (HasTrait(target, kSaysSharding)) return AnnotationKind::kIdentity;
+  if (target == KnownTarget::kShardingGroup) return AnnotationKind::kGroup;
+  if (HasTrait(target, kManualBoundaryTarget)) return AnnotationKind::kManualBoundary;
   return AnnotationKind::kNone;
 }
 

@@ -18,6 +18,7 @@
 #include "shardcall/partitioner/ir/build/unique_names.h"
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall::import_internal {
 
@@ -39,15 +40,7 @@ struct InlinedModule {
 // reducers and comparators go: a scalar there has nothing to shard.
 InlinedModule InlineCalls(const Module& module, bool inline_calls);
 
-// Targets of custom calls that are annotations.
-inline constexpr absl::string_view kSharding = "Sharding";
-inline constexpr absl::string_view kFuncResult = "xla.sdy.FuncResultSharding";
-inline constexpr absl::string_view kShardingGroup = "xla.sdy.ShardingGroup";
-inline constexpr absl::string_view kGlobalToLocal = "xla.sdy.GlobalToLocalShape";
-inline constexpr absl::string_view kLocalToGlobal = "xla.sdy.LocalToGlobalShape";
-inline constexpr absl::string_view kFullToShard = "SPMDFullToShardShape";
-inline constexpr absl::string_view kShardToFull = "SPMDShardToFullShape";
-// And attributes.
+// Attributes of annotations.
 inline constexpr absl::string_view kSdySharding = "xla.sdy.sharding";
 inline constexpr absl::string_view kSdyMeshes = "xla.sdy.meshes";
 // Ours, in the header of an exported module: the base meshes it was made with.
@@ -63,8 +56,7 @@ inline absl::string_view Target(const Instruction& i) {
 }
 AnnotationKind KindOf(const Instruction& i);
 inline bool IsManualEntry(const Instruction& i) {
-  const absl::string_view t = Target(i);
-  return t == kGlobalToLocal || t == kFullToShard;
+  return HasTrait(KnownTargetOf(i), kEntersManual);
 }
 inline absl::string_view Attribute(const Instruction& i, absl::string_view key) {
   return i.frontend == nullptr ? absl::string_view() : i.frontend->Find(key);

@@ -13,18 +13,6 @@
 namespace shardcall {
 namespace {
 
-int MonoidIndex(Opcode op) {
-  switch (op) {
-    case Opcode::kAdd: return 0;
-    case Opcode::kMultiply: return 1;
-    case Opcode::kMaximum: return 2;
-    case Opcode::kMinimum: return 3;
-    case Opcode::kAnd: return 4;
-    case Opcode::kOr: return 5;
-    default: return 6;
-  }
-}
-
 // The least (sign -1) or greatest float: infinity where there is one. Encoding
 // an infinity gives NaN in types that have only that.
 uint64_t ExtremeFloat(ElementType type, bool greatest) {
@@ -96,6 +84,27 @@ ElementType PartType(ElementType type) {
 }
 
 }  // namespace
+
+int MonoidIndex(Opcode op) {
+  for (int k = 0; k < kNumMonoids; ++k) {
+    if (kMonoids[k].op == op) return k;
+  }
+  return -1;
+}
+
+Opcode MonoidOf(PartialOp op) {
+  for (const Monoid& m : kMonoids) {
+    if (m.partial == op) return m.op;
+  }
+  return Opcode::kAdd;
+}
+
+bool RecognizePartialOp(const Module& module, CompId computation, PartialOp* out) {
+  Opcode op;
+  if (!computation.valid() || !RecognizeMonoid(module, computation, &op)) return false;
+  *out = kMonoids[MonoidIndex(op)].partial;
+  return true;
+}
 
 bool RecognizeMonoid(const Module& module, CompId computation, Opcode* op) {
   const Computation& c = module.comp(computation);

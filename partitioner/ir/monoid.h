@@ -7,20 +7,38 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 
 #include "shardcall/partitioner/ir/literal.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/rule/rule.h"
 
 namespace shardcall {
 
-inline bool IsMonoid(Opcode op) {
-  return op == Opcode::kAdd || op == Opcode::kMultiply || op == Opcode::kMaximum ||
-         op == Opcode::kMinimum || op == Opcode::kAnd || op == Opcode::kOr || op == Opcode::kXor;
-}
+// The rows: an op, and a value that is partial by it.
+struct Monoid {
+  Opcode op;
+  PartialOp partial;
+};
+inline constexpr Monoid kMonoids[] = {
+    {Opcode::kAdd, PartialOp::kSum},     {Opcode::kMultiply, PartialOp::kProduct},
+    {Opcode::kMaximum, PartialOp::kMax}, {Opcode::kMinimum, PartialOp::kMin},
+    {Opcode::kAnd, PartialOp::kAnd},     {Opcode::kOr, PartialOp::kOr},
+    {Opcode::kXor, PartialOp::kXor},
+};
+inline constexpr int kNumMonoids = static_cast<int>(std::size(kMonoids));
+
+// The row of an op, or -1.
+int MonoidIndex(Opcode op);
+inline bool IsMonoid(Opcode op) { return MonoidIndex(op) >= 0; }
+Opcode MonoidOf(PartialOp op);
 
 // Whether the computation is op(p0, p1) or op(p1, p0) over two scalars of one
 // type, with op one of the above.
 bool RecognizeMonoid(const Module& module, CompId computation, Opcode* op);
+
+// The same as a partial op; false, too, for a computation that there is not.
+bool RecognizePartialOp(const Module& module, CompId computation, PartialOp* out);
 
 // A float sum starts from +0 or from -0: only -0 is exact, as +0 + -0 is +0.
 enum class ZeroSign : uint8_t { kPositive, kExact };
@@ -47,7 +65,7 @@ class MonoidTable {
 
  private:
   Module* module_;
-  std::array<std::array<CompId, kNumElementTypes>, 7> made_;
+  std::array<std::array<CompId, kNumElementTypes>, kNumMonoids> made_;
 };
 
 }  // namespace shardcall

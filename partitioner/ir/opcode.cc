@@ -6,12 +6,6 @@
 namespace shardcall {
 namespace {
 
-constexpr OpcodeInfo kOpcodes[] = {
-#define SHARDCALL_OPCODE(name, text, attrs, arity, traits) {text, AttrKind::attrs, arity, traits},
-#include "shardcall/partitioner/ir/opcodes.inc"
-#undef SHARDCALL_OPCODE
-};
-
 // Names are found through a table of 1024 slots with linear probing, filled at
 // compile time. The hash reads the length and four characters.
 constexpr int kSlots = 1024;
@@ -31,7 +25,7 @@ constexpr std::array<int16_t, kSlots> MakeSlots() {
   std::array<int16_t, kSlots> slots{};
   for (auto& s : slots) s = -1;
   for (int i = 0; i < kNumOpcodes; ++i) {
-    uint32_t at = SlotOf(kOpcodes[i].text);
+    uint32_t at = SlotOf(kOpcodeInfo[i].text);
     while (slots[at] >= 0) at = (at + 1) % kSlots;
     slots[at] = static_cast<int16_t>(i);
   }
@@ -39,14 +33,26 @@ constexpr std::array<int16_t, kSlots> MakeSlots() {
 }
 constexpr std::array<int16_t, kSlots> kOpcodeSlots = MakeSlots();
 
+template <Opcode AsyncForms::* kForm>
+const AsyncForms* FindForms(Opcode opcode) {
+  for (const AsyncForms& forms : kAsyncForms) {
+    if (forms.*kForm == opcode) return &forms;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-const OpcodeInfo& GetOpcodeInfo(Opcode opcode) { return kOpcodes[static_cast<int>(opcode)]; }
+const AsyncForms* FormsEndedBy(Opcode opcode) { return FindForms<&AsyncForms::done>(opcode); }
+const AsyncForms* FormsStartedBy(Opcode opcode) {
+  return FindForms<&AsyncForms::start>(opcode);
+}
+const AsyncForms* FormsOf(Opcode opcode) { return FindForms<&AsyncForms::whole>(opcode); }
 
 bool OpcodeFromText(absl::string_view text, Opcode* opcode) {
   if (text.empty()) return false;
   for (uint32_t at = SlotOf(text); kOpcodeSlots[at] >= 0; at = (at + 1) % kSlots) {
-    if (kOpcodes[kOpcodeSlots[at]].text == text) {
+    if (kOpcodeInfo[kOpcodeSlots[at]].text == text) {
       *opcode = static_cast<Opcode>(kOpcodeSlots[at]);
       return true;
     }

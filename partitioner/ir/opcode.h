@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one table of HLO opcodes. Each row: enumerator, text, kind of attribute
-// record, number of operands (-1: any), and traits.
+// Opcodes, and what their rows in opcodes.inc say that all layers may ask.
 #ifndef SHARDCALL_PARTITIONER_IR_OPCODE_H_
 #define SHARDCALL_PARTITIONER_IR_OPCODE_H_
 
@@ -12,36 +11,86 @@
 namespace shardcall {
 
 enum class Opcode : uint8_t {
-#define SHARDCALL_OPCODE(name, text, attrs, arity, traits) name,
+#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
+                     traits)                                                                     \
+  opcode,
 #include "shardcall/partitioner/ir/opcodes.inc"
-#undef SHARDCALL_OPCODE
+#undef SHARDCALL_OP
 };
 
-// Bits of the traits column.
-inline constexpr uint32_t kElementwise = 1;     // result element = f(operand elements there)
-inline constexpr uint32_t kCommutative = 2;
-inline constexpr uint32_t kCollectiveOp = 4;    // talks to other devices
-inline constexpr uint32_t kCallsComputation = 8;
-inline constexpr uint32_t kSideEffect = 16;     // by itself, whatever its attributes
-inline constexpr uint32_t kAsyncForm = 32;
-
 inline constexpr int kNumOpcodes = 0
-#define SHARDCALL_OPCODE(name, text, attrs, arity, traits) +1
+#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
+                     traits)                                                                     \
+  +1
 #include "shardcall/partitioner/ir/opcodes.inc"
-#undef SHARDCALL_OPCODE
+#undef SHARDCALL_OP
     ;
+
+// Bits of the traits column.
+inline constexpr uint32_t kElementwise = 1;  // result element = f(operand elements there)
+inline constexpr uint32_t kCommutative = 2;
+inline constexpr uint32_t kCollectiveOp = 4;  // talks to other devices
+inline constexpr uint32_t kCallsComputation = 8;
+inline constexpr uint32_t kSideEffect = 16;  // by itself, whatever its attributes
+inline constexpr uint32_t kAsyncForm = 32;
+// Each result element is made of at most one element of each operand, wherever that stands.
+inline constexpr uint32_t kMapsElements = 64;
+// Elements of an operand are combined: summed, solved with, transformed.
+inline constexpr uint32_t kCombinesElements = 128;
+// Elementwise, and gives no number that the operands lack, up to sign and precision.
+inline constexpr uint32_t kKeepsValues = 256;
+// Of operands that are constants, cheaper made again on every shard than moved.
+inline constexpr uint32_t kCheap = 512;
+// A shape with dynamic dimensions is inferred from operands that have them.
+inline constexpr uint32_t kCarriesDynamicSizes = 1024;
+// Its result is its operand, seen otherwise; nothing is computed or moved.
+inline constexpr uint32_t kFree = 2048;
+// Nothing is computed, whatever the size.
+inline constexpr uint32_t kNoWork = 4096;
+// Every device has it: no device can be named to compute it.
+inline constexpr uint32_t kEveryDevice = 8192;
 
 struct OpcodeInfo {
   absl::string_view text;
   AttrKind attrs;
-  int arity;
+  int arity;                    // number of operands; -1: any
+  absl::string_view stablehlo;  // the name there; empty where it needs more than a name
   uint32_t traits;
 };
-const OpcodeInfo& GetOpcodeInfo(Opcode opcode);
+inline constexpr OpcodeInfo kOpcodeInfo[] = {
+#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
+                     traits)                                                                     \
+  {text, AttrKind::attrs, arity, stablehlo, traits},
+#include "shardcall/partitioner/ir/opcodes.inc"
+#undef SHARDCALL_OP
+};
+
+inline const OpcodeInfo& GetOpcodeInfo(Opcode opcode) {
+  return kOpcodeInfo[static_cast<int>(opcode)];
+}
 inline absl::string_view OpcodeText(Opcode opcode) { return GetOpcodeInfo(opcode).text; }
 inline bool HasTrait(Opcode opcode, uint32_t trait) { return GetOpcodeInfo(opcode).traits & trait; }
 // False if there is no such opcode.
 bool OpcodeFromText(absl::string_view text, Opcode* opcode);
+
+// An op that has forms of its own for its start and its end. Ops without one start in an
+// async-start, and a send or recv is itself a start.
+struct AsyncForms {
+  Opcode whole, start, done;
+};
+inline constexpr AsyncForms kAsyncForms[] = {
+    {Opcode::kAllGather, Opcode::kAllGatherStart, Opcode::kAllGatherDone},
+    {Opcode::kAllReduce, Opcode::kAllReduceStart, Opcode::kAllReduceDone},
+    {Opcode::kCollectivePermute, Opcode::kCollectivePermuteStart, Opcode::kCollectivePermuteDone},
+    {Opcode::kCopy, Opcode::kCopyStart, Opcode::kCopyDone},
+    {Opcode::kSend, Opcode::kSend, Opcode::kSendDone},
+    {Opcode::kRecv, Opcode::kRecv, Opcode::kRecvDone},
+};
+// The forms of which `opcode` is the end, the start (of its own form), or the whole; null if
+// there are none.
+const AsyncForms* FormsEndedBy(Opcode opcode);
+const AsyncForms* FormsStartedBy(Opcode opcode);
+const AsyncForms* FormsOf(Opcode opcode);
 
 }  // namespace shardcall
 

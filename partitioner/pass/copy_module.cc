@@ -5,23 +5,6 @@
 
 namespace shardcall {
 
-Effects::Effects(const Module& module) : m_(module), comps_(module.num_computations()) {
-  for (CompId c : ComputationPostOrder(module)) {
-    for (InstrId id : module.comp(c).instructions) {
-      if (Has(module.instr(id))) comps_[c.value] = true;
-    }
-  }
-}
-
-bool Effects::Has(const Instruction& i) const {
-  if (HasTrait(i.opcode, kSideEffect)) return true;
-  if (i.opcode == Opcode::kCustomCall && i.as<CustomCallAttrs>().has_side_effect) return true;
-  for (CompId c : CalledComputations(m_, i)) {
-    if (comps_[c.value]) return true;
-  }
-  return false;
-}
-
 PassResult BeginCopy(const Module& m, const std::vector<bool>& keep) {
   PassResult out((Module(m.shared_context())));
   out.moved_to.resize(m.num_instructions());

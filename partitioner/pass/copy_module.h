@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes that build a new module share: copying, and which instructions have
-// effects.
+// What passes that build a new module share: copying.
 #ifndef SHARDCALL_PARTITIONER_PASS_COPY_MODULE_H_
 #define SHARDCALL_PARTITIONER_PASS_COPY_MODULE_H_
 
@@ -10,18 +9,6 @@
 #include "shardcall/partitioner/pass/pass.h"
 
 namespace shardcall {
-
-// Which instructions do more than make their result; a loop or a branch has the
-// effects of what it calls.
-class Effects {
- public:
-  explicit Effects(const Module& module);
-  bool Has(const Instruction& instr) const;
-
- private:
-  const Module& m_;
-  std::vector<bool> comps_;
-};
 
 // A module with the header and the texts of `m`, and empty computations in place
 // of those with `keep` (by computation).

@@ -4,6 +4,7 @@
 
 #include "shardcall/partitioner/pass/copy_module.h"
 #include "shardcall/partitioner/pass/pass.h"
+#include "shardcall/partitioner/ir/side_effects.h"
 
 namespace shardcall {
 namespace {
@@ -31,7 +32,7 @@ class DeadCode : public Pass {
 
  private:
   void FindLive(const Module& m) {
-    const Effects effects(m);
+    const Effects effects(m, EffectsAt::kPartitioning);
     live_.assign(m.num_instructions(), false);
     live_comps_.assign(m.num_computations(), false);
     std::vector<CompId> comps{m.entry()};

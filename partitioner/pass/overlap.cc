@@ -9,6 +9,7 @@
 #include "shardcall/partitioner/pass/copy_module.h"
 #include "shardcall/partitioner/pass/overlap_cost.h"
 #include "shardcall/partitioner/pass/overlap_schedule.h"
+#include "shardcall/partitioner/ir/side_effects.h"
 
 namespace shardcall {
 namespace {
@@ -46,7 +47,7 @@ class Overlap final : public Pass {
     PassResult out = BeginCopy(m, std::vector<bool>(m.num_computations(), true));
     const std::vector<bool> sequential = FindSequential(m);
     const OverlapCosts costs(m, options_);
-    const Effects effects(m);
+    const Effects effects(m, EffectsAt::kPartitioning);
     std::vector<bool> effect(m.num_instructions());
     std::vector<int> position(m.num_instructions());
     for (int c = 0; c < m.num_computations(); ++c) {
@@ -127,24 +128,19 @@ class Overlap final : public Pass {
       shapes.push_back(m.instr(o).shape);
     }
     const Shape* given = context.MakeTuple(shapes);
-    switch (start.opcode) {
-      case Opcode::kAllReduce:
-        start.opcode = Opcode::kAllReduceStart;
-        break;
-      case Opcode::kAllGather:
-      case Opcode::kCollectivePermute:
-        start.opcode = start.opcode == Opcode::kAllGather ? Opcode::kAllGatherStart
-                                                          : Opcode::kCollectivePermuteStart;
+    if (const AsyncForms* const forms = FormsOf(start.opcode); forms != nullptr) {
+      start.opcode = forms->start;
+      // The start of an all-reduce has the shape of its result alone.
+      if (forms->whole != Opcode::kAllReduce) {
         start.shape = context.MakeTuple({shapes.size() == 1 ? shapes[0] : given, start.shape});
-        break;
-      default: {
-        AsyncAttrs async;
-        async.calls = Wrap(start, shapes, out);
-        async.sugar = true;
-        start.attrs = InternAttributes(context, async);
-        start.opcode = Opcode::kAsyncStart;
-        start.shape = context.MakeTuple({given, start.shape});
       }
+    } else {
+      AsyncAttrs async;
+      async.calls = Wrap(start, shapes, out);
+      async.sugar = true;
+      start.attrs = InternAttributes(context, async);
+      start.opcode = Opcode::kAsyncStart;
+      start.shape = context.MakeTuple({given, start.shape});
     }
     const CompId comp = out->comp_moved_to[m.instr(id).computation.value];
     const InstrId now = out->module.Add(comp, start, operands);
@@ -176,19 +172,12 @@ class Overlap final : public Pass {
     done.shape = from.shape;
     done.metadata = from.metadata;
     done.attrs = NoAttributes();
-    switch (out->module.instr(start).opcode) {
-      case Opcode::kAllReduceStart:
-        done.opcode = Opcode::kAllReduceDone;
-        break;
-      case Opcode::kAllGatherStart:
-        done.opcode = Opcode::kAllGatherDone;
-        break;
-      case Opcode::kCollectivePermuteStart:
-        done.opcode = Opcode::kCollectivePermuteDone;
-        break;
-      default:
-        done.opcode = Opcode::kAsyncDone;
-        done.attrs = out->module.instr(start).attrs;
+    if (const AsyncForms* const forms = FormsStartedBy(out->module.instr(start).opcode);
+        forms != nullptr) {
+      done.opcode = forms->done;
+    } else {
+      done.opcode = Opcode::kAsyncDone;
+      done.attrs = out->module.instr(start).attrs;
     }
     const CompId comp = out->comp_moved_to[from.computation.value];
     out->moved_to[id.value] = out->module.Add(comp, done, {start});

@@ -69,18 +69,7 @@ bool CanOverlap(const Module& m, const Instruction& i) {
   return !i.shape->IsDynamic();
 }
 
-bool IsFree(const Instruction& i) {
-  switch (i.opcode) {
-    case Opcode::kTuple:
-    case Opcode::kGetTupleElement:
-    case Opcode::kBitcast:
-    case Opcode::kReshape:
-    case Opcode::kCopy:
-      return true;
-    default:
-      return false;
-  }
-}
+bool IsFree(const Instruction& i) { return HasTrait(i.opcode, kFree); }
 
 OverlapCosts::OverlapCosts(const Module& module, const OverlapOptions& options)
     : m_(module), options_(options), comps_(module.num_computations()) {
@@ -93,17 +82,8 @@ OverlapCosts::OverlapCosts(const Module& module, const OverlapOptions& options)
 }
 
 double OverlapCosts::Work(const Instruction& i) const {
-  if (IsFree(i) || CanOverlap(m_, i)) return 0;
+  if (HasTrait(i.opcode, kFree | kNoWork | kAsyncForm) || CanOverlap(m_, i)) return 0;
   switch (i.opcode) {
-    case Opcode::kParameter:
-    case Opcode::kConstant:
-    case Opcode::kPartitionId:
-    case Opcode::kReplicaId:
-    case Opcode::kAfterAll:
-    case Opcode::kAddDependency:
-    case Opcode::kOptBarrier:
-    case Opcode::kDomain:
-      return 0;
     case Opcode::kDot:
     case Opcode::kConvolution:
       return Flops(m_, i) / options_.flops_per_us;
@@ -123,7 +103,6 @@ double OverlapCosts::Work(const Instruction& i) const {
       return sum;
     }
     default:
-      if (HasTrait(i.opcode, kAsyncForm)) return 0;
       return static_cast<double>(TouchedBytes(m_, i)) / options_.memory_bytes_per_us;
   }
 }

@@ -212,25 +212,7 @@ void PropagationGraph::FindCheap() {
   for (int c = 0; c < module_.num_computations(); ++c) {
     for (InstrId i : module_.comp(CompId(c)).instructions) {
       const Instruction& instr = module_.instr(i);
-      bool maps = HasTrait(instr.opcode, kElementwise);
-      switch (instr.opcode) {
-        case Opcode::kConstant:
-        case Opcode::kIota:
-          cheap_[i.value] = true;
-          continue;
-        case Opcode::kBroadcast:
-        case Opcode::kReshape:
-        case Opcode::kTranspose:
-        case Opcode::kSlice:
-        case Opcode::kPad:
-        case Opcode::kReverse:
-        case Opcode::kConcatenate:
-          maps = true;
-          break;
-        default:
-          break;
-      }
-      if (!maps || instr.operand_count == 0) continue;
+      if (!HasTrait(instr.opcode, kElementwise | kCheap)) continue;
       bool all = true;
       for (InstrId o : module_.operands(instr)) all = all && cheap_[o.value];
       cheap_[i.value] = all;

@@ -9,27 +9,7 @@
 namespace shardcall {
 namespace {
 
-bool MovesOrMaps(Opcode opcode) {
-  if (HasTrait(opcode, kElementwise)) return true;
-  switch (opcode) {
-    case Opcode::kMap:
-    case Opcode::kAddDependency:
-    case Opcode::kDomain:
-    case Opcode::kBitcast:
-    case Opcode::kBitcastConvert:
-    case Opcode::kReshape:
-    case Opcode::kTranspose:
-    case Opcode::kReverse:
-    case Opcode::kConcatenate:
-    case Opcode::kSlice:
-    case Opcode::kPad:
-    case Opcode::kDynamicSlice:
-    case Opcode::kDynamicUpdateSlice:
-      return true;
-    default:
-      return false;
-  }
-}
+bool MovesOrMaps(Opcode opcode) { return HasTrait(opcode, kElementwise | kMapsElements); }
 
 using Axes = absl::Span<const AxisRef>;
 

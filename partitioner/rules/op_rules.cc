@@ -27,25 +27,63 @@ void AppendLeaves(const Shape* shape, Shapes* out) {
   for (int i = 0; i < shape->num_leaves(); ++i) out->push_back(shape->leaf(i));
 }
 
-OpClass ClassOf(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kTuple:
-    case Opcode::kGetTupleElement:
-    case Opcode::kOptBarrier:
-    case Opcode::kParameter:
-    case Opcode::kConstant:
-    case Opcode::kAfterAll:
-    case Opcode::kWhile:
-    case Opcode::kCall:
-    case Opcode::kConditional:
-      return OpClass::kStructural;
-    case Opcode::kPartitionId:
-    case Opcode::kReplicaId:
-      return OpClass::kManualOnly;
-    default:
-      return HasTrait(opcode, kCollectiveOp) ? OpClass::kManualOnly : OpClass::kRule;
-  }
-}
+// What the rule column names: a class, and the rule of those that have one.
+struct RowRule {
+  OpClass op_class;
+  ShardingRule (*make)(const RuleArgs& args);
+};
+
+namespace row {
+constexpr RowRule Structural{OpClass::kStructural, nullptr};
+constexpr RowRule ManualOnly{OpClass::kManualOnly, nullptr};
+// Random bits, infeed and outfeed, transfers, fusions, asynchronous forms.
+constexpr RowRule NeedReplication{OpClass::kRule, NeedReplicationRule};
+constexpr RowRule CustomCall{OpClass::kRule, nullptr};  // see Make
+constexpr RowRule CollectiveWhole{OpClass::kManualOnly, NeedReplicationRule};
+constexpr RowRule CollectivePassThrough{OpClass::kManualOnly, CollectivePassThroughRule};
+#define SHARDCALL_RULE(name) constexpr RowRule name{OpClass::kRule, name##Rule};
+SHARDCALL_RULE(BatchNorm)
+SHARDCALL_RULE(Bitcast)
+SHARDCALL_RULE(BitcastConvert)
+SHARDCALL_RULE(Broadcast)
+SHARDCALL_RULE(Cholesky)
+SHARDCALL_RULE(Concatenate)
+SHARDCALL_RULE(Convolution)
+SHARDCALL_RULE(DimensionSize)
+SHARDCALL_RULE(Dot)
+SHARDCALL_RULE(DynamicSlice)
+SHARDCALL_RULE(DynamicUpdateSlice)
+SHARDCALL_RULE(Fft)
+SHARDCALL_RULE(Gather)
+SHARDCALL_RULE(Iota)
+SHARDCALL_RULE(Pad)
+SHARDCALL_RULE(Pointwise)
+SHARDCALL_RULE(RaggedDot)
+SHARDCALL_RULE(Reduce)
+SHARDCALL_RULE(ReduceWindow)
+SHARDCALL_RULE(Reshape)
+SHARDCALL_RULE(Reverse)
+SHARDCALL_RULE(ScaledDot)
+SHARDCALL_RULE(Scan)
+SHARDCALL_RULE(Scatter)
+SHARDCALL_RULE(SelectAndScatter)
+SHARDCALL_RULE(Slice)
+SHARDCALL_RULE(Sort)
+SHARDCALL_RULE(TopK)
+SHARDCALL_RULE(Transpose)
+SHARDCALL_RULE(TriangularSolve)
+#undef SHARDCALL_RULE
+}  // namespace row
+
+constexpr RowRule kRules[] = {
+#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
+                     traits)                                                                     \
+  row::rule,
+#include "shardcall/partitioner/ir/opcodes.inc"
+#undef SHARDCALL_OP
+};
+
+OpClass ClassOf(Opcode opcode) { return kRules[static_cast<int>(opcode)].op_class; }
 
 bool HasDynamicSize(const Shapes& shapes) {
   return std::any_of(shapes.begin(), shapes.end(), [](const Shape* shape) {
@@ -53,75 +91,8 @@ bool HasDynamicSize(const Shapes& shapes) {
   });
 }
 
-ShardingRule BuiltinRule(const RuleArgs& args) {
-  const Opcode op = args.instr.opcode;
-  if (HasTrait(op, kElementwise)) return PointwiseRule(args);
-  switch (op) {
-    case Opcode::kMap: return PointwiseRule(args);
-    case Opcode::kAddDependency: return PointwiseRule(args);
-    case Opcode::kDomain: return PointwiseRule(args);
-    case Opcode::kBitcastConvert: return BitcastConvertRule(args);
-    case Opcode::kBitcast: return BitcastRule(args);
-    case Opcode::kGetDimensionSize:
-    case Opcode::kSetDimensionSize: return DimensionSizeRule(args);
-    case Opcode::kBroadcast: return BroadcastRule(args);
-    case Opcode::kReshape: return ReshapeRule(args);
-    case Opcode::kTranspose: return TransposeRule(args);
-    case Opcode::kConcatenate: return ConcatenateRule(args);
-    case Opcode::kSlice: return SliceRule(args);
-    case Opcode::kPad: return PadRule(args);
-    case Opcode::kReverse: return ReverseRule(args);
-    case Opcode::kIota: return IotaRule(args);
-    case Opcode::kDot: return DotRule(args);
-    case Opcode::kRaggedDot: return RaggedDotRule(args);
-    case Opcode::kScaledDot: return ScaledDotRule(args);
-    case Opcode::kReduce: return ReduceRule(args);
-    case Opcode::kReduceWindow: return ReduceWindowRule(args);
-    case Opcode::kSelectAndScatter: return SelectAndScatterRule(args);
-    case Opcode::kSort: return SortRule(args);
-    case Opcode::kTopk: return TopKRule(args);
-    case Opcode::kScan: return ScanRule(args);
-    case Opcode::kGather: return GatherRule(args);
-    case Opcode::kScatter: return ScatterRule(args);
-    case Opcode::kDynamicSlice: return DynamicSliceRule(args);
-    case Opcode::kDynamicUpdateSlice: return DynamicUpdateSliceRule(args);
-    case Opcode::kConvolution: return ConvolutionRule(args);
-    case Opcode::kFft: return FftRule(args);
-    case Opcode::kCholesky: return CholeskyRule(args);
-    case Opcode::kTriangularSolve: return TriangularSolveRule(args);
-    case Opcode::kBatchNormTraining:
-    case Opcode::kBatchNormInference:
-    case Opcode::kBatchNormGrad: return BatchNormRule(args);
-    case Opcode::kAllGather:
-    case Opcode::kAllReduce:
-    case Opcode::kReduceScatter:
-    case Opcode::kAllToAll:
-    case Opcode::kCollectiveBroadcast:
-    case Opcode::kRaggedAllToAll:
-    case Opcode::kCollectivePermute: return CollectivePassThroughRule(args);
-    // Random bits, infeed and outfeed, transfers, fusions, asynchronous forms.
-    default: return NeedReplicationRule(args);
-  }
-}
-
-}  // namespace
-
-namespace {
-
 bool RunsOnAnyDevice(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kParameter:
-    case Opcode::kConstant:
-    case Opcode::kTuple:
-    case Opcode::kGetTupleElement:
-    case Opcode::kAfterAll:
-    case Opcode::kAddDependency:
-    case Opcode::kOptBarrier:
-    case Opcode::kDomain:
-    case Opcode::kPartitionId:
-    case Opcode::kReplicaId: return false;
-    default: return !HasTrait(opcode, kCollectiveOp) && !HasTrait(opcode, kAsyncForm);
-  }
+  return !HasTrait(opcode, kEveryDevice | kCollectiveOp | kAsyncForm);
 }
 
 // The device of a list of shardings, all of which must name it; -1: none.
@@ -268,10 +239,10 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   AppendLeaves(instr.shape, &results);
   const RuleArgs args{m, instr, operands, results};
   if (instr.opcode != Opcode::kCustomCall) {
-    if (instr.opcode != Opcode::kPartitionId && instr.opcode != Opcode::kReplicaId) {
+    if (const auto make = kRules[static_cast<int>(instr.opcode)].make; make != nullptr) {
       entry->rule = entry->maximal || HasDynamicSize(operands) || HasDynamicSize(results)
                         ? NeedReplicationRule(args)
-                        : BuiltinRule(args);
+                        : make(args);
     }
     return;
   }

@@ -89,24 +89,6 @@ bool ContainsDim(Ints dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
-bool IsMonoidOp(Opcode op, PartialOp* out) {
-  switch (op) {
-    case Opcode::kAdd: *out = PartialOp::kSum; return true;
-    case Opcode::kMaximum: *out = PartialOp::kMax; return true;
-    case Opcode::kMinimum: *out = PartialOp::kMin; return true;
-    case Opcode::kMultiply: *out = PartialOp::kProduct; return true;
-    case Opcode::kAnd: *out = PartialOp::kAnd; return true;
-    case Opcode::kOr: *out = PartialOp::kOr; return true;
-    case Opcode::kXor: *out = PartialOp::kXor; return true;
-    default: return false;
-  }
-}
-
-bool RecognizePartialOp(const Module& module, CompId computation, PartialOp* out) {
-  Opcode op;
-  return computation.valid() && RecognizeMonoid(module, computation, &op) && IsMonoidOp(op, out);
-}
-
 ShardingRule NeedReplicationRule(const RuleArgs& args) { return RuleBuilder(args).Build(); }
 
 ShardingRule PointwiseRule(const RuleArgs& args) { return PointwiseRuleExcept(args, {}); }

@@ -60,9 +60,6 @@ class RuleBuilder {
 // "i", "j", ..., "z", "a", ..., "h", "f26", ...
 std::string FactorName(int index);
 bool ContainsDim(Ints dims, int64_t d);
-bool IsMonoidOp(Opcode op, PartialOp* out);
-// The op of a recognised to_apply.
-bool RecognizePartialOp(const Module& module, CompId computation, PartialOp* out);
 
 // Every dimension needs replication, each by itself.
 ShardingRule NeedReplicationRule(const RuleArgs& args);

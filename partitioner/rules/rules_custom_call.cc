@@ -7,6 +7,7 @@
 #include "shardcall/partitioner/custom_call/derive/open_factors.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 namespace {
@@ -20,10 +21,7 @@ absl::string_view Attribute(const Instruction& instr, absl::string_view key) {
 
 // Targets that place, pin or label a value and give it back.
 bool IsHarmless(const RuleArgs& args, absl::string_view target) {
-  if (target != "annotate_device_placement" && target != "MoveToHost" &&
-      target != "MoveToDevice" && target != "LayoutConstraint") {
-    return false;
-  }
+  if (!HasTrait(FindKnownTarget(target), kKeepsSharding)) return false;
   if (args.operands.size() != args.results.size()) return false;
   for (size_t i = 0; i < args.operands.size(); ++i) {
     const Shape* a = args.operands[i];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of gather, scatter and the dynamic slices.
 #include "shardcall/partitioner/rules/rule_builder.h"
+#include "shardcall/partitioner/ir/monoid.h"
 
 namespace shardcall {
 namespace {

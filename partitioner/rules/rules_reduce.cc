@@ -2,6 +2,7 @@
 // Rules of reductions, windows, sort, top-k and scan. Initial values have no
 // dimensions.
 #include "shardcall/partitioner/rules/rule_builder.h"
+#include "shardcall/partitioner/ir/monoid.h"
 
 namespace shardcall {
 namespace {

@@ -147,11 +147,7 @@ void ExactnessObserver::PassParts(StepRun& run, Exactness* out) const {
   }
   const bool adds = step.opcode == Opcode::kAdd || step.opcode == Opcode::kSubtract;
   const bool multiplies = step.opcode == Opcode::kMultiply;
-  const bool moves = !HasTrait(step.opcode, kElementwise) || step.opcode == Opcode::kNegate ||
-                     step.opcode == Opcode::kSelect || step.opcode == Opcode::kConvert ||
-                     step.opcode == Opcode::kCopy || step.opcode == Opcode::kReal ||
-                     step.opcode == Opcode::kImag || step.opcode == Opcode::kComplex ||
-                     step.opcode == Opcode::kReducePrecision;
+  const bool moves = !HasTrait(step.opcode, kElementwise) || HasTrait(step.opcode, kKeepsValues);
   if (step.opcode == Opcode::kDivide) {
     out->exact = false;  // quotients of parts are rounded
     return;

@@ -2,15 +2,14 @@
 #include "shardcall/partitioner/api/exactness/order_of_sums.h"
 
 #include "shardcall/partitioner/ir/monoid.h"
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 namespace {
 
 // What an annotation says nothing of the value of.
 InstrId Annotated(const Module& m, InstrId id) {
-  while (m.instr(id).opcode == Opcode::kCustomCall && m.operands(id).size() == 1 &&
-         IsAnnotationTarget(m.instr(id).as<CustomCallAttrs>().target)) {
+  while (HasTrait(KnownTargetOf(m.instr(id)), kIsIdentity) && m.operands(id).size() == 1) {
     id = m.operand(id, 0);
   }
   return id;
@@ -49,31 +48,8 @@ Sums SumsOfCombiner(const Module& m, CompId comp) {
   return Sums::kNone;  // it chooses
 }
 
-// Ops that combine elements of an operand; the others give each element by itself, or
-// move it.
-bool MaySum(Opcode op) {
-  switch (op) {
-    case Opcode::kDot:
-    case Opcode::kRaggedDot:
-    case Opcode::kScaledDot:
-    case Opcode::kConvolution:
-    case Opcode::kReduce:
-    case Opcode::kReduceWindow:
-    case Opcode::kScatter:
-    case Opcode::kSelectAndScatter:
-    case Opcode::kCustomCall:
-    case Opcode::kFft:
-    case Opcode::kCholesky:
-    case Opcode::kTriangularSolve:
-    case Opcode::kBatchNormTraining:
-    case Opcode::kBatchNormInference:
-    case Opcode::kBatchNormGrad:
-    case Opcode::kAllReduce:
-    case Opcode::kAllReduceStart:
-    case Opcode::kReduceScatter: return true;
-    default: return false;
-  }
-}
+// The others give each element by itself, or move it.
+bool MaySum(Opcode op) { return HasTrait(op, kCombinesElements); }
 
 // Of an op that may sum.
 Sums SumsOf(const Module& m, const Instruction& i) {
@@ -91,7 +67,7 @@ Sums SumsOf(const Module& m, const Instruction& i) {
     case Opcode::kCustomCall:
       // Who enters and leaves a manual region moves elements. What it sums of other
       // devices is seen when they meet.
-      return IsManualBoundaryTarget(i.as<CustomCallAttrs>().target) ? Sums::kNone
+      return HasTrait(KnownTargetOf(i), kManualBoundaryTarget) ? Sums::kNone
                                                                     : Sums::kHandler;
     default: return Sums::kUnknown;
   }

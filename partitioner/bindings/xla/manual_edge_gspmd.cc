@@ -30,9 +30,9 @@ class GspmdEdge : public ManualEdge {
     for (size_t k = 0; k < wholes.size(); ++k) {
       if (local_.parameters[k] == nullptr) continue;
       Set(held_.parameters[k], wholes[k], &b->module());
-      const InstrId placed = Call(kSharding, wholes[k], b->shape(wholes[k]), b);
+      const InstrId placed = Call(KnownTarget::kSharding, wholes[k], b->shape(wholes[k]), b);
       Set(held_.parameters[k], placed, &b->module());
-      out[k] = Call(kFullToShard, placed, shards[k], b);
+      out[k] = Call(KnownTarget::kFullToShard, placed, shards[k], b);
       SetManual(out[k], &b->module());
     }
     return out;
@@ -45,18 +45,18 @@ class GspmdEdge : public ManualEdge {
     for (size_t k = 0; k < shards.size(); ++k) {
       if (local_.outputs[k] == nullptr) continue;
       SetManual(shards[k], &b->module());
-      const InstrId placed = Call(kSharding, shards[k], b->shape(shards[k]), b);
+      const InstrId placed = Call(KnownTarget::kSharding, shards[k], b->shape(shards[k]), b);
       SetManual(placed, &b->module());
-      out[k] = Call(kShardToFull, placed, wholes[k], b);
+      out[k] = Call(KnownTarget::kShardToFull, placed, wholes[k], b);
       Set(many ? held_.result.tuple[k] : held_.result, out[k], &b->module());
     }
     return out;
   }
 
  private:
-  InstrId Call(absl::string_view target, InstrId operand, const Shape* shape, GraphBuilder* b) {
+  InstrId Call(KnownTarget target, InstrId operand, const Shape* shape, GraphBuilder* b) {
     CustomCallAttrs attrs;
-    attrs.target = context_.Intern(target);
+    attrs.target = KnownTargetText(target);
     return b->CustomCall(attrs, {operand}, shape);
   }
   void Set(const HloSharding& sharding, InstrId id, Module* module) {

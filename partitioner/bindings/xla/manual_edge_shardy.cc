@@ -41,28 +41,28 @@ class ShardyEdge : public ManualEdge {
       SHARDCALL_ASSIGN_OR_RETURN(const NamedSharding named, Named(local_.parameters[k]));
       Say(kSdySharding, SdyShardingText(named), wholes[k], b);
     }
-    return Cross(kGlobalToLocal, kInShardings, wholes, local_.parameters, shards, b);
+    return Cross(KnownTarget::kGlobalToLocal, kInShardings, wholes, local_.parameters, shards, b);
   }
 
   absl::StatusOr<Ids> Leave(absl::Span<const InstrId> shards, absl::Span<const Shape* const> wholes,
                             GraphBuilder* b) override {
     SHARDCALL_ASSIGN_OR_RETURN(
-        Ids results, Cross(kLocalToGlobal, kOutShardings, shards, local_.outputs, wholes, b));
+        Ids results, Cross(KnownTarget::kLocalToGlobal, kOutShardings, shards, local_.outputs, wholes, b));
     for (size_t k = 0; k < results.size(); ++k) {
       if (local_.outputs[k] == nullptr) continue;
       // Said of the result, too: else XLA takes an unreduced one for reduced.
       SHARDCALL_ASSIGN_OR_RETURN(const NamedSharding named, Named(local_.outputs[k]));
-      results[k] = Call(kFuncResult, {results[k]}, wholes[k], b);
+      results[k] = Call(KnownTarget::kFuncResult, {results[k]}, wholes[k], b);
       Say(kSdySharding, SdyShardingPerValueText({named}), results[k], b);
     }
     return results;
   }
 
  private:
-  InstrId Call(absl::string_view target, absl::Span<const InstrId> operands, const Shape* shape,
+  InstrId Call(KnownTarget target, absl::Span<const InstrId> operands, const Shape* shape,
                GraphBuilder* b) {
     CustomCallAttrs attrs;
-    attrs.target = context_.Intern(target);
+    attrs.target = KnownTargetText(target);
     attrs.has_side_effect = true;
     return b->CustomCall(attrs, operands, shape);
   }
@@ -78,7 +78,7 @@ class ShardyEdge : public ManualEdge {
     out.mesh_name = mesh_.name;
     return out;
   }
-  absl::StatusOr<Ids> Cross(absl::string_view target, absl::string_view key,
+  absl::StatusOr<Ids> Cross(KnownTarget target, absl::string_view key,
                             absl::Span<const InstrId> from, States states,
                             absl::Span<const Shape* const> shapes, GraphBuilder* b) {
     if (from.empty()) return Ids();

@@ -2,7 +2,6 @@
 #include "shardcall/partitioner/bindings/xla/stablehlo_names.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 
 namespace shardcall {
 
@@ -64,38 +63,8 @@ const char* StableHloTypeName(ElementType type) {
 }
 
 std::string StableHloPlainOp(Opcode op) {
-  switch (op) {
-    case Opcode::kOptBarrier:
-      return "stablehlo.optimization_barrier";
-    case Opcode::kBitcastConvert:
-      return "stablehlo.bitcast_convert";
-    case Opcode::kPartitionId:
-      return "stablehlo.partition_id";
-    case Opcode::kAfterAll:
-      return "stablehlo.after_all";
-    case Opcode::kReshape:
-      return "stablehlo.reshape";
-    case Opcode::kDynamicUpdateSlice:
-      return "stablehlo.dynamic_update_slice";
-    case Opcode::kAcos:
-    case Opcode::kAcosh:
-    case Opcode::kAsin:
-    case Opcode::kAsinh:
-    case Opcode::kAtanh:
-    case Opcode::kCosh:
-    case Opcode::kErf:
-    case Opcode::kSinh:
-    case Opcode::kMulhi:
-    case Opcode::kStochasticConvert:
-    case Opcode::kCompare:
-    case Opcode::kCopy:
-    case Opcode::kReducePrecision:
-      return "";  // of another dialect, none, or with attributes
-    default:
-      break;
-  }
-  if (!HasTrait(op, kElementwise)) return "";
-  return absl::StrCat("stablehlo.", absl::StrReplaceAll(OpcodeText(op), {{"-", "_"}}));
+  const absl::string_view name = GetOpcodeInfo(op).stablehlo;
+  return name.empty() ? "" : absl::StrCat("stablehlo.", name);
 }
 
 }  // namespace shardcall

@@ -150,17 +150,9 @@ class Verifier {
   }
 
   static Opcode StartOf(Opcode done) {
-    switch (done) {
-      case Opcode::kAllGatherDone: return Opcode::kAllGatherStart;
-      case Opcode::kAllReduceDone: return Opcode::kAllReduceStart;
-      case Opcode::kCollectivePermuteDone: return Opcode::kCollectivePermuteStart;
-      case Opcode::kCopyDone: return Opcode::kCopyStart;
-      case Opcode::kSendDone: return Opcode::kSend;
-      case Opcode::kRecvDone: return Opcode::kRecv;
-      case Opcode::kAsyncUpdate:
-      case Opcode::kAsyncDone: return Opcode::kAsyncStart;
-      default: return done;
-    }
+    if (done == Opcode::kAsyncUpdate || done == Opcode::kAsyncDone) return Opcode::kAsyncStart;
+    const AsyncForms* const forms = FormsEndedBy(done);
+    return forms == nullptr ? done : forms->start;
   }
 
   const Module& m_;

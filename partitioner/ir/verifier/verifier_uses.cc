@@ -33,8 +33,7 @@ class Uses {
   bool Interesting() const {
     for (int k = 0; k < m_.num_instructions(); ++k) {
       const Opcode op = m_.instr(InstrId(k)).opcode;
-      if (HasTrait(op, kAsyncForm) || op == Opcode::kSend || op == Opcode::kRecv ||
-          op == Opcode::kFusion || op == Opcode::kAllReduce) {
+      if (HasTrait(op, kAsyncForm) || FormsStartedBy(op) != nullptr || op == Opcode::kFusion || op == Opcode::kAllReduce) {
         return true;
       }
     }
@@ -58,25 +57,18 @@ class Uses {
 
   bool CheckInstruction(InstrId id) {
     const Instruction& i = m_.instr(id);
+    if (const AsyncForms* const forms = FormsStartedBy(i.opcode); forms != nullptr) {
+      if (forms->start == forms->whole) return CheckTransfer(id, forms->done);
+      return OneUser(id, forms->done, forms->done) &&
+             (forms->whole != Opcode::kAllReduce || CheckConstrained(id));
+    }
     switch (i.opcode) {
       case Opcode::kAsyncStart:
         return OneUser(id, Opcode::kAsyncUpdate, Opcode::kAsyncDone) && CheckAsyncComputation(i);
       case Opcode::kAsyncUpdate:
         return OneUser(id, Opcode::kAsyncUpdate, Opcode::kAsyncDone);
-      case Opcode::kAllGatherStart:
-        return OneUser(id, Opcode::kAllGatherDone, Opcode::kAllGatherDone);
-      case Opcode::kAllReduceStart:
-        return OneUser(id, Opcode::kAllReduceDone, Opcode::kAllReduceDone) && CheckConstrained(id);
       case Opcode::kAllReduce:
         return CheckConstrained(id);
-      case Opcode::kCollectivePermuteStart:
-        return OneUser(id, Opcode::kCollectivePermuteDone, Opcode::kCollectivePermuteDone);
-      case Opcode::kCopyStart:
-        return OneUser(id, Opcode::kCopyDone, Opcode::kCopyDone);
-      case Opcode::kSend:
-        return CheckTransfer(id, Opcode::kSendDone);
-      case Opcode::kRecv:
-        return CheckTransfer(id, Opcode::kRecvDone);
       case Opcode::kFusion:
         return CheckFusion(id);
       default:

@@ -87,24 +87,6 @@ int64_t Offset(const Dims& begin, const Dims& strides) {
   return offset;
 }
 
-Opcode MonoidOf(PartialOp op) {
-  switch (op) {
-    case PartialOp::kSum:
-      return Opcode::kAdd;
-    case PartialOp::kMax:
-      return Opcode::kMaximum;
-    case PartialOp::kMin:
-      return Opcode::kMinimum;
-    case PartialOp::kProduct:
-      return Opcode::kMultiply;
-    case PartialOp::kAnd:
-      return Opcode::kAnd;
-    case PartialOp::kOr:
-      return Opcode::kOr;
-    default:
-      return Opcode::kXor;
-  }
-}
 ReduceKind KindOf(PartialOp op) {
   switch (op) {
     case PartialOp::kSum:

@@ -10,6 +10,7 @@
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 namespace {
@@ -83,7 +84,7 @@ absl::StatusOr<std::vector<int>> LaneCompiler::CompileOne(const LowerContext& co
       break;
     }
     case Opcode::kCustomCall:
-      if (IsAnnotationTarget(i.as<CustomCallAttrs>().target) && operands.size() == 1) {
+      if (HasTrait(KnownTargetOf(i), kIsIdentity) && operands.size() == 1) {
         return operands;
       }
       break;

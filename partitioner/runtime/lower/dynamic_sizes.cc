@@ -15,6 +15,7 @@
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 namespace {
@@ -73,7 +74,7 @@ bool PassesWell(const Module& m, const Instruction& i) {
     case Opcode::kAddDependency:
       return Covers(*i.shape, operand(0));
     case Opcode::kCustomCall:
-      return !IsAnnotationTarget(i.as<CustomCallAttrs>().target) || i.operand_count != 1 ||
+      return !HasTrait(KnownTargetOf(i), kIsIdentity) || i.operand_count != 1 ||
              Covers(*i.shape, operand(0));
     case Opcode::kWhile: {
       const auto& attrs = i.as<WhileAttrs>();
@@ -288,22 +289,12 @@ SizedKind SizedKindOf(const Module& m, const Instruction& i) {
     arrays = arrays && m.instr(x).shape->IsArray();
   }
   if (!dynamic) return SizedKind::kNot;
-  switch (i.opcode) {
-    case Opcode::kWhile:
-    case Opcode::kConditional:
-    case Opcode::kCall:
-    case Opcode::kFusion:
-      return SizedKind::kPasses;
-    case Opcode::kCustomCall:
-    case Opcode::kScan:
-    case Opcode::kFft:
-    case Opcode::kRaggedDot:
-      return SizedKind::kFullOnly;
-    default:
-      return arrays && i.operand_count > 0 && !HasTrait(i.opcode, kCollectiveOp | kSideEffect)
-                 ? SizedKind::kMade
-                 : SizedKind::kFullOnly;
+  switch (SizedFormOf(i.opcode)) {
+    case SizedForm::kPasses: return SizedKind::kPasses;
+    case SizedForm::kFullOnly: return SizedKind::kFullOnly;
+    case SizedForm::kMade: break;
   }
+  return arrays && i.operand_count > 0 ? SizedKind::kMade : SizedKind::kFullOnly;
 }
 
 absl::Status LowerSized(const LowerContext& context, Step* step) {

@@ -33,19 +33,16 @@ absl::InlinedVector<CompId, 2> FrameCallees(const Module& m, const Instruction& 
   }
 }
 
-// Marks the computations to lower, finds those with side effects, and limits
-// the depth of calls.
-absl::Status Survey(const Module& m, std::vector<bool>* needed, std::vector<bool>* effects) {
+// Marks the computations to lower, and limits the depth of calls.
+absl::Status Survey(const Module& m, std::vector<bool>* needed) {
   const std::vector<CompId> order = ComputationPostOrder(m);
   std::vector<int> depth(m.num_computations(), 1);
   for (CompId comp : order) {
     for (InstrId id : m.comp(comp).instructions) {
       const Instruction& i = m.instr(id);
-      if (HasSideEffect(i)) (*effects)[comp.value] = true;
       for (CompId callee : FrameCallees(m, i)) {
         if (!callee.valid()) continue;
         depth[comp.value] = std::max(depth[comp.value], depth[callee.value] + 1);
-        if ((*effects)[callee.value]) (*effects)[comp.value] = true;
       }
     }
     if (depth[comp.value] > kMaxCallDepth) {
@@ -94,8 +91,9 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> Lower(const Module& module,
 
 absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerAll(const Module& module,
                                                               const LowerOptions& options) {
-  std::vector<bool> needed(module.num_computations()), effects(module.num_computations());
-  SHARDCALL_RETURN_IF_ERROR(Survey(module, &needed, &effects));
+  std::vector<bool> needed(module.num_computations());
+  SHARDCALL_RETURN_IF_ERROR(Survey(module, &needed));
+  const Effects effects(module, EffectsAt::kRunning);
 
   auto program = std::make_shared<DeviceProgram>();
   program->name = module.header.name;

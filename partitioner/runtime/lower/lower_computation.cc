@@ -10,6 +10,8 @@
 #include "shardcall/partitioner/runtime/lower/lower_started.h"
 #include "shardcall/partitioner/runtime/lower/lower_table.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/ir/known_targets.h"
+#include "shardcall/partitioner/ir/side_effects.h"
 
 namespace shardcall {
 namespace {
@@ -22,7 +24,7 @@ constexpr int kMaxInlineDepth = 16;
 class ComputationLowering {
  public:
   ComputationLowering(const Module& module, const LowerOptions& options, const Computation& comp,
-                      const std::vector<bool>& effects, std::vector<uint32_t>* position,
+                      const Effects& effects, std::vector<uint32_t>* position,
                       int64_t* inline_budget, DeviceProgram* program, ProgramComputation* out,
                       int depth)
       : m_(module),
@@ -76,14 +78,13 @@ class ComputationLowering {
   absl::Status AddResults(const LowerContext& context, int first, int count, Step* step,
                           Slots* result);
   bool IsStarted(InstrId id) const { return !started_.empty() && started_[position_[id.value]]; }
-  bool RunsForEffect(const Instruction& i) const;
   void MarkLive();
   void FindLastUses();
 
   const Module& m_;
   const LowerOptions& options_;
   const Computation& comp_;
-  const std::vector<bool>& effects_;
+  const Effects& effects_;
   int64_t* inline_budget_;
   DeviceProgram* program_;
   ProgramComputation* out_;
@@ -94,21 +95,12 @@ class ComputationLowering {
   std::vector<bool> started_;        // by position, or empty; FindStarted
 };
 
-bool ComputationLowering::RunsForEffect(const Instruction& i) const {
-  if (HasSideEffect(i)) return true;
-  if (!HasTrait(i.opcode, kCallsComputation)) return false;
-  for (CompId callee : CalledComputations(m_, i)) {
-    if (callee.valid() && effects_[callee.value]) return true;
-  }
-  return false;
-}
-
 void ComputationLowering::MarkLive() {
   live_.assign(comp_.instructions.size(), false);
   live_[position_[comp_.root.value]] = true;
   for (size_t k = comp_.instructions.size(); k-- > 0;) {
     const Instruction& i = m_.instr(comp_.instructions[k]);
-    if (!live_[k] && !RunsForEffect(i)) continue;
+    if (!live_[k] && !effects_.Has(i)) continue;
     live_[k] = true;
     for (InstrId operand : m_.operands(i)) live_[position_[operand.value]] = true;
   }
@@ -199,12 +191,12 @@ absl::StatusOr<bool> ComputationLowering::Alias(const LowerContext& context, Slo
       *result = {ConstantSlot(Tensor::Token())};
       return true;
     case Opcode::kCustomCall: {
-      const absl::string_view target = i.as<CustomCallAttrs>().target;
-      if (target == "xla.sdy.ShardingGroup") {  // no result
+      const KnownTarget target = KnownTargetOf(i);
+      if (target == KnownTarget::kShardingGroup) {  // no result
         result->clear();
         return true;
       }
-      if (IsAnnotationTarget(target) && i.operand_count == 1) {
+      if (HasTrait(target, kIsIdentity) && i.operand_count == 1) {
         *result = slots(m_.operands(i)[0]);
         return true;
       }
@@ -260,7 +252,7 @@ absl::Status ComputationLowering::Emit(const LowerContext& context, int first, i
   SHARDCALL_RETURN_IF_ERROR(kind == SizedKind::kMade ? LowerSized(context, &step)
                                                      : LowerByOpcode(context, &step));
   if (context.instr.opcode == Opcode::kCustomCall &&
-      !IsManualBoundaryTarget(context.instr.as<CustomCallAttrs>().target)) {
+      !HasTrait(KnownTargetOf(context.instr), kManualBoundaryTarget)) {
     program_->targets.push_back({std::string(context.instr.as<CustomCallAttrs>().target), step.name,
                                  std::string(context.instr.backend_config)});
   }
@@ -393,9 +385,9 @@ absl::Status ComputationLowering::LowerInstructions() {
       SHARDCALL_ASSIGN_OR_RETURN(done, Inline(context, &result));
     }
     if (!done) {
-      const bool starts = i.opcode == Opcode::kAsyncStart || i.opcode == Opcode::kAllGatherStart ||
-                          i.opcode == Opcode::kAllReduceStart ||
-                          i.opcode == Opcode::kCollectivePermuteStart;
+      const bool starts =
+          i.opcode == Opcode::kAsyncStart ||
+          (HasTrait(i.opcode, kAsyncForm) && FormsStartedBy(i.opcode) != nullptr);
       SHARDCALL_RETURN_IF_ERROR(starts ? EmitStart(context, &result)
                                        : Emit(context, 0, i.shape->num_leaves(), &result));
     }
@@ -422,15 +414,8 @@ absl::Status ComputationLowering::Run() {
 
 }  // namespace
 
-bool HasSideEffect(const Instruction& instr) {
-  if (instr.opcode != Opcode::kCustomCall) return HasTrait(instr.opcode, kSideEffect);
-  const auto& attrs = instr.as<CustomCallAttrs>();
-  return attrs.has_side_effect && !IsAnnotationTarget(attrs.target) &&
-         !IsManualBoundaryTarget(attrs.target);
-}
-
 absl::Status LowerComputation(const Module& module, const LowerOptions& options, CompId comp,
-                              const std::vector<bool>& effects, std::vector<uint32_t>* position,
+                              const Effects& effects, std::vector<uint32_t>* position,
                               int64_t* inline_budget, DeviceProgram* program,
                               ProgramComputation* out) {
   return ComputationLowering(module, options, module.comp(comp), effects, position, inline_budget,

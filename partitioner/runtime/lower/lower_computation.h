@@ -8,17 +8,14 @@
 #include "absl/status/status.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
+#include "shardcall/partitioner/ir/side_effects.h"
 
 namespace shardcall {
 
-// True for custom calls that must run although nothing reads them.
-bool HasSideEffect(const Instruction& instr);
-
-// `effects`: by computation, whether running it can have an effect. `position`
-// is scratch of module.num_instructions() entries. Small callees of `call` are
+// `effects`: at kRunning. `position` is scratch of module.num_instructions() entries. Small callees of `call` are
 // lowered in place while *inline_budget, in instructions, lasts.
 absl::Status LowerComputation(const Module& module, const LowerOptions& options, CompId comp,
-                              const std::vector<bool>& effects, std::vector<uint32_t>* position,
+                              const Effects& effects, std::vector<uint32_t>* position,
                               int64_t* inline_budget, DeviceProgram* program,
                               ProgramComputation* out);
 

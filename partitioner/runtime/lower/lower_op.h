@@ -91,10 +91,6 @@ absl::Status LowerCustomCall(const LowerContext& context, Step* step);
 // Custom calls that begin and end a manual region (global mode).
 absl::Status LowerManualBoundary(const LowerContext& context, Step* step);
 
-// True for custom calls that only annotate: the result is the operand.
-bool IsAnnotationTarget(absl::string_view target);
-bool IsManualBoundaryTarget(absl::string_view target);
-
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_OP_H_

@@ -9,130 +9,78 @@
 namespace shardcall {
 namespace {
 
-LowerFn FindLowerFn(Opcode opcode) {
-  if (HasTrait(opcode, kElementwise)) return LowerElementwise;
-  switch (opcode) {
-    case Opcode::kBroadcast:
-      return LowerBroadcast;
-    case Opcode::kTranspose:
-      return LowerTranspose;
-    case Opcode::kReverse:
-      return LowerReverse;
-    case Opcode::kReshape:
-      return LowerReshape;
-    case Opcode::kBitcast:
-      return LowerReshape;
-    case Opcode::kBitcastConvert:
-      return LowerBitcastConvert;
-    case Opcode::kIota:
-      return LowerIota;
-    case Opcode::kPartitionId:
-    case Opcode::kReplicaId:
-      return LowerDeviceId;
-    case Opcode::kGetDimensionSize:
-      return LowerGetDimensionSize;
-    case Opcode::kSlice:
-      return LowerSlice;
-    case Opcode::kPad:
-      return LowerPad;
-    case Opcode::kConcatenate:
-      return LowerConcatenate;
-    case Opcode::kDynamicSlice:
-      return LowerDynamicSlice;
-    case Opcode::kDynamicUpdateSlice:
-      return LowerDynamicUpdateSlice;
-    case Opcode::kDot:
-      return LowerDot;
-    case Opcode::kReduce:
-      return LowerReduce;
-    case Opcode::kMap:
-      return LowerMap;
-    case Opcode::kReduceWindow:
-      return LowerReduceWindow;
-    case Opcode::kSelectAndScatter:
-      return LowerSelectAndScatter;
-    case Opcode::kSort:
-      return LowerSort;
-    case Opcode::kTopk:
-      return LowerTopK;
-    case Opcode::kGather:
-      return LowerGather;
-    case Opcode::kScatter:
-      return LowerScatter;
-    case Opcode::kWhile:
-      return LowerWhile;
-    case Opcode::kConditional:
-      return LowerConditional;
-    case Opcode::kCall:
-    case Opcode::kFusion:
-    case Opcode::kAsyncStart:
-      return LowerCall;
-    case Opcode::kScan:
-      return LowerScan;
-    case Opcode::kRaggedDot:
-      return LowerRaggedDot;
-    case Opcode::kScaledDot:
-      return LowerScaledDot;
-    case Opcode::kRng:
-      return LowerRng;
-    case Opcode::kRngGetAndUpdateState:
-      return LowerRngGetAndUpdateState;
-    case Opcode::kRngBitGenerator:
-      return LowerRngBitGenerator;
-    case Opcode::kConvolution:
-      return LowerConvolution;
-    case Opcode::kFft:
-      return LowerFft;
-    case Opcode::kCholesky:
-      return LowerCholesky;
-    case Opcode::kTriangularSolve:
-      return LowerTriangularSolve;
-    case Opcode::kBatchNormTraining:
-    case Opcode::kBatchNormInference:
-    case Opcode::kBatchNormGrad:
-      return LowerBatchNorm;
-    case Opcode::kAllGather:
-    case Opcode::kAllGatherStart:
-    case Opcode::kAllReduce:
-    case Opcode::kAllReduceStart:
-    case Opcode::kReduceScatter:
-    case Opcode::kAllToAll:
-    case Opcode::kCollectiveBroadcast:
-      return LowerCollective;
-    case Opcode::kCollectivePermute:
-    case Opcode::kCollectivePermuteStart:
-      return LowerPermute;
-    case Opcode::kRaggedAllToAll:
-      return LowerRaggedAllToAll;
-    case Opcode::kCustomCall:
-      return LowerCustomCall;
-    default:
-      return nullptr;
-  }
-}
+// What the lower column names: a function, or why an op is read and partitioned, but has no
+// step here.
+struct RowLowering {
+  LowerFn make;
+  absl::string_view why_not;
+};
 
-// Why an op is read and partitioned, but has no meaning here.
-absl::string_view WhyNot(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kSend:
-    case Opcode::kSendDone:
-    case Opcode::kRecv:
-    case Opcode::kRecvDone:
-      return "a transfer to another program or to the host, which has no other side here,";
-    case Opcode::kInfeed:
-    case Opcode::kOutfeed:
-      return "a feed from or to the host, which has no queue here,";
-    default:
-      return "this opcode";
-  }
-}
+namespace row {
+constexpr RowLowering Alias{nullptr, "this opcode"};  // its result is an operand's slot
+constexpr RowLowering None{nullptr, "this opcode"};
+constexpr RowLowering NoTransfer{
+    nullptr, "a transfer to another program or to the host, which has no other side here,"};
+constexpr RowLowering NoFeed{nullptr, "a feed from or to the host, which has no queue here,"};
+#define SHARDCALL_LOWERING(name) constexpr RowLowering name{Lower##name, ""};
+SHARDCALL_LOWERING(BatchNorm)
+SHARDCALL_LOWERING(BitcastConvert)
+SHARDCALL_LOWERING(Broadcast)
+SHARDCALL_LOWERING(Call)
+SHARDCALL_LOWERING(Cholesky)
+SHARDCALL_LOWERING(Collective)
+SHARDCALL_LOWERING(Concatenate)
+SHARDCALL_LOWERING(Conditional)
+SHARDCALL_LOWERING(Convolution)
+SHARDCALL_LOWERING(CustomCall)
+SHARDCALL_LOWERING(DeviceId)
+SHARDCALL_LOWERING(Dot)
+SHARDCALL_LOWERING(DynamicSlice)
+SHARDCALL_LOWERING(DynamicUpdateSlice)
+SHARDCALL_LOWERING(Elementwise)
+SHARDCALL_LOWERING(Fft)
+SHARDCALL_LOWERING(Gather)
+SHARDCALL_LOWERING(GetDimensionSize)
+SHARDCALL_LOWERING(Iota)
+SHARDCALL_LOWERING(Map)
+SHARDCALL_LOWERING(Pad)
+SHARDCALL_LOWERING(Permute)
+SHARDCALL_LOWERING(RaggedAllToAll)
+SHARDCALL_LOWERING(RaggedDot)
+SHARDCALL_LOWERING(Reduce)
+SHARDCALL_LOWERING(ReduceWindow)
+SHARDCALL_LOWERING(Reshape)
+SHARDCALL_LOWERING(Reverse)
+SHARDCALL_LOWERING(Rng)
+SHARDCALL_LOWERING(RngBitGenerator)
+SHARDCALL_LOWERING(RngGetAndUpdateState)
+SHARDCALL_LOWERING(ScaledDot)
+SHARDCALL_LOWERING(Scan)
+SHARDCALL_LOWERING(Scatter)
+SHARDCALL_LOWERING(SelectAndScatter)
+SHARDCALL_LOWERING(Slice)
+SHARDCALL_LOWERING(Sort)
+SHARDCALL_LOWERING(TopK)
+SHARDCALL_LOWERING(Transpose)
+SHARDCALL_LOWERING(TriangularSolve)
+SHARDCALL_LOWERING(While)
+#undef SHARDCALL_LOWERING
+}  // namespace row
+
+constexpr RowLowering kLowerings[] = {
+#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
+                     traits)                                                                     \
+  row::lower,
+#include "shardcall/partitioner/ir/opcodes.inc"
+#undef SHARDCALL_OP
+};
 
 }  // namespace
 
 absl::Status LowerByOpcode(const LowerContext& context, Step* step) {
-  const LowerFn fn = FindLowerFn(context.instr.opcode);
-  if (fn == nullptr) return context.Unimplemented(WhyNot(context.instr.opcode));
-  SHARDCALL_RETURN_IF_ERROR(fn(context, step));
+  const RowLowering& row = kLowerings[static_cast<int>(context.instr.opcode)];
+  if (row.make == nullptr) return context.Unimplemented(row.why_not);
+  SHARDCALL_RETURN_IF_ERROR(row.make(context, step));
   SHARDCALL_CHECK(step->fn != nullptr);
   return absl::OkStatus();
 }
@@ -162,17 +110,6 @@ LeafShape MakeLeafShape(const Shape& shape) {
     leaf.dynamic.push_back(shape.IsDynamicDim(d));
   }
   return leaf;
-}
-
-bool IsAnnotationTarget(absl::string_view target) {
-  return target == "Sharding" || target == "xla.sdy.FuncResultSharding" ||
-         target == "xla.sdy.ShardingGroup" || target == "annotate_device_placement" ||
-         target == "InspectSharding";
-}
-
-bool IsManualBoundaryTarget(absl::string_view target) {
-  return target == "xla.sdy.GlobalToLocalShape" || target == "xla.sdy.LocalToGlobalShape" ||
-         target == "SPMDFullToShardShape" || target == "SPMDShardToFullShape";
 }
 
 }  // namespace shardcall

@@ -31,7 +31,29 @@ class SizedOp {
           Operands operands)
       : b_(builder), i_(instr), bounds_(bounds), x_(std::move(operands)) {}
 
-  Id Build();
+  // The forms that rows of the table name.
+  Id Plain(const Shape* declared = nullptr);
+  // Ops that take the result's type from the written shape; the sizes are those of
+  // operand 0, which come first.
+  Id Typed();
+  // The first `count` operands in the least of their sizes.
+  Id Aligned(size_t count) {
+    if (x_.empty()) return Impossible("not over these sizes");
+    SHARDCALL_RETURN_IF_ERROR(Align(0, static_cast<int>(count)));
+    return Plain();
+  }
+  Id AlignedTyped() {
+    SHARDCALL_RETURN_IF_ERROR(Align(0, static_cast<int>(x_.size())));
+    return Typed();
+  }
+  Id Broadcast();
+  Id Reshape();
+  Id Slice();
+  Id DynamicSlice();
+  Id Gather();
+  Id Concatenate();
+  Id Dot();
+  size_t operands() const { return x_.size(); }
 
  private:
   const Shape& size(int k) const { return *b_.shape(x_[k]); }
@@ -72,29 +94,6 @@ class SizedOp {
     return Cut(1, rhs);
   }
 
-  Id Plain(const Shape* declared = nullptr) {
-    SHARDCALL_ASSIGN_OR_RETURN(const InstrId made, b_.Add(i_.opcode, x_, i_.attrs, declared));
-    const Shape* shape = b_.shape(made);
-    // Products may be written with a wider type than follows from the operands.
-    if (declared != nullptr || !shape->IsArray() || !i_.shape->IsArray() ||
-        shape->element_type() == i_.shape->element_type()) {
-      return made;
-    }
-    return b_.Add(i_.opcode, x_, i_.attrs,
-                  b_.context().WithElementType(shape, i_.shape->element_type()));
-  }
-  // Ops that take the result's type from the written shape; the sizes are those of
-  // operand 0, which come first.
-  Id Typed() {
-    Dims dims(i_.shape->dims().begin(), i_.shape->dims().end());
-    for (size_t d = 0; d < dims.size() && static_cast<int>(d) < size(0).rank(); ++d) {
-      dims[d] = size(0).dim(static_cast<int>(d));
-    }
-    return Plain(b_.context().MakeArray(i_.shape->element_type(), dims));
-  }
-  Id Broadcast();
-  Id Reshape();
-  Id Slice();
   // A window's size in dimension d: all of a dimension means all that there is.
   absl::StatusOr<Dims> Windows(Ints written) const;
 
@@ -103,6 +102,26 @@ class SizedOp {
   const absl::Span<const Shape* const> bounds_;
   Operands x_;
 };
+
+Id SizedOp::Plain(const Shape* declared) {
+  SHARDCALL_ASSIGN_OR_RETURN(const InstrId made, b_.Add(i_.opcode, x_, i_.attrs, declared));
+  const Shape* shape = b_.shape(made);
+  // Products may be written with a wider type than follows from the operands.
+  if (declared != nullptr || !shape->IsArray() || !i_.shape->IsArray() ||
+      shape->element_type() == i_.shape->element_type()) {
+    return made;
+  }
+  return b_.Add(i_.opcode, x_, i_.attrs,
+                b_.context().WithElementType(shape, i_.shape->element_type()));
+}
+
+Id SizedOp::Typed() {
+  Dims dims(i_.shape->dims().begin(), i_.shape->dims().end());
+  for (size_t d = 0; d < dims.size() && static_cast<int>(d) < size(0).rank(); ++d) {
+    dims[d] = size(0).dim(static_cast<int>(d));
+  }
+  return Plain(b_.context().MakeArray(i_.shape->element_type(), dims));
+}
 
 Id SizedOp::Broadcast() {
   const Ints mapped = i_.as<DimensionsAttrs>().dimensions;
@@ -190,75 +209,75 @@ absl::StatusOr<Dims> SizedOp::Windows(Ints written) const {
   return sizes;
 }
 
-Id SizedOp::Build() {
-  const int n = static_cast<int>(x_.size());
-  switch (i_.opcode) {
-    case Opcode::kBroadcast:
-      return Broadcast();
-    case Opcode::kReshape:
-      return Reshape();
-    case Opcode::kSlice:
-      return Slice();
-    case Opcode::kDynamicSlice: {
-      SHARDCALL_ASSIGN_OR_RETURN(const Dims sizes, Windows(i_.as<DynamicSliceAttrs>().sizes));
-      return b_.DynamicSlice(x_[0], absl::MakeConstSpan(x_).subspan(1), sizes);
-    }
-    case Opcode::kGather: {
-      GatherAttrs attrs = i_.as<GatherAttrs>();
-      SHARDCALL_ASSIGN_OR_RETURN(const Dims sizes, Windows(attrs.slice_sizes));
-      attrs.slice_sizes = sizes;
-      return b_.Add(Opcode::kGather, x_, InternAttributes(b_.context(), attrs));
-    }
-    case Opcode::kConvert:
-    case Opcode::kBitcastConvert:
-    case Opcode::kReducePrecision:
-      return Typed();
-    case Opcode::kStochasticConvert:
-      SHARDCALL_RETURN_IF_ERROR(Align(0, n));
-      return Typed();
-    case Opcode::kConcatenate:
-      SHARDCALL_RETURN_IF_ERROR(Align(0, n, i_.as<DimensionsAttrs>().dimensions[0]));
-      return Plain();
-    case Opcode::kDot: {
-      const auto& attrs = i_.as<DotAttrs>();
-      SHARDCALL_RETURN_IF_ERROR(AlignPairs(attrs.lhs_batch, attrs.rhs_batch));
-      SHARDCALL_RETURN_IF_ERROR(AlignPairs(attrs.lhs_contracting, attrs.rhs_contracting));
-      return Plain();
-    }
-    case Opcode::kReduce:
-      SHARDCALL_RETURN_IF_ERROR(Align(0, n / 2));
-      return Plain();
-    case Opcode::kSort:
-    case Opcode::kMap:
-      SHARDCALL_RETURN_IF_ERROR(Align(0, n));
-      return Plain();
-    case Opcode::kTranspose:
-    case Opcode::kReverse:
-    case Opcode::kPad:
-    case Opcode::kReduceWindow:
-    case Opcode::kSelectAndScatter:
-    case Opcode::kDynamicUpdateSlice:
-    case Opcode::kScatter:
-    case Opcode::kConvolution:
-    case Opcode::kTopk:
-    case Opcode::kCholesky:
-    case Opcode::kTriangularSolve:
-    case Opcode::kBatchNormInference:
-    case Opcode::kBatchNormTraining:
-    case Opcode::kBatchNormGrad:
-      return Plain();
-    default:
-      if (!HasTrait(i_.opcode, kElementwise) || n == 0) return Impossible("not over these sizes");
-      SHARDCALL_RETURN_IF_ERROR(Align(0, n));
-      return Plain();
-  }
+Id SizedOp::DynamicSlice() {
+  SHARDCALL_ASSIGN_OR_RETURN(const Dims sizes, Windows(i_.as<DynamicSliceAttrs>().sizes));
+  return b_.DynamicSlice(x_[0], absl::MakeConstSpan(x_).subspan(1), sizes);
 }
+
+Id SizedOp::Gather() {
+  GatherAttrs attrs = i_.as<GatherAttrs>();
+  SHARDCALL_ASSIGN_OR_RETURN(const Dims sizes, Windows(attrs.slice_sizes));
+  attrs.slice_sizes = sizes;
+  return b_.Add(Opcode::kGather, x_, InternAttributes(b_.context(), attrs));
+}
+
+Id SizedOp::Concatenate() {
+  SHARDCALL_RETURN_IF_ERROR(
+      Align(0, static_cast<int>(x_.size()), i_.as<DimensionsAttrs>().dimensions[0]));
+  return Plain();
+}
+
+Id SizedOp::Dot() {
+  const auto& attrs = i_.as<DotAttrs>();
+  SHARDCALL_RETURN_IF_ERROR(AlignPairs(attrs.lhs_batch, attrs.rhs_batch));
+  SHARDCALL_RETURN_IF_ERROR(AlignPairs(attrs.lhs_contracting, attrs.rhs_contracting));
+  return Plain();
+}
+
+// What the sized column names.
+struct RowSized {
+  SizedForm form;
+  Id (*make)(SizedOp& op);
+};
+
+namespace row {
+constexpr RowSized Passes{SizedForm::kPasses, nullptr};
+constexpr RowSized FullOnly{SizedForm::kFullOnly, nullptr};
+constexpr RowSized OwnSizes{SizedForm::kMade, nullptr};  // by LowerSized itself
+constexpr RowSized Unknown{SizedForm::kMade,
+                           [](SizedOp&) -> Id { return Impossible("not over these sizes"); }};
+constexpr RowSized Plain{SizedForm::kMade, [](SizedOp& op) { return op.Plain(); }};
+constexpr RowSized Typed{SizedForm::kMade, [](SizedOp& op) { return op.Typed(); }};
+constexpr RowSized Align{SizedForm::kMade, [](SizedOp& op) { return op.Aligned(op.operands()); }};
+// Of half the operands, those that are reduced.
+constexpr RowSized Reduce{SizedForm::kMade,
+                          [](SizedOp& op) { return op.Aligned(op.operands() / 2); }};
+constexpr RowSized AlignTyped{SizedForm::kMade, [](SizedOp& op) { return op.AlignedTyped(); }};
+constexpr RowSized Broadcast{SizedForm::kMade, [](SizedOp& op) { return op.Broadcast(); }};
+constexpr RowSized Reshape{SizedForm::kMade, [](SizedOp& op) { return op.Reshape(); }};
+constexpr RowSized Slice{SizedForm::kMade, [](SizedOp& op) { return op.Slice(); }};
+constexpr RowSized DynamicSlice{SizedForm::kMade, [](SizedOp& op) { return op.DynamicSlice(); }};
+constexpr RowSized Gather{SizedForm::kMade, [](SizedOp& op) { return op.Gather(); }};
+constexpr RowSized Concatenate{SizedForm::kMade, [](SizedOp& op) { return op.Concatenate(); }};
+constexpr RowSized Dot{SizedForm::kMade, [](SizedOp& op) { return op.Dot(); }};
+}  // namespace row
+
+constexpr RowSized kSized[] = {
+#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
+                     traits)                                                                     \
+  row::sized,
+#include "shardcall/partitioner/ir/opcodes.inc"
+#undef SHARDCALL_OP
+};
 
 }  // namespace
 
+SizedForm SizedFormOf(Opcode opcode) { return kSized[static_cast<int>(opcode)].form; }
+
 absl::StatusOr<InstrId> BuildSizedOp(CheckedBuilder& builder, const Instruction& instr,
                                      absl::Span<const Shape* const> bounds, Operands operands) {
-  return SizedOp(builder, instr, bounds, std::move(operands)).Build();
+  SizedOp op(builder, instr, bounds, std::move(operands));
+  return kSized[static_cast<int>(instr.opcode)].make(op);
 }
 
 }  // namespace shardcall

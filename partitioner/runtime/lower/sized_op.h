@@ -11,6 +11,14 @@
 
 namespace shardcall {
 
+// What becomes of an op where sizes are dynamic: its row says it.
+enum class SizedForm {
+  kMade,      // it is made for the sizes at hand
+  kPasses,    // a loop, branch or call: its values have the sizes they have
+  kFullOnly,  // only where all sizes are those of the bounds
+};
+SizedForm SizedFormOf(Opcode opcode);
+
 // Appends the op to the builder's computation. `bounds`: the shapes of the op's
 // operands as written; `operands`: values of at most these sizes, in the builder's
 // computation. Where two operands must be equally large and one is static, or both

@@ -19,6 +19,7 @@
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 namespace {
@@ -287,7 +288,7 @@ absl::Status FindAliases(const LowerContext& context, absl::string_view text,
 
 absl::Status LowerCustomCall(const LowerContext& context, Step* step) {
   const auto& attrs = context.attrs<CustomCallAttrs>();
-  if (IsManualBoundaryTarget(attrs.target)) return LowerManualBoundary(context, step);
+  if (HasTrait(FindKnownTarget(attrs.target), kManualBoundaryTarget)) return LowerManualBoundary(context, step);
   if (attrs.api_version < 1 || attrs.api_version > 4) {
     return context.Error("E140", absl::StrCat("the call of \"", attrs.target,
                                               "\" has API version ", attrs.api_version,

@@ -17,6 +17,7 @@
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 namespace {
@@ -237,11 +238,10 @@ absl::Status LowerManualBoundary(const LowerContext& context, Step* step) {
       static_cast<int>(step->operands.size()) != context.num_operands()) {
     return context.Error("E311", "one result per operand is needed");
   }
-  const absl::string_view target = context.attrs<CustomCallAttrs>().target;
+  const KnownTarget target = KnownTargetOf(context.instr);
   auto data = std::make_unique<ManualData>();
-  data->enters = target == "xla.sdy.GlobalToLocalShape" || target == "SPMDFullToShardShape";
-  const bool sdy = target == "xla.sdy.GlobalToLocalShape" || target == "xla.sdy.LocalToGlobalShape";
-  SHARDCALL_RETURN_IF_ERROR(sdy ? FromSdy(context, data->enters, data.get())
+  data->enters = HasTrait(target, kEntersManual);
+  SHARDCALL_RETURN_IF_ERROR(HasTrait(target, kOfShardy) ? FromSdy(context, data->enters, data.get())
                                 : FromGspmd(context, data->enters, data.get()));
   step->fn = RunBoundary;
   step->data = std::move(data);

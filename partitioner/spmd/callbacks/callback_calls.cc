@@ -9,6 +9,7 @@
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/spmd/callbacks/callback_context.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
 
 namespace shardcall {
 namespace {
@@ -79,7 +80,7 @@ absl::StatusOr<std::vector<LocalValue>> CallbackContext::Call(
   op.operand_shapes.assign(view_.operands.begin(), view_.operands.end());
   op.result_shapes.assign(results.begin(), results.end());
   std::vector<LocalValue> out;
-  for (InstrId v : HandleCustomCall(l_, op)) out.push_back({v});
+  for (InstrId v : kCustomCallStrategy.emit(l_, op)) out.push_back({v});
   return out;
 }
 

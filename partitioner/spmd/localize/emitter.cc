@@ -8,19 +8,6 @@
 
 namespace shardcall {
 
-Opcode MonoidOf(PartialOp op) {
-  switch (op) {
-    case PartialOp::kSum: return Opcode::kAdd;
-    case PartialOp::kMax: return Opcode::kMaximum;
-    case PartialOp::kMin: return Opcode::kMinimum;
-    case PartialOp::kProduct: return Opcode::kMultiply;
-    case PartialOp::kAnd: return Opcode::kAnd;
-    case PartialOp::kOr: return Opcode::kOr;
-    case PartialOp::kXor: return Opcode::kXor;
-  }
-  return Opcode::kAdd;
-}
-
 namespace {
 
 // Value numbering on for the lifetime of the object: partition-id arithmetic and

@@ -42,8 +42,6 @@ struct CollectiveRecord {
   const Sharding* to = nullptr;
 };
 
-Opcode MonoidOf(PartialOp op);
-
 class Emitter {
  public:
   // State shared by the emitters of one local module.

@@ -7,7 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/import/export.h"
-#include "shardcall/partitioner/spmd/plan/handler_traits.h"
+#include "shardcall/partitioner/spmd/plan/transfers.h"
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -337,28 +338,8 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
     LocalizeFeed(op);
     return status_;
   }
-  LocalIds produced;
   const size_t fetched = shared_.records.size();
-  switch (instr.opcode) {
-    case Opcode::kIota: produced = HandleIota(*this, op); break;
-    case Opcode::kDot:
-    case Opcode::kConvolution: produced = HandleDot(*this, op); break;
-    case Opcode::kReduce: produced = HandleReduce(*this, op); break;
-    case Opcode::kSlice: produced = HandleSlice(*this, op); break;
-    case Opcode::kPad: produced = HandlePad(*this, op); break;
-    case Opcode::kConcatenate: produced = HandleConcatenate(*this, op); break;
-    case Opcode::kReverse: produced = HandleReverse(*this, op); break;
-    case Opcode::kDynamicSlice: produced = HandleDynamicSlice(*this, op); break;
-    case Opcode::kGather: produced = HandleGather(*this, op); break;
-    case Opcode::kScatter: produced = HandleScatter(*this, op); break;
-    case Opcode::kCustomCall: produced = HandleCustomCall(*this, op); break;
-    default:
-      if (HasTrait(instr.opcode, kCollectiveOp)) {
-        produced = HandleCollective(*this, op);
-      } else {
-        produced = Clone(op, AssembleOperands(*this, op));
-      }
-  }
+  const LocalIds produced = StrategyOf(instr.opcode).emit(*this, op);
   CheckFetches(id, fetched);
   StoreResults(id, d, produced);
   return status_;

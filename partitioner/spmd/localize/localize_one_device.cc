@@ -6,9 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/spmd/plan/handler_traits.h"
+#include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
 
 namespace shardcall {
 namespace {
@@ -120,7 +121,7 @@ CompId Localizer::AddBranch(absl::string_view name, const Shape* parameter,
 
 // The op on whole operands, as the program has it.
 LocalIds Localizer::RunWhole(const LocalOp& op) {
-  if (op.instr.opcode == Opcode::kCustomCall) return HandleCustomCall(*this, op);
+  if (op.instr.opcode == Opcode::kCustomCall) return kCustomCallStrategy.emit(*this, op);
   const InstrId start = TransferStart(global_, op.id);
   if (!start.valid()) return Clone(op, AssembleOperands(*this, op));
   const Instruction& started = global_.instr(start);

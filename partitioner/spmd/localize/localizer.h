@@ -172,21 +172,6 @@ class Localizer {
 // The operands of `op` as the instruction has them, tuples put together again.
 LocalIds AssembleOperands(Localizer& l, const LocalOp& op);
 
-// Handlers: one per op family. Each yields the op's flat results in the states
-// `decision.produced`.
-LocalIds HandleIota(Localizer& l, const LocalOp& op);
-LocalIds HandleDot(Localizer& l, const LocalOp& op);
-LocalIds HandleReduce(Localizer& l, const LocalOp& op);
-LocalIds HandleSlice(Localizer& l, const LocalOp& op);
-LocalIds HandlePad(Localizer& l, const LocalOp& op);
-LocalIds HandleConcatenate(Localizer& l, const LocalOp& op);
-LocalIds HandleReverse(Localizer& l, const LocalOp& op);
-LocalIds HandleDynamicSlice(Localizer& l, const LocalOp& op);
-LocalIds HandleGather(Localizer& l, const LocalOp& op);
-LocalIds HandleScatter(Localizer& l, const LocalOp& op);
-LocalIds HandleCustomCall(Localizer& l, const LocalOp& op);
-LocalIds HandleCollective(Localizer& l, const LocalOp& op);
-
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_LOCALIZER_H_

@@ -2,7 +2,7 @@
 // What a plan gathers, or computes in larger parts than wanted, though nobody asked
 // for it. Not listed: what annotations, manual regions and partition callbacks ask
 // for, and dimensions that the rule of a custom call keeps whole.
-#include "shardcall/partitioner/spmd/plan/handler_traits.h"
+#include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
 
 namespace shardcall {
@@ -46,7 +46,7 @@ absl::string_view GatherKindName(Gather::Kind kind) {
 void Planner::FindGathers(InstrId id, const IndexSet& allowed, const Shapes& shapes,
                           MemoEntry* entry) {
   const Instruction& instr = module_.instr(id);
-  if (IsFreeToGather(instr)) return;
+  if (HasTrait(instr.opcode, kCollectiveOp)) return;
   const Decision& d = *entry->decision;
   const bool call = instr.opcode == Opcode::kCustomCall;
   absl::InlinedVector<Gather, 4> found;

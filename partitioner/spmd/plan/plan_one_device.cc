@@ -4,9 +4,10 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
-#include "shardcall/partitioner/spmd/plan/handler_traits.h"
+#include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 
@@ -160,7 +161,7 @@ void Planner::CheckSideEffect(InstrId id) {
   const Text target = call ? Text(instr.as<CustomCallAttrs>().target) : Text();
   if (call && (!instr.as<CustomCallAttrs>().has_side_effect || rules_.has_rule(id) ||
                rules_.MayReplicate(target) ||
-               target == "InspectSharding")) {  // its effect is that of partitioning
+               KnownTargetOf(instr) == KnownTarget::kInspectSharding)) {  // its effect is that of partitioning
     return;
   }
   bool says = instr.sharding != nullptr;

@@ -8,7 +8,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/spmd/plan/handler_traits.h"
+#include "shardcall/partitioner/spmd/plan/transfers.h"
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
 
 namespace shardcall {
@@ -36,10 +37,10 @@ IndexSet Planner::AllowedFactors(const Instruction& instr, const ShardingRule& r
     bool ok = false;
     switch (factor.kind) {
       case FactorKind::kPassThrough:
-        ok = OneExtent(rule, f) || HandlesPermutation(module_, instr, rule, f);
+        ok = OneExtent(rule, f) || AcceptsCrossing(module_, instr, rule, f);
         break;
       case FactorKind::kReduction: ok = OneExtent(rule, f); break;
-      case FactorKind::kPermutation: ok = HandlesPermutation(module_, instr, rule, f); break;
+      case FactorKind::kPermutation: ok = AcceptsCrossing(module_, instr, rule, f); break;
       case FactorKind::kNeedReplication: break;
     }
     if (ok) allowed.Insert(f);
@@ -108,7 +109,7 @@ bool Planner::Evaluate(InstrId id, const MemoEntry& entry, const FactorAssignmen
   d.operands = out->operands;
   d.produced = out->produced;
   d.final = entry.wanted;
-  d.bytes += HandlerBytes(module_, instr, d);
+  d.bytes += StrategyBytes(module_, instr, d);
   d.seconds = seconds() + LocalSeconds(instr, shapes, d);
   return d.seconds < limit;
 }
@@ -193,7 +194,7 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
       }
       for (int f : tensor.dims[d]) {
         if (allowed.Contains(f)) continue;
-        if (IsFreeToGather(instr)) continue;
+        if (HasTrait(instr.opcode, kCollectiveOp)) continue;
         entry->fallback = context_.Intern(
             absl::StrCat(OpcodeText(instr.opcode), " does not run on shards of dim ", d,
                          " of operand ", t, "; it is gathered"));

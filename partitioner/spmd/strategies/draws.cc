@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "shardcall/partitioner/ir/called_computations.h"
-#include "shardcall/partitioner/spmd/plan/handler_traits.h"
+#include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
 
 namespace shardcall {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Iota, dynamic-slice: ops whose attributes name positions or sizes.
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+// Iota: along a sharded dimension values start at this device's tile.
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
 
 namespace shardcall {
+namespace {
 
-// Along a sharded dimension values start at this device's tile.
-LocalIds HandleIota(Localizer& l, const LocalOp& op) {
+LocalIds Emit(Localizer& l, const LocalOp& op) {
   LocalIds out = l.Clone(op, {});
   const int dim = static_cast<int>(op.instr.as<IotaAttrs>().dimension);
   const Sharding* s = op.decision.produced[0];
@@ -17,11 +17,8 @@ LocalIds HandleIota(Localizer& l, const LocalOp& op) {
   return out;
 }
 
-// The index of a dimension taken whole is clamped to 0 on any shard.
-LocalIds HandleDynamicSlice(Localizer& l, const LocalOp& op) {
-  DynamicSliceAttrs attrs;
-  attrs.sizes = op.result_shapes[0]->dims();
-  return l.Clone(op, op.operands, InternAttributes(l.context(), attrs));
-}
+}  // namespace
+
+constexpr Strategy kIotaStrategy{"offset", nullptr, nullptr, Emit};
 
 }  // namespace shardcall

@@ -1,32 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot, convolution, reduce: ops that sum over factors. Where a shard of such a
-// factor is padded, the padding must not count.
+// Reduce: padding is the identity, and an init that is another counts once.
 #include <cstring>
 #include <vector>
 
 #include "shardcall/partitioner/ir/monoid.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/strategies/masked.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
 
 namespace shardcall {
 namespace {
-
-// Dimensions of operand t that a sharded reduction factor makes uneven.
-std::vector<int> UnevenReduced(const LocalOp& op, int t) {
-  std::vector<int> dims;
-  const ShardingRule* rule = op.decision.rule;
-  if (rule == nullptr) return dims;
-  const TensorFactors& tensor = rule->tensor(t);
-  for (size_t d = 0; d < tensor.dims.size(); ++d) {
-    for (int f : tensor.dims[d]) {
-      const int64_t n = AxesSize(op.decision.factor_axes[f]);
-      if (rule->factors[f].kind == FactorKind::kReduction && rule->Extent(t, f) % n != 0) {
-        dims.push_back(static_cast<int>(d));
-      }
-    }
-  }
-  return dims;
-}
 
 bool IsIdentityConstant(const Module& m, InstrId id, Opcode monoid) {
   const Instruction& i = m.instr(id);
@@ -42,23 +25,7 @@ bool IsIdentityConstant(const Module& m, InstrId id, Opcode monoid) {
   return false;
 }
 
-}  // namespace
-
-LocalIds HandleDot(Localizer& l, const LocalOp& op) {
-  LocalIds operands = op.operands;
-  GraphBuilder& b = l.builder();
-  for (int t = 0; t < 2 && t < static_cast<int>(operands.size()); ++t) {
-    // Zero on both sides: what stands in padding may be inf or nan.
-    const std::vector<int> dims = UnevenReduced(op, t);
-    if (dims.empty()) continue;
-    operands[t] = l.emitter().MaskPadding(operands[t], op.operand_shapes[t],
-                                          *op.decision.operands[t], dims,
-                                          b.Zero(b.type(operands[t])));
-  }
-  return l.Clone(op, operands);
-}
-
-LocalIds HandleReduce(Localizer& l, const LocalOp& op) {
+LocalIds Emit(Localizer& l, const LocalOp& op) {
   LocalIds operands = op.operands;
   const int k = static_cast<int>(operands.size()) / 2;
   bool partial = false;
@@ -92,5 +59,9 @@ LocalIds HandleReduce(Localizer& l, const LocalOp& op) {
   }
   return results;
 }
+
+}  // namespace
+
+constexpr Strategy kReduceStrategy{"masked", nullptr, nullptr, Emit};
 
 }  // namespace shardcall

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom calls, and collectives that the program itself has.
+// Custom calls by their rule: padding is what the rule says, and what a call states of its
+// operands is made to fit the shards.
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/custom_call/call_view.h"
 #include "shardcall/partitioner/ir/called_computations.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
 
 namespace shardcall {
 namespace {
@@ -29,9 +30,7 @@ absl::Status CheckAliases(Localizer& l, const LocalOp& op) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-LocalIds HandleCustomCall(Localizer& l, const LocalOp& op) {
+LocalIds Emit(Localizer& l, const LocalOp& op) {
   GraphBuilder& b = l.builder();
   LocalOp padded = op;
   const ShardingRule* rule = op.decision.rule;
@@ -76,15 +75,8 @@ LocalIds HandleCustomCall(Localizer& l, const LocalOp& op) {
   return l.Clone(padded, operands, InternAttributes(l.context(), attrs));
 }
 
-LocalIds HandleCollective(Localizer& l, const LocalOp& op) {
-  const LocalIds out = l.Clone(op, AssembleOperands(l, op));
-  const Module& m = l.local();
-  // The instruction is the last one, or the source of the elements read off it.
-  InstrId id = out[0];
-  while (m.instr(id).opcode == Opcode::kGetTupleElement) id = m.operand(id, 0);
-  l.emitter().set_cause({CollectiveCause::Kind::kProgram, op.id, 0});
-  l.emitter().RecordAsWritten(id, l.program().num_partitions);
-  return out;
-}
+}  // namespace
+
+constexpr Strategy kCustomCallStrategy{"padded", nullptr, nullptr, Emit};
 
 }  // namespace shardcall

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/ir/side_effects.h"
+
+#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/known_targets.h"
+
+namespace shardcall {
+
+bool HasSideEffect(const Instruction& instr, EffectsAt at) {
+  if (instr.opcode != Opcode::kCustomCall) return HasTrait(instr.opcode, kSideEffect);
+  if (!instr.as<CustomCallAttrs>().has_side_effect) return false;
+  const uint32_t silent =
+      at == EffectsAt::kRunning ? kIsIdentity | kManualBoundaryTarget
+                                : kSaysSharding | kManualBoundaryTarget;
+  return !HasTrait(KnownTargetOf(instr), silent);
+}
+
+Effects::Effects(const Module& module, EffectsAt at)
+    : m_(module), at_(at), comps_(module.num_computations()) {
+  for (CompId c : ComputationPostOrder(module)) {
+    for (InstrId id : module.comp(c).instructions) {
+      if (Has(module.instr(id))) comps_[c.value] = true;
+    }
+  }
+}
+
+bool Effects::Has(const Instruction& instr) const {
+  if (HasSideEffect(instr, at_)) return true;
+  if (!HasTrait(instr.opcode, kCallsComputation)) return false;
+  for (CompId c : CalledComputations(m_, instr)) {
+    if (c.valid() && comps_[c.value]) return true;
+  }
+  return false;
+}
+
+}  // namespace shardcall

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives that the program itself has.
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
+
+namespace shardcall {
+namespace {
+
+LocalIds Emit(Localizer& l, const LocalOp& op) {
+  const LocalIds out = l.Clone(op, AssembleOperands(l, op));
+  const Module& m = l.local();
+  // The instruction is the last one, or the source of the elements read off it.
+  InstrId id = out[0];
+  while (m.instr(id).opcode == Opcode::kGetTupleElement) id = m.operand(id, 0);
+  l.emitter().set_cause({CollectiveCause::Kind::kProgram, op.id, 0});
+  l.emitter().RecordAsWritten(id, l.program().num_partitions);
+  return out;
+}
+
+}  // namespace
+
+constexpr Strategy kCollectiveStrategy{"as written", nullptr, nullptr, Emit};
+
+}  // namespace shardcall

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dynamic-slice. The index of a dimension taken whole is clamped to 0 on any shard.
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
+
+namespace shardcall {
+namespace {
+
+LocalIds Emit(Localizer& l, const LocalOp& op) {
+  DynamicSliceAttrs attrs;
+  attrs.sizes = op.result_shapes[0]->dims();
+  return l.Clone(op, op.operands, InternAttributes(l.context(), attrs));
+}
+
+}  // namespace
+
+constexpr Strategy kDynamicSliceStrategy{"window", nullptr, nullptr, Emit};
+
+}  // namespace shardcall

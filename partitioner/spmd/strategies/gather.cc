@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gather: where the indexed dimension is sharded, each device takes what the indices name of its
+// tile; the result is partial, zero elsewhere.
+#include <vector>
+
+#include "shardcall/partitioner/spmd/strategies/indices.h"
+#include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
+
+namespace shardcall {
+namespace {
+
+LocalIds Emit(Localizer& l, const LocalOp& op) {
+  GraphBuilder& b = l.builder();
+  GatherAttrs attrs = op.instr.as<GatherAttrs>();
+  const Sharding* operand = op.decision.operands[0];
+  const Shape* global = op.operand_shapes[0];
+  // Dimensions taken whole follow the shard.
+  std::vector<int64_t> sizes(attrs.slice_sizes.begin(), attrs.slice_sizes.end());
+  const Shape* local = b.shape(op.operands[0]);
+  for (int d = 0; d < global->rank(); ++d) {
+    if (sizes[d] == global->dim(d) && operand->IsDimSharded(d)) sizes[d] = local->dim(d);
+  }
+  InstrId indices = op.operands[1];
+  InstrId valid;
+  bool indexed = false;
+  for (size_t c = 0; c < attrs.start_index_map.size(); ++c) {
+    const int d = static_cast<int>(attrs.start_index_map[c]);
+    if (!operand->IsDimSharded(d) || attrs.slice_sizes[d] == global->dim(d)) continue;
+    if (!indexed) indices = WideIndices(b, indices);
+    indexed = true;
+    // Clamp as the op does on the whole operand, then shift into the tile.
+    InstrId part = IndexComponent(b, indices, attrs.index_vector_dim, static_cast<int64_t>(c));
+    part = b.Binary(Opcode::kMaximum, SplatIntLike(b, 0, part),
+                    b.Binary(Opcode::kMinimum, part, SplatIntLike(b, global->dim(d) - 1, part)));
+    part = b.Binary(Opcode::kSubtract, part,
+                    SplatLike(b, l.emitter().TileStart(*operand, global, d), part));
+    const InstrId in =
+        b.Binary(Opcode::kAnd, b.Compare(Direction::kGe, part, SplatIntLike(b, 0, part)),
+                 b.Compare(Direction::kLt, part, SplatIntLike(b, local->dim(d), part)));
+    valid = valid.valid() ? b.Binary(Opcode::kAnd, valid, in) : in;
+    indices = ReplaceComponent(b, indices, part, attrs.index_vector_dim, static_cast<int64_t>(c));
+  }
+  attrs.slice_sizes = sizes;
+  if (indexed) attrs.indices_are_sorted = false;
+  LocalIds out = l.Clone(op, {op.operands[0], indices}, InternAttributes(l.context(), attrs));
+  if (!indexed) return out;
+  // Zero where the row is another device's; batch dims of the result are those
+  // that are no offset dims, in order.
+  const Shape* result = b.shape(out[0]);
+  std::vector<int64_t> batch;
+  for (int64_t d = 0; d < result->rank(); ++d) {
+    bool offset = false;
+    for (int64_t o : attrs.offset_dims) offset = offset || o == d;
+    if (!offset) batch.push_back(d);
+  }
+  const InstrId mask = b.Broadcast(valid, result->dims(), batch);
+  out[0] = b.Select(mask, out[0], b.BroadcastScalar(b.Zero(result->element_type()), result));
+  return out;
+}
+
+}  // namespace
+
+constexpr Strategy kGatherStrategy{"own rows", nullptr, nullptr, Emit};
+
+}  // namespace shardcall

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What gather and scatter do with indices.
+#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_INDICES_H_
+#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_INDICES_H_
+
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+
+namespace shardcall {
+
+// Indices as s32 (s64 where they were 64 bits wide), so that offsets can be subtracted without
+// wrapping.
+InstrId WideIndices(GraphBuilder& b, InstrId indices);
+// Component c of the index vectors, as an array of the indices' shape without the dimension of
+// the vectors.
+InstrId IndexComponent(GraphBuilder& b, InstrId indices, int64_t index_vector_dim, int64_t c);
+// Puts `component` in place of component c.
+InstrId ReplaceComponent(GraphBuilder& b, InstrId indices, InstrId component,
+                         int64_t index_vector_dim, int64_t c);
+// A scalar, or a value, of the type and in the shape of `like`.
+InstrId SplatLike(GraphBuilder& b, InstrId scalar, InstrId like);
+InstrId SplatIntLike(GraphBuilder& b, int64_t value, InstrId like);
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_INDICES_H_

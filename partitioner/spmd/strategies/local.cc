@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule suffices: the op on shards.
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
+
+namespace shardcall {
+namespace {
+
+LocalIds Emit(Localizer& l, const LocalOp& op) { return l.Clone(op, AssembleOperands(l, op)); }
+
+}  // namespace
+
+constexpr Strategy kLocalStrategy{"local", nullptr, nullptr, Emit};
+
+}  // namespace shardcall

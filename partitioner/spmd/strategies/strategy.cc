@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
+
+namespace shardcall {
+namespace {
+
+constexpr const Strategy* kStrategies[] = {
+#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
+                     traits)                                                                     \
+  &k##strategy##Strategy,
+#include "shardcall/partitioner/ir/opcodes.inc"
+#undef SHARDCALL_OP
+};
+
+// The dimension of operand 0 that factor `f` alone makes up, or -1.
+int DimOf(const ShardingRule& rule, int f) {
+  if (rule.operands.empty()) return -1;
+  const TensorFactors& tensor = rule.operands[0];
+  for (size_t d = 0; d < tensor.dims.size(); ++d) {
+    if (tensor.dims[d].size() == 1 && tensor.dims[d][0] == f) return static_cast<int>(d);
+  }
+  return -1;
+}
+
+}  // namespace
+
+const Strategy& StrategyOf(Opcode opcode) { return *kStrategies[static_cast<int>(opcode)]; }
+
+bool AcceptsCrossing(const Module& module, const Instruction& instr, const ShardingRule& rule,
+                     int f) {
+  const auto accepts = StrategyOf(instr.opcode).accepts;
+  if (accepts == nullptr) return false;
+  const int d = DimOf(rule, f);
+  if (d < 0) return false;
+  // There are no ranges of nothing to fetch.
+  if (module.instr(module.operands(instr)[0]).shape->dim(d) == 0) return false;
+  if (instr.shape->IsArray() && d < instr.shape->rank() && instr.shape->dim(d) == 0) return false;
+  return accepts(module, instr, d);
+}
+
+double StrategyBytes(const Module& module, const Instruction& instr, const Decision& decision) {
+  const auto bytes = StrategyOf(instr.opcode).bytes;
+  return bytes == nullptr ? 0 : bytes(module, instr, decision);
+}
+
+}  // namespace shardcall

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strategies: the ways in which ops run on shards where their rule alone does not say it. One
+// object for each, in a file of its own; the row of an op (ir/opcodes.inc) names the one it
+// has. The plan asks what a strategy accepts and what it sends, localize has it emit.
+#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_STRATEGY_H_
+#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_STRATEGY_H_
+
+#include "absl/strings/string_view.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/plan.h"
+#include "shardcall/sharding/rule/rule.h"
+
+namespace shardcall {
+
+struct Strategy {
+  absl::string_view name;  // as the dump of the plan and the report have it
+  // Whether dimension `d` of operand 0 may be sharded although data crosses its shards (a
+  // permutation factor, or extents that differ). Null: never.
+  bool (*accepts)(const Module& module, const Instruction& instr, int d);
+  // Bytes that one device sends for it under `decision`, beyond reshards. Null: none.
+  double (*bytes)(const Module& module, const Instruction& instr, const Decision& decision);
+  // The op's flat results, in the states `op.decision.produced`.
+  LocalIds (*emit)(Localizer& localizer, const LocalOp& op);
+};
+
+// That of the op's row.
+const Strategy& StrategyOf(Opcode opcode);
+
+// Whether the op's strategy can run with factor `f` sharded although data crosses the shards.
+bool AcceptsCrossing(const Module& module, const Instruction& instr, const ShardingRule& rule,
+                     int f);
+double StrategyBytes(const Module& module, const Instruction& instr, const Decision& decision);
+
+// By the names of the strategy column.
+extern const Strategy kLocalStrategy, kIotaStrategy, kDotStrategy, kReduceStrategy,
+    kSliceStrategy, kPadStrategy, kConcatenateStrategy, kReverseStrategy, kDynamicSliceStrategy,
+    kGatherStrategy, kScatterStrategy, kCustomCallStrategy, kCollectiveStrategy;
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_STRATEGY_H_
