@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` installs: the libraries, their headers below
-# include/shardcall, the command, and the package that find_package(shardcall)
-# finds. Its targets:
-#   shardcall::shardcall  for C++ and C, static (shared with BUILD_SHARED_LIBS)
-#   shardcall::shared     for C++, libshardcall.so with everything in it
-#   shardcall::c          for C, the same library and nothing else
-#   shardcall::plugin     headers for plugins in C, which link nothing
+# What `cmake --install` installs: the libraries, their headers below include/shardcall, the
+# command, and the package that find_package(shardcall) finds. Whatever was not built is left
+# out. Components of the package, and their targets:
+#   static  shardcall::shardcall  for C++ and C, static (shared with BUILD_SHARED_LIBS)
+#   shared  shardcall::shared     for C++, libshardcall.so with everything in it
+#   c       shardcall::c          for C, the same library and nothing else
+#   plugin  shardcall::plugin     headers for plugins in C, which link nothing
 include(CMakePackageConfigHelpers)
+include(ShardcallPublicHeaders)
 
 add_library(shardcall_all INTERFACE)
 add_library(shardcall::shardcall ALIAS shardcall_all)
@@ -46,28 +47,76 @@ target_link_libraries(shardcall_shared INTERFACE shardcall_c absl::btree absl::f
   absl::flat_hash_set absl::function_ref absl::inlined_vector absl::node_hash_map absl::span
   absl::status absl::statusor absl::strings absl::synchronization absl::time absl::variant)
 set_target_properties(shardcall_shared PROPERTIES EXPORT_NAME shared)
-install(TARGETS shardcall_c shardcall_shared shardcall_plugin EXPORT shardcallTargets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # All of it, without tests, examples and benchmarks.
-add_custom_target(installed)
-add_dependencies(installed shardcall shardcall_pjrt_plugin ${rooms})
-if(TARGET shardcall_c AND NOT BUILD_SHARED_LIBS)
-  add_dependencies(installed shardcall_c)
-endif()
+add_custom_target(shardcall_installed)
+add_dependencies(shardcall_installed shardcall shardcall_pjrt_plugin ${rooms} shardcall_c)
 
+# An export set for each library: a package without one of them still has the others. With
+# BUILD_SHARED_LIBS all are one.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/shardcall)
-install(TARGETS shardcall_all EXPORT shardcallTargets)
-install(TARGETS shardcall RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY sharding collectives kernels partitioner
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardcall
-  FILES_MATCHING PATTERN "*.h" PATTERN "*.inc" PATTERN tools EXCLUDE)
-install(EXPORT shardcallTargets NAMESPACE shardcall:: DESTINATION ${package_dir})
+set(exports shardcallPluginTargets shardcallStaticTargets)
+set(linkage STATIC)
+if(BUILD_SHARED_LIBS)
+  set(linkage SHARED)
+  set(c_export shardcallStaticTargets)
+else()
+  set(c_export shardcallCTargets)
+  list(APPEND exports ${c_export})
+endif()
+install(TARGETS shardcall_plugin EXPORT shardcallPluginTargets)
+install(TARGETS shardcall_c EXPORT ${c_export} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
+install(TARGETS shardcall_shared EXPORT ${c_export})
+install(TARGETS shardcall_all EXPORT shardcallStaticTargets)
+install(TARGETS shardcall RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
+foreach(set ${exports})
+  install(EXPORT ${set} NAMESPACE shardcall:: DESTINATION ${package_dir})
+endforeach()
 
+shardcall_public_closure(headers)
+foreach(header ${headers})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardcall/${folder})
+endforeach()
+# What is included as "shardcall/shardcall.h", and for C as "shardcall/shardcall_c.h".
+foreach(header partitioner/api/shardcall.h partitioner/bindings/c/shardcall_c.h)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardcall)
+  get_filename_component(name ${header} NAME)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${header} ${SHARDCALL_INCLUDE_DIR}/shardcall/${name}
+       SYMBOLIC)
+endforeach()
+
+set(SHARDCALL_ONE_EXPORT FALSE)
+if(BUILD_SHARED_LIBS)
+  set(SHARDCALL_ONE_EXPORT TRUE)
+endif()
+set(SHARDCALL_STATIC_FILE libshardcall_api${CMAKE_${linkage}_LIBRARY_SUFFIX})
 configure_package_config_file(cmake/shardcallConfig.cmake.in
-  ${PROJECT_BINARY_DIR}/shardcallConfig.cmake INSTALL_DESTINATION ${package_dir})
+  ${PROJECT_BINARY_DIR}/shardcallConfig.cmake INSTALL_DESTINATION ${package_dir}
+  PATH_VARS CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/shardcallConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/shardcallConfig.cmake
               ${PROJECT_BINARY_DIR}/shardcallConfigVersion.cmake
         DESTINATION ${package_dir})
+configure_file(cmake/shardcall.pc.in ${PROJECT_BINARY_DIR}/shardcall.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/shardcall.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# `cpack -G DEB` in the build folder makes a Debian package of it.
+if(PROJECT_IS_TOP_LEVEL)
+  set(CPACK_PACKAGE_NAME shardcall)
+  set(CPACK_PACKAGE_VENDOR "the shardcall authors")
+  set(CPACK_PACKAGE_CONTACT "the shardcall authors <shardcall@localhost>")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY
+      "A sharding-aware partitioner for HLO programs with custom calls")
+  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SECTION libs)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  # What the headers for C++ include.
+  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libabsl-dev")
+  # The wheel's files are no part of it.
+  set(CPACK_COMPONENTS_ALL Unspecified)
+  set(CPACK_DEB_COMPONENT_INSTALL OFF)
+  include(CPack)
+endif()

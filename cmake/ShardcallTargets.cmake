@@ -45,16 +45,26 @@ function(shardcall_precompile target kind)
   endif()
 endfunction()
 
-# shardcall_library(<room> SOURCES ... DEPS ...) makes target shardcall_<room>,
-# alias shardcall::<room>. DEPS are public, so the link graph is the dependency
+# shardcall_library(<room> SOURCES ... FOLDERS ... DEPS ...) makes target shardcall_<room>, alias
+# shardcall::<room>, of these sources and all that lie in these folders. DEPS are public, so the link graph is the dependency
 # direction of the rooms.
 function(shardcall_library room)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;FOLDERS;DEPS;PRIVATE_DEPS" ${ARGN})
+  foreach(folder ${ARG_FOLDERS})
+    file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
+    list(APPEND ARG_SOURCES ${found})
+  endforeach()
   if(ARG_SOURCES)
     add_library(shardcall_${room} ${ARG_SOURCES})
     set(scope PUBLIC)
     target_compile_options(shardcall_${room} PRIVATE -Wall -Wextra -Wno-sign-compare
                          -Wno-maybe-uninitialized)
+    # libshardcall.so shows what public headers declare. Rooms that are shared libraries of
+    # their own need each other's internals.
+    if(NOT BUILD_SHARED_LIBS)
+      set_target_properties(shardcall_${room} PROPERTIES C_VISIBILITY_PRESET hidden
+        CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+    endif()
     shardcall_precompile(shardcall_${room} library)
     if(ARG_PRIVATE_DEPS)
       target_link_libraries(shardcall_${room} PRIVATE ${ARG_PRIVATE_DEPS})
@@ -76,8 +86,9 @@ function(shardcall_library room)
   if(ARG_SOURCES)
     set_property(GLOBAL APPEND PROPERTY shardcall_rooms shardcall_${room})
   endif()
-  install(TARGETS shardcall_${room} EXPORT shardcallTargets
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS shardcall_${room} EXPORT shardcallStaticTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
 endfunction()
 
 # shardcall_test(<name> SOURCES ... DEPS ...) makes a GoogleTest binary that

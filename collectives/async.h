@@ -18,8 +18,9 @@
 #include "absl/status/status.h"
 #include "shardcall/collectives/communicator.h"
 #include "shardcall/collectives/forwarding.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // `inner` outlives it, and is used through it alone. One thread at a time may
 // use it, but for Abort. Ordinary calls wait until those that were started are

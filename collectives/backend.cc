@@ -18,8 +18,7 @@ absl::Status BackendCommunicator::Permute(absl::Span<const std::pair<int, int>> 
   return PermuteWith(signature, source, target, in, out, tag);
 }
 
-absl::Status BackendCommunicator::Send(int to, const void* data, int64_t bytes,
-                                       CollectiveTag tag) {
+absl::Status BackendCommunicator::Send(int to, const void* data, int64_t bytes, CollectiveTag tag) {
   return CheckedPointToPoint(CollectiveOp::kSend, to, const_cast<void*>(data), bytes, tag);
 }
 

@@ -14,7 +14,8 @@ namespace shardcall {
 namespace {
 
 absl::Status BadArgument(std::string message) {
-  return ToStatus({.code = "E306", .message = std::move(message),
+  return ToStatus({.code = "E306",
+                   .message = std::move(message),
                    .fix = "Give the call what its declaration in communicator.h says"});
 }
 
@@ -35,16 +36,14 @@ std::string SignatureText(const CallSignature& signature) {
   const absl::string_view name = CollectiveOpName(signature.op);
   switch (signature.op) {
     case CollectiveOp::kBarrier:
-    case CollectiveOp::kAllToAllV:
-      return std::string(name);
+    case CollectiveOp::kAllToAllV: return std::string(name);
     case CollectiveOp::kAllReduce:
     case CollectiveOp::kReduceScatter:
       return absl::StrCat(name, "(", ReduceKindName(signature.kind), ", ",
                           ElementTypeName(signature.type), "[", signature.amount, "])");
     case CollectiveOp::kBroadcast:
       return absl::StrCat(name, "(", signature.amount, " bytes from member ", signature.root, ")");
-    default:
-      return absl::StrCat(name, "(", signature.amount, " bytes)");
+    default: return absl::StrCat(name, "(", signature.amount, " bytes)");
   }
 }
 

@@ -28,9 +28,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 enum class ReduceKind : uint8_t { kSum, kProduct, kMax, kMin, kAnd, kOr, kXor };
 inline absl::string_view ReduceKindName(ReduceKind kind) {
@@ -76,9 +77,8 @@ class Communicator {
   virtual absl::Status AllReduce(Group group, ReduceKind kind, ElementType type, const void* in,
                                  void* out, int64_t count, CollectiveTag tag) = 0;
   // in: group.size() * count elements, block j goes to member j; out: count.
-  virtual absl::Status ReduceScatter(Group group, ReduceKind kind, ElementType type,
-                                     const void* in, void* out, int64_t count,
-                                     CollectiveTag tag) = 0;
+  virtual absl::Status ReduceScatter(Group group, ReduceKind kind, ElementType type, const void* in,
+                                     void* out, int64_t count, CollectiveTag tag) = 0;
   // in: bytes; out: group.size() * bytes, in group order.
   virtual absl::Status AllGather(Group group, const void* in, void* out, int64_t bytes,
                                  CollectiveTag tag) = 0;
@@ -109,7 +109,7 @@ class Communicator {
   // A call that goes on while the caller does something else.
   class Pending {
    public:
-    virtual ~Pending() = default;  // awaits it too
+    virtual ~Pending() = default;     // awaits it too
     virtual absl::Status Done() = 0;  // awaits the call; its status
   };
   using Call = std::function<absl::Status(Communicator&)>;

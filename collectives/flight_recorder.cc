@@ -71,9 +71,10 @@ std::string FlightLog::EntryText(const Entry& entry) {
 }
 
 std::string FlightLog::RanksOf(const Entry& entry) {
-  return absl::StrCat(RankListText(absl::MakeConstSpan(entry.ranks)
-                                       .first(std::min<size_t>(entry.num_ranks, kShownRanks))),
-                      entry.num_ranks > kShownRanks ? ",..." : "");
+  return absl::StrCat(
+      RankListText(
+          absl::MakeConstSpan(entry.ranks).first(std::min<size_t>(entry.num_ranks, kShownRanks))),
+      entry.num_ranks > kShownRanks ? ",..." : "");
 }
 
 std::string FlightLog::Summary() const {

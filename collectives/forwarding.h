@@ -10,8 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "shardcall/collectives/communicator.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // `inner` outlives it. A class derived from it says what comes before the calls,
 // or overrides those that differ.

@@ -172,20 +172,13 @@ using FoldFunction = void (*)(const Job&);
 template <typename T>
 FoldFunction IntegerFold(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kSum:
-      return &FoldWide<T, Sum>;
-    case ReduceKind::kProduct:
-      return &FoldWide<T, Product>;
-    case ReduceKind::kMax:
-      return &FoldWide<T, Max>;
-    case ReduceKind::kMin:
-      return &FoldWide<T, Min>;
-    case ReduceKind::kAnd:
-      return &FoldWide<T, And>;
-    case ReduceKind::kOr:
-      return &FoldWide<T, Or>;
-    case ReduceKind::kXor:
-      return &FoldWide<T, Xor>;
+    case ReduceKind::kSum: return &FoldWide<T, Sum>;
+    case ReduceKind::kProduct: return &FoldWide<T, Product>;
+    case ReduceKind::kMax: return &FoldWide<T, Max>;
+    case ReduceKind::kMin: return &FoldWide<T, Min>;
+    case ReduceKind::kAnd: return &FoldWide<T, And>;
+    case ReduceKind::kOr: return &FoldWide<T, Or>;
+    case ReduceKind::kXor: return &FoldWide<T, Xor>;
   }
   return nullptr;
 }
@@ -194,14 +187,11 @@ FoldFunction PredFold(ReduceKind kind) {
   switch (kind) {
     case ReduceKind::kSum:
     case ReduceKind::kMax:
-    case ReduceKind::kOr:
-      return &FoldWide<uint8_t, Or>;
+    case ReduceKind::kOr: return &FoldWide<uint8_t, Or>;
     case ReduceKind::kProduct:
     case ReduceKind::kMin:
-    case ReduceKind::kAnd:
-      return &FoldWide<uint8_t, And>;
-    case ReduceKind::kXor:
-      return &FoldWide<uint8_t, Xor>;
+    case ReduceKind::kAnd: return &FoldWide<uint8_t, And>;
+    case ReduceKind::kXor: return &FoldWide<uint8_t, Xor>;
   }
   return nullptr;
 }
@@ -209,80 +199,54 @@ FoldFunction PredFold(ReduceKind kind) {
 template <typename T>
 FoldFunction FloatFold(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kSum:
-      return &FoldWide<T, Sum>;
-    case ReduceKind::kProduct:
-      return &FoldWide<T, Product>;
-    case ReduceKind::kMax:
-      return &FoldWide<T, Max>;
-    case ReduceKind::kMin:
-      return &FoldWide<T, Min>;
-    default:
-      return nullptr;
+    case ReduceKind::kSum: return &FoldWide<T, Sum>;
+    case ReduceKind::kProduct: return &FoldWide<T, Product>;
+    case ReduceKind::kMax: return &FoldWide<T, Max>;
+    case ReduceKind::kMin: return &FoldWide<T, Min>;
+    default: return nullptr;
   }
 }
 
 FoldFunction NarrowFloatFold(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kSum:
-      return &FoldNarrow<Sum>;
-    case ReduceKind::kProduct:
-      return &FoldNarrow<Product>;
-    case ReduceKind::kMax:
-      return &FoldNarrow<Max>;
-    case ReduceKind::kMin:
-      return &FoldNarrow<Min>;
-    default:
-      return nullptr;
+    case ReduceKind::kSum: return &FoldNarrow<Sum>;
+    case ReduceKind::kProduct: return &FoldNarrow<Product>;
+    case ReduceKind::kMax: return &FoldNarrow<Max>;
+    case ReduceKind::kMin: return &FoldNarrow<Min>;
+    default: return nullptr;
   }
 }
 
 template <typename T>
 FoldFunction ComplexFold(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kSum:
-      return &FoldWide<T, Sum>;
-    case ReduceKind::kProduct:
-      return &FoldWide<T, Product>;
-    default:
-      return nullptr;
+    case ReduceKind::kSum: return &FoldWide<T, Sum>;
+    case ReduceKind::kProduct: return &FoldWide<T, Product>;
+    default: return nullptr;
   }
 }
 
 FoldFunction FindFold(ReduceKind kind, ElementType type) {
   switch (type) {
-    case ElementType::kPred:
-      return PredFold(kind);
+    case ElementType::kPred: return PredFold(kind);
     case ElementType::kS1:
     case ElementType::kS2:
     case ElementType::kS4:
-    case ElementType::kS8:
-      return IntegerFold<int8_t>(kind);
-    case ElementType::kS16:
-      return IntegerFold<int16_t>(kind);
-    case ElementType::kS32:
-      return IntegerFold<int32_t>(kind);
-    case ElementType::kS64:
-      return IntegerFold<int64_t>(kind);
+    case ElementType::kS8: return IntegerFold<int8_t>(kind);
+    case ElementType::kS16: return IntegerFold<int16_t>(kind);
+    case ElementType::kS32: return IntegerFold<int32_t>(kind);
+    case ElementType::kS64: return IntegerFold<int64_t>(kind);
     case ElementType::kU1:
     case ElementType::kU2:
     case ElementType::kU4:
-    case ElementType::kU8:
-      return IntegerFold<uint8_t>(kind);
-    case ElementType::kU16:
-      return IntegerFold<uint16_t>(kind);
-    case ElementType::kU32:
-      return IntegerFold<uint32_t>(kind);
-    case ElementType::kU64:
-      return IntegerFold<uint64_t>(kind);
-    case ElementType::kF32:
-      return FloatFold<float>(kind);
-    case ElementType::kF64:
-      return FloatFold<double>(kind);
-    case ElementType::kC64:
-      return ComplexFold<std::complex<float>>(kind);
-    case ElementType::kC128:
-      return ComplexFold<std::complex<double>>(kind);
+    case ElementType::kU8: return IntegerFold<uint8_t>(kind);
+    case ElementType::kU16: return IntegerFold<uint16_t>(kind);
+    case ElementType::kU32: return IntegerFold<uint32_t>(kind);
+    case ElementType::kU64: return IntegerFold<uint64_t>(kind);
+    case ElementType::kF32: return FloatFold<float>(kind);
+    case ElementType::kF64: return FloatFold<double>(kind);
+    case ElementType::kC64: return ComplexFold<std::complex<float>>(kind);
+    case ElementType::kC128: return ComplexFold<std::complex<double>>(kind);
     default:
       return IsNarrowFloat(type) && type != ElementType::kF8E8M0FNU ? NarrowFloatFold(kind)
                                                                     : nullptr;
@@ -293,12 +257,12 @@ FoldFunction FindFold(ReduceKind kind, ElementType type) {
 
 absl::Status CheckReduction(ReduceKind kind, ElementType type) {
   if (kind > ReduceKind::kXor) {
-    return ToStatus({.code = "E306",
-                     .message = "a reduction is none of those that there are",
-                     .expected = absl::StrCat("a ReduceKind, 0 to ",
-                                              static_cast<int>(ReduceKind::kXor)),
-                     .found = absl::StrCat(static_cast<int>(kind)),
-                     .fix = "Take one of ReduceKind"});
+    return ToStatus(
+        {.code = "E306",
+         .message = "a reduction is none of those that there are",
+         .expected = absl::StrCat("a ReduceKind, 0 to ", static_cast<int>(ReduceKind::kXor)),
+         .found = absl::StrCat(static_cast<int>(kind)),
+         .fix = "Take one of ReduceKind"});
   }
   if (FindFold(kind, type) != nullptr) return absl::OkStatus();
   return ToStatus({.code = "E306",

@@ -87,13 +87,13 @@ class OverTcp final : public SideChannel {
       texts.push_back(*std::move(text));
     }
     if (absent.empty()) return texts;
-    return ToStatus({.code = "E301",
-                     .message = absl::StrCat(what, ": rank ", rank_, " has waited ",
-                                             absl::FormatDuration(deadline_), "; ",
-                                             RanksText(absent),
-                                             absent.size() == 1 ? " is absent" : " are absent"),
-                     .fix = "See what the absent ranks do, or allow more time with --deadline"},
-                    absl::StatusCode::kDeadlineExceeded);
+    return ToStatus(
+        {.code = "E301",
+         .message = absl::StrCat(what, ": rank ", rank_, " has waited ",
+                                 absl::FormatDuration(deadline_), "; ", RanksText(absent),
+                                 absent.size() == 1 ? " is absent" : " are absent"),
+         .fix = "See what the absent ranks do, or allow more time with --deadline"},
+        absl::StatusCode::kDeadlineExceeded);
   }
 
  private:
@@ -115,10 +115,10 @@ absl::StatusOr<std::unique_ptr<SideChannel>> SideChannelOverTcp(const std::strin
                                                                 int rank, int size,
                                                                 absl::Duration deadline) {
   if (rank < 0 || rank >= size) {
-    return ToStatus({.code = "E306",
-                     .message = absl::StrCat("rank ", rank, " is not one of the ", size,
-                                             " devices"),
-                     .fix = "Give a rank of the run"});
+    return ToStatus(
+        {.code = "E306",
+         .message = absl::StrCat("rank ", rank, " is not one of the ", size, " devices"),
+         .fix = "Give a rank of the run"});
   }
   std::unique_ptr<TcpStoreServer> server;
   if (rank == 0) {

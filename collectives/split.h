@@ -11,8 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "shardcall/collectives/communicator.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // A communicator whose ranks are the positions in `group`, which holds the
 // caller. Nobody is met to make it; diagnostics name ranks of `parent`, which

@@ -37,7 +37,8 @@ constexpr uint32_t kMaxBytes = 1 << 16;
 constexpr uint32_t kAbsent = 0xffffffff;  // instead of the reply's size
 
 absl::Status SystemError(absl::string_view what) {
-  return ToStatus({.code = "E307", .message = absl::StrCat(what, ": ", std::strerror(errno)),
+  return ToStatus({.code = "E307",
+                   .message = absl::StrCat(what, ": ", std::strerror(errno)),
                    .fix = "See that the address can be reached, and that its port is free"},
                   absl::StatusCode::kInternal);
 }
@@ -60,8 +61,8 @@ absl::StatusOr<std::unique_ptr<addrinfo, Freed>> Resolve(const std::string& addr
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int code = getaddrinfo(address.substr(0, colon).c_str(),
-                               address.substr(colon + 1).c_str(), &hints, &found);
+  const int code = getaddrinfo(address.substr(0, colon).c_str(), address.substr(colon + 1).c_str(),
+                               &hints, &found);
   if (code == 0) return std::unique_ptr<addrinfo, Freed>(found);
   return ToStatus({.code = "E306",
                    .message = absl::StrCat("host of ", address, ": ", gai_strerror(code)),
@@ -149,9 +150,9 @@ absl::StatusOr<std::unique_ptr<TcpStoreServer>> TcpStoreServer::Listen(const std
       pipe2(server->wake_, O_CLOEXEC) != 0) {
     return SystemError("cannot start the store");
   }
-  server->port_ = ntohs(bound.ss_family == AF_INET6
-                            ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
-                            : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
+  server->port_ =
+      ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
+                                        : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
   server->thread_ = std::thread([raw = server.get()] { raw->Serve(); });
   return server;
 }
@@ -180,8 +181,8 @@ void TcpStoreServer::Serve() {
       char buffer[4096];
       const ssize_t got = recv(peers[i].socket, buffer, sizeof(buffer), MSG_DONTWAIT);
       if (got > 0) peers[i].received.append(buffer, got);
-      gone[i] = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) ||
-                !Take(peers[i], values);
+      gone[i] =
+          got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) || !Take(peers[i], values);
     }
     for (size_t i = 0; i < peers.size(); ++i) {
       Peer& peer = peers[i];

@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "prove.h"
 #include "shardcall/kernels/builtin.h"
 #include "shardcall/partitioner/ir/build/program_builder.h"
-#include "prove.h"
 
 namespace shardcall {
 namespace {

@@ -95,9 +95,8 @@ inline absl::Status RunOn(Devices& devices, Module module, const TargetRegistry&
         absl::StrCat("the program is for ", n, " devices, and there are ",
                      devices.communicator->size(), ": start it with mpirun -np ", n));
   }
-  SHARDCALL_ASSIGN_OR_RETURN(
-      const std::vector<Tensor> got,
-      RunPartitioned(*program, inputs, options, devices.communicator.get()));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<Tensor> got,
+                             RunPartitioned(*program, inputs, options, devices.communicator.get()));
   if (devices.first()) {
     std::printf("%d devices (%s)\n", static_cast<int>(n), devices.name.c_str());
     for (const auto& [opcode, total] : TotalsByOpcode(program->local)) {
@@ -117,8 +116,7 @@ inline absl::Status RunOn(Devices& devices, Module module, const TargetRegistry&
   }
   if (devices.first()) {
     std::printf("largest difference     %.2g of the largest value\n", worst);
-    std::printf("digest of the results  %016llx\n",
-                static_cast<unsigned long long>(Digest(got)));
+    std::printf("digest of the results  %016llx\n", static_cast<unsigned long long>(Digest(got)));
   }
   return absl::OkStatus();
 }

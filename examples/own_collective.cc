@@ -82,10 +82,12 @@ const Sharding* Fitting(const CustomCallView& call, const Sharding* sharding) {
 
 PartitionerCallbacks Callbacks() {
   PartitionerCallbacks c;
-  c.propagate_user_sharding = [](const CustomCallView& call, int, const Sharding* user)
-      -> absl::StatusOr<const Sharding*> { return Fitting(call, user); };
-  c.infer_sharding_from_operands =
-      [](const CustomCallView& call, absl::Span<const Sharding* const> operands)
+  c.propagate_user_sharding = [](const CustomCallView& call, int,
+                                 const Sharding* user) -> absl::StatusOr<const Sharding*> {
+    return Fitting(call, user);
+  };
+  c.infer_sharding_from_operands = [](const CustomCallView& call,
+                                      absl::Span<const Sharding* const> operands)
       -> absl::StatusOr<std::vector<const Sharding*>> {
     return std::vector<const Sharding*>{Fitting(call, operands[0])};
   };
@@ -95,11 +97,11 @@ PartitionerCallbacks Callbacks() {
     SHARDCALL_ASSIGN_OR_RETURN(const LocalValue x, context.Operand(0, sharding));
     const Shape* local = LocalShape(*call.context, call.results[0], sharding);
     SHARDCALL_ASSIGN_OR_RETURN(const std::vector<LocalValue> y, context.CallTarget({x}, {local}));
-    const std::string groups = absl::StrJoin(
-        GroupsAsLists(*call.mesh, sharding->dim(sharding->rank() - 1)), ";",
-        [](std::string* out, const std::vector<int64_t>& group) {
-          absl::StrAppend(out, absl::StrJoin(group, ","));
-        });
+    const std::string groups =
+        absl::StrJoin(GroupsAsLists(*call.mesh, sharding->dim(sharding->rank() - 1)), ";",
+                      [](std::string* out, const std::vector<int64_t>& group) {
+                        absl::StrAppend(out, absl::StrJoin(group, ","));
+                      });
     Module& local_program = context.builder().module();
     local_program.mutable_instr(y[0].id).backend_config = call.context->arena().Copy(groups);
     return context.SetResult(0, y[0], sharding);

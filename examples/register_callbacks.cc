@@ -57,8 +57,8 @@ PartitionerCallbacks Callbacks() {
   c.propagate_user_sharding = [](const CustomCallView& call, int, const Sharding* user) {
     return Whole(call, user);
   };
-  c.infer_sharding_from_operands =
-      [](const CustomCallView& call, absl::Span<const Sharding* const> operands)
+  c.infer_sharding_from_operands = [](const CustomCallView& call,
+                                      absl::Span<const Sharding* const> operands)
       -> absl::StatusOr<std::vector<const Sharding*>> {
     SHARDCALL_ASSIGN_OR_RETURN(const Sharding* result, Whole(call, operands[0]));
     return std::vector<const Sharding*>{result};

@@ -39,8 +39,8 @@ absl::Status WeightedSum(const HandlerContext& context, absl::Span<const BufferV
 absl::Status Main() {
   TargetRegistry targets;
   SHARDCALL_RETURN_IF_ERROR(targets.RegisterRule(
-      "weighted_sum", {.rule = "m k, k -> m", .reduction = {{"k", PartialOp::kSum}},
-                       .pad = {{"k", 0}}}));
+      "weighted_sum",
+      {.rule = "m k, k -> m", .reduction = {{"k", PartialOp::kSum}}, .pad = {{"k", 0}}}));
   HandlerRegistry handlers;
   SHARDCALL_RETURN_IF_ERROR(handlers.Register({.target = "weighted_sum", .host = WeightedSum}));
   return Prove(kProgram, targets, handlers);

@@ -14,8 +14,7 @@ namespace shardcall {
 namespace {
 
 void Subtract(void* out, const void** in) {
-  *static_cast<float*>(out) =
-      *static_cast<const float*>(in[0]) - *static_cast<const float*>(in[1]);
+  *static_cast<float*>(out) = *static_cast<const float*>(in[0]) - *static_cast<const float*>(in[1]);
 }
 
 absl::StatusOr<Module> Program() {
@@ -32,13 +31,13 @@ absl::StatusOr<Module> Program() {
 
 absl::Status Main() {
   HandlerRegistry handlers;
-  SHARDCALL_ASSIGN_OR_RETURN(HandlerEntry entry,
-                             MakeUntypedEntry("test_subtract_f32", "Host",
-                                              reinterpret_cast<void*>(Subtract),
-                                              /*api_version=*/0, "example"));
+  SHARDCALL_ASSIGN_OR_RETURN(HandlerEntry entry, MakeUntypedEntry("test_subtract_f32", "Host",
+                                                                  reinterpret_cast<void*>(Subtract),
+                                                                  /*api_version=*/0, "example"));
   SHARDCALL_RETURN_IF_ERROR(handlers.Register(entry));
   SHARDCALL_ASSIGN_OR_RETURN(Module module, Program());
-  SHARDCALL_ASSIGN_OR_RETURN(Executable program, Compile(std::move(module), {.handlers = &handlers}));
+  SHARDCALL_ASSIGN_OR_RETURN(Executable program,
+                             Compile(std::move(module), {.handlers = &handlers}));
   auto scalar = [](float v) { return Tensor::From<float>(ElementType::kF32, {}, {v}); };
   SHARDCALL_ASSIGN_OR_RETURN(std::vector<Tensor> out, program.Execute({scalar(1.25), scalar(0.5)}));
   std::printf("test_subtract_f32(1.25, 0.5) = %g\n", *out[0].data<float>());

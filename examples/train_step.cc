@@ -131,10 +131,11 @@ absl::StatusOr<bool> TrainStep(const std::string& program_path, const std::strin
   std::printf("ops gathered for want of a handler: %zu\n", program->plan.fallbacks.size());
   const bool ok = PrintDifferences(want, got);
   const StageTimes& t = program->times;
-  std::printf("time (ms)                parse %.2f, import %.2f, propagate %.2f, partition %.2f, "
-              "cleanup %.2f, print %.2f, run %.1f\n",
-              parse_ms, t.import / 1e3, t.propagate / 1e3, t.partition / 1e3, t.cleanup / 1e3,
-              print_ms, run_ms);
+  std::printf(
+      "time (ms)                parse %.2f, import %.2f, propagate %.2f, partition %.2f, "
+      "cleanup %.2f, print %.2f, run %.1f\n",
+      parse_ms, t.import / 1e3, t.propagate / 1e3, t.partition / 1e3, t.cleanup / 1e3, print_ms,
+      run_ms);
   return ok;
 }
 

@@ -5,8 +5,9 @@
 
 #include "absl/status/status.h"
 #include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Registers every handler of kernels/host/kernels.h for platform Host, and those of
 // kernels/cuda/kernels.h for CUDA. Fails only if one of the names is taken; the others are

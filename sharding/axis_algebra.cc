@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "shardcall/sharding/mesh.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/mesh.h"
 
 namespace shardcall {
 namespace {

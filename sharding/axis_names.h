@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // A named axis or a part of it; size 0 means the whole axis.
 struct NamedAxisRef {

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "absl/container/inlined_vector.h"
-#include "shardcall/sharding/shape_interner.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/shape_interner.h"
 
 namespace shardcall {
 namespace {
@@ -166,8 +166,7 @@ absl::string_view Context::Intern(absl::string_view text) {
   auto it = strings_.find(text);
   if (it != strings_.end()) return it->second;
   // Empty text too has a data pointer of its own.
-  const absl::string_view copy =
-      text.empty() ? absl::string_view("", 0) : arena_.Copy(text);
+  const absl::string_view copy = text.empty() ? absl::string_view("", 0) : arena_.Copy(text);
   strings_.emplace(copy, copy);
   return copy;
 }

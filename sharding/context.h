@@ -15,9 +15,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Bump allocator for trivially destructible data.
 class Arena {
@@ -61,8 +62,7 @@ class Context {
   // empty or has one entry per dimension.
   const Shape* MakeArray(ElementType type, absl::Span<const int64_t> dims,
                          absl::Span<const int64_t> minor_to_major,
-                         absl::string_view layout_suffix = "",
-                         absl::Span<const bool> dynamic = {});
+                         absl::string_view layout_suffix = "", absl::Span<const bool> dynamic = {});
   // Without a layout but with dynamic dimensions.
   const Shape* MakeDynamicArray(ElementType type, absl::Span<const int64_t> dims,
                                 absl::Span<const bool> dynamic);

@@ -185,8 +185,8 @@ absl::StatusOr<NamedSharding> ToNamedSharding(const ShardingConstraint& c, bool 
   out.manual = Names(base, c.manual);
   out.unreduced_op = c.unreduced_op;
   // Sets come in the order of the declared mesh.
-  SHARDCALL_RETURN_IF_ERROR(CheckAndNormalize(
-      out.mesh != nullptr ? *out.mesh : DeclaredMesh(base), &out));
+  SHARDCALL_RETURN_IF_ERROR(
+      CheckAndNormalize(out.mesh != nullptr ? *out.mesh : DeclaredMesh(base), &out));
   return out;
 }
 

@@ -36,8 +36,7 @@ bool AppendPieces(const std::vector<Segment>& order, int64_t stride, int64_t siz
     const int64_t low = std::max(stride, s.position_stride);
     const int64_t high = std::min(stride * size, s.position_stride * s.size);
     if (low >= high) continue;
-    if (high % low != 0 || low % s.position_stride != 0 ||
-        s.position_stride * s.size % high != 0) {
+    if (high % low != 0 || low % s.position_stride != 0 || s.position_stride * s.size % high != 0) {
       return false;
     }
     out->push_back({high / low, low, low / s.position_stride * s.device_stride});

@@ -6,8 +6,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "shardcall/sharding/mesh.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/mesh.h"
 
 namespace shardcall {
 namespace {
@@ -70,9 +70,10 @@ absl::StatusOr<DeviceOrder> DeviceOrder::Iota(absl::Span<const int64_t> reshape,
   int64_t n = 1;
   for (int64_t d : reshape) {
     if (d < 1 || __builtin_mul_overflow(n, d, &n) || n > kMaxDevices) {
-      return BadOrder("the reshape dimensions of a device order must be positive with a product "
-                      "below 2^31",
-                      absl::StrCat("[", absl::StrJoin(reshape, ","), "]"));
+      return BadOrder(
+          "the reshape dimensions of a device order must be positive with a product "
+          "below 2^31",
+          absl::StrCat("[", absl::StrJoin(reshape, ","), "]"));
     }
   }
   absl::InlinedVector<int64_t, 8> order(perm.begin(), perm.end());
@@ -87,9 +88,9 @@ absl::StatusOr<DeviceOrder> DeviceOrder::Iota(absl::Span<const int64_t> reshape,
     if (valid) seen[order[i]] = true;
   }
   if (!valid) {
-    return BadOrder("the transposition of a device order must name each reshape dimension once",
-                    absl::StrCat("[", absl::StrJoin(reshape, ","), "]T(", absl::StrJoin(perm, ","),
-                                 ")"));
+    return BadOrder(
+        "the transposition of a device order must name each reshape dimension once",
+        absl::StrCat("[", absl::StrJoin(reshape, ","), "]T(", absl::StrJoin(perm, ","), ")"));
   }
   // Drop dims of size 1, then merge neighbours that follow each other.
   absl::InlinedVector<int64_t, 8> kept;

@@ -15,18 +15,18 @@ struct Info {
 };
 
 constexpr Info kInfo[kNumElementTypes] = {
-    {"invalid", 0, kOther},       {"pred", 8, kBool},         {"s8", 8, kSigned},
-    {"s16", 16, kSigned},         {"s32", 32, kSigned},       {"s64", 64, kSigned},
-    {"u8", 8, kUnsigned},         {"u16", 16, kUnsigned},     {"u32", 32, kUnsigned},
-    {"u64", 64, kUnsigned},       {"f16", 16, kFloating},     {"f32", 32, kFloating},
-    {"f64", 64, kFloating},       {"tuple", 0, kOther},       {"opaque", 0, kOther},
-    {"c64", 64, kComplexClass},   {"bf16", 16, kFloating},    {"token", 0, kOther},
-    {"c128", 128, kComplexClass}, {"f8e5m2", 8, kFloating},   {"f8e4m3fn", 8, kFloating},
-    {"s4", 4, kSigned},           {"u4", 4, kUnsigned},       {"f8e4m3b11fnuz", 8, kFloating},
+    {"invalid", 0, kOther},       {"pred", 8, kBool},           {"s8", 8, kSigned},
+    {"s16", 16, kSigned},         {"s32", 32, kSigned},         {"s64", 64, kSigned},
+    {"u8", 8, kUnsigned},         {"u16", 16, kUnsigned},       {"u32", 32, kUnsigned},
+    {"u64", 64, kUnsigned},       {"f16", 16, kFloating},       {"f32", 32, kFloating},
+    {"f64", 64, kFloating},       {"tuple", 0, kOther},         {"opaque", 0, kOther},
+    {"c64", 64, kComplexClass},   {"bf16", 16, kFloating},      {"token", 0, kOther},
+    {"c128", 128, kComplexClass}, {"f8e5m2", 8, kFloating},     {"f8e4m3fn", 8, kFloating},
+    {"s4", 4, kSigned},           {"u4", 4, kUnsigned},         {"f8e4m3b11fnuz", 8, kFloating},
     {"f8e5m2fnuz", 8, kFloating}, {"f8e4m3fnuz", 8, kFloating}, {"s2", 2, kSigned},
-    {"u2", 2, kUnsigned},         {"f8e4m3", 8, kFloating},   {"f8e3m4", 8, kFloating},
-    {"s1", 1, kSigned},           {"u1", 1, kUnsigned},       {"f4e2m1fn", 4, kFloating},
-    {"f8e8m0fnu", 8, kFloating},  {"buffer", 0, kOther},      {"f6e3m2fn", 6, kFloating},
+    {"u2", 2, kUnsigned},         {"f8e4m3", 8, kFloating},     {"f8e3m4", 8, kFloating},
+    {"s1", 1, kSigned},           {"u1", 1, kUnsigned},         {"f4e2m1fn", 4, kFloating},
+    {"f8e8m0fnu", 8, kFloating},  {"buffer", 0, kOther},        {"f6e3m2fn", 6, kFloating},
     {"f6e2m3fn", 6, kFloating},
 };
 

@@ -7,8 +7,9 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 enum class ElementType : uint8_t {
   kInvalid = 0,
@@ -62,14 +63,14 @@ int ElementTypeBits(ElementType type);
 // narrower than a byte take one byte each. 0 for tuple, token, opaque.
 int ElementTypeBytes(ElementType type);
 
-bool IsFloat(ElementType type);           // all f*, bf16
+bool IsFloat(ElementType type);  // all f*, bf16
 bool IsComplex(ElementType type);
 // Floats narrower than f32: bf16, f16, the f8 kinds, f6 and f4.
 inline bool IsNarrowFloat(ElementType type) {
   return IsFloat(type) && type != ElementType::kF32 && type != ElementType::kF64;
 }
 bool IsSignedInteger(ElementType type);
-bool IsUnsignedInteger(ElementType type); // without pred
+bool IsUnsignedInteger(ElementType type);  // without pred
 inline bool IsInteger(ElementType t) { return IsSignedInteger(t) || IsUnsignedInteger(t); }
 inline bool IsArrayType(ElementType t) {
   return t != ElementType::kInvalid && t != ElementType::kTuple && t != ElementType::kOpaque &&

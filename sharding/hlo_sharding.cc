@@ -130,10 +130,10 @@ void AppendNamed(const NamedSharding& s, absl::Span<const int64_t> list, std::st
   }
   if (s.dims.empty() && s.unreduced_op == PartialOp::kSum) {
     const bool r = s.replicated.empty(), u = s.unreduced.empty(), m = s.manual.empty();
-    const char* word = r && u && m                                  ? ", replicated"
-                       : r && u && IsWholeMesh(mesh, s.manual)      ? ", manual"
-                       : r && m && IsWholeMesh(mesh, s.unreduced)   ? ", unreduced"
-                                                                    : nullptr;
+    const char* word = r && u && m                                ? ", replicated"
+                       : r && u && IsWholeMesh(mesh, s.manual)    ? ", manual"
+                       : r && m && IsWholeMesh(mesh, s.unreduced) ? ", unreduced"
+                                                                  : nullptr;
     if (word != nullptr) {
       *out += word;
       return;
@@ -143,7 +143,10 @@ void AppendNamed(const NamedSharding& s, absl::Span<const int64_t> list, std::st
   for (size_t i = 0; i < s.dims.size(); ++i) {
     const NamedSharding::Dim& d = s.dims[i];
     absl::StrAppend(out, i > 0 ? ", {" : "{", AxisRefsText(d.axes, '\''),
-                    !d.open ? "" : d.axes.empty() ? "?" : ", ?", "}");
+                    !d.open          ? ""
+                    : d.axes.empty() ? "?"
+                                     : ", ?",
+                    "}");
   }
   *out += "]";
   auto append = [&](const char* key, const std::vector<NamedAxisRef>& refs) {

@@ -17,14 +17,22 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/mesh.h"
 #include "shardcall/sharding/named_sharding.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct HloSharding {
   enum class Kind : uint8_t {
-    kReplicated, kManual, kUnreduced, kUnknown, kMaximal, kTiled, kNamed, kTuple,
+    kReplicated,
+    kManual,
+    kUnreduced,
+    kUnknown,
+    kMaximal,
+    kTiled,
+    kNamed,
+    kTuple,
   };
   enum class Subgroup : uint8_t { kManual, kUnreduced, kReplicated };
   enum class GroupKind : uint8_t { kNone, kShardAs, kShardLike };

@@ -3,8 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "shardcall/sharding/hlo_sharding.h"
 #include "shardcall/sharding/base/text_cursor.h"
+#include "shardcall/sharding/hlo_sharding.h"
 
 namespace shardcall {
 namespace {
@@ -90,9 +90,10 @@ class Parser {
       } else if (in_.Consume("metadata=")) {
         SHARDCALL_RETURN_IF_ERROR(Metadata(out));
       } else {
-        return in_.Error("replicated, manual, unreduced, unknown, maximal, devices=, "
-                         "last_tile_dim_replicate, last_tile_dims=, shard_as, shard_like, "
-                         "metadata=, mesh[ or '}'");
+        return in_.Error(
+            "replicated, manual, unreduced, unknown, maximal, devices=, "
+            "last_tile_dim_replicate, last_tile_dims=, shard_as, shard_like, "
+            "metadata=, mesh[ or '}'");
       }
     }
     if (!has_kind) return in_.ErrorAt(begin, "a sharding says nothing", "replicated, devices=, ..");
@@ -139,8 +140,7 @@ class Parser {
     if (!order.ok()) return order.status();
     if (order->num_devices() != devices) {
       return in_.ErrorAt(begin, "tiles and devices differ in number",
-                         absl::StrCat(devices, " devices"),
-                         absl::StrCat(order->num_devices()),
+                         absl::StrCat(devices, " devices"), absl::StrCat(order->num_devices()),
                          "make the products of both lists equal");
     }
     out->reshape.assign(order->reshape().begin(), order->reshape().end());

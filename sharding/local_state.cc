@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "shardcall/sharding/base/intern_table.h"
-#include "shardcall/sharding/sharding.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/sharding.h"
 
 namespace shardcall {
 namespace {

@@ -26,10 +26,10 @@ absl::StatusOr<Mesh> Mesh::Create(std::string name, std::vector<MeshAxis> axes) 
     }
     for (size_t j = 0; j < i; ++j) {
       if (axes[i].name != axes[j].name) continue;
-      return ToStatus({.code = "E160",
-                       .message = absl::StrCat("mesh \"", name, "\" names axis \"", axes[i].name,
-                                               "\" twice"),
-                       .fix = fix});
+      return ToStatus(
+          {.code = "E160",
+           .message = absl::StrCat("mesh \"", name, "\" names axis \"", axes[i].name, "\" twice"),
+           .fix = fix});
     }
     if (__builtin_mul_overflow(n, axes[i].size, &n) || n > kMaxDevices) {
       return ToStatus({.code = "E160",

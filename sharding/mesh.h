@@ -23,8 +23,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Device ids and axis sizes stay below this.
 inline constexpr int64_t kMaxDevices = (int64_t{1} << 31) - 1;
@@ -70,8 +71,8 @@ struct MeshAxis {
 // A mesh as written: `mesh = #sdy.mesh<["data"=4, "model"=2]>`, with device ids
 // where given. The maximal form (no axes, one device id) has `maximal_device`.
 struct Mesh {
-  std::string name;              // may be empty (V3 inline meshes)
-  std::vector<MeshAxis> axes;    // major to minor
+  std::string name;            // may be empty (V3 inline meshes)
+  std::vector<MeshAxis> axes;  // major to minor
   DeviceOrder order = DeviceOrder::Identity(1);
   int64_t maximal_device = -1;
 

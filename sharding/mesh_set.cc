@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/convert.h"
 
 namespace shardcall {
 namespace {
@@ -133,12 +133,12 @@ absl::Status CheckCover(const Mesh& m) {
     fits = fits && a.size >= 1 && !__builtin_mul_overflow(n, a.size, &n) && n <= kMaxDevices;
   }
   if (fits && (m.axes.empty() || n == m.num_devices())) return absl::OkStatus();
-  return ToStatus({.code = "E160",
-                   .message = absl::StrCat("the axes of mesh \"", m.name,
-                                           "\" do not cover its devices"),
-                   .expected = absl::StrCat(m.num_devices(), " devices"),
-                   .found = fits ? absl::StrCat(n) : "a size that no axis has",
-                   .fix = "Give axes whose sizes multiply to the number of devices"});
+  return ToStatus(
+      {.code = "E160",
+       .message = absl::StrCat("the axes of mesh \"", m.name, "\" do not cover its devices"),
+       .expected = absl::StrCat(m.num_devices(), " devices"),
+       .found = fits ? absl::StrCat(n) : "a size that no axis has",
+       .fix = "Give axes whose sizes multiply to the number of devices"});
 }
 
 }  // namespace
@@ -206,7 +206,8 @@ absl::StatusOr<MeshSet> MeshCollector::Finish(Context& context, int64_t num_devi
     }
     if (m.maximal_device >= n) {
       return ToStatus({.code = "E163",
-                       .message = absl::StrCat("mesh \"", m.name, "\" names a device that the "
+                       .message = absl::StrCat("mesh \"", m.name,
+                                               "\" names a device that the "
                                                "program does not have"),
                        .expected = absl::StrCat("0 to ", n - 1),
                        .found = absl::StrCat(m.maximal_device),
@@ -343,14 +344,14 @@ absl::StatusOr<ShardingConstraint> MeshSet::FromNamed(const NamedSharding& writt
   const Mesh* mesh = written.mesh.get();
   if (mesh == nullptr) mesh = FindMesh(written.mesh_name);
   if (mesh == nullptr) {
-    return ToStatus({.code = "E163",
-                     .message = absl::StrCat("there is no mesh @", written.mesh_name),
-                     .expected = absl::StrCat(
-                         "one of ", absl::StrJoin(meshes_, ", ",
-                                                  [](std::string* o, const Mesh& m) {
-                                                    absl::StrAppend(o, "@", m.name);
-                                                  })),
-                     .fix = "declare the mesh in the module's xla.sdy.meshes"});
+    return ToStatus(
+        {.code = "E163",
+         .message = absl::StrCat("there is no mesh @", written.mesh_name),
+         .expected = absl::StrCat("one of ", absl::StrJoin(meshes_, ", ",
+                                                           [](std::string* o, const Mesh& m) {
+                                                             absl::StrAppend(o, "@", m.name);
+                                                           })),
+         .fix = "declare the mesh in the module's xla.sdy.meshes"});
   }
   ShardingConstraint out;
   out.mesh = main();

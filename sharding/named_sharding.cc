@@ -66,11 +66,11 @@ class Checker {
         return ToStatus(
             {.code = "E162",
              .message = absl::StrCat("mesh \"", mesh_.name, "\" has no axis \"", ref->name, "\""),
-             .expected = absl::StrCat(
-                 "one of ", absl::StrJoin(mesh_.axes, ", ",
-                                          [](std::string* s, const MeshAxis& a) {
-                                            absl::StrAppend(s, "\"", a.name, "\"");
-                                          })),
+             .expected =
+                 absl::StrCat("one of ", absl::StrJoin(mesh_.axes, ", ",
+                                                       [](std::string* s, const MeshAxis& a) {
+                                                         absl::StrAppend(s, "\"", a.name, "\"");
+                                                       })),
              .fix = "name an axis of the mesh"});
       }
       k = index;
@@ -81,11 +81,11 @@ class Checker {
     if (ref->size != 0 &&
         (ref->pre_size < 1 || ref->size < 1 ||
          __builtin_mul_overflow(ref->pre_size, ref->size, &end) || n % end != 0)) {
-      return ToStatus({.code = "E162",
-                       .message = absl::StrCat("the part ", AxisRefText(*ref),
-                                               " does not fit its axis of ", n),
-                       .expected = absl::StrCat("(pre)size with a product that divides ", n),
-                       .fix = "give a pre-size and a size whose product divides the axis"});
+      return ToStatus(
+          {.code = "E162",
+           .message = absl::StrCat("the part ", AxisRefText(*ref), " does not fit its axis of ", n),
+           .expected = absl::StrCat("(pre)size with a product that divides ", n),
+           .fix = "give a pre-size and a size whose product divides the axis"});
     }
     *out = {k, ref->size == 0 ? 1 : ref->pre_size, end};
     return absl::OkStatus();

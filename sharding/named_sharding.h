@@ -11,10 +11,11 @@
 
 #include "absl/status/status.h"
 #include "shardcall/sharding/axis_names.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/mesh.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct NamedSharding {
   struct Dim {

@@ -8,8 +8,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "shardcall/sharding/shape_interner.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/shape_interner.h"
 
 namespace shardcall {
 namespace {
@@ -102,10 +102,9 @@ const Shape* ShapeInterner::Make(const Key& key, uint64_t hash) {
   } else if (IsArrayType(key.type)) {
     s->num_elements_ = NumElements(key.dims);
     const int bits = ElementTypeBits(key.type);
-    s->byte_size_ = bits % 8 == 0
-                        ? SaturatingMultiply(s->num_elements_, bits / 8)
-                        : SaturatingAdd(SaturatingMultiply(s->num_elements_ / 8, bits),
-                                        (s->num_elements_ % 8 * bits + 7) / 8);
+    s->byte_size_ = bits % 8 == 0 ? SaturatingMultiply(s->num_elements_, bits / 8)
+                                  : SaturatingAdd(SaturatingMultiply(s->num_elements_ / 8, bits),
+                                                  (s->num_elements_ % 8 * bits + 7) / 8);
     if (key.has_layout) {
       s->bare_ = Intern(Key{.type = key.type, .dims = key.dims, .dynamic = key.dynamic});
     }

@@ -10,9 +10,10 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Bound of an unbounded dynamic dimension, `?` in text.
 inline constexpr int64_t kUnboundedDim = INT64_MIN;

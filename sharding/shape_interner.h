@@ -3,8 +3,8 @@
 #ifndef SHARDCALL_SHARDING_SHAPE_INTERNER_H_
 #define SHARDCALL_SHARDING_SHAPE_INTERNER_H_
 
-#include "shardcall/sharding/context.h"
 #include "shardcall/sharding/base/intern_table.h"
+#include "shardcall/sharding/context.h"
 
 namespace shardcall {
 

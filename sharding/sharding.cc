@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/axis_names.h"
-#include "shardcall/sharding/check_sharding.h"
 #include "shardcall/sharding/base/intern_table.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/check_sharding.h"
 
 namespace shardcall {
 namespace {
@@ -80,8 +80,7 @@ absl::Status UsedAxes(const ShardingBuilder& b, AxisList* used) {
       if (!status.ok()) return;   // `used` has parts of the mesh alone
       if (a.size == 1) continue;  // nothing, and left out
       if (a.axis >= b.mesh->num_axes() || a.pre_size == 0 || a.size == 0 ||
-          static_cast<uint64_t>(b.mesh->axis_size(a.axis)) % (uint64_t{a.pre_size} * a.size) !=
-              0) {
+          static_cast<uint64_t>(b.mesh->axis_size(a.axis)) % (uint64_t{a.pre_size} * a.size) != 0) {
         status = Unfit("a sharding names what is no part of an axis of its mesh",
                        absl::StrCat("an axis below ", b.mesh->num_axes(),
                                     ", and sizes whose product divides it"),
@@ -206,7 +205,9 @@ std::string Sharding::ToString() const {
 }
 
 ShardingBuilder::ShardingBuilder(const Sharding& s)
-    : mesh(s.mesh()), dims(s.rank()), partial_op(s.partial_op()),
+    : mesh(s.mesh()),
+      dims(s.rank()),
+      partial_op(s.partial_op()),
       maximal_device(s.maximal_device()) {
   for (int i = 0; i < s.rank(); ++i) dims[i].assign(s.dim(i).begin(), s.dim(i).end());
   partial.assign(s.partial().begin(), s.partial().end());

@@ -13,10 +13,11 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/context.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // How partial values are combined.
 enum class PartialOp : uint8_t { kSum, kMax, kMin, kProduct, kAnd, kOr, kXor };
@@ -89,13 +90,13 @@ struct ShardingConstraint {
     int priority = 0;
   };
   std::vector<Dim> dims;
-  AxisList replicated;           // explicitly replicated axes
+  AxisList replicated;  // explicitly replicated axes
   AxisList unreduced;
   PartialOp unreduced_op = PartialOp::kSum;
   AxisList manual;
   int64_t maximal_device = -1;
-  bool unknown = false;          // says nothing
-  int64_t shard_as = -1;         // group ids, or -1
+  bool unknown = false;   // says nothing
+  int64_t shard_as = -1;  // group ids, or -1
   int64_t shard_like = -1;
 
   bool IsFullyClosed() const;
@@ -104,9 +105,9 @@ struct ShardingConstraint {
 // Padding of a dimension beyond its valid extent.
 enum class PadKind : uint8_t { kNone, kUnknown, kFinite, kConstant };
 struct DimState {
-  int64_t tile = 0;      // T: elements of the dimension that a device's buffer holds
+  int64_t tile = 0;  // T: elements of the dimension that a device's buffer holds
   PadKind pad = PadKind::kNone;
-  uint64_t pad_bits = 0; // element bits, for kConstant
+  uint64_t pad_bits = 0;  // element bits, for kConstant
   friend bool operator==(const DimState&, const DimState&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const DimState& d) {

@@ -22,6 +22,7 @@ command -v chromium >/dev/null || (SHARDCALL_PACKAGES=chromium install_packages)
   echo "tests/run.sh: chromium could not be installed; the test with it is skipped" >&2
 python_packages jaxlib jax==0.10.2 jaxlib==0.10.2 ml_dtypes optax
 python_packages nanobind nanobind
+python_packages clang_format clang-format==20.1.8
 python_packages pytest pytest absl-py hypothesis
 python_packages flax jax==0.10.2 flax optax
 python3 "$SHARDCALL_ROOT/tests/kernels/fetch_ffi_headers.py" --out="$SHARDCALL_BUILD/ffi_headers" \

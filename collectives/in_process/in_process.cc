@@ -181,7 +181,6 @@ class InProcessCommunicator final : public BackendCommunicator {
     return pair;
   }
 
-
   const std::shared_ptr<InProcessState> state_;
   const int rank_;
   absl::flat_hash_map<std::vector<int>, Membership, RanksHash, RanksEqual> memberships_;

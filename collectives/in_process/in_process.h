@@ -15,8 +15,9 @@
 
 #include "absl/time/time.h"
 #include "shardcall/collectives/communicator.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 class InProcessState;
 

@@ -62,9 +62,7 @@ void InProcessWork::Plan(const CallSignature& signature,
   int64_t total_bytes = amount * unit * n;
   switch (signature.op) {
     case CollectiveOp::kAllReduce:
-    case CollectiveOp::kBroadcast:
-      num_items_ = ranges_;
-      break;
+    case CollectiveOp::kBroadcast: num_items_ = ranges_; break;
     case CollectiveOp::kReduceScatter:
     case CollectiveOp::kAllGather:
       num_items_ = n * ranges_;
@@ -83,8 +81,7 @@ void InProcessWork::Plan(const CallSignature& signature,
         for (int64_t size : member->recv_sizes) total_bytes += size;
       }
       break;
-    default:
-      num_items_ = 0;
+    default: num_items_ = 0;
   }
   small_ = total_bytes <= kSmallBytes;
   piece_bytes_ = total_bytes < kBeyondCaches ? kNearBytes : kFarBytes;
@@ -98,18 +95,13 @@ void InProcessWork::RunItem(int64_t item) const {
   const int64_t count = std::min(grain_, signature_.amount - first);
   const int64_t block = item / ranges_;
   switch (signature_.op) {
-    case CollectiveOp::kAllReduce:
-      return RunAllReduce(first, count);
-    case CollectiveOp::kReduceScatter:
-      return RunReduceScatter(block, first, count);
-    case CollectiveOp::kAllGather:
-      return RunAllGather(block, first, count);
-    case CollectiveOp::kAllToAll:
-      return RunAllToAll(block / n, block % n, first, count);
+    case CollectiveOp::kAllReduce: return RunAllReduce(first, count);
+    case CollectiveOp::kReduceScatter: return RunReduceScatter(block, first, count);
+    case CollectiveOp::kAllGather: return RunAllGather(block, first, count);
+    case CollectiveOp::kAllToAll: return RunAllToAll(block / n, block % n, first, count);
     case CollectiveOp::kBroadcast:
       return CopyToAll(In(*members_[signature_.root]) + first, first, count);
-    default:
-      return;
+    default: return;
   }
 }
 

@@ -19,8 +19,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "shardcall/collectives/communicator.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct MpiOptions {
   // Members compare what they call before any data move, each time: costs a

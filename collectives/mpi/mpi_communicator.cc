@@ -164,9 +164,8 @@ absl::Status MpiCommunicator::AllToAll(Group group, const void* in, void* out, i
       Copy(copy, in, total);
       from = copy;
     }
-    return Exchange(call, [&](int j) {
-      return Transfer{from + j * bytes, bytes, to + j * bytes, bytes};
-    });
+    return Exchange(
+        call, [&](int j) { return Transfer{from + j * bytes, bytes, to + j * bytes, bytes}; });
   });
 }
 

@@ -11,9 +11,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 

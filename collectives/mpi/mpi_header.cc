@@ -64,9 +64,9 @@ std::string HeaderText(const MpiHeader& header, bool with_sizes) {
 
 int MessageTag(const MpiMeeting& meeting, int from, int to, int64_t bytes) {
   const CallSignature& s = meeting.signature;
-  uint64_t hash = Mix(0, static_cast<uint64_t>(Normal(s.op)) | static_cast<uint64_t>(s.kind) << 8 |
-                             static_cast<uint64_t>(s.type) << 16 |
-                             static_cast<uint64_t>(s.root + 1) << 32);
+  uint64_t hash =
+      Mix(0, static_cast<uint64_t>(Normal(s.op)) | static_cast<uint64_t>(s.kind) << 8 |
+                 static_cast<uint64_t>(s.type) << 16 | static_cast<uint64_t>(s.root + 1) << 32);
   hash = Mix(hash, static_cast<uint64_t>(s.amount));
   hash = Mix(hash, meeting.group_hash);
   hash = Mix(hash, static_cast<uint64_t>(from) << 32 | static_cast<uint64_t>(to));

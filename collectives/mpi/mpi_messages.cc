@@ -23,8 +23,7 @@ constexpr auto kSleep = std::chrono::microseconds(50);
 }  // namespace
 
 void MpiMessages::Send(int to, int tag, const void* data, int64_t bytes, bool synchronous) {
-  Post(synchronous ? Kind::kSynchronousSend : Kind::kSend, to, tag, const_cast<void*>(data),
-       bytes);
+  Post(synchronous ? Kind::kSynchronousSend : Kind::kSend, to, tag, const_cast<void*>(data), bytes);
 }
 
 void MpiMessages::Receive(int from, int tag, void* data, int64_t bytes) {
@@ -39,15 +38,11 @@ void MpiMessages::Post(Kind kind, int peer, int tag, void* data, int64_t bytes) 
     MPI_Request request = MPI_REQUEST_NULL;
     int code = MPI_SUCCESS;
     switch (kind) {
-      case Kind::kSend:
-        code = MPI_Isend(at, piece, MPI_BYTE, peer, tag, comm, &request);
-        break;
+      case Kind::kSend: code = MPI_Isend(at, piece, MPI_BYTE, peer, tag, comm, &request); break;
       case Kind::kSynchronousSend:
         code = MPI_Issend(at, piece, MPI_BYTE, peer, tag, comm, &request);
         break;
-      case Kind::kReceive:
-        code = MPI_Irecv(at, piece, MPI_BYTE, peer, tag, comm, &request);
-        break;
+      case Kind::kReceive: code = MPI_Irecv(at, piece, MPI_BYTE, peer, tag, comm, &request); break;
     }
     if (code != MPI_SUCCESS) {
       post_error_ = MpiStatus(code, kind == Kind::kReceive ? "MPI_Irecv" : "MPI_Isend");
@@ -102,8 +97,7 @@ absl::Status MpiMessages::Await(const Watch& watch) {
       sleepy = false;
     }
     if (++idle % kLooksPerWatch == 0) {
-      const absl::Duration waited =
-          absl::FromChrono(std::chrono::steady_clock::now() - progress);
+      const absl::Duration waited = absl::FromChrono(std::chrono::steady_clock::now() - progress);
       const absl::Status status = watch(waited);
       if (!status.ok()) {
         CancelReceives();

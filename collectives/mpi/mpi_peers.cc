@@ -51,13 +51,10 @@ MpiPeers::State MpiPeers::StateOf(int rank) const {
   if (end == std::string::npos || end + 2 >= line.size()) return State::kUnknown;
   switch (line[end + 2]) {
     case 'Z':
-    case 'X':
-      return State::kEnded;
+    case 'X': return State::kEnded;
     case 'T':
-    case 't':
-      return State::kStopped;
-    default:
-      return State::kRuns;
+    case 't': return State::kStopped;
+    default: return State::kRuns;
   }
 }
 
@@ -65,8 +62,8 @@ bool MpiPeers::ReadLog(int rank, FlightLog* log) const {
   if (!Visible(rank)) return false;
   iovec local{log, sizeof(*log)};
   iovec remote{reinterpret_cast<void*>(peers_[rank].log), sizeof(*log)};
-  const ssize_t got = process_vm_readv(static_cast<pid_t>(peers_[rank].process), &local, 1,
-                                       &remote, 1, 0);
+  const ssize_t got =
+      process_vm_readv(static_cast<pid_t>(peers_[rank].process), &local, 1, &remote, 1, 0);
   return got == static_cast<ssize_t>(sizeof(*log)) && log->IsLog();
 }
 

@@ -62,8 +62,7 @@ absl::Status MpiCommunicator::ShortAllReduce(Call& call, const char* in, char* o
   const int64_t bytes = call.meeting.signature.block_bytes();
   char* const scratch = session_.Scratch(members.count() * bytes);
   SHARDCALL_RETURN_IF_ERROR(Move(call, [&](int j) {
-    return j == members.me ? Transfer()
-                           : Transfer{in, bytes, scratch + j * bytes, bytes};
+    return j == members.me ? Transfer() : Transfer{in, bytes, scratch + j * bytes, bytes};
   }));
   if (bytes == 0) return absl::OkStatus();
   std::vector<const void*> sources;

@@ -25,9 +25,7 @@ bool Holds(const std::vector<int>& sorted, int rank) {
 }  // namespace
 
 MpiRendezvous::MpiRendezvous(MpiSession& session, absl::Duration patience, bool check_every_call)
-    : session_(session),
-      patience_(patience),
-      check_every_call_(check_every_call) {}
+    : session_(session), patience_(patience), check_every_call_(check_every_call) {}
 
 absl::Status MpiRendezvous::Begin(const MpiMeeting& meeting,
                                   absl::Span<const MpiPartner> partners) {
@@ -137,9 +135,8 @@ absl::Status MpiRendezvous::ExchangeHeaders() {
 }
 
 absl::Status MpiRendezvous::Mismatch(absl::Span<const Pair> pairs) const {
-  const auto wrong = std::find_if(pairs.begin(), pairs.end(), [](const Pair& pair) {
-    return !Agree(pair.mine, pair.theirs);
-  });
+  const auto wrong = std::find_if(pairs.begin(), pairs.end(),
+                                  [](const Pair& pair) { return !Agree(pair.mine, pair.theirs); });
   // Calls that look equal differ in their group or in the sizes of blocks.
   const bool looks_equal = HeaderText(wrong->mine, false) == HeaderText(wrong->theirs, false);
   std::vector<MemberText> texts = {{session_.rank(), HeaderText(wrong->mine, looks_equal)},
@@ -183,30 +180,28 @@ absl::Status MpiRendezvous::Gone(const std::vector<int>& pending, bool terminate
     const bool ended = session_.peers().StateOf(rank) == MpiPeers::State::kEnded;
     if (terminated || ended) described.push_back(absl::StrCat("rank ", rank, " ", Describe(rank)));
   }
-  return ToStatus(
-      {.code = "E304",
-       .message = absl::StrCat(
-           terminated ? "the launcher ends this job (SIGTERM) while " : "", call,
-           terminated ? " waits: " : ": ", absl::StrJoin(described, "; ")),
-       .fix = "See what the process that ended printed, and how it ended",
-       .excerpt = History(session_.rank())},
-      absl::StatusCode::kUnavailable);
+  return ToStatus({.code = "E304",
+                   .message = absl::StrCat(
+                       terminated ? "the launcher ends this job (SIGTERM) while " : "", call,
+                       terminated ? " waits: " : ": ", absl::StrJoin(described, "; ")),
+                   .fix = "See what the process that ended printed, and how it ended",
+                   .excerpt = History(session_.rank())},
+                  absl::StatusCode::kUnavailable);
 }
 
 std::string MpiRendezvous::Describe(int rank) const {
   const MpiPeers::State state = session_.peers().StateOf(rank);
   FlightLog log;
   if (state != MpiPeers::State::kEnded && session_.peers().ReadLog(rank, &log)) {
-    return absl::StrCat(state == MpiPeers::State::kStopped ? "is stopped; it " : "",
-                        log.Summary());
+    return absl::StrCat(state == MpiPeers::State::kStopped ? "is stopped; it " : "", log.Summary());
   }
   const MpiHeader& met = session_.met(rank);
   const char* const what = state == MpiPeers::State::kEnded     ? "has ended"
                            : state == MpiPeers::State::kStopped ? "is stopped"
                                                                 : "is absent";
   if (met.number == 0) return absl::StrCat(what, " and was never met");
-  return absl::StrCat(what, " and was last met in ", SignatureText(met.signature), " #",
-                      met.number, TagText(met.name));
+  return absl::StrCat(what, " and was last met in ", SignatureText(met.signature), " #", met.number,
+                      TagText(met.name));
 }
 
 std::string MpiRendezvous::History(int rank) const {

@@ -100,7 +100,7 @@ absl::StatusOr<MpiSession*> MpiSession::Open(absl::Duration deadline) {
 absl::Status MpiSession::Start(absl::Duration deadline) {
   // A rank whose launcher is killed would go on for ever.
   if (LaunchedByMpi()) prctl(PR_SET_PDEATHSIG, SIGKILL);
-  struct sigaction action {};
+  struct sigaction action{};
   if (sigaction(SIGTERM, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) {
     signal(SIGTERM, OnTerminate);
   }
@@ -139,9 +139,9 @@ absl::Status MpiSession::ExchangeIdentities(absl::Duration deadline) {
   const MpiPeers::Identity mine = MpiPeers::Mine(recorder_.log());
   std::vector<MpiPeers::Identity> all(size_);
   MPI_Request request;
-  SHARDCALL_RETURN_IF_ERROR(MpiStatus(MPI_Iallgather(&mine, kBytes, MPI_BYTE, all.data(), kBytes,
-                                                     MPI_BYTE, control_, &request),
-                                      "MPI_Iallgather"));
+  SHARDCALL_RETURN_IF_ERROR(MpiStatus(
+      MPI_Iallgather(&mine, kBytes, MPI_BYTE, all.data(), kBytes, MPI_BYTE, control_, &request),
+      "MPI_Iallgather"));
   SHARDCALL_RETURN_IF_ERROR(AwaitAtStart(&request, deadline, "MPI_Iallgather"));
   peers_.Set(all, rank_);
   if (!initialised_here_) return absl::OkStatus();
@@ -149,9 +149,9 @@ absl::Status MpiSession::ExchangeIdentities(absl::Duration deadline) {
       all.begin(), all.end(), [&](const auto& peer) { return peer.host == mine.host; }));
   int mapped = segment_.Find(rank_, local) ? 1 : 0;
   int all_mapped = 0;
-  SHARDCALL_RETURN_IF_ERROR(MpiStatus(
-      MPI_Iallreduce(&mapped, &all_mapped, 1, MPI_INT, MPI_MIN, control_, &request),
-      "MPI_Iallreduce"));
+  SHARDCALL_RETURN_IF_ERROR(
+      MpiStatus(MPI_Iallreduce(&mapped, &all_mapped, 1, MPI_INT, MPI_MIN, control_, &request),
+                "MPI_Iallreduce"));
   SHARDCALL_RETURN_IF_ERROR(AwaitAtStart(&request, deadline, "MPI_Iallreduce"));
   if (all_mapped) segment_.DropName();
   return absl::OkStatus();

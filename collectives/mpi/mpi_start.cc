@@ -52,7 +52,8 @@ absl::Status StartMpi(absl::Duration deadline, bool* here) {
   int finalised = 0;
   MPI_Finalized(&finalised);
   if (finalised) {
-    return ToStatus({.code = "E307", .message = "MPI is finalised already",
+    return ToStatus({.code = "E307",
+                     .message = "MPI is finalised already",
                      .fix = "Make communicators before MPI_Finalize, and once in a process"},
                     absl::StatusCode::kFailedPrecondition);
   }

@@ -16,8 +16,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "shardcall/collectives/communicator.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct NcclOptions {
   // How ranks find each other: over another communicator, which outlives this

@@ -25,10 +25,10 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<SideChannel> side, int device
       register_buffers_(register_buffers) {}
 
 absl::StatusOr<std::unique_ptr<Communicator>> NcclCommunicator::Create(
-    std::unique_ptr<SideChannel> side, int device, absl::Duration deadline,
-    bool check_every_call, bool register_buffers) {
-  auto made = std::unique_ptr<NcclCommunicator>(new NcclCommunicator(
-      std::move(side), device, deadline, check_every_call, register_buffers));
+    std::unique_ptr<SideChannel> side, int device, absl::Duration deadline, bool check_every_call,
+    bool register_buffers) {
+  auto made = std::unique_ptr<NcclCommunicator>(
+      new NcclCommunicator(std::move(side), device, deadline, check_every_call, register_buffers));
   // The others, who wait for this rank, are told if it cannot come.
   const absl::Status started = made->Start();
   if (started.ok()) return made;
@@ -38,10 +38,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> NcclCommunicator::Create(
 
 absl::Status NcclCommunicator::Start() {
   SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device_), "cudaSetDevice"));
-  SHARDCALL_RETURN_IF_ERROR(CudaStatus(
-      cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"));
-  SHARDCALL_RETURN_IF_ERROR(CudaStatus(
-      cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"));
+  SHARDCALL_RETURN_IF_ERROR(
+      CudaStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"));
+  SHARDCALL_RETURN_IF_ERROR(
+      CudaStatus(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"));
   std::vector<int> all(size());
   std::iota(all.begin(), all.end(), 0);
   SHARDCALL_ASSIGN_OR_RETURN(world_, FindClique(all));
@@ -85,7 +85,8 @@ absl::StatusOr<NcclCommunicator::Clique*> NcclCommunicator::MakeClique(Group gro
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
                              side_->Gather(group, mine, "id of a group"));
   if (ids.front().size() != sizeof(id.internal)) {
-    return ToStatus({.code = "E309", .message = "the id of a group is none",
+    return ToStatus({.code = "E309",
+                     .message = "the id of a group is none",
                      .fix = "Exchange the id that the first member of the group made"},
                     absl::StatusCode::kInternal);
   }
@@ -117,8 +118,9 @@ absl::Status NcclCommunicator::PrepareGroups(absl::Span<const std::vector<int>> 
   std::sort(all.begin(), all.end());
   if (!all.empty() && (all.front() < 0 || all.back() >= size() ||
                        std::adjacent_find(all.begin(), all.end()) != all.end())) {
-    return ToStatus({.code = "E306", .message = "groups to be prepared share a rank, or name one "
-                                                "that is not there",
+    return ToStatus({.code = "E306",
+                     .message = "groups to be prepared share a rank, or name one "
+                                "that is not there",
                      .fix = "Give groups that share no rank"});
   }
   // The same on every rank, so all take part or none.
@@ -142,8 +144,8 @@ absl::Status NcclCommunicator::PrepareGroups(absl::Span<const std::vector<int>> 
   call.name = "ncclCommSplit";
   call.clique = world_;
   call.ranks = world_->ranks;
-  const ncclResult_t result = ncclCommSplit(
-      world_->comm, mine >= 0 ? mine : NCCL_SPLIT_NOCOLOR, key, &clique->comm, &config);
+  const ncclResult_t result = ncclCommSplit(world_->comm, mine >= 0 ? mine : NCCL_SPLIT_NOCOLOR,
+                                            key, &clique->comm, &config);
   absl::Status status = Enqueued(call, result, "ncclCommSplit");
   if (status.ok() && mine >= 0) {
     call.clique = clique.get();
@@ -174,8 +176,8 @@ absl::StatusOr<char*> NcclCommunicator::Scratch(Call& call, Which which, int64_t
   Clique& clique = *call.clique;
   if (register_buffers_ && clique.registered[which] != scratch.data()) {
     // Where NCCL does not take it, it copies by way of its own buffers.
-    const ncclResult_t result = ncclCommRegister(clique.comm, scratch.data(), scratch.bytes(),
-                                                 &clique.handles[which]);
+    const ncclResult_t result =
+        ncclCommRegister(clique.comm, scratch.data(), scratch.bytes(), &clique.handles[which]);
     if (result == ncclSuccess) clique.registered[which] = scratch.data();
   }
   return scratch.data();

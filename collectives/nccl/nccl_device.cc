@@ -68,30 +68,14 @@ std::optional<NativeReduction> FindNative(ReduceKind kind, ElementType type) {
   ncclDataType_t nccl_type;
   int units = 1;
   switch (type) {
-    case ElementType::kS8:
-      nccl_type = ncclInt8;
-      break;
-    case ElementType::kU8:
-      nccl_type = ncclUint8;
-      break;
-    case ElementType::kS32:
-      nccl_type = ncclInt32;
-      break;
-    case ElementType::kU32:
-      nccl_type = ncclUint32;
-      break;
-    case ElementType::kS64:
-      nccl_type = ncclInt64;
-      break;
-    case ElementType::kU64:
-      nccl_type = ncclUint64;
-      break;
-    case ElementType::kF32:
-      nccl_type = ncclFloat32;
-      break;
-    case ElementType::kF64:
-      nccl_type = ncclFloat64;
-      break;
+    case ElementType::kS8: nccl_type = ncclInt8; break;
+    case ElementType::kU8: nccl_type = ncclUint8; break;
+    case ElementType::kS32: nccl_type = ncclInt32; break;
+    case ElementType::kU32: nccl_type = ncclUint32; break;
+    case ElementType::kS64: nccl_type = ncclInt64; break;
+    case ElementType::kU64: nccl_type = ncclUint64; break;
+    case ElementType::kF32: nccl_type = ncclFloat32; break;
+    case ElementType::kF64: nccl_type = ncclFloat64; break;
     // Sums alone: a product mixes the parts.
     case ElementType::kC64:
       nccl_type = ncclFloat32;
@@ -102,24 +86,21 @@ std::optional<NativeReduction> FindNative(ReduceKind kind, ElementType type) {
       units = 2;
       break;
     // f16 and bf16 would be rounded at every step, the fold rounds once.
-    default:
-      return std::nullopt;
+    default: return std::nullopt;
   }
   if (kind == ReduceKind::kSum) return NativeReduction{nccl_type, ncclSum, units};
   if (units > 1) return std::nullopt;
   // Of floats NCCL's maximum and minimum drop a NaN, which ours pass on.
   const bool is_float = type == ElementType::kF32 || type == ElementType::kF64;
   switch (kind) {
-    case ReduceKind::kProduct:
-      return NativeReduction{nccl_type, ncclProd, units};
+    case ReduceKind::kProduct: return NativeReduction{nccl_type, ncclProd, units};
     case ReduceKind::kMax:
       if (!is_float) return NativeReduction{nccl_type, ncclMax, units};
       return std::nullopt;
     case ReduceKind::kMin:
       if (!is_float) return NativeReduction{nccl_type, ncclMin, units};
       return std::nullopt;
-    default:
-      return std::nullopt;
+    default: return std::nullopt;
   }
 }
 

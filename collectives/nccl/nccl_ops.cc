@@ -74,9 +74,9 @@ absl::Status NcclCommunicator::Barrier(Group group, CollectiveTag tag) {
     SHARDCALL_ASSIGN_OR_RETURN(char* const word, Scratch(call, kIn, sizeof(int32_t)));
     SHARDCALL_RETURN_IF_ERROR(
         CudaStatus(cudaMemsetAsync(word, 0, sizeof(int32_t), stream_), "cudaMemsetAsync"));
-    SHARDCALL_RETURN_IF_ERROR(Enqueued(
-        call, ncclAllReduce(word, word, 1, ncclInt32, ncclSum, call.clique->comm, stream_),
-        "ncclAllReduce"));
+    SHARDCALL_RETURN_IF_ERROR(
+        Enqueued(call, ncclAllReduce(word, word, 1, ncclInt32, ncclSum, call.clique->comm, stream_),
+                 "ncclAllReduce"));
     return Finish(call);
   });
 }
@@ -262,9 +262,9 @@ absl::Status NcclCommunicator::Broadcast(Group group, int root, void* buffer, in
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(buffer, bytes, "buffer", signature));
     SHARDCALL_ASSIGN_OR_RETURN(const char* const from, StageIn(call, buffer, bytes, false));
     char* const data = const_cast<char*>(from);
-    SHARDCALL_RETURN_IF_ERROR(Enqueued(
-        call, ncclBroadcast(data, data, bytes, ncclInt8, root, call.clique->comm, stream_),
-        "ncclBroadcast"));
+    SHARDCALL_RETURN_IF_ERROR(
+        Enqueued(call, ncclBroadcast(data, data, bytes, ncclInt8, root, call.clique->comm, stream_),
+                 "ncclBroadcast"));
     SHARDCALL_RETURN_IF_ERROR(Finish(call));
     return CopyBack(buffer, data, bytes);
   });

@@ -32,8 +32,7 @@ absl::Status NcclCommunicator::Await(Call& call,
   return status;
 }
 
-absl::Status NcclCommunicator::Look(Call& call,
-                                    absl::FunctionRef<absl::StatusOr<bool>()> is_done) {
+absl::Status NcclCommunicator::Look(Call& call, absl::FunctionRef<absl::StatusOr<bool>()> is_done) {
   const MonotonicTime end = DeadlineAfter(deadline_);
   MonotonicTime next_question = std::chrono::steady_clock::now() + kBetweenQuestions;
   for (int64_t look = 0;; ++look) {
@@ -131,16 +130,15 @@ absl::Status NcclCommunicator::FindLost(const Call& call) {
   for (int r : call.ranks) {
     if (r != rank()) others.push_back(r);
   }
-  return ToStatus(
-      {.code = "E304",
-       .message = absl::StrCat(
-           departures.job_ends ? "the launcher ends this job (SIGTERM) while " : "",
-           SignatureText(call.signature), " #", call.number, TagText(call.name), " waits",
-           ended.empty() ? " for " : ": ",
-           ended.empty() ? RanksText(others) : absl::StrJoin(ended, "; ")),
-       .fix = "See what the process that ended printed, and how it ended",
-       .excerpt = recorder_.History(absl::StrCat("  rank ", rank(), " "))},
-      absl::StatusCode::kUnavailable);
+  return ToStatus({.code = "E304",
+                   .message = absl::StrCat(
+                       departures.job_ends ? "the launcher ends this job (SIGTERM) while " : "",
+                       SignatureText(call.signature), " #", call.number, TagText(call.name),
+                       " waits", ended.empty() ? " for " : ": ",
+                       ended.empty() ? RanksText(others) : absl::StrJoin(ended, "; ")),
+                   .fix = "See what the process that ended printed, and how it ended",
+                   .excerpt = recorder_.History(absl::StrCat("  rank ", rank(), " "))},
+                  absl::StatusCode::kUnavailable);
 }
 
 }  // namespace shardcall

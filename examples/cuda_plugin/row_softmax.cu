@@ -77,10 +77,11 @@ ffi::Error RowSoftmaxHost(Matrix x, ffi::Result<Matrix> y, float scale) {
 
 }  // namespace
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    row_softmax_cuda, RowSoftmaxCuda,
-    ffi::Ffi::Bind().Ctx<ffi::PlatformStream<cudaStream_t>>().Arg<Matrix>().Ret<Matrix>().Attr<float>(
-        "scale"));
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    row_softmax_host, RowSoftmaxHost,
-    ffi::Ffi::Bind().Arg<Matrix>().Ret<Matrix>().Attr<float>("scale"));
+XLA_FFI_DEFINE_HANDLER_SYMBOL(row_softmax_cuda, RowSoftmaxCuda,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::PlatformStream<cudaStream_t>>()
+                                  .Arg<Matrix>()
+                                  .Ret<Matrix>()
+                                  .Attr<float>("scale"));
+XLA_FFI_DEFINE_HANDLER_SYMBOL(row_softmax_host, RowSoftmaxHost,
+                              ffi::Ffi::Bind().Arg<Matrix>().Ret<Matrix>().Attr<float>("scale"));

@@ -37,8 +37,8 @@ class CallScratch {
 // place, or, where an operand lies there, in scratch memory, copied by Finish.
 class ResultPlace {
  public:
-  static absl::StatusOr<ResultPlace> Of(const BufferView& result,
-                                        absl::Span<const BufferView> read, CallScratch& scratch) {
+  static absl::StatusOr<ResultPlace> Of(const BufferView& result, absl::Span<const BufferView> read,
+                                        CallScratch& scratch) {
     ResultPlace place{result.data, result.data, result.byte_size()};
     for (const BufferView& operand : read) {
       if (operand.data != result.data) continue;

@@ -18,8 +18,8 @@
 namespace shardcall {
 namespace {
 
-constexpr int64_t kMostBatch = 65535;           // of one launch, in a dimension of the grid
-constexpr uint64_t kMostWorkspace = 32 << 20;   // what NVIDIA advises for Hopper
+constexpr int64_t kMostBatch = 65535;          // of one launch, in a dimension of the grid
+constexpr uint64_t kMostWorkspace = 32 << 20;  // what NVIDIA advises for Hopper
 constexpr uint32_t kBestAlignment = 256;
 
 cudaDataType_t LtType(ElementType type) {
@@ -99,12 +99,10 @@ class Product {
         "cublasLtMatmulDescSetAttribute");
   }
   template <typename Attribute, typename Value>
-  absl::Status Set(const CublasLt::Preference& preference, Attribute attribute,
-                   Value value) const {
-    return lt_.Check(
-        lt_.cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value,
-                                                 sizeof(value)),
-        "cublasLtMatmulPreferenceSetAttribute");
+  absl::Status Set(const CublasLt::Preference& preference, Attribute attribute, Value value) const {
+    return lt_.Check(lt_.cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value,
+                                                              sizeof(value)),
+                     "cublasLtMatmulPreferenceSetAttribute");
   }
 
   absl::StatusOr<CublasLt::Preference> NewPreference(const Matrix* part) const {
@@ -136,8 +134,8 @@ class Product {
         lt_.NewOperation(wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, scale));
     SHARDCALL_RETURN_IF_ERROR(Set(operation, CUBLASLT_MATMUL_DESC_TRANSA, LtOp(call_.op_b)));
     SHARDCALL_RETURN_IF_ERROR(Set(operation, CUBLASLT_MATMUL_DESC_TRANSB, LtOp(call_.op_a)));
-    CublasLt::Layout layouts[4] = {{nullptr, nullptr}, {nullptr, nullptr}, {nullptr, nullptr},
-                                   {nullptr, nullptr}};
+    CublasLt::Layout layouts[4] = {
+        {nullptr, nullptr}, {nullptr, nullptr}, {nullptr, nullptr}, {nullptr, nullptr}};
     for (int k = 0; k < 4; ++k) {
       const Matrix& m = part[k];
       SHARDCALL_ASSIGN_OR_RETURN(
@@ -153,9 +151,8 @@ class Product {
                                            layouts[1].get(), layouts[2].get(), layouts[3].get(),
                                            preference.get(), 1, &found, &count),
         "cublasLtMatmulAlgoGetHeuristic"));
-    SHARDCALL_RETURN_IF_ERROR(
-        lt_.Check(count < 1 ? CUBLAS_STATUS_NOT_SUPPORTED : found.state,
-                  "cublasLtMatmulAlgoGetHeuristic"));
+    SHARDCALL_RETURN_IF_ERROR(lt_.Check(count < 1 ? CUBLAS_STATUS_NOT_SUPPORTED : found.state,
+                                        "cublasLtMatmulAlgoGetHeuristic"));
     if (found.workspaceSize > workspace_bytes_) {  // batches follow each other on the stream
       SHARDCALL_ASSIGN_OR_RETURN(workspace_,
                                  scratch.New(static_cast<int64_t>(found.workspaceSize)));
@@ -165,9 +162,8 @@ class Product {
     return lt_.Check(
         lt_.cublasLtMatmul(handle, operation.get(), a.data, part[0].data, layouts[0].get(),
                            part[1].data, layouts[1].get(), b.data, part[2].data, layouts[2].get(),
-                           part[3].data, layouts[3].get(), &found.algo,
-                           workspace_, workspace_bytes_,
-                           static_cast<cudaStream_t>(context_.device->stream())),
+                           part[3].data, layouts[3].get(), &found.algo, workspace_,
+                           workspace_bytes_, static_cast<cudaStream_t>(context_.device->stream())),
         "cublasLtMatmul");
   }
 

@@ -48,10 +48,10 @@ absl::StatusOr<const Cusparse*> Cusparse::Get() {
 
 absl::Status Cusparse::Check(cusparseStatus_t code, absl::string_view function) const {
   if (code == CUSPARSE_STATUS_SUCCESS) return absl::OkStatus();
-  return LibraryStatus("cuSPARSE", function, cusparseGetErrorString(code), code,
-                       code == CUSPARSE_STATUS_ALLOC_FAILED ||
-                           code == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES,
-                       "Run again with CUSPARSE_LOG_LEVEL=5, which says more");
+  return LibraryStatus(
+      "cuSPARSE", function, cusparseGetErrorString(code), code,
+      code == CUSPARSE_STATUS_ALLOC_FAILED || code == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES,
+      "Run again with CUSPARSE_LOG_LEVEL=5, which says more");
 }
 
 absl::StatusOr<std::shared_ptr<PooledHandle>> Cusparse::Handle(HandlerDevice& device) const {

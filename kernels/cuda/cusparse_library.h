@@ -34,10 +34,10 @@ struct Cusparse {
   absl::StatusOr<std::shared_ptr<PooledHandle>> Handle(HandlerDevice& device) const;
 
   // Owners; null without the thing.
-  using Sparse = std::unique_ptr<const cusparseSpMatDescr,
-                                 cusparseStatus_t (*)(cusparseConstSpMatDescr_t)>;
-  using Dense = std::unique_ptr<const cusparseDnMatDescr,
-                                cusparseStatus_t (*)(cusparseConstDnMatDescr_t)>;
+  using Sparse =
+      std::unique_ptr<const cusparseSpMatDescr, cusparseStatus_t (*)(cusparseConstSpMatDescr_t)>;
+  using Dense =
+      std::unique_ptr<const cusparseDnMatDescr, cusparseStatus_t (*)(cusparseConstDnMatDescr_t)>;
 };
 
 }  // namespace shardcall

@@ -103,8 +103,10 @@ absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int ordinal, void*
   auto opened = std::make_shared<CudaDevice>(device, stream);
   const absl::Status status = opened->Init();
   if (!status.ok()) {
-    return ToStatus({.code = "E309", .message = std::string(status.message()),
-                     .fix = "See the driver and the device: nvidia-smi"}, status.code());
+    return ToStatus({.code = "E309",
+                     .message = std::string(status.message()),
+                     .fix = "See the driver and the device: nvidia-smi"},
+                    status.code());
   }
   return std::shared_ptr<HandlerDevice>(std::move(opened));
 }

@@ -56,9 +56,8 @@ absl::Status CudaRmsNorm(const HandlerContext& context, absl::Span<const BufferV
 }  // namespace
 
 std::vector<std::pair<std::string, HostHandler>> CudaKernels() {
-  std::vector<std::pair<std::string, HostHandler>> kernels = {{"custom_relu", CudaRelu},
-                                                              {"nccl_allreduce", CudaNcclAllReduce},
-                                                              {"rms_norm", CudaRmsNorm}};
+  std::vector<std::pair<std::string, HostHandler>> kernels = {
+      {"custom_relu", CudaRelu}, {"nccl_allreduce", CudaNcclAllReduce}, {"rms_norm", CudaRmsNorm}};
   const auto add_if_there = [&](const char* target, HostHandler handler) {
     if (handler != nullptr) kernels.emplace_back(target, std::move(handler));
   };

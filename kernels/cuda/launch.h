@@ -9,7 +9,20 @@
 namespace shardcall {
 
 enum class CudaType {
-  kF32, kF64, kF16, kBF16, kS8, kS16, kS32, kS64, kU8, kU16, kU32, kU64, kC64, kC128
+  kF32,
+  kF64,
+  kF16,
+  kBF16,
+  kS8,
+  kS16,
+  kS32,
+  kS64,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kC64,
+  kC128
 };
 
 // y = x <= 0 ? 0 : x, so that NaN stays; n elements of no complex or unsigned type.

@@ -22,17 +22,16 @@ absl::Status CudaNcclAllReduce(const HandlerContext& context, absl::Span<const B
   }
   Communicator& communicator = *context.communicator;
   if (communicator.stream() == nullptr) {
-    return args.Located(ToStatus(
-        {.code = "E317",
-         .message = absl::StrCat("the communicator of backend ", communicator.backend(),
-                                 " takes host memory, and this handler has the device's"),
-         .fix = "Run the program with --backend=nccl"},
-        absl::StatusCode::kUnimplemented));
+    return args.Located(
+        ToStatus({.code = "E317",
+                  .message = absl::StrCat("the communicator of backend ", communicator.backend(),
+                                          " takes host memory, and this handler has the device's"),
+                  .fix = "Run the program with --backend=nccl"},
+                 absl::StatusCode::kUnimplemented));
   }
   // What is on another stream may still write the operand.
   if (communicator.stream() != context.device->stream()) {
-    SHARDCALL_RETURN_IF_ERROR(
-        args.Located(DeviceStatus(context.device->Wait(context.deadline))));
+    SHARDCALL_RETURN_IF_ERROR(args.Located(DeviceStatus(context.device->Wait(context.deadline))));
   }
   return communicator.AllReduce(call.group, call.kind, x.type, x.data, y.data, x.num_elements(),
                                 {context.instruction});

@@ -41,8 +41,8 @@ int LaunchRelu(CudaType type, const void* x, void* y, int64_t n, void* stream) {
   const int blocks = static_cast<int>(std::min((n + kThreads - 1) / kThreads, kMostBlocks));
   const auto s = static_cast<cudaStream_t>(stream);
   const auto bits = [&](uint16_t infinity) {
-    ReluBits<<<blocks, kThreads, 0, s>>>(static_cast<const uint16_t*>(x),
-                                         static_cast<uint16_t*>(y), n, infinity);
+    ReluBits<<<blocks, kThreads, 0, s>>>(static_cast<const uint16_t*>(x), static_cast<uint16_t*>(y),
+                                         n, infinity);
   };
   switch (type) {
     case CudaType::kF32: Run<float>(x, y, n, blocks, s); break;

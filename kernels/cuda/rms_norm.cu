@@ -16,9 +16,13 @@ constexpr int64_t kMostBlocks = 1 << 16;
 
 // What T is computed in.
 template <typename T>
-struct Wide { using Type = float; };
+struct Wide {
+  using Type = float;
+};
 template <>
-struct Wide<double> { using Type = double; };
+struct Wide<double> {
+  using Type = double;
+};
 
 __device__ float Load(float v) { return v; }
 __device__ double Load(double v) { return v; }

@@ -26,25 +26,41 @@ struct Complex {
 // What T is summed in: narrow floats in f32, integers modulo 2^64 and so modulo their own
 // width, whatever their sign.
 template <typename T>
-struct Sum { using Type = uint64_t; };
+struct Sum {
+  using Type = uint64_t;
+};
 template <>
-struct Sum<float> { using Type = float; };
+struct Sum<float> {
+  using Type = float;
+};
 template <>
-struct Sum<double> { using Type = double; };
+struct Sum<double> {
+  using Type = double;
+};
 template <>
-struct Sum<__half> { using Type = float; };
+struct Sum<__half> {
+  using Type = float;
+};
 template <>
-struct Sum<__nv_bfloat16> { using Type = float; };
+struct Sum<__nv_bfloat16> {
+  using Type = float;
+};
 template <typename T>
-struct Sum<Complex<T>> { using Type = Complex<T>; };
+struct Sum<Complex<T>> {
+  using Type = Complex<T>;
+};
 
 template <typename T>
-SHARDCALL_HOST_DEVICE inline typename Sum<T>::Type Widen(T v) { return v; }
+SHARDCALL_HOST_DEVICE inline typename Sum<T>::Type Widen(T v) {
+  return v;
+}
 SHARDCALL_HOST_DEVICE inline float Widen(__half v) { return __half2float(v); }
 SHARDCALL_HOST_DEVICE inline float Widen(__nv_bfloat16 v) { return __bfloat162float(v); }
 
 template <typename T>
-SHARDCALL_HOST_DEVICE inline void Add(T a, T b, T* sum) { *sum += a * b; }
+SHARDCALL_HOST_DEVICE inline void Add(T a, T b, T* sum) {
+  *sum += a * b;
+}
 template <typename T>
 SHARDCALL_HOST_DEVICE inline void Add(Complex<T> a, Complex<T> b, Complex<T>* sum) {
   sum->re += a.re * b.re - a.im * b.im;
@@ -52,7 +68,9 @@ SHARDCALL_HOST_DEVICE inline void Add(Complex<T> a, Complex<T> b, Complex<T>* su
 }
 
 template <typename S, typename T>
-SHARDCALL_HOST_DEVICE inline void Narrow(S sum, T* to) { *to = static_cast<T>(sum); }
+SHARDCALL_HOST_DEVICE inline void Narrow(S sum, T* to) {
+  *to = static_cast<T>(sum);
+}
 SHARDCALL_HOST_DEVICE inline void Narrow(float sum, __half* to) { *to = __float2half_rn(sum); }
 SHARDCALL_HOST_DEVICE inline void Narrow(float sum, __nv_bfloat16* to) {
   *to = __float2bfloat16_rn(sum);
@@ -96,10 +114,14 @@ void WithSparseType(CudaType type, const Run& run) {
     case CudaType::kF64: return run(static_cast<double*>(nullptr));
     case CudaType::kF16: return run(static_cast<__half*>(nullptr));
     case CudaType::kBF16: return run(static_cast<__nv_bfloat16*>(nullptr));
-    case CudaType::kS8: case CudaType::kU8: return run(static_cast<uint8_t*>(nullptr));
-    case CudaType::kS16: case CudaType::kU16: return run(static_cast<uint16_t*>(nullptr));
-    case CudaType::kS32: case CudaType::kU32: return run(static_cast<uint32_t*>(nullptr));
-    case CudaType::kS64: case CudaType::kU64: return run(static_cast<uint64_t*>(nullptr));
+    case CudaType::kS8:
+    case CudaType::kU8: return run(static_cast<uint8_t*>(nullptr));
+    case CudaType::kS16:
+    case CudaType::kU16: return run(static_cast<uint16_t*>(nullptr));
+    case CudaType::kS32:
+    case CudaType::kU32: return run(static_cast<uint32_t*>(nullptr));
+    case CudaType::kS64:
+    case CudaType::kU64: return run(static_cast<uint64_t*>(nullptr));
     case CudaType::kC64: return run(static_cast<Complex<float>*>(nullptr));
     case CudaType::kC128: return run(static_cast<Complex<double>*>(nullptr));
   }

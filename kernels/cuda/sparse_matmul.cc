@@ -92,11 +92,11 @@ class Product {
     SHARDCALL_ASSIGN_OR_RETURN(void* const values, scratch_.New(count * value_bytes_));
     SHARDCALL_ASSIGN_OR_RETURN(void* const columns, scratch_.New(count * sizeof(int32_t)));
     if (count > 0) {
-      SHARDCALL_RETURN_IF_ERROR(DeviceStatus(device_.CopyWithin(
-          values, static_cast<const char*>(a.values) + first * value_bytes_,
-          count * value_bytes_)));
       SHARDCALL_RETURN_IF_ERROR(DeviceStatus(
-          device_.CopyWithin(columns, a.columns + first, count * sizeof(int32_t))));
+          device_.CopyWithin(values, static_cast<const char*>(a.values) + first * value_bytes_,
+                             count * value_bytes_)));
+      SHARDCALL_RETURN_IF_ERROR(
+          DeviceStatus(device_.CopyWithin(columns, a.columns + first, count * sizeof(int32_t))));
     }
     a.values = values;
     a.columns = static_cast<const int32_t*>(columns);

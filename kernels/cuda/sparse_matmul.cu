@@ -43,8 +43,8 @@ __global__ void SparseCheck(SparseLaunch l, SparseStructure* structure, int32_t*
 int LaunchSparseMatmul(const SparseLaunch& launch, void* stream) {
   cuda::WithSparseType(launch.type, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    SparseMatmul<T><<<BlocksOf(launch.m * launch.n), kThreads, 0,
-                      static_cast<cudaStream_t>(stream)>>>(launch);
+    SparseMatmul<T>
+        <<<BlocksOf(launch.m * launch.n), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(launch);
   });
   return cudaGetLastError();
 }

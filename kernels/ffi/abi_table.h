@@ -171,11 +171,11 @@ struct Api {
   Error* (*future_set_error)(FutureSetErrorArgs*);
   Error* (*run_id_get)(RunIdGetArgs*);
   Error* (*device_ordinal_get)(DeviceOrdinalGetArgs*);
-  Error* (*find_extension)(FindExtensionArgs*);  // from 0.4
+  Error* (*find_extension)(FindExtensionArgs*);         // from 0.4
   Error* (*custom_options_get)(CustomOptionsGetArgs*);  // from 0.5
 };
 
-inline constexpr size_t kApiSize = 192;    // up to 0.3
+inline constexpr size_t kApiSize = 192;  // up to 0.3
 inline constexpr size_t kApiSize04 = 200;
 inline constexpr size_t kApiSize05 = 208;
 inline constexpr size_t kErrorDetailsSize04 = 36;

@@ -45,14 +45,13 @@ BufferCopy::BufferCopy(const BufferView& from, const CopyPlace& place, std::stri
     const size_t fence = RoundedUp(std::max<size_t>(place.guard, 1), PageBytes());
     const size_t inner = RoundedUp(std::max<size_t>(size_, 1), PageBytes());
     mapped_ = inner + 2 * fence;
-    void* const pages = mmap(nullptr, mapped_, PROT_NONE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const pages =
+        mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) return;
     pages_ = static_cast<char*>(pages);
     char* const open = pages_ + fence;
     if (mprotect(open, inner, PROT_READ | PROT_WRITE) != 0) return;
-    data_ = *place.fence == FenceSide::kBefore ? open
-                                               : open + inner - RoundedUp(size_, kAlignment);
+    data_ = *place.fence == FenceSide::kBefore ? open : open + inner - RoundedUp(size_, kAlignment);
     before_ = static_cast<size_t>(data_ - open);
     after_ = inner - size_ - before_;
   } else {
@@ -83,9 +82,7 @@ void BufferCopy::CopyBack() const {
   if (size_ > 0) std::memcpy(from_.data, data_, size_);
 }
 
-bool BufferCopy::Changed() const {
-  return size_ > 0 && std::memcmp(from_.data, data_, size_) != 0;
-}
+bool BufferCopy::Changed() const { return size_ > 0 && std::memcmp(from_.data, data_, size_) != 0; }
 
 std::string BufferCopy::Damage() const {
   size_t first = after_, bytes = 0;

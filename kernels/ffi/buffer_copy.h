@@ -17,9 +17,9 @@ namespace shardcall {
 
 // How a copy lies in memory.
 struct CopyPlace {
-  size_t guard = kGuardBytes;               // bytes on either side
-  std::optional<FenceSide> fence = {};      // pages that may not be touched, on both sides
-  std::optional<unsigned char> fill = {};   // of guards and of new results
+  size_t guard = kGuardBytes;              // bytes on either side
+  std::optional<FenceSide> fence = {};     // pages that may not be touched, on both sides
+  std::optional<unsigned char> fill = {};  // of guards and of new results
 };
 
 // A copy of a buffer: guard, data, rounding, guard.

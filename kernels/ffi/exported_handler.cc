@@ -82,7 +82,8 @@ abi::Error* Handle(int slot, abi::CallFrame* frame) {
   const absl::Status status = Run(*exported, *frame);
   if (status.ok()) return nullptr;
   const std::string message(status.message());
-  abi::ErrorCreateArgs error = {{sizeof(abi::ErrorCreateArgs), nullptr}, message.c_str(),
+  abi::ErrorCreateArgs error = {{sizeof(abi::ErrorCreateArgs), nullptr},
+                                message.c_str(),
                                 static_cast<abi::ErrorCode>(status.code())};
   return frame->api->error_create(&error);
 }
@@ -113,8 +114,7 @@ absl::StatusOr<ExportedFunction> ExportHandler(const HandlerEntry& entry,
     return ToStatus({.code = "E140",
                      .message = absl::StrCat("target \"", entry.target,
                                              "\" cannot be given to another runtime"),
-                     .expected = absl::StrCat("at most ", kMostExported,
-                                                      " targets in a process"),
+                     .expected = absl::StrCat("at most ", kMostExported, " targets in a process"),
                      .fix = "Register its own function of the typed FFI there"},
                     absl::StatusCode::kResourceExhausted);
   }

@@ -31,8 +31,7 @@ struct ExportedFunction {
 //
 // Frames of every version up to 0.5 are taken; the functions say that they are of 0.1.
 // What a handler throws is an error of its call, as what it returns.
-absl::StatusOr<ExportedFunction> ExportHandler(const HandlerEntry& entry,
-                                               const ExportedCall& call);
+absl::StatusOr<ExportedFunction> ExportHandler(const HandlerEntry& entry, const ExportedCall& call);
 
 }  // namespace shardcall
 

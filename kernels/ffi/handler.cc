@@ -75,16 +75,15 @@ std::string HandlerEntry::ApiText() const {
 absl::Status HandlerRegistry::Register(HandlerEntry entry) {
   if (entry.target.empty() || entry.platform.empty() || !entry.host || entry.api_version < 0 ||
       entry.api_version > 4) {
-    return ToStatus(
-        {.code = "E141",
-         .message = entry.target.empty()
-                        ? "a handler without a target's name cannot be registered"
-                        : absl::StrCat("a handler cannot be registered as target \"",
-                                       entry.target, "\""),
-         .expected = "a name, a platform, an API version from 0 to 4 and a function",
-         .found = absl::StrCat("platform \"", entry.platform, "\", API version ", entry.api_version,
-                               entry.host ? "" : ", no function"),
-         .fix = "Give all four"});
+    return ToStatus({.code = "E141",
+                     .message = entry.target.empty()
+                                    ? "a handler without a target's name cannot be registered"
+                                    : absl::StrCat("a handler cannot be registered as target \"",
+                                                   entry.target, "\""),
+                     .expected = "a name, a platform, an API version from 0 to 4 and a function",
+                     .found = absl::StrCat("platform \"", entry.platform, "\", API version ",
+                                           entry.api_version, entry.host ? "" : ", no function"),
+                     .fix = "Give all four"});
   }
   if (entry.target[0] == '$') {
     return ToStatus(
@@ -200,9 +199,8 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view targ
     d.message = absl::StrCat(who, " has no handler. Requested: ", platform,
                              ". Registered: ", SomeNames(names));
   } else {
-    d.message =
-        absl::StrCat(who, " is registered for: ", absl::StrJoin(elsewhere, ", "),
-                     ". Requested: ", platform);
+    d.message = absl::StrCat(who, " is registered for: ", absl::StrJoin(elsewhere, ", "),
+                             ". Requested: ", platform);
   }
   if (!near.empty()) absl::StrAppend(&d.message, ". Near names: ", absl::StrJoin(near, ", "));
   d.fix = "Register a handler for it, or pass a plugin that has one";

@@ -34,10 +34,11 @@
 #include "shardcall/kernels/ffi/handler_device.h"
 #include "shardcall/kernels/ffi/kept_states.h"
 #include "shardcall/kernels/ffi/platform.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/element_type.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // A dense buffer in row-major order of `dims`. Not owned. Tokens have rank 0
 // and null data. Types narrower than a byte take one byte an element.
@@ -69,20 +70,20 @@ class AttachedComputations {
 // What a handler sees of its device.
 struct HandlerContext {
   absl::string_view target = {};
-  absl::string_view instruction = {};                 // name, for messages
+  absl::string_view instruction = {};            // name, for messages
   const AttributeMapView* attributes = nullptr;  // null: there are none
-  absl::string_view backend_config = {};              // as the text has it
+  absl::string_view backend_config = {};         // as the text has it
   int device_ordinal = 0;                        // partition id
   int num_devices = 1;
-  Communicator* communicator = nullptr;  // null when run on one device
+  Communicator* communicator = nullptr;        // null when run on one device
   std::shared_ptr<HandlerDevice> device = {};  // where the buffers lie; null: in host memory
-  const BaseMesh* mesh = nullptr;        // of the program; null: none. See mesh_view.h
+  const BaseMesh* mesh = nullptr;              // of the program; null: none. See mesh_view.h
   const AttachedComputations* computations = nullptr;  // null: there are none
-  int api_version = 4;                   // of the call, 1 to 4
-  bool tuple_result = false;             // of the call, even with one leaf
-  int64_t run_id = 0;                    // one for all devices of a run
-  absl::Duration deadline = absl::Seconds(60);  // for work that goes on after the handler
-  CallSite* call_site = nullptr;                // null: nothing is kept
+  int api_version = 4;                                 // of the call, 1 to 4
+  bool tuple_result = false;                           // of the call, even with one leaf
+  int64_t run_id = 0;                                  // one for all devices of a run
+  absl::Duration deadline = absl::Seconds(60);         // for work that goes on after the handler
+  CallSite* call_site = nullptr;                       // null: nothing is kept
   const absl::btree_map<int64_t, void*>* user_data = nullptr;  // by FFI type id; null: none
   // An owner of all operands and results, for work that missed its deadline.
   std::function<std::shared_ptr<const void>()> keep_buffers = {};
@@ -98,10 +99,10 @@ using HostHandler =
 struct HandlerEntry {
   std::string target = {};
   std::string platform = "Host";  // registered as PlatformFromName spells it
-  int api_version = 4;  // as in HLO, 1 to 4; 0: an untyped ABI, that of the call
+  int api_version = 4;            // as in HLO, 1 to 4; 0: an untyped ABI, that of the call
   bool own_version_only = false;  // calls of other versions are refused, E140
   std::vector<std::string> traits = {};
-  std::string source = {};  // "built in" or a library's path
+  std::string source = {};          // "built in" or a library's path
   std::string backend_config = {};  // calls with this text alone; empty: any
   HostHandler host = {};
   std::vector<const void*> functions = {};  // of a library: equal ones make equal entries
@@ -144,8 +145,8 @@ class HandlerRegistry {
   void SetDevices(absl::string_view platform, HandlerDeviceOpener opener) {
     devices_[PlatformKey(platform)] = std::move(opener);
   }
-  absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenDevice(absl::string_view platform,
-                                                            int ordinal, void* stream) const;
+  absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenDevice(absl::string_view platform, int ordinal,
+                                                            void* stream) const;
 
   // What handlers of the typed FFI get as UserData of a type; not owned.
   void SetUserData(int64_t type_id, void* data) { user_data_[type_id] = data; }
@@ -156,8 +157,8 @@ class HandlerRegistry {
   using Key = std::tuple<std::string, std::string, std::string>;
   absl::Status Tell(const Watcher& watcher, const HandlerEntry& entry) const;
 
-  std::map<Key, HandlerEntry> entries_;  // whose entries stay where they are
-  std::vector<Key> order_;               // as registered
+  std::map<Key, HandlerEntry> entries_;      // whose entries stay where they are
+  std::vector<Key> order_;                   // as registered
   std::map<std::string, Watcher> watchers_;  // by PlatformKey
   absl::btree_map<int64_t, void*> user_data_;
   absl::btree_map<std::string, HandlerDeviceOpener> devices_;  // those that were set

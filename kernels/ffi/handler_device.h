@@ -18,8 +18,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "shardcall/kernels/ffi/kept_states.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 class HandlerDevice {
  public:
@@ -62,9 +63,9 @@ class HandlerDevice {
 
  private:
   std::mutex mutex_;
-  std::map<void*, int64_t> sizes_;           // of all that AllocateMemory gave
-  std::multimap<int64_t, void*> idle_;       // by size
-  std::vector<void*> freed_;                 // since the last Wait
+  std::map<void*, int64_t> sizes_;      // of all that AllocateMemory gave
+  std::multimap<int64_t, void*> idle_;  // by size
+  std::vector<void*> freed_;            // since the last Wait
   std::vector<std::shared_ptr<const void>> held_;
   std::shared_ptr<KeptStates> kept_ = std::make_shared<KeptStates>();
 };

@@ -9,8 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // "Host" for host and cpu, "CUDA" for cuda and gpu, "ROCM", "SYCL" and "TPU", each of any
 // case; other names as they are. E141 for an empty one.

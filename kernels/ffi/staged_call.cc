@@ -22,10 +22,10 @@ absl::Status Located(const HandlerContext& context, absl::string_view code,
 
 absl::Status DeviceFailed(const HandlerContext& context, absl::string_view what,
                           const absl::Status& status) {
-  return Located(context, "E309",
-                 absl::StrCat(what, " of \"", context.target, "\" failed on the device: ",
-                              status.message()),
-                 status.code(), "See the driver and the device: nvidia-smi");
+  return Located(
+      context, "E309",
+      absl::StrCat(what, " of \"", context.target, "\" failed on the device: ", status.message()),
+      status.code(), "See the driver and the device: nvidia-smi");
 }
 
 // Device memory of one call, freed at its end: once the stream is idle.
@@ -105,8 +105,7 @@ absl::Status CallStaged(const HandlerEntry& entry, const std::shared_ptr<Handler
   const absl::Status active = device->Activate();
   if (!active.ok()) return DeviceFailed(context, "the call", active);
 
-  std::vector<BufferView> in(operands.begin(), operands.end()),
-      out(results.begin(), results.end());
+  std::vector<BufferView> in(operands.begin(), operands.end()), out(results.begin(), results.end());
   std::map<const void*, void*> staged;  // by host memory
   for (std::vector<BufferView>* side : {&in, &out}) {
     for (BufferView& b : *side) {
@@ -138,8 +137,8 @@ absl::Status CallStaged(const HandlerEntry& entry, const std::shared_ptr<Handler
   }
   // Of the device's memory; the host's is not the handler's to keep.
   inner.keep_buffers = [buffers, device]() -> std::shared_ptr<const void> {
-    return std::make_shared<std::pair<std::shared_ptr<HandlerDevice>,
-                                      std::shared_ptr<DeviceBuffers>>>(device, buffers);
+    return std::make_shared<
+        std::pair<std::shared_ptr<HandlerDevice>, std::shared_ptr<DeviceBuffers>>>(device, buffers);
   };
   const absl::Status status = entry.host(inner, in, out);
   const absl::Status waited = wait("the work");

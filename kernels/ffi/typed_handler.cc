@@ -284,8 +284,7 @@ absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string
         absl::StrCat("the handler of \"", target, "\" for stage ", FfiStageName(stage),
                      ", asked for its version,"),
         [asked, handler, &question] {
-          asked->crashed =
-              !CallCatchingSignals([&] { asked->error = handler(&question.frame); });
+          asked->crashed = !CallCatchingSignals([&] { asked->error = handler(&question.frame); });
         }));
     if (asked->crashed) {
       return Unusable(target, stage, "crashed when asked for its version", "", "",

@@ -21,10 +21,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "shardcall/kernels/ffi/abi_table.h"
-#include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/kernels/ffi/guard/timed_call.h"
+#include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct FfiMetadata {
   int minor = 0;  // of version 0.minor

@@ -53,10 +53,8 @@ void CallOnHost(void* function, const HandlerContext& context,
   void* const to = context.tuple_result ? static_cast<void*>(out.data()) : out[0];
   const absl::string_view opaque = context.backend_config;
   switch (context.api_version) {
-    case 1:
-      return reinterpret_cast<Original>(function)(to, in.data());
-    case 2:
-      return reinterpret_cast<StatusReturning>(function)(to, in.data(), status);
+    case 1: return reinterpret_cast<Original>(function)(to, in.data());
+    case 2: return reinterpret_cast<StatusReturning>(function)(to, in.data(), status);
     default:
       return reinterpret_cast<Unified>(function)(to, in.data(), opaque.data(), opaque.size(),
                                                  status);
@@ -123,16 +121,11 @@ absl::Status RunUntyped(void* function, int registered, bool on_device,
 
 absl::string_view ApiVersionName(int api_version) {
   switch (api_version) {
-    case 1:
-      return "API_VERSION_ORIGINAL";
-    case 2:
-      return "API_VERSION_STATUS_RETURNING";
-    case 3:
-      return "API_VERSION_STATUS_RETURNING_UNIFIED";
-    case 4:
-      return "API_VERSION_TYPED_FFI";
-    default:
-      return "no API version";
+    case 1: return "API_VERSION_ORIGINAL";
+    case 2: return "API_VERSION_STATUS_RETURNING";
+    case 3: return "API_VERSION_STATUS_RETURNING_UNIFIED";
+    case 4: return "API_VERSION_TYPED_FFI";
+    default: return "no API version";
   }
 }
 
@@ -145,9 +138,7 @@ absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::st
         {.code = "E144",
          .message = absl::StrCat("the untyped handler of \"", target, "\" cannot be registered"),
          .expected = "a function of API version 1, 2 or 3",
-         .found = function == nullptr
-                      ? "no function"
-                      : absl::StrCat("API version ", api_version),
+         .found = function == nullptr ? "no function" : absl::StrCat("API version ", api_version),
          .fix = function == nullptr ? "Pass the address of the function"
                 : api_version == 4  ? "Register it as a handler of the typed FFI"
                                     : "Pass 0 where the ABI is what the call says"},

@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/sharding/base/public.h"
 
 extern "C" {
 typedef struct XlaCustomCallStatus_ XlaCustomCallStatus;
@@ -35,7 +36,7 @@ __attribute__((visibility("default"))) void XlaCustomCallStatusSetFailure(
     XlaCustomCallStatus* status, const char* message, size_t message_len);
 }
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // "API_VERSION_ORIGINAL" and so on for 1 to 4.
 absl::string_view ApiVersionName(int api_version);

@@ -119,17 +119,10 @@ absl::Status CublasGemm(const HandlerContext& context, absl::Span<const BufferVi
   const GemmPlaces places = {Operand(0), Operand(1), Operand(2), Result(0), operands.size() > 2};
   SHARDCALL_ASSIGN_OR_RETURN(const GemmCall call, CheckGemm(context, args, kGemmTypes, places));
   switch (operands[0].type) {
-    case ElementType::kF64:
-      Run<double>(call, operands, results[0]);
-      break;
-    case ElementType::kC64:
-      Run<std::complex<float>>(call, operands, results[0]);
-      break;
-    case ElementType::kC128:
-      Run<std::complex<double>>(call, operands, results[0]);
-      break;
-    default:
-      Run<float>(call, operands, results[0]);
+    case ElementType::kF64: Run<double>(call, operands, results[0]); break;
+    case ElementType::kC64: Run<std::complex<float>>(call, operands, results[0]); break;
+    case ElementType::kC128: Run<std::complex<double>>(call, operands, results[0]); break;
+    default: Run<float>(call, operands, results[0]);
   }
   return absl::OkStatus();
 }

@@ -65,29 +65,14 @@ absl::Status CustomRelu(const HandlerContext& context, absl::Span<const BufferVi
   SHARDCALL_RETURN_IF_ERROR(CheckRelu(args, context));
   const BufferView &x = operands[0], &y = results[0];
   switch (x.type) {
-    case ElementType::kF32:
-      Run<float>(x, y);
-      break;
-    case ElementType::kF64:
-      Run<double>(x, y);
-      break;
-    case ElementType::kBF16:
-      RunBits(x, y, 0x7f80);
-      break;
-    case ElementType::kF16:
-      RunBits(x, y, 0x7c00);
-      break;
-    case ElementType::kS8:
-      Run<int8_t>(x, y);
-      break;
-    case ElementType::kS16:
-      Run<int16_t>(x, y);
-      break;
-    case ElementType::kS32:
-      Run<int32_t>(x, y);
-      break;
-    default:
-      Run<int64_t>(x, y);
+    case ElementType::kF32: Run<float>(x, y); break;
+    case ElementType::kF64: Run<double>(x, y); break;
+    case ElementType::kBF16: RunBits(x, y, 0x7f80); break;
+    case ElementType::kF16: RunBits(x, y, 0x7c00); break;
+    case ElementType::kS8: Run<int8_t>(x, y); break;
+    case ElementType::kS16: Run<int16_t>(x, y); break;
+    case ElementType::kS32: Run<int32_t>(x, y); break;
+    default: Run<int64_t>(x, y);
   }
   return absl::OkStatus();
 }
@@ -104,17 +89,10 @@ absl::Status CustomReluBwd(const HandlerContext& context, absl::Span<const Buffe
   SHARDCALL_RETURN_IF_ERROR(args.Located(context.attribute_map().OnlyKnown({})));
   const BufferView &dy = operands[0], &x = operands[1], &dx = results[0];
   switch (x.type) {
-    case ElementType::kF64:
-      RunBackward<double>(dy, x, dx);
-      break;
-    case ElementType::kBF16:
-      RunBackwardBits(dy, x, dx, 0x7f80);
-      break;
-    case ElementType::kF16:
-      RunBackwardBits(dy, x, dx, 0x7c00);
-      break;
-    default:
-      RunBackward<float>(dy, x, dx);
+    case ElementType::kF64: RunBackward<double>(dy, x, dx); break;
+    case ElementType::kBF16: RunBackwardBits(dy, x, dx, 0x7f80); break;
+    case ElementType::kF16: RunBackwardBits(dy, x, dx, 0x7c00); break;
+    default: RunBackward<float>(dy, x, dx);
   }
   return absl::OkStatus();
 }

@@ -32,32 +32,22 @@ void LoadAs(const void* from, int64_t count, T* to) {
 template <typename F>
 bool WithInteger(ElementType type, F f) {
   switch (type) {
-    case ElementType::kPred:
-      return f(bool()), true;
+    case ElementType::kPred: return f(bool()), true;
     case ElementType::kS1:
     case ElementType::kS2:
     case ElementType::kS4:
-    case ElementType::kS8:
-      return f(int8_t()), true;
-    case ElementType::kS16:
-      return f(int16_t()), true;
-    case ElementType::kS32:
-      return f(int32_t()), true;
-    case ElementType::kS64:
-      return f(int64_t()), true;
+    case ElementType::kS8: return f(int8_t()), true;
+    case ElementType::kS16: return f(int16_t()), true;
+    case ElementType::kS32: return f(int32_t()), true;
+    case ElementType::kS64: return f(int64_t()), true;
     case ElementType::kU1:
     case ElementType::kU2:
     case ElementType::kU4:
-    case ElementType::kU8:
-      return f(uint8_t()), true;
-    case ElementType::kU16:
-      return f(uint16_t()), true;
-    case ElementType::kU32:
-      return f(uint32_t()), true;
-    case ElementType::kU64:
-      return f(uint64_t()), true;
-    default:
-      return false;
+    case ElementType::kU8: return f(uint8_t()), true;
+    case ElementType::kU16: return f(uint16_t()), true;
+    case ElementType::kU32: return f(uint32_t()), true;
+    case ElementType::kU64: return f(uint64_t()), true;
+    default: return false;
   }
 }
 

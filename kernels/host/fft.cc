@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/host/arguments.h"
-#include "shardcall/kernels/math/fft_plan.h"
 #include "shardcall/kernels/host/kernels.h"
+#include "shardcall/kernels/math/fft_plan.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

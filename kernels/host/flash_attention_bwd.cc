@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "shardcall/kernels/host/attention.h"
-#include "shardcall/kernels/math/blas.h"
 #include "shardcall/kernels/host/kernels.h"
-#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/kernels/math/blas.h"
 #include "shardcall/kernels/math/row_sums.h"
+#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

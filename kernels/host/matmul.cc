@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/kernels/math/blas.h"
 #include "shardcall/kernels/host/element_io.h"
+#include "shardcall/kernels/math/blas.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

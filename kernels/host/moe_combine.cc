@@ -36,8 +36,8 @@ void Run(const MoeRoutes& routes, const BufferView& outputs, const BufferView& g
 
 absl::Status MoeCombine(const HandlerContext& context, absl::Span<const BufferView> operands,
                         absl::Span<const BufferView> results) {
-  const CallArguments args(context, operands, results,
-                           {"outputs", "experts", "positions", "gates"}, {"y"});
+  const CallArguments args(context, operands, results, {"outputs", "experts", "positions", "gates"},
+                           {"y"});
   SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
   SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(0), kFloatTypes));
   const ElementType type = operands[0].type;

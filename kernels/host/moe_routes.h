@@ -14,13 +14,13 @@ namespace shardcall {
 
 struct MoeRoutes {
   int64_t groups = 1, tokens = 0, choices = 0, experts = 0, capacity = 0, width = 0;
-  const int32_t* expert = nullptr;    // [groups, tokens, choices]
+  const int32_t* expert = nullptr;  // [groups, tokens, choices]
   const int32_t* position = nullptr;
 
   // The slot in [experts * capacity) of choice `i` of all, or -1 if it is dropped.
   int64_t Slot(int64_t i) const {
-    const bool in = expert[i] >= 0 && expert[i] < experts && position[i] >= 0 &&
-                    position[i] < capacity;
+    const bool in =
+        expert[i] >= 0 && expert[i] < experts && position[i] >= 0 && position[i] < capacity;
     return in ? expert[i] * capacity + position[i] : -1;
   }
 };

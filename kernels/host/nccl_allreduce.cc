@@ -14,10 +14,10 @@
 namespace shardcall {
 namespace {
 
-constexpr ElementType kTypes[] = {
-    ElementType::kF32, ElementType::kBF16, ElementType::kF16, ElementType::kF64,
-    ElementType::kS8,  ElementType::kS16,  ElementType::kS32, ElementType::kS64,
-    ElementType::kU8,  ElementType::kU16,  ElementType::kU32, ElementType::kU64};
+constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kBF16, ElementType::kF16,
+                                  ElementType::kF64, ElementType::kS8,   ElementType::kS16,
+                                  ElementType::kS32, ElementType::kS64,  ElementType::kU8,
+                                  ElementType::kU16, ElementType::kU32,  ElementType::kU64};
 
 absl::StatusOr<ReduceKind> ReadKind(const CallArguments& args, const AttributeMapView& attributes) {
   SHARDCALL_ASSIGN_ATTRIBUTE(const std::string op, args, attributes.GetString("op", "sum"));
@@ -74,8 +74,8 @@ absl::StatusOr<AllReduceCall> CheckAllReduce(const HandlerContext& context,
   SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(0), kTypes));
   SHARDCALL_RETURN_IF_ERROR(args.CheckType(Result(0), {args.operand(0).type}));
   SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Result(0), args.operand(0).dims));
-  SHARDCALL_RETURN_IF_ERROR(args.Located(
-      context.attribute_map().OnlyKnown({"op", "replica_groups", "group_size"})));
+  SHARDCALL_RETURN_IF_ERROR(
+      args.Located(context.attribute_map().OnlyKnown({"op", "replica_groups", "group_size"})));
   AllReduceCall call;
   SHARDCALL_ASSIGN_OR_RETURN(call.kind, ReadKind(args, context.attribute_map()));
   if (context.communicator == nullptr && context.num_devices == 1) return call;

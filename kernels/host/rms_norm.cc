@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/host/arguments.h"
 #include "shardcall/kernels/host/kernels.h"
-#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/kernels/host/norm.h"
 #include "shardcall/kernels/math/row_sums.h"
+#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -47,8 +47,7 @@ void Run(const NormShape& shape, double eps, const BufferView& x, const BufferVi
 
 }  // namespace
 
-absl::StatusOr<RmsNormCall> CheckRmsNorm(const CallArguments& args,
-                                         const HandlerContext& context) {
+absl::StatusOr<RmsNormCall> CheckRmsNorm(const CallArguments& args, const HandlerContext& context) {
   SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
   RmsNormCall call;
   SHARDCALL_ASSIGN_OR_RETURN(call.shape, CheckNorm(args, Operand(0), Operand(1)));

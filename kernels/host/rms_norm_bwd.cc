@@ -3,9 +3,9 @@
 
 #include "shardcall/kernels/host/arguments.h"
 #include "shardcall/kernels/host/kernels.h"
-#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/kernels/host/norm.h"
 #include "shardcall/kernels/math/row_sums.h"
+#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

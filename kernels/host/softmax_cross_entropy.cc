@@ -116,8 +116,7 @@ absl::Status SoftmaxCrossEntropy(const HandlerContext& context, Views operands, 
   const CallArguments args(context, operands, results, {"logits", "labels"}, {"loss", "lse"}, 0, 1);
   SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
   const ArgumentPlace rows[] = {Result(0), Result(1)};
-  SHARDCALL_RETURN_IF_ERROR(
-      Check(context, args, 0, absl::MakeConstSpan(rows, results.size())));
+  SHARDCALL_RETURN_IF_ERROR(Check(context, args, 0, absl::MakeConstSpan(rows, results.size())));
   if (operands[0].type == ElementType::kF64) {
     RunLoss<double>(operands, results);
   } else {

@@ -14,10 +14,9 @@ namespace shardcall {
 namespace {
 
 constexpr ElementType kTypes[] = {
-    ElementType::kF32, ElementType::kBF16, ElementType::kF16, ElementType::kF64,
-    ElementType::kC64, ElementType::kC128, ElementType::kS8,  ElementType::kS16,
-    ElementType::kS32, ElementType::kS64,  ElementType::kU8,  ElementType::kU16,
-    ElementType::kU32, ElementType::kU64};
+    ElementType::kF32,  ElementType::kBF16, ElementType::kF16, ElementType::kF64, ElementType::kC64,
+    ElementType::kC128, ElementType::kS8,   ElementType::kS16, ElementType::kS32, ElementType::kS64,
+    ElementType::kU8,   ElementType::kU16,  ElementType::kU32, ElementType::kU64};
 
 template <typename T>
 void Run(absl::Span<const BufferView> operands, const BufferView& y) {
@@ -100,15 +99,9 @@ absl::Status SparseMatmul(const HandlerContext& context, absl::Span<const Buffer
   SHARDCALL_RETURN_IF_ERROR(CheckSparseMatmul(context, args));
   const ElementType type = operands[0].type;
   switch (type) {
-    case ElementType::kF64:
-      Run<double>(operands, results[0]);
-      break;
-    case ElementType::kC64:
-      Run<std::complex<float>>(operands, results[0]);
-      break;
-    case ElementType::kC128:
-      Run<std::complex<double>>(operands, results[0]);
-      break;
+    case ElementType::kF64: Run<double>(operands, results[0]); break;
+    case ElementType::kC64: Run<std::complex<float>>(operands, results[0]); break;
+    case ElementType::kC128: Run<std::complex<double>>(operands, results[0]); break;
     default:
       if (IsFloat(type)) {
         Run<float>(operands, results[0]);
@@ -121,8 +114,8 @@ absl::Status SparseMatmul(const HandlerContext& context, absl::Span<const Buffer
 
 absl::Status SparseMatmulBwd(const HandlerContext& context, absl::Span<const BufferView> operands,
                              absl::Span<const BufferView> results) {
-  const CallArguments args(context, operands, results,
-                           {"dy", "values", "columns", "offsets", "b"}, {"dvalues", "db"});
+  const CallArguments args(context, operands, results, {"dy", "values", "columns", "offsets", "b"},
+                           {"dvalues", "db"});
   SHARDCALL_RETURN_IF_ERROR(args.CheckCounts());
   SHARDCALL_RETURN_IF_ERROR(args.CheckType(Operand(0), kFloatTypes));
   const ElementType type = operands[0].type;
@@ -136,8 +129,7 @@ absl::Status SparseMatmulBwd(const HandlerContext& context, absl::Span<const Buf
   }
   SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Operand(2), operands[1].dims));
   SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Operand(3), {operands[0].dims[0] + 1}));
-  SHARDCALL_RETURN_IF_ERROR(
-      args.CheckDims(Operand(4), {operands[4].dims[0], operands[0].dims[1]}));
+  SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Operand(4), {operands[4].dims[0], operands[0].dims[1]}));
   SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Result(0), operands[1].dims));
   SHARDCALL_RETURN_IF_ERROR(args.CheckDims(Result(1), operands[4].dims));
   SHARDCALL_RETURN_IF_ERROR(args.Located(context.attribute_map().OnlyKnown({})));

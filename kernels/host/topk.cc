@@ -13,10 +13,10 @@
 namespace shardcall {
 namespace {
 
-constexpr ElementType kTypes[] = {
-    ElementType::kF32, ElementType::kBF16, ElementType::kF16, ElementType::kF64,
-    ElementType::kS8,  ElementType::kS16,  ElementType::kS32, ElementType::kS64,
-    ElementType::kU8,  ElementType::kU16,  ElementType::kU32, ElementType::kU64};
+constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kBF16, ElementType::kF16,
+                                  ElementType::kF64, ElementType::kS8,   ElementType::kS16,
+                                  ElementType::kS32, ElementType::kS64,  ElementType::kU8,
+                                  ElementType::kU16, ElementType::kU32,  ElementType::kU64};
 
 }  // namespace
 

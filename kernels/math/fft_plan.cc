@@ -34,14 +34,10 @@ FftNumber Root(int64_t k, int64_t n) {
                        (4 * static_cast<double>(n));
   const double c = std::cos(angle), s = std::sin(angle);
   switch (quarter % 4) {
-    case 0:
-      return {c, -s};
-    case 1:
-      return {-s, -c};
-    case 2:
-      return {-c, s};
-    default:
-      return {s, c};
+    case 0: return {c, -s};
+    case 1: return {-s, -c};
+    case 2: return {-c, s};
+    default: return {s, c};
   }
 }
 

@@ -28,26 +28,18 @@ void OrderKeys(ElementType type, const void* elements, int64_t count, std::vecto
   keys->resize(count);
   int64_t* out = keys->data();
   switch (type) {
-    case ElementType::kS16:
-      return IntegerKeys<int16_t>(elements, count, out);
-    case ElementType::kU16:
-      return IntegerKeys<uint16_t>(elements, count, out);
-    case ElementType::kS32:
-      return IntegerKeys<int32_t>(elements, count, out);
-    case ElementType::kU32:
-      return IntegerKeys<uint32_t>(elements, count, out);
-    case ElementType::kS64:
-      return IntegerKeys<int64_t>(elements, count, out);
+    case ElementType::kS16: return IntegerKeys<int16_t>(elements, count, out);
+    case ElementType::kU16: return IntegerKeys<uint16_t>(elements, count, out);
+    case ElementType::kS32: return IntegerKeys<int32_t>(elements, count, out);
+    case ElementType::kU32: return IntegerKeys<uint32_t>(elements, count, out);
+    case ElementType::kS64: return IntegerKeys<int64_t>(elements, count, out);
     case ElementType::kU64:
       IntegerKeys<uint64_t>(elements, count, out);
       for (int64_t i = 0; i < count; ++i) out[i] ^= INT64_MIN;
       return;
-    case ElementType::kF32:
-      return FloatKeys<int32_t, INT32_MAX>(elements, count, out);
-    case ElementType::kF64:
-      return FloatKeys<int64_t, INT64_MAX>(elements, count, out);
-    default:
-      break;
+    case ElementType::kF32: return FloatKeys<int32_t, INT32_MAX>(elements, count, out);
+    case ElementType::kF64: return FloatKeys<int64_t, INT64_MAX>(elements, count, out);
+    default: break;
   }
   if (IsFloat(type)) {
     if (ElementTypeBits(type) == 16) return NarrowKeys<uint16_t>(type, elements, count, out);

@@ -16,8 +16,7 @@ inline int32_t NarrowOrderKey(ElementType type, int32_t bits) {
   if (type == ElementType::kF8E8M0FNU) return bits;
   const int32_t sign = 1 << (ElementTypeBits(type) - 1);
   if ((bits & sign) == 0) return bits;
-  const bool unsigned_zero = type == ElementType::kF8E4M3FNUZ ||
-                             type == ElementType::kF8E5M2FNUZ ||
+  const bool unsigned_zero = type == ElementType::kF8E4M3FNUZ || type == ElementType::kF8E5M2FNUZ ||
                              type == ElementType::kF8E4M3B11FNUZ;
   if (unsigned_zero && bits == sign) return -2 * sign;
   return ~(bits ^ sign);

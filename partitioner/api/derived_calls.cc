@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/custom_call/derive/derived_rules.h"
 #include "shardcall/partitioner/ir/build/embed.h"
-#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
+#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/rules/resize.h"
 #include "shardcall/sharding/base/status.h"
@@ -116,8 +116,7 @@ absl::StatusOr<InstrId> CallComputation(CheckedBuilder& b, const TargetRegistry&
     const auto d = b.shape(x)->dims();
     dims.emplace_back(d.begin(), d.end());
   }
-  SHARDCALL_ASSIGN_OR_RETURN(const Module fitted,
-                             ResizeModule(std::move(module), dims, &targets));
+  SHARDCALL_ASSIGN_OR_RETURN(const Module fitted, ResizeModule(std::move(module), dims, &targets));
   return b.Call(EmbedComputations(fitted, &b.module()), arguments);
 }
 
@@ -131,9 +130,13 @@ const Shape* Batched(Context& context, const Shape* shape, int64_t size) {
 class Batcher {
  public:
   Batcher(CheckedBuilder& b, CallParts call, Ids operands, std::vector<bool> batched, int64_t size)
-      : b_(b), call_(std::move(call)), attrs_(PlainAttrs(*call_.attrs, call_.attrs->target)),
-        config_(call_.instr->backend_config), operands_(std::move(operands)),
-        batched_(std::move(batched)), size_(size) {}
+      : b_(b),
+        call_(std::move(call)),
+        attrs_(PlainAttrs(*call_.attrs, call_.attrs->target)),
+        config_(call_.instr->backend_config),
+        operands_(std::move(operands)),
+        batched_(std::move(batched)),
+        size_(size) {}
 
   absl::StatusOr<Ids> AsOneCall(absl::string_view target, bool broadcast) {
     Ids operands = operands_;
@@ -201,8 +204,7 @@ class Batcher {
     SHARDCALL_ASSIGN_OR_RETURN(const InstrId zero, c.ConstantInt(ElementType::kS32, 0));
     Ids carried = {next}, arguments;
     for (size_t k = 0; k < operands_.size(); ++k) {
-      SHARDCALL_ASSIGN_OR_RETURN(InstrId x,
-                                 c.GetTupleElement(p, static_cast<int64_t>(1 + k)));
+      SHARDCALL_ASSIGN_OR_RETURN(InstrId x, c.GetTupleElement(p, static_cast<int64_t>(1 + k)));
       carried.push_back(x);
       if (batched_[k]) {
         const auto dims = call_.operands[k]->dims();
@@ -223,8 +225,7 @@ class Batcher {
     SHARDCALL_ASSIGN_OR_RETURN(const Ids results, Leaves(c, call));
     for (size_t r = 0; r < results.size(); ++r) {
       SHARDCALL_ASSIGN_OR_RETURN(
-          const InstrId all,
-          c.GetTupleElement(p, static_cast<int64_t>(1 + operands_.size() + r)));
+          const InstrId all, c.GetTupleElement(p, static_cast<int64_t>(1 + operands_.size() + r)));
       const Shape* row = Batched(b_.context(), call_.results[r], 1);
       SHARDCALL_ASSIGN_OR_RETURN(const InstrId update, c.Reshape(results[r], row->dims()));
       const Ids starts = [&] {
@@ -232,8 +233,7 @@ class Batcher {
         s[0] = i;
         return s;
       }();
-      SHARDCALL_ASSIGN_OR_RETURN(const InstrId updated,
-                                 c.DynamicUpdateSlice(all, update, starts));
+      SHARDCALL_ASSIGN_OR_RETURN(const InstrId updated, c.DynamicUpdateSlice(all, update, starts));
       carried.push_back(updated);
     }
     SHARDCALL_ASSIGN_OR_RETURN(const InstrId root, c.Add(Opcode::kTuple, carried));
@@ -319,11 +319,11 @@ absl::StatusOr<std::vector<InstrId>> Vjp(CheckedBuilder& b, const TargetRegistry
   for (const VjpArgument& a : vjp.arguments) {
     const size_t most = a.kind == VjpArgument::Kind::kOperand ? operands.size() : results.size();
     if (a.index < 0 || static_cast<size_t>(a.index) >= most) {
-      return Cannot(kWhat, primal.target,
-                    absl::StrCat("it needs ",
-                                 a.kind == VjpArgument::Kind::kOperand ? "operand " : "result ",
-                                 a.index, ", which this call does not have"),
-                    "Call the target with all of them");
+      return Cannot(
+          kWhat, primal.target,
+          absl::StrCat("it needs ", a.kind == VjpArgument::Kind::kOperand ? "operand " : "result ",
+                       a.index, ", which this call does not have"),
+          "Call the target with all of them");
     }
     if (a.kind != VjpArgument::Kind::kCotangent) {
       arguments.push_back(a.kind == VjpArgument::Kind::kOperand ? operands[a.index]
@@ -357,10 +357,9 @@ absl::StatusOr<std::vector<InstrId>> Vjp(CheckedBuilder& b, const TargetRegistry
   if (!vjp.computation.empty()) {
     made = CallComputation(b, targets, vjp.computation, arguments);
   } else {
-    made = b.CustomCall(PlainAttrs(primal, vjp.target), arguments,
-                        ResultShape(b.context(), shapes),
-                        vjp.backend_config.has_value() ? absl::string_view(*vjp.backend_config)
-                                                       : config);
+    made = b.CustomCall(
+        PlainAttrs(primal, vjp.target), arguments, ResultShape(b.context(), shapes),
+        vjp.backend_config.has_value() ? absl::string_view(*vjp.backend_config) : config);
   }
   if (!made.ok()) return made.status();
   SHARDCALL_ASSIGN_OR_RETURN(const Ids gradients, Leaves(b, *made));
@@ -401,9 +400,8 @@ absl::StatusOr<std::vector<InstrId>> Vmap(CheckedBuilder& b, const TargetRegistr
     if (have != nullptr && batched[k] && have->IsArray() && have->rank() > 0 && size < 0) {
       size = have->dim(0);
     }
-    const Shape* want = batched[k] && size >= 0
-                            ? Batched(b.context(), parts.operands[k], size)
-                            : parts.operands[k];
+    const Shape* want =
+        batched[k] && size >= 0 ? Batched(b.context(), parts.operands[k], size) : parts.operands[k];
     if (have == nullptr || have->bare() != want->bare()) {
       return Misfit(kWhat, target, absl::StrCat("another operand ", k), want->ToString(false),
                     have == nullptr ? "no instruction of this module" : have->ToString(false),

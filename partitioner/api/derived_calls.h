@@ -10,8 +10,9 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/ir/build/checked_builder.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Whether the VJP has an argument for it. A result without (a norm's rstd, which
 // is kept for the VJP alone) is not differentiated.

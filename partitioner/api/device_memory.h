@@ -5,8 +5,9 @@
 #include <cstdint>
 
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Bytes that one device needs for a per-device module, in the order in which its
 // instructions stand: every value is held from where it is computed to its last use.

@@ -9,8 +9,9 @@
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // What executes per-device programs in place of our own runtime, with all devices in
 // this process: a PJRT plugin's devices (bindings/pjrt).

@@ -13,8 +13,9 @@
 
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/api/run.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 class Executable {
  public:

@@ -20,8 +20,8 @@ namespace {
 std::string ExplainText(const PartitionedProgram& p) {
   const Program& program = p.global->program;
   std::string out =
-      absl::StrFormat("%d devices, %d instructions in, %d per device out\n",
-                      program.num_partitions, p.instructions_in, p.local.module.num_instructions());
+      absl::StrFormat("%d devices, %d instructions in, %d per device out\n", program.num_partitions,
+                      p.instructions_in, p.local.module.num_instructions());
   for (const CollectiveRecord& r : p.local.collectives) {
     absl::StrAppend(&out, "\n%", p.local.module.instr(r.local).name, "  ", OpcodeText(r.opcode),
                     "  ", HumanBytes(r.bytes_moved), " sent per device, ", r.num_groups,
@@ -41,9 +41,9 @@ std::string ExplainText(const PartitionedProgram& p) {
   absl::StrAppend(&out, "\ntotal sent per device and run: ", HumanBytes(TotalBytesMoved(p.local)),
                   "\n");
   for (const auto& [opcode, t] : TotalsByOpcode(p.local)) {
-    absl::StrAppend(&out, absl::StrFormat("  %-20s %4d instructions, %6.0f executions, %s\n",
-                                          opcode, t.count, t.count_weighted,
-                                          HumanBytes(t.bytes_weighted)));
+    absl::StrAppend(
+        &out, absl::StrFormat("  %-20s %4d instructions, %6.0f executions, %s\n", opcode, t.count,
+                              t.count_weighted, HumanBytes(t.bytes_weighted)));
   }
   return out;
 }
@@ -71,8 +71,7 @@ absl::StatusOr<double> ParseAmount(absl::string_view text) {
 
 }  // namespace
 
-std::string Explain(const PartitionedProgram& p, const SpmdOptions& options,
-                    ExplainFormat format) {
+std::string Explain(const PartitionedProgram& p, const SpmdOptions& options, ExplainFormat format) {
   switch (format) {
     case ExplainFormat::kJson: return ReportJson(p, options) + "\n";
     case ExplainFormat::kHtml: return ExplainPage(p, options);

@@ -8,8 +8,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/ir/build/checked_builder.h"
+#include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -76,7 +76,10 @@ const Shape* ColumnMajor(Context& context, const Shape* shape, int matrix_rank) 
 class Rewriter {
  public:
   Rewriter(const Module& old, const LoweringRegistry& lowerings, absl::string_view platform)
-      : old_(old), lowerings_(lowerings), platform_(platform), out_(old.shared_context()),
+      : old_(old),
+        lowerings_(lowerings),
+        platform_(platform),
+        out_(old.shared_context()),
         monoids_(&out_) {}
 
   // Whether any call is lowered, or is a composite.
@@ -251,11 +254,10 @@ class Rewriter {
       if (tuple) {
         SHARDCALL_ASSIGN_OR_RETURN(value, b.GetTupleElement(made, source(k)));
       }
-      SHARDCALL_ASSIGN_OR_RETURN(value,
-                                 b.Convert(value, request.results[k]->element_type()));
+      SHARDCALL_ASSIGN_OR_RETURN(value, b.Convert(value, request.results[k]->element_type()));
       if (b.shape(value) != request.results[k]) {  // the same array in another layout
-        SHARDCALL_ASSIGN_OR_RETURN(
-            value, b.Add(Opcode::kCopy, {value}, nullptr, request.results[k]));
+        SHARDCALL_ASSIGN_OR_RETURN(value,
+                                   b.Add(Opcode::kCopy, {value}, nullptr, request.results[k]));
       }
       values.push_back(value);
     }

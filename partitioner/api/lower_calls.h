@@ -10,8 +10,9 @@
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // `module` with every marked call that a lowering takes as a custom call, with
 // converts, copies to other layouts and a tuple around it where they are needed.

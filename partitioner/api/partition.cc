@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/build/moved_from.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/pass/pass.h"
-#include "shardcall/partitioner/import/export.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -112,11 +112,10 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   if (options.dump) options.dump("import", PrintModule(out->program.module));
   out->times = times;
   StageTimer timer(&out->times.propagate);
-  out->rules = std::make_unique<RuleTable>(
-      out->program, RuleOptions{options.targets, options.allow_replicate});
+  out->rules = std::make_unique<RuleTable>(out->program,
+                                           RuleOptions{options.targets, options.allow_replicate});
   SHARDCALL_ASSIGN_OR_RETURN(
-      out->shardings,
-      Propagate(out->program, *out->rules, PropagationOptions{options.propagate}));
+      out->shardings, Propagate(out->program, *out->rules, PropagationOptions{options.propagate}));
   SHARDCALL_RETURN_IF_ERROR(out->rules->status());
   Observe(options, "propagate");
   return out;
@@ -154,9 +153,9 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
     if (!status.ok()) {
       // Who builds a module, and does not verify it, may have made it so.
       SHARDCALL_RETURN_IF_ERROR(VerifyModule(global->program.module, "the given module"));
-      return absl::InternalError(absl::StrCat(
-          "the partitioned module does not verify, which is a bug of shardcall: ",
-          std::string(status.message())));
+      return absl::InternalError(
+          absl::StrCat("the partitioned module does not verify, which is a bug of shardcall: ",
+                       std::string(status.message())));
     }
   }
   out->global = std::move(global);

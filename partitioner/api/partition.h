@@ -19,16 +19,17 @@
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/propagation/propagation.h"
 #include "shardcall/partitioner/spmd/localize/localize.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct PartitionOptions {
-  int64_t num_partitions = 0;               // 0: what the module says
-  bool propagate = true;                    // false: what is unannotated is replicated
-  const TargetRegistry* targets = nullptr;  // not owned; required
-  std::vector<std::string> allow_replicate = {}; // targets that may be gathered, or "all"
+  int64_t num_partitions = 0;                     // 0: what the module says
+  bool propagate = true;                          // false: what is unannotated is replicated
+  const TargetRegistry* targets = nullptr;        // not owned; required
+  std::vector<std::string> allow_replicate = {};  // targets that may be gathered, or "all"
   SpmdOptions spmd = {};
-  bool verify_output = true;                // run the verifier over the result
+  bool verify_output = true;  // run the verifier over the result
   // Called with the name and the text of each stage: "import", "propagate",
   // "plan", "localize", and one per clean-up pass.
   std::function<void(absl::string_view stage, const std::string& text)> dump = {};

@@ -9,8 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
-#include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/convert.h"
 
 namespace shardcall {
 namespace {
@@ -79,8 +79,8 @@ std::string ProgramOf(const SpecifiedCall& call) {
       const auto [shape, sharding] = Split(call.results[k]);
       parts.push_back(call.results.size() == 1 ? "call" : absl::StrCat("part.", k));
       if (call.results.size() > 1) {
-        absl::StrAppend(&out, "  ", parts.back(), " = ", shape, " get-tuple-element(call), index=",
-                        k, "\n");
+        absl::StrAppend(&out, "  ", parts.back(), " = ", shape,
+                        " get-tuple-element(call), index=", k, "\n");
       }
       if (sharding.empty()) continue;
       absl::StrAppend(&out, "  result.", k, " = ", shape, " custom-call(", parts.back(),
@@ -97,13 +97,12 @@ std::string ProgramOf(const SpecifiedCall& call) {
 absl::StatusOr<CallPartitioning> PartitionCall(const SpecifiedCall& call,
                                                const TargetRegistry& targets) {
   // The mesh is read first: its devices are the program's, whatever operands say.
-  SHARDCALL_ASSIGN_OR_RETURN(const HloSharding whole,
-                             ParseHloSharding(Annotation(call, "[]")));
+  SHARDCALL_ASSIGN_OR_RETURN(const HloSharding whole, ParseHloSharding(Annotation(call, "[]")));
   const int64_t devices = whole.named.mesh->num_devices();
   const std::string name = absl::StrCat("call of ", call.target);
-  SHARDCALL_ASSIGN_OR_RETURN(
-      Module module, ParseModule(std::make_shared<const std::string>(ProgramOf(call)),
-                                 std::make_shared<Context>(), name, &targets));
+  SHARDCALL_ASSIGN_OR_RETURN(Module module,
+                             ParseModule(std::make_shared<const std::string>(ProgramOf(call)),
+                                         std::make_shared<Context>(), name, &targets));
   module.header.num_partitions = devices;
   module.header.has_num_partitions = true;
   SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, name, &targets));
@@ -130,9 +129,8 @@ absl::StatusOr<std::string> CanonicalSharding(const SpecifiedCall& call,
   MeshCollector collector;
   SHARDCALL_RETURN_IF_ERROR(collector.AddTiling(parsed));
   SHARDCALL_ASSIGN_OR_RETURN(const MeshSet meshes, collector.Finish(context));
-  SHARDCALL_ASSIGN_OR_RETURN(
-      const ShardingConstraint constraint,
-      meshes.FromHlo(parsed, static_cast<int>(parsed.named.dims.size())));
+  SHARDCALL_ASSIGN_OR_RETURN(const ShardingConstraint constraint,
+                             meshes.FromHlo(parsed, static_cast<int>(parsed.named.dims.size())));
   SHARDCALL_ASSIGN_OR_RETURN(const HloSharding text,
                              ToHloShardingV3(*ToSharding(context, constraint)));
   return WithoutMesh(text.Print());

@@ -17,22 +17,23 @@
 
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/api/partition.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct SpecifiedCall {
   std::string target = "";
-  std::string mesh = "";              // axes and their sizes, as in HLO: "'x'=2,'y'=4"
+  std::string mesh = "";                   // axes and their sizes, as in HLO: "'x'=2,'y'=4"
   std::vector<std::string> operands = {};  // a shape, and a sharding if it is not whole
   // Shapes of the results; empty: those that the target's rule or function gives. One
   // that has a sharding behind it is wanted so by who uses it.
   std::vector<std::string> results = {};
-  std::string backend_config = "";    // as HLO has it
+  std::string backend_config = "";  // as HLO has it
   bool has_side_effect = false;
 };
 
 struct CallPartitioning {
-  std::vector<std::string> results;  // of each flat result: "[{'x'}, {}]"
+  std::vector<std::string> results;             // of each flat result: "[{'x'}, {}]"
   std::unique_ptr<PartitionedProgram> program;  // for CheckContract, Explain, ..
 };
 

@@ -22,8 +22,8 @@ void AppendLeaves(const Shape* shape, std::vector<LeafShape>* out) {
 std::string OutputText(const LocalProgram& local, size_t k) {
   const Module& m = local.module;
   const InstrId root = m.comp(m.entry()).root;
-  const bool parts = m.instr(root).opcode == Opcode::kTuple &&
-                     m.operands(root).size() == local.outputs.size();
+  const bool parts =
+      m.instr(root).opcode == Opcode::kTuple && m.operands(root).size() == local.outputs.size();
   return absl::StrCat("output ", k, ", %", m.instr(parts ? m.operand(root, k) : root).name);
 }
 

@@ -12,8 +12,9 @@
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Flat leaves of the entry's parameters and results.
 std::vector<LeafShape> ParameterLeaves(const Module& module);

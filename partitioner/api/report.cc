@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/warnings.h"
+#include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/codes.h"
 #include "shardcall/sharding/convert.h"
-#include "shardcall/sharding/base/human_bytes.h"
 
 namespace shardcall {
 
@@ -48,10 +48,8 @@ std::string CauseText(const PartitionedProgram& p, const CollectiveRecord& r) {
     case CollectiveCause::Kind::kCarry:
       text = absl::StrCat("value ", r.cause.index, " carried by ", consumer);
       break;
-    case CollectiveCause::Kind::kProgram:
-      return absl::StrCat("the program's own ", consumer);
-    case CollectiveCause::Kind::kCallback:
-      return absl::StrCat("partition callback of ", consumer);
+    case CollectiveCause::Kind::kProgram: return absl::StrCat("the program's own ", consumer);
+    case CollectiveCause::Kind::kCallback: return absl::StrCat("partition callback of ", consumer);
   }
   if (r.from != nullptr && r.to != nullptr) {
     absl::StrAppend(&text, ": ", r.from->ToString(), " -> ", r.to->ToString());
@@ -150,7 +148,8 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
   j["cost_model"] = {{"bandwidth_bytes_per_s", options.cost.bandwidth},
                      {"flops_per_s", options.cost.flop_rate},
                      {"memory_bytes_per_s", options.cost.memory_rate},
-                     {"latency_s", options.cost.latency}};
+                     {"latency_s", options.cost.latency},
+                     {"trip_count", options.cost.trip_count}};
   return j.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

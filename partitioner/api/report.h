@@ -11,15 +11,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/api/partition.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Totals of one collective opcode.
 struct CollectiveTotal {
-  int64_t count = 0;           // instructions
-  double count_weighted = 0;   // executions
-  double bytes = 0;            // bytes_moved of each instruction once
-  double bytes_weighted = 0;   // times its executions
+  int64_t count = 0;          // instructions
+  double count_weighted = 0;  // executions
+  double bytes = 0;           // bytes_moved of each instruction once
+  double bytes_weighted = 0;  // times its executions
 };
 std::map<std::string, CollectiveTotal> TotalsByOpcode(const LocalProgram& local);
 // Sum over all opcodes, weighted by executions; bytes that one device sends.

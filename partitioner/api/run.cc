@@ -9,17 +9,17 @@
 #include "shardcall/collectives/nccl/nccl.h"
 #include "shardcall/collectives/program_check.h"
 #include "shardcall/partitioner/api/version.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
-#include "shardcall/partitioner/runtime/lower/device_groups.h"
 #include "shardcall/partitioner/runtime/execute/executor.h"
-#include "shardcall/partitioner/runtime/lower/lower.h"
 #include "shardcall/partitioner/runtime/execute/out_of_memory.h"
-#include "shardcall/partitioner/runtime/io/shard_io.h"
 #include "shardcall/partitioner/runtime/execute/started_calls.h"
+#include "shardcall/partitioner/runtime/io/shard_io.h"
+#include "shardcall/partitioner/runtime/lower/device_groups.h"
+#include "shardcall/partitioner/runtime/lower/lower.h"
 #include "shardcall/sharding/base/stable_hash.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 namespace {
@@ -82,8 +82,7 @@ absl::StatusOr<std::vector<Tensor>> Evaluate(const Module& module, std::vector<T
   });
 }
 
-absl::StatusOr<std::vector<Tensor>> EvaluateWithin(const Module& module,
-                                                   std::vector<Tensor> inputs,
+absl::StatusOr<std::vector<Tensor>> EvaluateWithin(const Module& module, std::vector<Tensor> inputs,
                                                    const HandlerRegistry* handlers,
                                                    absl::Duration deadline) {
   return WithinMemory("", [&]() -> absl::StatusOr<std::vector<Tensor>> {
@@ -108,8 +107,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateGlobally(const Module& module,
   }
   LowerOptions options;
   options.global_mode = true;
-  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> program,
-                             Lower(module, options));
+  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> program, Lower(module, options));
   std::vector<std::vector<Tensor>> arguments(num_devices, std::move(inputs));
   SHARDCALL_ASSIGN_OR_RETURN(
       std::vector<std::vector<Tensor>> outputs,
@@ -118,7 +116,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateGlobally(const Module& module,
 }
 
 absl::StatusOr<absl::optional<Module>> Overlapped(const Module& local,
-                                                 const OverlapOptions& schedule) {
+                                                  const OverlapOptions& schedule) {
   SHARDCALL_ASSIGN_OR_RETURN(PassResult result, MakeOverlap(schedule)->Run(local));
   if (!result.changed) return absl::optional<Module>();
   const absl::Status status = VerifyModule(result.module, "overlapped module");
@@ -217,9 +215,8 @@ absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& progr
       arguments.push_back(Tensor::Token());
       continue;
     }
-    SHARDCALL_ASSIGN_OR_RETURN(
-        Tensor part,
-        ShardForDevice(inputs[k], *local.parameters[k], communicator->rank(), PadFill::kPoison));
+    SHARDCALL_ASSIGN_OR_RETURN(Tensor part, ShardForDevice(inputs[k], *local.parameters[k],
+                                                           communicator->rank(), PadFill::kPoison));
     arguments.push_back(std::move(part));
   }
   DeviceContext device;

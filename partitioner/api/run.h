@@ -19,8 +19,9 @@
 #include "shardcall/partitioner/pass/overlap.h"
 #include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 enum class Backend { kInProcess, kMpi, kNccl, kPjrt };
 absl::StatusOr<Backend> BackendFromName(absl::string_view name);  // E330
@@ -30,9 +31,9 @@ struct RunOptions {
   Backend backend = Backend::kInProcess;
   // Of every wait for another device, and of every handler (E319).
   absl::Duration deadline = absl::Seconds(60);
-  const HandlerRegistry* handlers = nullptr;     // not owned
-  Engine* engine = nullptr;                      // of kPjrt, not owned
-  bool check_replicas = false;                   // E321 where copies of a part differ
+  const HandlerRegistry* handlers = nullptr;  // not owned
+  Engine* engine = nullptr;                   // of kPjrt, not owned
+  bool check_replicas = false;                // E321 where copies of a part differ
   // Collectives go on while the devices compute, where there is something to
   // compute. Results have the same bits. Not with NCCL.
   bool overlap = true;
@@ -40,12 +41,10 @@ struct RunOptions {
 };
 
 // The plain evaluator: one device, annotations ignored.
-absl::StatusOr<std::vector<Tensor>> Evaluate(const Module& module,
-                                             std::vector<Tensor> inputs,
+absl::StatusOr<std::vector<Tensor>> Evaluate(const Module& module, std::vector<Tensor> inputs,
                                              const HandlerRegistry* handlers);
 // The same where a handler may take no longer than `deadline` (E319).
-absl::StatusOr<std::vector<Tensor>> EvaluateWithin(const Module& module,
-                                                   std::vector<Tensor> inputs,
+absl::StatusOr<std::vector<Tensor>> EvaluateWithin(const Module& module, std::vector<Tensor> inputs,
                                                    const HandlerRegistry* handlers,
                                                    absl::Duration deadline);
 // The unpartitioned module on N devices with whole arrays: manual regions run
@@ -59,7 +58,7 @@ bool HasManualRegion(const Module& module);
 // The module with collectives started early and awaited late (pass/overlap.h), or
 // none where nothing is to be gained.
 absl::StatusOr<absl::optional<Module>> Overlapped(const Module& local,
-                                                 const OverlapOptions& schedule = {});
+                                                  const OverlapOptions& schedule = {});
 
 // A partitioned program over its devices. With MPI every rank calls and gets all
 // outputs; `communicator` is then its connection (else null). Global inputs and

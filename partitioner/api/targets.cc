@@ -71,7 +71,7 @@ std::string DescribeTargets(const TargetRegistry& rules, const HandlerRegistry& 
     if (facts != nullptr && facts->batching.has_value()) has.push_back("batching");
     of.has = absl::StrJoin(has, ",");
   }
-  constexpr absl::string_view kTitles[] = {"target", "platform", "api", "rule",
+  constexpr absl::string_view kTitles[] = {"target", "platform", "api",   "rule",
                                            "has",    "traits",   "source"};
   std::string out;
   auto line = [&](absl::Span<const absl::string_view> f) {
@@ -86,12 +86,12 @@ std::string DescribeTargets(const TargetRegistry& rules, const HandlerRegistry& 
       line({name, "-", "-", kinds, of.has, "", absl::StrJoin(of.sources, ",")});
     }
     for (const HandlerEntry* h : entries[name]) {
-      line({name, h->platform, h->ApiText(), kinds, of.has,
-            absl::StrJoin(h->traits, ","), h->source});
+      line({name, h->platform, h->ApiText(), kinds, of.has, absl::StrJoin(h->traits, ","),
+            h->source});
     }
   }
-  const auto entries_of = lowerings == nullptr ? std::vector<LoweringRegistry::Entry>()
-                                               : lowerings->List();
+  const auto entries_of =
+      lowerings == nullptr ? std::vector<LoweringRegistry::Entry>() : lowerings->List();
   if (!entries_of.empty()) {
     absl::StrAppendFormat(&out, "\n%-24s %-10s %s\n", "lowering of", "platform", "source");
   }

@@ -8,8 +8,9 @@
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // A line per target and platform, by name: platform, api version (1 to 4; 0: the
 // untyped ABI that a call says), kind of rule, what else it has (shapes of its

@@ -3,17 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <complex>
-
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/exactness/exactness.h"
-#include "shardcall/partitioner/runtime/io/npz.h"
 #include "shardcall/partitioner/runtime/execute/out_of_memory.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
+#include "shardcall/partitioner/runtime/io/npz.h"
 #include "shardcall/partitioner/spmd/strategies/draws.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -55,8 +54,7 @@ std::vector<double> Numbers(const Tensor& t) {
 
 }  // namespace
 
-OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact,
-                         bool of_any_size) {
+OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact, bool of_any_size) {
   OutputDifference d;
   d.bitwise = BitwiseEqual(reference, got);
   if (!IsArrayType(reference.type())) {
@@ -211,8 +209,8 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
   if (options.partition.num_partitions == 1) {
     // The plain evaluator stands for one device: it is compared with itself.
     if (manual) {
-      return unsupported(absl::UnimplementedError(
-          "a program with manual regions runs over its own devices only"));
+      return unsupported(
+          absl::UnimplementedError("a program with manual regions runs over its own devices only"));
     }
     result.num_partitions = 1;
     for (const Tensor& t : reference.results.outputs) {
@@ -228,8 +226,8 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
     const Program& global = program->global->program;
     draws = std::make_shared<const absl::flat_hash_map<std::string, std::vector<int>>>(
         DrawingDevices(global));
-    const absl::Status status = make_reference(
-        manual ? static_cast<int>(result.num_partitions) : 1, manual ? global.mesh : nullptr);
+    const absl::Status status = make_reference(manual ? static_cast<int>(result.num_partitions) : 1,
+                                               manual ? global.mesh : nullptr);
     if (absl::IsUnimplemented(status)) return unsupported(status);
     SHARDCALL_RETURN_IF_ERROR(status);
   }

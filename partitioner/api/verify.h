@@ -8,8 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/api/run.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct OutputDifference {
   double max_abs_diff = 0;  // in elements that are numbers on both sides

@@ -3,7 +3,9 @@
 #ifndef SHARDCALL_PARTITIONER_API_VERSION_H_
 #define SHARDCALL_PARTITIONER_API_VERSION_H_
 
-namespace shardcall {
+#include "shardcall/sharding/base/public.h"
+
+namespace shardcall SHARDCALL_PUBLIC {
 
 inline constexpr char kVersion[] = "0.1.0";
 

@@ -32,10 +32,9 @@ void AddRematerialized(const PartitionedProgram& p, std::vector<ProgramWarning>*
         PlanReshard(program.module.context(), program.LeafShape(leaf), r.from, r.to);
     if (!GathersAndCuts(program.LeafShape(leaf), plan)) continue;
     if (!seen.emplace(r.cause.consumer, r.cause.kind, r.cause.index, r.from).second) continue;
-    std::string text = absl::StrCat(r.cause.kind == CollectiveCause::Kind::kResult ? "result "
-                                                                                    : "operand ",
-                                    r.cause.index, ": ", r.from->ToString(), " -> ",
-                                    r.to->ToString(), " moves ", HumanBytes(plan.bytes));
+    std::string text = absl::StrCat(
+        r.cause.kind == CollectiveCause::Kind::kResult ? "result " : "operand ", r.cause.index,
+        ": ", r.from->ToString(), " -> ", r.to->ToString(), " moves ", HumanBytes(plan.bytes));
     const std::string value = p.global->shardings.Explain(program, leaf);
     if (r.cause.kind == CollectiveCause::Kind::kResult) {
       absl::StrAppend(&text, "; the right came from: ", value);

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "shardcall/partitioner/api/partition.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct ProgramWarning {
   std::string code;  // "W201"; empty for a note that has none

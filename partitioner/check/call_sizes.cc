@@ -90,7 +90,8 @@ absl::Status CallSizes::Find() {
                                            WithoutFix(last.result.message)),
                    .found = call_.SignatureText(last.sizes),
                    .fix = "Give a program with a call that it takes: shardcall check-rule "
-                          "CALL.hlo --target=" + call_.target},
+                          "CALL.hlo --target=" +
+                          call_.target},
                   absl::StatusCode::kFailedPrecondition);
 }
 
@@ -152,7 +153,7 @@ std::vector<CallSizes::Sizes> CallSizes::GivenSizes(const Sizes& given) const {
 }
 
 std::vector<CallSizes::Sizes> CallSizes::OpenSizes(const Sizes& given,
-                                                       const std::vector<int>& open) const {
+                                                   const std::vector<int>& open) const {
   std::vector<Sizes> tries;
   for (int64_t all : {0, 4, 8, 16, 64}) {
     Sizes sizes = given;

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "shardcall/partitioner/check/call_checker.h"
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/check/call_checker.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"

@@ -25,8 +25,7 @@ bool CallChecker::CheckCallbacksDim(const Sizes& sizes, int t, int dim) {
   bool uneven = false;
   for (int64_t n : kTrialDevices) {
     Tested tested;
-    const bool compared =
-        Try({.call = &call_, .sizes = sizes, .dims = {{{t, dim}, n}}}, &tested);
+    const bool compared = Try({.call = &call_, .sizes = sizes, .dims = {{{t, dim}, n}}}, &tested);
     if (faulty()) return false;
     if (!compared && !tested.reason.empty()) {
       if (sizes == base_) out_.untested.push_back(absl::StrCat(where, ": ", tested.reason));
@@ -39,10 +38,10 @@ bool CallChecker::CheckCallbacksDim(const Sizes& sizes, int t, int dim) {
     finding.rule = "callbacks";
     finding.factor = where;
     const TrialResult& result = tested.failure->result;
-    finding.message = result.outcome == TrialOutcome::kCrashed
-                          ? absl::StrCat("given a shard, the handler of \"", call_.target, "\" ",
-                                         result.message)
-                          : result.message;
+    finding.message =
+        result.outcome == TrialOutcome::kCrashed
+            ? absl::StrCat("given a shard, the handler of \"", call_.target, "\" ", result.message)
+            : result.message;
     finding.signature = call_.SignatureText(sizes);
     finding.backend_config = call_.backend_config;
     finding.shards.emplace_back(finding.factor, n);

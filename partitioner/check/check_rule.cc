@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-
 #include <nlohmann/json.hpp>
 
 #include "shardcall/partitioner/check/call_checker.h"
@@ -18,10 +17,9 @@ absl::string_view RuleVerdictName(RuleVerdict verdict) {
 }
 
 void SortFindings(RuleCheck* check) {
-  std::stable_sort(check->findings.begin(), check->findings.end(),
-                   [](const RuleFinding& a, const RuleFinding& b) {
-                     return a.verdict > b.verdict;
-                   });
+  std::stable_sort(
+      check->findings.begin(), check->findings.end(),
+      [](const RuleFinding& a, const RuleFinding& b) { return a.verdict > b.verdict; });
   if (!check->findings.empty()) check->verdict = check->findings[0].verdict;
 }
 

@@ -20,8 +20,9 @@
 
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/check/rule_trial.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Mild to grave. A needless rule is right and makes programs send what a better
 // one does not: it reduces over what every device has whole, blocks what passes,
@@ -35,11 +36,11 @@ absl::string_view RuleVerdictName(RuleVerdict verdict);
 
 struct RuleFinding {
   RuleVerdict verdict = RuleVerdict::kHolds;
-  std::string rule;        // as checked, with its special factors
-  std::string factor;      // at fault; of callbacks "operand 0, dimension 1"
+  std::string rule;    // as checked, with its special factors
+  std::string factor;  // at fault; of callbacks "operand 0, dimension 1"
   std::string message;
   // The smallest that fails; empty and 0 where nothing does.
-  std::string signature;   // "(f32[4,8], f32[8]) -> f32[4,8]"
+  std::string signature;  // "(f32[4,8], f32[8]) -> f32[4,8]"
   std::string backend_config;
   std::vector<std::pair<std::string, int64_t>> shards;  // factor, devices
   uint64_t seed = 0;

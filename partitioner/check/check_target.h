@@ -15,8 +15,9 @@
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct TargetCheck {
   std::string target = {};

@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "shardcall/partitioner/check/call_sizes.h"
 #include "shardcall/partitioner/api/derived_calls.h"
 #include "shardcall/partitioner/api/executable.h"
+#include "shardcall/partitioner/check/call_sizes.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
@@ -75,8 +75,9 @@ class VjpChecker {
       tested = tested || compared;
     }
     if (!tested) {
-      out_.untested.push_back("the VJP: no operand has a smooth, finite gradient at the points "
-                              "that were tried");
+      out_.untested.push_back(
+          "the VJP: no operand has a smooth, finite gradient at the points "
+          "that were tried");
     }
     if (worst.error > kTolerance) Report(worst);
     return absl::OkStatus();
@@ -166,8 +167,8 @@ class VjpChecker {
       RuleFinding finding;
       finding.verdict = RuleVerdict::kHandlerFault;
       finding.rule = call_.RuleLine(sizes_);
-      finding.message = absl::StrCat("a handler of \"", call_.target, "\" or of its VJP ",
-                                     answer.text);
+      finding.message =
+          absl::StrCat("a handler of \"", call_.target, "\" or of its VJP ", answer.text);
       finding.signature = call_.SignatureText(sizes_);
       finding.backend_config = call_.backend_config;
       finding.seed = seed_;
@@ -275,9 +276,8 @@ namespace {
 
 // The rule of the VJP's target, by the calls that it says. A handler that takes none of them
 // may need attributes: those that the VJP gives, mostly those of the target's own calls.
-absl::StatusOr<RuleCheck> CheckBackward(const VjpSpec& vjp,
-                                        const std::vector<CheckedCall>& forward, uint64_t seed,
-                                        const TrialOptions& options) {
+absl::StatusOr<RuleCheck> CheckBackward(const VjpSpec& vjp, const std::vector<CheckedCall>& forward,
+                                        uint64_t seed, const TrialOptions& options) {
   SHARDCALL_ASSIGN_OR_RETURN(std::vector<CheckedCall> calls,
                              CallsOfTarget(vjp.target, *options.targets, *options.handlers));
   absl::StatusOr<RuleCheck> check = CheckRule(calls, seed, options);
@@ -322,8 +322,7 @@ absl::StatusOr<RuleCheck> CheckVjp(const std::vector<CheckedCall>& calls, uint64
   if (tested == 0) return status;
   const TargetFacts* facts = options.targets->Facts(check.target);
   if (facts != nullptr && facts->vjp.has_value() && !facts->vjp->target.empty()) {
-    SHARDCALL_ASSIGN_OR_RETURN(RuleCheck rule,
-                               CheckBackward(*facts->vjp, calls, seed, options));
+    SHARDCALL_ASSIGN_OR_RETURN(RuleCheck rule, CheckBackward(*facts->vjp, calls, seed, options));
     check.trials += rule.trials;
     for (std::string& u : rule.untested) check.untested.push_back(std::move(u));
     for (RuleFinding& f : rule.findings) check.findings.push_back(std::move(f));

@@ -9,8 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/check/check_rule.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Central differences at steps of 1/16 and 1/32, extrapolated (Richardson), at up
 // to about 12 elements of each operand that has a gradient, in two points: of mixed

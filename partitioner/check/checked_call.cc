@@ -104,9 +104,9 @@ std::string CheckedCall::Hlo(absl::Span<const int64_t> sizes, const Mesh& mesh) 
     return out + "]}";
   };
   const bool sharded = devices > 1;
-  std::string text = absl::StrCat("HloModule check",
-                                  sharded ? absl::StrCat(", num_partitions=", devices) : "",
-                                  "\n\nENTRY main {\n");
+  std::string text =
+      absl::StrCat("HloModule check", sharded ? absl::StrCat(", num_partitions=", devices) : "",
+                   "\n\nENTRY main {\n");
   std::vector<std::string> operands, results, result_shardings;
   for (int t = 0; t < num_operands; ++t) {
     absl::StrAppend(&text, "  p", t, " = ", ShapeText(t, sizes), " parameter(", t, ")",

@@ -13,9 +13,10 @@
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // The size of a factor that is not given: one that the handler takes is looked for.
 inline constexpr int64_t kOpenSize = -1;
@@ -25,7 +26,7 @@ struct CheckedCall {
   int64_t api_version = 4;     // 1 to 4, as in HLO
   std::string backend_config;  // as HLO has it; empty: none
   bool tuple_result = false;
-  std::vector<ElementType> types;  // operands, then results
+  std::vector<ElementType> types;                         // operands, then results
   std::vector<std::vector<ElementType>> type_tries = {};  // what `types` may be; empty: anything
   int num_operands = 0;
   // The dimensions of every tensor as factors, and what the factors are. Sizes

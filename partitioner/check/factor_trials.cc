@@ -120,8 +120,7 @@ void CallChecker::CheckPairs(const std::vector<int>& factors) {
     for (size_t j = i + 1; j < factors.size(); ++j) {
       if (faulty()) return;
       if (++pairs > kMostPairs) {
-        out_.untested.push_back(
-            absl::StrCat("pairs of factors after the first ", kMostPairs));
+        out_.untested.push_back(absl::StrCat("pairs of factors after the first ", kMostPairs));
         return;
       }
       for (int64_t tile : {2, 8, 32}) {
@@ -199,13 +198,13 @@ void CallChecker::Report(int f, const Failure& failure) {
                     " over ", n, " devices");
   }
   const TrialOutcome outcome = failure.result.outcome;
-  finding.message = absl::StrCat(
-      over, ": ",
-      outcome == TrialOutcome::kRefused ? "the handler refuses a shard: "
-      : outcome == TrialOutcome::kCrashed || outcome == TrialOutcome::kOutside
-          ? absl::StrCat("given a shard, the handler of \"", call_.target, "\" ")
-          : "",
-      failure.result.message);
+  finding.message =
+      absl::StrCat(over, ": ",
+                   outcome == TrialOutcome::kRefused ? "the handler refuses a shard: "
+                   : outcome == TrialOutcome::kCrashed || outcome == TrialOutcome::kOutside
+                       ? absl::StrCat("given a shard, the handler of \"", call_.target, "\" ")
+                       : "",
+                   failure.result.message);
   finding.signature = call_.SignatureText(failure.trial.sizes);
   finding.backend_config = call_.backend_config;
   finding.seed = failure.trial.seed;

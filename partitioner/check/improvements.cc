@@ -63,10 +63,10 @@ void CallChecker::FindMissing(std::map<std::string, RuleFinding>* out) {
     const std::optional<CheckedCall> better = Better(call_, f, /*with_replication=*/false);
     if (!better.has_value()) continue;
     const std::string& name = call_.rule.factors[f].name;
-    AddFinding(RuleVerdict::kMissing, name,
-               absl::StrCat("factor ", name,
-                            " is kept whole, and sharding it gives the same results"),
-               *better, out);
+    AddFinding(
+        RuleVerdict::kMissing, name,
+        absl::StrCat("factor ", name, " is kept whole, and sharding it gives the same results"),
+        *better, out);
   }
 }
 
@@ -82,7 +82,8 @@ void CallChecker::FindNeedless(std::map<std::string, RuleFinding>* out) {
       const Tested tested = TestFactor(better, f);
       if (tested.runs > 0 && !tested.failure.has_value()) {
         AddFinding(RuleVerdict::kNeedless, factor.name,
-                   absl::StrCat("factor ", factor.name, " is reduced over, and every shard of it "
+                   absl::StrCat("factor ", factor.name,
+                                " is reduced over, and every shard of it "
                                 "gives the whole result: the all-reduce is needless"),
                    better, out);
         continue;
@@ -92,7 +93,8 @@ void CallChecker::FindNeedless(std::map<std::string, RuleFinding>* out) {
     if (factor.blocked && InAResult(call_, f)) {
       other.blocked = false;
       AddFinding(RuleVerdict::kNeedless, factor.name,
-                 absl::StrCat("factor ", factor.name, " is blocked and passes: what stands before "
+                 absl::StrCat("factor ", factor.name,
+                              " is blocked and passes: what stands before "
                               "and behind the call is resharded for nothing"),
                  better, out);
     }

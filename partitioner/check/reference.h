@@ -29,8 +29,9 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // The rule of a reference: its string, factors, pads and element types. Operands
 // are the entry's parameters, which are arrays, results its flat results. Errors

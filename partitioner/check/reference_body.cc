@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/side_effects.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/rules/dimension_classes.h"
 #include "shardcall/partitioner/rules/resize.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/partitioner/ir/side_effects.h"
 
 namespace shardcall {
 namespace {
@@ -138,10 +138,10 @@ absl::Status ReferenceBody::FindSize() {
     int64_t elements = 1;
     for (const auto& dim : tensor) {
       for (int a : dim) {
-        if (__builtin_mul_overflow(elements, sizes_.at(a), &elements) ||
-            elements > kMostElements) {
-          return Unfit("the reference is written in one large size, which its rule cannot be "
-                       "tried on");
+        if (__builtin_mul_overflow(elements, sizes_.at(a), &elements) || elements > kMostElements) {
+          return Unfit(
+              "the reference is written in one large size, which its rule cannot be "
+              "tried on");
         }
       }
     }

@@ -75,9 +75,11 @@ bool CallChecker::FindConstantSizes() {
       AddReferenceFinding(
           name, sizes,
           absl::StrCat("the handler and the reference agree on ", call_.SignatureText(*written),
-                       ", in which the reference is written, and disagree with ", name, " = ",
-                       size, ": ", result.message, "; a constant of the reference is made from "
-                       "the size of ", name, ": take it by get-dimension-size in its place"));
+                       ", in which the reference is written, and disagree with ", name, " = ", size,
+                       ": ", result.message,
+                       "; a constant of the reference is made from "
+                       "the size of ",
+                       name, ": take it by get-dimension-size in its place"));
       break;
     }
   }
@@ -105,9 +107,9 @@ void CallChecker::CheckReference() {
       return;
     }
     if (FindConstantSizes()) return;
-    AddReferenceFinding("", sizes,
-                        absl::StrCat("the handler and the reference disagree on one device: ",
-                                     result.message));
+    AddReferenceFinding(
+        "", sizes,
+        absl::StrCat("the handler and the reference disagree on one device: ", result.message));
     return;
   }
 }

@@ -13,9 +13,9 @@
 #include "shardcall/partitioner/check/reference.h"
 #include "shardcall/partitioner/check/reference_body.h"
 #include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/partitioner/ir/monoid.h"
 
 namespace shardcall {
 namespace {
@@ -160,8 +160,8 @@ class RuleFinder {
     for (auto a = factors_.begin(); a != factors_.end(); ++a) {
       for (auto b = std::next(a); b != factors_.end(); ++b) {
         if (!shards(a->second) || !shards(b->second)) continue;
-        SHARDCALL_ASSIGN_OR_RETURN(
-            const bool local, IsLocal({{a->first, a->second}, {b->first, b->second}}));
+        SHARDCALL_ASSIGN_OR_RETURN(const bool local,
+                                   IsLocal({{a->first, a->second}, {b->first, b->second}}));
         if (local) continue;
         b->second.kind = FactorKind::kNeedReplication;
         b->second.has_pad = b->second.blocked = false;
@@ -199,7 +199,9 @@ class RuleFinder {
         dims.push_back(dim.size() == 1 ? dim[0] : absl::StrCat("(", absl::StrJoin(dim, " "), ")"));
       }
       absl::StrAppend(&out.text.rule,
-                      static_cast<int>(t) == body_.num_operands() ? " -> " : t > 0 ? ", " : "",
+                      static_cast<int>(t) == body_.num_operands() ? " -> "
+                      : t > 0                                     ? ", "
+                                                                  : "",
                       absl::StrJoin(dims, " "));
     }
     for (const auto& [a, name] : names) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "shardcall/partitioner/check/reference_body.h"
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/check/reference_body.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "shardcall/sharding/base/status.h"
@@ -95,10 +95,10 @@ absl::StatusOr<bool> HalvesMakeTheWhole(const ReferenceBody& body, int atom, Par
                : op == PartialOp::kMax ? std::max(x[k], y[k])
                                        : std::min(x[k], y[k]);
       }
-      const bool same = IsFloat(all.type())
-                            ? Compare(all, FromDoubles(all.type(), all.dims(), x),
-                                      /*exact=*/false).ok
-                            : x == Values(all);
+      const bool same = IsFloat(all.type()) ? Compare(all, FromDoubles(all.type(), all.dims(), x),
+                                                      /*exact=*/false)
+                                                  .ok
+                                            : x == Values(all);
       if (!same) return false;
     }
   }
@@ -108,9 +108,7 @@ absl::StatusOr<bool> HalvesMakeTheWhole(const ReferenceBody& body, int atom, Par
 absl::StatusOr<std::optional<double>> PadOf(const ReferenceBody& body, int atom, PartialOp op) {
   const std::optional<double> none;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const double pad = op == PartialOp::kSum ? 0
-                     : op == PartialOp::kMax ? -kInfinity
-                                                       : kInfinity;
+  const double pad = op == PartialOp::kSum ? 0 : op == PartialOp::kMax ? -kInfinity : kInfinity;
   for (int t = 0; t < body.num_operands(); ++t) {
     if (body.Count(t, atom) > 0 && pad != 0 && !IsFloat(body.type(t))) return none;
   }

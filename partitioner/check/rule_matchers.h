@@ -15,13 +15,14 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "shardcall/partitioner/check/check_target.h"
 #include "shardcall/partitioner/api/partition_call.h"
 #include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/check/check_target.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Matches the name of a target whose rule holds: see CheckRule. A target without a
 // handler that has a reference (partition_like) is checked by that. The registries

@@ -162,7 +162,8 @@ TrialResult Takes(const CheckedCall& call, const std::vector<int64_t>& sizes,
     if (!again.ok() || !BitwiseEqual((*behind)[k], (*again)[k])) return {};
     return {TrialOutcome::kOutside,
             absl::StrCat("reads beside its buffers, or leaves parts of its results unwritten: "
-                         "result ", k, " follows from what stands there")};
+                         "result ",
+                         k, " follows from what stands there")};
   }
   return {};
 }
@@ -186,14 +187,13 @@ TrialResult Against(const CheckedCall& call, const std::vector<int64_t>& sizes, 
   return {};
 }
 
-bool Depends(const CheckedCall& call, const std::vector<int64_t>& sizes, int factor,
-               uint64_t seed, const TrialOptions& options) {
+bool Depends(const CheckedCall& call, const std::vector<int64_t>& sizes, int factor, uint64_t seed,
+             const TrialOptions& options) {
   const absl::StatusOr<Module> module = Parsed(call.Hlo(sizes, {}));
   if (!module.ok()) return false;
   for (uint64_t kind : {0, 1}) {
     std::vector<Tensor> inputs = Inputs(call, sizes, *module, 2 * seed + kind, options);
-    const std::vector<Tensor> others = 
-        Inputs(call, sizes, *module, 2 * (seed + 1) + kind, options);
+    const std::vector<Tensor> others = Inputs(call, sizes, *module, 2 * (seed + 1) + kind, options);
     const auto before = Evaluate(*module, inputs, options.handlers);
     for (int t = 0; t < call.num_operands; ++t) {
       for (const FactorList& dim : call.rule.tensor(t).dims) {
@@ -242,8 +242,7 @@ TrialResult Run(const RuleTrial& trial, const TrialOptions& options) {
     // A rule may refuse sizes (E150); callbacks have no such word.
     // E122: callbacks of a target for manual regions, which a trial has none of.
     const bool refused = call.callbacks && DiagnosticCode(program.status()) != "E122";
-    return failed(refused ? TrialOutcome::kRefused : TrialOutcome::kNotSharded,
-                  program.status());
+    return failed(refused ? TrialOutcome::kRefused : TrialOutcome::kNotSharded, program.status());
   }
   if (!call.callbacks && ShardsOf(**program) != (*program)->global->program.num_partitions) {
     return {TrialOutcome::kNotSharded, "the operands are gathered"};

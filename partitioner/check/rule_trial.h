@@ -14,8 +14,9 @@
 #include "shardcall/partitioner/check/checked_call.h"
 #include "shardcall/partitioner/check/trial_process.h"
 #include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct RuleTrial {
   const CheckedCall* call = nullptr;
@@ -29,9 +30,9 @@ struct RuleTrial {
 struct TrialResult {
   enum class Outcome {
     kHolds,
-    kWrong,       // another result, or copies of a result that differ
-    kRefused,     // the handler takes the whole call and refuses a shard
-    kNotSharded,  // the partitioner did not shard as asked: nothing was tested
+    kWrong,        // another result, or copies of a result that differ
+    kRefused,      // the handler takes the whole call and refuses a shard
+    kNotSharded,   // the partitioner did not shard as asked: nothing was tested
     kNoReference,  // the handler refuses the whole call
     kOutside,      // its results follow from what lies outside of its buffers
     kCrashed,      // it ended the process; the message goes on from "the handler"
@@ -42,9 +43,9 @@ struct TrialResult {
 using TrialOutcome = TrialResult::Outcome;
 
 struct TrialOptions {
-  const TargetRegistry* targets = nullptr;    // for callbacks
+  const TargetRegistry* targets = nullptr;  // for callbacks
   const HandlerRegistry* handlers = nullptr;
-  const HandlerRegistry* reference = nullptr;  // of the target; null: there is none
+  const HandlerRegistry* reference = nullptr;   // of the target; null: there is none
   absl::Duration deadline = absl::Seconds(20);  // of each kernel, and of each trial
   // Operands of the calls as they are given, in place of random ones. Then no other
   // sizes are tried.

@@ -83,8 +83,8 @@ TrialProcess::~TrialProcess() {
 
 bool TrialProcess::Start() {
   if (last_words_ == nullptr) {
-    void* const memory = mmap(nullptr, sizeof(LastWords), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* const memory =
+        mmap(nullptr, sizeof(LastWords), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return false;
     last_words_ = memory;
   }

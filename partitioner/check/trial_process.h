@@ -15,8 +15,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 class TrialProcess {
  public:

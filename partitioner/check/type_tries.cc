@@ -11,11 +11,11 @@ namespace {
 
 using Types = std::vector<ElementType>;
 
-constexpr ElementType kWide[] = {ElementType::kF32, ElementType::kF64, ElementType::kC64,
+constexpr ElementType kWide[] = {ElementType::kF32,  ElementType::kF64, ElementType::kC64,
                                  ElementType::kC128, ElementType::kS32, ElementType::kS64,
-                                 ElementType::kU32, ElementType::kU64};
-constexpr ElementType kNarrow[] = {ElementType::kBF16, ElementType::kF16, ElementType::kS8,
-                                   ElementType::kU8, ElementType::kPred, ElementType::kS16,
+                                 ElementType::kU32,  ElementType::kU64};
+constexpr ElementType kNarrow[] = {ElementType::kBF16, ElementType::kF16,  ElementType::kS8,
+                                   ElementType::kU8,   ElementType::kPred, ElementType::kS16,
                                    ElementType::kU16};
 
 }  // namespace
@@ -43,8 +43,8 @@ std::vector<Types> TypesToTry(const CheckedCall& call) {
   std::vector<Types> tries;
   for (ElementType any : kWide) tries.emplace_back(n, any);
   constexpr size_t kMost = 6;  // tensors: 3^6 mixtures of a type
-  for (ElementType any : {ElementType::kF32, ElementType::kF64, ElementType::kC64,
-                          ElementType::kC128}) {
+  for (ElementType any :
+       {ElementType::kF32, ElementType::kF64, ElementType::kC64, ElementType::kC128}) {
     const ElementType forms[] = {any, ElementType::kS32,
                                  IsComplex(any) ? RealPartType(any) : ComplexTypeOf(any)};
     size_t count = n <= kMost ? 1 : 0;

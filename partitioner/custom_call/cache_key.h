@@ -10,8 +10,9 @@
 
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // 32 hexadecimal digits: FNV-1a of 128 bits over the key's text. `frontend` may
 // be null; sharding annotations in it (xla.sdy.*) do not count.

@@ -74,14 +74,14 @@ absl::Status TargetRegistry::RegisterCallLimits(std::string target, CallLimits l
   const TargetFacts* const known = Facts(target);
   if (target.empty() || (known != nullptr && known->limits.has_value())) {
     if (!target.empty() && *known->limits == limits) return absl::OkStatus();
-    return ToStatus({.code = "E105",
-                     .message = absl::StrCat("sizes and ranges of target \"", target,
-                                             "\" cannot be registered"),
-                     .expected = "a name, and one registration",
-                     .found = target.empty() ? "no name" : "others",
-                     .fix = "Say all sizes and ranges of a target at once"},
-                    target.empty() ? absl::StatusCode::kInvalidArgument
-                                   : absl::StatusCode::kAlreadyExists);
+    return ToStatus(
+        {.code = "E105",
+         .message =
+             absl::StrCat("sizes and ranges of target \"", target, "\" cannot be registered"),
+         .expected = "a name, and one registration",
+         .found = target.empty() ? "no name" : "others",
+         .fix = "Say all sizes and ranges of a target at once"},
+        target.empty() ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kAlreadyExists);
   }
   facts_[std::move(target)].limits = std::move(limits);
   return absl::OkStatus();

@@ -16,8 +16,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // times * factor + plus; without a factor the number `plus`.
 struct SizeFormula {
@@ -29,9 +30,9 @@ struct SizeFormula {
 absl::StatusOr<SizeFormula> ParseSizeFormula(absl::string_view text);
 
 struct OperandRange {
-  int operand = 0;         // by number, tuples flattened
-  std::string low = "0";   // the least that its elements are
-  std::string high = {};        // above all of them; both as ParseSizeFormula reads them
+  int operand = 0;        // by number, tuples flattened
+  std::string low = "0";  // the least that its elements are
+  std::string high = {};  // above all of them; both as ParseSizeFormula reads them
 };
 
 struct CallLimits {

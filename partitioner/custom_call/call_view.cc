@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/output_aliasing.h"
+#include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
-#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {
@@ -23,12 +23,10 @@ absl::StatusOr<ShardingConstraint> Read(Context& context, const BaseMesh& base,
   MeshCollector collector;
   collector.AddBase(mesh);
   if (absl::StartsWith(text, "[")) {
-    SHARDCALL_ASSIGN_OR_RETURN(
-        const NamedSharding named,
-        ParseSdySharding(absl::StrCat("#sdy.sharding<@mesh, ", text, ">")));
+    SHARDCALL_ASSIGN_OR_RETURN(const NamedSharding named,
+                               ParseSdySharding(absl::StrCat("#sdy.sharding<@mesh, ", text, ">")));
     collector.AddNamed(mesh);
-    SHARDCALL_ASSIGN_OR_RETURN(const MeshSet meshes,
-                               collector.Finish(context, base.num_devices()));
+    SHARDCALL_ASSIGN_OR_RETURN(const MeshSet meshes, collector.Finish(context, base.num_devices()));
     return meshes.FromNamed(named, rank);
   }
   SHARDCALL_ASSIGN_OR_RETURN(const HloSharding hlo, ParseHloSharding(text));
@@ -94,8 +92,8 @@ absl::StatusOr<const Sharding*> CustomCallView::ParseSharding(absl::string_view 
   }
   if (read->maximal_device >= 0 || read->unknown || !SameAxes(*read->mesh, *mesh)) {
     return Misfit("a sharding does not lie on the mesh",
-                  absl::StrCat("shards over ", DeclaredMesh(*mesh).axes.size(), " axes: ",
-                               SdyMeshText(DeclaredMesh(*mesh))),
+                  absl::StrCat("shards over ", DeclaredMesh(*mesh).axes.size(),
+                               " axes: ", SdyMeshText(DeclaredMesh(*mesh))),
                   found);
   }
   ShardingBuilder b(mesh, rank);
@@ -133,12 +131,12 @@ absl::StatusOr<const Sharding*> CustomCallView::Checked(const Sharding* s, const
 
 absl::Status CustomCallView::Misfit(std::string message, std::string expected,
                                     std::string found) const {
-  return ToStatus({.code = "E120",
-                   .message = absl::StrCat("target \"", target, "\" (%", instruction, "): ",
-                                           message),
-                   .expected = std::move(expected),
-                   .found = std::move(found),
-                   .fix = "correct the target's callback"});
+  return ToStatus(
+      {.code = "E120",
+       .message = absl::StrCat("target \"", target, "\" (%", instruction, "): ", message),
+       .expected = std::move(expected),
+       .found = std::move(found),
+       .fix = "correct the target's callback"});
 }
 
 CustomCallView ViewCustomCall(const Module& module, InstrId id, const BaseMesh* mesh,

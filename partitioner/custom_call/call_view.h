@@ -11,18 +11,19 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct CustomCallView {
-  Context* context = nullptr;           // to make shardings and shapes with
+  Context* context = nullptr;  // to make shardings and shapes with
   absl::string_view target, instruction;
   // As the text has it: {k = 3 : i64} of a typed call, which AttributeMapView
   // (kernels/ffi/attributes.h) reads; any bytes of an untyped one.
   absl::string_view backend_config;
   const FrontendAttributes* frontend = nullptr;  // or null
-  int api_version = 1;                  // 1 to 4, as HLO says
+  int api_version = 1;                           // 1 to 4, as HLO says
   bool has_side_effect = false;
 
   std::vector<const Shape*> operands, results;  // with layouts

@@ -20,8 +20,7 @@ absl::string_view AttributeText(absl::string_view dictionary, absl::string_view 
   return {};
 }
 
-bool AttributeInts(absl::string_view dictionary, absl::string_view key,
-                   std::vector<int64_t>* out) {
+bool AttributeInts(absl::string_view dictionary, absl::string_view key, std::vector<int64_t>* out) {
   absl::string_view text = AttributeText(dictionary, key);
   if (absl::ConsumePrefix(&text, "dense<")) {
     text = text.substr(0, text.find('>'));

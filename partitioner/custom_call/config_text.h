@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // The text behind `key = ` in a dictionary `{key = value, ...}`, else empty.
 absl::string_view AttributeText(absl::string_view dictionary, absl::string_view key);

@@ -29,9 +29,12 @@ Leaves LeavesOf(absl::Span<const Shape* const> shapes) {
 }
 
 std::string ListText(absl::Span<const Shape* const> shapes) {
-  return absl::StrCat("(", absl::StrJoin(shapes, ", ", [](std::string* out, const Shape* s) {
-                        absl::StrAppend(out, s->ToString(/*with_layout=*/false));
-                      }), ")");
+  return absl::StrCat("(",
+                      absl::StrJoin(shapes, ", ",
+                                    [](std::string* out, const Shape* s) {
+                                      absl::StrAppend(out, s->ToString(/*with_layout=*/false));
+                                    }),
+                      ")");
 }
 
 absl::Status NoShape(absl::string_view target, std::string why, std::string found = "") {
@@ -164,8 +167,10 @@ absl::StatusOr<const Shape*> InferByRule(const RuleAlternative& a, const TypeSig
                                    static_cast<int64_t>(types.size())) {
     result_types.assign(num_results, types[0]);
   } else {
-    return NoShape(target, "its operands have several element types, and the rule says nothing "
-                           "of those of its results", ListText(operands));
+    return NoShape(target,
+                   "its operands have several element types, and the rule says nothing "
+                   "of those of its results",
+                   ListText(operands));
   }
   Leaves results;
   for (size_t r = 0; r < num_results; ++r) {
@@ -186,9 +191,8 @@ absl::StatusOr<std::vector<const Shape*>> AllByRule(const RuleAlternative& a,
     SHARDCALL_ASSIGN_OR_RETURN(signatures, TypeSignature::ParseAll(a.types));
   }
   for (size_t k = 0; k < std::max<size_t>(signatures.size(), 1); ++k) {
-    const absl::StatusOr<const Shape*> shape =
-        InferByRule(a, signatures.empty() ? nullptr : &signatures[k], call.target, *call.context,
-                    operands);
+    const absl::StatusOr<const Shape*> shape = InferByRule(
+        a, signatures.empty() ? nullptr : &signatures[k], call.target, *call.context, operands);
     if (shape.ok()) {
       shapes.push_back(*shape);
     } else if (status.ok()) {
@@ -236,8 +240,8 @@ const Shape* WithTypesOf(Context& context, const Shape* shape, const Shape* decl
   Leaves leaves;
   for (int k = 0; k < shape->num_leaves(); ++k) {
     const Shape* leaf = declared->leaf(k);
-    leaves.push_back(
-        leaf->IsArray() ? context.WithElementType(shape->leaf(k), leaf->element_type()) : leaf);
+    leaves.push_back(leaf->IsArray() ? context.WithElementType(shape->leaf(k), leaf->element_type())
+                                     : leaf);
   }
   return context.MakeTuple(leaves);
 }

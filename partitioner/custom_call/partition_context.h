@@ -19,9 +19,10 @@
 #include "shardcall/partitioner/custom_call/call_view.h"
 #include "shardcall/partitioner/ir/build/checked_builder.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // A value of the local program: the same code on every device, with the
 // device's own shard.

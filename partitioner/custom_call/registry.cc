@@ -65,12 +65,12 @@ absl::Status CheckTypes(const RuleAlternative& a, absl::string_view target) {
       })) {
     return absl::OkStatus();
   }
-  return ToStatus({.code = "E110",
-                   .message = absl::StrCat("the element types of \"", target,
-                                           "\" do not fit its rule"),
-                   .expected = absl::StrCat(a.num_operands, " operands and ", results, " results"),
-                   .found = a.types,
-                   .fix = "Give one type for each operand and result"});
+  return ToStatus(
+      {.code = "E110",
+       .message = absl::StrCat("the element types of \"", target, "\" do not fit its rule"),
+       .expected = absl::StrCat(a.num_operands, " operands and ", results, " results"),
+       .found = a.types,
+       .fix = "Give one type for each operand and result"});
 }
 
 const Shape* ShapeAt(size_t i, absl::Span<const Shape* const> operands,
@@ -202,14 +202,15 @@ std::string Describe(const TargetRule& r) {
         out = absl::StrCat("callbacks of identity {",
                            absl::StrJoin(r.callbacks.identity, ",",
                                          [](std::string* s, const void* p) {
-                                           absl::StrAppend(s, "0x", absl::Hex(
-                                               reinterpret_cast<uintptr_t>(p)));
+                                           absl::StrAppend(
+                                               s, "0x", absl::Hex(reinterpret_cast<uintptr_t>(p)));
                                          }),
                            "}");
       }
       absl::StrAppend(&out, ", version ", r.callbacks.version,
                       r.callbacks.can_side_effecting_have_replicated_sharding
-                          ? ", replicated with side effects" : "");
+                          ? ", replicated with side effects"
+                          : "");
       break;
     case RuleLevel::kRule: {
       std::vector<std::string> texts;
@@ -267,11 +268,11 @@ absl::StatusOr<ShardingRule> TargetRule::Instantiate(absl::string_view call_back
     if (Fits(a, operands, results)) return RuleOfCall(*this, a, operands, results);
   }
   if (last == nullptr) {
-    return ToStatus({.code = "E111",
-                     .message = absl::StrCat("no rule of target \"", target,
-                                             "\" is for these attributes"),
-                     .found = std::string(call_backend_config),
-                     .fix = "Register a rule for this backend_config"});
+    return ToStatus(
+        {.code = "E111",
+         .message = absl::StrCat("no rule of target \"", target, "\" is for these attributes"),
+         .found = std::string(call_backend_config),
+         .fix = "Register a rule for this backend_config"});
   }
   if (alternatives.size() == 1) return RuleOfCall(*this, *last, operands, results);
   std::vector<std::string> have;
@@ -290,7 +291,8 @@ absl::StatusOr<ShardingRule> TargetRule::Instantiate(absl::string_view call_back
 
 absl::Status TargetRegistry::Add(TargetRule rule) {
   if (rule.target.empty()) {
-    return ToStatus({.code = "E105", .message = "a target needs a name",
+    return ToStatus({.code = "E105",
+                     .message = "a target needs a name",
                      .fix = "Register the rule under the custom_call_target of the call"});
   }
   auto key = std::make_pair(rule.target, rule.backend_config);

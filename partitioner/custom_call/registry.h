@@ -24,9 +24,10 @@
 #include "shardcall/partitioner/custom_call/partition_context.h"
 #include "shardcall/partitioner/custom_call/target_facts.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 enum class RuleLevel : uint8_t { kBatchDims, kRule, kCallbacks };
 absl::string_view RuleLevelName(RuleLevel level);  // "batch_dims", "rule", "callbacks"
@@ -102,7 +103,7 @@ struct TargetRule {
   // How many of them were registered; those behind follow from the batching rule.
   size_t num_given = 0;
   PartitionerCallbacks callbacks = {};
-  std::string source = {};          // "built in", "manifest FILE", "program"
+  std::string source = {};  // "built in", "manifest FILE", "program"
 
   // The rule of a call, for levels kBatchDims and kRule, and callbacks that have rule
   // strings. Errors E111, and E112 where the rule does not say what becomes of a factor

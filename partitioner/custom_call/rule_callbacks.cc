@@ -46,8 +46,8 @@ absl::StatusOr<std::vector<InstrId>> Operands(PartitionContext& context, const S
         SHARDCALL_ASSIGN_OR_RETURN(
             const InstrId fill, context.builder().ConstantDouble(call.operands[k]->element_type(),
                                                                  rule.factors[f].pad));
-        SHARDCALL_ASSIGN_OR_RETURN(x, context.MaskPadding(x, call.operands[k], s,
-                                                          {static_cast<int>(d)}, {fill}));
+        SHARDCALL_ASSIGN_OR_RETURN(
+            x, context.MaskPadding(x, call.operands[k], s, {static_cast<int>(d)}, {fill}));
       }
     }
     out.push_back(x.id);
@@ -58,9 +58,8 @@ absl::StatusOr<std::vector<InstrId>> Operands(PartitionContext& context, const S
 absl::Status PartitionByRule(PartitionContext& context, const TargetRule& target,
                              const LocalBody& body) {
   const CustomCallView& call = context.call();
-  SHARDCALL_ASSIGN_OR_RETURN(
-      const ShardingRule rule,
-      target.Instantiate(call.backend_config, call.operands, call.results));
+  SHARDCALL_ASSIGN_OR_RETURN(const ShardingRule rule,
+                             target.Instantiate(call.backend_config, call.operands, call.results));
   const int num_operands = static_cast<int>(call.operands.size());
   std::vector<const Sharding*> operands, results;
   for (int k = 0; k < num_operands; ++k) operands.push_back(context.operand_sharding(k));
@@ -114,11 +113,9 @@ absl::StatusOr<InstrId> LocalCall::Start(absl::string_view factor) const {
     for (size_t d = 0; d < tensor.dims.size(); ++d) {
       if (tensor.dims[d].size() != 1 || tensor.dims[d][0] != f) continue;
       const int num_operands = static_cast<int>(call().operands.size());
-      const Shape* shape =
-          t < num_operands ? call().operands[t] : call().results[t - num_operands];
-      SHARDCALL_ASSIGN_OR_RETURN(
-          const LocalValue start,
-          context_.TileStart(shape, TensorSharding(t), static_cast<int>(d)));
+      const Shape* shape = t < num_operands ? call().operands[t] : call().results[t - num_operands];
+      SHARDCALL_ASSIGN_OR_RETURN(const LocalValue start,
+                                 context_.TileStart(shape, TensorSharding(t), static_cast<int>(d)));
       return start.id;
     }
   }
@@ -186,8 +183,7 @@ absl::StatusOr<std::vector<InstrId>> LocalCall::MakeCall(
   const bool one = results.size() == 1;
   SHARDCALL_ASSIGN_OR_RETURN(
       const InstrId made,
-      b.CustomCall(attrs, operands,
-                   one ? results[0] : b.context().MakeTuple(results)));
+      b.CustomCall(attrs, operands, one ? results[0] : b.context().MakeTuple(results)));
   b.module().mutable_instr(made).backend_config = b.context().Intern(config);
   if (one) return std::vector<InstrId>{made};
   std::vector<InstrId> out;
@@ -220,9 +216,9 @@ absl::Status RegisterRuleWithBody(TargetRegistry& registry, std::string target,
     return rules->Find(target, "")->Instantiate(call.backend_config, call.operands, call.results);
   };
   PartitionerCallbacks callbacks;
-  callbacks.propagate_user_sharding =
-      [rule_of](const CustomCallView& call, int index,
-                const Sharding* user) -> absl::StatusOr<const Sharding*> {
+  callbacks.propagate_user_sharding = [rule_of](
+                                          const CustomCallView& call, int index,
+                                          const Sharding* user) -> absl::StatusOr<const Sharding*> {
     SHARDCALL_ASSIGN_OR_RETURN(const ShardingRule rule, rule_of(call));
     const int t = static_cast<int>(call.operands.size()) + index;
     FactorAssignment factors = Factors(rule, call);

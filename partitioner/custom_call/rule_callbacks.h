@@ -25,10 +25,11 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/custom_call/partition_context.h"
 #include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/rule/factor_assignment.h"
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // A call on one device, as a body sees it. Factors are named as in the rule; one
 // that the rule does not have (or whose dimensions `...` has) is a CHECK failure.

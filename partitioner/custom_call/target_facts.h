@@ -13,8 +13,9 @@
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/custom_call/call_limits.h"
 #include "shardcall/partitioner/ir/shapes/target_shapes.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // The shape of a call's result, an array or a tuple; layouts may be left out. A
 // failure or a throw is E121.

@@ -61,8 +61,10 @@ absl::StatusOr<TypeSignature> TypeSignature::Parse(absl::string_view text) {
       if (value.form == Form::kType) {
         value.type = ElementTypeFromName(inner);
         if (!IsArrayType(value.type) && value.type != ElementType::kToken) {
-          return Malformed(text, "there is no such type", "the name of a type, or one upper-case "
-                           "letter", word);
+          return Malformed(text, "there is no such type",
+                           "the name of a type, or one upper-case "
+                           "letter",
+                           word);
         }
       } else {
         if (inner.size() != 1 || !absl::ascii_isupper(inner[0])) {

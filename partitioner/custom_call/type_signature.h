@@ -14,9 +14,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // f32 of c64, f64 of c128, others themselves; and back.
 ElementType RealPartType(ElementType type);

@@ -20,8 +20,12 @@ class Exporter {
  public:
   Exporter(const Program& program, absl::Span<const Sharding* const> by_leaf,
            const ExportOptions& options)
-      : p_(program), old_(program.module), by_leaf_(by_leaf), options_(options),
-        out_(program.module.shared_context()), context_(out_.context()) {}
+      : p_(program),
+        old_(program.module),
+        by_leaf_(by_leaf),
+        options_(options),
+        out_(program.module.shared_context()),
+        context_(out_.context()) {}
 
   absl::StatusOr<Module> Run() {
     CopyHeader();
@@ -166,8 +170,8 @@ class Exporter {
     // Tiles alone are read onto the first base mesh that they fit, which need not
     // be theirs; names keep it.
     const bool other_mesh = p_.meshes.size() > 1 && s->mesh() != p_.mesh;
-    absl::StatusOr<HloSharding> made = options_.named || !sum || other_mesh ? ToHloShardingV3(*s)
-                                                                             : ToHloSharding(*s);
+    absl::StatusOr<HloSharding> made =
+        options_.named || !sum || other_mesh ? ToHloShardingV3(*s) : ToHloSharding(*s);
     if (!made.ok()) return made.status();
     // So they do where a list of devices is not that of the mesh: in another order
     // of its axes, or sorted within subgroups.
@@ -224,9 +228,9 @@ class Exporter {
         list.push_back(Nothing());
         continue;
       }
-      SHARDCALL_ASSIGN_OR_RETURN(
-          NamedSharding named, Named(*s, boundary.entry ? &boundary.manual_dims[k] : nullptr,
-                                     boundary.entry ? &boundary.manual_partial[k] : nullptr));
+      SHARDCALL_ASSIGN_OR_RETURN(NamedSharding named,
+                                 Named(*s, boundary.entry ? &boundary.manual_dims[k] : nullptr,
+                                       boundary.entry ? &boundary.manual_partial[k] : nullptr));
       list.push_back(std::move(named));
     }
     const std::string text = SdyShardingPerValueText(list);

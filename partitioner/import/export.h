@@ -9,8 +9,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/import/program.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct ExportOptions {
   // `sharding=` in the named form, {mesh['data'=4], [{'data'}]}, not in V2.
@@ -30,8 +31,7 @@ absl::StatusOr<Module> ExportShardings(const Program& program,
 
 // `attributes` without the annotations of any stage (`xla.sdy.*`,
 // `shardcall.*`): null if nothing is left.
-const FrontendAttributes* WithoutSdy(Context& context,
-                                             const FrontendAttributes* attributes);
+const FrontendAttributes* WithoutSdy(Context& context, const FrontendAttributes* attributes);
 
 }  // namespace shardcall
 

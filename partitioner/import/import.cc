@@ -109,10 +109,10 @@ absl::Status Annotations::HoldDynamicSizesWhole() {
       const Shape* leaf = i.shape->leaf(k);
       if (!leaf->IsArray() || !leaf->IsDynamic()) continue;
       const ShardingConstraint*& c = p_.constraints[p_.leaves.leaf(InstrId(n), k).value];
-      const bool cut = c != nullptr &&
-                       (c->maximal_device >= 0 || !c->unreduced.empty() ||
-                        std::any_of(c->dims.begin(), c->dims.end(),
-                                    [](const auto& dim) { return !dim.axes.empty(); }));
+      const bool cut =
+          c != nullptr && (c->maximal_device >= 0 || !c->unreduced.empty() ||
+                           std::any_of(c->dims.begin(), c->dims.end(),
+                                       [](const auto& dim) { return !dim.axes.empty(); }));
       if (cut) {
         return ToStatus({.code = "E054",
                          .message = "a value whose size is known only at run time is not sharded",
@@ -172,7 +172,8 @@ absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options
                     absl::StatusCode::kUnimplemented);
   }
   if (!module.entry().valid() || !module.comp(module.entry()).root.valid()) {
-    return ToStatus({.code = "E165", .message = "the module has no entry computation",
+    return ToStatus({.code = "E165",
+                     .message = "the module has no entry computation",
                      .fix = "Mark a computation as ENTRY"});
   }
   SHARDCALL_RETURN_IF_ERROR(RefuseUnbounded(module));

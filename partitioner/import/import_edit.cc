@@ -60,8 +60,7 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
     absl::InlinedVector<InstrId, 8> operands;
     for (size_t k = 0; k < i.operand_count; ++k) {
       const auto it = clone_at.find(Slot(id, static_cast<int>(k), clone));
-      operands.push_back(it == clone_at.end() ? now[old.operand(id, k).value]
-                                              : clones[it->second]);
+      operands.push_back(it == clone_at.end() ? now[old.operand(id, k).value] : clones[it->second]);
     }
     if (clone < 0) {
       if (const auto it = identities_of.find(id); it != identities_of.end()) {

@@ -107,11 +107,11 @@ absl::Status Annotations::ReadGspmdBoundary(InstrId id) {
   boundary.entry = IsManualEntry(i);
   if (m_.operands(i).size() != 1 || LeafShape(id, 0) == nullptr ||
       LeafShape(m_.operand(id, 0), 0) == nullptr || i.sharding == nullptr) {
-    return ToStatus({.code = "E173",
-                     .message = absl::StrCat("the custom call ", Target(i),
-                                             " needs one array and a sharding"),
-                     .where = std::string(i.name),
-                     .fix = "Give it one array operand and sharding={..}"});
+    return ToStatus(
+        {.code = "E173",
+         .message = absl::StrCat("the custom call ", Target(i), " needs one array and a sharding"),
+         .where = std::string(i.name),
+         .fix = "Give it one array operand and sharding={..}"});
   }
   const ShardingConstraint* result = p_.constraints[p_.leaves.leaf(id).value];
   const ShardingConstraint* operand = p_.constraints[p_.leaves.leaf(m_.operand(id, 0)).value];

@@ -8,9 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/ir/side_effects.h"
 
 namespace shardcall::import_internal {
@@ -28,7 +28,9 @@ bool IsOnOneDevice(const Instruction& i) {
 class Inliner {
  public:
   Inliner(const Module& module, bool inline_calls)
-      : old_(module), inline_calls_(inline_calls), out_(Module(module.shared_context())),
+      : old_(module),
+        inline_calls_(inline_calls),
+        out_(Module(module.shared_context())),
         names_(module, UniqueNames::kInstructions),
         comp_names_(module, UniqueNames::kComputations) {
     FindLive();
@@ -74,10 +76,10 @@ class Inliner {
     bool reducer = false;  // annotations are dropped
     size_t next = 0;
     int frame_id = 0;
-    InstrId call;                // inlined: in the caller's frame, which is below
-    std::vector<InstrId> map;    // by position in the old computation
-    std::vector<CompId> callees; // of the instruction at `next`, done so far
-    std::string prefix;          // of op_name
+    InstrId call;                 // inlined: in the caller's frame, which is below
+    std::vector<InstrId> map;     // by position in the old computation
+    std::vector<CompId> callees;  // of the instruction at `next`, done so far
+    std::string prefix;           // of op_name
     const Metadata *last_old = nullptr, *last_new = nullptr;
   };
 
@@ -252,8 +254,7 @@ class Inliner {
     for (InstrId operand : old_.operands(i)) operands.push_back(Mapped(f, operand));
     const InstrId made = Emit(f, i, operands);
     if (!f.callees.empty()) {
-      out_.module.mutable_instr(made).attrs =
-          WithComputations(out_.module.context(), i, f.callees);
+      out_.module.mutable_instr(made).attrs = WithComputations(out_.module.context(), i, f.callees);
       f.callees.clear();
     }
     if (const RareAttributes* rare = old_.rare(i); rare != nullptr) CopyRare(f, *rare, made);
@@ -297,15 +298,15 @@ class Inliner {
   InlinedModule out_;
   UniqueNames names_, comp_names_;
   std::vector<bool> live_;
-  std::vector<uint32_t> position_;      // in its computation
-  std::vector<int64_t> live_count_;     // by computation
-  std::vector<CompId> instances_;       // by old computation: the first copy
+  std::vector<uint32_t> position_;   // in its computation
+  std::vector<int64_t> live_count_;  // by computation
+  std::vector<CompId> instances_;    // by old computation: the first copy
   absl::flat_hash_set<CompId> inlined_once_;
   std::vector<Frame> stack_;
   int64_t budget_ = 0;
   bool all_live_ = true;
   const InlinedModule* pruned_ = nullptr;
-  std::vector<InstrId> now_;            // when pruning: by old instruction
+  std::vector<InstrId> now_;  // when pruning: by old instruction
 };
 
 }  // namespace

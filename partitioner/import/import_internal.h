@@ -14,11 +14,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "shardcall/partitioner/ir/module.h"
-#include "shardcall/partitioner/ir/build/unique_names.h"
 #include "shardcall/partitioner/import/program.h"
-#include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/ir/build/unique_names.h"
 #include "shardcall/partitioner/ir/known_targets.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall::import_internal {
 

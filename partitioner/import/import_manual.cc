@@ -57,21 +57,22 @@ absl::Status Annotations::SetManualDims(InstrId id,
         const AxisList& axes = global[k]->dims[d].axes;
         dims[d] = Within(*p_.mesh, axes, boundary.manual_axes);
         if (!IsPrefix(*p_.mesh, dims[d], axes)) {
-          return ToStatus({.code = "E176",
-                           .message = absl::StrCat("dimension ", d, " of operand ", k,
-                                                   " is sharded by a free axis before a manual "
-                                                   "one"),
-                           .where = std::string(i.name),
-                           .expected = absl::StrCat("the axes ", AxesText(*p_.mesh, dims[d]),
-                                                    " first"),
-                           .found = AxesText(*p_.mesh, axes),
-                           .fix = "Write the manual axes first in that dimension"});
+          return ToStatus(
+              {.code = "E176",
+               .message = absl::StrCat("dimension ", d, " of operand ", k,
+                                       " is sharded by a free axis before a manual "
+                                       "one"),
+               .where = std::string(i.name),
+               .expected = absl::StrCat("the axes ", AxesText(*p_.mesh, dims[d]), " first"),
+               .found = AxesText(*p_.mesh, axes),
+               .fix = "Write the manual axes first in that dimension"});
         }
       }
       const int64_t shards = AxesSize(dims[d]);
       if (whole->dim(d) % shards == 0 && whole->dim(d) / shards == local->dim(d)) continue;
       return ToStatus({.code = "E171",
-                       .message = absl::StrCat("dimension ", d, " does not fit at a manual "
+                       .message = absl::StrCat("dimension ", d,
+                                               " does not fit at a manual "
                                                "region's boundary over the manual axes ",
                                                AxesText(*p_.mesh, dims[d])),
                        .where = std::string(i.name),

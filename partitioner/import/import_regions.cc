@@ -51,8 +51,8 @@ class RegionFinder {
   // Computations whose instructions stand in a region: the entry, and those of
   // loops, branches and calls of such.
   static bool CarriesRegion(Opcode opcode) {
-    return opcode == Opcode::kWhile || opcode == Opcode::kConditional ||
-           opcode == Opcode::kCall || opcode == Opcode::kAsyncStart;
+    return opcode == Opcode::kWhile || opcode == Opcode::kConditional || opcode == Opcode::kCall ||
+           opcode == Opcode::kAsyncStart;
   }
 
   void FindNeutral() {
@@ -132,13 +132,13 @@ class RegionFinder {
   }
   absl::StatusOr<int> Inner(InstrId at, int outer, const AxisList& own) {
     if (Overlaps(p_.regions[outer], own)) {
-      return ToStatus({.code = "E174",
-                       .message = "a nested manual region names axes that are manual already",
-                       .where = std::string(m_.instr(at).name),
-                       .expected = absl::StrCat("axes other than ",
-                                                AxesText(mesh_, p_.regions[outer])),
-                       .found = AxesText(mesh_, own),
-                       .fix = "let each region name only its own axes"});
+      return ToStatus(
+          {.code = "E174",
+           .message = "a nested manual region names axes that are manual already",
+           .where = std::string(m_.instr(at).name),
+           .expected = absl::StrCat("axes other than ", AxesText(mesh_, p_.regions[outer])),
+           .found = AxesText(mesh_, own),
+           .fix = "let each region name only its own axes"});
     }
     AxisList all = p_.regions[outer];
     all.insert(all.end(), own.begin(), own.end());
@@ -319,9 +319,9 @@ class RegionFinder {
   const BaseMesh& mesh_;
   ModuleEdit& edit_;
   std::vector<bool> neutral_, owned_;
-  std::vector<InstrId> owner_;            // by computation: the instruction that calls it
-  std::vector<uint32_t> parent_;          // union-find over instructions
-  std::vector<int> region_;               // by component
+  std::vector<InstrId> owner_;    // by computation: the instruction that calls it
+  std::vector<uint32_t> parent_;  // union-find over instructions
+  std::vector<int> region_;       // by component
   absl::flat_hash_map<uint32_t, std::vector<InstrId>> edges_;  // component -> its boundaries
   std::vector<InstrId> boundaries_;
   std::vector<uint32_t> queue_;

@@ -110,7 +110,8 @@ absl::Status Annotations::ReadShardyBoundary(InstrId id, const SdyAttributes& at
       static_cast<size_t>(i.shape->num_leaves()) != operands) {
     return ToStatus({.code = "E173",
                      .message = absl::StrCat("a boundary of a manual region must have as many "
-                                             "results and entries in ", key, " as operands"),
+                                             "results and entries in ",
+                                             key, " as operands"),
                      .where = std::string(i.name),
                      .expected = absl::StrCat(operands),
                      .found = absl::StrCat(i.shape->num_leaves(), " results and ",
@@ -139,8 +140,7 @@ absl::Status Annotations::ReadShardyBoundary(InstrId id, const SdyAttributes& at
       global.push_back(nullptr);
       continue;
     }
-    absl::StatusOr<ShardingConstraint> c =
-        meshes_.FromNamed(attributes.boundary[k], leaf->rank());
+    absl::StatusOr<ShardingConstraint> c = meshes_.FromNamed(attributes.boundary[k], leaf->rank());
     if (!c.ok()) return At(c.status(), i);
     c->manual.clear();
     const ShardingConstraint* whole = Own(*std::move(c));

@@ -89,8 +89,7 @@ LeafTable BuildLeafTable(const Module& module) {
           }
           break;
         }
-        default:
-          break;
+        default: break;
       }
     }
   }

@@ -13,9 +13,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Leaves of all instructions, dense: leaf = first(instr) + flat index into the
 // instruction's tuple shape. Several leaves may be one value: tuple,
@@ -94,12 +95,12 @@ struct Program {
 
   // Entry parameters (flat) and results (flat) that propagation may set.
   std::vector<bool> may_set_parameter, may_set_output;
-  bool uses_shardy = false;     // annotations were xla.sdy.*
+  bool uses_shardy = false;           // annotations were xla.sdy.*
   std::vector<std::string> warnings;  // W2xx, import's own
 };
 
 struct ImportOptions {
-  int64_t num_partitions = 0;   // 0: what the module says
+  int64_t num_partitions = 0;  // 0: what the module says
   bool inline_calls = true;
 };
 // Errors E16x (shardings and meshes), E171.. (manual regions), E050

@@ -9,13 +9,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "shardcall/partitioner/ir/build/moved_from.h"
-#include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/partitioner/ir/build/moved_from.h"
+#include "shardcall/partitioner/ir/opcode.h"
+#include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
-#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -18,8 +18,9 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 using Ints = absl::Span<const int64_t>;
 using Text = absl::string_view;

@@ -60,9 +60,9 @@ OpcodeAttrs CollectiveAttrsOf(Opcode opcode) {
   switch (opcode) {
     case Opcode::kAllGather:
     case Opcode::kAllGatherStart:
-      return MakeAttrs({{A::kDimensions},
-                        {A::kChannelId, A::kReplicaGroups, A::kConstrainLayout,
-                         A::kUseGlobalDeviceIds}});
+      return MakeAttrs(
+          {{A::kDimensions},
+           {A::kChannelId, A::kReplicaGroups, A::kConstrainLayout, A::kUseGlobalDeviceIds}});
     case Opcode::kAllReduce:
     case Opcode::kAllReduceStart:
       return MakeAttrs({{A::kToApply},
@@ -115,31 +115,30 @@ OpcodeAttrs Make(Opcode opcode) {
       if (opcode == Opcode::kMap) return MakeAttrs({{A::kToApply}, {A::kDimensions}});
       return MakeAttrs({{A::kToApply, A::kDimensions}, {}});
     case AttrKind::kReduceWindow: return MakeAttrs({{A::kToApply}, {A::kWindow}});
-    case AttrKind::kSelectAndScatter:
-      return MakeAttrs({{A::kSelect, A::kScatter}, {A::kWindow}});
+    case AttrKind::kSelectAndScatter: return MakeAttrs({{A::kSelect, A::kScatter}, {A::kWindow}});
     case AttrKind::kSort: return MakeAttrs({{A::kDimensions, A::kToApply}, {A::kIsStable}});
     case AttrKind::kTopK: return MakeAttrs({{A::kK}, {A::kLargest, A::kIsStable}});
     case AttrKind::kScan:
-      return MakeAttrs({{A::kDimensions, A::kNumCarries, A::kToApply},
-                        {A::kIsReverse, A::kIsAssociative}});
+      return MakeAttrs(
+          {{A::kDimensions, A::kNumCarries, A::kToApply}, {A::kIsReverse, A::kIsAssociative}});
     case AttrKind::kDot: return DotAttrsOf(opcode);
     case AttrKind::kConvolution:
-      return MakeAttrs({{A::kDimLabels},
-                        {A::kWindow, A::kFeatureGroupCount, A::kBatchGroupCount,
-                         A::kConvolutionKind, A::kOperandPrecision, A::kAlgorithm,
-                         A::kSparsityConfig}});
+      return MakeAttrs(
+          {{A::kDimLabels},
+           {A::kWindow, A::kFeatureGroupCount, A::kBatchGroupCount, A::kConvolutionKind,
+            A::kOperandPrecision, A::kAlgorithm, A::kSparsityConfig}});
     case AttrKind::kFft: return MakeAttrs({{A::kFftType, A::kFftLength}, {}});
     case AttrKind::kCholesky: return MakeAttrs({{}, {A::kLower}});
     case AttrKind::kTriangularSolve:
       return MakeAttrs({{}, {A::kLeftSide, A::kLower, A::kUnitDiagonal, A::kTransposeA}});
     case AttrKind::kGather:
-      return MakeAttrs({{A::kOffsetDims, A::kCollapsedSliceDims, A::kStartIndexMap,
-                         A::kIndexVectorDim, A::kSliceSizes},
-                        {A::kOperandBatchingDims, A::kStartIndicesBatchingDims,
-                         A::kIndicesAreSorted}});
+      return MakeAttrs(
+          {{A::kOffsetDims, A::kCollapsedSliceDims, A::kStartIndexMap, A::kIndexVectorDim,
+            A::kSliceSizes},
+           {A::kOperandBatchingDims, A::kStartIndicesBatchingDims, A::kIndicesAreSorted}});
     case AttrKind::kScatter:
-      return MakeAttrs({{A::kUpdateWindowDims, A::kInsertedWindowDims,
-                         A::kScatterDimsToOperandDims, A::kIndexVectorDim, A::kToApply},
+      return MakeAttrs({{A::kUpdateWindowDims, A::kInsertedWindowDims, A::kScatterDimsToOperandDims,
+                         A::kIndexVectorDim, A::kToApply},
                         {A::kInputBatchingDims, A::kScatterIndicesBatchingDims,
                          A::kIndicesAreSorted, A::kUniqueIndices}});
     case AttrKind::kBatchNorm: return MakeAttrs({{A::kEpsilon, A::kFeatureIndex}, {}});
@@ -148,25 +147,22 @@ OpcodeAttrs Make(Opcode opcode) {
     case AttrKind::kRngState: return MakeAttrs({{A::kDelta}, {}});
     case AttrKind::kWhile: return MakeAttrs({{A::kCondition, A::kBody}, {}});
     case AttrKind::kConditional:
-      return MakeAttrs(
-          {{}, {A::kTrueComputation, A::kFalseComputation, A::kBranchComputations}});
+      return MakeAttrs({{}, {A::kTrueComputation, A::kFalseComputation, A::kBranchComputations}});
     case AttrKind::kCall: return MakeAttrs({{A::kToApply}, {A::kIsComposite}});
     case AttrKind::kFusion:
       return MakeAttrs({{A::kKind, A::kCalls}, {A::kOutputToOperandAliasing}});
     case AttrKind::kCustomCall:
-      return MakeAttrs(
-          {{A::kCustomCallTarget},
-           {A::kWindow, A::kDimLabels, A::kFeatureGroupCount, A::kBatchGroupCount,
-            A::kOperandPrecision, A::kPaddingType, A::kOperandLayoutConstraints,
-            A::kCustomCallHasSideEffect, A::kLiteral, A::kOutputToOperandAliasing, A::kSchedule,
-            A::kApiVersion, A::kCalledComputations, A::kToApply}});
+      return MakeAttrs({{A::kCustomCallTarget},
+                        {A::kWindow, A::kDimLabels, A::kFeatureGroupCount, A::kBatchGroupCount,
+                         A::kOperandPrecision, A::kPaddingType, A::kOperandLayoutConstraints,
+                         A::kCustomCallHasSideEffect, A::kLiteral, A::kOutputToOperandAliasing,
+                         A::kSchedule, A::kApiVersion, A::kCalledComputations, A::kToApply}});
     case AttrKind::kInfeed: return MakeAttrs({{}, {A::kInfeedConfig}});
     case AttrKind::kOutfeed: return MakeAttrs({{}, {A::kOutfeedShape, A::kOutfeedConfig}});
     case AttrKind::kSendRecv: return MakeAttrs({{}, {A::kChannelId, A::kIsHostTransfer}});
     case AttrKind::kDomain: return MakeAttrs({{A::kDomain}, {}});
     case AttrKind::kCopyStart: return MakeAttrs({{}, {A::kCrossProgramPrefetchIndex}});
-    case AttrKind::kReducePrecision:
-      return MakeAttrs({{A::kExponentBits, A::kMantissaBits}, {}});
+    case AttrKind::kReducePrecision: return MakeAttrs({{A::kExponentBits, A::kMantissaBits}, {}});
     case AttrKind::kCollective: return CollectiveAttrsOf(opcode);
     case AttrKind::kPermute:
       return MakeAttrs({{A::kSourceTargetPairs}, {A::kChannelId, A::kSliceSizes}});

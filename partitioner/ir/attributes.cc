@@ -2,8 +2,8 @@
 #include "shardcall/partitioner/ir/attributes.h"
 
 #include "shardcall/partitioner/ir/attributes_intern.h"
-#include "shardcall/sharding/context.h"
 #include "shardcall/sharding/base/intern_table.h"
+#include "shardcall/sharding/context.h"
 
 namespace shardcall {
 namespace {

@@ -13,16 +13,55 @@
 #include "shardcall/partitioner/ir/attribute_fields.h"
 #include "shardcall/partitioner/ir/ids.h"
 #include "shardcall/partitioner/ir/literal.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 enum class AttrKind : uint8_t {
-  kNone, kResultAccuracy, kCompare, kParameter, kConstant, kIota, kTupleIndex, kDimensions,
-  kReshape, kSlice, kDynamicSlice, kPad, kReduce, kReduceWindow, kSelectAndScatter, kSort, kTopK,
-  kScan, kDot, kConvolution, kFft, kCholesky, kTriangularSolve, kGather, kScatter, kBatchNorm,
-  kRng, kRngBitGenerator, kRngState, kWhile, kConditional, kCall, kFusion, kCustomCall, kInfeed,
-  kOutfeed, kSendRecv, kDomain, kCopyStart, kReducePrecision, kCollective, kPermute, kAsync,
+  kNone,
+  kResultAccuracy,
+  kCompare,
+  kParameter,
+  kConstant,
+  kIota,
+  kTupleIndex,
+  kDimensions,
+  kReshape,
+  kSlice,
+  kDynamicSlice,
+  kPad,
+  kReduce,
+  kReduceWindow,
+  kSelectAndScatter,
+  kSort,
+  kTopK,
+  kScan,
+  kDot,
+  kConvolution,
+  kFft,
+  kCholesky,
+  kTriangularSolve,
+  kGather,
+  kScatter,
+  kBatchNorm,
+  kRng,
+  kRngBitGenerator,
+  kRngState,
+  kWhile,
+  kConditional,
+  kCall,
+  kFusion,
+  kCustomCall,
+  kInfeed,
+  kOutfeed,
+  kSendRecv,
+  kDomain,
+  kCopyStart,
+  kReducePrecision,
+  kCollective,
+  kPermute,
+  kAsync,
 };
 
 struct Attributes {
@@ -30,14 +69,14 @@ struct Attributes {
   AttrKind kind;
 };
 
-#define SHARDCALL_ATTR_FIELDS(...)  \
-  template <typename F>             \
-  void Fields(F&& f) {              \
-    f(__VA_ARGS__);                 \
-  }                                 \
-  template <typename F>             \
-  void Fields(F&& f) const {        \
-    f(__VA_ARGS__);                 \
+#define SHARDCALL_ATTR_FIELDS(...) \
+  template <typename F>            \
+  void Fields(F&& f) {             \
+    f(__VA_ARGS__);                \
+  }                                \
+  template <typename F>            \
+  void Fields(F&& f) const {       \
+    f(__VA_ARGS__);                \
   }
 
 template <AttrKind K>
@@ -48,7 +87,9 @@ struct AttrBase : Attributes {
 
 struct NoAttrs : AttrBase<AttrKind::kNone> {
   template <typename F>
-  void Fields(F&& f) const { f(); }
+  void Fields(F&& f) const {
+    f();
+  }
 };
 struct ResultAccuracyAttrs : AttrBase<AttrKind::kResultAccuracy> {
   TextField result_accuracy;  // "{mode=highest}"; empty = default
@@ -175,9 +216,9 @@ struct GatherAttrs : AttrBase<AttrKind::kGather> {
       start_indices_batching_dims, slice_sizes;
   int64_t index_vector_dim = 0;
   bool indices_are_sorted = false;
-  SHARDCALL_ATTR_FIELDS(offset_dims, collapsed_slice_dims, start_index_map,
-                        operand_batching_dims, start_indices_batching_dims, slice_sizes,
-                        index_vector_dim, indices_are_sorted)
+  SHARDCALL_ATTR_FIELDS(offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims,
+                        start_indices_batching_dims, slice_sizes, index_vector_dim,
+                        indices_are_sorted)
 };
 struct ScatterAttrs : AttrBase<AttrKind::kScatter> {
   Field<int64_t> update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims,
@@ -212,7 +253,7 @@ struct WhileAttrs : AttrBase<AttrKind::kWhile> {
 };
 struct ConditionalAttrs : AttrBase<AttrKind::kConditional> {
   Field<CompId> branches;  // pred form: true, false
-  bool is_pred = false;               // true_computation= / false_computation=
+  bool is_pred = false;    // true_computation= / false_computation=
   SHARDCALL_ATTR_FIELDS(branches, is_pred)
 };
 struct CallAttrs : AttrBase<AttrKind::kCall> {
@@ -231,8 +272,8 @@ struct CustomCallAttrs : AttrBase<AttrKind::kCustomCall> {
   int64_t api_version = 1;  // 1 original .. 4 typed FFI
   bool has_side_effect = false;
   bool has_layout_constraints = false;
-  Field<const Shape*> operand_layouts;  // with layouts, one per operand
-  TextField output_to_operand_aliasing;                 // as text, "{{0}: (1, {})}"
+  Field<const Shape*> operand_layouts;   // with layouts, one per operand
+  TextField output_to_operand_aliasing;  // as text, "{{0}: (1, {})}"
   TextField schedule, padding_type, dim_labels, operand_precision;
   bool has_window = false;
   Window window;
@@ -277,7 +318,7 @@ struct ReplicaGroups {
   Field<Ints> lists;
   int64_t num_groups = 0, group_size = 0;
   Field<int64_t> reshape, perm;  // perm empty: identity
-  TextField mesh_text;      // kMesh: as written
+  TextField mesh_text;           // kMesh: as written
   SHARDCALL_ATTR_FIELDS(form, lists, num_groups, group_size, reshape, perm, mesh_text)
 };
 // all-gather, all-reduce, reduce-scatter, all-to-all, ragged-all-to-all,
@@ -285,7 +326,7 @@ struct ReplicaGroups {
 struct CollectiveAttrs : AttrBase<AttrKind::kCollective> {
   int64_t channel_id = -1;  // -1: none
   ReplicaGroups groups;
-  int64_t dimension = -1;   // -1: none
+  int64_t dimension = -1;  // -1: none
   bool constrain_layout = false, use_global_device_ids = false;
   int8_t has_dynamic_root = -1;
   CompId to_apply;
@@ -295,7 +336,7 @@ struct CollectiveAttrs : AttrBase<AttrKind::kCollective> {
 // collective-permute and its start
 struct PermuteAttrs : AttrBase<AttrKind::kPermute> {
   int64_t channel_id = -1;
-  Field<int64_t> sources, targets;       // of equal length
+  Field<int64_t> sources, targets;  // of equal length
   Field<Ints> slice_sizes;
   SHARDCALL_ATTR_FIELDS(channel_id, sources, targets, slice_sizes)
 };

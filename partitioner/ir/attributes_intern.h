@@ -15,8 +15,8 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/attributes.h"
 #include "shardcall/partitioner/ir/ids.h"
-#include "shardcall/sharding/context.h"
 #include "shardcall/sharding/base/intern_table.h"
+#include "shardcall/sharding/context.h"
 
 namespace shardcall::ir_internal {
 
@@ -109,8 +109,8 @@ void CopyField(Arena& arena, T& value) {
     using Element = std::remove_const_t<typename T::value_type>;
     if constexpr (std::is_class_v<Element> && !IsId<Element>::value) {
       if (value.empty()) return;
-      auto* out = static_cast<Element*>(
-          arena.Allocate(sizeof(Element) * value.size(), alignof(Element)));
+      auto* out =
+          static_cast<Element*>(arena.Allocate(sizeof(Element) * value.size(), alignof(Element)));
       for (size_t i = 0; i < value.size(); ++i) {
         new (out + i) Element(value[i]);
         CopyField(arena, out[i]);

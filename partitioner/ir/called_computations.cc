@@ -5,7 +5,7 @@ namespace shardcall {
 namespace {
 
 template <typename T>
-void Remap(absl::Span<const CompId> now, CompId T::*field, size_t at, T* attrs) {
+void Remap(absl::Span<const CompId> now, CompId T::* field, size_t at, T* attrs) {
   if (attrs->*field == CompId()) return;
   attrs->*field = now[at];
 }

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <utility>
 
-namespace shardcall {
+#include "shardcall/sharding/base/public.h"
+
+namespace shardcall SHARDCALL_PUBLIC {
 
 template <typename Tag>
 struct StrongId {

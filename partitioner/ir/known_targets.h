@@ -19,11 +19,11 @@ enum class KnownTarget : uint8_t {
 };
 
 // Bits of the traits column.
-inline constexpr uint32_t kIsIdentity = 1;     // the result, if there is one, is the operand
-inline constexpr uint32_t kSaysSharding = 2;   // and the call says how the value is sharded
-inline constexpr uint32_t kEntersManual = 4;   // whole arrays in, shards out
-inline constexpr uint32_t kLeavesManual = 8;   // shards in, whole arrays out
-inline constexpr uint32_t kOfShardy = 16;      // its attributes are Shardy's
+inline constexpr uint32_t kIsIdentity = 1;      // the result, if there is one, is the operand
+inline constexpr uint32_t kSaysSharding = 2;    // and the call says how the value is sharded
+inline constexpr uint32_t kEntersManual = 4;    // whole arrays in, shards out
+inline constexpr uint32_t kLeavesManual = 8;    // shards in, whole arrays out
+inline constexpr uint32_t kOfShardy = 16;       // its attributes are Shardy's
 inline constexpr uint32_t kKeepsSharding = 32;  // a hint: operand and result are sharded alike
 inline constexpr uint32_t kManualBoundaryTarget = kEntersManual | kLeavesManual;
 

@@ -102,9 +102,8 @@ const Literal* MakeScalarLiteral(Context& context, ElementType type, double valu
   // Towards zero, clamped to 64 bits; NaN is 0.
   int64_t integer = 0;
   if (value >= 9223372036854775808.0) {
-    integer = value < 18446744073709551616.0
-                  ? static_cast<int64_t>(static_cast<uint64_t>(value))
-                  : (IsUnsignedInteger(type) ? -1 : INT64_MAX);
+    integer = value < 18446744073709551616.0 ? static_cast<int64_t>(static_cast<uint64_t>(value))
+                                             : (IsUnsignedInteger(type) ? -1 : INT64_MAX);
     if (IsSignedInteger(type)) integer = INT64_MAX;
   } else if (value < -9223372036854775808.0) {
     integer = INT64_MIN;

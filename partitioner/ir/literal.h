@@ -6,16 +6,17 @@
 #define SHARDCALL_PARTITIONER_IR_LITERAL_H_
 
 #include "absl/types/span.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/context.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct Literal {
   const Shape* shape = nullptr;
-  absl::Span<const char> data;                    // empty for tuples and if elided
-  absl::Span<const Literal* const> elements;      // tuples
-  bool elided = false;                            // `{...}`: the values are unknown
+  absl::Span<const char> data;                // empty for tuples and if elided
+  absl::Span<const Literal* const> elements;  // tuples
+  bool elided = false;                        // `{...}`: the values are unknown
 };
 
 // Copies data into the Context. `data` holds num_elements * ElementTypeBytes.

@@ -75,8 +75,8 @@ const FrontendAttributes* InternFrontendAttributes(Context& context,
   if (found != nullptr) return found;
   for (Entry& e : sorted) e = {context.Intern(e.first), context.Intern(e.second)};
   auto* made = context.arena().New<FrontendAttributes>();
-  auto* out = static_cast<Entry*>(
-      context.arena().Allocate(sizeof(Entry) * sorted.size(), alignof(Entry)));
+  auto* out =
+      static_cast<Entry*>(context.arena().Allocate(sizeof(Entry) * sorted.size(), alignof(Entry)));
   std::uninitialized_copy(sorted.begin(), sorted.end(), out);
   made->entries = absl::MakeConstSpan(out, sorted.size());
   table.Insert(h, made);
@@ -89,9 +89,9 @@ const Metadata* InternMetadata(Context& context, const Metadata& value) {
   const Metadata* found = table.Find(h, [&](const Metadata& m) { return Equal(m, value); });
   if (found != nullptr) return found;
   Metadata* made = context.arena().New<Metadata>(value);
-  for (absl::string_view* s : {&made->op_type, &made->op_name, &made->source_file,
-                               &made->deduplicated_name, &made->scheduling_name,
-                               &made->metadata_payload}) {
+  for (absl::string_view* s :
+       {&made->op_type, &made->op_name, &made->source_file, &made->deduplicated_name,
+        &made->scheduling_name, &made->metadata_payload}) {
     *s = context.arena().Copy(*s);
   }
   made->profile_type = context.arena().Copy(value.profile_type);

@@ -18,11 +18,12 @@
 #include "shardcall/partitioner/ir/attributes.h"
 #include "shardcall/partitioner/ir/ids.h"
 #include "shardcall/partitioner/ir/opcode.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/context.h"
 #include "shardcall/sharding/hlo_sharding.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Interned; sorted by key, values unescaped.
 struct FrontendAttributes {
@@ -49,15 +50,15 @@ const HloSharding* InternHloSharding(Context& context, HloSharding value);
 struct Instruction {
   Opcode opcode;
   CompId computation;
-  const Shape* shape = nullptr;                 // with layout
+  const Shape* shape = nullptr;  // with layout
   uint32_t operand_begin = 0, operand_count = 0;
-  const Attributes* attrs = nullptr;            // never null
-  absl::string_view name;                       // without %; empty: made at printing
-  const HloSharding* sharding = nullptr;        // as the text has it, or null
-  const FrontendAttributes* frontend = nullptr; // or null
-  const Metadata* metadata = nullptr;           // or null
-  absl::string_view backend_config;             // interned; raw dictionary with braces, or string
-  int32_t extra = -1;                           // index into Module's rare attributes
+  const Attributes* attrs = nullptr;             // never null
+  absl::string_view name;                        // without %; empty: made at printing
+  const HloSharding* sharding = nullptr;         // as the text has it, or null
+  const FrontendAttributes* frontend = nullptr;  // or null
+  const Metadata* metadata = nullptr;            // or null
+  absl::string_view backend_config;              // interned; raw dictionary with braces, or string
+  int32_t extra = -1;                            // index into Module's rare attributes
 
   template <typename T>
   const T& as() const {  // requires attrs->kind == T::kKind
@@ -76,7 +77,7 @@ struct Computation {
   std::vector<InstrId> instructions;  // text order
   std::vector<InstrId> parameters;    // by number
   InstrId root;
-  std::string execution_thread;       // empty: main
+  std::string execution_thread;  // empty: main
 };
 
 struct AliasEntry {
@@ -90,8 +91,12 @@ struct DonorEntry {
   std::vector<int64_t> parameter_index;
 };
 struct StackTables {  // by position, ids start at 1; parent as in the proto (0: none)
-  struct Location { int32_t file, function, line, end_line, column, end_column; };
-  struct Frame { int32_t location, parent; };
+  struct Location {
+    int32_t file, function, line, end_line, column, end_column;
+  };
+  struct Frame {
+    int32_t location, parent;
+  };
   std::vector<absl::string_view> files, functions;
   std::vector<Location> locations;
   std::vector<Frame> frames;

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/float_format.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
+#include "shardcall/partitioner/ir/text/float_format.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -49,8 +49,7 @@ bool RealIdentity(Opcode monoid, ElementType type, ZeroSign zero, uint64_t* bits
       *bits = 0;
       if (!IsFloat(type)) return true;
       if (GetFloatFormat(type).special == FloatFormat::Special::kE8m0) return false;
-      if (zero == ZeroSign::kExact &&
-          GetFloatFormat(type).special != FloatFormat::Special::kFnuz) {
+      if (zero == ZeroSign::kExact && GetFloatFormat(type).special != FloatFormat::Special::kFnuz) {
         *bits = EncodeFloat(type, -0.0);
       }
       return true;
@@ -61,19 +60,15 @@ bool RealIdentity(Opcode monoid, ElementType type, ZeroSign zero, uint64_t* bits
     case Opcode::kMaximum:
     case Opcode::kMinimum: {
       const bool greatest = monoid == Opcode::kMinimum;
-      *bits = pred             ? greatest
+      *bits = pred            ? greatest
               : IsFloat(type) ? ExtremeFloat(type, greatest)
                               : ExtremeInteger(type, greatest);
       return true;
     }
     case Opcode::kAnd:
-      *bits = pred                       ? 1
-              : IsUnsignedInteger(type) ? ExtremeInteger(type, true)
-                                        : ByteMask(type);
+      *bits = pred ? 1 : IsUnsignedInteger(type) ? ExtremeInteger(type, true) : ByteMask(type);
       return !IsFloat(type);
-    default:
-      *bits = 0;
-      return !IsFloat(type);
+    default: *bits = 0; return !IsFloat(type);
   }
 }
 
@@ -147,9 +142,9 @@ const Literal* IdentityLiteral(Context& context, Opcode monoid, ElementType type
   } else if (!IdentityBits(monoid, type, &words[0], zero)) {
     return nullptr;
   }
-  return MakeLiteral(context, context.MakeScalar(type),
-                     absl::MakeConstSpan(reinterpret_cast<const char*>(words),
-                                         ElementTypeBytes(type)));
+  return MakeLiteral(
+      context, context.MakeScalar(type),
+      absl::MakeConstSpan(reinterpret_cast<const char*>(words), ElementTypeBytes(type)));
 }
 
 CompId MonoidTable::Get(Opcode op, ElementType type) {
@@ -165,8 +160,8 @@ CompId MonoidTable::Get(Opcode op, ElementType type) {
   for (int i = 0; i < 2; ++i) {
     ParameterAttrs attrs;
     attrs.number = i;
-    parameters[i] = module_->Add(comp, Opcode::kParameter, scalar, {},
-                                 InternAttributes(context, attrs));
+    parameters[i] =
+        module_->Add(comp, Opcode::kParameter, scalar, {}, InternAttributes(context, attrs));
   }
   module_->SetRoot(comp, module_->Add(comp, op, scalar, parameters));
   slot = comp;

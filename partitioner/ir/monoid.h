@@ -11,9 +11,10 @@
 
 #include "shardcall/partitioner/ir/literal.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // The rows: an op, and a value that is partial by it.
 struct Monoid {

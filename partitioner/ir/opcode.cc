@@ -44,9 +44,7 @@ const AsyncForms* FindForms(Opcode opcode) {
 }  // namespace
 
 const AsyncForms* FormsEndedBy(Opcode opcode) { return FindForms<&AsyncForms::done>(opcode); }
-const AsyncForms* FormsStartedBy(Opcode opcode) {
-  return FindForms<&AsyncForms::start>(opcode);
-}
+const AsyncForms* FormsStartedBy(Opcode opcode) { return FindForms<&AsyncForms::start>(opcode); }
 const AsyncForms* FormsOf(Opcode opcode) { return FindForms<&AsyncForms::whole>(opcode); }
 
 bool OpcodeFromText(absl::string_view text, Opcode* opcode) {

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/attributes.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 enum class Opcode : uint8_t {
 #define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
@@ -62,6 +62,7 @@ inline constexpr OpcodeInfo kOpcodeInfo[] = {
                      traits)                                                                     \
   {text, AttrKind::attrs, arity, stablehlo, traits},
 #include "shardcall/partitioner/ir/opcodes.inc"
+#include "shardcall/sharding/base/public.h"
 #undef SHARDCALL_OP
 };
 

@@ -9,9 +9,8 @@ namespace shardcall {
 bool HasSideEffect(const Instruction& instr, EffectsAt at) {
   if (instr.opcode != Opcode::kCustomCall) return HasTrait(instr.opcode, kSideEffect);
   if (!instr.as<CustomCallAttrs>().has_side_effect) return false;
-  const uint32_t silent =
-      at == EffectsAt::kRunning ? kIsIdentity | kManualBoundaryTarget
-                                : kSaysSharding | kManualBoundaryTarget;
+  const uint32_t silent = at == EffectsAt::kRunning ? kIsIdentity | kManualBoundaryTarget
+                                                    : kSaysSharding | kManualBoundaryTarget;
   return !HasTrait(KnownTargetOf(instr), silent);
 }
 

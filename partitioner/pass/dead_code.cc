@@ -2,9 +2,9 @@
 #include <utility>
 #include <vector>
 
+#include "shardcall/partitioner/ir/side_effects.h"
 #include "shardcall/partitioner/pass/copy_module.h"
 #include "shardcall/partitioner/pass/pass.h"
-#include "shardcall/partitioner/ir/side_effects.h"
 
 namespace shardcall {
 namespace {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/side_effects.h"
 #include "shardcall/partitioner/pass/copy_module.h"
 #include "shardcall/partitioner/pass/overlap_cost.h"
 #include "shardcall/partitioner/pass/overlap_schedule.h"
-#include "shardcall/partitioner/ir/side_effects.h"
 
 namespace shardcall {
 namespace {
@@ -46,7 +46,7 @@ class Overlap final : public Pass {
   absl::StatusOr<PassResult> Run(const Module& m) override {
     PassResult out = BeginCopy(m, std::vector<bool>(m.num_computations(), true));
     const std::vector<bool> sequential = FindSequential(m);
-    const OverlapCosts costs(m, options_);
+    const OverlapCosts costs(m, options_.cost);
     const Effects effects(m, EffectsAt::kPartitioning);
     std::vector<bool> effect(m.num_instructions());
     std::vector<int> position(m.num_instructions());

@@ -19,16 +19,13 @@
 #include <memory>
 
 #include "shardcall/partitioner/pass/pass.h"
+#include "shardcall/sharding/base/public.h"
+#include "shardcall/sharding/cost_model.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
-// What the schedule believes of the machine, per device; only ratios matter. By
-// default one core and shared memory, as the host evaluator has them.
 struct OverlapOptions {
-  double link_bytes_per_us = 2000;
-  double link_latency_us = 20;
-  double flops_per_us = 30000;          // dot, convolution
-  double memory_bytes_per_us = 5000;    // everything else, bytes touched
+  CostModel cost = HostCosts();
   // A pair needs so much computation between its ends; a collective with less
   // stays what it is, as a thread that wakes costs about that.
   double min_overlap_us = 20;

@@ -6,7 +6,7 @@
 namespace shardcall {
 namespace {
 
-constexpr double kTripCount = 16;  // of a loop, which says nothing about it here
+constexpr double kMicroseconds = 1e6;
 
 // As a double: products of sizes need not fit an int64.
 double Elements(const Shape& shape) {
@@ -54,13 +54,11 @@ bool CanOverlap(const Module& m, const Instruction& i) {
     case Opcode::kReduceScatter:
     case Opcode::kAllToAll:
     case Opcode::kRaggedAllToAll:
-    case Opcode::kCollectiveBroadcast:
-      break;
+    case Opcode::kCollectiveBroadcast: break;
     case Opcode::kCollectivePermute:
       if (!i.as<PermuteAttrs>().slice_sizes.empty()) return false;
       break;
-    default:
-      return false;
+    default: return false;
   }
   for (InstrId operand : m.operands(i)) {
     const Shape& shape = *m.instr(operand).shape;
@@ -71,8 +69,8 @@ bool CanOverlap(const Module& m, const Instruction& i) {
 
 bool IsFree(const Instruction& i) { return HasTrait(i.opcode, kFree); }
 
-OverlapCosts::OverlapCosts(const Module& module, const OverlapOptions& options)
-    : m_(module), options_(options), comps_(module.num_computations()) {
+OverlapCosts::OverlapCosts(const Module& module, const CostModel& cost)
+    : m_(module), cost_(cost), comps_(module.num_computations()) {
   for (CompId c : ComputationPostOrder(module)) {
     for (InstrId id : module.comp(c).instructions) {
       const Instruction& i = module.instr(id);
@@ -85,11 +83,10 @@ double OverlapCosts::Work(const Instruction& i) const {
   if (HasTrait(i.opcode, kFree | kNoWork | kAsyncForm) || CanOverlap(m_, i)) return 0;
   switch (i.opcode) {
     case Opcode::kDot:
-    case Opcode::kConvolution:
-      return Flops(m_, i) / options_.flops_per_us;
+    case Opcode::kConvolution: return Flops(m_, i) / cost_.flop_rate * kMicroseconds;
     case Opcode::kWhile: {
       const auto& a = i.as<WhileAttrs>();
-      return kTripCount * (comps_[a.condition.value] + comps_[a.body.value]);
+      return cost_.trip_count * (comps_[a.condition.value] + comps_[a.body.value]);
     }
     case Opcode::kConditional: {
       double most = 0;
@@ -102,14 +99,13 @@ double OverlapCosts::Work(const Instruction& i) const {
       for (CompId c : CalledComputations(m_, i)) sum += comps_[c.value];
       return sum;
     }
-    default:
-      return static_cast<double>(TouchedBytes(m_, i)) / options_.memory_bytes_per_us;
+    default: return static_cast<double>(TouchedBytes(m_, i)) / cost_.memory_rate * kMicroseconds;
   }
 }
 
 double OverlapCosts::Transfer(const Instruction& i) const {
-  return options_.link_latency_us +
-         static_cast<double>(TouchedBytes(m_, i)) / options_.link_bytes_per_us;
+  return cost_.latency * kMicroseconds +
+         static_cast<double>(TouchedBytes(m_, i)) / cost_.bandwidth * kMicroseconds;
 }
 
 }  // namespace shardcall

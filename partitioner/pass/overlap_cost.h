@@ -21,7 +21,7 @@ int64_t TouchedBytes(const Module& module, const Instruction& instr);
 
 class OverlapCosts {
  public:
-  OverlapCosts(const Module& module, const OverlapOptions& options);
+  OverlapCosts(const Module& module, const CostModel& cost);
 
   // Microseconds the device computes: 0 for collectives that can overlap.
   double Work(const Instruction& instr) const;
@@ -30,7 +30,7 @@ class OverlapCosts {
 
  private:
   const Module& m_;
-  const OverlapOptions options_;
+  const CostModel cost_;
   std::vector<double> comps_;  // work of each computation, collectives included
 };
 

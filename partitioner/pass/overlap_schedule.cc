@@ -206,8 +206,8 @@ class Scheduler {
   const std::vector<InstrId>& order_;
   const OverlapCosts& costs_;
   const OverlapOptions& options_;
-  const std::vector<int>& position_;               // by instruction of the module
-  std::vector<int> begin_, users_, waits_for_;     // by position
+  const std::vector<int>& position_;                  // by instruction of the module
+  std::vector<int> begin_, users_, waits_for_;        // by position
   std::vector<bool> recorded_, available_, started_;  // by position
   Heap ready_, ready_collectives_;
   std::deque<Flight> in_flight_;  // in the order of their ends
@@ -216,8 +216,7 @@ class Scheduler {
   int64_t early_bytes_ = 0;       // of results made while an earlier one waits
   // Collectives whose turn has not come yet: position, bytes.
   using EarlyStart = std::pair<int, int64_t>;
-  std::priority_queue<EarlyStart, std::vector<EarlyStart>, std::greater<EarlyStart>>
-      early_started_;
+  std::priority_queue<EarlyStart, std::vector<EarlyStart>, std::greater<EarlyStart>> early_started_;
   int64_t early_started_bytes_ = 0;
   std::vector<ScheduledEvent> events_;
 };

@@ -26,8 +26,8 @@ absl::StatusOr<PassResult> RunPipeline(Module module,
     if (options.verify) {
       const absl::Status status = VerifyModule(all.module, "");
       if (!status.ok()) {
-        return absl::InternalError(absl::StrCat("after pass ", pass->name(), ": ",
-                                                std::string(status.message())));
+        return absl::InternalError(
+            absl::StrCat("after pass ", pass->name(), ": ", std::string(status.message())));
       }
     }
     if (options.dump) options.dump(pass->name(), all.module);

@@ -47,8 +47,8 @@ absl::StatusOr<std::vector<const Sharding*>> PropagationEngine::AskInferCallback
   const auto [known, fresh] = answers_.try_emplace(
       Asked{rules_.kind(node.instr), program_.region_of[node.instr.value], -1, operands});
   if (!fresh) return known->second;
-  const CustomCallView view = ViewCustomCall(
-      program_.module, node.instr, program_.mesh, program_.manual_axes(node.instr));
+  const CustomCallView view =
+      ViewCustomCall(program_.module, node.instr, program_.mesh, program_.manual_axes(node.instr));
   constexpr absl::string_view kName = "infer_sharding_from_operands";
   absl::StatusOr<std::vector<const Sharding*>> inferred;
   try {
@@ -64,10 +64,10 @@ absl::StatusOr<std::vector<const Sharding*>> PropagationEngine::AskInferCallback
   }
   const size_t results = view.results.size();
   if (inferred->size() != results) {
-    return CallbackError(instr, kName,
-                         absl::StrCat("gave ", inferred->size(), " shardings for ", results,
-                                      " results"),
-                         absl::StatusCode::kInvalidArgument);
+    return CallbackError(
+        instr, kName,
+        absl::StrCat("gave ", inferred->size(), " shardings for ", results, " results"),
+        absl::StatusCode::kInvalidArgument);
   }
   for (size_t r = 0; r < results; ++r) {
     const Sharding*& s = (*inferred)[r];
@@ -108,8 +108,8 @@ absl::Status PropagationEngine::VisitCallbacks(uint32_t n, const Node& node) {
     if (want == nullptr || have == nullptr || want->is_maximal()) continue;
     for (int d = 0; d < have->rank(); ++d) {
       if (AxesSize(want->dim(d)) <= AxesSize(have->dim(d))) continue;
-      own_proposals_.push_back({0, d, 0, FactorKind::kPassThrough,
-                                AxisList(want->dim(d).begin(), want->dim(d).end())});
+      own_proposals_.push_back(
+          {0, d, 0, FactorKind::kPassThrough, AxisList(want->dim(d).begin(), want->dim(d).end())});
       Propose(leaf, from, n, &own_proposals_.back(), want->mesh(),
               program_.LeafShape(from)->byte_size());
     }
@@ -130,8 +130,8 @@ absl::StatusOr<const Sharding*> PropagationEngine::AskUserCallback(const Node& n
   const auto [known, fresh] = answers_.try_emplace(
       Asked{rules_.kind(node.instr), program_.region_of[node.instr.value], index, {wanted}});
   if (!fresh) return Extended(before, known->second[0], wanted, *limits_[leaf.value]);
-  const CustomCallView view = ViewCustomCall(
-      program_.module, node.instr, program_.mesh, program_.manual_axes(node.instr));
+  const CustomCallView view =
+      ViewCustomCall(program_.module, node.instr, program_.mesh, program_.manual_axes(node.instr));
   constexpr absl::string_view kName = "propagate_user_sharding";
   absl::StatusOr<const Sharding*> answer;
   try {

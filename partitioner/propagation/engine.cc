@@ -11,7 +11,9 @@
 namespace shardcall {
 
 PropagationEngine::PropagationEngine(const Program& program, RuleTable& rules)
-    : program_(program), rules_(rules), context_(program.module.context()),
+    : program_(program),
+      rules_(rules),
+      context_(program.module.context()),
       graph_(program, rules) {}
 
 void PropagationEngine::Queue(uint32_t node, int stage) {
@@ -60,11 +62,10 @@ const StepResult& PropagationEngine::StepOf(const Node& node, absl::Span<const L
 
 void PropagationEngine::Propose(LeafId leaf, LeafId from, uint32_t node, const Proposal* p,
                                 const BaseMesh* mesh, int64_t bytes) {
-  const uint64_t order =
-      (uint64_t{graph_.order()[program_.leaves.instr(from).value]} << 32) |
-      static_cast<uint32_t>(program_.leaves.index(from));
-  pending_.push_back({leaf, from, p, mesh, node, graph_.order()[graph_.node(node).instr.value],
-                      bytes, order});
+  const uint64_t order = (uint64_t{graph_.order()[program_.leaves.instr(from).value]} << 32) |
+                         static_cast<uint32_t>(program_.leaves.index(from));
+  pending_.push_back(
+      {leaf, from, p, mesh, node, graph_.order()[graph_.node(node).instr.value], bytes, order});
 }
 
 void PropagationEngine::VisitRule(uint32_t n, const Node& node, int stage) {
@@ -94,8 +95,7 @@ void PropagationEngine::VisitBoundary(uint32_t n, const Node& node) {
   if (g.mesh() != &mesh && !g.used().empty()) return;
   const auto& manual = b.manual_dims[node.index];
   auto propose = [&](LeafId to, LeafId from, int d, AxisList axes) {
-    own_proposals_.push_back({0, d, 0, FactorKind::kPassThrough,
-                              std::move(axes)});
+    own_proposals_.push_back({0, d, 0, FactorKind::kPassThrough, std::move(axes)});
     Propose(to, from, n, &own_proposals_.back(), &mesh, program_.LeafShape(from)->byte_size());
   };
   for (int d = 0; d < g.rank() && d < static_cast<int>(manual.size()); ++d) {
@@ -117,16 +117,14 @@ void PropagationEngine::VisitBoundary(uint32_t n, const Node& node) {
 absl::Status PropagationEngine::Visit(uint32_t n, int stage) {
   const Node& node = graph_.node(n);
   switch (node.kind) {
-    case NodeKind::kRule:
-      VisitRule(n, node, stage);
-      break;
-    case NodeKind::kBoundary:
-      VisitBoundary(n, node);
-      break;
+    case NodeKind::kRule: VisitRule(n, node, stage); break;
+    case NodeKind::kBoundary: VisitBoundary(n, node); break;
     case NodeKind::kCallbacks:
       // Callbacks are asked where ops with a rule of their own level are.
-      if (stage < 2) Queue(n, 2);
-      else return VisitCallbacks(n, node);
+      if (stage < 2)
+        Queue(n, 2);
+      else
+        return VisitCallbacks(n, node);
       break;
   }
   return absl::OkStatus();
@@ -163,8 +161,7 @@ absl::Status PropagationEngine::Apply(absl::Span<const Pending> group) {
   const Sharding* after = b.Intern(context_);
   const int callbacks = graph_.callbacks_of(leaf);
   if (callbacks >= 0 && static_cast<uint32_t>(callbacks) != most->node) {
-    SHARDCALL_ASSIGN_OR_RETURN(after,
-                               AskUserCallback(graph_.node(callbacks), leaf, after));
+    SHARDCALL_ASSIGN_OR_RETURN(after, AskUserCallback(graph_.node(callbacks), leaf, after));
     if (after == before) return absl::OkStatus();
   }
   sharding_[leaf.value] = after;
@@ -186,8 +183,8 @@ absl::Status PropagationEngine::Round(int stage) {
     SHARDCALL_RETURN_IF_ERROR(Visit(n, stage));
   }
   auto key = [](const Pending& p) {
-    return std::make_tuple(p.leaf.value, p.proposal->kind, -p.bytes, p.from_order,
-                           p.proposal->dim, p.via_order, p.node);
+    return std::make_tuple(p.leaf.value, p.proposal->kind, -p.bytes, p.from_order, p.proposal->dim,
+                           p.via_order, p.node);
   };
   std::sort(pending_.begin(), pending_.end(),
             [&](const Pending& a, const Pending& b) { return key(a) < key(b); });
@@ -224,8 +221,8 @@ void PropagationEngine::EqualizeGroups() {
       const bool fixed = c != nullptr && c->shard_as < 0 && c->IsFullyClosed();
       return std::make_tuple(!fixed, -shards, graph_.order()[program_.leaves.instr(l).value]);
     };
-    const LeafId chosen = *std::min_element(
-        group.begin(), group.end(), [&](LeafId a, LeafId b) { return rank(a) < rank(b); });
+    const LeafId chosen = *std::min_element(group.begin(), group.end(),
+                                            [&](LeafId a, LeafId b) { return rank(a) < rank(b); });
     const Sharding& from = *sharding_[chosen.value];
     for (LeafId l : group) {
       const Limits& limits = *limits_[l.value];

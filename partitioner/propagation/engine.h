@@ -13,11 +13,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "shardcall/partitioner/rules/block_list.h"
-#include "shardcall/partitioner/propagation/graph.h"
 #include "shardcall/partitioner/import/program.h"
+#include "shardcall/partitioner/propagation/graph.h"
 #include "shardcall/partitioner/propagation/propagation.h"
 #include "shardcall/partitioner/propagation/step.h"
+#include "shardcall/partitioner/rules/block_list.h"
 #include "shardcall/sharding/base/intern_table.h"
 
 namespace shardcall {
@@ -94,8 +94,8 @@ class PropagationEngine {
   InternTable<Memo> memo_table_;
 
   std::vector<uint32_t> queue_[kNumStages];
-  std::vector<uint32_t> round_;        // what a round takes off its queue
-  std::vector<uint8_t> queued_;        // by node, a bit per stage
+  std::vector<uint32_t> round_;  // what a round takes off its queue
+  std::vector<uint8_t> queued_;  // by node, a bit per stage
   std::vector<Pending> pending_;
   std::deque<Proposal> own_proposals_;  // of this round's boundaries and callbacks
 

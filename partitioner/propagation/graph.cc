@@ -23,9 +23,7 @@ PropagationGraph::PropagationGraph(const Program& program, RuleTable& rules)
         case OpClass::kManualOnly:
           if (const ShardingRule* rule = rules_.rule(i)) AddRuleNode(i, rule);
           break;
-        case OpClass::kStructural:
-          AddControlFlow(i);
-          break;
+        case OpClass::kStructural: AddControlFlow(i); break;
         case OpClass::kAnnotation: {
           const AnnotationKind kind = program_.annotation[i.value];
           if (kind == AnnotationKind::kIdentity) {
@@ -63,8 +61,7 @@ PropagationGraph::PropagationGraph(const Program& program, RuleTable& rules)
           Push(node, leaves);
           break;
         }
-        case OpClass::kMissing:
-          break;
+        case OpClass::kMissing: break;
       }
     }
   }
@@ -143,8 +140,8 @@ void PropagationGraph::AddEdge(InstrId via, LeafId a, LeafId b) {
 }
 
 void PropagationGraph::AddEdges(InstrId via, InstrId from, InstrId to) {
-  const int n = std::min(module_.instr(from).shape->num_leaves(),
-                         module_.instr(to).shape->num_leaves());
+  const int n =
+      std::min(module_.instr(from).shape->num_leaves(), module_.instr(to).shape->num_leaves());
   for (int k = 0; k < n; ++k) {
     AddEdge(via, program_.leaves.leaf(from, k), program_.leaves.leaf(to, k));
   }
@@ -175,8 +172,7 @@ void PropagationGraph::AddControlFlow(InstrId i) {
       }
       break;
     }
-    default:
-      break;
+    default: break;
   }
 }
 
@@ -246,8 +242,7 @@ void PropagationGraph::NumberInstructions() {
             if (r.valid() && !entered[r.value]) stack.push_back(r);
           }
           break;
-        default:
-          break;
+        default: break;
       }
       const absl::Span<const InstrId> operands = module_.operands(instr);
       for (size_t k = operands.size(); k-- > 0;) {

@@ -9,10 +9,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
-#include "shardcall/partitioner/rules/block_list.h"
-#include "shardcall/partitioner/rules/op_rules.h"
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/propagation/step.h"
+#include "shardcall/partitioner/rules/block_list.h"
+#include "shardcall/partitioner/rules/op_rules.h"
 
 namespace shardcall {
 

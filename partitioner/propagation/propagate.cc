@@ -76,8 +76,8 @@ std::string PropagationResult::Explain(const Program& program, LeafId leaf) cons
   std::string out = Origin(program, origin, provenance[origin.value].constraint);
   for (size_t k = chain.size() - 1; k-- > 0;) {
     const InstrId via = provenance[chain[k].value].via;
-    absl::StrAppend(&out, " -> ", Name(program.module, via), " ",
-                    Place(program, via, chain[k + 1]), " -> ", Place(program, via, chain[k]));
+    absl::StrAppend(&out, " -> ", Name(program.module, via), " ", Place(program, via, chain[k + 1]),
+                    " -> ", Place(program, via, chain[k]));
   }
   return out;
 }

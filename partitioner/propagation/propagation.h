@@ -10,10 +10,11 @@
 
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/custom_call/registry.h"
-#include "shardcall/partitioner/rules/op_rules.h"
 #include "shardcall/partitioner/import/program.h"
+#include "shardcall/partitioner/rules/op_rules.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Where the sharding of a canonical leaf came from: a constraint (from is
 // invalid), or another leaf through instruction `via`. The last step of the

@@ -12,8 +12,7 @@ const Limits* PropagationEngine::InternLimits(const Limits& limits) {
     hash = MixHash(hash, (uint64_t{a.axis} << 48) ^ (uint64_t{a.pre_size} << 24) ^ a.size);
   }
   hash = FinishHash(hash);
-  const Limits* found =
-      limits_table_.Find(hash, [&](const Limits& l) { return l == limits; });
+  const Limits* found = limits_table_.Find(hash, [&](const Limits& l) { return l == limits; });
   if (found != nullptr) return found;
   limits_storage_.push_back(limits);
   limits_table_.Insert(hash, &limits_storage_.back());
@@ -200,8 +199,8 @@ std::vector<const Sharding*> PropagationEngine::OutputShardings() const {
       continue;
     }
     const ShardingConstraint* c = program_.constraints[leaf.value];
-    const bool may_set = k < static_cast<int>(program_.may_set_output.size()) &&
-                         program_.may_set_output[k];
+    const bool may_set =
+        k < static_cast<int>(program_.may_set_output.size()) && program_.may_set_output[k];
     if (c != nullptr && !c->unknown && c != constraint_[canonical.value]) {
       const BaseMesh* mesh = c->mesh != nullptr ? c->mesh : program_.mesh;
       ShardingBuilder b(mesh, s->rank());

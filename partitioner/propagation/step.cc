@@ -44,7 +44,10 @@ template <bool kDense>
 class Stepper {
  public:
   Stepper(const StepRule& rule, absl::Span<const StepTensor> tensors, const BaseMesh* mesh)
-      : rule_(rule), r_(*rule.rule), tensors_(tensors), mesh_(*mesh),
+      : rule_(rule),
+        r_(*rule.rule),
+        tensors_(tensors),
+        mesh_(*mesh),
         num_factors_(static_cast<int>(r_.factors.size())) {
     have_.resize(rule.extents.size());
     for (int t = 0; t < static_cast<int>(tensors.size()); ++t) Project(t);
@@ -174,8 +177,7 @@ class Stepper {
       while (end < sources_.size() && sources_[end].factor == sources_[i].factor) ++end;
       const int f = sources_[i].factor;
       Candidate c;
-      const bool open = Extent(t, f) >= 0 &&
-                        (end != i + 1 || Axes(Have(t, f)) != sources_[i].axes);
+      const bool open = Extent(t, f) >= 0 && (end != i + 1 || Axes(Have(t, f)) != sources_[i].axes);
       if (open && MayGrow(t, f) &&
           Choose(t, f, absl::MakeConstSpan(sources_).subspan(i, end - i), level, aggressive, &c)) {
         candidates.push_back(std::move(c));
@@ -183,13 +185,12 @@ class Stepper {
       i = end;
     }
     if (candidates.empty()) return;
-    StableSort(candidates.begin(), candidates.end(),
-               [&](const Candidate& a, const Candidate& b) {
-                 const int ka = Rank(r_.factors[a.factor].kind);
-                 const int kb = Rank(r_.factors[b.factor].kind);
-                 if (ka != kb) return ka < kb;
-                 return rule_.bytes[a.from] > rule_.bytes[b.from];
-               });
+    StableSort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
+      const int ka = Rank(r_.factors[a.factor].kind);
+      const int kb = Rank(r_.factors[b.factor].kind);
+      if (ka != kb) return ka < kb;
+      return rule_.bytes[a.from] > rule_.bytes[b.from];
+    });
     AxisList taken(s.used().begin(), s.used().end());
     absl::InlinedVector<AxisList, 8> wanted;  // what each candidate adds
     for (const Candidate& c : candidates) {
@@ -289,8 +290,11 @@ class Stepper {
 }  // namespace
 
 StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int64_t> bytes)
-    : rule(rule), base_level(MovesOrMaps(opcode) ? 0 : 1),
-      broadcast(opcode == Opcode::kBroadcast), inert(true), bytes(bytes.begin(), bytes.end()) {
+    : rule(rule),
+      base_level(MovesOrMaps(opcode) ? 0 : 1),
+      broadcast(opcode == Opcode::kBroadcast),
+      inert(true),
+      bytes(bytes.begin(), bytes.end()) {
   const int n = static_cast<int>(rule->factors.size());
   constexpr int64_t kMostDense = 4096;
   dense = int64_t{n} * rule->num_tensors() <= kMostDense;
@@ -322,9 +326,12 @@ StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int
   for (int f = 0; f < n; ++f) {
     const Factor& factor = rule->factors[f];
     int level = base_level;
-    if (factor.kind == FactorKind::kNeedReplication || factor.blocked) level = -1;
-    else if (factor.kind == FactorKind::kPermutation) level = 2;
-    else if (factor.kind == FactorKind::kReduction && !in_result[f]) level = 2;
+    if (factor.kind == FactorKind::kNeedReplication || factor.blocked)
+      level = -1;
+    else if (factor.kind == FactorKind::kPermutation)
+      level = 2;
+    else if (factor.kind == FactorKind::kReduction && !in_result[f])
+      level = 2;
     factor_level.push_back(static_cast<int8_t>(level));
     if (level < 0 || tensors_with[f] < 2) continue;
     inert = false;

@@ -30,10 +30,10 @@ namespace shardcall {
 
 // What a leaf may not do; interned.
 struct Limits {
-  IndexSet closed = {};     // dimensions that take no further axis
-  bool cheap = false;       // a constant expression: no source for its users
-  bool fixed = false;       // on one device: takes and gives nothing
-  AxisList reserved;        // axes that the leaf must not take
+  IndexSet closed = {};  // dimensions that take no further axis
+  bool cheap = false;    // a constant expression: no source for its users
+  bool fixed = false;    // on one device: takes and gives nothing
+  AxisList reserved;     // axes that the leaf must not take
   friend bool operator==(const Limits&, const Limits&) = default;
   bool IsClosed(int d) const { return fixed || closed.Contains(d); }
 };
@@ -54,7 +54,7 @@ struct StepRule {
   bool broadcast;
   // No factor that could pass stands in two tensors.
   bool inert;
-  uint32_t levels = 0;                // a bit per level at which some factor passes
+  uint32_t levels = 0;                          // a bit per level at which some factor passes
   absl::InlinedVector<int64_t, 4> bytes;        // by tensor
   absl::InlinedVector<int8_t, 8> factor_level;  // -1: never
   // A slot is a factor of a tensor. In rules of ordinary size slot t * factors + f is
@@ -66,7 +66,7 @@ struct StepRule {
     friend auto operator<=>(const Place&, const Place&) = default;
   };
   bool dense;
-  std::vector<Place> places;                // by slot; empty if dense
+  std::vector<Place> places;                 // by slot; empty if dense
   absl::InlinedVector<int64_t, 12> extents;  // by slot; -1: factor absent
   int FindPlace(Place place) const;          // its slot; -1: factor absent. If not dense.
   // Level at which `factor` goes from one tensor to another.

@@ -201,8 +201,7 @@ void DimensionClasses::AddStructural(InstrId id) {
       for (size_t k = 0; k < operands.size(); ++k) unify(operands[k], callee.parameters[k]);
       break;
     }
-    default:
-      break;
+    default: break;
   }
 }
 

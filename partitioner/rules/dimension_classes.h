@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "shardcall/partitioner/rules/op_rules.h"
 #include "shardcall/partitioner/import/program.h"
+#include "shardcall/partitioner/rules/op_rules.h"
 
 namespace shardcall {
 

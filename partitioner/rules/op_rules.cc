@@ -27,58 +27,23 @@ void AppendLeaves(const Shape* shape, Shapes* out) {
   for (int i = 0; i < shape->num_leaves(); ++i) out->push_back(shape->leaf(i));
 }
 
-// What the rule column names: a class, and the rule of those that have one.
+// What the rule column names: a rule, or a class of ops that have none.
 struct RowRule {
   OpClass op_class;
   ShardingRule (*make)(const RuleArgs& args);
 };
-
-namespace row {
-constexpr RowRule Structural{OpClass::kStructural, nullptr};
-constexpr RowRule ManualOnly{OpClass::kManualOnly, nullptr};
-// Random bits, infeed and outfeed, transfers, fusions, asynchronous forms.
-constexpr RowRule NeedReplication{OpClass::kRule, NeedReplicationRule};
-constexpr RowRule CustomCall{OpClass::kRule, nullptr};  // see Make
-constexpr RowRule CollectiveWhole{OpClass::kManualOnly, NeedReplicationRule};
-constexpr RowRule CollectivePassThrough{OpClass::kManualOnly, CollectivePassThroughRule};
-#define SHARDCALL_RULE(name) constexpr RowRule name{OpClass::kRule, name##Rule};
-SHARDCALL_RULE(BatchNorm)
-SHARDCALL_RULE(Bitcast)
-SHARDCALL_RULE(BitcastConvert)
-SHARDCALL_RULE(Broadcast)
-SHARDCALL_RULE(Cholesky)
-SHARDCALL_RULE(Concatenate)
-SHARDCALL_RULE(Convolution)
-SHARDCALL_RULE(DimensionSize)
-SHARDCALL_RULE(Dot)
-SHARDCALL_RULE(DynamicSlice)
-SHARDCALL_RULE(DynamicUpdateSlice)
-SHARDCALL_RULE(Fft)
-SHARDCALL_RULE(Gather)
-SHARDCALL_RULE(Iota)
-SHARDCALL_RULE(Pad)
-SHARDCALL_RULE(Pointwise)
-SHARDCALL_RULE(RaggedDot)
-SHARDCALL_RULE(Reduce)
-SHARDCALL_RULE(ReduceWindow)
-SHARDCALL_RULE(Reshape)
-SHARDCALL_RULE(Reverse)
-SHARDCALL_RULE(ScaledDot)
-SHARDCALL_RULE(Scan)
-SHARDCALL_RULE(Scatter)
-SHARDCALL_RULE(SelectAndScatter)
-SHARDCALL_RULE(Slice)
-SHARDCALL_RULE(Sort)
-SHARDCALL_RULE(TopK)
-SHARDCALL_RULE(Transpose)
-SHARDCALL_RULE(TriangularSolve)
-#undef SHARDCALL_RULE
-}  // namespace row
+constexpr RowRule Row(absl::string_view name, ShardingRule (*make)(const RuleArgs& args)) {
+  if (name == "Structural") return {OpClass::kStructural, nullptr};
+  if (name == "ManualOnly") return {OpClass::kManualOnly, nullptr};
+  if (name == "OfTarget") return {OpClass::kRule, nullptr};  // see Make
+  const bool collective = name == "CollectiveWhole" || name == "CollectivePassThrough";
+  return {collective ? OpClass::kManualOnly : OpClass::kRule, make};
+}
 
 constexpr RowRule kRules[] = {
 #define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
                      traits)                                                                     \
-  row::rule,
+  Row(#rule, rule##Rule),
 #include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OP
 };
@@ -86,9 +51,8 @@ constexpr RowRule kRules[] = {
 OpClass ClassOf(Opcode opcode) { return kRules[static_cast<int>(opcode)].op_class; }
 
 bool HasDynamicSize(const Shapes& shapes) {
-  return std::any_of(shapes.begin(), shapes.end(), [](const Shape* shape) {
-    return shape->IsArray() && shape->IsDynamic();
-  });
+  return std::any_of(shapes.begin(), shapes.end(),
+                     [](const Shape* shape) { return shape->IsArray() && shape->IsDynamic(); });
 }
 
 bool RunsOnAnyDevice(Opcode opcode) {
@@ -131,6 +95,13 @@ int64_t MaximalDevice(const Program& program, InstrId i) {
   return s->kind == HloSharding::Kind::kMaximal ? s->device : -1;
 }
 
+// Names of the rule column that stand for classes. Whoever asks for a rule all the same gets
+// one that is right for any op.
+ShardingRule StructuralRule(const RuleArgs& args) { return NeedReplicationRule(args); }
+ShardingRule ManualOnlyRule(const RuleArgs& args) { return NeedReplicationRule(args); }
+ShardingRule OfTargetRule(const RuleArgs& args) { return NeedReplicationRule(args); }
+ShardingRule CollectiveWholeRule(const RuleArgs& args) { return NeedReplicationRule(args); }
+
 struct RuleTable::Impl {
   struct Entry {
     Opcode opcode;
@@ -147,7 +118,8 @@ struct RuleTable::Impl {
   };
 
   Impl(const Program& program, RuleOptions options)
-      : program(program), options(std::move(options)),
+      : program(program),
+        options(std::move(options)),
         by_instr(program.module.num_instructions()),
         any_maximal(std::any_of(program.owned_constraints.begin(), program.owned_constraints.end(),
                                 [](const auto& c) { return c->maximal_device >= 0; })) {}
@@ -191,8 +163,8 @@ const RuleTable::Impl::Entry* RuleTable::Impl::Find(InstrId i) {
   hash = FinishHash(MixHash(hash, reinterpret_cast<uintptr_t>(instr.shape->bare())));
   const Entry* found = table.Find(hash, [&](const Entry& e) {
     if (e.opcode != instr.opcode || e.maximal != maximal || e.attrs != instr.attrs ||
-        e.frontend != frontend || e.config != config ||
-        e.shapes.size() != operands.size() + 1 || e.shapes.back() != instr.shape->bare()) {
+        e.frontend != frontend || e.config != config || e.shapes.size() != operands.size() + 1 ||
+        e.shapes.back() != instr.shape->bare()) {
       return false;
     }
     for (size_t k = 0; k < operands.size(); ++k) {

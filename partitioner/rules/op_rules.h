@@ -21,9 +21,10 @@
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/import/program.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct RuleOptions {
   const TargetRegistry* targets = nullptr;
@@ -32,12 +33,12 @@ struct RuleOptions {
 
 // What the partitioner does with an instruction.
 enum class OpClass : uint8_t {
-  kRule,         // a factor rule (rule() is never null)
-  kStructural,   // tuples, parameters, while, call, conditional, constants, tokens
-  kAnnotation,   // Program::annotation says which
-  kCallbacks,    // a custom call with three callbacks
-  kManualOnly,   // partition-id and collectives: copied, legal in manual regions
-  kMissing,      // custom call without a rule: E101 if anything sharded meets it
+  kRule,        // a factor rule (rule() is never null)
+  kStructural,  // tuples, parameters, while, call, conditional, constants, tokens
+  kAnnotation,  // Program::annotation says which
+  kCallbacks,   // a custom call with three callbacks
+  kManualOnly,  // partition-id and collectives: copied, legal in manual regions
+  kMissing,     // custom call without a rule: E101 if anything sharded meets it
 };
 
 // The device that an instruction is to run on by its annotation; -1: all. Of a custom

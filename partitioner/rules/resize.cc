@@ -151,8 +151,7 @@ class Resizer {
     const Shape* now = shapes[id.value];
     const auto operands = m_.operands(i);
     switch (i.opcode) {
-      case Opcode::kConstant:
-        return now == i.shape ? absl::OkStatus() : RewriteConstant(&i, now);
+      case Opcode::kConstant: return now == i.shape ? absl::OkStatus() : RewriteConstant(&i, now);
       case Opcode::kSlice: {
         const SliceAttrs& a = i.as<SliceAttrs>();
         const Shape* before = m_.instr(operands[0]).shape;
@@ -193,8 +192,7 @@ class Resizer {
         i.attrs = InternAttributes(m_.context(), made);
         break;
       }
-      default:
-        break;
+      default: break;
     }
     return absl::OkStatus();
   }

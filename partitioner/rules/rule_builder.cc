@@ -102,8 +102,8 @@ ShardingRule PointwiseRuleExcept(const RuleArgs& args, absl::Span<const int64_t>
     for (int t = 0; t < args.num_tensors(); ++t) {
       if (args.rank(t) != rank) continue;
       if (factor < 0) {
-        factor = b.AddFor(t, d, ContainsDim(whole, d) ? FactorKind::kNeedReplication
-                                                      : FactorKind::kPassThrough);
+        factor = b.AddFor(
+            t, d, ContainsDim(whole, d) ? FactorKind::kNeedReplication : FactorKind::kPassThrough);
       } else {
         b.MapWhole(t, d, factor);
       }

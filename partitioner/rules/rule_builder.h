@@ -69,44 +69,23 @@ ShardingRule PointwiseRule(const RuleArgs& args);
 // replication; tensors may differ in those.
 ShardingRule PointwiseRuleExcept(const RuleArgs& args, absl::Span<const int64_t> whole);
 
-// One per family.
-ShardingRule BitcastConvertRule(const RuleArgs& args);
-ShardingRule BroadcastRule(const RuleArgs& args);
-ShardingRule ReshapeRule(const RuleArgs& args);
-ShardingRule BitcastRule(const RuleArgs& args);
-ShardingRule TransposeRule(const RuleArgs& args);
-ShardingRule ConcatenateRule(const RuleArgs& args);
-ShardingRule SliceRule(const RuleArgs& args);
-ShardingRule PadRule(const RuleArgs& args);
-ShardingRule ReverseRule(const RuleArgs& args);
-ShardingRule IotaRule(const RuleArgs& args);
-ShardingRule DotRule(const RuleArgs& args);
-ShardingRule RaggedDotRule(const RuleArgs& args);
-ShardingRule ScaledDotRule(const RuleArgs& args);
-ShardingRule ReduceRule(const RuleArgs& args);
-ShardingRule ReduceWindowRule(const RuleArgs& args);
-ShardingRule SelectAndScatterRule(const RuleArgs& args);
-ShardingRule SortRule(const RuleArgs& args);
-ShardingRule TopKRule(const RuleArgs& args);
-ShardingRule ScanRule(const RuleArgs& args);
-ShardingRule GatherRule(const RuleArgs& args);
-ShardingRule ScatterRule(const RuleArgs& args);
-ShardingRule DynamicSliceRule(const RuleArgs& args);
-ShardingRule DynamicUpdateSliceRule(const RuleArgs& args);
-ShardingRule ConvolutionRule(const RuleArgs& args);
-ShardingRule FftRule(const RuleArgs& args);
-ShardingRule CholeskyRule(const RuleArgs& args);
-ShardingRule TriangularSolveRule(const RuleArgs& args);
-ShardingRule BatchNormRule(const RuleArgs& args);
-ShardingRule DimensionSizeRule(const RuleArgs& args);
-// Dimensions that a collective does not touch pass through, which matters for
-// the free axes of a manual region.
-ShardingRule CollectivePassThroughRule(const RuleArgs& args);
+// Those that rows of the table name, one for a family of ops. Of collectives, the dimensions
+// that they do not touch pass through, which matters for the free axes of a manual region.
+#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
+                     traits)                                                                     \
+  ShardingRule rule##Rule(const RuleArgs& args);
+#include "shardcall/partitioner/ir/opcodes.inc"
+#undef SHARDCALL_OP
 
 // Custom calls, in the order of what is asked: the call's own sharding rule,
 // the registry, `num_batch_dims`, targets that move data only.
 enum class CustomCallSource : uint8_t {
-  kMissing, kOwnRule, kRegistry, kBatchDims, kHarmless, kNothingToShard,
+  kMissing,
+  kOwnRule,
+  kRegistry,
+  kBatchDims,
+  kHarmless,
+  kNothingToShard,
 };
 // What decides; `target` is the registry's entry if there is one, even if it
 // leaves the decision to the call.

@@ -5,9 +5,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/custom_call/derive/open_factors.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 namespace {
@@ -112,8 +112,7 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
       return b.Build();
     }
     case CustomCallSource::kNothingToShard:
-    case CustomCallSource::kMissing:
-      break;
+    case CustomCallSource::kMissing: break;
   }
   return NeedReplicationRule(args);
 }

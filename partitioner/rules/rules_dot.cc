@@ -21,9 +21,9 @@ void MapDot(const RuleArgs& args, const DotAttrs& a, const DotKinds& kinds, int 
     return kinds.ragged && ContainsDim(a.lhs_ragged, lhs_dim);
   };
   for (size_t i = 0; i < a.lhs_batch.size(); ++i) {
-    const int f = b->AddFor(0, static_cast<int>(a.lhs_batch[i]),
-                            is_ragged(a.lhs_batch[i]) ? FactorKind::kNeedReplication
-                                                      : FactorKind::kPassThrough);
+    const int f = b->AddFor(
+        0, static_cast<int>(a.lhs_batch[i]),
+        is_ragged(a.lhs_batch[i]) ? FactorKind::kNeedReplication : FactorKind::kPassThrough);
     b->Map(1, static_cast<int>(a.rhs_batch[i]), f);
     b->Map(result, out++, f);
   }
@@ -36,8 +36,8 @@ void MapDot(const RuleArgs& args, const DotAttrs& a, const DotKinds& kinds, int 
   }
   for (int d = 0; d < args.rank(0); ++d) {
     if (ContainsDim(a.lhs_batch, d) || ContainsDim(a.lhs_contracting, d)) continue;
-    b->Map(result, out++, b->AddFor(0, d, is_ragged(d) ? FactorKind::kNeedReplication
-                                                       : FactorKind::kPassThrough));
+    b->Map(result, out++,
+           b->AddFor(0, d, is_ragged(d) ? FactorKind::kNeedReplication : FactorKind::kPassThrough));
   }
   for (int d = 0; d < args.rank(1); ++d) {
     if (ContainsDim(a.rhs_batch, d) || ContainsDim(a.rhs_contracting, d) ||
@@ -61,8 +61,7 @@ ShardingRule DotRule(const RuleArgs& args) {
 ShardingRule RaggedDotRule(const RuleArgs& args) {
   const DotAttrs& a = args.instr.as<DotAttrs>();
   RuleBuilder b(args);
-  const bool contracting =
-      !a.lhs_ragged.empty() && ContainsDim(a.lhs_contracting, a.lhs_ragged[0]);
+  const bool contracting = !a.lhs_ragged.empty() && ContainsDim(a.lhs_contracting, a.lhs_ragged[0]);
   MapDot(args, a, {.ragged = true}, contracting ? 1 : 0, &b);
   return b.Build();
 }
@@ -102,8 +101,8 @@ ShardingRule ScaledDotRule(const RuleArgs& args) {
     const Ints contracting = side == 0 ? a.lhs_contracting : a.rhs_contracting;
     for (int d = 0; d < args.rank(side); ++d) {
       if (ContainsDim(batch, d) || ContainsDim(contracting, d)) continue;
-      const int f = b.AddFor(side, d, fits(side, d) ? FactorKind::kPassThrough
-                                                    : FactorKind::kNeedReplication);
+      const int f = b.AddFor(
+          side, d, fits(side, d) ? FactorKind::kPassThrough : FactorKind::kNeedReplication);
       if (scale(side, d)) b.Map(side + 2, d, f);
       b.Map(result, out++, f);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of gather, scatter and the dynamic slices.
-#include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/rules/rule_builder.h"
 
 namespace shardcall {
 namespace {
@@ -42,9 +42,9 @@ ShardingRule GatherRule(const RuleArgs& args) {
     if (one_row) {
       b.AddFor(kOperand, d, FactorKind::kReduction, PartialOp::kSum);
     } else if (!collapsed) {
-      const int f = b.AddFor(kOperand, d, a.slice_sizes[d] == size
-                                              ? FactorKind::kPassThrough
-                                              : FactorKind::kNeedReplication);
+      const int f = b.AddFor(
+          kOperand, d,
+          a.slice_sizes[d] == size ? FactorKind::kPassThrough : FactorKind::kNeedReplication);
       b.MapWhole(kResult, static_cast<int>(a.offset_dims[offset]), f);
     }
     if (!collapsed) ++offset;
@@ -90,8 +90,8 @@ ShardingRule ScatterRule(const RuleArgs& args) {
     const bool indexed = ContainsDim(a.scatter_dims_to_operand_dims, d);
     if (ContainsDim(a.inserted_window_dims, d)) {
       // Each shard drops the updates that are not for its rows.
-      map_operands(d, b.Add(size, indexed ? FactorKind::kPassThrough
-                                          : FactorKind::kNeedReplication));
+      map_operands(d,
+                   b.Add(size, indexed ? FactorKind::kPassThrough : FactorKind::kNeedReplication));
       continue;
     }
     const int64_t update_dim = a.update_window_dims[window++];
@@ -117,8 +117,7 @@ ShardingRule DynamicSliceRule(const RuleArgs& args) {
   const int result = args.num_operands();
   for (int d = 0; d < args.rank(0); ++d) {
     const bool whole = a.sizes[d] == args.tensor(0)->dim(d);
-    const int f =
-        b.AddFor(0, d, whole ? FactorKind::kPassThrough : FactorKind::kNeedReplication);
+    const int f = b.AddFor(0, d, whole ? FactorKind::kPassThrough : FactorKind::kNeedReplication);
     b.MapWhole(result, d, f);
   }
   return b.Build();

@@ -19,8 +19,10 @@ ConvSide ReadSide(absl::string_view labels, char major, char feature) {
   side.spatial.assign(labels.size(), -1);
   for (int i = 0; i < static_cast<int>(labels.size()); ++i) {
     const char c = labels[i];
-    if (c == major) side.major = i;
-    else if (c == feature) side.feature = i;
+    if (c == major)
+      side.major = i;
+    else if (c == feature)
+      side.feature = i;
     else if (c >= '0' && c <= '9' && c - '0' < static_cast<int>(labels.size())) {
       side.spatial[c - '0'] = i;
     }
@@ -68,8 +70,8 @@ ShardingRule ConvolutionRule(const RuleArgs& args) {
     const Window& w = a.window;
     const bool trivial = w.size[s] == 1 && w.stride[s] == 1 && w.pad_low[s] == 0 &&
                          w.pad_high[s] == 0 && w.lhs_dilate[s] == 1;
-    const int f = b.AddFor(0, lhs.spatial[s],
-                           trivial ? FactorKind::kPassThrough : FactorKind::kPermutation);
+    const int f =
+        b.AddFor(0, lhs.spatial[s], trivial ? FactorKind::kPassThrough : FactorKind::kPermutation);
     b.MapWhole(kResult, out.spatial[s], f);
   }
   return b.Build();
@@ -113,12 +115,14 @@ ShardingRule BatchNormRule(const RuleArgs& args) {
   RuleBuilder b(args);
   const int rank = args.rank(0);
   for (int d = 0; d < rank; ++d) {
-    const int f = b.AddFor(0, d, d == feature || inference ? FactorKind::kPassThrough
-                                                           : FactorKind::kNeedReplication);
+    const int f = b.AddFor(
+        0, d, d == feature || inference ? FactorKind::kPassThrough : FactorKind::kNeedReplication);
     for (int t = 1; t < args.num_tensors(); ++t) {
       // Tensors of one dimension hold a value per feature.
-      if (args.rank(t) == rank && rank > 1) b.Map(t, d, f);
-      else if (d == feature) b.Map(t, 0, f);
+      if (args.rank(t) == rank && rank > 1)
+        b.Map(t, d, f);
+      else if (d == feature)
+        b.Map(t, 0, f);
     }
   }
   return b.Build();
@@ -145,8 +149,9 @@ ShardingRule CollectivePassThroughRule(const RuleArgs& args) {
   if (exchange) return PointwiseRule(args);
   for (int t = 0; t < n && t < results; ++t) {
     for (int d = 0; d < args.rank(t) && d < args.rank(n + t); ++d) {
-      b.MapWhole(n + t, d, b.AddFor(t, d, d == touched ? FactorKind::kNeedReplication
-                                                       : FactorKind::kPassThrough));
+      b.MapWhole(
+          n + t, d,
+          b.AddFor(t, d, d == touched ? FactorKind::kNeedReplication : FactorKind::kPassThrough));
     }
   }
   return b.Build();

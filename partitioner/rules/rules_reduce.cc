@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of reductions, windows, sort, top-k and scan. Initial values have no
 // dimensions.
-#include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/rules/rule_builder.h"
 
 namespace shardcall {
 namespace {
@@ -44,9 +44,9 @@ ShardingRule ReduceWindowRule(const RuleArgs& args) {
   const int inputs = args.num_operands() / 2;
   for (int d = 0; d < args.rank(0); ++d) {
     // A window as long as the dimension (a cumulative sum) has no halo to speak of.
-    const FactorKind kind = IsTrivialWindow(w, d)                    ? FactorKind::kPassThrough
-                            : w.size[d] >= args.tensor(0)->dim(d)    ? FactorKind::kNeedReplication
-                                                                     : FactorKind::kPermutation;
+    const FactorKind kind = IsTrivialWindow(w, d)                 ? FactorKind::kPassThrough
+                            : w.size[d] >= args.tensor(0)->dim(d) ? FactorKind::kNeedReplication
+                                                                  : FactorKind::kPermutation;
     const int f = b.AddFor(0, d, kind);
     for (int t = 1; t < inputs; ++t) b.Map(t, d, f);
     for (int r = 0; r < static_cast<int>(args.results.size()); ++r) {
@@ -60,8 +60,8 @@ ShardingRule SelectAndScatterRule(const RuleArgs& args) {
   const Window& w = args.instr.as<SelectAndScatterAttrs>().window;
   RuleBuilder b(args);
   for (int d = 0; d < args.rank(0); ++d) {
-    const int f = b.AddFor(
-        0, d, IsTrivialWindow(w, d) ? FactorKind::kPassThrough : FactorKind::kPermutation);
+    const int f =
+        b.AddFor(0, d, IsTrivialWindow(w, d) ? FactorKind::kPassThrough : FactorKind::kPermutation);
     b.MapWhole(1, d, f);
     b.MapWhole(args.num_operands(), d, f);
   }
@@ -84,9 +84,8 @@ ShardingRule ScanRule(const RuleArgs& args) {
   RuleBuilder b(args);
   const int inputs = args.num_operands() - static_cast<int>(a.num_carries);
   const int outputs = static_cast<int>(args.results.size()) - static_cast<int>(a.num_carries);
-  const int scanned = inputs > 0 ? b.AddFor(0, static_cast<int>(a.dimension),
-                                            FactorKind::kNeedReplication)
-                                 : -1;
+  const int scanned =
+      inputs > 0 ? b.AddFor(0, static_cast<int>(a.dimension), FactorKind::kNeedReplication) : -1;
   if (scanned < 0) return b.Build();
   for (int t = 1; t < inputs; ++t) b.MapWhole(t, static_cast<int>(a.dimension), scanned);
   for (int r = 0; r < outputs; ++r) {

@@ -16,8 +16,10 @@ ShardingRule BroadcastRule(const RuleArgs& args) {
     if (args.tensor(0)->dim(d) == args.tensor(1)->dim(dims[d])) factor[dims[d]] = b.AddFor(0, d);
   }
   for (int d = 0; d < args.rank(1); ++d) {
-    if (factor[d] >= 0) b.Map(1, d, factor[d]);
-    else b.AddFor(1, d);
+    if (factor[d] >= 0)
+      b.Map(1, d, factor[d]);
+    else
+      b.AddFor(1, d);
   }
   return b.Build();
 }

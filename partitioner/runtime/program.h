@@ -19,9 +19,10 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 class StepRun;
 using OpFn = absl::Status (*)(StepRun& run);
@@ -67,7 +68,7 @@ struct Step {
   absl::InlinedVector<LeafShape, 1> shapes;     // of the results
   absl::InlinedVector<int32_t, 1> unread;       // results that no step reads
   std::unique_ptr<const OpData> data;
-  std::string name;  // instruction's, for messages
+  std::string name;    // instruction's, for messages
   bool sized = false;  // results have the sizes they come with, not those of `shapes`
 };
 

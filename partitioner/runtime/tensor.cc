@@ -73,8 +73,8 @@ absl::StatusOr<Tensor> Tensor::FromValues(ElementType type, absl::Span<const int
                      : kind == ValueKind::kSigned ? !IsFloat(type) && !IsComplex(type)
                                                   : true;
   if (!kinds || bytes_each != static_cast<size_t>(ElementTypeBytes(type))) {
-    return misfit("another type", absl::StrCat(ElementTypeName(type), ", ", ElementTypeBytes(type),
-                                               " bytes each"),
+    return misfit("another type",
+                  absl::StrCat(ElementTypeName(type), ", ", ElementTypeBytes(type), " bytes each"),
                   absl::StrCat(kind == ValueKind::kFloat    ? "floating-point numbers"
                                : kind == ValueKind::kSigned ? "signed integers"
                                                             : "values",
@@ -121,24 +121,17 @@ std::string TypeAndDims(ElementType type, absl::Span<const int64_t> dims) {
 
 int64_t IntElement(const Tensor& t, int64_t index) {
   switch (t.type()) {
-    case ElementType::kS16:
-      return t.data<int16_t>()[index];
-    case ElementType::kU16:
-      return t.data<uint16_t>()[index];
-    case ElementType::kS32:
-      return t.data<int32_t>()[index];
-    case ElementType::kU32:
-      return t.data<uint32_t>()[index];
+    case ElementType::kS16: return t.data<int16_t>()[index];
+    case ElementType::kU16: return t.data<uint16_t>()[index];
+    case ElementType::kS32: return t.data<int32_t>()[index];
+    case ElementType::kU32: return t.data<uint32_t>()[index];
     case ElementType::kS64:
-    case ElementType::kU64:
-      return t.data<int64_t>()[index];
+    case ElementType::kU64: return t.data<int64_t>()[index];
     case ElementType::kS8:
     case ElementType::kS4:
     case ElementType::kS2:
-    case ElementType::kS1:
-      return t.data<int8_t>()[index];
-    default:
-      return t.data<uint8_t>()[index];
+    case ElementType::kS1: return t.data<int8_t>()[index];
+    default: return t.data<uint8_t>()[index];
   }
 }
 

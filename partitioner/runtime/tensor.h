@@ -18,9 +18,10 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 using Dims = absl::InlinedVector<int64_t, 4>;
 
@@ -75,9 +76,9 @@ class Tensor {
   template <typename T>
   static absl::StatusOr<Tensor> Create(ElementType type, absl::Span<const int64_t> dims,
                                        const std::vector<T>& values) {
-    constexpr ValueKind kind = std::is_floating_point_v<T>                      ? ValueKind::kFloat
+    constexpr ValueKind kind = std::is_floating_point_v<T>                    ? ValueKind::kFloat
                                : std::is_integral_v<T> && std::is_signed_v<T> ? ValueKind::kSigned
-                                                                                : ValueKind::kBits;
+                                                                              : ValueKind::kBits;
     return FromValues(type, dims, values.data(), values.size(), sizeof(T), kind);
   }
   // The same for values that are written down where they are used: what does not fit

@@ -14,15 +14,16 @@
 #include "shardcall/partitioner/api/engine.h"
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
-#include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/pass/overlap.h"
 #include "shardcall/partitioner/tools/flags.h"
 
 namespace shardcall {
 
 // Exit codes of the command.
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitInput = 1;        // the program or its inputs are at fault
+inline constexpr int kExitInput = 1;  // the program or its inputs are at fault
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitMismatch = 3;     // outputs differ, or a contract is broken
 inline constexpr int kExitEnvironment = 4;  // no GPU, no MPI launcher
@@ -44,7 +45,7 @@ int Fail(const absl::Status& status);
 int FailUsage(const absl::Status& status);
 
 // What the verbs share.
-absl::Status OneInput(const Flags& flags);  // that one input is named
+absl::Status OneInput(const Flags& flags);                       // that one input is named
 absl::StatusOr<std::string> ReadInput(const std::string& path);  // "-": stdin; E060
 // "-" or "": stdout. Files appear whole or not at all.
 absl::Status WriteOutput(const std::string& path, absl::string_view text);
@@ -58,6 +59,7 @@ struct Session {
   HandlerRegistry handlers;
   LoweringRegistry lowerings;
   PartitionOptions options;
+  OverlapOptions schedule;
 };
 // Reads text or a binary form (`.pb`, or by content), or StableHLO by way of the session's
 // converter, and verifies; `parse_us` takes the time of parsing. Calls that say no shape

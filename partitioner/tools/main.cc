@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "shardcall/partitioner/api/version.h"
-#include "shardcall/sharding/base/whole_file.h"
 #include "shardcall/partitioner/runtime/execute/out_of_memory.h"
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/partitioner/tools/crash_report.h"
+#include "shardcall/sharding/base/whole_file.h"
 #include "shardcall/sharding/codes.h"
 
 namespace shardcall {

@@ -28,8 +28,8 @@ absl::StatusOr<Module> LoadModule(const std::string& path, const Session& sessio
       Module module, pjrt::ReadProgram(std::make_shared<const std::string>(std::move(text)), name,
                                        session.targets, options));
   if (parse_us != nullptr) {
-    *parse_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-                    .count();
+    *parse_us =
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   }
   SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, name));
   return module;

@@ -10,14 +10,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/api/lower_calls.h"
 #include "shardcall/partitioner/bindings/c/plugin.h"
+#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/bindings/xla/registration.h"
-#include "shardcall/sharding/base/whole_file.h"
 #include "shardcall/partitioner/import/remesh.h"
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/whole_file.h"
+#include "shardcall/sharding/cost_model.h"
 
 namespace shardcall {
 
@@ -37,9 +38,8 @@ int FailUsage(const absl::Status& status) {
 
 absl::Status OneInput(const Flags& flags) {
   if (flags.positional().size() == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("expected one input file, found ",
-                                                 flags.positional().size(),
-                                                 "; see --help"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("expected one input file, found ", flags.positional().size(), "; see --help"));
 }
 
 absl::StatusOr<std::string> ReadInput(const std::string& path) {
@@ -51,15 +51,14 @@ absl::StatusOr<std::string> ReadInput(const std::string& path) {
 
 absl::Status WriteOutput(const std::string& path, absl::string_view text) {
   if (path.empty() || path == "-") {
-    const bool ok = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
-                    std::fflush(stdout) == 0;
+    const bool ok =
+        std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
     return ok ? absl::OkStatus() : FileError("E061", "standard output", "written");
   }
   return WriteWholeFile(path, text);
 }
 
-absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session,
-                                   double* parse_us) {
+absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session, double* parse_us) {
   SHARDCALL_ASSIGN_OR_RETURN(Module module, LoadModule(flags.positional()[0], session, parse_us));
   SHARDCALL_ASSIGN_OR_RETURN(module, LowerCalls(std::move(module), session.lowerings, "Host"));
   if (!flags.Has("remesh")) return module;
@@ -101,17 +100,15 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   SHARDCALL_RETURN_IF_ERROR(
       RegisterBuiltins(session->targets, session->handlers, session->lowerings));
   SHARDCALL_RETURN_IF_ERROR(RegisterInspectSharding(session->targets));
-  SHARDCALL_RETURN_IF_ERROR(
-      session->lowerings.Register("", "Host",
-                                  LowerToHandlers(&session->handlers, &session->targets),
-                                  "built in"));
+  SHARDCALL_RETURN_IF_ERROR(session->lowerings.Register(
+      "", "Host", LowerToHandlers(&session->handlers, &session->targets), "built in"));
   absl::Duration deadline = kLoadDeadline;
   if (flags.Has("deadline")) {
     SHARDCALL_ASSIGN_OR_RETURN(deadline, Deadline(flags));
   }
   for (const std::string& path : flags.All("plugin")) {
-    SHARDCALL_RETURN_IF_ERROR(LoadPlugin(path, &session->targets, &session->handlers,
-                                         &session->lowerings, deadline));
+    SHARDCALL_RETURN_IF_ERROR(
+        LoadPlugin(path, &session->targets, &session->handlers, &session->lowerings, deadline));
   }
   PartitionOptions& o = session->options;
   o.targets = &session->targets;
@@ -133,6 +130,10 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   }
   SHARDCALL_ASSIGN_OR_RETURN(o.spmd.max_reshard_bytes,
                              flags.Int("max-reshard-bytes", o.spmd.max_reshard_bytes));
+  SHARDCALL_ASSIGN_OR_RETURN(o.spmd.cost, ParseCostModel(flags.Get("cost"), o.spmd.cost));
+  // Of the host that runs the program, unless another machine is described.
+  SHARDCALL_ASSIGN_OR_RETURN(session->schedule.cost,
+                             ParseCostModel(flags.Get("cost"), session->schedule.cost));
   return session;
 }
 

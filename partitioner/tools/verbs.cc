@@ -14,6 +14,7 @@ const std::vector<FlagSpec>& PartitionFlags() {
       {"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"},
       {"max-reshard-bytes", "N", "fail where one reshard, fetch or broadcast sends more",
        FlagSpec::Kind::kInteger},
+      {"cost", "NAME=N,...", "the machine: bandwidth, flops, memory per second; latency; trips"},
       {"converter", "FILE", "the PJRT plugin that reads StableHLO; default: the one that is found"},
   };
   return *kFlags;
@@ -23,17 +24,16 @@ namespace {
 
 // What executes a program, of run and verify.
 std::vector<FlagSpec> ExecutionFlags() {
-  return Joined({{"backend", "NAME", "inprocess (default), mpi, nccl, pjrt"},
-                 {"pjrt-plugin", "FILE", "of --backend=pjrt: the plugin that runs it"},
-                 {"pjrt-option", "NAME=VALUE",
-                  "what the plugin's client is made with; may be repeated"},
-                 {"random-constants", "SEED",
-                  "small integers where the text left out values, {...}", FlagSpec::Kind::kInteger},
-                 {"no-overlap", "", "devices do not compute while a collective is under way"},
-                 {"deadline", "SECONDS",
-                  "longest wait for another device or for a kernel; default 60",
-                  FlagSpec::Kind::kNumber}},
-                PartitionFlags());
+  return Joined(
+      {{"backend", "NAME", "inprocess (default), mpi, nccl, pjrt"},
+       {"pjrt-plugin", "FILE", "of --backend=pjrt: the plugin that runs it"},
+       {"pjrt-option", "NAME=VALUE", "what the plugin's client is made with; may be repeated"},
+       {"random-constants", "SEED", "small integers where the text left out values, {...}",
+        FlagSpec::Kind::kInteger},
+       {"no-overlap", "", "devices do not compute while a collective is under way"},
+       {"deadline", "SECONDS", "longest wait for another device or for a kernel; default 60",
+        FlagSpec::Kind::kNumber}},
+      PartitionFlags());
 }
 
 }  // namespace
@@ -45,7 +45,9 @@ std::vector<FlagSpec> Joined(std::vector<FlagSpec> a, const std::vector<FlagSpec
 
 const std::vector<Verb>& Verbs() {
   static const auto* const kVerbs = new std::vector<Verb>{
-      {"print", "IN [-o OUT]", "parse, verify, print canonical text",
+      {"print",
+       "IN [-o OUT]",
+       "parse, verify, print canonical text",
        "shardcall print model.hlo -o canonical.hlo",
        {{"o", "OUT", "where to write, binary if it ends in .pb; default stdout"},
         {"short", "", "without % before names, signatures and metadata"},
@@ -89,7 +91,8 @@ const std::vector<Verb>& Verbs() {
                {"inputs", "F.npz", "these inputs in place of random ones"}},
               ExecutionFlags()),
        RunVerify},
-      {"check-rule", "[CALL.hlo] --target=NAME [--plugin=FILE] [--seed=S] [--vjp]",
+      {"check-rule",
+       "[CALL.hlo] --target=NAME [--plugin=FILE] [--seed=S] [--vjp]",
        "prove a target's sharding rule by its kernel; JSON on stdout, status 3 if it does not hold",
        "shardcall check-rule --target=rms_norm",
        {{"target", "NAME", "of the custom call"},
@@ -106,13 +109,13 @@ const std::vector<Verb>& Verbs() {
        "partition, and compile by a PJRT plugin for devices that need not be there; memory as JSON",
        "shardcall compile model.hlo --pjrt-plugin=xla_cuda_plugin.so --topology=1x1x8 "
        "--target-config=h100.txtpb -o model.bin",
-       Joined({{"pjrt-plugin", "FILE", "the plugin that compiles"},
-               {"topology", "SHAPE", "slices x hosts x devices, as the plugin reads it"},
-               {"target-config", "FILE", "text of XLA's GpuTargetConfigProto: the kind of GPU"},
-               {"pjrt-option", "NAME=VALUE",
-                "what else the topology is made with; may be repeated"},
-               {"o", "OUT", "where to write what was compiled, for the plugin to load"}},
-              PartitionFlags()),
+       Joined(
+           {{"pjrt-plugin", "FILE", "the plugin that compiles"},
+            {"topology", "SHAPE", "slices x hosts x devices, as the plugin reads it"},
+            {"target-config", "FILE", "text of XLA's GpuTargetConfigProto: the kind of GPU"},
+            {"pjrt-option", "NAME=VALUE", "what else the topology is made with; may be repeated"},
+            {"o", "OUT", "where to write what was compiled, for the plugin to load"}},
+           PartitionFlags()),
        RunCompile},
       {"explain", "IN [--num-partitions=N] [--format=text|json|html] [--expect=CONTRACT]",
        "every collective: bytes, who asked for it, from -> to, why",
@@ -122,7 +125,8 @@ const std::vector<Verb>& Verbs() {
                {"o", "OUT", "where to write; default stdout"}},
               PartitionFlags()),
        RunExplain},
-      {"reshard", "--shape=f32[64,32] --from=SHARDING --to=SHARDING --num-partitions=N",
+      {"reshard",
+       "--shape=f32[64,32] --from=SHARDING --to=SHARDING --num-partitions=N",
        "the plan of one reshard, its bytes and peak memory, the lower bound",
        "shardcall reshard --shape=f32[64,32] --from='{devices=[8,1]<=[8]}' "
        "--to='{devices=[1,8]<=[8]}' --num-partitions=8",
@@ -131,7 +135,9 @@ const std::vector<Verb>& Verbs() {
         {"to", "SHARDING", "as in HLO text"},
         {"num-partitions", "N", "devices", FlagSpec::Kind::kInteger}},
        RunReshard},
-      {"targets", "[--plugin=FILE]", "custom-call targets that are registered",
+      {"targets",
+       "[--plugin=FILE]",
+       "custom-call targets that are registered",
        "shardcall targets",
        {{"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"}},
        RunTargets},

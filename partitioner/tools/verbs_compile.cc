@@ -11,8 +11,8 @@
 #include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/api/warnings.h"
-#include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -136,17 +136,18 @@ int RunPartition(const Flags& flags) {
     int number = 0;
     options.dump = [&dumped, dir, number](absl::string_view stage,
                                           const std::string& text) mutable {
-      const absl::Status s = WriteOutput(
-          absl::StrFormat("%s/%02d_%s.txt", dir, number++, std::string(stage)), text);
+      const absl::Status s =
+          WriteOutput(absl::StrFormat("%s/%02d_%s.txt", dir, number++, std::string(stage)), text);
       if (dumped.ok()) dumped = s;
     };
   }
   const ProtoForm form = ProtoFormOf(*module);
-  absl::StatusOr<std::unique_ptr<PartitionedProgram>> p =
-      Partition(*std::move(module), options);
+  absl::StatusOr<std::unique_ptr<PartitionedProgram>> p = Partition(*std::move(module), options);
   if (!p.ok()) return Fail(p.status());
   absl::StatusOr<absl::optional<Module>> overlapped = absl::optional<Module>();
-  if (flags.Has("overlap")) overlapped = Overlapped((*p)->local.module);
+  if (flags.Has("overlap")) {
+    overlapped = Overlapped((*p)->local.module, (*session)->schedule);
+  }
   if (!overlapped.ok()) return Fail(overlapped.status());
   const Module& result = *overlapped ? **overlapped : (*p)->local.module;
   if (options.dump && *overlapped) options.dump("overlap", PrintModule(result));
@@ -162,8 +163,7 @@ int RunPartition(const Flags& flags) {
       std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   if (!written.ok()) return Fail(written);
   if (flags.Has("report")) {
-    const absl::Status s =
-        WriteOutput(flags.Get("report"), ReportJson(**p, options.spmd) + "\n");
+    const absl::Status s = WriteOutput(flags.Get("report"), ReportJson(**p, options.spmd) + "\n");
     if (!s.ok()) return Fail(s);
   }
   return kExitOk;

@@ -7,12 +7,12 @@
 #include "absl/time/clock.h"
 #include "shardcall/collectives/mpi/mpi.h"
 #include "shardcall/collectives/nccl/nccl.h"
-#include "shardcall/partitioner/check/check_target.h"
 #include "shardcall/partitioner/api/verify.h"
-#include "shardcall/partitioner/runtime/io/npz.h"
+#include "shardcall/partitioner/check/check_target.h"
 #include "shardcall/partitioner/runtime/execute/out_of_memory.h"
-#include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
+#include "shardcall/partitioner/runtime/io/npz.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -40,6 +40,7 @@ absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& sessi
   e.options.partition = session.options;
   e.options.handlers = &session.handlers;
   e.options.overlap = !flags.Has("no-overlap");
+  e.options.schedule = session.schedule;
   SHARDCALL_ASSIGN_OR_RETURN(e.options.backend, BackendFromName(flags.Get("backend", "inprocess")));
   SHARDCALL_ASSIGN_OR_RETURN(e.options.deadline, Deadline(flags));
   if (e.options.backend == Backend::kMpi) {
@@ -149,11 +150,11 @@ int Run(const Flags& flags, Session& session) {
     const absl::Status s = WriteNpz(flags.Get("outputs"), "out", *outputs);
     if (!s.ok()) return fail(s);
   }
-  std::fprintf(stderr, "ran on %d device%s (%s): %d outputs, %.3f s\n", static_cast<int>(devices),
-               devices == 1 ? "" : "s",
-               session.options.num_partitions == 1 ? "evaluator"
-                                                   : flags.Get("backend", "inprocess").c_str(),
-               static_cast<int>(outputs->size()), seconds);
+  std::fprintf(
+      stderr, "ran on %d device%s (%s): %d outputs, %.3f s\n", static_cast<int>(devices),
+      devices == 1 ? "" : "s",
+      session.options.num_partitions == 1 ? "evaluator" : flags.Get("backend", "inprocess").c_str(),
+      static_cast<int>(outputs->size()), seconds);
   return kExitOk;
 }
 
@@ -198,8 +199,7 @@ int DoCheckRule(const Flags& flags, Session& session) {
       SHARDCALL_ASSIGN_OR_RETURN(what.deadline, Deadline(flags));
     }
     if (flags.positional().empty()) return CheckTarget(what, session.targets, session.handlers);
-    SHARDCALL_ASSIGN_OR_RETURN(const Module module,
-                               LoadModule(flags.positional()[0], session));
+    SHARDCALL_ASSIGN_OR_RETURN(const Module module, LoadModule(flags.positional()[0], session));
     what.program = &module;
     if (flags.Has("inputs")) {
       SHARDCALL_ASSIGN_OR_RETURN(what.inputs, Inputs(flags, module));
@@ -232,10 +232,10 @@ int RunVerify(const Flags& flags) { return WithSession(flags, DoVerify); }
 int RunCheckRule(const Flags& flags) {
   const bool inputs_alone = flags.Has("inputs") && flags.positional().empty();
   if (flags.Get("target").empty() || flags.positional().size() > 1 || inputs_alone) {
-    return FailUsage(absl::InvalidArgumentError(
-        inputs_alone                    ? "--inputs are of a program with one call"
-        : flags.positional().size() > 1 ? "expected at most one program"
-                                        : "--target is missing"));
+    return FailUsage(
+        absl::InvalidArgumentError(inputs_alone ? "--inputs are of a program with one call"
+                                   : flags.positional().size() > 1 ? "expected at most one program"
+                                                                   : "--target is missing"));
   }
   absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
   return session.ok() ? DoCheckRule(flags, **session) : Fail(session.status());

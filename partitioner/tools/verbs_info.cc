@@ -6,10 +6,10 @@
 #include "shardcall/partitioner/api/targets.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/tools/command.h"
-#include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/base/human_bytes.h"
-#include "shardcall/sharding/reshard/reshard.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
 namespace {
@@ -79,9 +79,9 @@ int RunReshard(const Flags& flags) {
 int RunTargets(const Flags& flags) {
   absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
   if (!session.ok()) return Fail(session.status());
-  std::fputs(DescribeTargets((*session)->targets, (*session)->handlers, &(*session)->lowerings)
-                 .c_str(),
-             stdout);
+  std::fputs(
+      DescribeTargets((*session)->targets, (*session)->handlers, &(*session)->lowerings).c_str(),
+      stdout);
   return kExitOk;
 }
 

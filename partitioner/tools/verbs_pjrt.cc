@@ -61,10 +61,9 @@ absl::Status Compile(const Flags& flags, Session& session) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const pjrt::Plugin> plugin,
                              pjrt::Plugin::Open(flags.Get("pjrt-plugin")));
   const int64_t devices = program->global->program.num_partitions;
-  SHARDCALL_ASSIGN_OR_RETURN(
-      const pjrt::CompiledAhead compiled,
-      pjrt::CompileAhead(*plugin, topology, program->local.module, static_cast<int>(devices),
-                         &session.handlers));
+  SHARDCALL_ASSIGN_OR_RETURN(const pjrt::CompiledAhead compiled,
+                             pjrt::CompileAhead(*plugin, topology, program->local.module,
+                                                static_cast<int>(devices), &session.handlers));
   if (flags.Has("o")) SHARDCALL_RETURN_IF_ERROR(WriteOutput(flags.Get("o"), compiled.serialized));
   return WriteOutput("", MemoryJson(compiled, CountDeviceMemory(program->local.module), devices));
 }

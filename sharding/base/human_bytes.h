@@ -5,7 +5,9 @@
 
 #include <string>
 
-namespace shardcall {
+#include "shardcall/sharding/base/public.h"
+
+namespace shardcall SHARDCALL_PUBLIC {
 
 // "512 B", "1.75 GiB".
 std::string HumanBytes(double bytes);

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace shardcall {
+#include "shardcall/sharding/base/public.h"
+
+namespace shardcall SHARDCALL_PUBLIC {
 
 class IndexSet {
  public:

@@ -40,32 +40,19 @@ struct Format {
 
 Format FormatOf(ElementType type) {
   switch (type) {
-    case ElementType::kF16:
-      return {16, 10, 15, Special::kIeee};
-    case ElementType::kBF16:
-      return {16, 7, 127, Special::kIeee};
-    case ElementType::kF8E5M2:
-      return {8, 2, 15, Special::kIeee};
-    case ElementType::kF8E4M3:
-      return {8, 3, 7, Special::kIeee};
-    case ElementType::kF8E3M4:
-      return {8, 4, 3, Special::kIeee};
-    case ElementType::kF8E4M3FN:
-      return {8, 3, 7, Special::kOneNan};
-    case ElementType::kF8E4M3B11FNUZ:
-      return {8, 3, 11, Special::kUnsignedZero};
-    case ElementType::kF8E4M3FNUZ:
-      return {8, 3, 8, Special::kUnsignedZero};
-    case ElementType::kF8E5M2FNUZ:
-      return {8, 2, 16, Special::kUnsignedZero};
-    case ElementType::kF6E3M2FN:
-      return {6, 2, 3, Special::kFinite};
-    case ElementType::kF6E2M3FN:
-      return {6, 3, 1, Special::kFinite};
-    case ElementType::kF4E2M1FN:
-      return {4, 1, 1, Special::kFinite};
-    default:
-      break;
+    case ElementType::kF16: return {16, 10, 15, Special::kIeee};
+    case ElementType::kBF16: return {16, 7, 127, Special::kIeee};
+    case ElementType::kF8E5M2: return {8, 2, 15, Special::kIeee};
+    case ElementType::kF8E4M3: return {8, 3, 7, Special::kIeee};
+    case ElementType::kF8E3M4: return {8, 4, 3, Special::kIeee};
+    case ElementType::kF8E4M3FN: return {8, 3, 7, Special::kOneNan};
+    case ElementType::kF8E4M3B11FNUZ: return {8, 3, 11, Special::kUnsignedZero};
+    case ElementType::kF8E4M3FNUZ: return {8, 3, 8, Special::kUnsignedZero};
+    case ElementType::kF8E5M2FNUZ: return {8, 2, 16, Special::kUnsignedZero};
+    case ElementType::kF6E3M2FN: return {6, 2, 3, Special::kFinite};
+    case ElementType::kF6E2M3FN: return {6, 3, 1, Special::kFinite};
+    case ElementType::kF4E2M1FN: return {4, 1, 1, Special::kFinite};
+    default: break;
   }
   SHARDCALL_CHECK(false && "not a narrow float type");
   return {};
@@ -86,8 +73,7 @@ double Decode(const Format& f, uint32_t bits) {
     case Special::kUnsignedZero:
       if (negative && magnitude == 0) return kNan;
       break;
-    case Special::kFinite:
-      break;
+    case Special::kFinite: break;
   }
   const int exponent = static_cast<int>(magnitude >> f.mantissa);
   const double fraction = magnitude & ((1u << f.mantissa) - 1);
@@ -112,14 +98,10 @@ uint32_t Encode(const Format& f, double value) {
   const uint32_t sign = wide >> 63 ? f.sign_bit() : 0;
   if (std::isnan(value)) {
     switch (f.special) {
-      case Special::kIeee:
-        return sign | f.infinity() | 1u << (f.mantissa - 1);
-      case Special::kOneNan:
-        return sign | f.magnitude_mask();
-      case Special::kUnsignedZero:
-        return f.sign_bit();
-      case Special::kFinite:
-        return sign ^ f.sign_bit();
+      case Special::kIeee: return sign | f.infinity() | 1u << (f.mantissa - 1);
+      case Special::kOneNan: return sign | f.magnitude_mask();
+      case Special::kUnsignedZero: return f.sign_bit();
+      case Special::kFinite: return sign ^ f.sign_bit();
     }
   }
   uint64_t bits = f.largest() + uint64_t{1};
@@ -141,14 +123,10 @@ uint32_t Encode(const Format& f, double value) {
   }
   if (bits > f.largest()) {
     switch (f.special) {
-      case Special::kIeee:
-        return sign | f.infinity();
-      case Special::kOneNan:
-        return sign | f.magnitude_mask();
-      case Special::kUnsignedZero:
-        return f.sign_bit();
-      case Special::kFinite:
-        return sign | f.largest();
+      case Special::kIeee: return sign | f.infinity();
+      case Special::kOneNan: return sign | f.magnitude_mask();
+      case Special::kUnsignedZero: return f.sign_bit();
+      case Special::kFinite: return sign | f.largest();
     }
   }
   if (bits == 0 && f.special == Special::kUnsignedZero) return 0;
@@ -357,27 +335,19 @@ uint16_t FloatToF16(float value) { return EncodeF16(value); }
 
 double FloatFromBits(ElementType type, uint64_t bits) {
   switch (type) {
-    case ElementType::kF32:
-      return std::bit_cast<float>(static_cast<uint32_t>(bits));
-    case ElementType::kF64:
-      return std::bit_cast<double>(bits);
-    case ElementType::kF8E8M0FNU:
-      return DecodeE8M0(static_cast<uint32_t>(bits & 0xff));
-    default:
-      return Decode(FormatOf(type), static_cast<uint32_t>(bits));
+    case ElementType::kF32: return std::bit_cast<float>(static_cast<uint32_t>(bits));
+    case ElementType::kF64: return std::bit_cast<double>(bits);
+    case ElementType::kF8E8M0FNU: return DecodeE8M0(static_cast<uint32_t>(bits & 0xff));
+    default: return Decode(FormatOf(type), static_cast<uint32_t>(bits));
   }
 }
 
 uint64_t FloatToBits(ElementType type, double value) {
   switch (type) {
-    case ElementType::kF32:
-      return std::bit_cast<uint32_t>(static_cast<float>(value));
-    case ElementType::kF64:
-      return std::bit_cast<uint64_t>(value);
-    case ElementType::kF8E8M0FNU:
-      return EncodeE8M0(value);
-    default:
-      return Encode(FormatOf(type), value);
+    case ElementType::kF32: return std::bit_cast<uint32_t>(static_cast<float>(value));
+    case ElementType::kF64: return std::bit_cast<uint64_t>(value);
+    case ElementType::kF8E8M0FNU: return EncodeE8M0(value);
+    default: return Encode(FormatOf(type), value);
   }
 }
 

@@ -16,17 +16,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct Diagnostic {
-  std::string code;      // "E101"; required
-  std::string message;   // one sentence without a final period; required
-  std::string where = {};     // file:line:column, or the instruction's name
+  std::string code;        // "E101"; required
+  std::string message;     // one sentence without a final period; required
+  std::string where = {};  // file:line:column, or the instruction's name
   std::string expected = {};
   std::string found = {};
-  std::string fix = {};       // what the user can do, one sentence
-  std::string excerpt = {};   // source line and caret, printed on lines of their own
+  std::string fix = {};      // what the user can do, one sentence
+  std::string excerpt = {};  // source line and caret, printed on lines of their own
 };
 
 std::string FormatDiagnostic(const Diagnostic& d);
@@ -46,10 +47,10 @@ inline absl::string_view DiagnosticCode(const absl::Status& status) {
 
 }  // namespace shardcall
 
-#define SHARDCALL_RETURN_IF_ERROR(expr)                        \
-  do {                                                         \
-    absl::Status shardcall_status_ = (expr);                   \
-    if (!shardcall_status_.ok()) return shardcall_status_;     \
+#define SHARDCALL_RETURN_IF_ERROR(expr)                    \
+  do {                                                     \
+    absl::Status shardcall_status_ = (expr);               \
+    if (!shardcall_status_.ok()) return shardcall_status_; \
   } while (false)
 
 #define SHARDCALL_CONCAT_INNER_(a, b) a##b
@@ -62,12 +63,12 @@ inline absl::string_view DiagnosticCode(const absl::Status& status) {
   lhs = *std::move(tmp)
 
 // For our own invariants only, never for input.
-#define SHARDCALL_CHECK(cond)                                                        \
-  do {                                                                               \
-    if (!(cond)) {                                                                   \
+#define SHARDCALL_CHECK(cond)                                                       \
+  do {                                                                              \
+    if (!(cond)) {                                                                  \
       std::fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #cond); \
-      std::abort();                                                                  \
-    }                                                                                \
+      std::abort();                                                                 \
+    }                                                                               \
   } while (false)
 
 #endif  // SHARDCALL_SHARDING_BASE_STATUS_H_

@@ -179,9 +179,8 @@ std::string QuotedText(absl::string_view name, char quote) {
 }
 
 std::string SymbolText(absl::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), IsWordChar)
-             ? std::string(name)
-             : QuotedText(name, '"');
+  return !name.empty() && std::all_of(name.begin(), name.end(), IsWordChar) ? std::string(name)
+                                                                            : QuotedText(name, '"');
 }
 
 }  // namespace shardcall

@@ -10,8 +10,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "shardcall/sharding/reshard/reshard_search.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/reshard/reshard_search.h"
 
 namespace shardcall {
 

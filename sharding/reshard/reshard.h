@@ -15,9 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 enum class MoveKind : uint8_t {
   kSlice,          // cut dim by axes, every device keeps its part: no bytes
@@ -32,16 +33,16 @@ absl::string_view MoveKindName(MoveKind kind);
 
 struct Move {
   MoveKind kind;
-  AxisList axes;      // major to minor
+  AxisList axes;  // major to minor
   int dim = -1, dim2 = -1;
   const Sharding* before = nullptr;
   const Sharding* after = nullptr;
-  double bytes = 0;   // sent per device, the usual model (README of collectives)
+  double bytes = 0;  // sent per device, the usual model (README of collectives)
 };
 
 struct ReshardPlan {
   std::vector<Move> moves;
-  double bytes = 0;        // sum over the moves
+  double bytes = 0;  // sum over the moves
   // Largest number of bytes that a device needs and does not hold.
   double lower_bound = 0;
   int64_t peak_bytes = 0;  // largest sum of a move's input and output

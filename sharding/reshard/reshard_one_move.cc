@@ -34,9 +34,9 @@ std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sha
     if (!EngineReduces(from->partial_op(), global->element_type()) && move.axes.size() > 1) {
       return std::nullopt;
     }
-    move.bytes = AllReduceBytes(from->partial_op(), global->element_type(),
-                                LocalBytes(global, *from),
-                                static_cast<double>(AxesSize(move.axes)));
+    move.bytes =
+        AllReduceBytes(from->partial_op(), global->element_type(), LocalBytes(global, *from),
+                       static_cast<double>(AxesSize(move.axes)));
     return move;
   }
   const bool gathers = from->num_shards(dim) > to->num_shards(dim);

@@ -43,8 +43,13 @@ struct Scratch {
 class Search {
  public:
   Search(Context& context, const Shape* global, const Sharding* from, const Sharding* to)
-      : context_(context), global_(global), from_(from), to_(to), mesh_(from->mesh()),
-        queue_(context.Get<Scratch>().queue), best_(context.Get<Scratch>().best) {
+      : context_(context),
+        global_(global),
+        from_(from),
+        to_(to),
+        mesh_(from->mesh()),
+        queue_(context.Get<Scratch>().queue),
+        best_(context.Get<Scratch>().best) {
     queue_.clear();
     best_.clear();
     MakeAtoms();
@@ -97,8 +102,8 @@ class Search {
     std::push_heap(queue_.begin(), queue_.end());
   }
   void Expand(const Node& node);
-  void Try(const Node& node, Lists next, MoveKind kind, const std::string& atoms, int dim,
-           int dim2, double bytes);
+  void Try(const Node& node, Lists next, MoveKind kind, const std::string& atoms, int dim, int dim2,
+           double bytes);
   void ExpandGathers(const Node& node, const Lists& l);
   void ExpandSlices(const Node& node, const Lists& l);
   void ExpandPartial(const Node& node, const Lists& l);
@@ -231,9 +236,8 @@ void Search::ExpandGathers(const Node& node, const Lists& l) {
       }
       for (int q = 0; q < rank(); ++q) {
         if (q == d || !Nests(q, l[q], minor)) continue;
-        if (!std::all_of(minor.begin(), minor.end(), [&](char c) {
-              return target_[q].find(c) != std::string::npos;
-            })) {
+        if (!std::all_of(minor.begin(), minor.end(),
+                         [&](char c) { return target_[q].find(c) != std::string::npos; })) {
           continue;
         }
         Lists moved = next;
@@ -381,8 +385,8 @@ void Search::Run(std::vector<Move>* moves) {
 
 }  // namespace
 
-void SearchReshard(Context& context, const Shape* global, const Sharding* from,
-                   const Sharding* to, std::vector<Move>* moves) {
+void SearchReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
+                   std::vector<Move>* moves) {
   if (from == to) return;
   Search(context, global, from, to).Run(moves);
 }

@@ -18,8 +18,8 @@ std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sha
 
 // Appends the cheapest chain of moves from `from` to `to`; both of one mesh,
 // with equal manual axes.
-void SearchReshard(Context& context, const Shape* global, const Sharding* from,
-                   const Sharding* to, std::vector<Move>* moves);
+void SearchReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
+                   std::vector<Move>* moves);
 
 }  // namespace shardcall
 

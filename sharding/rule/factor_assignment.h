@@ -11,10 +11,11 @@
 
 #include "absl/container/inlined_vector.h"
 #include "shardcall/sharding/base/index_set.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/rule/rule.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Calls `take(factor, axes)` for the factors by which `s` cuts a tensor, in the
 // order of its dimensions. Within a compound dimension a minor factor has axes only
@@ -47,8 +48,8 @@ class FactorAssignment {
  public:
   // `manual` axes are never assigned. `allowed` has every factor that may be
   // sharded. What `manual` and `rule` refer to must outlive the assignment.
-  FactorAssignment(const ShardingRule& rule, const BaseMesh* mesh,
-                   absl::Span<const AxisRef> manual, const IndexSet& allowed);
+  FactorAssignment(const ShardingRule& rule, const BaseMesh* mesh, absl::Span<const AxisRef> manual,
+                   const IndexSet& allowed);
 
   // Takes over what `s` says of tensor `t`, where that contradicts nothing that
   // is assigned already. What lies on another mesh, or on one device, says nothing.
@@ -67,8 +68,7 @@ class FactorAssignment {
 
   // What tensor t must be (operand) or becomes (result: partial over the
   // reduction factors that it lacks). Where that is `likely`, nothing is looked up.
-  const Sharding* TensorSharding(Context& context, int t,
-                                 const Sharding* likely = nullptr) const;
+  const Sharding* TensorSharding(Context& context, int t, const Sharding* likely = nullptr) const;
   // The same without the partial axes.
   const Sharding* DimSharding(Context& context, int t) const;
 

@@ -20,10 +20,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "shardcall/sharding/base/index_set.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/shape.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // A reduction factor is summed over in the results that lack it; results that
 // have it are sharded by it (a norm's backward pass: dx has the rows, dgain is
@@ -34,7 +35,7 @@ struct Factor {
   int64_t size = 1;
   FactorKind kind = FactorKind::kPassThrough;
   PartialOp reduction = PartialOp::kSum;  // of a reduction factor
-  bool blocked = false;  // propagation may not pass it, computation may
+  bool blocked = false;                   // propagation may not pass it, computation may
   // Value that padding of this factor must have in every operand, where the op
   // reads it (reduction factors); element-typed by the operand.
   bool has_pad = false;
@@ -75,7 +76,7 @@ IndexSet OpenFactors(const ShardingRule& rule, absl::Span<const Shape* const> re
 // What a user writes for a target: a string and the special factors. Names are
 // those of JAX's SdyShardingRule; `...` stands for leading batch dims.
 struct RuleText {
-  std::string rule;                                    // "b s h, h -> b s h"
+  std::string rule;  // "b s h, h -> b s h"
   std::vector<std::string> need_replication = {}, permutation = {}, blocked = {};
   std::vector<std::pair<std::string, PartialOp>> reduction = {};
   std::vector<std::pair<std::string, double>> pad = {};     // pad identity per factor

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/sharding/rule/rule_template.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/rule/rule_template.h"
 
 namespace shardcall {
 namespace {
@@ -17,7 +17,9 @@ std::string TensorName(bool is_result, size_t index) {
 class Instantiation {
  public:
   explicit Instantiation(const RuleTemplate& rule)
-      : rule_(rule), index_(rule.factors.size(), -1), batch_(rule.ellipses.size()),
+      : rule_(rule),
+        index_(rule.factors.size(), -1),
+        batch_(rule.ellipses.size()),
         batch_known_(rule.ellipses.size(), false) {}
 
   absl::StatusOr<ShardingRule> Run(absl::Span<const Shape* const> operands,
@@ -48,20 +50,20 @@ class Instantiation {
     const bool empty_side = values.size() == 1 && values[0].dims.empty() && values[0].ellipsis < 0;
     if (shapes.empty() && empty_side) return absl::OkStatus();
     if (values.size() != shapes.size()) {
-      return Error(absl::StrCat("a rule does not fit the number of ",
-                                is_result ? "results" : "operands"),
-                   absl::StrCat(shapes.size(), " values"), absl::StrCat(values.size()),
-                   "write one value per operand and per result, separated by ','");
+      return Error(
+          absl::StrCat("a rule does not fit the number of ", is_result ? "results" : "operands"),
+          absl::StrCat(shapes.size(), " values"), absl::StrCat(values.size()),
+          "write one value per operand and per result, separated by ','");
     }
     for (size_t t = 0; t < values.size(); ++t) {
-      SHARDCALL_RETURN_IF_ERROR(Tensor(values[t], *shapes[t], TensorName(is_result, t),
-                                       &out->emplace_back()));
+      SHARDCALL_RETURN_IF_ERROR(
+          Tensor(values[t], *shapes[t], TensorName(is_result, t), &out->emplace_back()));
     }
     return absl::OkStatus();
   }
 
-  absl::Status Tensor(const RuleTemplate::Value& value, const Shape& shape,
-                      const std::string& name, TensorFactors* out) {
+  absl::Status Tensor(const RuleTemplate::Value& value, const Shape& shape, const std::string& name,
+                      TensorFactors* out) {
     const int written = static_cast<int>(value.dims.size());
     const int rank = shape.rank();
     if (value.ellipsis < 0 ? rank != written : rank < written) {
@@ -121,9 +123,9 @@ class Instantiation {
   std::string BatchName() {
     while (true) {
       std::string name = absl::StrCat("b", next_batch_++);
-      const bool taken = std::any_of(
-          rule_.factors.begin(), rule_.factors.end(),
-          [&](const RuleTemplate::NamedFactor& f) { return f.factor.name == name; });
+      const bool taken =
+          std::any_of(rule_.factors.begin(), rule_.factors.end(),
+                      [&](const RuleTemplate::NamedFactor& f) { return f.factor.name == name; });
       if (!taken) return name;
     }
   }
@@ -167,7 +169,7 @@ class Instantiation {
 
   const RuleTemplate& rule_;
   ShardingRule out_;
-  std::vector<int> index_;                   // template factor -> factor
+  std::vector<int> index_;               // template factor -> factor
   std::vector<std::vector<int>> batch_;  // factors per ellipsis
   std::vector<bool> batch_known_, sized_;
   int next_batch_ = 0;

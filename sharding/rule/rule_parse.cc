@@ -8,8 +8,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/near_names.h"
-#include "shardcall/sharding/rule/rule_template.h"
 #include "shardcall/sharding/base/text_cursor.h"
+#include "shardcall/sharding/rule/rule_template.h"
 
 namespace shardcall {
 namespace {

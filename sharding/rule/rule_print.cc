@@ -75,11 +75,10 @@ std::string ShardingRule::ToString() const {
         } else if (dim.empty()) {
           out += "1";
         } else {
-          absl::StrAppend(&out, "(",
-                          absl::StrJoin(dim, " ", [&](std::string* o, int f) {
-                            absl::StrAppend(o, names[f]);
-                          }),
-                          ")");
+          absl::StrAppend(
+              &out, "(",
+              absl::StrJoin(dim, " ", [&](std::string* o, int f) { absl::StrAppend(o, names[f]); }),
+              ")");
         }
       }
     }
@@ -89,16 +88,19 @@ std::string ShardingRule::ToString() const {
   append_side(results);
   auto name = [&](int f) { return names[f]; };
   auto kind = [&](FactorKind k) { return [this, k](int f) { return factors[f].kind == k; }; };
-  AppendSet(order, "reduction", kind(FactorKind::kReduction), [&](int f) {
-    return absl::StrCat(names[f], ":", PartialOpName(factors[f].reduction));
-  }, &out);
+  AppendSet(
+      order, "reduction", kind(FactorKind::kReduction),
+      [&](int f) { return absl::StrCat(names[f], ":", PartialOpName(factors[f].reduction)); },
+      &out);
   AppendSet(order, "need_replication", kind(FactorKind::kNeedReplication), name, &out);
   AppendSet(order, "permutation", kind(FactorKind::kPermutation), name, &out);
   AppendSet(order, "blocked", [&](int f) { return factors[f].blocked; }, name, &out);
-  AppendSet(order, "pad", [&](int f) { return factors[f].has_pad; },
-            [&](int f) { return absl::StrCat(names[f], ":", factors[f].pad); }, &out);
-  AppendSet(order, "sizes", [&](int f) { return !whole[f]; },
-            [&](int f) { return absl::StrCat(names[f], ":", factors[f].size); }, &out);
+  AppendSet(
+      order, "pad", [&](int f) { return factors[f].has_pad; },
+      [&](int f) { return absl::StrCat(names[f], ":", factors[f].pad); }, &out);
+  AppendSet(
+      order, "sizes", [&](int f) { return !whole[f]; },
+      [&](int f) { return absl::StrCat(names[f], ":", factors[f].size); }, &out);
   return out;
 }
 
@@ -116,8 +118,8 @@ std::string ShardingRule::ToSdyText() const {
                       "]");
     });
   };
-  std::string out = absl::StrCat("#sdy.op_sharding_rule<(", side(operands), ")->(", side(results),
-                                 ")");
+  std::string out =
+      absl::StrCat("#sdy.op_sharding_rule<(", side(operands), ")->(", side(results), ")");
   if (!order.empty()) {
     absl::StrAppend(&out, " {",
                     absl::StrJoin(order, ", ",

@@ -5,10 +5,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/sharding/rule/rule.h"
-#include "shardcall/sharding/rule/rule_template.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/text_cursor.h"
+#include "shardcall/sharding/rule/rule.h"
+#include "shardcall/sharding/rule/rule_template.h"
 
 namespace shardcall {
 namespace {
@@ -149,8 +149,7 @@ class Parser {
   // Against the shapes. A factor alone in a dimension may have another extent
   // there, as in a concatenate; a compound must give the size.
   absl::Status Check(absl::Span<const Shape* const> shapes,
-                     const std::vector<TensorFactors>& tensors, int first,
-                     absl::string_view what) {
+                     const std::vector<TensorFactors>& tensors, int first, absl::string_view what) {
     auto error = [&](std::string message, int64_t expected, int64_t found) {
       return ToStatus({.code = "E111",
                        .message = std::move(message),
@@ -174,9 +173,9 @@ class Parser {
         int64_t product = 1;
         for (int f : dims[d]) {
           if (seen[f]) {
-            return error(absl::StrCat("factor ", out_.factors[f].name, " stands twice in ", what,
-                                      " ", t),
-                         1, 2);
+            return error(
+                absl::StrCat("factor ", out_.factors[f].name, " stands twice in ", what, " ", t), 1,
+                2);
           }
           seen[f] = true;
           if (__builtin_mul_overflow(product, out_.factors[f].size, &product)) product = -1;

@@ -155,7 +155,10 @@ void AppendBody(const NamedSharding& s, std::string* out) {
   for (size_t i = 0; i < s.dims.size(); ++i) {
     const NamedSharding::Dim& d = s.dims[i];
     absl::StrAppend(out, i > 0 ? ", {" : "{", AxisRefsText(d.axes),
-                    !d.open ? "" : d.axes.empty() ? "?" : ", ?", "}");
+                    !d.open          ? ""
+                    : d.axes.empty() ? "?"
+                                     : ", ?",
+                    "}");
     if (d.priority >= 0) absl::StrAppend(out, "p", d.priority);
   }
   *out += "]";
@@ -271,12 +274,11 @@ std::string SdyShardingPerValueText(absl::Span<const NamedSharding> shardings) {
 }
 
 std::string SdyManualAxesText(absl::Span<const std::string> axes) {
-  return absl::StrCat("#sdy<manual_axes{",
-                      absl::StrJoin(axes, ", ",
-                                    [](std::string* o, const std::string& a) {
-                                      o->append(QuotedText(a, '"'));
-                                    }),
-                      "}>");
+  return absl::StrCat(
+      "#sdy<manual_axes{",
+      absl::StrJoin(axes, ", ",
+                    [](std::string* o, const std::string& a) { o->append(QuotedText(a, '"')); }),
+      "}>");
 }
 
 std::string SdyMeshText(const Mesh& mesh) {
@@ -289,8 +291,7 @@ std::string SdyMeshesText(absl::Span<const Mesh> meshes) {
   return absl::StrCat("{",
                       absl::StrJoin(meshes, ", ",
                                     [](std::string* o, const Mesh& m) {
-                                      absl::StrAppend(o, SymbolText(m.name), " = ",
-                                                      SdyMeshText(m));
+                                      absl::StrAppend(o, SymbolText(m.name), " = ", SdyMeshText(m));
                                     }),
                       "}");
 }

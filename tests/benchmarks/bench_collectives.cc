@@ -12,11 +12,10 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -173,8 +172,10 @@ int RunInProcess(const Flags& flags) {
 int main(int argc, char** argv) {
   shardcall::bench::Flags flags;
   if (!shardcall::bench::Parse(argc, argv, &flags)) {
-    std::fprintf(stderr, "usage: %s [--backend=inprocess|mpi|nccl] [--devices=N] [--ops=OP,...] "
-                 "[--min=BYTES] [--max=BYTES] [--factor=N] [--rounds=N] [--json=FILE]\n", argv[0]);
+    std::fprintf(stderr,
+                 "usage: %s [--backend=inprocess|mpi|nccl] [--devices=N] [--ops=OP,...] "
+                 "[--min=BYTES] [--max=BYTES] [--factor=N] [--rounds=N] [--json=FILE]\n",
+                 argv[0]);
     return 2;
   }
   return flags.backend == "mpi"    ? shardcall::bench::RunMpi(flags)

@@ -28,8 +28,8 @@
 #include "shardcall/kernels/builtin.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/runtime/execute/executor.h"
-#include "shardcall/partitioner/runtime/lower/lower.h"
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
+#include "shardcall/partitioner/runtime/lower/lower.h"
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 

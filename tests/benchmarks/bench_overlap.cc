@@ -12,13 +12,12 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -30,9 +29,9 @@
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/runtime/execute/executor.h"
-#include "shardcall/partitioner/runtime/lower/lower.h"
-#include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "shardcall/partitioner/runtime/execute/started_calls.h"
+#include "shardcall/partitioner/runtime/io/random_inputs.h"
+#include "shardcall/partitioner/runtime/lower/lower.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -51,9 +50,8 @@ class Link final : public ForwardingCommunicator {
   Link(Communicator& inner, double gbps) : ForwardingCommunicator(inner), gbps_(gbps) {}
   absl::Status AllReduce(Group group, ReduceKind kind, ElementType type, const void* in, void* out,
                          int64_t count, CollectiveTag tag) override {
-    return Timed(2 * count * ElementTypeBytes(type), [&] {
-      return inner().AllReduce(group, kind, type, in, out, count, tag);
-    });
+    return Timed(2 * count * ElementTypeBytes(type),
+                 [&] { return inner().AllReduce(group, kind, type, in, out, count, tag); });
   }
   absl::Status AllGather(Group group, const void* in, void* out, int64_t bytes,
                          CollectiveTag tag) override {
@@ -118,8 +116,8 @@ std::string TensorParallel(int n) {
                                   " parameter(1)\n w = ", cut, " parameter(2)\n");
   std::string results, shapes;
   for (int k = 1; k <= layers; ++k) {
-    absl::StrAppend(&text, " p.", k, " = ", part, " dot(y.", k - 1, ", w), ", kDot,
-                    "\n q.", k, " = ", whole, " dot(p.", k,
+    absl::StrAppend(&text, " p.", k, " = ", part, " dot(y.", k - 1, ", w), ", kDot, "\n q.", k,
+                    " = ", whole, " dot(p.", k,
                     ", w), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n s.", k, " = ",
                     whole, " all-reduce(q.", k, "), ", Groups(n), ", to_apply=add\n y.", k, " = ",
                     whole, " tanh(s.", k, ")\n dw.", k, " = ", cut, " dot(x, p.", k,
@@ -142,18 +140,21 @@ std::string Ring(int n) {
   return absl::StrCat(
       "HloModule ring, num_partitions=", n, "\nbody {\n t = ", carry,
       " parameter(0)\n i = s32[] get-tuple-element(t), index=0\n q = ", block,
-      " get-tuple-element(t), index=1\n k = ", block, " get-tuple-element(t), index=2\n o = ",
-      block, " get-tuple-element(t), index=3\n s = ", scores,
+      " get-tuple-element(t), index=1\n k = ", block,
+      " get-tuple-element(t), index=2\n o = ", block,
+      " get-tuple-element(t), index=3\n s = ", scores,
       " dot(q, k), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n e = ", scores,
       " tanh(s)\n u = ", block, " dot(e, k), ", kDot, "\n a = ", block,
       " add(o, u)\n next = ", block, " collective-permute(k), channel_id=2, source_target_pairs={",
       pairs, "}\n one = s32[] constant(1)\n j = s32[] add(i, one)\n ROOT r = ", carry,
       " tuple(j, q, next, a)\n}\ngo {\n t = ", carry,
       " parameter(0)\n i = s32[] get-tuple-element(t), index=0\n m = s32[] constant(8)\n"
-      " ROOT l = pred[] compare(i, m), direction=LT\n}\nENTRY e {\n q = ", block,
-      " parameter(0)\n k = ", block, " parameter(1)\n z = s32[] constant(0)\n zero = f32[] "
-      "constant(0)\n o = ", block, " broadcast(zero), dimensions={}\n t = ", carry,
-      " tuple(z, q, k, o)\n w = ", carry, " while(t), condition=go, body=body\n ROOT r = ", block,
+      " ROOT l = pred[] compare(i, m), direction=LT\n}\nENTRY e {\n q = ",
+      block, " parameter(0)\n k = ", block,
+      " parameter(1)\n z = s32[] constant(0)\n zero = f32[] "
+      "constant(0)\n o = ",
+      block, " broadcast(zero), dimensions={}\n t = ", carry, " tuple(z, q, k, o)\n w = ", carry,
+      " while(t), condition=go, body=body\n ROOT r = ", block,
       " get-tuple-element(w), index=3\n}\n");
 }
 
@@ -174,9 +175,9 @@ double Median(std::vector<double> v) {
 // What one device measures; all devices make the same calls.
 absl::Status MeasureProgram(Communicator& comm, const std::string& text, const Flags& flags,
                             Measured* out) {
-  SHARDCALL_ASSIGN_OR_RETURN(const Module module,
-                             ParseModule(std::make_shared<const std::string>(text),
-                                         std::make_shared<Context>(), "bench"));
+  SHARDCALL_ASSIGN_OR_RETURN(
+      const Module module,
+      ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "bench"));
   SHARDCALL_ASSIGN_OR_RETURN(const absl::optional<Module> overlapped, Overlapped(module));
   if (!overlapped) return absl::InternalError("the program has nothing to overlap");
   std::shared_ptr<const DeviceProgram> programs[2];
@@ -201,9 +202,8 @@ absl::Status MeasureProgram(Communicator& comm, const std::string& text, const F
       device.num_devices = comm.size();
       device.comm = started.comm();
       device.started = &started;
-      SHARDCALL_ASSIGN_OR_RETURN(
-          const std::vector<Tensor> results,
-          Execute(*programs[side], absl::MakeConstSpan(inputs), device));
+      SHARDCALL_ASSIGN_OR_RETURN(const std::vector<Tensor> results,
+                                 Execute(*programs[side], absl::MakeConstSpan(inputs), device));
       SHARDCALL_RETURN_IF_ERROR(comm.Barrier(everyone, {"round"}));
       taken[side] = absl::ToDoubleMicroseconds(absl::Now() - start);
       if (side == 0) collective.push_back(link.TakeSeconds() * 1e6);
@@ -239,8 +239,8 @@ absl::Status MeasureAll(Communicator& comm, const Flags& flags, std::vector<Meas
     int32_t same = m.same;
     std::vector<int> everyone(comm.size());
     std::iota(everyone.begin(), everyone.end(), 0);
-    SHARDCALL_RETURN_IF_ERROR(comm.AllReduce(everyone, ReduceKind::kMin, ElementType::kS32, &same,
-                                             &same, 1, {"same"}));
+    SHARDCALL_RETURN_IF_ERROR(
+        comm.AllReduce(everyone, ReduceKind::kMin, ElementType::kS32, &same, &same, 1, {"same"}));
     m.same = same != 0;
     out->push_back(m);
   }
@@ -274,23 +274,28 @@ int Finish(const Flags& flags, const absl::Status& status, const std::vector<Mea
     return 1;
   }
   nlohmann::json list = nlohmann::json::array();
-  std::printf("%s, %d devices, %s\n%-18s %12s %12s %14s %7s %7s %6s\n",
-              flags.mpi ? "mpi" : "inprocess", flags.devices,
-              flags.link > 0 ? absl::StrCat("a link of ", flags.link, " GB/s").c_str()
-                             : "memory as it is",
-              "program", "apart us", "overlap us", "collectives us", "ratio", "hidden", "same");
+  std::printf(
+      "%s, %d devices, %s\n%-18s %12s %12s %14s %7s %7s %6s\n", flags.mpi ? "mpi" : "inprocess",
+      flags.devices,
+      flags.link > 0 ? absl::StrCat("a link of ", flags.link, " GB/s").c_str() : "memory as it is",
+      "program", "apart us", "overlap us", "collectives us", "ratio", "hidden", "same");
   bool same = true;
   for (const Measured& m : all) {
     const double hidden = (m.apart_us - m.together_us) / m.collective_us;
     std::printf("%-18s %12.0f %12.0f %14.0f %7.3f %6.0f%% %6s\n", m.name.c_str(), m.apart_us,
                 m.together_us, m.collective_us, m.ratio, 100 * hidden, m.same ? "yes" : "NO");
-    list.push_back({{"program", m.name}, {"apart_us", m.apart_us}, {"overlap_us", m.together_us},
-                    {"collectives_us", m.collective_us}, {"ratio", m.ratio},
-                    {"rounds", m.rounds}, {"same", m.same}});
+    list.push_back({{"program", m.name},
+                    {"apart_us", m.apart_us},
+                    {"overlap_us", m.together_us},
+                    {"collectives_us", m.collective_us},
+                    {"ratio", m.ratio},
+                    {"rounds", m.rounds},
+                    {"same", m.same}});
     same = same && m.same;
   }
-  std::printf("ratio: times as fast with overlap, median over rounds; hidden: of the time in "
-              "collectives\n");
+  std::printf(
+      "ratio: times as fast with overlap, median over rounds; hidden: of the time in "
+      "collectives\n");
   if (!flags.json.empty()) {
     const nlohmann::json json = {{"backend", flags.mpi ? "mpi" : "inprocess"},
                                  {"devices", flags.devices},
@@ -305,8 +310,9 @@ int Finish(const Flags& flags, const absl::Status& status, const std::vector<Mea
 int Main(int argc, char** argv) {
   Flags flags;
   if (!Parse(argc, argv, &flags)) {
-    std::fprintf(stderr, "usage: bench_overlap [--backend=inprocess|mpi] [--devices=N] "
-                         "[--seconds=S] [--link=GBPS] [--json=FILE]\n");
+    std::fprintf(stderr,
+                 "usage: bench_overlap [--backend=inprocess|mpi] [--devices=N] "
+                 "[--seconds=S] [--link=GBPS] [--json=FILE]\n");
     return 2;
   }
   if (flags.mpi) {

@@ -153,8 +153,10 @@ double Rate(int64_t hits, int64_t misses) {
 }
 
 void PrintTables(const std::vector<Program>& programs) {
-  std::printf("CPU time, microseconds per instruction read (ratio: import to clean-up, to the "
-              "first program)\n%8s", "instrs");
+  std::printf(
+      "CPU time, microseconds per instruction read (ratio: import to clean-up, to the "
+      "first program)\n%8s",
+      "instrs");
   for (const char* s : kStageNames) std::printf(" %9s", s);
   std::printf(" %9s %9s %7s\n", "imp-clean", "ms", "ratio");
   const double first = programs[0].Total() / static_cast<double>(programs[0].instructions);
@@ -176,8 +178,8 @@ void PrintTables(const std::vector<Program>& programs) {
       std::printf(" %9.2f", static_cast<double>(p.allocations[s]) / n);
     }
     std::printf(" %9.2f %6.3f %6.3f %10.1f %10.1f %8.2f  %s\n",
-                static_cast<double>(p.PartitionAllocations()) / n,
-                Rate(p.memo_hits, p.memo_misses), Rate(p.rule_hits, p.rule_misses),
+                static_cast<double>(p.PartitionAllocations()) / n, Rate(p.memo_hits, p.memo_misses),
+                Rate(p.rule_hits, p.rule_misses),
                 static_cast<double>(p.text->size()) / p.Median(kParse),
                 static_cast<double>(p.bytes_out) / p.Median(kPrint),
                 static_cast<double>(p.peak_bytes) / 1e6, p.name.c_str());
@@ -190,10 +192,10 @@ std::string Json(const std::vector<Program>& programs) {
   std::string out = absl::StrCat("{\"max_rss_kb\": ", usage.ru_maxrss, ", \"programs\": [");
   for (size_t i = 0; i < programs.size(); ++i) {
     const Program& p = programs[i];
-    absl::StrAppend(&out, i ? "," : "", "\n {\"name\": \"", p.name, "\", \"instructions\": ",
-                    p.instructions, ", \"instructions_out\": ", p.instructions_out,
-                    ", \"bytes_in\": ", p.text->size(), ", \"bytes_out\": ", p.bytes_out,
-                    ", \"rounds\": ", p.times[kParse].size());
+    absl::StrAppend(
+        &out, i ? "," : "", "\n {\"name\": \"", p.name, "\", \"instructions\": ", p.instructions,
+        ", \"instructions_out\": ", p.instructions_out, ", \"bytes_in\": ", p.text->size(),
+        ", \"bytes_out\": ", p.bytes_out, ", \"rounds\": ", p.times[kParse].size());
     absl::StrAppend(&out, ",\n  \"us\": {");
     for (int s = 0; s < kNumStages; ++s) {
       absl::StrAppend(&out, "\"", kStageNames[s], "\": ", absl::StrFormat("%.1f", p.Median(s)),
@@ -270,8 +272,9 @@ int Main(int argc, char** argv) {
     }
   }
   if (programs.empty()) {
-    std::fprintf(stderr, "usage: bench_partition [--json=FILE] [--rounds=N] "
-                         "[--max-allocations=X] FILE|chain:N ...\n");
+    std::fprintf(stderr,
+                 "usage: bench_partition [--json=FILE] [--rounds=N] "
+                 "[--max-allocations=X] FILE|chain:N ...\n");
     return 2;
   }
   TargetRegistry targets;

@@ -5,8 +5,9 @@
 //   bench_pjrt_step --plugin=xla_cpu_pjrt.so [--host] PROGRAM.mlir
 //
 // PROGRAM's first result is its loss; the others are its first parameters in the next step.
-// With --host all of them are copied to the host after each step, and given back. Prints "ready", then for each line of standard input the seconds of a step:
-// compare_jax.py runs it in turns with JAX.
+// With --host all of them are copied to the host after each step, and given back. Prints "ready",
+// then for each line of standard input the seconds of a step: compare_jax.py runs it in turns with
+// JAX.
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -16,11 +17,11 @@
 #include <vector>
 
 #include "absl/strings/strip.h"
-#include "shardcall/sharding/base/whole_file.h"
 #include "shardcall/partitioner/bindings/pjrt/compile_options.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_executable.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/take_over.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
+#include "shardcall/sharding/base/whole_file.h"
 
 namespace shardcall::pjrt {
 namespace {
@@ -35,7 +36,8 @@ Tensor SomeInput(const LeafShape& leaf) {
   Tensor tensor = Tensor::Zeros(leaf.type, leaf.dims);
   if (leaf.type != ElementType::kF32) return tensor;
   float* const values = tensor.MutableData<float>();
-  for (int64_t k = 0; k < tensor.num_elements(); ++k) values[k] = 0.01f * static_cast<float>(k % 7 - 3);
+  for (int64_t k = 0; k < tensor.num_elements(); ++k)
+    values[k] = 0.01f * static_cast<float>(k % 7 - 3);
   return tensor;
 }
 
@@ -66,8 +68,7 @@ absl::Status Main(int argc, char** argv) {
   Registry registry;
   SHARDCALL_RETURN_IF_ERROR(FillRegistry({}, &registry));
   SHARDCALL_ASSIGN_OR_RETURN(const std::string code, ReadWholeFile(program));
-  const std::string options =
-      PlainOptions(kDevices, /*shardy=*/true, /*spmd=*/true) + kOpenResults;
+  const std::string options = PlainOptions(kDevices, /*shardy=*/true, /*spmd=*/true) + kOpenResults;
   const Converter converter(&client->plugin(), client->platform(), client->handle(), nullptr);
   SHARDCALL_ASSIGN_OR_RETURN(auto taken,
                              TakeOver({.format = kMlirFormat, .code = code, .options = options},

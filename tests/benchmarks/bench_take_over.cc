@@ -40,8 +40,9 @@ class Times {
     const auto start = std::chrono::steady_clock::now();
     const std::clock_t computed = std::clock();
     SHARDCALL_RETURN_IF_ERROR(work());
-    clock_.push_back(std::chrono::duration<double, std::milli>(
-                         std::chrono::steady_clock::now() - start).count());
+    clock_.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+            .count());
     computed_.push_back(1e3 * static_cast<double>(std::clock() - computed) / CLOCKS_PER_SEC);
     return absl::OkStatus();
   }
@@ -97,9 +98,12 @@ absl::Status Main(int argc, char** argv) {
   std::vector<std::string> programs;
   for (int k = 1; k < argc; ++k) {
     absl::string_view arg = argv[k];
-    if (absl::ConsumePrefix(&arg, "--plugin=")) plugin = std::string(arg);
-    else if (absl::ConsumePrefix(&arg, "--rounds=")) (void)absl::SimpleAtoi(arg, &rounds);
-    else programs.emplace_back(arg);
+    if (absl::ConsumePrefix(&arg, "--plugin="))
+      plugin = std::string(arg);
+    else if (absl::ConsumePrefix(&arg, "--rounds="))
+      (void)absl::SimpleAtoi(arg, &rounds);
+    else
+      programs.emplace_back(arg);
   }
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const Plugin> opened, Plugin::Open(plugin));
   SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const Client> client,

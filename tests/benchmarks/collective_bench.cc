@@ -45,15 +45,12 @@ const char* OpName(Op op) {
 double BusFactor(Op op, int devices) {
   const double others = static_cast<double>(devices - 1) / devices;
   switch (op) {
-    case Op::kAllReduce:
-      return 2 * others;
+    case Op::kAllReduce: return 2 * others;
     case Op::kAllGather:
     case Op::kReduceScatter:
-    case Op::kAllToAll:
-      return others;
+    case Op::kAllToAll: return others;
     case Op::kBroadcast:
-    case Op::kPermute:
-      return 1;
+    case Op::kPermute: return 1;
   }
   return 1;
 }
@@ -105,24 +102,14 @@ absl::StatusOr<int64_t> Buffers::CountWrong() {
   for (int64_t i = 0; i < out_count; ++i) {
     float expected = 0;
     switch (op) {
-      case Op::kAllReduce:
-        expected = sums[Residue(i)];
-        break;
-      case Op::kReduceScatter:
-        expected = sums[Residue(rank * block + i)];
-        break;
-      case Op::kAllGather:
-        expected = Value(static_cast<int>(i / block), i % block);
-        break;
+      case Op::kAllReduce: expected = sums[Residue(i)]; break;
+      case Op::kReduceScatter: expected = sums[Residue(rank * block + i)]; break;
+      case Op::kAllGather: expected = Value(static_cast<int>(i / block), i % block); break;
       case Op::kAllToAll:
         expected = Value(static_cast<int>(i / block), rank * block + i % block);
         break;
-      case Op::kBroadcast:
-        expected = Value(0, i);
-        break;
-      case Op::kPermute:
-        expected = Value((rank + devices - 1) % devices, i);
-        break;
+      case Op::kBroadcast: expected = Value(0, i); break;
+      case Op::kPermute: expected = Value((rank + devices - 1) % devices, i); break;
     }
     if (out[i] != expected) ++wrong;
   }
@@ -137,19 +124,15 @@ Side LibrarySide(Communicator& c, Op op) {
     const int64_t bytes = b.block * static_cast<int64_t>(sizeof(float));
     switch (op) {
       case Op::kAllReduce:
-        return c.AllReduce(all, ReduceKind::kSum, ElementType::kF32, b.from, b.to,
-                           b.block, {"%ar"});
-      case Op::kAllGather:
-        return c.AllGather(all, b.from, b.to, bytes, {"%ag"});
+        return c.AllReduce(all, ReduceKind::kSum, ElementType::kF32, b.from, b.to, b.block,
+                           {"%ar"});
+      case Op::kAllGather: return c.AllGather(all, b.from, b.to, bytes, {"%ag"});
       case Op::kReduceScatter:
-        return c.ReduceScatter(all, ReduceKind::kSum, ElementType::kF32, b.from,
-                               b.to, b.block, {"%rs"});
-      case Op::kAllToAll:
-        return c.AllToAll(all, b.from, b.to, bytes, {"%a2a"});
-      case Op::kBroadcast:
-        return c.Broadcast(all, 0, b.to, bytes, {"%cb"});
-      case Op::kPermute:
-        return c.Permute(ring, b.from, b.to, bytes, {"%cp"});
+        return c.ReduceScatter(all, ReduceKind::kSum, ElementType::kF32, b.from, b.to, b.block,
+                               {"%rs"});
+      case Op::kAllToAll: return c.AllToAll(all, b.from, b.to, bytes, {"%a2a"});
+      case Op::kBroadcast: return c.Broadcast(all, 0, b.to, bytes, {"%cb"});
+      case Op::kPermute: return c.Permute(ring, b.from, b.to, bytes, {"%cp"});
     }
     return absl::OkStatus();
   };
@@ -185,8 +168,8 @@ absl::Status Measure(Communicator& c, const Options& options,
       for (int64_t i = 0; i < calls; ++i) SHARDCALL_RETURN_IF_ERROR(side.run(b));
     }
     double seconds = std::chrono::duration<double>(Clock::now() - start).count() / calls;
-    SHARDCALL_RETURN_IF_ERROR(c.AllReduce(all, ReduceKind::kMax, ElementType::kF64, &seconds,
-                                          &seconds, 1, {"%seconds"}));
+    SHARDCALL_RETURN_IF_ERROR(
+        c.AllReduce(all, ReduceKind::kMax, ElementType::kF64, &seconds, &seconds, 1, {"%seconds"}));
     return seconds;
   };
   for (Op op : options.ops) {
@@ -202,8 +185,8 @@ absl::Status Measure(Communicator& c, const Options& options,
         SHARDCALL_RETURN_IF_ERROR(buffers.ClearResult());
         for (int warm : {1, 2}) {
           SHARDCALL_ASSIGN_OR_RETURN(const double once, timed(sides[s], buffers, warm));
-          calls[s] = std::clamp<int64_t>(static_cast<int64_t>(options.round_seconds / once), 1,
-                                         100000);
+          calls[s] =
+              std::clamp<int64_t>(static_cast<int64_t>(options.round_seconds / once), 1, 100000);
         }
         if (sides[s].checked) {
           SHARDCALL_ASSIGN_OR_RETURN(wrong[s], buffers.CountWrong());

@@ -68,8 +68,8 @@ struct Buffers {
 struct Side {
   std::string name;
   std::function<absl::Status(Buffers&)> run;
-  bool checked = true;       // memcpy has no result to check
-  bool first_only = false;   // runs on device 0 while the others wait
+  bool checked = true;      // memcpy has no result to check
+  bool first_only = false;  // runs on device 0 while the others wait
 };
 Side LibrarySide(Communicator& communicator, Op op);
 Side MemcpySide();
@@ -84,7 +84,7 @@ struct Options {
   int64_t min_bytes = 1 << 10, max_bytes = 256 << 20;
   int64_t factor = 4;
   int rounds = 9;
-  double round_seconds = 0.01;  // of one side, at least one call
+  double round_seconds = 0.01;     // of one side, at least one call
   const Memory* memory = nullptr;  // of the buffers; null: the host's
 };
 

@@ -8,9 +8,9 @@
 
 namespace shardcall::bench {
 
-int64_t HeapAllocations();   // since the start of the process
-int64_t HeapBytesLive();     // as the allocator rounds them
-int64_t HeapBytesPeak();     // since the last reset
+int64_t HeapAllocations();  // since the start of the process
+int64_t HeapBytesLive();    // as the allocator rounds them
+int64_t HeapBytesPeak();    // since the last reset
 void ResetHeapBytesPeak();
 
 }  // namespace shardcall::bench

@@ -20,16 +20,14 @@ int Blocking(Op op, Buffers& b) {
   const int next = (b.rank + 1) % b.devices, previous = (b.rank + b.devices - 1) % b.devices;
   float *in = b.from, *out = b.to;
   switch (op) {
-    case Op::kAllReduce:
-      return MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    case Op::kAllReduce: return MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     case Op::kAllGather:
       return MPI_Allgather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, MPI_COMM_WORLD);
     case Op::kReduceScatter:
       return MPI_Reduce_scatter_block(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     case Op::kAllToAll:
       return MPI_Alltoall(in, count, MPI_FLOAT, out, count, MPI_FLOAT, MPI_COMM_WORLD);
-    case Op::kBroadcast:
-      return MPI_Bcast(out, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    case Op::kBroadcast: return MPI_Bcast(out, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
     case Op::kPermute:
       return MPI_Sendrecv(in, count, MPI_FLOAT, next, 0, out, count, MPI_FLOAT, previous, 0,
                           MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -52,8 +50,7 @@ int Start(Op op, Buffers& b, MPI_Request* requests) {
                                        requests);
     case Op::kAllToAll:
       return MPI_Ialltoall(in, count, MPI_FLOAT, out, count, MPI_FLOAT, MPI_COMM_WORLD, requests);
-    case Op::kBroadcast:
-      return MPI_Ibcast(out, count, MPI_FLOAT, 0, MPI_COMM_WORLD, requests);
+    case Op::kBroadcast: return MPI_Ibcast(out, count, MPI_FLOAT, 0, MPI_COMM_WORLD, requests);
     case Op::kPermute:
       MPI_Irecv(out, count, MPI_FLOAT, previous, 0, MPI_COMM_WORLD, &requests[1]);
       return MPI_Isend(in, count, MPI_FLOAT, next, 0, MPI_COMM_WORLD, requests);
@@ -86,8 +83,8 @@ std::vector<Side> RawMpiSides(Op op) {
   if (op == Op::kReduceScatter) {
     sides.push_back({"MPI_Reduce_scatter", [](Buffers& b) {
                        const std::vector<int> counts(b.devices, static_cast<int>(b.block));
-                       return MpiStatus(MPI_Reduce_scatter(b.from, b.to, counts.data(),
-                                                           MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD),
+                       return MpiStatus(MPI_Reduce_scatter(b.from, b.to, counts.data(), MPI_FLOAT,
+                                                           MPI_SUM, MPI_COMM_WORLD),
                                         "MPI_Reduce_scatter");
                      }});
   }

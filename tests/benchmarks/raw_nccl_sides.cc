@@ -16,13 +16,12 @@ namespace shardcall::bench {
 namespace {
 
 absl::Status Cuda(cudaError_t code) {
-  return code == cudaSuccess ? absl::OkStatus()
-                             : absl::InternalError(cudaGetErrorString(code));
+  return code == cudaSuccess ? absl::OkStatus() : absl::InternalError(cudaGetErrorString(code));
 }
 absl::Status Nccl(ncclResult_t code) {
-  return code == ncclSuccess ? absl::OkStatus()
-                             : absl::InternalError(absl::StrCat("raw NCCL: ",
-                                                                ncclGetErrorString(code)));
+  return code == ncclSuccess
+             ? absl::OkStatus()
+             : absl::InternalError(absl::StrCat("raw NCCL: ", ncclGetErrorString(code)));
 }
 
 struct Raw {
@@ -52,12 +51,10 @@ ncclResult_t Enqueue(const Raw& raw, Op op, Buffers& b) {
   switch (op) {
     case Op::kAllReduce:
       return ncclAllReduce(b.from, b.to, n, ncclFloat32, ncclSum, raw.comm, raw.stream);
-    case Op::kAllGather:
-      return ncclAllGather(b.from, b.to, n, ncclFloat32, raw.comm, raw.stream);
+    case Op::kAllGather: return ncclAllGather(b.from, b.to, n, ncclFloat32, raw.comm, raw.stream);
     case Op::kReduceScatter:
       return ncclReduceScatter(b.from, b.to, n, ncclFloat32, ncclSum, raw.comm, raw.stream);
-    case Op::kBroadcast:
-      return ncclBroadcast(b.to, b.to, n, ncclFloat32, 0, raw.comm, raw.stream);
+    case Op::kBroadcast: return ncclBroadcast(b.to, b.to, n, ncclFloat32, 0, raw.comm, raw.stream);
     case Op::kAllToAll:
     case Op::kPermute: {
       ncclGroupStart();
@@ -93,7 +90,7 @@ const Memory* DeviceMemory() {
       [](int64_t count) -> float* {
         void* made = nullptr;
         return cudaMalloc(&made, count * sizeof(float)) == cudaSuccess ? static_cast<float*>(made)
-                                                                      : nullptr;
+                                                                       : nullptr;
       },
       [](float* memory) { cudaFree(memory); },
       [](float* to, const float* from, int64_t count) {

@@ -310,24 +310,12 @@ void RandomSequence(Communicator& c) {
     ASSERT_NE(group, nullptr);
     const Shape shape{ReduceKind::kSum, ElementType::kF32, size / 4, in_place, seed};
     switch (op) {
-      case 0:
-        TestAllReduce(c, *group, shape);
-        break;
-      case 1:
-        TestReduceScatter(c, *group, shape);
-        break;
-      case 2:
-        TestAllGather(c, *group, size, in_place, seed);
-        break;
-      case 3:
-        TestAllToAll(c, *group, size, in_place, seed);
-        break;
-      case 4:
-        TestAllToAllV(c, *group, size / 4, in_place, seed);
-        break;
-      case 5:
-        TestBroadcast(c, *group, static_cast<int>(root % group->size()), size, seed);
-        break;
+      case 0: TestAllReduce(c, *group, shape); break;
+      case 1: TestReduceScatter(c, *group, shape); break;
+      case 2: TestAllGather(c, *group, size, in_place, seed); break;
+      case 3: TestAllToAll(c, *group, size, in_place, seed); break;
+      case 4: TestAllToAllV(c, *group, size / 4, in_place, seed); break;
+      case 5: TestBroadcast(c, *group, static_cast<int>(root % group->size()), size, seed); break;
       case 6: {
         std::vector<std::pair<int, int>> pairs;
         for (int r = 0; r < c.size(); ++r) {
@@ -336,8 +324,7 @@ void RandomSequence(Communicator& c) {
         TestPermute(c, pairs, size, in_place, seed);
         break;
       }
-      default:
-        EXPECT_OK(c.Barrier(*group, {"%barrier"}));
+      default: EXPECT_OK(c.Barrier(*group, {"%barrier"}));
     }
   }
 }

@@ -299,14 +299,14 @@ TEST_P(InProcessFaultCase, EverySurvivorGetsATypedErrorInTime) {
   for (int r = 0; r < size; ++r) EXPECT_EQ(complaints[r], "") << "rank " << r;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    AllCases, InProcessFaultCase,
-    ::testing::Combine(::testing::Values(2, 3, 4, 8),
-                       ::testing::Range<size_t>(0, testing::FaultCases().size())),
-    [](const auto& info) {
-      return testing::FaultCases()[std::get<1>(info.param)].name + "On" +
-             std::to_string(std::get<0>(info.param));
-    });
+INSTANTIATE_TEST_SUITE_P(AllCases, InProcessFaultCase,
+                         ::testing::Combine(::testing::Values(2, 3, 4, 8),
+                                            ::testing::Range<size_t>(0,
+                                                                     testing::FaultCases().size())),
+                         [](const auto& info) {
+                           return testing::FaultCases()[std::get<1>(info.param)].name + "On" +
+                                  std::to_string(std::get<0>(info.param));
+                         });
 
 }  // namespace
 }  // namespace shardcall

@@ -70,11 +70,16 @@ int Run(const std::string& name, absl::Duration deadline, const Log& log) {
   };
   std::vector<FaultCase> cases = FaultCases();
   cases.push_back(LauncherEndsTheJob());
-  cases.push_back({"Leaves", [](Communicator&, const FaultHooks&) -> absl::Status { std::exit(0); },
-                   cases[0].others, {"E301", "E304"}, "rank 1 "});
+  cases.push_back({"Leaves",
+                   [](Communicator&, const FaultHooks&) -> absl::Status { std::exit(0); },
+                   cases[0].others,
+                   {"E301", "E304"},
+                   "rank 1 "});
   cases.push_back({"ExitsAtOnce",
                    [](Communicator&, const FaultHooks&) -> absl::Status { _exit(0); },
-                   cases[0].others, {"E301", "E304"}, "rank 1 "});
+                   cases[0].others,
+                   {"E301", "E304"},
+                   "rank 1 "});
   for (const FaultCase& fault : cases) {
     if (fault.name != name) continue;
     // On a busy machine ranks start at times further apart than the deadline; so

@@ -26,35 +26,25 @@ void Save(Bytes& bytes, int64_t i, T value) {
 template <typename T>
 T FoldFloat(ReduceKind kind, T a, T b) {
   switch (kind) {
-    case ReduceKind::kSum:
-      return a + b;
-    case ReduceKind::kProduct:
-      return a * b;
-    case ReduceKind::kMax:
-      return std::isnan(a) || std::isnan(b) ? std::nan("") : a < b ? b : a;
-    default:
-      return std::isnan(a) || std::isnan(b) ? std::nan("") : b < a ? b : a;
+    case ReduceKind::kSum: return a + b;
+    case ReduceKind::kProduct: return a * b;
+    case ReduceKind::kMax: return std::isnan(a) || std::isnan(b) ? std::nan("") : a < b ? b : a;
+    default: return std::isnan(a) || std::isnan(b) ? std::nan("") : b < a ? b : a;
   }
 }
 
 // Integers by their value modulo 2^bits, in 128 bits.
 __int128 FoldInteger(ReduceKind kind, __int128 a, __int128 b) {
   switch (kind) {
-    case ReduceKind::kSum:
-      return a + b;
+    case ReduceKind::kSum: return a + b;
     case ReduceKind::kProduct:
       return static_cast<__int128>(static_cast<unsigned __int128>(a) *
                                    static_cast<unsigned __int128>(b));
-    case ReduceKind::kMax:
-      return a < b ? b : a;
-    case ReduceKind::kMin:
-      return b < a ? b : a;
-    case ReduceKind::kAnd:
-      return a & b;
-    case ReduceKind::kOr:
-      return a | b;
-    case ReduceKind::kXor:
-      return a ^ b;
+    case ReduceKind::kMax: return a < b ? b : a;
+    case ReduceKind::kMin: return b < a ? b : a;
+    case ReduceKind::kAnd: return a & b;
+    case ReduceKind::kOr: return a | b;
+    case ReduceKind::kXor: return a ^ b;
   }
   return 0;
 }
@@ -147,22 +137,13 @@ void ReducePred(ReduceKind kind, const std::vector<Bytes>& inputs, int64_t at, B
 
 const std::vector<ElementType>& ReducibleTypes() {
   using E = ElementType;
-  static const std::vector<E> kTypes = {E::kPred,       E::kS1,
-                                        E::kU1,         E::kS2,
-                                        E::kS4,         E::kS8,
-                                        E::kS16,        E::kS32,
-                                        E::kS64,        E::kU2,
-                                        E::kU4,         E::kU8,
-                                        E::kU16,        E::kU32,
-                                        E::kU64,        E::kF16,
-                                        E::kBF16,       E::kF32,
-                                        E::kF64,        E::kC64,
-                                        E::kC128,       E::kF8E5M2,
-                                        E::kF8E4M3FN,   E::kF8E4M3B11FNUZ,
-                                        E::kF8E5M2FNUZ, E::kF8E4M3FNUZ,
-                                        E::kF8E4M3,     E::kF8E3M4,
-                                        E::kF4E2M1FN,   E::kF6E3M2FN,
-                                        E::kF6E2M3FN};
+  static const std::vector<E> kTypes = {
+      E::kPred,       E::kS1,         E::kU1,     E::kS2,     E::kS4,       E::kS8,
+      E::kS16,        E::kS32,        E::kS64,    E::kU2,     E::kU4,       E::kU8,
+      E::kU16,        E::kU32,        E::kU64,    E::kF16,    E::kBF16,     E::kF32,
+      E::kF64,        E::kC64,        E::kC128,   E::kF8E5M2, E::kF8E4M3FN, E::kF8E4M3B11FNUZ,
+      E::kF8E5M2FNUZ, E::kF8E4M3FNUZ, E::kF8E4M3, E::kF8E3M4, E::kF4E2M1FN, E::kF6E3M2FN,
+      E::kF6E2M3FN};
   return kTypes;
 }
 

@@ -38,9 +38,9 @@ void GathersInGroupsOfAnyOrder(SideChannel& side) {
   for (int round = 0; round < 20; ++round) {
     const auto all = side.Gather({2, 0, 1}, absl::StrCat(mine, " #", round), "test");
     ASSERT_TRUE(all.ok()) << all.status();
-    EXPECT_THAT(*all, ElementsAre(absl::StrCat("text of 2 #", round),
-                                  absl::StrCat("text of 0 #", round),
-                                  absl::StrCat("text of 1 #", round)));
+    EXPECT_THAT(*all,
+                ElementsAre(absl::StrCat("text of 2 #", round), absl::StrCat("text of 0 #", round),
+                            absl::StrCat("text of 1 #", round)));
     if (side.rank() == 0) continue;
     const auto pair = side.Gather({1, 2}, side.rank() == 1 ? "" : std::string(240, '\0'), "pair");
     ASSERT_TRUE(pair.ok()) << pair.status();

@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
-#include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "tests/fuzz/require.h"
 

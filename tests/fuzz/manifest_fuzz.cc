@@ -22,8 +22,8 @@ void Try(const std::string& json) {
   for (const TargetRule* target : targets.List()) {
     for (const std::vector<const Shape*>& operands :
          {std::vector<const Shape*>{matrix}, {matrix, vector}, {}}) {
-      FuzzRequireDiagnosed(
-          target->Instantiate(target->backend_config, operands, {matrix}).status(), json);
+      FuzzRequireDiagnosed(target->Instantiate(target->backend_config, operands, {matrix}).status(),
+                           json);
     }
   }
 }

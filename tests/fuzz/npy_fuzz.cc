@@ -29,17 +29,16 @@ void TryNpy(absl::string_view bytes) {
 
 void TryNpz(absl::string_view bytes) {
   const int file = memfd_create("fuzz", 0);
-  FuzzRequire(file >= 0 && write(file, bytes.data(), bytes.size()) ==
-                               static_cast<ssize_t>(bytes.size()),
-              "the input stands in a file", "");
+  FuzzRequire(
+      file >= 0 && write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
+      "the input stands in a file", "");
   std::vector<LeafShape> leaves(5);
   leaves[0].type = ElementType::kF32, leaves[0].dims = {2, 3};
   leaves[1].type = ElementType::kBF16, leaves[1].dims = {4};
   leaves[2].type = ElementType::kS4, leaves[2].dims = {3};
   leaves[3].type = ElementType::kPred;
   leaves[4].type = ElementType::kC64, leaves[4].dims = {0, 2};
-  FuzzRequireDiagnosed(
-      ReadNpz("/proc/self/fd/" + std::to_string(file), "arg", leaves).status());
+  FuzzRequireDiagnosed(ReadNpz("/proc/self/fd/" + std::to_string(file), "arg", leaves).status());
   close(file);
 }
 

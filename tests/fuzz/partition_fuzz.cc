@@ -8,18 +8,18 @@
 #include <string>
 
 #include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
-#include "shardcall/partitioner/import/export.h"
 #include "tests/fuzz/require.h"
 
 namespace shardcall {
 namespace {
 
 absl::StatusOr<Module> ParseValid(std::string text) {
-  absl::StatusOr<Module> module = ParseModule(
-      std::make_shared<const std::string>(std::move(text)), std::make_shared<Context>(), "f.hlo");
+  absl::StatusOr<Module> module = ParseModule(std::make_shared<const std::string>(std::move(text)),
+                                              std::make_shared<Context>(), "f.hlo");
   if (!module.ok()) return module;
   const absl::Status status = VerifyModule(*module, "f.hlo");
   if (!status.ok()) return status;

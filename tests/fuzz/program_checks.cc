@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
-#include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "shardcall/sharding/base/status.h"
 #include "tests/support/test_targets.h"
@@ -61,8 +61,8 @@ struct Reference {
 };
 
 // One way of partitioning, against the reference; `local` gets the text.
-std::string CheckPartitioned(const std::string& text, absl::string_view what, const Reference& program,
-                             std::string* local, CheckCounts* counts) {
+std::string CheckPartitioned(const std::string& text, absl::string_view what,
+                             const Reference& program, std::string* local, CheckCounts* counts) {
   absl::StatusOr<Module> module = ReadValid(text);
   if (!module.ok()) return Message(what, module.status());
   const auto partitioned = Partition(*std::move(module), program.options.partition);

@@ -105,8 +105,7 @@ int Run(const Flags& flags) {
   int failures = 0, written_cases = 0;
   const auto check = [&](const std::string& text, CheckCounts* c,
                          const std::string& reference = "") {
-    return flags.isolate ? IsolatedCheck(text, c, reference)
-                         : CheckProgram(text, 1, c, reference);
+    return flags.isolate ? IsolatedCheck(text, c, reference) : CheckProgram(text, 1, c, reference);
   };
   const auto examine = [&](const std::string& text, const std::string& name,
                            const std::string& reference = "") {
@@ -151,7 +150,8 @@ int Run(const Flags& flags) {
     std::snprintf(g_current, sizeof(g_current), "\nin the program of seed %lld\n",
                   static_cast<long long>(seed));
     GeneratorOptions options;
-    options.steps = flags.steps > 0 ? static_cast<int>(flags.steps) : 4 + static_cast<int>(seed % 16);
+    options.steps =
+        flags.steps > 0 ? static_cast<int>(flags.steps) : 4 + static_cast<int>(seed % 16);
     const absl::StatusOr<Module> module = GenerateModule(seed, options);
     if (!module.ok()) {
       std::printf("seed %lld: not generated: %s\n", static_cast<long long>(seed),
@@ -192,9 +192,11 @@ int main(int argc, char** argv) {
   for (int k = 1; k < argc; ++k) {
     const absl::string_view arg = argv[k];
     const std::string value(arg.substr(std::min(arg.size(), arg.find('=') + 1)));
-    const std::pair<absl::string_view, int64_t*> numbers[] = {
-        {"--seed=", &flags.seed}, {"--count=", &flags.count}, {"--seconds=", &flags.seconds},
-        {"--steps=", &flags.steps}, {"--failures=", &flags.failures}};
+    const std::pair<absl::string_view, int64_t*> numbers[] = {{"--seed=", &flags.seed},
+                                                              {"--count=", &flags.count},
+                                                              {"--seconds=", &flags.seconds},
+                                                              {"--steps=", &flags.steps},
+                                                              {"--failures=", &flags.failures}};
     bool known = false;
     for (const auto& [name, out] : numbers) {
       known |= absl::StartsWith(arg, name) && absl::SimpleAtoi(value, out);

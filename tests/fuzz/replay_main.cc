@@ -105,19 +105,37 @@ class Mutator {
   size_t Below(size_t n) { return n == 0 ? 0 : random_() % n; }
 
   void Change(std::string* text, const std::vector<std::string>& seeds) {
-    static constexpr const char* kNumbers[] = {
-        "0", "1", "-1", "2", "3", "7", "255", "65536", "2147483647", "2147483648", "4294967296",
-        "9223372036854775807", "-9223372036854775808", "18446744073709551615", "1000000000",
-        "1e400"};
+    static constexpr const char* kNumbers[] = {"0",
+                                               "1",
+                                               "-1",
+                                               "2",
+                                               "3",
+                                               "7",
+                                               "255",
+                                               "65536",
+                                               "2147483647",
+                                               "2147483648",
+                                               "4294967296",
+                                               "9223372036854775807",
+                                               "-9223372036854775808",
+                                               "18446744073709551615",
+                                               "1000000000",
+                                               "1e400"};
     const size_t at = Below(text->size() + 1);
     const size_t length = std::min(text->size() - at, 1 + Below(Below(2) != 0 ? 4 : 60));
     const std::string& other = seeds[Below(seeds.size())];
     switch (Below(16)) {
-      case 0: if (at < text->size()) (*text)[at] = static_cast<char>(random_()); break;
+      case 0:
+        if (at < text->size()) (*text)[at] = static_cast<char>(random_());
+        break;
       case 1: text->erase(at, length); break;
       case 2: text->insert(Below(text->size() + 1), text->substr(at, length)); break;
-      case 3: if (!words_.empty()) text->insert(at, words_[Below(words_.size())]); break;
-      case 4: text->replace(at, length, other.substr(Below(other.size() + 1), 1 + Below(200))); break;
+      case 3:
+        if (!words_.empty()) text->insert(at, words_[Below(words_.size())]);
+        break;
+      case 4:
+        text->replace(at, length, other.substr(Below(other.size() + 1), 1 + Below(200)));
+        break;
       case 5: SwapPieces(text, at, length); break;
       case 6: ReplaceNumber(text, at, kNumbers[Below(std::size(kNumbers))]); break;
       case 7: ReplaceNumber(text, at, std::to_string(Below(10)).c_str()); break;
@@ -125,7 +143,9 @@ class Mutator {
       case 9: ReplaceLine(text, at, ""); break;
       case 10: ReplaceLine(text, at, WholeLine(other, Below(other.size() + 1))); break;
       case 11: InsertLine(text, at, WholeLine(other, Below(other.size() + 1))); break;
-      case 12: if (!words_.empty()) ReplaceWord(text, at, words_[Below(words_.size())]); break;
+      case 12:
+        if (!words_.empty()) ReplaceWord(text, at, words_[Below(words_.size())]);
+        break;
       default: ReplaceWord(text, at, LikeWord(WordAt(*text, at), Below(2) != 0 ? other : *text));
     }
   }
@@ -134,7 +154,10 @@ class Mutator {
   // is written stays readable.
   std::string LikeWord(const std::string& word, const std::string& text) {
     auto kind = [](const std::string& w) {
-      return w.empty() ? 0 : w[0] == '%' ? 1 : std::isdigit(static_cast<unsigned char>(w[0])) ? 2 : 3;
+      return w.empty()                                        ? 0
+             : w[0] == '%'                                    ? 1
+             : std::isdigit(static_cast<unsigned char>(w[0])) ? 2
+                                                              : 3;
     };
     std::string found;
     for (int k = 0; k < 8; ++k) {

@@ -26,9 +26,14 @@ std::vector<Shapes> SomeShapes(Context& c) {
   const Shape* b = c.MakeArray(f32, {6, 8});
   const Shape* v = c.MakeArray(f32, {6});
   const Shape* big = c.MakeArray(f32, {2, 3, 4, 6});
-  return {{{a}, {a}}, {{a, b}, {c.MakeArray(f32, {4, 8})}}, {{a, v}, {a}}, {{a}, {}},
-          {{big, b}, {c.MakeArray(f32, {2, 3, 4, 8})}}, {{big}, {c.MakeArray(f32, {6, 24})}},
-          {{a, a, v}, {a, v}}, {{c.MakeScalar(f32)}, {c.MakeArray(f32, {0, 4})}}};
+  return {{{a}, {a}},
+          {{a, b}, {c.MakeArray(f32, {4, 8})}},
+          {{a, v}, {a}},
+          {{a}, {}},
+          {{big, b}, {c.MakeArray(f32, {2, 3, 4, 8})}},
+          {{big}, {c.MakeArray(f32, {6, 24})}},
+          {{a, a, v}, {a, v}},
+          {{c.MakeScalar(f32)}, {c.MakeArray(f32, {0, 4})}}};
 }
 
 void ShowInstance(const absl::StatusOr<ShardingRule>& rule, const Shapes& shapes,

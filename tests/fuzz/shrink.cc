@@ -16,15 +16,19 @@ namespace {
 // What becomes of each instruction of a program.
 struct Edit {
   enum class Kind { kKeep, kLeaf, kOperand } kind = Kind::kKeep;
-  int operand = 0;             // kOperand: which stands in for it
+  int operand = 0;  // kOperand: which stands in for it
   bool drop_sharding = false;
 };
 
 class Rebuilder {
  public:
   Rebuilder(const Module& from, const std::vector<Edit>& edits, std::vector<int> results)
-      : from_(from), edits_(edits), results_(std::move(results)), to_(from.shared_context()),
-        monoids_(&to_), moved_(from.num_instructions()) {}
+      : from_(from),
+        edits_(edits),
+        results_(std::move(results)),
+        to_(from.shared_context()),
+        monoids_(&to_),
+        moved_(from.num_instructions()) {}
 
   // `results`: which of the root tuple's elements stay; empty: all.
   std::string Text() {
@@ -59,8 +63,9 @@ class Rebuilder {
         continue;
       }
       if (edit.kind == Edit::Kind::kLeaf) {
-        moved_[id.value] = entry ? b.Parameter(parameters++, to_.context().WithDefaultLayout(i.shape))
-                                 : Constant(b, i.shape);
+        moved_[id.value] = entry
+                               ? b.Parameter(parameters++, to_.context().WithDefaultLayout(i.shape))
+                               : Constant(b, i.shape);
         continue;
       }
       std::vector<InstrId> operands;
@@ -208,7 +213,8 @@ class Shrinker {
   static constexpr int kMaxTries = 3000;
 
   absl::StatusOr<Module> Read() const {
-    return ParseModule(std::make_shared<const std::string>(text_), std::make_shared<Context>(), "s");
+    return ParseModule(std::make_shared<const std::string>(text_), std::make_shared<Context>(),
+                       "s");
   }
 
   bool Take(const std::string& candidate) {

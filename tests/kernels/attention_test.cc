@@ -204,21 +204,21 @@ INSTANTIATE_TEST_SUITE_P(Kinds, AttentionTest, testing::ValuesIn(kCases),
 
 TEST(Attention, TheReferencesGradientsAreThoseOfFiniteDifferences) {
   for (const Case& c : {Case{.name = "",
-                       .type = kF64,
-                       .batch = 1,
-                       .queries = 5,
-                       .keys = 6,
-                       .dim = 3,
-                       .value_dim = 4,
-                       .causal = true,
-                       .window = 2},
+                             .type = kF64,
+                             .batch = 1,
+                             .queries = 5,
+                             .keys = 6,
+                             .dim = 3,
+                             .value_dim = 4,
+                             .causal = true,
+                             .window = 2},
                         Case{.name = "",
-                        .type = kF64,
-                        .batch = 1,
-                        .queries = 4,
-                        .keys = 7,
-                        .dim = 3,
-                        .value_dim = 3}}) {
+                             .type = kF64,
+                             .batch = 1,
+                             .queries = 4,
+                             .keys = 7,
+                             .dim = 3,
+                             .value_dim = 3}}) {
     Inputs in(c);
     const Reference reference(c, in);
     auto loss = [&] {

@@ -30,14 +30,14 @@ const AttributeArray& Array(const AttributeMapView& map, absl::string_view name)
 }
 
 TEST(Attributes, ReadsEveryKindThatJaxWrites) {
-  const AttributeMapView map = Parsed(
-      R"({empty = "", f32 = 1.000000e-01 : f32, f64 = 1.000000e-300 : f64, flag = true, )"
-      R"(floats = dense<[5.000000e-01, -1.500000e+00]> : tensor<2xf32>, i32 = 7 : i32, )"
-      R"(i64 = -1099511627776 : i64, i8 = -3 : i8, inf = 0x7F800000 : f32, )"
-      R"(ints = dense<[1, 2, 3]> : tensor<3xi64>, matrix = dense<[[1, 2], [3, 4]]> : )"
-      R"(tensor<2x2xi32>, nested = {a = 1 : i64, b = "two", c = false}, )"
-      R"(text = "quote \22 back\\slash, {brace}", )"
-      R"(u64 = 4611686018427387904 : ui64, u8 = 200 : ui8})");
+  const AttributeMapView map =
+      Parsed(R"({empty = "", f32 = 1.000000e-01 : f32, f64 = 1.000000e-300 : f64, flag = true, )"
+             R"(floats = dense<[5.000000e-01, -1.500000e+00]> : tensor<2xf32>, i32 = 7 : i32, )"
+             R"(i64 = -1099511627776 : i64, i8 = -3 : i8, inf = 0x7F800000 : f32, )"
+             R"(ints = dense<[1, 2, 3]> : tensor<3xi64>, matrix = dense<[[1, 2], [3, 4]]> : )"
+             R"(tensor<2x2xi32>, nested = {a = 1 : i64, b = "two", c = false}, )"
+             R"(text = "quote \22 back\\slash, {brace}", )"
+             R"(u64 = 4611686018427387904 : ui64, u8 = 200 : ui8})");
   EXPECT_EQ(map.entries().size(), 15);
   EXPECT_EQ(*map.GetString("empty", "x"), "");
   EXPECT_EQ(*map.GetFloat("f32", 0), 0.1f);
@@ -115,10 +115,10 @@ TEST(Attributes, ADenseArrayHasItsTypeFirst) {
 }
 
 TEST(Attributes, RawBytesAreLittleEndianElements) {
-  const AttributeMapView map = Parsed(
-      R"({a = dense<"0x01000000FEFFFFFF"> : tensor<2xi32>, )"
-      R"(b = dense<"0x0000803F"> : tensor<3xf32>, )"
-      R"(c = dense<"0x803F"> : tensor<1xbf16>, d = dense<"0xFF"> : tensor<1xui8>})");
+  const AttributeMapView map =
+      Parsed(R"({a = dense<"0x01000000FEFFFFFF"> : tensor<2xi32>, )"
+             R"(b = dense<"0x0000803F"> : tensor<3xf32>, )"
+             R"(c = dense<"0x803F"> : tensor<1xbf16>, d = dense<"0xFF"> : tensor<1xui8>})");
   EXPECT_THAT(Array(map, "a").ints, ElementsAre(1, -2));
   EXPECT_THAT(Array(map, "b").floats, ElementsAre(1, 1, 1));
   EXPECT_THAT(Array(map, "c").floats, ElementsAre(1));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/ffi/guard/crash_guard.h"
 
+#include <gtest/gtest.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 #include <thread>
-
-#include <gtest/gtest.h>
 
 namespace shardcall {
 namespace {

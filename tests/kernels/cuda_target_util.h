@@ -121,8 +121,7 @@ class CudaTargets : public testing::Test {
   absl::StatusOr<std::vector<std::complex<double>>> CallBy(
       const std::shared_ptr<HandlerDevice>& device, absl::string_view platform,
       absl::string_view target, const std::vector<Array>& operands, const Array& result,
-      absl::string_view attributes, int alias,
-      const std::function<void(HandlerContext&)>& change) {
+      absl::string_view attributes, int alias, const std::function<void(HandlerContext&)>& change) {
     SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* entry, registry_.Find(target, platform));
     SHARDCALL_ASSIGN_OR_RETURN(const AttributeMapView map, AttributeMapView::Parse(attributes));
     std::vector<std::vector<char>> memory;
@@ -141,9 +140,8 @@ class CudaTargets : public testing::Test {
     context.attributes = &map;
     context.backend_config = attributes;
     if (change) change(context);
-    SHARDCALL_RETURN_IF_ERROR(platform == "Host"
-                                  ? entry->host(context, in, {to})
-                                  : CallStaged(*entry, device, context, in, {to}));
+    SHARDCALL_RETURN_IF_ERROR(platform == "Host" ? entry->host(context, in, {to})
+                                                 : CallStaged(*entry, device, context, in, {to}));
     return NumbersOf(result.type, out, result.size());
   }
 
@@ -155,9 +153,9 @@ class CudaTargets : public testing::Test {
                       const Array& result, absl::string_view attributes = "", int alias = -1,
                       double tolerance = 0) {
     if (Lacks(target)) GTEST_SKIP() << "there is no handler of " << target;
-    SCOPED_TRACE(testing::Message() << target << " " << attributes << " "
-                                    << ElementTypeName(operands[0].type) << " to "
-                                    << ElementTypeName(result.type) << " alias " << alias);
+    SCOPED_TRACE(testing::Message()
+                 << target << " " << attributes << " " << ElementTypeName(operands[0].type)
+                 << " to " << ElementTypeName(result.type) << " alias " << alias);
     const auto want = Call("Host", target, operands, result, attributes, alias);
     const auto got = Call("CUDA", target, operands, result, attributes, alias);
     ASSERT_TRUE(want.ok()) << want.status();

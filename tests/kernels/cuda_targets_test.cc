@@ -43,9 +43,9 @@ TEST_F(CudaTargets, GemmOfBatchesAddsAScaledOperand) {
       std::vector<Array> operands = {WholeNumbers(type, {2, 3, 5, 7}, 1),
                                      WholeNumbers(type, {2, 3, 9, 7}, 2)};
       if (has_c) operands.push_back(WholeNumbers(type, {2, 3, 5, 9}, 3));
-      ExpectAsOnHost("gemm", operands, {type, {2, 3, 5, 9}},
-                     has_c ? "{transb = true, alpha = 2.0, beta = -1.0}"
-                           : "{transb = true, alpha = 2.0}");
+      ExpectAsOnHost(
+          "gemm", operands, {type, {2, 3, 5, 9}},
+          has_c ? "{transb = true, alpha = 2.0, beta = -1.0}" : "{transb = true, alpha = 2.0}");
     }
   }
 }
@@ -84,10 +84,10 @@ TEST_F(CudaTargets, AGemmMayWriteOverAnOperand) {
 }
 
 TEST_F(CudaTargets, MoreProductsThanOneLaunchTakesAreAllMade) {
-  ExpectAsOnHost("cublas_gemm",
-                 {WholeNumbers(Type::kF16, {70001, 1, 3}, 1),
-                  WholeNumbers(Type::kF16, {70001, 3, 1}, 2)},
-                 {Type::kF16, {70001, 1, 1}});
+  ExpectAsOnHost(
+      "cublas_gemm",
+      {WholeNumbers(Type::kF16, {70001, 1, 3}, 1), WholeNumbers(Type::kF16, {70001, 3, 1}, 2)},
+      {Type::kF16, {70001, 1, 1}});
 }
 
 TEST_F(CudaTargets, GemmRefusesWhatTheHostRefuses) {
@@ -102,9 +102,9 @@ TEST_F(CudaTargets, GemmRefusesWhatTheHostRefuses) {
   ExpectErrorOfHost("cublas_gemm", {a, b}, d, "E131", "{beta = 1.0}");
 }
 
-constexpr Type kSparseTypes[] = {Type::kF32, Type::kBF16, Type::kF16, Type::kF64, Type::kC64,
-                                 Type::kC128, Type::kS8,  Type::kS16, Type::kS32, Type::kS64,
-                                 Type::kU8,  Type::kU16, Type::kU32, Type::kU64};
+constexpr Type kSparseTypes[] = {Type::kF32,  Type::kBF16, Type::kF16, Type::kF64, Type::kC64,
+                                 Type::kC128, Type::kS8,   Type::kS16, Type::kS32, Type::kS64,
+                                 Type::kU8,   Type::kU16,  Type::kU32, Type::kU64};
 
 TEST_F(CudaTargets, ASparseProductIsTheHostsInEveryType) {
   for (Type type : kSparseTypes) {
@@ -119,12 +119,14 @@ TEST_F(CudaTargets, ASparseProductIsTheHostsInEveryType) {
 // What stands in a part of a sharded matrix, and what nobody should write.
 TEST_F(CudaTargets, OffsetsAndColumnsMayBeAnything) {
   const std::vector<std::vector<int>> offsets = {
-      {0, 2, 4, 6, 8}, {3, 4, 4, 6, 7},  {1, 1, 1, 1, 1}, {2, 5, 1, 6, 6}, {-4, -1, 3, 90, 95},
-      {8, 6, 4, 2, 0}, {0, 0, 0, 0, 0},  {-5, 3, 3, 3, 8}, {5, 5, 6, 8, 9},
-      {INT32_MIN, INT32_MAX, INT32_MIN, INT32_MAX, INT32_MAX}};
-  const std::vector<std::vector<int>> columns = {
-      {0, 1, 2, 3, 4, 3, 2, 1}, {0, -1, 2, 5, 4, 3, INT32_MIN, INT32_MAX},
-      {-1, -1, -1, 0, 1, 2, 3, 9}};
+      {0, 2, 4, 6, 8},     {3, 4, 4, 6, 7},
+      {1, 1, 1, 1, 1},     {2, 5, 1, 6, 6},
+      {-4, -1, 3, 90, 95}, {8, 6, 4, 2, 0},
+      {0, 0, 0, 0, 0},     {-5, 3, 3, 3, 8},
+      {5, 5, 6, 8, 9},     {INT32_MIN, INT32_MAX, INT32_MIN, INT32_MAX, INT32_MAX}};
+  const std::vector<std::vector<int>> columns = {{0, 1, 2, 3, 4, 3, 2, 1},
+                                                 {0, -1, 2, 5, 4, 3, INT32_MIN, INT32_MAX},
+                                                 {-1, -1, -1, 0, 1, 2, 3, 9}};
   for (Type type : {Type::kF32, Type::kF16, Type::kC128, Type::kS8}) {
     for (const auto& rows : offsets) {
       for (const auto& places : columns) {
@@ -154,10 +156,10 @@ TEST_F(CudaTargets, EmptySparseMatricesGiveZeros) {
   const Array b = WholeNumbers(Type::kF32, {3, 2}, 1);
   ExpectAsOnHost("sparse_matmul", {none, no_places, Indices({0, 0, 0}), b}, {Type::kF32, {2, 2}});
   ExpectAsOnHost("sparse_matmul", {none, no_places, Indices({0}), b}, {Type::kF32, {0, 2}});
-  ExpectAsOnHost("sparse_matmul",
-                 {WholeNumbers(Type::kF32, {2}, 1), Indices({0, 1}), Indices({0, 1, 2}),
-                  {Type::kF32, {0, 2}}},
-                 {Type::kF32, {2, 2}});
+  ExpectAsOnHost(
+      "sparse_matmul",
+      {WholeNumbers(Type::kF32, {2}, 1), Indices({0, 1}), Indices({0, 1, 2}), {Type::kF32, {0, 2}}},
+      {Type::kF32, {2, 2}});
 }
 
 TEST_F(CudaTargets, ASparseProductMayWriteOverItsMatrix) {
@@ -187,9 +189,9 @@ TEST_F(CudaTargets, AnAllReduceOfOneDeviceIsItsOperand) {
 }
 
 TEST_F(CudaTargets, AnAllReduceWithoutACommunicatorSaysSo) {
-  const auto y = Call("CUDA", "nccl_allreduce", {WholeNumbers(Type::kF32, {3}, 1)},
-                      {Type::kF32, {3}}, "", -1,
-                      [](HandlerContext& context) { context.num_devices = 2; });
+  const auto y =
+      Call("CUDA", "nccl_allreduce", {WholeNumbers(Type::kF32, {3}, 1)}, {Type::kF32, {3}}, "", -1,
+           [](HandlerContext& context) { context.num_devices = 2; });
   EXPECT_EQ(DiagnosticCode(y.status()), "E317");
   EXPECT_THAT(std::string(y.status().message()), HasSubstr("there is no communicator"));
 }

@@ -34,20 +34,22 @@ HandlerEntry ThroughTheAbi(const HandlerEntry& entry, const ExportedCall& call =
 TEST(ExportedHandlerTest, OperandsResultsAndAttributesComeThroughAsTheyAre) {
   std::vector<float> x = {1, 2, 3}, y(3);
   Attribute::Dictionary seen;
-  const HandlerEntry entry = ThroughTheAbi(Entry(
-      "adds", [&](const HandlerContext& context, absl::Span<const BufferView> operands,
-                  absl::Span<const BufferView> results) {
-        seen = context.attribute_map().entries();
-        EXPECT_EQ(context.target, "adds");
-        EXPECT_EQ(context.num_devices, 4);
-        EXPECT_EQ(context.communicator, nullptr);
-        EXPECT_EQ(operands[0].ToString(), "f32[3]");
-        for (int k = 0; k < 3; ++k) {
-          static_cast<float*>(results[0].data)[k] =
-              static_cast<const float*>(operands[0].data)[k] + 1;
-        }
-        return absl::OkStatus();
-      }), {.num_devices = 4, .backend_config = {}});
+  const HandlerEntry entry =
+      ThroughTheAbi(Entry("adds",
+                          [&](const HandlerContext& context, absl::Span<const BufferView> operands,
+                              absl::Span<const BufferView> results) {
+                            seen = context.attribute_map().entries();
+                            EXPECT_EQ(context.target, "adds");
+                            EXPECT_EQ(context.num_devices, 4);
+                            EXPECT_EQ(context.communicator, nullptr);
+                            EXPECT_EQ(operands[0].ToString(), "f32[3]");
+                            for (int k = 0; k < 3; ++k) {
+                              static_cast<float*>(results[0].data)[k] =
+                                  static_cast<const float*>(operands[0].data)[k] + 1;
+                            }
+                            return absl::OkStatus();
+                          }),
+                    {.num_devices = 4, .backend_config = {}});
   const std::string text =
       "{a = -3 : i8, b = 7 : ui16, c = true, d = 1.500000e+00 : bf16, e = 2.500000e+00 : f64,"
       " f = array<i64: -1, 2>, g = array<f32: 0.5, -2.0>, h = \"words\", i = {j = -9 : i64}}";
@@ -72,13 +74,11 @@ TEST(ExportedHandlerTest, OperandsResultsAndAttributesComeThroughAsTheyAre) {
 
 TEST(ExportedHandlerTest, ErrorsAndThrowsAreErrorsOfTheCall) {
   TestCall call;
-  const absl::Status failed =
-      call.Run(ThroughTheAbi(Entry("fails",
-                                   [](const HandlerContext&, absl::Span<const BufferView>,
-                                      absl::Span<const BufferView>) {
-                                     return absl::OutOfRangeError("too far");
-                                   })),
-               {}, {});
+  const absl::Status failed = call.Run(
+      ThroughTheAbi(Entry(
+          "fails", [](const HandlerContext&, absl::Span<const BufferView>,
+                      absl::Span<const BufferView>) { return absl::OutOfRangeError("too far"); })),
+      {}, {});
   EXPECT_TRUE(absl::IsOutOfRange(failed)) << failed;
   EXPECT_TRUE(absl::StrContains(failed.message(), "too far")) << failed;
   const absl::Status threw =

@@ -28,7 +28,7 @@ using XLA_FFI_ExecutionContext_Get_Args = XLA_FFI_InvokeContext_Get_Args;
 #endif
 
 #define SIZE(ours, theirs) static_assert(sizeof(abi::ours) == sizeof(XLA_FFI_##theirs))
-#define SAME(ours, our_field, theirs, their_field)               \
+#define SAME(ours, our_field, theirs, their_field)                                           \
   static_assert(offsetof(abi::ours, our_field) == offsetof(XLA_FFI_##theirs, their_field) && \
                 sizeof(abi::ours::our_field) == sizeof(XLA_FFI_##theirs::their_field))
 #define MINIMUM(value, theirs) static_assert((value) == XLA_FFI_##theirs##_STRUCT_SIZE)

@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
-#include "shardcall/collectives/in_process/in_process.h"
 #include "gmock/gmock.h"
-#include "shardcall/kernels/ffi/xla/ffi_types.h"
+#include "shardcall/collectives/in_process/in_process.h"
 #include "shardcall/kernels/ffi/load/library.h"
+#include "shardcall/kernels/ffi/xla/ffi_types.h"
 #include "tests/kernels/ffi_test_util.h"
 
 namespace shardcall {

@@ -34,9 +34,11 @@ abi::Error* Set(abi::CallFrame* frame, int minor, abi::Stage stage, int64_t type
     abi::StateArgs args = {{48, nullptr}, frame->ctx, stage, &id, new State};
     return frame->api->state_set(&args);
   }
-  abi::OldStateArgs args = {
-      {minor == 1 ? size_t{48} : size_t{40}, nullptr}, frame->ctx, &id, new State,
-      minor == 1 ? Delete : nullptr};
+  abi::OldStateArgs args = {{minor == 1 ? size_t{48} : size_t{40}, nullptr},
+                            frame->ctx,
+                            &id,
+                            new State,
+                            minor == 1 ? Delete : nullptr};
   return frame->api->state_set(&args);
 }
 
@@ -200,12 +202,11 @@ TEST(FfiTypes, NamesAndIdsAreUnique) {
   EXPECT_EQ(*RegisterFfiType("test.a", a, Delete), a);
   EXPECT_EQ(FindFfiType(a)->deleter, Delete);
   EXPECT_EQ(*RegisterFfiType("test.b", 123456, nullptr), 123456);
-  for (const auto& status :
-       {RegisterFfiType("test.a", a + 1, nullptr).status(),
-        RegisterFfiType("", 0, nullptr).status(),
-        RegisterFfiType("test.c", 123456, nullptr).status(),
-        RegisterFfiType("test.c", -1, nullptr).status(),
-        RegisterFfiType("test.a", 0, [](void*) {}).status()}) {
+  for (const auto& status : {RegisterFfiType("test.a", a + 1, nullptr).status(),
+                             RegisterFfiType("", 0, nullptr).status(),
+                             RegisterFfiType("test.c", 123456, nullptr).status(),
+                             RegisterFfiType("test.c", -1, nullptr).status(),
+                             RegisterFfiType("test.a", 0, [](void*) {}).status()}) {
     EXPECT_EQ(DiagnosticCode(status), "E141");
   }
   EXPECT_EQ(FindFfiType(-5), nullptr);

@@ -79,7 +79,8 @@ TEST(TypedFfi, BuffersCarryTypeRankAndDims) {
   std::vector<int64_t> s = {42};
   TestCall call;
   EXPECT_TRUE(call.Run(entry,
-                       {{ElementType::kToken, {}, nullptr}, View(m, {3, 5}, ElementType::kBF16),
+                       {{ElementType::kToken, {}, nullptr},
+                        View(m, {3, 5}, ElementType::kBF16),
                         View(s, {}, ElementType::kS64)},
                        {})
                   .ok());
@@ -141,22 +142,21 @@ TEST(TypedFfi, AttributesOfEveryKindAreGiven) {
       "floats = dense<[[1.0], [2.0]]> : tensor<2x1xf32>, none = array<i64>, bools = array<i1: "
       "true, false>, more = {deep = {x = 7 : i32}, s = \"\"}}");
   ASSERT_TRUE(call.Run(entry, {}, {}).ok());
-  const std::map<std::string, std::string> expected = {
-      {"b", "1:01"},
-      {"i8", "2:fe"},
-      {"u16", "7:ffff"},
-      {"i64", "5:ffffffffffffffff"},
-      {"f", "11:3f800000"},
-      {"d", "12:3ff0000000000000"},
-      {"h", "10:3c00"},
-      {"bf", "16:3f80"},
-      {"s", std::string("\"a\0b\"", 5)},
-      {"ints", "4x2:01000000ffffffff"},
-      {"floats", "11x2:0000803f00000040"},
-      {"none", "5x0:"},
-      {"bools", "1x2:0100"},
-      {"more.deep.x", "4:00000007"},
-      {"more.s", "\"\""}};
+  const std::map<std::string, std::string> expected = {{"b", "1:01"},
+                                                       {"i8", "2:fe"},
+                                                       {"u16", "7:ffff"},
+                                                       {"i64", "5:ffffffffffffffff"},
+                                                       {"f", "11:3f800000"},
+                                                       {"d", "12:3ff0000000000000"},
+                                                       {"h", "10:3c00"},
+                                                       {"bf", "16:3f80"},
+                                                       {"s", std::string("\"a\0b\"", 5)},
+                                                       {"ints", "4x2:01000000ffffffff"},
+                                                       {"floats", "11x2:0000803f00000040"},
+                                                       {"none", "5x0:"},
+                                                       {"bools", "1x2:0100"},
+                                                       {"more.deep.x", "4:00000007"},
+                                                       {"more.s", "\"\""}};
   EXPECT_EQ(seen, expected);
 }
 
@@ -287,7 +287,8 @@ TEST(TypedFfi, TasksRunOnThePoolAndAFutureWaitsForThem) {
     abi::FutureCreateArgs create = {{16, nullptr}, nullptr};
     if (abi::Error* e = frame->api->future_create(&create)) return e;
     auto* work = new Work{frame->api, create.future, &Ret(frame, 0)};
-    abi::ScheduleArgs schedule = {{40, nullptr}, frame->ctx,
+    abi::ScheduleArgs schedule = {{40, nullptr},
+                                  frame->ctx,
                                   [](void* data) {
                                     auto* w = static_cast<Work*>(data);
                                     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -358,8 +359,13 @@ TEST(TypedFfi, ATaskThatThrowsFailsTheCall) {
     if (AnswerMetadata(frame, 3)) return nullptr;
     static std::atomic<int> ran;
     ran = 0;
-    abi::ScheduleArgs schedule = {
-        {40, nullptr}, frame->ctx, [](void*) { ran = 1; throw 1; }, nullptr};
+    abi::ScheduleArgs schedule = {{40, nullptr},
+                                  frame->ctx,
+                                  [](void*) {
+                                    ran = 1;
+                                    throw 1;
+                                  },
+                                  nullptr};
     if (abi::Error* e = frame->api->schedule(&schedule)) return e;
     while (ran == 0) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -109,7 +109,8 @@ TEST(XlaHeaders, OptionalArguments) {
   float x = 1, y = 2, out = 0;
   TestCall call;
   ASSERT_TRUE(call.Run(entry, {Scalar(x, ElementType::kF32), Scalar(y, ElementType::kF32)},
-                       {Scalar(out, ElementType::kF32)}).ok());
+                       {Scalar(out, ElementType::kF32)})
+                  .ok());
   EXPECT_EQ(out, 3);
   ASSERT_TRUE(
       call.Run(entry, {Scalar(x, ElementType::kF32)}, {Scalar(out, ElementType::kF32)}).ok());
@@ -143,8 +144,8 @@ TEST(XlaHeaders, RunIdDeviceScratchAndTokens) {
   TestCall call;
   call.context.run_id = 12;
   call.context.device_ordinal = 3;
-  const absl::Status status = call.Run(entry, {{ElementType::kToken, {}, nullptr}},
-                                       {Scalar(out, ElementType::kS64)});
+  const absl::Status status =
+      call.Run(entry, {{ElementType::kToken, {}, nullptr}}, {Scalar(out, ElementType::kS64)});
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(out, 12003);
 }

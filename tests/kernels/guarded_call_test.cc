@@ -94,12 +94,13 @@ TEST_F(GuardedCall, ARegistryOfGuardedHandlersHoldsWhatTakesAnotherBuffersExtent
   HandlerRegistry handlers;
   ASSERT_TRUE(handlers
                   .Register({.target = "t",
-                             .host = [](const HandlerContext&, Views in, Views out) {
-                               for (int64_t k = 0; k < in[0].num_elements(); ++k) {
-                                 Store(out[0], k, 1);
-                               }
-                               return absl::OkStatus();
-                             }})
+                             .host =
+                                 [](const HandlerContext&, Views in, Views out) {
+                                   for (int64_t k = 0; k < in[0].num_elements(); ++k) {
+                                     Store(out[0], k, 1);
+                                   }
+                                   return absl::OkStatus();
+                                 }})
                   .ok());
   const HandlerRegistry guarded = GuardedHandlers(handlers);
   std::vector<float> large(1000), small(10);
@@ -115,11 +116,13 @@ TEST_F(GuardedCall, WiderElementsThanGivenStayWithinTheGuardsOfFailuresToo) {
   HandlerRegistry handlers;
   ASSERT_TRUE(handlers
                   .Register({.target = "t",
-                             .host = [](const HandlerContext&, Views, Views out) {
-                               auto* wide = static_cast<double*>(out[0].data);
-                               for (int64_t k = 0; k < 4096; ++k) wide[2 * k] = wide[2 * k + 1] = 1;
-                               return absl::InvalidArgumentError("takes f64 alone");
-                             }})
+                             .host =
+                                 [](const HandlerContext&, Views, Views out) {
+                                   auto* wide = static_cast<double*>(out[0].data);
+                                   for (int64_t k = 0; k < 4096; ++k)
+                                     wide[2 * k] = wide[2 * k + 1] = 1;
+                                   return absl::InvalidArgumentError("takes f64 alone");
+                                 }})
                   .ok());
   const HandlerRegistry guarded = GuardedHandlers(handlers);
   std::vector<char> narrow(4096);

@@ -96,28 +96,24 @@ TEST_P(MoeTest, DispatchAndCombineAreTheOneHotProducts) {
   }
   ExpectNear(y[0], want, k.tolerance, "y");
 }
-INSTANTIATE_TEST_SUITE_P(Shapes, MoeTest,
-                         testing::Values(Case{kF32, kF32, 16, 2, 4, 8, 5, 1e-6},
-                                         Case{kF32, kF32, 13, 1, 3, 2, 7, 1e-6},
-                                         Case{kF32, kF32, 9, 3, 1, 4, 1, 1e-6},
-                                         Case{kF64, kF64, 8, 2, 5, 3, 4, 1e-14},
-                                         Case{kBF16, kBF16, 8, 2, 4, 4, 6, 1e-2},
-                                         Case{kBF16, kF32, 8, 2, 4, 4, 6, 1e-2},
-                                         Case{ElementType::kF16, kF32, 8, 2, 4, 4, 6, 2e-3}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, MoeTest,
+    testing::Values(Case{kF32, kF32, 16, 2, 4, 8, 5, 1e-6}, Case{kF32, kF32, 13, 1, 3, 2, 7, 1e-6},
+                    Case{kF32, kF32, 9, 3, 1, 4, 1, 1e-6}, Case{kF64, kF64, 8, 2, 5, 3, 4, 1e-14},
+                    Case{kBF16, kBF16, 8, 2, 4, 4, 6, 1e-2}, Case{kBF16, kF32, 8, 2, 4, 4, 6, 1e-2},
+                    Case{ElementType::kF16, kF32, 8, 2, 4, 4, 6, 2e-3}));
 
 TEST(Moe, AnExpertThatIsFullTakesNoMoreTokens) {
   Tensor tokens(kF32, {4, 1});
   tokens.values = {1, 2, 3, 4};
   const Tensor experts = Ints({4, 1}, {0, 0, 0, 0});
   std::vector<Tensor> inputs = {Tensor(kF32, {1, 2, 1})};
-  ASSERT_TRUE(
-      CallKernel("moe_dispatch", {tokens, experts, Positions(experts)}, &inputs).ok());
+  ASSERT_TRUE(CallKernel("moe_dispatch", {tokens, experts, Positions(experts)}, &inputs).ok());
   EXPECT_EQ(inputs[0].values, (std::vector<double>{1, 2}));
   Tensor gates(kF32, {4, 1});
   gates.values = {1, 1, 1, 1};
   std::vector<Tensor> y = {Tensor(kF32, {4, 1})};
-  ASSERT_TRUE(
-      CallKernel("moe_combine", {inputs[0], experts, Positions(experts), gates}, &y).ok());
+  ASSERT_TRUE(CallKernel("moe_combine", {inputs[0], experts, Positions(experts), gates}, &y).ok());
   EXPECT_EQ(y[0].values, (std::vector<double>{1, 2, 0, 0}));
 }
 
@@ -126,14 +122,12 @@ TEST(Moe, GroupsHaveExpertsOfTheirOwn) {
   tokens.values = {1, 2, 3, 4};
   const Tensor experts = Ints({2, 2, 1}, {1, 0, 1, 1});
   std::vector<Tensor> inputs = {Tensor(kF64, {2, 2, 2, 1})};
-  ASSERT_TRUE(
-      CallKernel("moe_dispatch", {tokens, experts, Positions(experts)}, &inputs).ok());
+  ASSERT_TRUE(CallKernel("moe_dispatch", {tokens, experts, Positions(experts)}, &inputs).ok());
   EXPECT_EQ(inputs[0].values, (std::vector<double>{2, 0, 1, 0, 0, 0, 3, 4}));
   Tensor gates(kF64, {2, 2, 1});
   gates.values = {10, 10, 10, 10};
   std::vector<Tensor> y = {tokens};
-  ASSERT_TRUE(
-      CallKernel("moe_combine", {inputs[0], experts, Positions(experts), gates}, &y).ok());
+  ASSERT_TRUE(CallKernel("moe_combine", {inputs[0], experts, Positions(experts), gates}, &y).ok());
   EXPECT_EQ(y[0].values, (std::vector<double>{10, 20, 30, 40}));
 }
 

@@ -99,8 +99,7 @@ TEST(NcclAllReduce, BadGroupsAreRefusedByEveryDevice) {
 
 TEST(NcclAllReduce, ADeviceOfNoGroupIsTold) {
   std::vector<std::vector<int32_t>> results;
-  const auto statuses =
-      OnDevices(3, "{replica_groups = dense<[0, 2]> : tensor<2xi64>}", &results);
+  const auto statuses = OnDevices(3, "{replica_groups = dense<[0, 2]> : tensor<2xi64>}", &results);
   EXPECT_TRUE(statuses[0].ok() && statuses[2].ok());
   ExpectError(statuses[1], "E131", {"a group with device 1"});
 }

@@ -40,9 +40,14 @@ TEST(HandlerRegistry, APlatformIsFoundByItsAliasesAndInAnyCase) {
   ASSERT_TRUE(registry.Register(Entry("f", "cpu")).ok());
   ASSERT_TRUE(registry.Register(Entry("f", "gpu")).ok());
   ASSERT_TRUE(registry.Register(Entry("f", "Abacus")).ok());
-  for (const auto& [name, spelled] : std::vector<std::pair<const char*, const char*>>{
-           {"Host", "Host"}, {"HOST", "Host"}, {"CPU", "Host"}, {"cuda", "CUDA"}, {"GPU", "CUDA"},
-           {"abacus", "Abacus"}, {"Abacus", "Abacus"}}) {
+  for (const auto& [name, spelled] :
+       std::vector<std::pair<const char*, const char*>>{{"Host", "Host"},
+                                                        {"HOST", "Host"},
+                                                        {"CPU", "Host"},
+                                                        {"cuda", "CUDA"},
+                                                        {"GPU", "CUDA"},
+                                                        {"abacus", "Abacus"},
+                                                        {"Abacus", "Abacus"}}) {
     const auto found = registry.Find("f", name);
     ASSERT_TRUE(found.ok()) << name << " " << found.status();
     EXPECT_EQ((*found)->platform, spelled);
@@ -92,8 +97,9 @@ TEST(HandlerRegistry, ATargetOfAnotherPlatformIsE140WithItsPlatforms) {
   ASSERT_TRUE(registry.Register(Entry("X_f")).ok());
   const absl::Status status = registry.Find("X", "CUDA", "", "%call.1").status();
   EXPECT_EQ(DiagnosticCode(status), "E140");
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("\"X\" at %call.1 is registered for: Host (api 4, libx.so). Requested: CUDA"));
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("\"X\" at %call.1 is registered for: Host (api 4, libx.so). Requested: CUDA"));
   EXPECT_THAT(std::string(registry.Find("X_f", "CUDA").status().message()),
               HasSubstr("Host (api any, libx.so)"));
 }
@@ -133,13 +139,13 @@ TEST(HandlerRegistry, TheShippedTargetsAreBuiltIn) {
     EXPECT_THAT(cuda, testing::IsSubsetOf({"cublas_gemm", "custom_relu", "gemm", "nccl_allreduce",
                                            "rms_norm", "sparse_matmul"}));
   }
-  EXPECT_THAT(names,
-              ElementsAre("cublas_gemm", "cublas_getrf_batched", "custom_relu", "custom_relu_bwd", "fft",
-                          "flash_attention_bwd",
-                          "flash_attention_fwd", "gemm", "gemm_bwd", "moe_combine", "moe_dispatch",
-                          "moe_positions", "nccl_allreduce", "rms_norm", "rms_norm_bwd",
-                          "softmax_cross_entropy", "softmax_cross_entropy_bwd",
-                          "softmax_cross_entropy_shard", "sparse_matmul", "sparse_matmul_bwd", "topk"));
+  EXPECT_THAT(
+      names,
+      ElementsAre("cublas_gemm", "cublas_getrf_batched", "custom_relu", "custom_relu_bwd", "fft",
+                  "flash_attention_bwd", "flash_attention_fwd", "gemm", "gemm_bwd", "moe_combine",
+                  "moe_dispatch", "moe_positions", "nccl_allreduce", "rms_norm", "rms_norm_bwd",
+                  "softmax_cross_entropy", "softmax_cross_entropy_bwd",
+                  "softmax_cross_entropy_shard", "sparse_matmul", "sparse_matmul_bwd", "topk"));
   EXPECT_EQ(lapack, 108);  // 15 typed routines and 12 untyped ones, of four types
 }
 

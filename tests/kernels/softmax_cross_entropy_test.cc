@@ -66,14 +66,12 @@ TEST_P(SoftmaxCrossEntropyTest, LossAndGradientAreThoseOfTheF64Reference) {
   ExpectNear(backward[0], reference.gradient, c.tolerance, "dlogits");
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, SoftmaxCrossEntropyTest,
-                         testing::Values(Case{kF32, kS32, {7, 33}, 1e-6},
-                                         Case{kF32, kS64, {2, 3, 128}, 1e-6},
-                                         Case{kF32, kS32, {5}, 1e-6},
-                                         Case{kF32, kS32, {4, 1}, 1e-6},
-                                         Case{kF64, kS32, {3, 17}, 1e-12},
-                                         Case{kBF16, kS32, {6, 40}, 1e-2},
-                                         Case{ElementType::kF16, kS64, {6, 40}, 2e-3}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, SoftmaxCrossEntropyTest,
+    testing::Values(Case{kF32, kS32, {7, 33}, 1e-6}, Case{kF32, kS64, {2, 3, 128}, 1e-6},
+                    Case{kF32, kS32, {5}, 1e-6}, Case{kF32, kS32, {4, 1}, 1e-6},
+                    Case{kF64, kS32, {3, 17}, 1e-12}, Case{kBF16, kS32, {6, 40}, 1e-2},
+                    Case{ElementType::kF16, kS64, {6, 40}, 2e-3}));
 
 TEST(SoftmaxCrossEntropy, TheReferencesGradientIsThatOfFiniteDifferences) {
   Tensor logits = RandomTensor(kF64, {3, 5}, 1);

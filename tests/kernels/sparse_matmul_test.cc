@@ -50,8 +50,8 @@ class SparseMatmulTest : public testing::TestWithParam<ElementType> {};
 
 TEST_P(SparseMatmulTest, IsTheDenseProduct) {
   int seed = 0;
-  for (const auto& [m, k, n] : std::vector<std::tuple<int, int, int>>{
-           {5, 7, 3}, {1, 1, 1}, {16, 4, 9}, {3, 12, 1}}) {
+  for (const auto& [m, k, n] :
+       std::vector<std::tuple<int, int, int>>{{5, 7, 3}, {1, 1, 1}, {16, 4, 9}, {3, 12, 1}}) {
     std::vector<double> dense;
     const Csr a = RandomCsr(GetParam(), m, k, ++seed, &dense);
     const Tensor b = RandomIntegers(GetParam(), {k, n}, ++seed, 0, 4);

@@ -86,9 +86,9 @@ TEST_F(Staged, StatusReturningAndUnifiedSetTheirStatus) {
     ASSERT_TRUE(Run(Untyped(SetOrFail, version), {F32(x_)}, {F32(out_)}).ok());
     EXPECT_THAT(out_, ElementsAre(2, 4, 6));
     call_.context.backend_config = "too warm";
-    EXPECT_THAT(Error(Untyped(SetOrFail, version), {F32(x_)}, {F32(out_)}),
-                AllOf(HasSubstr("E317"), HasSubstr("\"t\" failed: too warm"),
-                      HasSubstr("%call.1")));
+    EXPECT_THAT(
+        Error(Untyped(SetOrFail, version), {F32(x_)}, {F32(out_)}),
+        AllOf(HasSubstr("E317"), HasSubstr("\"t\" failed: too warm"), HasSubstr("%call.1")));
     const auto fail = [](void*, void**, const char*, size_t, XlaCustomCallStatus* status) {
       XlaCustomCallStatusSetFailure(status, "", 0);
     };
@@ -223,9 +223,7 @@ TEST_F(Staged, AHandlerThatThrowsOrIsCalledOffTheDeviceIsAnError) {
   EXPECT_THAT(Error(Untyped(thrower, 1), {F32(x_)}, {F32(out_)}),
               AllOf(HasSubstr("E317"), HasSubstr("hot")));
   call_.context.api_version = 1;
-  EXPECT_THAT(std::string(Untyped(thrower, 1)
-                              .host(call_.context, {}, {})
-                              .message()),
+  EXPECT_THAT(std::string(Untyped(thrower, 1).host(call_.context, {}, {}).message()),
               AllOf(HasSubstr("E140"), HasSubstr("registered for CUDA")));
 }
 
@@ -241,10 +239,10 @@ TEST_F(Staged, ACollectiveOfOneDeviceCopiesOnTheStream) {
   const HandlerEntry entry = TypedEntry([](abi::CallFrame* frame) -> abi::Error* {
     if (AnswerMetadata(frame, 3)) return nullptr;
     const Shardcall_FfiDevice* device = Extension(frame);
-    const int32_t failed = device->all_reduce(
-        device, nullptr, 0, SHARDCALL_FFI_SUM, 11,
-        static_cast<const abi::Buffer*>(frame->args.args[0])->data,
-        static_cast<const abi::Buffer*>(frame->rets.rets[0])->data, 3);
+    const int32_t failed =
+        device->all_reduce(device, nullptr, 0, SHARDCALL_FFI_SUM, 11,
+                           static_cast<const abi::Buffer*>(frame->args.args[0])->data,
+                           static_cast<const abi::Buffer*>(frame->rets.rets[0])->data, 3);
     return failed == 0 ? nullptr : MakeError(frame, failed, device->message(device));
   });
   const absl::Status status = Run(entry, {F32(x_)}, {F32(out_)});

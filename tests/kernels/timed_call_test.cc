@@ -87,8 +87,8 @@ abi::Error* NeverAnswers(abi::CallFrame*) {
 }
 
 TEST(QueryFfiMetadata, AHandlerThatDoesNotAnswerIsLeftBehind) {
-  const auto answered = QueryFfiMetadata(NeverAnswers, "t", abi::Stage::kExecute,
-                                         absl::Milliseconds(50));
+  const auto answered =
+      QueryFfiMetadata(NeverAnswers, "t", abi::Stage::kExecute, absl::Milliseconds(50));
   EXPECT_THAT(std::string(answered.status().message()),
               HasSubstr("E319 the handler of \"t\" for stage execute, asked for its version, has "
                         "not returned within 50ms"));

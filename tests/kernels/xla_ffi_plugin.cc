@@ -53,11 +53,9 @@ static ffi::Error SumAll(ffi::RemainingArgs args, ffi::Result<ffi::AnyBuffer> ou
   return ffi::Error::Success();
 }
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    SumAllHandler, SumAll,
-    ffi::Ffi::Bind().RemainingArgs().Ret<ffi::AnyBuffer>().RemainingRets());
+    SumAllHandler, SumAll, ffi::Ffi::Bind().RemainingArgs().Ret<ffi::AnyBuffer>().RemainingRets());
 
-static ffi::Error AddOptional(ffi::BufferR0<ffi::F32> x,
-                              std::optional<ffi::BufferR0<ffi::F32>> y,
+static ffi::Error AddOptional(ffi::BufferR0<ffi::F32> x, std::optional<ffi::BufferR0<ffi::F32>> y,
                               ffi::ResultBufferR0<ffi::F32> out) {
   *out->typed_data() = *x.typed_data() + (y.has_value() ? *y->typed_data() : 100);
   return ffi::Error::Success();
@@ -184,8 +182,7 @@ extern "C" __attribute__((visibility("default"))) XLA_FFI_TypeId* CounterTypeId(
 static ffi::ErrorOr<std::unique_ptr<Counter>> CountInstantiate(int64_t start) {
   return std::make_unique<Counter>(start);
 }
-static ffi::Error CountExecute(Counter* counter, int64_t start,
-                               ffi::ResultBufferR0<ffi::S64> out) {
+static ffi::Error CountExecute(Counter* counter, int64_t start, ffi::ResultBufferR0<ffi::S64> out) {
   (void)start;
   *out->typed_data() = ++counter->value;
   return ffi::Error::Success();

@@ -55,8 +55,7 @@ static ffi::Error Prepare(Offset* o, float, ffi::Buffer<ffi::F32>, ffi::ResultBu
   ++o->prepared;
   return ffi::Error::Success();
 }
-static ffi::Error Initialize(Offset* o, float, ffi::Buffer<ffi::F32>,
-                             ffi::ResultBuffer<ffi::F32>) {
+static ffi::Error Initialize(Offset* o, float, ffi::Buffer<ffi::F32>, ffi::ResultBuffer<ffi::F32>) {
   ++o->initialized;
   return ffi::Error::Success();
 }

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "shardcall/partitioner/check/check_rule.h"
 #include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/check/check_rule.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 
 namespace {

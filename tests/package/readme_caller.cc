@@ -12,7 +12,8 @@ int main() {
 ENTRY e {
   x = f32[6,4] parameter(0), sharding={devices=[2,1]<=[2]}
   ROOT y = custom-call(x), custom_call_target="custom_relu", api_version=API_VERSION_TYPED_FFI
-})", 2);
+})",
+                                                          2);
   std::printf("%s\n", local.ok() ? local->c_str() : std::string(local.status().message()).c_str());
   return local.ok() ? 0 : 1;
 }

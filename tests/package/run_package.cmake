@@ -92,3 +92,62 @@ step(${WORK}/prefix/bin/shardcall targets --plugin=${plugin})
 if(NOT out MATCHES "outside_double +Host")
   message(FATAL_ERROR "the installed command printed:\n${out}")
 endif()
+
+# A project whose folders and targets have the names of ours.
+step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/collide -B ${WORK}/build_collide
+     -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Release)
+step(${CMAKE_COMMAND} --build ${WORK}/build_collide)
+step(${WORK}/build_collide/collide)
+if(NOT out MATCHES "^0[.]1[.]0: [0-9]+ instructions")
+  message(FATAL_ERROR "collide printed:\n${out}")
+endif()
+# As a part of it; the libraries themselves are built once, above.
+step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/collide -B ${WORK}/build_part
+     -DSHARDCALL_SOURCE=${SOURCE}/../.. -DCMAKE_BUILD_TYPE=Release)
+step(${CMAKE_COMMAND} --build ${WORK}/build_part --target collide_objects)
+
+# Each header stands by itself.
+find_program(python NAMES python3)
+if(python)
+  step(${python} ${SOURCE}/headers_alone.py --include=${WORK}/prefix/include)
+endif()
+
+# The shared library shows what its headers declare, and nothing of what is behind them.
+file(GLOB library ${WORK}/prefix/lib*/libshardcall.so ${WORK}/prefix/lib*/*/libshardcall.so)
+step(nm -DC --defined-only ${library})
+foreach(hidden shardcall::Planner shardcall::Localizer:: shardcall::PropagationGraph
+        shardcall::Emitter::Emitter shardcall::LowerDot)
+  if(out MATCHES "${hidden}")
+    message(FATAL_ERROR "libshardcall.so shows ${hidden}")
+  endif()
+endforeach()
+foreach(shown "shardcall::Partition\\(" "shardcall::ParseModule\\(" Shardcall_Version)
+  if(NOT out MATCHES "${shown}")
+    message(FATAL_ERROR "libshardcall.so does not show ${shown}")
+  endif()
+endforeach()
+
+# pkg-config, for C.
+find_program(pkg_config pkg-config)
+file(GLOB pc ${WORK}/prefix/lib*/pkgconfig ${WORK}/prefix/lib*/*/pkgconfig)
+if(pkg_config)
+  step(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${pc} ${pkg_config} --cflags --libs shardcall)
+  string(STRIP "${out}" flags)
+  separate_arguments(flags)
+  step(cc -std=c11 ${SOURCE}/outside.c ${flags} -o ${WORK}/outside_pc)
+  get_filename_component(folder ${library} DIRECTORY)
+  step(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${folder} ${WORK}/outside_pc ${plugin})
+endif()
+
+# A component that is not there is said not to be found, and what is there is enough.
+file(COPY ${WORK}/prefix DESTINATION ${WORK}/c_alone)
+file(GLOB archives ${WORK}/c_alone/prefix/lib*/*.a ${WORK}/c_alone/prefix/lib*/*/*.a)
+file(REMOVE ${archives})
+step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/c -B ${WORK}/build_c_alone
+     -DCMAKE_PREFIX_PATH=${WORK}/c_alone/prefix -DCMAKE_BUILD_TYPE=Release)
+execute_process(COMMAND ${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/collide -B ${WORK}/build_no_static
+                        -DCMAKE_PREFIX_PATH=${WORK}/c_alone/prefix
+                RESULT_VARIABLE result OUTPUT_VARIABLE out ERROR_VARIABLE out)
+if(result EQUAL 0 OR NOT out MATCHES "static")
+  message(FATAL_ERROR "without archives find_package(shardcall COMPONENTS static) said:\n${out}")
+endif()

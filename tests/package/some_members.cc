@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Structs that users fill by name, of each one member: what is left out has its value,
 // and the compiler warns of nothing (-Wextra).
-#include "shardcall/partitioner/check/check_target.h"
 #include "shardcall/partitioner/api/partition_call.h"
-#include "shardcall/partitioner/bindings/xla/registration.h"
 #include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
+#include "shardcall/partitioner/check/check_target.h"
 
 namespace shardcall {
 

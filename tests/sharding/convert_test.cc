@@ -2,16 +2,15 @@
 // All four forms agree device by device with the definition of the text.
 #include "shardcall/sharding/convert.h"
 
-#include <climits>
-
 #include <algorithm>
+#include <climits>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "shardcall/sharding/rule/sdy_text.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/rule/sdy_text.h"
 #include "tests/sharding/corpus.h"
 
 namespace shardcall {
@@ -19,7 +18,8 @@ namespace {
 
 // All ways to write n as a product of `length` factors.
 std::vector<std::vector<int64_t>> Factorizations(int64_t n, int length) {
-  if (length == 0) return n == 1 ? std::vector<std::vector<int64_t>>{{}} : decltype(Factorizations(1, 0)){};
+  if (length == 0)
+    return n == 1 ? std::vector<std::vector<int64_t>>{{}} : decltype(Factorizations(1, 0)){};
   std::vector<std::vector<int64_t>> out;
   for (int64_t d = 1; d <= n; ++d) {
     if (n % d != 0) continue;
@@ -97,7 +97,8 @@ void CheckAllForms(const HloSharding& s) {
     ASSERT_TRUE(again.ok()) << again.status();
     ASSERT_EQ(again->Print(), v2->Print()) << "not canonical";
     // Manual and unreduced axes are sets: their order within the text may change.
-    const bool ordered = s.subgroups.empty() || s.subgroups[0] == HloSharding::Subgroup::kReplicated;
+    const bool ordered =
+        s.subgroups.empty() || s.subgroups[0] == HloSharding::Subgroup::kReplicated;
     ASSERT_TRUE(s.is_list() || !ordered || v2->Print() == s.Print()) << v2->Print() << s.Print();
     auto back = set.FromHlo(*again, s.num_data_dims());
     ASSERT_TRUE(back.ok()) << back.status();
@@ -148,11 +149,10 @@ TEST(ConvertTest, EveryIotaTilingOfEightAndTwelveAgreesInAllForms) {
 }
 
 TEST(ConvertTest, DeviceListsAgreeInAllFormsAndIotaOnesAreRecognised) {
-  for (const char* text :
-       {"{devices=[2,4]0,7,1,6,2,5,3,4}", "{devices=[4,2]3,1,2,0,7,6,4,5}",
-        "{devices=[2,2,2]3,1,2,0,7,6,4,5 last_tile_dims={manual}}",
-        "{devices=[2,2,2]0,7,1,6,2,5,3,4 last_tile_dim_replicate}",
-        "{devices=[4,2]0,2,4,6,1,3,5,7}"}) {
+  for (const char* text : {"{devices=[2,4]0,7,1,6,2,5,3,4}", "{devices=[4,2]3,1,2,0,7,6,4,5}",
+                           "{devices=[2,2,2]3,1,2,0,7,6,4,5 last_tile_dims={manual}}",
+                           "{devices=[2,2,2]0,7,1,6,2,5,3,4 last_tile_dim_replicate}",
+                           "{devices=[4,2]0,2,4,6,1,3,5,7}"}) {
     auto s = ParseHloSharding(text);
     ASSERT_TRUE(s.ok()) << s.status();
     CheckAllForms(*s);
@@ -191,8 +191,8 @@ TEST(ConvertTest, TilingsMeetOnTheirCommonRefinement) {
   ASSERT_EQ(set.bases().size(), 1);
   EXPECT_EQ(set.main(), InternBaseMesh(c, {2, 2, 2}, DeviceOrder::Identity(8)));
   // [2,4] along dim 0 is a major part of [4,2] along dim 0, by pointer algebra.
-  EXPECT_TRUE(IsPrefix(*set.main(), set.FromHlo(a, 2)->dims[0].axes,
-                       set.FromHlo(b, 2)->dims[0].axes));
+  EXPECT_TRUE(
+      IsPrefix(*set.main(), set.FromHlo(a, 2)->dims[0].axes, set.FromHlo(b, 2)->dims[0].axes));
 }
 
 TEST(ConvertTest, CutsThatContradictEachOtherHaveBaseMeshesOfTheirOwn) {
@@ -211,13 +211,12 @@ TEST(ConvertTest, CutsThatContradictEachOtherHaveBaseMeshesOfTheirOwn) {
 
 TEST(ConvertTest, NamesOfTheMeshComeBackAndSizeOneAxesVanish) {
   Context c;
-  const auto meshes =
-      ParseSdyMeshes(R"({mesh = #sdy.mesh<["one"=1, "data"=4, "model"=2]>})");
+  const auto meshes = ParseSdyMeshes(R"({mesh = #sdy.mesh<["one"=1, "data"=4, "model"=2]>})");
   const HloSharding fine = *ParseHloSharding("{devices=[2,4]<=[8]}");
   const MeshSet set = MeshesOf(c, {fine}, *meshes);
   EXPECT_EQ(set.main()->num_axes(), 3);
-  const auto named = ParseSdySharding(
-      R"(#sdy.sharding<@mesh, [{"one", "data"}, {"model", ?}p2, {?}]>)");
+  const auto named =
+      ParseSdySharding(R"(#sdy.sharding<@mesh, [{"one", "data"}, {"model", ?}p2, {?}]>)");
   const auto constraint = set.FromNamed(*named, 3);
   ASSERT_TRUE(constraint.ok()) << constraint.status();
   EXPECT_EQ(constraint->dims[1].priority, 2);
@@ -234,8 +233,8 @@ TEST(ConvertTest, NamesOfTheMeshComeBackAndSizeOneAxesVanish) {
 
 TEST(ConvertTest, AMeshOverATransposedOrderSharesTheBaseMeshOfTheIdentity) {
   Context c;
-  const HloSharding v3 = *ParseHloSharding(
-      "{mesh['a'=4,'b'=2], device_ids=([2,4]T(1,0)), [{'a'}, {'b'}]}");
+  const HloSharding v3 =
+      *ParseHloSharding("{mesh['a'=4,'b'=2], device_ids=([2,4]T(1,0)), [{'a'}, {'b'}]}");
   const HloSharding v2 = *ParseHloSharding("{devices=[4,2]<=[2,4]T(1,0)}");
   const MeshSet set = MeshesOf(c, {v3, v2});
   EXPECT_EQ(set.bases().size(), 1);
@@ -245,7 +244,8 @@ TEST(ConvertTest, AMeshOverATransposedOrderSharesTheBaseMeshOfTheIdentity) {
 
 TEST(ConvertTest, PartialAndManualAxesAreSubgroups) {
   Context c;
-  const MeshSet set = MeshesOf(c, {}, *ParseSdyMeshes(R"({mesh = #sdy.mesh<["a"=2, "b"=2, "c"=2]>})"));
+  const MeshSet set =
+      MeshesOf(c, {}, *ParseSdyMeshes(R"({mesh = #sdy.mesh<["a"=2, "b"=2, "c"=2]>})"));
   ShardingBuilder b(set.main(), 2);
   b.dims[1] = {{1, 1, 2}};
   b.partial = {{2, 1, 2}};
@@ -267,8 +267,9 @@ TEST(ConvertTest, PartialAndManualAxesAreSubgroups) {
 TEST(ConvertTest, WordsKeepTheirMeaning) {
   Context c;
   const MeshSet set = MeshesOf(c, {*ParseHloSharding("{devices=[2,4]<=[8]}")});
-  for (const char* text : {"{replicated}", "{manual}", "{unreduced}", "{unknown}", "{unknown shard_as 3}",
-                           "{maximal device=5}", "{replicated shard_like 2}"}) {
+  for (const char* text :
+       {"{replicated}", "{manual}", "{unreduced}", "{unknown}", "{unknown shard_as 3}",
+        "{maximal device=5}", "{replicated shard_like 2}"}) {
     auto constraint = set.FromHlo(*ParseHloSharding(text), 2);
     ASSERT_TRUE(constraint.ok()) << constraint.status();
     EXPECT_EQ(ToHloSharding(*constraint)->Print(), text);
@@ -281,9 +282,10 @@ TEST(ConvertTest, WordsKeepTheirMeaning) {
 TEST(ConvertTest, WhatDoesNotFitTheProgramIsAnError) {
   Context c;
   const MeshSet set = MeshesOf(c, {*ParseHloSharding("{devices=[2,4]<=[8]}")});
-  for (const char* text : {"{devices=[2,4]<=[8]}", "{devices=[2,2,2]<=[8]}", "{maximal device=8}",
-                           "{maximal_mesh[device_id=9223372036854775807]}", "{devices=[4,1,1]<=[4]}", "{{replicated}}",
-                           "{mesh['a'=4], [{'a'}, {}, {}]}", "{mesh['a'=8], [{'a'}]}"}) {
+  for (const char* text :
+       {"{devices=[2,4]<=[8]}", "{devices=[2,2,2]<=[8]}", "{maximal device=8}",
+        "{maximal_mesh[device_id=9223372036854775807]}", "{devices=[4,1,1]<=[4]}", "{{replicated}}",
+        "{mesh['a'=4], [{'a'}, {}, {}]}", "{mesh['a'=8], [{'a'}]}"}) {
     const auto constraint = set.FromHlo(*ParseHloSharding(text), 3);
     if (std::string(text) == "{devices=[2,2,2]<=[8]}") {
       EXPECT_TRUE(constraint.ok());
@@ -291,8 +293,9 @@ TEST(ConvertTest, WhatDoesNotFitTheProgramIsAnError) {
       EXPECT_EQ(DiagnosticCode(constraint.status()), "E163") << text;
     }
   }
-  EXPECT_EQ(DiagnosticCode(set.FromNamed(*ParseSdySharding("#sdy.sharding<@no, [{}]>"), 1).status()),
-            "E163");
+  EXPECT_EQ(
+      DiagnosticCode(set.FromNamed(*ParseSdySharding("#sdy.sharding<@no, [{}]>"), 1).status()),
+      "E163");
   auto finish = [&](const char* text, int64_t n) {
     MeshCollector collector;
     const absl::Status added = collector.AddTiling(*ParseHloSharding(text));
@@ -325,8 +328,9 @@ TEST(ConvertTest, EveryShardingOfTheCorpusConvertsAndComesBack) {
       const bool has_mesh =
           s.kind == HloSharding::Kind::kTiled || s.kind == HloSharding::Kind::kNamed;
       const MeshSet set = MeshesOf(c, {s}, {}, has_mesh ? 0 : 8);
-      const int rank = s.kind == HloSharding::Kind::kTiled ? s.num_data_dims()
-                       : s.kind == HloSharding::Kind::kNamed ? s.named.dims.size() : 2;
+      const int rank = s.kind == HloSharding::Kind::kTiled   ? s.num_data_dims()
+                       : s.kind == HloSharding::Kind::kNamed ? s.named.dims.size()
+                                                             : 2;
       auto constraint = set.FromHlo(s, rank);
       ASSERT_TRUE(constraint.ok()) << constraint.status();
       const bool v3 = s.kind == HloSharding::Kind::kNamed || s.maximal_mesh;

@@ -84,8 +84,7 @@ TEST_F(FactorAssignmentTest, AMinorFactorIsCutWhereTheMajorOnesAreDownToOne) {
   EXPECT_EQ(both.TensorSharding(context_, 1)->ToString(), "[{\"a\"}, {\"b\"}]");
   FactorAssignment major(rule, mesh_, {}, Shardable(rule));
   major.Project(0, *Sharded({{B(), A()}}));  // 2 of 4, and 2 more of the 4 of a
-  EXPECT_EQ(major.TensorSharding(context_, 1)->ToString(),
-            "[{\"b\", \"a\":(1)2}, {\"a\":(2)2}]");
+  EXPECT_EQ(major.TensorSharding(context_, 1)->ToString(), "[{\"b\", \"a\":(1)2}, {\"a\":(2)2}]");
   FactorAssignment minor(rule, mesh_, {}, Shardable(rule));
   minor.Project(1, *Sharded({{}, {B()}}));
   minor.Normalize();

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/check_sharding.h"
 #include "shardcall/sharding/sharding.h"
-#include "shardcall/sharding/base/status.h"
 
 namespace {
 long allocations = 0;
@@ -120,8 +120,7 @@ TEST(ShardingInternTest, UsedAxesAreTheSortedUnion) {
   EXPECT_EQ(s->used(), absl::MakeConstSpan({AxisRef{0, 1, 4}, {1, 1, 2}, {2, 1, 2}}));
   EXPECT_EQ(s->num_shards(0), 2);
   EXPECT_FALSE(s->IsReplicated());
-  EXPECT_EQ(s->ToString(),
-            "[{\"x1\"}, {\"x0\":(2)2}] partial=add{\"x0\":(1)2} manual={\"x2\"}");
+  EXPECT_EQ(s->ToString(), "[{\"x1\"}, {\"x0\":(2)2}] partial=add{\"x0\":(1)2} manual={\"x2\"}");
 }
 
 TEST(ShardingInternTest, MaximalShardingsHaveNoAxes) {

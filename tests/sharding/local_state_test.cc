@@ -10,8 +10,8 @@ namespace {
 TEST(LocalStateTest, UnevenShardsCoverTheDimensionOnce) {
   Context c;
   BaseMesh* mesh = InternBaseMesh(c, {2, 4}, DeviceOrder::Identity(8));
-  const std::vector<AxisList> axes = {{{0, 1, 2}}, {{1, 1, 4}}, {{0, 1, 2}, {1, 1, 4}},
-                                      {{1, 1, 4}, {0, 1, 2}}, {{1, 2, 2}}};
+  const std::vector<AxisList> axes = {
+      {{0, 1, 2}}, {{1, 1, 4}}, {{0, 1, 2}, {1, 1, 4}}, {{1, 1, 4}, {0, 1, 2}}, {{1, 2, 2}}};
   for (int64_t size = 0; size <= 17; ++size) {
     const Shape* shape = c.MakeArray(ElementType::kF32, {size}, {0});
     for (const AxisList& a : axes) {

@@ -22,8 +22,8 @@ inline std::vector<AxisRef> AllParts(const BaseMesh& mesh) {
     for (int64_t pre = 1; pre <= n; ++pre) {
       for (int64_t size = 2; pre * size <= n; ++size) {
         if (n % (pre * size) == 0) {
-          out.push_back({static_cast<uint16_t>(k), static_cast<uint32_t>(pre),
-                         static_cast<uint32_t>(size)});
+          out.push_back(
+              {static_cast<uint16_t>(k), static_cast<uint32_t>(pre), static_cast<uint32_t>(size)});
         }
       }
     }

@@ -31,9 +31,8 @@ std::vector<int64_t> Expand(const std::vector<int64_t>& reshape, const std::vect
 }
 
 TEST(DeviceOrderTest, EveryIotaExpressionMapsAsDefinedAndIsRecognisedFromItsList) {
-  const std::vector<std::vector<int64_t>> reshapes = {{},     {1},       {8},       {2, 4},
-                                                      {4, 2}, {2, 2, 2}, {2, 1, 4}, {2, 3, 2},
-                                                      {3, 2}, {1, 1},    {2, 2, 2, 2}};
+  const std::vector<std::vector<int64_t>> reshapes = {
+      {}, {1}, {8}, {2, 4}, {4, 2}, {2, 2, 2}, {2, 1, 4}, {2, 3, 2}, {3, 2}, {1, 1}, {2, 2, 2, 2}};
   for (const auto& reshape : reshapes) {
     std::vector<int64_t> perm(reshape.size());
     std::iota(perm.begin(), perm.end(), 0);
@@ -136,8 +135,7 @@ TEST(AxisNamesTest, PartsPrintByTheNamesOfTheUser) {
   EXPECT_EQ(mesh.AxisName({0, 1, 2}), "\"data\":(1)2");
   EXPECT_EQ(mesh.AxisName({1, 1, 2}), "\"data\":(2)2");
   EXPECT_EQ(AxisRefsText(NameAxes(mesh, {{0, 1, 2}, {1, 1, 2}, {2, 1, 2}})), "\"data\", \"model\"");
-  EXPECT_EQ(AxisRefsText(NameAxes(mesh, {{1, 1, 2}, {0, 1, 2}})),
-            "\"data\":(2)2, \"data\":(1)2");
+  EXPECT_EQ(AxisRefsText(NameAxes(mesh, {{1, 1, 2}, {0, 1, 2}})), "\"data\":(2)2, \"data\":(1)2");
 
   BaseMesh coarse({8}, DeviceOrder::Identity(8));
   coarse.SetNames("mesh", {{"a", {{0, 1, 2}}}, {"b", {{0, 2, 4}}}});

@@ -62,15 +62,15 @@ class ReshardTest : public testing::Test {
 };
 
 std::vector<std::string> DimPairs() {
-  return {",",   "a,",  "b,",  "ab,", "ba,", ",a",   ",b",
-          ",ab", ",ba", "a,b", "b,a"};
+  return {",", "a,", "b,", "ab,", "ba,", ",a", ",b", ",ab", ",ba", "a,b", "b,a"};
 }
 
 TEST_F(ReshardTest, EveryPlanIsAChainFromOneEndToTheOther) {
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2, 2}, {4, 2}, {3, 2}}) {
     UseMesh(sizes);
     std::vector<std::string> froms = DimPairs();
-    for (const char* partial : {",+a", ",+ab", "a,+b", ",a+b", "b,+a", ",b+a"}) froms.push_back(partial);
+    for (const char* partial : {",+a", ",+ab", "a,+b", ",a+b", "b,+a", ",b+a"})
+      froms.push_back(partial);
     for (const std::string& from : froms) {
       for (const std::string& to : DimPairs()) {
         for (int64_t d0 : {8, 10, 7, 3, 1}) {
@@ -166,8 +166,9 @@ TEST_F(ReshardTest, PlansAreKept) {
 
 TEST_F(ReshardTest, CuttingIsFree) {
   UseMesh({4, 2});
-  EXPECT_EQ(Describe({8, 8}, ",", "a,b"), "slice dim 0 over {a}: 0 bytes\n"
-                                          "slice dim 1 over {b}: 0 bytes\n");
+  EXPECT_EQ(Describe({8, 8}, ",", "a,b"),
+            "slice dim 0 over {a}: 0 bytes\n"
+            "slice dim 1 over {b}: 0 bytes\n");
   EXPECT_EQ(Plan({8, 8}, "a,", "ab,").bytes, 0);
   EXPECT_EQ(Plan({8, 8}, "a,", "a,b").bytes, 0);
 }
@@ -215,8 +216,7 @@ TEST_F(ReshardTest, PartialSumsAreScatteredWhereTheTargetIsSharded) {
 // each of them is, and one axis after the other.
 TEST_F(ReshardTest, WhatNoCollectiveReducesByIsPricedAsGathered) {
   UseMesh({2, 4});
-  const Shape* shape =
-      context_.WithDefaultLayout(context_.MakeArray(ElementType::kS32, {12}));
+  const Shape* shape = context_.WithDefaultLayout(context_.MakeArray(ElementType::kS32, {12}));
   EXPECT_EQ(PlanReshard(context_, shape, Xor("+b"), S("")).bytes, 48 * 3);
   const ReshardPlan& both = PlanReshard(context_, shape, Xor("+ab"), S(""));
   EXPECT_EQ(both.bytes, 48 * (1 + 3));
@@ -251,8 +251,7 @@ TEST_F(ReshardTest, BetweenDeviceOrdersWithEqualCountsItIsOnePermute) {
   BaseMesh* other = InternBaseMesh(context_, {4}, *DeviceOrder::List({0, 1, 3, 2}));
   ShardingBuilder to(other, 2);
   to.dims[0] = {other->FullAxis(0)};
-  const ReshardPlan& plan =
-      PlanReshard(context_, F32({8, 8}), S("ab,"), to.Intern(context_));
+  const ReshardPlan& plan = PlanReshard(context_, F32({8, 8}), S("ab,"), to.Intern(context_));
   ASSERT_EQ(plan.moves.size(), 1);
   EXPECT_EQ(plan.moves[0].kind, MoveKind::kPermute);
 }

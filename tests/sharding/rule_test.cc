@@ -225,8 +225,8 @@ TEST_F(RuleTest, EmptyDimensionsAreFactorsOfSizeZero) {
   EXPECT_EQ(rule->ToSdyText(), text);
   EXPECT_TRUE(rule->extents.empty());
 
-  auto own = Make({.rule = "i u, (g u) -> i u, u", .sizes = {{"g", 2}}}, {{8, 0}, {0}},
-                  {{8, 0}, {0}});
+  auto own =
+      Make({.rule = "i u, (g u) -> i u, u", .sizes = {{"g", 2}}}, {{8, 0}, {0}}, {{8, 0}, {0}});
   ASSERT_TRUE(own.ok()) << own.status();
   EXPECT_EQ(own->ToString(), "i u, (g u) -> i u, u sizes={g:2}");
   EXPECT_EQ(own->ToSdyText(),
@@ -248,9 +248,13 @@ TEST_F(RuleTest, FactorsThatOnlyOperandsHaveAreOpen) {
     return names;
   };
   EXPECT_EQ(open({.rule = "r c -> r"}, {{8, 4}}, {{8}}), "c");
-  EXPECT_EQ(open({.rule = "a b c d e -> a", .need_replication = {"b"}, .permutation = {"c"},
-                  .blocked = {"d"}, .reduction = {{"e", PartialOp::kMax}}},
-                 {{8, 4, 2, 2, 2}}, {{8}}), "");
+  EXPECT_EQ(open({.rule = "a b c d e -> a",
+                  .need_replication = {"b"},
+                  .permutation = {"c"},
+                  .blocked = {"d"},
+                  .reduction = {{"e", PartialOp::kMax}}},
+                 {{8, 4, 2, 2, 2}}, {{8}}),
+            "");
   EXPECT_EQ(open({.rule = "r c -> r, c"}, {{8, 4}}, {{8}, {4}}), "");
   EXPECT_EQ(open({.rule = "r c -> "}, {{8, 4}}, {}), "");
   EXPECT_EQ(open({.rule = "r c -> "}, {{8, 4}}, {{}}), "rc");
@@ -266,15 +270,15 @@ TEST_F(RuleTest, BatchDimsThatNoResultHasAreWhole) {
 
 TEST_F(RuleTest, BadSdyRulesAreErrors) {
   const auto a = Shapes({{4}});
-  for (const char* text : {
-           "", "#sdy.op_sharding_rule<([i])>", "#sdy.op_sharding_rule<([a])->([i]) {i=4}>",
-           "#sdy.op_sharding_rule<([i])->([i])>", "#sdy.op_sharding_rule<([i])->([i]) {i=4, j=2}>",
-           "#sdy.op_sharding_rule<([i])->([i]) {i=-4}>",
-           "#sdy.op_sharding_rule<([i])->([i]) {i=4, i=4}>",
-           "#sdy.op_sharding_rule<([i])->([i]) {i=4} reduction={j}>",
-           "#sdy.op_sharding_rule<([i])->([i]) {i=4} reduction={i} permutation={i}>",
-           "#sdy.op_sharding_rule<([i])->([i]) {i=4}, nonsense>",
-           "#sdy.op_sharding_rule<([i])->([i]) {i=4}> x"}) {
+  for (const char* text :
+       {"", "#sdy.op_sharding_rule<([i])>", "#sdy.op_sharding_rule<([a])->([i]) {i=4}>",
+        "#sdy.op_sharding_rule<([i])->([i])>", "#sdy.op_sharding_rule<([i])->([i]) {i=4, j=2}>",
+        "#sdy.op_sharding_rule<([i])->([i]) {i=-4}>",
+        "#sdy.op_sharding_rule<([i])->([i]) {i=4, i=4}>",
+        "#sdy.op_sharding_rule<([i])->([i]) {i=4} reduction={j}>",
+        "#sdy.op_sharding_rule<([i])->([i]) {i=4} reduction={i} permutation={i}>",
+        "#sdy.op_sharding_rule<([i])->([i]) {i=4}, nonsense>",
+        "#sdy.op_sharding_rule<([i])->([i]) {i=4}> x"}) {
     EXPECT_EQ(DiagnosticCode(ParseSdyRule(text, a, a).status()), "E110") << text;
   }
   for (const char* text : {"#sdy.op_sharding_rule<([i], [i])->([i]) {i=4}>",

@@ -12,14 +12,15 @@ namespace shardcall {
 namespace {
 
 TEST(SdyTextTest, ShardingsPrintAsTheyWereRead) {
-  for (const char* text : {
-           R"(#sdy.sharding<@mesh, [{"data"}, {?}, {"a", "b":(1)2, ?}p1], replicated={"c"}, unreduced={"d"}>)",
-           R"(#sdy.sharding<@mesh, [{}, {}], unreduced=max{"d"}>)",
-           R"(#sdy.sharding<mesh<["data"=4, "model"=2]>, [{"data"}p2]>)",
-           R"(#sdy.sharding<mesh<["data"=4, "model"=2], device_ids=[1, 0, 2, 3, 4, 5, 6, 7]>, [{}]>)",
-           R"(#sdy.sharding<@mesh, []>)",
-           R"(#sdy.sharding<@mesh, [{?}p0, {"a"}p0]>)",
-       }) {
+  for (
+      const char* text : {
+          R"(#sdy.sharding<@mesh, [{"data"}, {?}, {"a", "b":(1)2, ?}p1], replicated={"c"}, unreduced={"d"}>)",
+          R"(#sdy.sharding<@mesh, [{}, {}], unreduced=max{"d"}>)",
+          R"(#sdy.sharding<mesh<["data"=4, "model"=2]>, [{"data"}p2]>)",
+          R"(#sdy.sharding<mesh<["data"=4, "model"=2], device_ids=[1, 0, 2, 3, 4, 5, 6, 7]>, [{}]>)",
+          R"(#sdy.sharding<@mesh, []>)",
+          R"(#sdy.sharding<@mesh, [{?}p0, {"a"}p0]>)",
+      }) {
     auto s = ParseSdySharding(text);
     ASSERT_TRUE(s.ok()) << s.status();
     EXPECT_EQ(SdyShardingText(*s), text);

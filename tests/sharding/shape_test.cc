@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "shardcall/sharding/context.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/context.h"
 
 namespace shardcall {
 namespace {
@@ -16,7 +16,8 @@ constexpr ElementType kF32 = ElementType::kF32;
 TEST(ShapeTest, AnArrayOfBuffersIsNone) {
   Context c;
   const int64_t dims[] = {2};
-  for (const Shape* s : {c.MakeScalar(ElementType::kBuffer), c.MakeArray(ElementType::kBuffer, dims)}) {
+  for (const Shape* s :
+       {c.MakeScalar(ElementType::kBuffer), c.MakeArray(ElementType::kBuffer, dims)}) {
     EXPECT_EQ(s->element_type(), ElementType::kInvalid);
     EXPECT_FALSE(s->IsArray());
   }
@@ -74,9 +75,9 @@ TEST(ShapeTest, PrintsHloText) {
             "f32[<=5,?,3]");
   EXPECT_EQ(c.MakeTuple({s, s, s, s, s, s, s})->ToString(),
             "(s32[], s32[], s32[], s32[], s32[], /*index=5*/s32[], s32[])");
-  EXPECT_EQ(c.MakeTuple({c.MakeTuple({}), c.MakeToken(), c.MakeOpaque(), c.MakeTuple({s})})
-                ->ToString(),
-            "((), token[], opaque[], (s32[]))");
+  EXPECT_EQ(
+      c.MakeTuple({c.MakeTuple({}), c.MakeToken(), c.MakeOpaque(), c.MakeTuple({s})})->ToString(),
+      "((), token[], opaque[], (s32[]))");
   EXPECT_EQ(c.MakeBuffer(tiled)->ToString(), "b(f32[16,32]{1,0:T(8,128)S(1)})");
 }
 

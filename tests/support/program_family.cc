@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/program_family.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -9,8 +11,6 @@
 #include <numeric>
 #include <random>
 #include <set>
-
-#include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -144,8 +144,7 @@ struct Totals {
     fallbacks += static_cast<int64_t>(program.plan.fallbacks.size());
   }
   std::string Row(const std::string& name) const {
-    std::string row =
-        absl::StrCat(name, " cases=", cases, " bytes=", bytes, " local=", local,
+    std::string row = absl::StrCat(name, " cases=", cases, " bytes=", bytes, " local=", local,
                                    " fallbacks=", fallbacks);
     for (const auto& [opcode, n] : by_opcode) absl::StrAppend(&row, " ", opcode, "=", n);
     return row;
@@ -186,8 +185,7 @@ std::map<std::string, std::string> ReadRows(const std::string& path) {
 }
 
 void CheckTotals(const Totals& now) {
-  const std::string path =
-      absl::StrCat(SHARDCALL_SOURCE_DIR, "/tests/data/spmd/families.txt");
+  const std::string path = absl::StrCat(SHARDCALL_SOURCE_DIR, "/tests/data/spmd/families.txt");
   // A test may hold several families; properties are those of this run of it.
   const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
   const int number = test->result()->test_property_count();

@@ -2,11 +2,11 @@
 // The cases of a family are drawn evenly: of every mesh, size and sharding.
 #include "tests/support/program_family.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
-
-#include <gtest/gtest.h>
 
 namespace shardcall {
 namespace {
@@ -32,7 +32,7 @@ TEST(CasesOf, SmallMeshesGiveTheirShareToOthers) {
   family.meshes = {{{2}}, {{2, 2, 2}}, {{4, 2}}};
   std::map<size_t, int> by_mesh;
   for (const ProgramCase& c : CasesOf(family)) ++by_mesh[c.mesh];
-  EXPECT_EQ(by_mesh[0], 3);   // nothing, replicated, sharded
+  EXPECT_EQ(by_mesh[0], 3);  // nothing, replicated, sharded
   EXPECT_EQ(by_mesh[2], 6);
   EXPECT_EQ(by_mesh[1], 17);  // all that there are
 }

@@ -44,10 +44,12 @@ void RowSums(absl::Span<const BufferView> in, absl::Span<const BufferView> out) 
 
 PartitionerCallbacks TwiceCallbacks() {
   PartitionerCallbacks c;
-  c.propagate_user_sharding = [](const CustomCallView&, int, const Sharding* user)
-      -> absl::StatusOr<const Sharding*> { return user; };
-  c.infer_sharding_from_operands =
-      [](const CustomCallView&, absl::Span<const Sharding* const> operands)
+  c.propagate_user_sharding = [](const CustomCallView&, int,
+                                 const Sharding* user) -> absl::StatusOr<const Sharding*> {
+    return user;
+  };
+  c.infer_sharding_from_operands = [](const CustomCallView&,
+                                      absl::Span<const Sharding* const> operands)
       -> absl::StatusOr<std::vector<const Sharding*>> {
     return std::vector<const Sharding*>{operands[0]};
   };
@@ -81,8 +83,7 @@ PartitionerCallbacks TotalCallbacks() {
     SHARDCALL_ASSIGN_OR_RETURN(std::vector<LocalValue> y,
                                context.CallTarget({x}, {LocalShape(ctx, call.results[0], to)}));
     if (from->IsDimSharded(0)) {
-      SHARDCALL_ASSIGN_OR_RETURN(y[0],
-                                 context.AllReduce(y[0], PartialOp::kSum, from->dim(0)));
+      SHARDCALL_ASSIGN_OR_RETURN(y[0], context.AllReduce(y[0], PartialOp::kSum, from->dim(0)));
     }
     return context.SetResult(0, y[0], to);
   };
@@ -115,48 +116,48 @@ const HandlerRegistry& TestHandlers() {
   static const HandlerRegistry* const kHandlers = [] {
     auto* r = new HandlerRegistry;
     AddHandler(*r, "test_negate", ForNumbers([](auto zero, auto in, auto out) {
-                 using T = decltype(zero);
-                 for (int64_t i = 0; i < in[0].num_elements(); ++i) {
-                   static_cast<T*>(out[0].data)[i] = -static_cast<const T*>(in[0].data)[i];
-                 }
-               }));
+      using T = decltype(zero);
+      for (int64_t i = 0; i < in[0].num_elements(); ++i) {
+        static_cast<T*>(out[0].data)[i] = -static_cast<const T*>(in[0].data)[i];
+      }
+    }));
     AddHandler(*r, "test_row_scan", ForNumbers([](auto zero, auto in, auto out) {
-                 using T = decltype(zero);
-                 const int64_t n = in[0].dims.back();
-                 T sum = 0;
-                 for (int64_t i = 0; i < in[0].num_elements(); ++i) {
-                   sum = (i % n == 0 ? T{0} : sum) + static_cast<const T*>(in[0].data)[i];
-                   static_cast<T*>(out[0].data)[i] = sum;
-                 }
-               }));
+      using T = decltype(zero);
+      const int64_t n = in[0].dims.back();
+      T sum = 0;
+      for (int64_t i = 0; i < in[0].num_elements(); ++i) {
+        sum = (i % n == 0 ? T{0} : sum) + static_cast<const T*>(in[0].data)[i];
+        static_cast<T*>(out[0].data)[i] = sum;
+      }
+    }));
     for (const char* name : {"test_sum", "test_sum_even"}) {
       AddHandler(*r, name, ForNumbers([](auto zero, auto in, auto out) {
-                   RowSums<decltype(zero)>(in, out);
-                 }));
+        RowSums<decltype(zero)>(in, out);
+      }));
     }
     AddHandler(*r, "test_scale", ForNumbers([](auto zero, auto in, auto out) {
-                 using T = decltype(zero);
-                 const int64_t n = in[1].num_elements();
-                 for (int64_t i = 0; i < in[0].num_elements(); ++i) {
-                   static_cast<T*>(out[0].data)[i] = static_cast<const T*>(in[0].data)[i] *
-                                                     static_cast<const T*>(in[1].data)[i % n];
-                 }
-               }));
+      using T = decltype(zero);
+      const int64_t n = in[1].num_elements();
+      for (int64_t i = 0; i < in[0].num_elements(); ++i) {
+        static_cast<T*>(out[0].data)[i] =
+            static_cast<const T*>(in[0].data)[i] * static_cast<const T*>(in[1].data)[i % n];
+      }
+    }));
     AddHandler(*r, "test_twice", ForNumbers([](auto zero, auto in, auto out) {
-                 using T = decltype(zero);
-                 for (int64_t i = 0; i < in[0].num_elements(); ++i) {
-                   static_cast<T*>(out[0].data)[i] = 2 * static_cast<const T*>(in[0].data)[i];
-                 }
-               }));
+      using T = decltype(zero);
+      for (int64_t i = 0; i < in[0].num_elements(); ++i) {
+        static_cast<T*>(out[0].data)[i] = 2 * static_cast<const T*>(in[0].data)[i];
+      }
+    }));
     AddHandler(*r, "test_total", ForNumbers([](auto zero, auto in, auto out) {
-                 using T = decltype(zero);
-                 const int64_t n = out[0].num_elements();
-                 T* y = static_cast<T*>(out[0].data);
-                 for (int64_t j = 0; j < n; ++j) y[j] = 0;
-                 for (int64_t i = 0; i < in[0].num_elements(); ++i) {
-                   y[i % n] += static_cast<const T*>(in[0].data)[i];
-                 }
-               }));
+      using T = decltype(zero);
+      const int64_t n = out[0].num_elements();
+      T* y = static_cast<T*>(out[0].data);
+      for (int64_t j = 0; j < n; ++j) y[j] = 0;
+      for (int64_t i = 0; i < in[0].num_elements(); ++i) {
+        y[i % n] += static_cast<const T*>(in[0].data)[i];
+      }
+    }));
     return r;
   }();
   return *kHandlers;

@@ -34,9 +34,8 @@ const HandlerRegistry& ShippedHandlers() {
 }  // namespace
 
 absl::StatusOr<Module> ParseText(const std::string& text) {
-  SHARDCALL_ASSIGN_OR_RETURN(Module module,
-                             ParseModule(std::make_shared<const std::string>(text),
-                                         std::make_shared<Context>(), "test.hlo"));
+  SHARDCALL_ASSIGN_OR_RETURN(Module module, ParseModule(std::make_shared<const std::string>(text),
+                                                        std::make_shared<Context>(), "test.hlo"));
   SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, "test.hlo"));
   return module;
 }
@@ -53,7 +52,7 @@ RunOptions ToRunOptions(const TextOptions& options) {
   // Where programs overlap, every collective that can be apart from its end is, and
   // much is reordered.
   run.schedule.min_overlap_us = 0;
-  run.schedule.link_bytes_per_us = 0.1;
+  run.schedule.cost.bandwidth = 1e5;
   return run;
 }
 

@@ -4,10 +4,10 @@
 #ifndef SHARDCALL_TESTS_SUPPORT_VERIFY_TEXT_H_
 #define SHARDCALL_TESTS_SUPPORT_VERIFY_TEXT_H_
 
+#include <gmock/gmock.h>
+
 #include <memory>
 #include <string>
-
-#include <gmock/gmock.h>
 
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/api/verify.h"
@@ -17,7 +17,7 @@ namespace shardcall {
 absl::StatusOr<Module> ParseText(const std::string& text);
 
 struct TextOptions {
-  int64_t num_partitions = 0;              // 0: what the text says
+  int64_t num_partitions = 0;  // 0: what the text says
   bool propagate = true;
   const TargetRegistry* targets = nullptr;    // null: the shipped ones
   const HandlerRegistry* handlers = nullptr;  // null: the shipped ones
@@ -45,8 +45,7 @@ absl::Status AsStatus(const absl::StatusOr<T>& s) {
 }
 
 // EXPECT_THAT(status, Fails("E101", "no sharding rule"))
-MATCHER_P2(Fails, code, part,
-           std::string("is an error ") + code + " that says \"" + part + "\"") {
+MATCHER_P2(Fails, code, part, std::string("is an error ") + code + " that says \"" + part + "\"") {
   const absl::Status status = AsStatus(arg);
   *result_listener << "which is " << std::string(status.ToString());
   return !status.ok() && status.message().find(code) != absl::string_view::npos &&

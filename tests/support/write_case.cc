@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/write_case.h"
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/report.h"
@@ -29,9 +29,8 @@ void WriteFile(const std::string& path, const std::string& text) {
 
 absl::Status WriteCase(const std::string& directory, const std::string& name,
                        const std::string& text, const RunOptions& options, uint64_t seed) {
-  SHARDCALL_ASSIGN_OR_RETURN(Module module,
-                             ParseModule(std::make_shared<const std::string>(text),
-                                         std::make_shared<Context>(), "case.hlo"));
+  SHARDCALL_ASSIGN_OR_RETURN(Module module, ParseModule(std::make_shared<const std::string>(text),
+                                                        std::make_shared<Context>(), "case.hlo"));
   const std::vector<Tensor> inputs = RandomInputs(ParameterLeaves(module), seed);
   SHARDCALL_ASSIGN_OR_RETURN(const std::unique_ptr<PartitionedProgram> program,
                              Partition(std::move(module), options.partition));

@@ -13,8 +13,7 @@ namespace shardcall {
 struct HandlerContext;
 
 // Fixes of E317: for a handler that says it failed, and for one that throws.
-inline constexpr char kFailedFix[] =
-    "Do what the message asks for, which is the handler's own";
+inline constexpr char kFailedFix[] = "Do what the message asks for, which is the handler's own";
 inline constexpr char kThrewFix[] = "Catch it in the handler, and return it as an error";
 
 // Diagnostic `code` at the call's instruction.

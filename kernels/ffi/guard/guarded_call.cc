@@ -165,9 +165,9 @@ HostHandler Fenced(HostHandler host, FenceSide side) {
                                               absl::Span<const BufferView> operands,
                                               absl::Span<const BufferView> results) {
     constexpr size_t kLeast = size_t{1} << 20;
-    return CallOnCopies(host, context, operands, results,
-                        {.guard = kLeast + AllBytes(operands, results), .fence = side,
-                         .fill = fill});
+    return CallOnCopies(
+        host, context, operands, results,
+        {.guard = kLeast + AllBytes(operands, results), .fence = side, .fill = fill});
   };
 }
 

@@ -8,7 +8,6 @@ namespace {
 
 std::atomic<bool> any_yet{false};
 
-
 thread_local const RunningCall* running = nullptr;
 thread_local CallWatch* watch = nullptr;
 
@@ -16,7 +15,10 @@ thread_local CallWatch* watch = nullptr;
 
 RunningCall::RunningCall(const char* what, absl::string_view name, absl::string_view where,
                          int device)
-    : what_(what), name_(name), where_(where), device_(device),
+    : what_(what),
+      name_(name),
+      where_(where),
+      device_(device),
       before_(std::exchange(running, this)) {
   // Read first: a line that every call writes would go back and forth between threads.
   if (!any_yet.load(std::memory_order_relaxed)) any_yet.store(true, std::memory_order_relaxed);

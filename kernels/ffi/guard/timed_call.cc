@@ -76,12 +76,12 @@ absl::Status CallWithin(absl::Duration deadline, std::function<void()> body,
 absl::Status CallWithin(absl::Duration deadline, const std::string& what,
                         std::function<void()> body) {
   return CallWithin(deadline, std::move(body), [&] {
-    return ToStatus({.code = "E319",
-                     .message = absl::StrCat(what, " has not returned within ",
-                                             absl::FormatDuration(deadline)),
-                     .fix = "Correct the library, or give it longer: --deadline of run, verify "
-                            "and check-rule"},
-                    absl::StatusCode::kDeadlineExceeded);
+    return ToStatus(
+        {.code = "E319",
+         .message = absl::StrCat(what, " has not returned within ", absl::FormatDuration(deadline)),
+         .fix = "Correct the library, or give it longer: --deadline of run, verify "
+                "and check-rule"},
+        absl::StatusCode::kDeadlineExceeded);
   });
 }
 

@@ -10,8 +10,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Of a load that is given none.
 constexpr absl::Duration kLoadDeadline = absl::Seconds(60);

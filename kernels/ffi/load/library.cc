@@ -15,8 +15,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "shardcall/kernels/ffi/load/loaded_object.h"
 #include "shardcall/kernels/ffi/guard/running_call.h"
+#include "shardcall/kernels/ffi/load/loaded_object.h"
 #include "shardcall/kernels/ffi/load/self_registration.h"
 #include "shardcall/kernels/ffi/load/shown_symbols.h"
 #include "shardcall/sharding/base/near_names.h"
@@ -93,8 +93,7 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& 
   const auto opened = std::make_shared<Opened>();
   try {
     SHARDCALL_RETURN_IF_ERROR(CallWithin(
-        deadline, absl::StrCat("the start-up code of the library \"", path, "\""),
-        [opened, place] {
+        deadline, absl::StrCat("the start-up code of the library \"", path, "\""), [opened, place] {
           const RunningCall running("the start-up code", place);
           LibraryLoad load(place);
           opened->handle = Load(place, &opened->reason);

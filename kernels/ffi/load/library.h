@@ -13,8 +13,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "shardcall/kernels/ffi/guard/timed_call.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct SelfRegistrations;  // self_registration.h
 

@@ -11,7 +11,7 @@ namespace shardcall {
 namespace {
 
 // The number of dynamic symbols, which the hash table alone tells.
-size_t CountSymbols(const ElfW(Word)* hash, const uint32_t* gnu) {
+size_t CountSymbols(const ElfW(Word) * hash, const uint32_t* gnu) {
   if (hash != nullptr) return hash[1];
   if (gnu == nullptr) return 0;
   const uint32_t buckets = gnu[0], first = gnu[1], bloom = gnu[2];
@@ -57,8 +57,7 @@ void ForEachExport(const link_map& object,
   const size_t count = CountSymbols(hash, gnu);
   for (size_t i = 0; i < count; ++i) {
     if (symbols[i].st_shndx == SHN_UNDEF || symbols[i].st_name == 0) continue;
-    visit(names + symbols[i].st_name,
-          reinterpret_cast<void*>(object.l_addr + symbols[i].st_value));
+    visit(names + symbols[i].st_name, reinterpret_cast<void*>(object.l_addr + symbols[i].st_value));
   }
 }
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/kernels/ffi/xla/ffi_error.h"
 #include "shardcall/kernels/ffi/load/loaded_object.h"
 #include "shardcall/kernels/ffi/typed_handler.h"
+#include "shardcall/kernels/ffi/xla/ffi_error.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/kernels/ffi/untyped_handler.h"
 #include "shardcall/kernels/ffi/xla/ffi_api.h"
 #include "shardcall/kernels/ffi/xla/ffi_symbols.h"
-#include "shardcall/kernels/ffi/untyped_handler.h"
 
 namespace shardcall {
 namespace {

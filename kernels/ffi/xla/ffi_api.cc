@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "absl/strings/string_view.h"
-#include "shardcall/kernels/ffi/xla/ffi_table.h"
 #include "shardcall/kernels/ffi/load/loaded_object.h"
 #include "shardcall/kernels/ffi/load/self_registration.h"
+#include "shardcall/kernels/ffi/xla/ffi_table.h"
 
 namespace shardcall {
 namespace {
@@ -46,8 +46,8 @@ abi::Error* RegisterTypeOfAnyVersion(abi::TypeRegisterArgs* args) {
     return FfiTable(abi::kNewestMinorVersion)->type_register(args);
   }
   abi::TypeInfo copy = {};
-  abi::TypeRegisterArgs known = {{sizeof(known), nullptr}, args->name, args->type_id,
-                                 TypeInfoOf(args, &copy)};
+  abi::TypeRegisterArgs known = {
+      {sizeof(known), nullptr}, args->name, args->type_id, TypeInfoOf(args, &copy)};
   return FfiTable(abi::kNewestMinorVersion)->type_register(&known);
 }
 
@@ -88,8 +88,7 @@ const abi::Api* FfiRegistrationApi() {
 
 const void* FfiApiFor(const char* symbol, const void* caller) {
   void* const theirs = OfItsOwn(caller, symbol);
-  return theirs == nullptr ? FfiRegistrationApi()
-                           : reinterpret_cast<const void* (*)()>(theirs)();
+  return theirs == nullptr ? FfiRegistrationApi() : reinterpret_cast<const void* (*)()>(theirs)();
 }
 
 }  // namespace shardcall

@@ -42,8 +42,8 @@ Attribute Decode(abi::AttrType kind, const void* item) {
       AttributeArray out;
       out.type = static_cast<ElementType>(a.dtype);
       for (size_t k = 0; k < a.size; ++k) {
-        const AttributeScalar one = ReadScalar(
-            out.type, static_cast<const char*>(a.data) + k * ElementTypeBytes(out.type));
+        const AttributeScalar one =
+            ReadScalar(out.type, static_cast<const char*>(a.data) + k * ElementTypeBytes(out.type));
         if (IsFloat(out.type)) {
           out.floats.push_back(one.f);
         } else {
@@ -102,10 +102,10 @@ void* EncodedAttributes::Encode(const Attribute& attribute, abi::AttrType* type)
     *type = abi::AttrType::kArray;
     const bool floats = IsFloat(a->type);
     const size_t count = floats ? a->floats.size() : a->ints.size();
-    arrays_.push_back({static_cast<abi::DataType>(a->type), count,
-                       Elements(a->type, count, [&](size_t k) {
-                         return Bits(a->type, floats ? 0 : a->ints[k], floats ? a->floats[k] : 0);
-                       })});
+    arrays_.push_back(
+        {static_cast<abi::DataType>(a->type), count, Elements(a->type, count, [&](size_t k) {
+           return Bits(a->type, floats ? 0 : a->ints[k], floats ? a->floats[k] : 0);
+         })});
     return &arrays_.back();
   }
   if (const auto* text = absl::get_if<std::string>(&attribute.value)) {
@@ -130,8 +130,12 @@ void EncodedAttributes::Fill(const Attribute::Dictionary& entries, abi::Attrs* a
     columns.names.push_back(Span(name));
     columns.values.push_back(item);
   }
-  *attrs = {abi::kAttrsSize,        nullptr, static_cast<int64_t>(entries.size()),
-            columns.types.data(), columns.names.data(), columns.values.data()};
+  *attrs = {abi::kAttrsSize,
+            nullptr,
+            static_cast<int64_t>(entries.size()),
+            columns.types.data(),
+            columns.names.data(),
+            columns.values.data()};
 }
 
 }  // namespace shardcall

@@ -12,9 +12,9 @@
 
 #include "absl/container/btree_map.h"
 #include "shardcall/kernels/ffi/abi.h"
+#include "shardcall/kernels/ffi/handler_device.h"
 #include "shardcall/kernels/ffi/xla/ffi_device.h"
 #include "shardcall/kernels/ffi/xla/ffi_types.h"
-#include "shardcall/kernels/ffi/handler_device.h"
 
 namespace shardcall {
 

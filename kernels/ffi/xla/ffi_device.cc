@@ -87,9 +87,9 @@ int32_t DevicesAlongAxis(const Shardcall_FfiDevice* c, const char* axis, int32_t
 // Whether the backend takes the memory that the call's buffers lie in.
 absl::Status CheckMemory(const HandlerContext& context, const Communicator& comm) {
   if (context.device == nullptr || comm.stream() != nullptr) return absl::OkStatus();
-  return absl::UnimplementedError(
-      absl::StrCat("a collective of device memory on backend ", comm.backend(),
-                   ", which takes host memory; use --backend=nccl"));
+  return absl::UnimplementedError(absl::StrCat("a collective of device memory on backend ",
+                                               comm.backend(),
+                                               ", which takes host memory; use --backend=nccl"));
 }
 
 int32_t Barrier(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size) {
@@ -120,12 +120,12 @@ int32_t Reducing(Method method, const Shardcall_FfiDevice* c, const int32_t* gro
                  int32_t reduction, int32_t type, const void* in, void* out, int64_t count) {
   const absl::Status ok = CheckElements(reduction, type, in, out, count);
   const auto element = static_cast<ElementType>(type);
-  return CopyingCollective(
-      c, group, size, ok, in, out, ok.ok() ? count * ElementTypeBytes(element) : 0,
-      [&](Communicator& comm, Communicator::Group g) {
-        return (comm.*method)(g, static_cast<ReduceKind>(reduction), element, in, out, count,
-                              Self(c).tag());
-      });
+  return CopyingCollective(c, group, size, ok, in, out,
+                           ok.ok() ? count * ElementTypeBytes(element) : 0,
+                           [&](Communicator& comm, Communicator::Group g) {
+                             return (comm.*method)(g, static_cast<ReduceKind>(reduction), element,
+                                                   in, out, count, Self(c).tag());
+                           });
 }
 
 int32_t AllReduce(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size,

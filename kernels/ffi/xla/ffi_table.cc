@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/kernels/ffi/load/self_registration.h"
+#include "shardcall/kernels/ffi/thread_pool.h"
 #include "shardcall/kernels/ffi/xla/ffi_context.h"
 #include "shardcall/kernels/ffi/xla/ffi_error.h"
 #include "shardcall/kernels/ffi/xla/ffi_future.h"
-#include "shardcall/kernels/ffi/load/self_registration.h"
-#include "shardcall/kernels/ffi/thread_pool.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -187,8 +187,8 @@ abi::Error* GetState(abi::ExecutionContext& ctx, abi::Stage stage, const abi::Ty
   *object = nullptr;
   FfiState* const state = ctx.state(stage);
   if (state == nullptr || state->empty()) {
-    return Fail(StatusCode::kNotFound, absl::StrCat("stage ", FfiStageName(stage),
-                                                    " has left no state for this call"));
+    return Fail(StatusCode::kNotFound,
+                absl::StrCat("stage ", FfiStageName(stage), " has left no state for this call"));
   }
   const int64_t id = type_id == nullptr ? 0 : type_id->id;
   if (state->type_id() != id) {
@@ -231,9 +231,10 @@ abi::Error* MemoryAllocate(abi::MemoryAllocateArgs* args) {
   args->data = nullptr;
   size_t alignment = args->alignment;
   if (alignment > kLargestAlignment || (alignment & (alignment - 1)) != 0) {
-    return Fail(StatusCode::kInvalidArgument,
-                absl::StrCat("scratch memory aligned to ", alignment, " bytes: expected a power of "
-                             "two up to ", kLargestAlignment));
+    return Fail(StatusCode::kInvalidArgument, absl::StrCat("scratch memory aligned to ", alignment,
+                                                           " bytes: expected a power of "
+                                                           "two up to ",
+                                                           kLargestAlignment));
   }
   if (args->size == 0) return nullptr;
   alignment = alignment < 64 ? 64 : alignment;  // a cache line
@@ -281,8 +282,8 @@ abi::Error* MemoryFree(abi::MemoryFreeArgs* args) {
 abi::Error* Schedule(abi::ScheduleArgs* args) {
   if (abi::Error* error = CheckContext(args, 40, "ThreadPool_Schedule")) return error;
   if (args->task == nullptr) return Fail(StatusCode::kInvalidArgument, "no task to schedule");
-  const bool scheduled = ScheduleOnFfiPool(
-      [task = args->task, data = args->data, threw = args->ctx->task_threw] {
+  const bool scheduled =
+      ScheduleOnFfiPool([task = args->task, data = args->data, threw = args->ctx->task_threw] {
         try {
           task(data);
         } catch (...) {

@@ -34,8 +34,8 @@ Types& All() {
 
 absl::Status Refused(absl::string_view name, std::string expected, std::string found,
                      absl::StatusCode code = absl::StatusCode::kAlreadyExists) {
-  const std::string what = name.empty() ? "an FFI type without a name"
-                                        : absl::StrCat("FFI type \"", name, "\"");
+  const std::string what =
+      name.empty() ? "an FFI type without a name" : absl::StrCat("FFI type \"", name, "\"");
   return ToStatus({.code = "E141",
                    .message = absl::StrCat(what, " cannot be registered"),
                    .expected = std::move(expected),

@@ -37,10 +37,10 @@ class UntypedCall {
     const int scalars = static_cast<int>(convention_.scalars.size());
     if (static_cast<int>(operands_.size()) != scalars + convention_.num_arrays ||
         results_.size() != convention_.results.size()) {
-      return Error("E132", "has the wrong number of operands or results",
-                   absl::StrCat(scalars + convention_.num_arrays, " and ",
-                                convention_.results.size()),
-                   absl::StrCat(operands_.size(), " and ", results_.size()));
+      return Error(
+          "E132", "has the wrong number of operands or results",
+          absl::StrCat(scalars + convention_.num_arrays, " and ", convention_.results.size()),
+          absl::StrCat(operands_.size(), " and ", results_.size()));
     }
     for (int k = 0; k < scalars; ++k) SHARDCALL_RETURN_IF_ERROR(ReadScalar(k));
     SHARDCALL_RETURN_IF_ERROR(AddMode());
@@ -96,8 +96,8 @@ class UntypedCall {
       return Error("E134", absl::StrCat("has operand ", k, " of another type"),
                    std::string(ElementTypeName(type)), view.ToString());
     }
-    const int64_t value = letter ? *static_cast<const uint8_t*>(view.data)
-                                 : *static_cast<const int32_t*>(view.data);
+    const int64_t value =
+        letter ? *static_cast<const uint8_t*>(view.data) : *static_cast<const int32_t*>(view.data);
     return letter || absl::string_view("ostdfv").find(role) != absl::string_view::npos
                ? AddOption(k, role, value)
                : CheckSize(k, role, value);
@@ -188,19 +188,18 @@ template <typename T>
 void AddType(absl::string_view letter, std::vector<std::pair<std::string, HostHandler>>* out) {
   constexpr bool kComplex = !std::is_floating_point_v<T>;
   auto add = [&](absl::string_view name, TypedHandler handler, Convention convention) {
-    out->emplace_back(absl::StrCat("lapack_", letter, name),
-                      [handler, convention](const HandlerContext& context, Views operands,
-                                            Views results) {
-                        return UntypedCall(context, convention, operands, results).Run(handler);
-                      });
+    out->emplace_back(
+        absl::StrCat("lapack_", letter, name),
+        [handler, convention](const HandlerContext& context, Views operands, Views results) {
+          return UntypedCall(context, convention, operands, results).Run(handler);
+        });
   };
   add("getrf", lapack::Getrf<T>, {"bmn", 1, 0, "012"});
   add("geqrf", lapack::Geqrf<T>, {"bmnw", 1, 0, "01i_"});
   add("geqp3", lapack::Geqp3<T>, {"bmnw", 2, 0, kComplex ? "012i__" : "012i_"});
   add(kComplex ? "ungqr" : "orgqr", lapack::Orgqr<T>, {"bmnkw", 2, 0, "0i_"});
   add("potrf", lapack::Potrf<T>, {"obn", 1, 0, "01"});
-  add(kComplex ? "heevd" : "syevd", lapack::Syevd<T>,
-      {"obn", 1, 0, kComplex ? "012___" : "012__"});
+  add(kComplex ? "heevd" : "syevd", lapack::Syevd<T>, {"obn", 1, 0, kComplex ? "012___" : "012__"});
   add("geev", lapack::Geev<T>, {"bnLR", 1, 0, kComplex ? "__0123" : "___01234"});
   add("gees", lapack::Gees<T>, {"bnVS", 1, 0, kComplex ? "0_2134" : "023145"});
   add("gehrd", lapack::Gehrd<T>, {"nihlbw", 1, 0, "012_"});

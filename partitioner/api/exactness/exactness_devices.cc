@@ -186,9 +186,9 @@ absl::StatusOr<ExactResults> RunExactly(std::shared_ptr<const DeviceProgram> pro
   if (!run->watched()) {
     run->RunDevice(0);
   } else {
-    SHARDCALL_RETURN_IF_ERROR(
-        RunWatched(num_devices, options.deadline, [run](int d) { run->RunDevice(d); },
-                   [&](const absl::Status& status) { run->Stop(status); }));
+    SHARDCALL_RETURN_IF_ERROR(RunWatched(
+        num_devices, options.deadline, [run](int d) { run->RunDevice(d); },
+        [&](const absl::Status& status) { run->Stop(status); }));
   }
   return run->Results();
 }

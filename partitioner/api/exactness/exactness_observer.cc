@@ -25,9 +25,7 @@ double Draw(uint64_t nudge, uint64_t place, double x) {
 }
 
 // Whether its step hands out a number by which the results are taken later.
-bool StartsCollective(Opcode op) {
-  return HasTrait(op, kCollectiveOp) && HasTrait(op, kAsyncForm);
-}
+bool StartsCollective(Opcode op) { return HasTrait(op, kCollectiveOp) && HasTrait(op, kAsyncForm); }
 
 }  // namespace
 
@@ -173,9 +171,9 @@ void ExactnessObserver::PassParts(StepRun& run, Exactness* out) const {
 
 void ExactnessObserver::Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p) const {
   const Step& step = run.step();
-  const auto number = std::find_if(
-      step.shapes.begin(), step.shapes.end(),
-      [](const LeafShape& s) { return IsFloat(s.type) || IsComplex(s.type); });
+  const auto number = std::find_if(step.shapes.begin(), step.shapes.end(), [](const LeafShape& s) {
+    return IsFloat(s.type) || IsComplex(s.type);
+  });
   Exactness& out = p->result;
   if (number == step.shapes.end()) {  // whole numbers wrap in any order
     out.partial = false;
@@ -209,8 +207,8 @@ void ExactnessObserver::Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p
   if (out.exact && (p->sums == Sums::kBilinear || p->sums == Sums::kLinear)) {
     constexpr double kFar = 64;
     const bool bilinear = p->sums == Sums::kBilinear;
-    const double bound = product * static_cast<double>(bilinear ? fewest : most) *
-                         (bilinear ? 1 : 2) * more;
+    const double bound =
+        product * static_cast<double>(bilinear ? fewest : most) * (bilinear ? 1 : 2) * more;
     const int granule = bilinear ? sum : least;
     if (granule != INT_MAX && Fits(kFar * bound, granule, type)) {
       out.bound = bound;
@@ -226,8 +224,8 @@ void ExactnessObserver::Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p
     for (int k = 0; k < run.num_inputs(); ++k) {
       terms *= static_cast<double>(std::max<int64_t>(run.in(k).num_elements(), 1));
     }
-    terms = std::sqrt(terms / static_cast<double>(std::max<int64_t>(
-                                  step.shapes[0].num_elements(), 1)));
+    terms =
+        std::sqrt(terms / static_cast<double>(std::max<int64_t>(step.shapes[0].num_elements(), 1)));
     p->magnitude = largest * std::sqrt(terms);
     return;
   }
@@ -259,8 +257,7 @@ bool ExactnessObserver::SumMagnitudes(StepRun& run, std::vector<Tensor>& slots, 
   for (const OperandRef& ref : step.operands) operands.push_back(slots[ref.slot]);
   for (size_t k = 0; k < operands.size(); ++k) {
     if (IsNumber(operands[k])) {
-      slots[step.operands[k].slot] =
-          Magnitudes(operands[k], p->sums == Sums::kProduct ? 1.0 : 0.0);
+      slots[step.operands[k].slot] = Magnitudes(operands[k], p->sums == Sums::kProduct ? 1.0 : 0.0);
     }
   }
   absl::Status status;

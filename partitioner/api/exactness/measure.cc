@@ -49,8 +49,8 @@ void Measure::Add(double x) {
   uint64_t bits;
   std::memcpy(&bits, &x, sizeof(bits));
   const int exponent = static_cast<int>(bits >> 52 & 0x7ff);
-  const uint64_t mantissa = (bits & ((uint64_t{1} << 52) - 1)) |
-                            (exponent == 0 ? 0 : uint64_t{1} << 52);
+  const uint64_t mantissa =
+      (bits & ((uint64_t{1} << 52) - 1)) | (exponent == 0 ? 0 : uint64_t{1} << 52);
   granule = std::min(granule, std::max(exponent, 1) - 1075 + __builtin_ctzll(mantissa));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/api/exactness/order_of_sums.h"
 
-#include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/ir/known_targets.h"
+#include "shardcall/partitioner/ir/monoid.h"
 
 namespace shardcall {
 namespace {
@@ -67,8 +67,7 @@ Sums SumsOf(const Module& m, const Instruction& i) {
     case Opcode::kCustomCall:
       // Who enters and leaves a manual region moves elements. What it sums of other
       // devices is seen when they meet.
-      return HasTrait(KnownTargetOf(i), kManualBoundaryTarget) ? Sums::kNone
-                                                                    : Sums::kHandler;
+      return HasTrait(KnownTargetOf(i), kManualBoundaryTarget) ? Sums::kNone : Sums::kHandler;
     default: return Sums::kUnknown;
   }
 }

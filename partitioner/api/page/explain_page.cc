@@ -133,11 +133,10 @@ class Data {
     Json out = Json::array();
     for (ProgramWarning& w : Warnings(p_)) {
       const CodeInfo* info = FindCode(w.code);
-      out.push_back(
-          {{"code", w.code},
-           {"op", w.instr.valid() ? std::string(program.module.instr(w.instr).name) : ""},
-           {"text", std::move(w.text)},
-           {"fix", info == nullptr ? "" : std::string(info->fix)}});
+      out.push_back({{"code", w.code},
+                     {"op", w.instr.valid() ? std::string(program.module.instr(w.instr).name) : ""},
+                     {"text", std::move(w.text)},
+                     {"fix", info == nullptr ? "" : std::string(info->fix)}});
     }
     return out;
   }

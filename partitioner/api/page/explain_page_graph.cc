@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/page/explain_page_internal.h"
+#include "shardcall/partitioner/ir/trip_count.h"
 #include "shardcall/partitioner/pass/overlap_cost.h"
-#include "shardcall/partitioner/spmd/plan/trip_count.h"
 
 namespace shardcall::page {
 namespace {
@@ -16,23 +16,13 @@ namespace {
 constexpr int kMostNodes = 30000;  // beyond, the page says that it leaves something out
 constexpr int kHops = 2;           // from a collective
 
-// The schedule's estimate of an instruction, by the rates that the plan has.
-OverlapOptions RatesOf(const CostModel& cost) {
-  OverlapOptions options;
-  options.link_bytes_per_us = cost.bandwidth * 1e-6;
-  options.link_latency_us = cost.latency * 1e6;
-  options.flops_per_us = cost.flop_rate * 1e-6;
-  options.memory_bytes_per_us = cost.memory_rate * 1e-6;
-  return options;
-}
-
 }  // namespace
 
 Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<int>& record_of,
            Texts* texts) {
   const Module& m = local.module;
   Json out = Json::object();
-  const OverlapCosts costs(m, RatesOf(cost));
+  const OverlapCosts costs(m, cost);
   std::vector<double> seconds(m.num_computations(), 0);
   for (CompId c : ComputationPostOrder(m)) {
     Json events = Json::array();
@@ -76,7 +66,7 @@ Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<i
                                              : s + seconds[callee.value];
         callees.push_back(callee.value);
       }
-      const double trips = i.opcode == Opcode::kWhile ? TripCountOrDefault(m, id) : 1;
+      const double trips = i.opcode == Opcode::kWhile ? TripCountOr(m, id, cost.trip_count) : 1;
       events.push_back(
           {2, s * trips,
            texts->Of(absl::StrCat(OpcodeText(i.opcode),

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/attributes.h"
-#include "shardcall/kernels/ffi/platform.h"
 #include "shardcall/kernels/ffi/guard/running_call.h"
+#include "shardcall/kernels/ffi/platform.h"
 #include "shardcall/partitioner/bindings/c/c_attributes.h"
 #include "shardcall/partitioner/bindings/c/c_internal.h"
 #include "shardcall/partitioner/bindings/c/c_shapes.h"
@@ -161,8 +161,8 @@ absl::Status RegisterCLimits(absl::string_view target, const Shardcall_CallLimit
   constexpr int32_t kMost = 1 << 16;
   Shardcall_CallLimits c;
   SHARDCALL_RETURN_IF_ERROR(ReadStruct(kWhat, limits, sizeof(c), &c));
-  const bool counts = c.num_sizes >= 0 && c.num_sizes <= kMost && c.num_ranges >= 0 &&
-                      c.num_ranges <= kMost;
+  const bool counts =
+      c.num_sizes >= 0 && c.num_sizes <= kMost && c.num_ranges >= 0 && c.num_ranges <= kMost;
   if (!counts || (c.num_sizes > 0 && c.sizes == nullptr) ||
       (c.num_ranges > 0 && c.ranges == nullptr)) {
     return BadArgument(kWhat, "as many sizes and ranges as it says",

@@ -38,8 +38,8 @@ void SetMessage(const Shardcall_Call* call, const char* message) {
   if (call != nullptr) Of(call).message = message == nullptr ? "" : message;
 }
 
-absl::Status Failed(const HandlerContext& context, absl::string_view how,
-                    absl::string_view message, absl::StatusCode code) {
+absl::Status Failed(const HandlerContext& context, absl::string_view how, absl::string_view message,
+                    absl::StatusCode code) {
   return HandlerFault(context, "E317",
                       absl::StrCat("the handler of \"", context.target, "\" ", how,
                                    message.empty() ? "" : ": ", message),
@@ -101,9 +101,9 @@ HandlerEntry MakeCEntry(absl::string_view target, absl::string_view platform,
   entry.platform = std::string(platform);
   entry.source = std::string(source);
   entry.functions = {reinterpret_cast<const void*>(handler), data};
-  entry.host = [handler, data, library = std::move(library)](
-                   const HandlerContext& context, absl::Span<const BufferView> operands,
-                   absl::Span<const BufferView> results) {
+  entry.host = [handler, data, library = std::move(library)](const HandlerContext& context,
+                                                             absl::Span<const BufferView> operands,
+                                                             absl::Span<const BufferView> results) {
     return Run(handler, data, context, operands, results);
   };
   return entry;

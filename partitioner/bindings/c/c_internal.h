@@ -13,8 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/bindings/xla/registration.h"
 #include "shardcall/partitioner/bindings/c/shardcall_c.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
 
 struct Shardcall_Text {
   std::string text;

@@ -2,10 +2,10 @@
 // Modules and buffers in C.
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/bindings/c/c_objects.h"
-#include "shardcall/partitioner/ir/text/parser.h"
-#include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -25,10 +25,10 @@ absl::Status BadInput(std::string message, std::string expected, std::string fou
 
 absl::StatusOr<Module> ReadCModule(absl::string_view bytes, const std::string& name,
                                    const TargetRegistry& targets) {
-  absl::StatusOr<Module> module =
-      LooksLikeProto(bytes) ? ReadModuleProto(bytes, std::make_shared<Context>(), name)
-                            : ParseModule(std::make_shared<const std::string>(bytes),
-                                          std::make_shared<Context>(), name, &targets);
+  absl::StatusOr<Module> module = LooksLikeProto(bytes)
+                                      ? ReadModuleProto(bytes, std::make_shared<Context>(), name)
+                                      : ParseModule(std::make_shared<const std::string>(bytes),
+                                                    std::make_shared<Context>(), name, &targets);
   SHARDCALL_RETURN_IF_ERROR(module.status());
   SHARDCALL_RETURN_IF_ERROR(VerifyModule(*module, name));
   return module;
@@ -48,11 +48,11 @@ absl::StatusOr<Tensor> ReadCInput(int32_t k, const LeafShape& leaf, const Shardc
     for (int32_t d = 0; b.dims != nullptr && d < b.rank && d < kMaxRank; ++d) {
       given.push_back(b.dims[d]);
     }
-    return BadInput(absl::StrCat("input ", k, " has another type or shape"),
-                    absl::StrCat(TypeAndDims(leaf.type, leaf.dims), " (type ",
-                                 static_cast<int>(leaf.type), ")"),
-                    absl::StrCat("type ", b.type, ", rank ", b.rank, ", dims ",
-                                 absl::StrJoin(given, ",")));
+    return BadInput(
+        absl::StrCat("input ", k, " has another type or shape"),
+        absl::StrCat(TypeAndDims(leaf.type, leaf.dims), " (type ", static_cast<int>(leaf.type),
+                     ")"),
+        absl::StrCat("type ", b.type, ", rank ", b.rank, ", dims ", absl::StrJoin(given, ",")));
   }
   if (b.data == nullptr && leaf.num_elements() > 0) {
     return BadInput(absl::StrCat("input ", k, " has no data"), "a pointer", "null");

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "shardcall/partitioner/bindings/c/c_internal.h"
 #include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/bindings/c/c_internal.h"
 
 // Keeps its bytes, and the targets that gave shapes which they do not say: each use
 // that changes a module reads it anew, on a Context of its own, so that threads need
@@ -51,8 +51,7 @@ absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
 
 // Copies; E313 where they are not what the entry takes; all, or input k.
 absl::StatusOr<std::vector<Tensor>> ReadCInputs(const Module& module,
-                                                const Shardcall_Buffer* inputs,
-                                                int32_t num_inputs);
+                                                const Shardcall_Buffer* inputs, int32_t num_inputs);
 absl::StatusOr<Tensor> ReadCInput(int32_t k, const LeafShape& leaf, const Shardcall_Buffer& input);
 Shardcall_Buffers* MakeCBuffers(std::vector<Tensor> tensors);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partitioning and running in C.
 #include "shardcall/partitioner/api/lower_calls.h"
-#include "shardcall/partitioner/bindings/c/c_objects.h"
 #include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/bindings/c/c_objects.h"
 #include "shardcall/partitioner/custom_call/cache_key.h"
-#include "shardcall/partitioner/ir/text/printer.h"
-#include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -102,8 +102,7 @@ absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
 }
 
 absl::Status RunC(absl::string_view function, const Shardcall_Program* program, Engine* engine,
-                  const Shardcall_Buffer* inputs, int32_t num_inputs,
-                  Shardcall_Buffers** outputs) {
+                  const Shardcall_Buffer* inputs, int32_t num_inputs, Shardcall_Buffers** outputs) {
   SHARDCALL_RETURN_IF_ERROR(NotNull(function, "program", program));
   SHARDCALL_RETURN_IF_ERROR(NotNull(function, "outputs", outputs));
   const std::lock_guard<std::mutex> lock(program->mutex);

@@ -2,14 +2,14 @@
 // Registration in C.
 #include <cstring>
 
+#include "shardcall/partitioner/api/targets.h"
 #include "shardcall/partitioner/bindings/c/c_callbacks.h"
 #include "shardcall/partitioner/bindings/c/c_facts.h"
 #include "shardcall/partitioner/bindings/c/c_internal.h"
 #include "shardcall/partitioner/bindings/c/c_shapes.h"
 #include "shardcall/partitioner/bindings/c/c_target.h"
-#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/bindings/c/plugin.h"
-#include "shardcall/partitioner/api/targets.h"
+#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

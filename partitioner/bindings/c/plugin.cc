@@ -13,15 +13,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/guard/crash_guard.h"
-#include "shardcall/kernels/ffi/xla/ffi_types.h"
-#include "shardcall/kernels/ffi/load/library.h"
 #include "shardcall/kernels/ffi/guard/running_call.h"
-#include "shardcall/kernels/ffi/load/self_registration.h"
 #include "shardcall/kernels/ffi/guard/timed_call.h"
-#include "shardcall/partitioner/bindings/xla/all_or_nothing.h"
+#include "shardcall/kernels/ffi/load/library.h"
+#include "shardcall/kernels/ffi/load/self_registration.h"
+#include "shardcall/kernels/ffi/xla/ffi_types.h"
 #include "shardcall/partitioner/bindings/c/c_facts.h"
 #include "shardcall/partitioner/bindings/c/c_target.h"
 #include "shardcall/partitioner/bindings/manifest/manifest.h"
+#include "shardcall/partitioner/bindings/xla/all_or_nothing.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -87,8 +87,8 @@ int RegisterTarget(const Shardcall_Registrar* registrar, const Shardcall_Target*
                            ? nullptr
                            : target->name;
     if (absl::StrContains(status.message(), r.source)) return r.Keep(status);
-    return r.Keep(In(status, absl::StrCat("target \"", name == nullptr ? "" : name, "\" of ",
-                                          r.source)));
+    return r.Keep(
+        In(status, absl::StrCat("target \"", name == nullptr ? "" : name, "\" of ", r.source)));
   });
 }
 
@@ -164,11 +164,10 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
   const std::string ours = absl::StrCat(SHARDCALL_C_MAJOR, ".", SHARDCALL_C_MINOR);
   if (plugin == nullptr || plugin->struct_size < kPluginSize ||
       plugin->register_targets == nullptr) {
-    return NotAPlugin(source, "gives no plugin", "a Shardcall_Plugin with register_targets",
-                      plugin == nullptr ? "null" : absl::StrCat("struct_size ",
-                                                                plugin->struct_size),
-                      plugin == nullptr
-                          ? "return the address of a static Shardcall_Plugin"
+    return NotAPlugin(
+        source, "gives no plugin", "a Shardcall_Plugin with register_targets",
+        plugin == nullptr ? "null" : absl::StrCat("struct_size ", plugin->struct_size),
+        plugin == nullptr ? "return the address of a static Shardcall_Plugin"
                           : "set struct_size to sizeof(Shardcall_Plugin), and register_targets");
   }
   if (plugin->version_major != SHARDCALL_C_MAJOR || plugin->version_minor > SHARDCALL_C_MINOR ||
@@ -195,9 +194,9 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
     constexpr char kThrewFix[] = "catch it in register_targets, and return a code";
     absl::Status returned;
     try {
-      returned = CallWithin(
-          deadline, absl::StrCat("register_targets of the library \"", source, "\""),
-          [registration, plugin] { CallRegisterTargets(*registration, plugin); });
+      returned =
+          CallWithin(deadline, absl::StrCat("register_targets of the library \"", source, "\""),
+                     [registration, plugin] { CallRegisterTargets(*registration, plugin); });
     } catch (const std::exception& e) {
       return NotAPlugin(source, absl::StrCat("threw when its targets were registered: ", e.what()),
                         "", "", kThrewFix);
@@ -214,22 +213,20 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
     if (registration->crashed) return Crashed(source, "register_targets");
     if (!registration->first_error.ok()) return registration->first_error;
     if (registration->code != 0) {
-      return NotAPlugin(
-          source, absl::StrCat("says that it cannot be used here, code ", registration->code), "",
-          "", "ask its author what the code means");
+      return NotAPlugin(source,
+                        absl::StrCat("says that it cannot be used here, code ", registration->code),
+                        "", "", "ask its author what the code means");
     }
     return absl::OkStatus();
   });
 }
 
-absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
-                        HandlerRegistry* handlers, LoweringRegistry* lowerings,
-                        absl::Duration deadline) {
+absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets, HandlerRegistry* handlers,
+                        LoweringRegistry* lowerings, absl::Duration deadline) {
   if (absl::EndsWith(path, ".json")) {
     return LoadManifestFile(path, targets, handlers, lowerings, deadline);
   }
-  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library,
-                             Library::Open(path, deadline));
+  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, Library::Open(path, deadline));
   void* const entry = library->Find("shardcall_plugin");
   if (entry == nullptr) {
     if (library->registered().handlers.empty() && library->registered().fault.ok()) {
@@ -246,14 +243,14 @@ absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
   };
   const auto answer = std::make_shared<Answer>();
   try {
-    SHARDCALL_RETURN_IF_ERROR(CallWithin(
-        deadline, absl::StrCat("shardcall_plugin of the library \"", path, "\""),
-        [answer, entry, path] {
-          const RunningCall running("shardcall_plugin", path);
-          answer->crashed = !CallCatchingSignals([&] {
-            answer->plugin = reinterpret_cast<const Shardcall_Plugin* (*)()>(entry)();
-          });
-        }));
+    SHARDCALL_RETURN_IF_ERROR(
+        CallWithin(deadline, absl::StrCat("shardcall_plugin of the library \"", path, "\""),
+                   [answer, entry, path] {
+                     const RunningCall running("shardcall_plugin", path);
+                     answer->crashed = !CallCatchingSignals([&] {
+                       answer->plugin = reinterpret_cast<const Shardcall_Plugin* (*)()>(entry)();
+                     });
+                   }));
   } catch (...) {
     return NotAPlugin(path, "threw when it was asked for its plugin", "", "",
                       "catch it in shardcall_plugin, and return null");

@@ -11,13 +11,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/kernels/ffi/guard/timed_call.h"
+#include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/partitioner/bindings/c/shardcall_c.h"
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // *.json is a manifest, anything else a library. With `handlers` null only
 // rules are taken. Errors: E143 a file that cannot be read, E142 a library that
@@ -28,8 +29,7 @@ namespace shardcall {
 // what it registers from then on is refused; what its start-up code registers is there for
 // a later load.
 absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
-                        HandlerRegistry* handlers = nullptr,
-                        LoweringRegistry* lowerings = nullptr,
+                        HandlerRegistry* handlers = nullptr, LoweringRegistry* lowerings = nullptr,
                         absl::Duration deadline = kLoadDeadline);
 
 // What the entry point of a library gave; `library` is kept with its handlers.

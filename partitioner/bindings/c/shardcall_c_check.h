@@ -17,7 +17,7 @@ typedef struct Shardcall_CheckOptions {
   uint64_t seed;                   /* of the random inputs */
   int32_t vjp;                     /* 1: its VJP, and the rule of that */
   double deadline_s;               /* of each call of the handler; 0: 20 */
-} Shardcall_CheckOptions; /* null in place of options: all of them zero */
+} Shardcall_CheckOptions;          /* null in place of options: all of them zero */
 
 /* `*holds` is 1 where the rule holds, and 0 where it does not, which is no error. `json`
  * is what `shardcall check-rule` prints: verdict, findings with counter-examples,

@@ -107,7 +107,7 @@ typedef struct Shardcall_Batching {
 typedef struct Shardcall_LoweringRequest {
   size_t struct_size;
   const char* name;
-  const char* version; /* composite.version, or "" */
+  const char* version;    /* composite.version, or "" */
   const char* attributes; /* composite.attributes, or the call's backend_config */
   size_t attributes_size;
   const char* platform; /* "Host", "CUDA", .. */
@@ -119,8 +119,8 @@ typedef struct Shardcall_LoweringRequest {
   int (*get_int)(const struct Shardcall_LoweringRequest*, const char* name, int64_t* value);
   int (*get_float)(const struct Shardcall_LoweringRequest*, const char* name, double* value);
   int (*get_bool)(const struct Shardcall_LoweringRequest*, const char* name, int* value);
-  int (*get_string)(const struct Shardcall_LoweringRequest*, const char* name,
-                    const char** value, size_t* size);
+  int (*get_string)(const struct Shardcall_LoweringRequest*, const char* name, const char** value,
+                    size_t* size);
   /* Says why the lowering will return an error; the message is copied. */
   void (*set_message)(const struct Shardcall_LoweringRequest*, const char* message);
   void* reserved;
@@ -130,10 +130,10 @@ typedef struct Shardcall_LoweringRequest {
  * has returned, and no later. */
 typedef struct Shardcall_LoweredCall {
   size_t struct_size;
-  const char* target;         /* null, as it comes: skip, the next lowering is asked */
-  int32_t api_version;        /* 1 to 4; 0 counts as 4 */
-  int32_t column_major;       /* matrices go and come back column by column */
-  const char* backend_config; /* null: the request's attributes */
+  const char* target;           /* null, as it comes: skip, the next lowering is asked */
+  int32_t api_version;          /* 1 to 4; 0 counts as 4 */
+  int32_t column_major;         /* matrices go and come back column by column */
+  const char* backend_config;   /* null: the request's attributes */
   const int32_t* operand_types; /* num_operands element types, converted to; null: as they are */
   /* What the target gives; none: the call's own results. Result k of the call is the
    * target's take[k] (null: k), converted where it has another type. */
@@ -148,8 +148,7 @@ typedef struct Shardcall_Lowering {
   const char* name;     /* null: any */
   const char* platform; /* null: any */
   /* Returns 0 with an answer or without one, or a code of absl::StatusCode. */
-  int (*lower)(const Shardcall_LoweringRequest* request, Shardcall_LoweredCall* answer,
-               void* data);
+  int (*lower)(const Shardcall_LoweringRequest* request, Shardcall_LoweredCall* answer, void* data);
   void* data; /* lives as long as the registration */
 } Shardcall_Lowering;
 

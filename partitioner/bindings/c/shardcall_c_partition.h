@@ -134,8 +134,8 @@ typedef struct Shardcall_PartitionContext {
                     int32_t join, const char* const* axes, Shardcall_Value* result);
   /* Coordinates along the axes; who is no target gets zeros. */
   int (*collective_permute)(const struct Shardcall_PartitionContext*, Shardcall_Value x,
-                            const char* const* axes, const int64_t* sources,
-                            const int64_t* targets, int32_t num_pairs, Shardcall_Value* result);
+                            const char* const* axes, const int64_t* sources, const int64_t* targets,
+                            int32_t num_pairs, Shardcall_Value* result);
   /* x is a shard under `from` of an array with the dims of `global`. */
   int (*reshard)(const struct Shardcall_PartitionContext*, Shardcall_Value x,
                  const Shardcall_Shape* global, const Shardcall_Sharding* from,
@@ -157,8 +157,8 @@ typedef struct Shardcall_Partitioner {
   int32_t can_side_effecting_have_replicated_sharding;
   /* A user wants `result` as `user`; *answer is what it can be, or null. */
   int (*propagate_user_sharding)(const Shardcall_CallView* call, int32_t result,
-                                 const Shardcall_Sharding* user,
-                                 const Shardcall_Sharding** answer, void* data);
+                                 const Shardcall_Sharding* user, const Shardcall_Sharding** answer,
+                                 void* data);
   /* results[k], num_results of them, null at first. */
   int (*infer_sharding_from_operands)(const Shardcall_CallView* call,
                                       const Shardcall_Sharding* const* operands,

@@ -40,7 +40,7 @@ typedef struct Shardcall_Options {
   const char* const* allow_replicate; /* targets that may be gathered; ends with null */
   int64_t max_reshard_bytes;          /* 0: no bound */
   double deadline_s;                  /* of a wait for another device; 0: 60 */
-} Shardcall_Options; /* null in place of options: all of them zero */
+} Shardcall_Options;                  /* null in place of options: all of them zero */
 
 /* The module with the shardings decided, which partitions to the same program
  * with no_propagate. */

@@ -97,9 +97,11 @@ SHARDCALL_EXPORT Shardcall_Error* Shardcall_PjrtCallbacksOf(
     Shardcall_Registry* registry, const char* name, struct Shardcall_PjrtCallbacks** callbacks);
 
 /* *type_id is 0, or the number wanted; `deleter` may be null. */
-SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomTypeId(
-    Shardcall_Registry* registry, const char* name, const char* platform, int64_t* type_id,
-    void (*deleter)(void* object));
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomTypeId(Shardcall_Registry* registry,
+                                                                 const char* name,
+                                                                 const char* platform,
+                                                                 int64_t* type_id,
+                                                                 void (*deleter)(void* object));
 typedef int Shardcall_CustomTypeIdHandler(const char* name, int64_t type_id, void* data);
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomTypeIdHandler(
     Shardcall_Registry* registry, const char* platform, Shardcall_CustomTypeIdHandler* handler,

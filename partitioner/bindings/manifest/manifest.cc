@@ -9,10 +9,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/abi.h"
-#include "shardcall/kernels/ffi/xla/ffi_types.h"
 #include "shardcall/kernels/ffi/load/self_registration.h"
-#include "shardcall/partitioner/bindings/xla/all_or_nothing.h"
+#include "shardcall/kernels/ffi/xla/ffi_types.h"
 #include "shardcall/partitioner/bindings/manifest/manifest_reader.h"
+#include "shardcall/partitioner/bindings/xla/all_or_nothing.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

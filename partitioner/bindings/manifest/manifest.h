@@ -58,12 +58,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/kernels/ffi/guard/timed_call.h"
+#include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Registers every target of the manifest; without `handlers` its rules alone,
 // and one with a library is then E142. Errors: E141 text that is no JSON or has

@@ -179,9 +179,9 @@ absl::Status ReadManifestLowering(const Json& j, const std::string& where,
                                   LoweringRegistry* lowerings) {
   SHARDCALL_RETURN_IF_ERROR(
       CheckManifestKeys(j, where,
-                {"name", "platform", "target", "api_version", "backend_config", "operand_types",
-                 "result_types", "column_major"},
-                bad));
+                        {"name", "platform", "target", "api_version", "backend_config",
+                         "operand_types", "result_types", "column_major"},
+                        bad));
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, String(j, "name", where, bad));
   SHARDCALL_ASSIGN_OR_RETURN(std::string platform, String(j, "platform", where, bad));
   if (!platform.empty()) {

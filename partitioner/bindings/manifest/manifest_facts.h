@@ -5,10 +5,9 @@
 #define SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_FACTS_H_
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,8 +17,8 @@
 namespace shardcall {
 
 // Where in the manifest a value stands, and what is wrong there (E141).
-using ManifestError = std::function<absl::Status(absl::string_view where, std::string expected,
-                                                 std::string found)>;
+using ManifestError =
+    std::function<absl::Status(absl::string_view where, std::string expected, std::string found)>;
 // The text of a file whose path is relative to the manifest.
 using ManifestFile = std::function<absl::StatusOr<std::string>(const std::string& path)>;
 

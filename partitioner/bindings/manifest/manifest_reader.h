@@ -5,12 +5,11 @@
 #define SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_READER_H_
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -31,7 +30,10 @@ class ManifestReader {
  public:
   ManifestReader(absl::string_view file_name, TargetRegistry* targets, HandlerRegistry* handlers,
                  LoweringRegistry* lowerings, absl::Duration deadline)
-      : file_(file_name), targets_(*targets), handlers_(handlers), lowerings_(lowerings),
+      : file_(file_name),
+        targets_(*targets),
+        handlers_(handlers),
+        lowerings_(lowerings),
         deadline_(deadline) {}
 
   absl::Status Read(const Json& j);

@@ -30,12 +30,27 @@ absl::Status ManifestReader::ReadFacts(const Json& j, const std::string& where) 
 
 absl::Status ManifestReader::ReadTarget(const Json& j, const std::string& where) {
   if (!j.is_object()) return Bad(where, "an object", TypeOf(j));
-  SHARDCALL_RETURN_IF_ERROR(
-      CheckKeys(j, where,
-                {"name", "symbol", "platform", "api_version", "traits", "rule", "need_replication",
-                 "reduction", "permutation", "blocked", "pad", "sizes", "batch_dims",
-                 "backend_config", "kernel", "attributes", "partition_like", "vjp", "batching",
-                 "ranges"}));
+  SHARDCALL_RETURN_IF_ERROR(CheckKeys(j, where,
+                                      {"name",
+                                       "symbol",
+                                       "platform",
+                                       "api_version",
+                                       "traits",
+                                       "rule",
+                                       "need_replication",
+                                       "reduction",
+                                       "permutation",
+                                       "blocked",
+                                       "pad",
+                                       "sizes",
+                                       "batch_dims",
+                                       "backend_config",
+                                       "kernel",
+                                       "attributes",
+                                       "partition_like",
+                                       "vjp",
+                                       "batching",
+                                       "ranges"}));
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, String(j, "name", where));
   std::string config;
   if (j.contains("backend_config")) {

@@ -12,9 +12,9 @@ inline constexpr char kPartialOpNames[] = "add, max, min, mul, and, or, xor";
 
 // False, and `op` left alone, if there is none of that name.
 inline bool PartialOpFromName(absl::string_view name, PartialOp* op) {
-  for (const PartialOp known : {PartialOp::kSum, PartialOp::kMax, PartialOp::kMin,
-                                PartialOp::kProduct, PartialOp::kAnd, PartialOp::kOr,
-                                PartialOp::kXor}) {
+  for (const PartialOp known :
+       {PartialOp::kSum, PartialOp::kMax, PartialOp::kMin, PartialOp::kProduct, PartialOp::kAnd,
+        PartialOp::kOr, PartialOp::kXor}) {
     if (name != PartialOpName(known)) continue;
     *op = known;
     return true;

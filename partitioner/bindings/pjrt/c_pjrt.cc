@@ -75,8 +75,7 @@ Shardcall_Error* Shardcall_StablehloToHlo(const char* plugin, const char* data, 
     SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "hlo", hlo));
     SHARDCALL_ASSIGN_OR_RETURN(const std::unique_ptr<const pjrt::Converter> converter,
                                pjrt::Converter::Open(plugin));
-    SHARDCALL_ASSIGN_OR_RETURN(std::string proto,
-                               converter->ToHlo(absl::string_view(data, size)));
+    SHARDCALL_ASSIGN_OR_RETURN(std::string proto, converter->ToHlo(absl::string_view(data, size)));
     *hlo = new Shardcall_Text{std::move(proto)};
     return absl::OkStatus();
   });

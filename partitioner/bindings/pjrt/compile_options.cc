@@ -40,8 +40,7 @@ void SetFlag(CompileOptionsProto* options, const std::string& name) {
 }
 
 // Several partitions on one replica, partition k on the k-th device.
-void SetDevices(pjrt_pb::ExecutableBuildOptionsProto* build,
-                absl::Span<const int64_t> device_ids) {
+void SetDevices(pjrt_pb::ExecutableBuildOptionsProto* build, absl::Span<const int64_t> device_ids) {
   build->set_device_ordinal(-1);
   build->set_num_replicas(1);
   build->set_num_partitions(static_cast<int64_t>(device_ids.size()));
@@ -109,8 +108,7 @@ std::string PlainOptions(int64_t num_partitions, bool shardy, bool spmd) {
   return Bytes(options);
 }
 
-absl::StatusOr<std::string> ReplacedOptions(absl::string_view requested,
-                                            absl::string_view module) {
+absl::StatusOr<std::string> ReplacedOptions(absl::string_view requested, absl::string_view module) {
   SHARDCALL_ASSIGN_OR_RETURN(auto options,
                              Parse<CompileOptionsProto>(requested, "CompileOptionsProto"));
   SHARDCALL_ASSIGN_OR_RETURN(const auto layouts,

@@ -45,8 +45,7 @@ std::string PlainOptions(int64_t num_partitions, bool shardy, bool spmd = false)
 // The requested options for the per-device module that takes the program's place: XLA's
 // sharding passes are off beside those that are off already, nothing is open, and the
 // layouts are those of `module`, a serialised HloModuleProto.
-absl::StatusOr<std::string> ReplacedOptions(absl::string_view requested,
-                                            absl::string_view module);
+absl::StatusOr<std::string> ReplacedOptions(absl::string_view requested, absl::string_view module);
 
 // The module in an HloProto, or in what a plugin gives as the optimized program. E339.
 absl::StatusOr<std::string> HeldModule(absl::string_view holder);

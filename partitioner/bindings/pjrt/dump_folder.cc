@@ -17,8 +17,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/sharding/base/whole_file.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/whole_file.h"
 
 namespace shardcall::pjrt {
 namespace {
@@ -57,8 +57,7 @@ std::vector<std::string> Parents() {
 
 void DumpFolder::DeleteAbandoned(const std::string& parent) {
   std::error_code error;
-  for (fs::directory_iterator it(parent, error), last; !error && it != last;
-       it.increment(error)) {
+  for (fs::directory_iterator it(parent, error), last; !error && it != last; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (!absl::StartsWith(name, kPrefix) || name.size() != kPrefix.size() + kUnique.size()) {
       continue;

@@ -326,9 +326,9 @@ struct MemoryArgs {  // of kExecutableMemory; out, in bytes
 struct SerializeArgs {
   Header header;
   const Executable* executable;
-  const char* bytes;     // out
-  size_t size;           // out
-  void* serialized;      // out: what owns the bytes
+  const char* bytes;                  // out
+  size_t size;                        // out
+  void* serialized;                   // out: what owns the bytes
   void (*deleter)(void* serialized);  // out
 };
 

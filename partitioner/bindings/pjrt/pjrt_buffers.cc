@@ -36,9 +36,9 @@ Padded<abi::MemoryLayout> LayoutOf(absl::Span<const int64_t> minor_to_major) {
 
 }  // namespace
 
-absl::StatusOr<DeviceBuffer::Ref> DeviceBuffer::FromHost(
-    std::shared_ptr<const Client> client, const Tensor& tensor, abi::Device* device,
-    absl::Span<const int64_t> minor_to_major) {
+absl::StatusOr<DeviceBuffer::Ref> DeviceBuffer::FromHost(std::shared_ptr<const Client> client,
+                                                         const Tensor& tensor, abi::Device* device,
+                                                         absl::Span<const int64_t> minor_to_major) {
   static const char kNothing = 0;  // where an empty array lies
   Padded<abi::FromHostArgs> args;
   args.value.client = client->handle();
@@ -50,8 +50,7 @@ absl::StatusOr<DeviceBuffer::Ref> DeviceBuffer::FromHost(
   args.value.device = device;
   Padded<abi::MemoryLayout> layout = LayoutOf(minor_to_major);
   if (!minor_to_major.empty()) args.value.device_layout = &layout.value;
-  SHARDCALL_RETURN_IF_ERROR(
-      client->plugin().Call(Function::kClientBufferFromHostBuffer, &args));
+  SHARDCALL_RETURN_IF_ERROR(client->plugin().Call(Function::kClientBufferFromHostBuffer, &args));
   std::shared_ptr<DeviceBuffer> made(new DeviceBuffer(std::move(client), args.value.buffer));
   made->host_done_ = args.value.done;
   made->tensor_ = tensor;

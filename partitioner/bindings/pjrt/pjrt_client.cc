@@ -102,13 +102,13 @@ absl::StatusOr<std::shared_ptr<const Client>> Client::Create(std::shared_ptr<con
     SHARDCALL_ASSIGN_OR_RETURN(client, open(more));
   }
   if (found() < num_devices) {
-    return ToStatus({.code = "E335",
-                     .message = absl::StrCat("the PJRT plugin \"", plugin->name(),
-                                             "\" has too few devices"),
-                     .expected = absl::StrCat(num_devices, " or more"),
-                     .found = absl::StrCat(found(), " of platform ", client->platform_),
-                     .fix = "Run a program for fewer devices, or on a machine that has more"},
-                    absl::StatusCode::kUnavailable);
+    return ToStatus(
+        {.code = "E335",
+         .message = absl::StrCat("the PJRT plugin \"", plugin->name(), "\" has too few devices"),
+         .expected = absl::StrCat(num_devices, " or more"),
+         .found = absl::StrCat(found(), " of platform ", client->platform_),
+         .fix = "Run a program for fewer devices, or on a machine that has more"},
+        absl::StatusCode::kUnavailable);
   }
   return std::shared_ptr<const Client>(std::move(client));
 }

@@ -30,8 +30,9 @@ class Client {
   // A client with `num_devices` devices or more; a platform of host devices is asked for
   // so many where it has fewer by itself. E334 for what the plugin says, E335 where
   // there are too few.
-  static absl::StatusOr<std::shared_ptr<const Client>> Create(
-      std::shared_ptr<const Plugin> plugin, int num_devices, const CreateOptions& options = {});
+  static absl::StatusOr<std::shared_ptr<const Client>> Create(std::shared_ptr<const Plugin> plugin,
+                                                              int num_devices,
+                                                              const CreateOptions& options = {});
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;

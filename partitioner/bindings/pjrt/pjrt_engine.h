@@ -19,8 +19,9 @@
 #include "shardcall/partitioner/api/engine.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_executable.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // One thread at a time; what it has compiled needs it no longer.
 class PjrtEngine final : public Engine {

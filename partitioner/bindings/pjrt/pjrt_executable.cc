@@ -94,8 +94,7 @@ absl::StatusOr<Tensor> PjrtArray::ToHost() const {
   const pjrt::Plugin& plugin = from_->loaded->client()->plugin();
   const auto parts = std::make_shared<absl::StatusOr<std::vector<Tensor>>>();
   SHARDCALL_RETURN_IF_ERROR(pjrt::WithinDeadline(
-      from_->deadline, plugin,
-      [from = from_, shards = shards_, type = type_, parts] {
+      from_->deadline, plugin, [from = from_, shards = shards_, type = type_, parts] {
         *parts = CopyShards(from->loaded->client()->plugin(), type, shards);
       }));
   SHARDCALL_RETURN_IF_ERROR(parts->status());
@@ -139,9 +138,9 @@ absl::StatusOr<PjrtArray> PjrtExecutable::Put(size_t k, const Tensor& input) con
   if (k >= num_inputs()) return CheckInputCount(num_inputs(), k + 1);
   SHARDCALL_RETURN_IF_ERROR(shardcall::CheckInput(k, state_->inputs[k], input));
   const int n = state_->loaded->num_devices();
-  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<std::vector<Tensor>> parts,
-                             ShardForDevices({input}, {state_->state(false, k)}, n,
-                                             PadFill::kPoison));
+  SHARDCALL_ASSIGN_OR_RETURN(
+      const std::vector<std::vector<Tensor>> parts,
+      ShardForDevices({input}, {state_->state(false, k)}, n, PadFill::kPoison));
   PjrtArray array;
   for (int d = 0; d < n; ++d) {
     SHARDCALL_ASSIGN_OR_RETURN(DeviceBuffer::Ref put, state_->loaded->Put(d, k, parts[d][0]));
@@ -174,12 +173,11 @@ absl::Status PjrtExecutable::CheckInput(size_t k, const PjrtArray& input) const 
   }
   if (from == state_.get() && !input.is_output_ && input.k_ == k) return absl::OkStatus();
   const LocalState *has = from->state(input.is_output_, input.k_), *takes = state_->state(false, k);
-  const bool same =
-      has == nullptr || takes == nullptr
-          ? has == takes
-          : SameParts(*has, *takes, leaf.dims, state_->loaded->num_devices()) &&
-                SameLayout(from->leaf(input.is_output_, input.k_).minor_to_major,
-                           state_->leaf(false, k).minor_to_major);
+  const bool same = has == nullptr || takes == nullptr
+                        ? has == takes
+                        : SameParts(*has, *takes, leaf.dims, state_->loaded->num_devices()) &&
+                              SameLayout(from->leaf(input.is_output_, input.k_).minor_to_major,
+                                         state_->leaf(false, k).minor_to_major);
   if (same) return absl::OkStatus();
   return misfit(" does not lie on the devices as the program takes it", LiesAs(*state_, false, k),
                 LiesAs(*from, input.is_output_, input.k_));

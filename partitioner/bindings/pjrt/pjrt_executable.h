@@ -29,8 +29,9 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_buffers.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 namespace pjrt {
 struct ExecutableState;

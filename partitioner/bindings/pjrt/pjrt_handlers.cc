@@ -15,8 +15,8 @@ absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
   SHARDCALL_ASSIGN_OR_RETURN(ExportedCalls calls,
                              ExportCalls(local, platform, num_devices, handlers, known));
   for (const ExportedTarget& target : calls.targets) {
-    SHARDCALL_RETURN_IF_ERROR(RegisterHandlerWithPjrt(plugin.c_api(), target.name,
-                                                      target.platform, target.function));
+    SHARDCALL_RETURN_IF_ERROR(
+        RegisterHandlerWithPjrt(plugin.c_api(), target.name, target.platform, target.function));
   }
   return std::move(calls.renamed);
 }

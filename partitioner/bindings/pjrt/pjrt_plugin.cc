@@ -43,8 +43,7 @@ const char* FunctionName(Function function) {
     case Function::kTopologyCreate: return "PJRT_TopologyDescription_Create";
     case Function::kTopologyDestroy: return "PJRT_TopologyDescription_Destroy";
     case Function::kTopologyPlatformName: return "PJRT_TopologyDescription_PlatformName";
-    case Function::kTopologyPlatformVersion:
-      return "PJRT_TopologyDescription_PlatformVersion";
+    case Function::kTopologyPlatformVersion: return "PJRT_TopologyDescription_PlatformVersion";
     case Function::kTopologyDevices: return "PJRT_TopologyDescription_GetDeviceDescriptions";
     case Function::kClientTopology: return "PJRT_Client_TopologyDescription";
     case Function::kCompile: return "PJRT_Compile";
@@ -90,18 +89,15 @@ absl::StatusOr<std::shared_ptr<const Plugin>> Plugin::Open(const std::string& pa
   return FromApi(api, path);
 }
 
-absl::StatusOr<std::shared_ptr<const Plugin>> Plugin::FromApi(const void* api,
-                                                              std::string name,
+absl::StatusOr<std::shared_ptr<const Plugin>> Plugin::FromApi(const void* api, std::string name,
                                                               bool initialize) {
   const auto* const table = static_cast<const Api*>(api);
   if (table == nullptr || table->header.struct_size < kTable) {
     return NoPlugin(name, "gives no PJRT_Api", "a table of functions",
-                    table == nullptr ? "null"
-                                     : absl::StrCat(table->header.struct_size, " bytes"));
+                    table == nullptr ? "null" : absl::StrCat(table->header.struct_size, " bytes"));
   }
   const abi::Version& version = table->version;
-  if (version.major != abi::kMajorVersion ||
-      version.minor < abi::kOldestMinorVersion) {
+  if (version.major != abi::kMajorVersion || version.minor < abi::kOldestMinorVersion) {
     return NoPlugin(name, "is of a version of PJRT that is not supported",
                     absl::StrCat(abi::kMajorVersion, ".", abi::kOldestMinorVersion, " or newer"),
                     absl::StrCat(version.major, ".", version.minor));
@@ -143,11 +139,11 @@ const void* Plugin::Find(Function function) const {
 absl::Status Plugin::CallAny(Function function, void* args) const {
   const void* const found = Find(function);
   if (found == nullptr) {
-    return ToStatus({.code = "E334",
-                     .message = absl::StrCat("the PJRT plugin \"", name_, "\" has no ",
-                                             FunctionName(function)),
-                     .fix = "Use a plugin that has it"},
-                    absl::StatusCode::kUnimplemented);
+    return ToStatus(
+        {.code = "E334",
+         .message = absl::StrCat("the PJRT plugin \"", name_, "\" has no ", FunctionName(function)),
+         .fix = "Use a plugin that has it"},
+        absl::StatusCode::kUnimplemented);
   }
   const Error* const error = reinterpret_cast<const Error* (*)(void*)>(found)(args);
   return error == nullptr ? absl::OkStatus() : Take(error, function);
@@ -174,12 +170,12 @@ absl::Status Plugin::Take(const Error* error, Function function) const {
                          message.value.message == nullptr ? 0 : message.value.message_size);
   absl::ConsumeSuffix(&said, ".");
   const bool known = code.value.code > 0 && code.value.code <= 16;
-  absl::Status status = ToStatus(
-      {.code = "E334",
-       .message = absl::StrCat(FunctionName(function), " of the PJRT plugin \"", name_,
-                               "\" failed: ", said.empty() ? "it does not say why" : said),
-       .fix = "See what the plugin says"},
-      known ? static_cast<absl::StatusCode>(code.value.code) : absl::StatusCode::kUnknown);
+  absl::Status status =
+      ToStatus({.code = "E334",
+                .message = absl::StrCat(FunctionName(function), " of the PJRT plugin \"", name_,
+                                        "\" failed: ", said.empty() ? "it does not say why" : said),
+                .fix = "See what the plugin says"},
+               known ? static_cast<absl::StatusCode>(code.value.code) : absl::StatusCode::kUnknown);
   Padded<abi::ErrorArgs> destroy;
   destroy.value.error = error;
   ask(Function::kErrorDestroy, &destroy);

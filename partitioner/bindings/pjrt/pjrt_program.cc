@@ -136,8 +136,7 @@ absl::StatusOr<LoadedProgram::Arrays> LoadedProgram::ExecuteNow(const Arrays& ar
   execute.value.num_args = parameters_.size();
   execute.value.outputs = out_lists.data();
   execute.value.done = done.data();
-  SHARDCALL_RETURN_IF_ERROR(
-      client_->plugin().Call(Function::kLoadedExecutableExecute, &execute));
+  SHARDCALL_RETURN_IF_ERROR(client_->plugin().Call(Function::kLoadedExecutableExecute, &execute));
   Arrays results(num_devices_);
   for (int d = 0; d < num_devices_; ++d) {
     for (abi::Buffer* buffer : out[d]) results[d].push_back(DeviceBuffer::Own(client_, buffer));
@@ -187,11 +186,11 @@ absl::StatusOr<LoadedProgram::ByDevice> LoadedProgram::Run(ByDevice arguments,
     }
   }
   const auto results = std::make_shared<absl::StatusOr<ByDevice>>();
-  SHARDCALL_RETURN_IF_ERROR(WithinDeadline(
-      deadline, client_->plugin(),
-      [self = shared_from_this(), arguments = std::move(arguments), results] {
-        *results = self->RunNow(arguments);
-      }));
+  SHARDCALL_RETURN_IF_ERROR(
+      WithinDeadline(deadline, client_->plugin(),
+                     [self = shared_from_this(), arguments = std::move(arguments), results] {
+                       *results = self->RunNow(arguments);
+                     }));
   return std::move(*results);
 }
 
@@ -209,10 +208,9 @@ absl::StatusOr<LoadedProgram::Arrays> LoadedProgram::Execute(Arrays arguments,
   // Both are the thread's, too, should it be left behind.
   const auto given = std::make_shared<const Arrays>(std::move(arguments));
   const auto results = std::make_shared<absl::StatusOr<Arrays>>();
-  SHARDCALL_RETURN_IF_ERROR(
-      WithinDeadline(deadline, client_->plugin(), [self = shared_from_this(), given, results] {
-        *results = self->ExecuteNow(*given);
-      }));
+  SHARDCALL_RETURN_IF_ERROR(WithinDeadline(
+      deadline, client_->plugin(),
+      [self = shared_from_this(), given, results] { *results = self->ExecuteNow(*given); }));
   return std::move(*results);
 }
 

@@ -29,7 +29,7 @@ struct MemoryUse {
 
 struct CompiledAhead {
   std::string platform;
-  int num_devices = 0;     // of the topology
+  int num_devices = 0;  // of the topology
   MemoryUse memory;
   std::string serialized;  // what the plugin loads again
 };

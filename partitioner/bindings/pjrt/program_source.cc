@@ -30,9 +30,9 @@ absl::StatusOr<bool> SetLeaves(const Module& local, ProgramSource* source) {
     for (int k = 0; k < instr.shape->num_leaves(); ++k) {
       const Shape* leaf = instr.shape->leaf(k);
       if (leaf->IsArray() && BufferType(leaf->element_type()) == 0) {
-        return NotForPjrt(absl::StrCat("PJRT has no arrays of ",
-                                       ElementTypeName(leaf->element_type())),
-                          absl::StrCat("%", instr.name), "Convert the value to another type");
+        return NotForPjrt(
+            absl::StrCat("PJRT has no arrays of ", ElementTypeName(leaf->element_type())),
+            absl::StrCat("%", instr.name), "Convert the value to another type");
       }
       out->push_back({leaf->element_type(), Dims(leaf->dims().begin(), leaf->dims().end()), {}});
       if (laid_out == nullptr || !laid_out->leaf(k)->has_layout()) continue;
@@ -50,8 +50,8 @@ absl::StatusOr<bool> SetLeaves(const Module& local, ProgramSource* source) {
       return NotForPjrt("PJRT takes a tuple as the only parameter of a program",
                         absl::StrCat("%", instr.name), "Give the tuple's parts as parameters");
     }
-    SHARDCALL_RETURN_IF_ERROR(append(
-        entry.parameters[p], p < layouts.size() ? layouts[p] : nullptr, &source->parameters));
+    SHARDCALL_RETURN_IF_ERROR(append(entry.parameters[p], p < layouts.size() ? layouts[p] : nullptr,
+                                     &source->parameters));
   }
   SHARDCALL_RETURN_IF_ERROR(append(entry.root, nullptr, &source->results));
   return tupled;

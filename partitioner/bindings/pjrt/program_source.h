@@ -21,8 +21,8 @@ struct ProgramSource {
     Dims dims;
     std::vector<int64_t> minor_to_major;  // empty: the plugin's default
   };
-  std::string code;     // a serialised HloModuleProto
-  std::string options;  // a serialised CompileOptionsProto
+  std::string code;                       // a serialised HloModuleProto
+  std::string options;                    // a serialised CompileOptionsProto
   std::vector<Leaf> parameters, results;  // flat
 };
 

@@ -7,8 +7,8 @@
 
 #include "shardcall/partitioner/bindings/pjrt/find_plugin.h"
 #include "shardcall/partitioner/bindings/pjrt/to_hlo.h"
-#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/stablehlo_input.h"
 #include "shardcall/sharding/base/status.h"
 

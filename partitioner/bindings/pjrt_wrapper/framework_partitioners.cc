@@ -6,10 +6,10 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/convert.h"
 
 namespace shardcall::pjrt {
 namespace {
@@ -89,8 +89,8 @@ auto Ask(const CustomCallView& call, Shardcall_PjrtCallbacks* c,
               absl::StrCat("%", call.instruction));
   }
   return ToStatus({.code = "E121",
-                   .message = absl::StrCat("the framework's partitioner of \"", call.target,
-                                           "\" ", FailedText(View(args->header.error))),
+                   .message = absl::StrCat("the framework's partitioner of \"", call.target, "\" ",
+                                           FailedText(View(args->header.error))),
                    .where = absl::StrCat("%", call.instruction),
                    .fix = "See what it says"});
 }
@@ -122,8 +122,7 @@ absl::Status Partition(Shardcall_PjrtCallbacks* c, const HloOfStablehlo& to_hlo,
                                  Read(call, View(args.args_sharding[k]), 0, call.operands[k],
                                       absl::StrCat("operand ", k)));
       if (s == nullptr && call.operands[k]->IsArray()) s = operands[k];
-      SHARDCALL_ASSIGN_OR_RETURN(given.emplace_back(),
-                                 context.Operand(static_cast<int>(k), s));
+      SHARDCALL_ASSIGN_OR_RETURN(given.emplace_back(), context.Operand(static_cast<int>(k), s));
     }
     SHARDCALL_ASSIGN_OR_RETURN(const std::vector<LocalValue> made,
                                context.AddProgram(PrintModule(module), given));
@@ -181,13 +180,12 @@ absl::StatusOr<const Sharding*> Propagate(Shardcall_PjrtCallbacks* c, const Cust
   args.backend_config = {call.backend_config.data(), call.backend_config.size()};
   args.result_shape = values.result_shape();
   args.result_sharding = ToC(wanted);
-  return Ask(call, c, c->propagate_user_sharding, &args,
-             [&]() -> absl::StatusOr<const Sharding*> {
-               SHARDCALL_ASSIGN_OR_RETURN(
-                   const Sharding* s, Read(call, View(args.result_sharding), index,
-                                           call.results[index], absl::StrCat("result ", index)));
-               return s == nullptr ? user : s;
-             });
+  return Ask(call, c, c->propagate_user_sharding, &args, [&]() -> absl::StatusOr<const Sharding*> {
+    SHARDCALL_ASSIGN_OR_RETURN(const Sharding* s,
+                               Read(call, View(args.result_sharding), index, call.results[index],
+                                    absl::StrCat("result ", index)));
+    return s == nullptr ? user : s;
+  });
 }
 
 }  // namespace
@@ -200,13 +198,12 @@ PartitionerCallbacks CallbacksOfFramework(std::shared_ptr<Shardcall_PjrtCallback
       framework->can_side_effecting_have_replicated_sharding;
   callbacks.propagate_reads_result_alone = true;
   if (framework->propagate_user_sharding != nullptr) {
-    callbacks.propagate_user_sharding = [framework](const CustomCallView& call, int index,
-                                                    const Sharding* user)
-        -> absl::StatusOr<const Sharding*> {
+    callbacks.propagate_user_sharding =
+        [framework](const CustomCallView& call, int index,
+                    const Sharding* user) -> absl::StatusOr<const Sharding*> {
       // XLA asks this question less often, so it may be one that has never been answered:
       // without an answer nothing follows, and `partition` reports what is wrong.
-      const absl::StatusOr<const Sharding*> answer =
-          Propagate(framework.get(), call, index, user);
+      const absl::StatusOr<const Sharding*> answer = Propagate(framework.get(), call, index, user);
       const Shape* const shape = call.results[index];
       return answer.ok() || !shape->IsArray() ? answer : call.Replicated(shape->rank());
     };

@@ -11,9 +11,7 @@
 namespace shardcall::pjrt {
 
 // Of a place in a PJRT_Api.
-inline size_t OffsetOf(int place) {
-  return offsetof(abi::Api, functions) + place * sizeof(void*);
-}
+inline size_t OffsetOf(int place) { return offsetof(abi::Api, functions) + place * sizeof(void*); }
 
 inline void SetFunction(std::vector<char>& table, int place, const void* function) {
   if (OffsetOf(place) + sizeof(void*) > table.size()) return;

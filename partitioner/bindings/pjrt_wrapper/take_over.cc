@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/bindings/xla/framework_program.h"
 #include "shardcall/partitioner/bindings/pjrt/compile_options.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_handlers.h"
+#include "shardcall/partitioner/bindings/xla/framework_program.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -29,8 +29,8 @@ absl::optional<std::string> WhyNot(const RequestedOptions& options, absl::string
 
 }  // namespace
 
-absl::StatusOr<absl::variant<PassedThrough, Replacement>> TakeOver(
-    const FrameworkProgram& program, const TakeOverContext& context) {
+absl::StatusOr<absl::variant<PassedThrough, Replacement>> TakeOver(const FrameworkProgram& program,
+                                                                   const TakeOverContext& context) {
   SHARDCALL_ASSIGN_OR_RETURN(const RequestedOptions options, ReadOptions(program.options));
   if (const absl::optional<std::string> why = WhyNot(options, program.format)) {
     return PassedThrough{*why};
@@ -55,10 +55,9 @@ absl::StatusOr<absl::variant<PassedThrough, Replacement>> TakeOver(
   proto.parameter_shardings = std::move(held.parameters);
   proto.result_sharding = std::move(held.result);
   SHARDCALL_ASSIGN_OR_RETURN(
-      proto.typed_calls,
-      RegisterHandlers(*context.plugin, context.platform, local.module,
-                       static_cast<int>(options.num_partitions), context.registry->handlers,
-                       context.framework_handlers));
+      proto.typed_calls, RegisterHandlers(*context.plugin, context.platform, local.module,
+                                          static_cast<int>(options.num_partitions),
+                                          context.registry->handlers, context.framework_handlers));
   SHARDCALL_ASSIGN_OR_RETURN(out.code, WriteModuleProto(local.module, ProtoForm::kModule, proto));
   SHARDCALL_ASSIGN_OR_RETURN(out.options, ReplacedOptions(program.options, out.code));
   return absl::variant<PassedThrough, Replacement>(std::move(out));

@@ -13,8 +13,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/variant.h"
 #include "shardcall/partitioner/api/partition.h"
-#include "shardcall/partitioner/bindings/xla/registration.h"
 #include "shardcall/partitioner/bindings/pjrt/to_hlo.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
 
 namespace shardcall::pjrt {
 
@@ -37,7 +37,7 @@ struct PassedThrough {
 struct TakeOverContext {
   const Plugin* plugin;
   const Converter* converter;
-  std::string platform;      // PJRT's: "cpu", "cuda"
+  std::string platform;  // PJRT's: "cpu", "cuda"
   const Registry* registry;
   std::vector<std::string> allow_replicate;
   // Targets whose handlers the framework has registered itself.
@@ -46,8 +46,8 @@ struct TakeOverContext {
 
 // Errors: those of ToHlo, of reading and verifying HLO, of Partition, E148 where the
 // plugin refuses a handler.
-absl::StatusOr<absl::variant<PassedThrough, Replacement>> TakeOver(
-    const FrameworkProgram& program, const TakeOverContext& context);
+absl::StatusOr<absl::variant<PassedThrough, Replacement>> TakeOver(const FrameworkProgram& program,
+                                                                   const TakeOverContext& context);
 
 }  // namespace shardcall::pjrt
 

@@ -36,15 +36,17 @@ absl::StatusOr<const abi::Api*> LoadWrapped(const std::string& path) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const Library> library, Library::Open(path));
   const abi::Api* api = nullptr;
   void* const entry = library->Find("GetPjrtApi");
-  const bool called =
-      entry != nullptr &&
-      CallCatchingSignals([&] { api = reinterpret_cast<const abi::Api* (*)()>(entry)(); });
+  const bool called = entry != nullptr && CallCatchingSignals([&] {
+                        api = reinterpret_cast<const abi::Api* (*)()>(entry)();
+                      });
   const bool itself = making == Making::kLedBack;
   if (called && !itself) return api;
   return ToStatus({.code = "E333",
                    .message = absl::StrCat("\"", path, "\" is no PJRT plugin to wrap"),
                    .expected = "a library that exports GetPjrtApi",
-                   .found = entry == nullptr ? "none" : itself ? "this library" : "a crash in it",
+                   .found = entry == nullptr ? "none"
+                            : itself         ? "this library"
+                                             : "a crash in it",
                    .fix = "Name the plugin of a backend in SHARDCALL_WRAPPED_PLUGIN"},
                   absl::StatusCode::kFailedPrecondition);
 }

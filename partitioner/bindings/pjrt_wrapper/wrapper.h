@@ -16,13 +16,13 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
-#include "shardcall/partitioner/bindings/xla/registration.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/compiling_clients.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/own_errors.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/take_over.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
 
 namespace shardcall::pjrt {
 
@@ -47,9 +47,10 @@ class Wrapper {
 
   // What is compiled for these devices in place of `program`. A program that goes on as it
   // is is told once for each reason, on standard error (W205).
-  absl::StatusOr<absl::variant<PassedThrough, Replacement>> Replace(
-      const FrameworkProgram& program, const std::string& platform, abi::Client* client,
-      const abi::Topology* topology);
+  absl::StatusOr<absl::variant<PassedThrough, Replacement>> Replace(const FrameworkProgram& program,
+                                                                    const std::string& platform,
+                                                                    abi::Client* client,
+                                                                    const abi::Topology* topology);
 
   // The framework has a handler of its own for the target.
   void NoteHandler(std::string target);
@@ -82,7 +83,7 @@ class Wrapper {
   std::shared_ptr<const Registry> registry_;
   std::shared_ptr<const Registry> first_registry_;  // to which lowerings refer
   absl::flat_hash_set<std::string> framework_handlers_;
-  std::set<std::string> told_;                   // reasons of W205
+  std::set<std::string> told_;  // reasons of W205
   std::set<std::string> version_texts_;
 };
 

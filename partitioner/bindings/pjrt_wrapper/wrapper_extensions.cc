@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
@@ -53,15 +53,14 @@ Error* RegisterPartitioner(PartitionerArgs* args) {
   }
   Wrapper& wrapper = Wrapper::OfProcess();
   if (args->name == nullptr || args->callbacks == nullptr) {
-    return wrapper.errors().Make(ToStatus({.code = "E148",
-                                           .message = "a partitioner has no name or callbacks",
-                                           .fix = "Give both"}));
+    return wrapper.errors().Make(ToStatus(
+        {.code = "E148", .message = "a partitioner has no name or callbacks", .fix = "Give both"}));
   }
   const bool owned = real_partitioner == nullptr;
-  std::shared_ptr<Shardcall_PjrtCallbacks> callbacks(
-      args->callbacks, [owned](Shardcall_PjrtCallbacks* c) {
-        if (owned && c->dtor != nullptr) c->dtor(c);
-      });
+  std::shared_ptr<Shardcall_PjrtCallbacks> callbacks(args->callbacks,
+                                                     [owned](Shardcall_PjrtCallbacks* c) {
+                                                       if (owned && c->dtor != nullptr) c->dtor(c);
+                                                     });
   return wrapper.errors().Make(
       wrapper.AddPartitioner(std::string(args->name, args->name_size), std::move(callbacks)));
 }
@@ -88,7 +87,8 @@ Known* Copy(const Extension* real, Extension* next) {
 
 abi::Extension* WrapExtensions(abi::Extension* real) {
   static Partitioners partitioners = {{sizeof(Partitioners), abi::kPartitionerExtension, nullptr},
-                                      RegisterPartitioner, RegisterBatchPartitionable};
+                                      RegisterPartitioner,
+                                      RegisterBatchPartitionable};
   partitioners.base.next = real;
   Extension* first = &partitioners.base;
   for (Extension* e = real; e != nullptr; e = e->next) {

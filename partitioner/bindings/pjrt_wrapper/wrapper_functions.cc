@@ -101,8 +101,7 @@ Error* Compile(Function function, Args* args, const std::string& platform, abi::
   const auto* const replacement = absl::get_if<Replacement>(&*taken);
   if (replacement == nullptr) return CallReal(function, args);
   const Padded<abi::Program> program = ProgramOf(kHloFormat, replacement->code);
-  const absl::Cleanup restore = [args, given, options = args->options,
-                                 size = args->options_size] {
+  const absl::Cleanup restore = [args, given, options = args->options, size = args->options_size] {
     args->program = given;
     args->options = options;
     args->options_size = size;
@@ -117,9 +116,9 @@ Error* CompileForClient(abi::CompileArgs* args) {
   Padded<abi::ClientTextArgs> name;
   name.value.client = args->client;
   if (Error* const error = CallReal(Function::kClientPlatformName, &name.value)) return error;
-  if (Error* const error = Compile(Function::kClientCompile, args,
-                                   std::string(name.value.text, name.value.size), args->client,
-                                   nullptr)) {
+  if (Error* const error =
+          Compile(Function::kClientCompile, args, std::string(name.value.text, name.value.size),
+                  args->client, nullptr)) {
     return error;
   }
   absl::Status still = W().clients().Check(args->client);

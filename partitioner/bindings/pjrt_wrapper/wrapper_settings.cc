@@ -14,12 +14,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "shardcall/partitioner/api/lower_calls.h"
-#include "shardcall/partitioner/bindings/c/plugin.h"
 #include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/api/version.h"
-#include "shardcall/sharding/base/whole_file.h"
+#include "shardcall/partitioner/bindings/c/plugin.h"
 #include "shardcall/partitioner/bindings/pjrt/find_plugin.h"
 #include "shardcall/sharding/base/stable_hash.h"
+#include "shardcall/sharding/base/whole_file.h"
 
 namespace shardcall::pjrt {
 namespace {
@@ -73,8 +73,8 @@ absl::Status WriteReport(const WrapperSettings& settings, const PartitionedProgr
   std::error_code ignored;  // what cannot be made is told by the first write
   std::filesystem::create_directories(settings.report, ignored);
   const std::string path =
-      absl::StrCat(settings.report, "/", FileName(program.local.module.header.name), ".",
-                   getpid(), ".", number.fetch_add(1));
+      absl::StrCat(settings.report, "/", FileName(program.local.module.header.name), ".", getpid(),
+                   ".", number.fetch_add(1));
   const SpmdOptions options;
   SHARDCALL_RETURN_IF_ERROR(
       WriteWholeFile(absl::StrCat(path, ".json"), ReportJson(program, options) + "\n"));

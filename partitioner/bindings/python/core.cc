@@ -11,8 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/api/version.h"
-#include "shardcall/sharding/element_type.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace nb = nanobind;
 
@@ -20,9 +20,9 @@ namespace shardcall::python {
 
 absl::StatusOr<Tensor> ToTensor(const Array& array, size_t k, const LeafShape& leaf) {
   const absl::string_view type = ElementTypeName(leaf.type);
-  const bool fits = array.type == type && absl::MakeConstSpan(array.dims) == leaf.dims &&
-                    static_cast<int64_t>(array.bytes.size()) ==
-                        leaf.num_elements() * ElementTypeBytes(leaf.type);
+  const bool fits =
+      array.type == type && absl::MakeConstSpan(array.dims) == leaf.dims &&
+      static_cast<int64_t>(array.bytes.size()) == leaf.num_elements() * ElementTypeBytes(leaf.type);
   if (!IsArrayType(leaf.type)) return Tensor::Token();
   if (!fits) {
     return ToStatus({.code = "E313",
@@ -42,8 +42,7 @@ absl::StatusOr<Tensor> ToTensor(const Array& array, size_t k, const LeafShape& l
 nb::object FromTensor(Tensor tensor) {
   auto owned = std::make_unique<Tensor>(std::move(tensor));
   Tensor* const t = owned.get();
-  nb::capsule owner(owned.release(),
-                    [](void* p) noexcept { delete static_cast<Tensor*>(p); });
+  nb::capsule owner(owned.release(), [](void* p) noexcept { delete static_cast<Tensor*>(p); });
   static uint8_t nothing = 0;
   const size_t size = IsArrayType(t->type()) ? static_cast<size_t>(t->byte_size()) : 0;
   void* const data = size == 0 ? static_cast<void*>(&nothing) : t->MutableData();

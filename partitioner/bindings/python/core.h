@@ -40,8 +40,8 @@ T Take(absl::StatusOr<T> value) {
 
 // An array with its type and dimensions. Its bytes are as those of a Tensor: row-major,
 // types narrower than a byte in a byte each.
-using Bytes = nanobind::ndarray<const uint8_t, nanobind::ndim<1>, nanobind::c_contig,
-                                nanobind::device::cpu>;
+using Bytes =
+    nanobind::ndarray<const uint8_t, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
 struct Array {
   std::string type;
   std::vector<int64_t> dims;

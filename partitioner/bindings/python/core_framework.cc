@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
 #include "shardcall/partitioner/bindings/pjrt/read_program.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/framework_partitioners.h"
 #include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/text/stablehlo_input.h"
 #include "shardcall/sharding/base/status.h"
@@ -64,10 +64,9 @@ pjrt::abi::Error* RegisterBatchPartitionable(pjrt::abi::RegistrationArgs* args) 
 // or by a plugin that is found; HLO as it is. From a thread that partitions.
 absl::StatusOr<std::string> ToHlo(absl::string_view program) {
   if (!LooksLikeStablehlo(program) || !Registered::OfProcess().to_hlo.is_valid()) {
-    SHARDCALL_ASSIGN_OR_RETURN(
-        const Module module,
-        pjrt::ReadProgram(std::make_shared<const std::string>(program), "a local computation",
-                          TargetRegistry()));
+    SHARDCALL_ASSIGN_OR_RETURN(const Module module,
+                               pjrt::ReadProgram(std::make_shared<const std::string>(program),
+                                                 "a local computation", TargetRegistry()));
     return WriteModuleProto(module);
   }
   const nb::gil_scoped_acquire acquire;
@@ -77,10 +76,10 @@ absl::StatusOr<std::string> ToHlo(absl::string_view program) {
     const nb::bytes bytes = nb::cast<nb::bytes>(made);
     return std::string(bytes.c_str(), bytes.size());
   } catch (const std::exception& e) {
-    return ToStatus({.code = "E120",
-                     .message = absl::StrCat("a partitioner gave a program that cannot be read: ",
-                                             e.what()),
-                     .fix = "Give a module of StableHLO"});
+    return ToStatus(
+        {.code = "E120",
+         .message = absl::StrCat("a partitioner gave a program that cannot be read: ", e.what()),
+         .fix = "Give a module of StableHLO"});
   }
 }
 
@@ -91,11 +90,11 @@ const void* FrameworkTable() {
       {sizeof(extension), pjrt::abi::kPartitionerExtension, nullptr},
       RegisterPartitioner,
       RegisterBatchPartitionable};
-  static const pjrt::abi::Api table = {
-      {offsetof(pjrt::abi::Api, functions), &extension.base},
-      {{sizeof(pjrt::abi::Version), nullptr}, pjrt::abi::kMajorVersion,
-       pjrt::abi::kIotaGroupsMinorVersion},
-      {nullptr}};
+  static const pjrt::abi::Api table = {{offsetof(pjrt::abi::Api, functions), &extension.base},
+                                       {{sizeof(pjrt::abi::Version), nullptr},
+                                        pjrt::abi::kMajorVersion,
+                                        pjrt::abi::kIotaGroupsMinorVersion},
+                                       {nullptr}};
   return &table;
 }
 
@@ -103,12 +102,12 @@ absl::Status AddPartitioner(const std::string& name, Shardcall_PjrtCallbacks* ca
   // Compared with those of each program, a shipped rule would win unseen.
   const std::shared_ptr<const Registry> shipped = DefaultRegistry();
   if (name.empty() || (callbacks != nullptr && shipped->rules.Find(name, "") != nullptr)) {
-    return ToStatus({.code = "E105",
-                     .message = name.empty() ? std::string("a target without a name")
-                                             : absl::StrCat("target \"", name,
-                                                            "\" has a shipped rule"),
-                     .fix = "Give the target a name of its own"},
-                    absl::StatusCode::kAlreadyExists);
+    return ToStatus(
+        {.code = "E105",
+         .message = name.empty() ? std::string("a target without a name")
+                                 : absl::StrCat("target \"", name, "\" has a shipped rule"),
+         .fix = "Give the target a name of its own"},
+        absl::StatusCode::kAlreadyExists);
   }
   Set(name, callbacks);
   return absl::OkStatus();
@@ -136,13 +135,14 @@ absl::Status AddFrameworkTargets(TargetRegistry* rules) {
 
 void DefineFramework(nb::module_& m) {
   // Of a plugin whose PJRT_Api* the capsule has.
-  m.def("register_handler",
-        [](const nb::capsule& c_api, const std::string& name, const std::string& platform,
-           uintptr_t function) {
-          Check(RegisterHandlerWithPjrt(c_api.data(), name, platform,
-                                        reinterpret_cast<const void*>(function)));
-        },
-        "c_api"_a, "name"_a, "platform"_a, "function"_a);
+  m.def(
+      "register_handler",
+      [](const nb::capsule& c_api, const std::string& name, const std::string& platform,
+         uintptr_t function) {
+        Check(RegisterHandlerWithPjrt(c_api.data(), name, platform,
+                                      reinterpret_cast<const void*>(function)));
+      },
+      "c_api"_a, "name"_a, "platform"_a, "function"_a);
   // A PJRT_Api*, as JAX has those of plugins.
   m.def("framework_api", [] { return nb::capsule(FrameworkTable(), "pjrt_c_api"); });
   m.def("set_stablehlo_to_hlo",

@@ -9,10 +9,6 @@
 #include <memory>
 
 #include "absl/time/time.h"
-#include "shardcall/partitioner/check/check_target.h"
-#include "shardcall/partitioner/bindings/xla/exported_calls.h"
-#include "shardcall/partitioner/bindings/xla/framework_program.h"
-#include "shardcall/partitioner/bindings/xla/manual_computation.h"
 #include "shardcall/partitioner/api/lower_calls.h"
 #include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/api/run.h"
@@ -20,10 +16,14 @@
 #include "shardcall/partitioner/bindings/pjrt/read_program.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 #include "shardcall/partitioner/bindings/python/core.h"
-#include "shardcall/partitioner/ir/text/printer.h"
-#include "shardcall/partitioner/ir/proto/hlo_proto.h"
-#include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/bindings/xla/exported_calls.h"
+#include "shardcall/partitioner/bindings/xla/framework_program.h"
+#include "shardcall/partitioner/bindings/xla/manual_computation.h"
+#include "shardcall/partitioner/check/check_target.h"
 #include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;
@@ -156,7 +156,7 @@ nb::tuple ForJax(const Program& p, const std::string& platform,
     SHARDCALL_ASSIGN_OR_RETURN(
         m.calls,
         ExportCalls(whole.module, platform, p.num_partitions(), p.targets->registry.handlers,
-                             absl::flat_hash_set<std::string>(known.begin(), known.end())));
+                    absl::flat_hash_set<std::string>(known.begin(), known.end())));
     ProtoOptions proto;
     proto.typed_calls = m.calls.renamed;
     SHARDCALL_ASSIGN_OR_RETURN(m.proto, WriteModuleProto(whole.module, ProtoForm::kModule, proto));
@@ -218,14 +218,13 @@ std::string CheckedRule(const TargetsRef& targets, const std::string& target,
     if (program != nullptr) {
       SHARDCALL_ASSIGN_OR_RETURN(module, program->Read());
     }
-    SHARDCALL_ASSIGN_OR_RETURN(
-        const RuleCheck check,
-        CheckTarget({.target = target,
-                     .program = module.has_value() ? &*module : nullptr,
-                     .seed = seed,
-                     .vjp = vjp,
-                     .deadline = absl::Seconds(deadline_s)},
-                    targets->registry.rules, targets->registry.handlers));
+    SHARDCALL_ASSIGN_OR_RETURN(const RuleCheck check,
+                               CheckTarget({.target = target,
+                                            .program = module.has_value() ? &*module : nullptr,
+                                            .seed = seed,
+                                            .vjp = vjp,
+                                            .deadline = absl::Seconds(deadline_s)},
+                                           targets->registry.rules, targets->registry.handlers));
     return RuleCheckJson(check);
   });
 }
@@ -234,22 +233,24 @@ std::string CheckedRule(const TargetsRef& targets, const std::string& target,
 
 void DefinePrograms(nb::module_& m) {
   nb::class_<Array>(m, "Array")
-      .def("__init__",
-           [](Array* a, std::string type, std::vector<int64_t> dims, Bytes bytes) {
-             new (a) Array{std::move(type), std::move(dims), std::move(bytes)};
-           },
-           "type"_a, "dims"_a, "bytes"_a);
+      .def(
+          "__init__",
+          [](Array* a, std::string type, std::vector<int64_t> dims, Bytes bytes) {
+            new (a) Array{std::move(type), std::move(dims), std::move(bytes)};
+          },
+          "type"_a, "dims"_a, "bytes"_a);
   nb::class_<Request>(m, "Request")
-      .def("__init__",
-           [](Request* r, nb::bytes bytes, std::string name, std::string converter,
-              TargetsRef targets, int64_t num_partitions, bool propagate,
-              std::vector<std::string> allow_replicate, int64_t max_reshard_bytes) {
-             new (r) Request{std::move(bytes), std::move(name), std::move(converter),
-                             std::move(targets), num_partitions, propagate,
-                             std::move(allow_replicate), max_reshard_bytes};
-           },
-           "bytes"_a, "name"_a, "converter"_a, "targets"_a, "num_partitions"_a, "propagate"_a,
-           "allow_replicate"_a, "max_reshard_bytes"_a);
+      .def(
+          "__init__",
+          [](Request* r, nb::bytes bytes, std::string name, std::string converter,
+             TargetsRef targets, int64_t num_partitions, bool propagate,
+             std::vector<std::string> allow_replicate, int64_t max_reshard_bytes) {
+            new (r) Request{std::move(bytes),           std::move(name),  std::move(converter),
+                            std::move(targets),         num_partitions,   propagate,
+                            std::move(allow_replicate), max_reshard_bytes};
+          },
+          "bytes"_a, "name"_a, "converter"_a, "targets"_a, "num_partitions"_a, "propagate"_a,
+          "allow_replicate"_a, "max_reshard_bytes"_a);
   nb::class_<Program>(m, "Program")
       .def_prop_ro("num_partitions", &Program::num_partitions)
       .def_prop_ro("text", [](const Program& p) { return PrintModule(p.local().module); })
@@ -258,33 +259,34 @@ void DefinePrograms(nb::module_& m) {
              return ToBytes(WithoutGil([&] { return WriteModuleProto(p.local().module); }));
            })
       .def("report",
-           [](const Program& p) {
-             return ReportJson(*p.partitioned, p.options.partition.spmd);
-           })
+           [](const Program& p) { return ReportJson(*p.partitioned, p.options.partition.spmd); })
       .def("explain", &Explained, "format"_a)
-      .def("write_report",
-           [](const Program& p, const std::string& folder) {
-             Check(pjrt::WriteReport({.report = folder}, *p.partitioned));
-           },
-           "folder"_a)
-      .def("expect",
-           [](const Program& p, const std::string& contract) {
-             Check(CheckContract(Take(ParseContract(contract)), *p.partitioned));
-           },
-           "contract"_a)
+      .def(
+          "write_report",
+          [](const Program& p, const std::string& folder) {
+            Check(pjrt::WriteReport({.report = folder}, *p.partitioned));
+          },
+          "folder"_a)
+      .def(
+          "expect",
+          [](const Program& p, const std::string& contract) {
+            Check(CheckContract(Take(ParseContract(contract)), *p.partitioned));
+          },
+          "contract"_a)
       .def("inputs", [](const Program& p) { return LeafTypes(ParameterLeaves(p.global())); })
       .def("outputs", [](const Program& p) { return LeafTypes(ResultLeaves(p.global())); })
       .def("run", &RunProgram, "inputs"_a, "deadline_s"_a)
       .def("for_jax", &ForJax, "platform"_a, "known"_a);
   m.def("partition", &PartitionProgram, "request"_a);
-  m.def("partition_for_jax", &PartitionForJax, "request"_a, "open_parameters"_a,
-        "open_results"_a, "platform"_a);
+  m.def("partition_for_jax", &PartitionForJax, "request"_a, "open_parameters"_a, "open_results"_a,
+        "platform"_a);
   m.def("propagate", &Propagated, "request"_a);
-  m.def("inputs",
-        [](const Request& r) {
-          return LeafTypes(ParameterLeaves(WithoutGil([&] { return r.Read(); })));
-        },
-        "request"_a);
+  m.def(
+      "inputs",
+      [](const Request& r) {
+        return LeafTypes(ParameterLeaves(WithoutGil([&] { return r.Read(); })));
+      },
+      "request"_a);
   m.def("verify", &Verified, "request"_a, "seed"_a, "inputs"_a, "deadline_s"_a);
   m.def("check_rule", &CheckedRule, "targets"_a, "target"_a, "program"_a.none(), "seed"_a, "vjp"_a,
         "deadline_s"_a);

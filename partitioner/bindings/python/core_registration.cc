@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/abi.h"
 #include "shardcall/kernels/ffi/platform.h"
+#include "shardcall/partitioner/bindings/python/core.h"
 #include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
-#include "shardcall/partitioner/bindings/python/core.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;
@@ -133,9 +133,9 @@ void AskInfer(Shardcall_PjrtCallbacks* c, Shardcall_PjrtInferArgs* args) {
 
 void AskPropagate(Shardcall_PjrtCallbacks* c, Shardcall_PjrtPropagateArgs* args) {
   Answering(&args->header, [&](Answer* answer) {
-    answer->texts = {TextOf(AskedOf(c).propagate(BytesOf(args->result_sharding),
-                                                 BytesOf(args->result_shape),
-                                                 BytesOf(args->backend_config)))};
+    answer->texts = {
+        TextOf(AskedOf(c).propagate(BytesOf(args->result_sharding), BytesOf(args->result_shape),
+                                    BytesOf(args->backend_config)))};
     args->result_sharding = Pointer(answer->texts[0]);
   });
 }
@@ -178,8 +178,8 @@ void RegisterTarget(const std::string& name, const nb::list& stages, const std::
   }
   Check(ProcessRegistry().Change([&](Registry& r) {
     if (api_version != kTypedFfi) {
-      return r.RegisterCustomCallTarget(name, reinterpret_cast<const void*>(functions[3]),
-                                        platform, api_version, as);
+      return r.RegisterCustomCallTarget(name, reinterpret_cast<const void*>(functions[3]), platform,
+                                        api_version, as);
     }
     return r.RegisterCustomCallTarget(
         name, abi::HandlerBundle{functions[0], functions[1], functions[2], functions[3]}, platform,
@@ -214,8 +214,7 @@ nb::dict TargetsOf(const std::string& platform) {
 int64_t RegisterType(const std::string& name, const nb::object& id, const nb::object& info,
                      const std::string& platform) {
   auto* const type_id = static_cast<int64_t*>(PointerOf(id, "a type id"));
-  const auto* const type_info =
-      static_cast<const abi::TypeInfo*>(PointerOf(info, "a type's info"));
+  const auto* const type_info = static_cast<const abi::TypeInfo*>(PointerOf(info, "a type's info"));
   const bool fits = type_info != nullptr && type_info->struct_size >= sizeof(abi::TypeInfo);
   Check(RegisterCustomTypeId(name, type_id, platform, fits ? type_info->deleter : nullptr));
   return *type_id;
@@ -259,45 +258,49 @@ void DefineRegistration(nb::module_& m) {
   m.def("register_target", &RegisterTarget, "name"_a, "stages"_a, "platform"_a, "api_version"_a,
         "traits"_a);
   m.def("registered_targets", &TargetsOf, "platform"_a);
-  m.def("register_type", &RegisterType, "name"_a, "type_id"_a, "type_info"_a.none(),
-        "platform"_a);
-  m.def("platform_name",
-        [](const std::string& name) { return Take(PlatformFromName(name)); }, "name"_a);
+  m.def("register_type", &RegisterType, "name"_a, "type_id"_a, "type_info"_a.none(), "platform"_a);
+  m.def(
+      "platform_name", [](const std::string& name) { return Take(PlatformFromName(name)); },
+      "name"_a);
   // `partition`, `infer` and `propagate` answer in bytes.
-  m.def("register_partitioner",
-        [](const std::string& name, nb::object partition, nb::object infer, nb::object propagate,
-           bool side_effects) {
-          Check(AddPartitioner(name, NewAsked(std::move(partition), std::move(infer),
-                                              std::move(propagate), side_effects)));
-        },
-        "name"_a, "partition"_a, "infer"_a, "propagate"_a, "side_effects"_a);
-  m.def("register_partitioner_with",
-        [](const nb::object& c_api, const std::string& name, nb::object partition,
-           nb::object infer, nb::object propagate, bool side_effects) {
-          const void* const api = ApiOf(c_api);
-          if (api == FrameworkTable()) return;  // ours, which has it
-          Check(WithPlugin(RegisterPartitionerWithPjrt(
-              api, name, NewAsked(std::move(partition), std::move(infer), std::move(propagate),
-                                  side_effects))));
-        },
-        "c_api"_a, "name"_a, "partition"_a, "infer"_a, "propagate"_a, "side_effects"_a);
-  m.def("register_batch_partitionable",
-        [](const std::string& name) { Check(AddPartitioner(name, nullptr)); }, "name"_a);
-  m.def("register_batch_partitionable_with",
-        [](const nb::object& c_api, const std::string& name) {
-          const void* const api = ApiOf(c_api);
-          if (api == FrameworkTable()) return;
-          Check(WithPlugin(RegisterBatchPartitionableWithPjrt(api, name)));
-        },
-        "c_api"_a, "name"_a);
+  m.def(
+      "register_partitioner",
+      [](const std::string& name, nb::object partition, nb::object infer, nb::object propagate,
+         bool side_effects) {
+        Check(AddPartitioner(name, NewAsked(std::move(partition), std::move(infer),
+                                            std::move(propagate), side_effects)));
+      },
+      "name"_a, "partition"_a, "infer"_a, "propagate"_a, "side_effects"_a);
+  m.def(
+      "register_partitioner_with",
+      [](const nb::object& c_api, const std::string& name, nb::object partition, nb::object infer,
+         nb::object propagate, bool side_effects) {
+        const void* const api = ApiOf(c_api);
+        if (api == FrameworkTable()) return;  // ours, which has it
+        Check(WithPlugin(RegisterPartitionerWithPjrt(
+            api, name,
+            NewAsked(std::move(partition), std::move(infer), std::move(propagate), side_effects))));
+      },
+      "c_api"_a, "name"_a, "partition"_a, "infer"_a, "propagate"_a, "side_effects"_a);
+  m.def(
+      "register_batch_partitionable",
+      [](const std::string& name) { Check(AddPartitioner(name, nullptr)); }, "name"_a);
+  m.def(
+      "register_batch_partitionable_with",
+      [](const nb::object& c_api, const std::string& name) {
+        const void* const api = ApiOf(c_api);
+        if (api == FrameworkTable()) return;
+        Check(WithPlugin(RegisterBatchPartitionableWithPjrt(api, name)));
+      },
+      "c_api"_a, "name"_a);
   // The function lives as long as the process.
-  m.def("encode_inspect_sharding",
-        [](nb::object function) {
-          const std::string bytes =
-              EncodeInspectShardingCallback(Inspect, function.release().ptr());
-          return ToBytes(bytes);
-        },
-        "function"_a);
+  m.def(
+      "encode_inspect_sharding",
+      [](nb::object function) {
+        const std::string bytes = EncodeInspectShardingCallback(Inspect, function.release().ptr());
+        return ToBytes(bytes);
+      },
+      "function"_a);
 }
 
 }  // namespace shardcall::python

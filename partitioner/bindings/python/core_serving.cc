@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;

@@ -7,11 +7,11 @@
 #include <map>
 #include <set>
 
-#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
-#include "shardcall/partitioner/bindings/manifest/manifest.h"
 #include "shardcall/partitioner/api/targets.h"
+#include "shardcall/partitioner/bindings/manifest/manifest.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 #include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -29,8 +29,7 @@ absl::StatusOr<std::shared_ptr<Targets>> MakeTargets(const std::vector<std::stri
   SHARDCALL_RETURN_IF_ERROR(RegisterInspectSharding(r.rules));
   SHARDCALL_RETURN_IF_ERROR(pjrt::FillRegistry({.plugins = plugins}, &r));
   for (const std::string& manifest : manifests) {
-    SHARDCALL_RETURN_IF_ERROR(
-        LoadManifest(manifest, "rules", &r.rules, &r.handlers, &r.lowerings));
+    SHARDCALL_RETURN_IF_ERROR(LoadManifest(manifest, "rules", &r.rules, &r.handlers, &r.lowerings));
   }
   SHARDCALL_RETURN_IF_ERROR(AddRegisteredHandlers(&r.handlers));
   SHARDCALL_RETURN_IF_ERROR(AddFrameworkTargets(&r.rules));

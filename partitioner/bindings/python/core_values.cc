@@ -10,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/bindings/python/core.h"
-#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/hlo_sharding.h"
 #include "shardcall/sharding/shape.h"
-#include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;
 
@@ -36,11 +36,10 @@ nb::tuple Describe(const Shape* shape) {
   nb::list dynamic, elements;
   for (int d = 0; d < shape->rank(); ++d) dynamic.append(shape->IsDynamicDim(d));
   for (const Shape* element : shape->tuple()) elements.append(Describe(element));
-  return nb::make_tuple(std::string(ElementTypeName(shape->element_type())), Tuple(shape->dims()),
-                        nb::tuple(dynamic),
-                        shape->has_layout() ? nb::object(Tuple(shape->minor_to_major()))
-                                            : nb::object(nb::none()),
-                        nb::tuple(elements));
+  return nb::make_tuple(
+      std::string(ElementTypeName(shape->element_type())), Tuple(shape->dims()), nb::tuple(dynamic),
+      shape->has_layout() ? nb::object(Tuple(shape->minor_to_major())) : nb::object(nb::none()),
+      nb::tuple(elements));
 }
 
 // A shape's text as a program reads it.
@@ -111,40 +110,45 @@ void DefineValues(nb::module_& m) {
     }
     return out;
   });
-  m.def("shape_of_text",
-        [](const std::string& text) { return Describe(RootShape(Take(Parsed(text)))); }, "text"_a);
-  m.def("shape_of_proto",
-        [](const nb::bytes& proto) {
-          const auto context = std::make_shared<Context>();
-          return Describe(Take(ReadShapeProto(ViewOf(proto), context, "a shape")));
-        },
-        "proto"_a);
-  m.def("shape_text",
-        [](const nb::bytes& proto) {
-          const auto context = std::make_shared<Context>();
-          return Take(ReadShapeProto(ViewOf(proto), context, "a shape"))->ToString();
-        },
-        "proto"_a);
-  m.def("shape_proto",
-        [](const std::string& text) {
-          return ToBytes(WriteShapeProto(RootShape(Take(Parsed(text)))));
-        },
-        "text"_a);
-  m.def("sharding_of_text",
-        [](const std::string& text) {
-          return Describe(Take(Tiles(Take(ParseHloSharding(text)))));
-        },
-        "text"_a);
-  m.def("sharding_of_proto",
-        [](const nb::bytes& proto) {
-          return Describe(Take(Tiles(Take(ReadShardingProto(ViewOf(proto), "a sharding")))));
-        },
-        "proto"_a);
-  m.def("sharding_proto",
-        [](const std::string& text) {
-          return ToBytes(Take(WriteShardingProto(Take(ParseHloSharding(text)))));
-        },
-        "text"_a);
+  m.def(
+      "shape_of_text",
+      [](const std::string& text) { return Describe(RootShape(Take(Parsed(text)))); }, "text"_a);
+  m.def(
+      "shape_of_proto",
+      [](const nb::bytes& proto) {
+        const auto context = std::make_shared<Context>();
+        return Describe(Take(ReadShapeProto(ViewOf(proto), context, "a shape")));
+      },
+      "proto"_a);
+  m.def(
+      "shape_text",
+      [](const nb::bytes& proto) {
+        const auto context = std::make_shared<Context>();
+        return Take(ReadShapeProto(ViewOf(proto), context, "a shape"))->ToString();
+      },
+      "proto"_a);
+  m.def(
+      "shape_proto",
+      [](const std::string& text) {
+        return ToBytes(WriteShapeProto(RootShape(Take(Parsed(text)))));
+      },
+      "text"_a);
+  m.def(
+      "sharding_of_text",
+      [](const std::string& text) { return Describe(Take(Tiles(Take(ParseHloSharding(text))))); },
+      "text"_a);
+  m.def(
+      "sharding_of_proto",
+      [](const nb::bytes& proto) {
+        return Describe(Take(Tiles(Take(ReadShardingProto(ViewOf(proto), "a sharding")))));
+      },
+      "proto"_a);
+  m.def(
+      "sharding_proto",
+      [](const std::string& text) {
+        return ToBytes(Take(WriteShardingProto(Take(ParseHloSharding(text)))));
+      },
+      "text"_a);
 }
 
 }  // namespace shardcall::python

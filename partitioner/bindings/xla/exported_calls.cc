@@ -27,9 +27,9 @@ const void* OwnFunction(const HandlerEntry& entry) {
   }
   const void* const execute = entry.functions[3];
   if (entry.platform != kHostHandlers) return execute;
-  const absl::StatusOr<FfiMetadata> metadata = QueryFfiMetadata(
-      reinterpret_cast<abi::Handler*>(const_cast<void*>(execute)), entry.target,
-      abi::Stage::kExecute);
+  const absl::StatusOr<FfiMetadata> metadata =
+      QueryFfiMetadata(reinterpret_cast<abi::Handler*>(const_cast<void*>(execute)), entry.target,
+                       abi::Stage::kExecute);
   const bool oldest = metadata.ok() && metadata->minor == abi::kOldestMinorVersion;
   return oldest ? execute : nullptr;
 }
@@ -67,10 +67,10 @@ absl::StatusOr<ExportedCalls> ExportCalls(const Module& local, absl::string_view
         handlers.Find(attrs.target, platform, instr.backend_config);
     if (!entry.ok()) continue;
     const bool plain = attrs.api_version == kTypedCall && (*entry)->backend_config.empty();
-    const auto [at, fresh] = done.try_emplace(
-        {std::string(attrs.target), attrs.api_version,
-         plain ? std::string() : std::string(instr.backend_config)},
-        out.targets.size());
+    const auto [at, fresh] =
+        done.try_emplace({std::string(attrs.target), attrs.api_version,
+                          plain ? std::string() : std::string(instr.backend_config)},
+                         out.targets.size());
     if (fresh) {
       SHARDCALL_ASSIGN_OR_RETURN(
           ExportedTarget target,

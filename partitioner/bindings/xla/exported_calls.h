@@ -14,8 +14,9 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct ExportedTarget {
   std::string name, platform;      // as kernels/ffi/platform.h has it

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "shardcall/kernels/ffi/platform.h"
-#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/api/lower_calls.h"
+#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
-#include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/convert.h"
 
 namespace shardcall {
 namespace {

@@ -13,9 +13,10 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/bindings/xla/registration.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/hlo_sharding.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct FrameworkRequest {
   int64_t num_partitions = 1;

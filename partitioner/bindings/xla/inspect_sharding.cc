@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
-#include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/convert.h"
 
 namespace shardcall {
 namespace {

@@ -23,8 +23,9 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/bindings/c/shardcall_c_inspect.h"
 #include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // The 16 bytes for a function in C, as jaxlib's encode_inspect_sharding_callback
 // gives them. The function is called for them until they are forgotten, as often as

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/bindings/xla/manual_edge.h"
+#include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/ir/build/embed.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
-#include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

@@ -6,8 +6,9 @@
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/spmd/localize/localize.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct ManualComputation {
   Module module;

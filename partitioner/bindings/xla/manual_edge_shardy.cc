@@ -8,9 +8,9 @@
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
-#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {
@@ -46,8 +46,8 @@ class ShardyEdge : public ManualEdge {
 
   absl::StatusOr<Ids> Leave(absl::Span<const InstrId> shards, absl::Span<const Shape* const> wholes,
                             GraphBuilder* b) override {
-    SHARDCALL_ASSIGN_OR_RETURN(
-        Ids results, Cross(KnownTarget::kLocalToGlobal, kOutShardings, shards, local_.outputs, wholes, b));
+    SHARDCALL_ASSIGN_OR_RETURN(Ids results, Cross(KnownTarget::kLocalToGlobal, kOutShardings,
+                                                  shards, local_.outputs, wholes, b));
     for (size_t k = 0; k < results.size(); ++k) {
       if (local_.outputs[k] == nullptr) continue;
       // Said of the result, too: else XLA takes an unreduced one for reduced.

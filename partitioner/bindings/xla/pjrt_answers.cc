@@ -11,8 +11,8 @@
 #include "shardcall/partitioner/ir/build/program_builder.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/rules/op_rules.h"
-#include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/convert.h"
 
 namespace shardcall {
 namespace {
@@ -25,8 +25,7 @@ struct OneCall {
 
 int64_t DevicesOf(const HloSharding& s) {
   switch (s.kind) {
-    case HloSharding::Kind::kTiled:
-      return s.num_devices();
+    case HloSharding::Kind::kTiled: return s.num_devices();
     case HloSharding::Kind::kNamed:
       return s.named.mesh != nullptr ? s.named.mesh->num_devices() : 1;
     case HloSharding::Kind::kTuple: {
@@ -34,8 +33,7 @@ int64_t DevicesOf(const HloSharding& s) {
       for (const HloSharding& part : s.tuple) n = std::max(n, DevicesOf(part));
       return n;
     }
-    default:
-      return 1;
+    default: return 1;
   }
 }
 

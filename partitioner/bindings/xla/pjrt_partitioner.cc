@@ -81,7 +81,7 @@ struct FfiExtension {
 constexpr int32_t kPartitionerExtension = 2;
 constexpr int32_t kFfiExtension = 5;
 constexpr size_t kRegisterHandlerArgsSize = 52;  // the end of its last field, as PJRT counts
-constexpr int kMostExtensions = 1000;  // a chain that goes round is none
+constexpr int kMostExtensions = 1000;            // a chain that goes round is none
 
 static_assert(sizeof(Extension) == 24 && offsetof(Extension, next) == 16);
 static_assert(offsetof(Api, error_destroy) == 40 && offsetof(Api, error_get_code) == 56);
@@ -119,9 +119,8 @@ absl::Status Refused(absl::string_view name, std::string expected, std::string f
 }
 
 // The extension of that type, of `size` bytes at least.
-absl::StatusOr<const Extension*> FindExtension(const Api* api, absl::string_view name,
-                                               int32_t type, absl::string_view what,
-                                               size_t size) {
+absl::StatusOr<const Extension*> FindExtension(const Api* api, absl::string_view name, int32_t type,
+                                               absl::string_view what, size_t size) {
   if (name.empty()) return Refused(name, "a name", "none");
   if (api == nullptr || api->struct_size < sizeof(Api)) {
     return Refused(name, "a PJRT_Api",
@@ -140,7 +139,7 @@ absl::StatusOr<const Extension*> FindExtension(const Api* api, absl::string_view
 }
 
 absl::StatusOr<const PartitionerExtension*> FindPartitioner(const Api* api,
-                                                           absl::string_view name) {
+                                                            absl::string_view name) {
   SHARDCALL_ASSIGN_OR_RETURN(const Extension* found,
                              FindExtension(api, name, kPartitionerExtension, "custom-partitioner",
                                            sizeof(PartitionerExtension)));
@@ -173,8 +172,7 @@ absl::Status TakeError(const Api* api, absl::string_view name, Error* error) {
 
 absl::Status RegisterBatchPartitionableWithPjrt(const void* c_api, absl::string_view name) {
   const auto* api = static_cast<const Api*>(c_api);
-  SHARDCALL_ASSIGN_OR_RETURN(const PartitionerExtension* extension,
-                             FindPartitioner(api, name));
+  SHARDCALL_ASSIGN_OR_RETURN(const PartitionerExtension* extension, FindPartitioner(api, name));
   RegisterBatchArgs args = {sizeof(RegisterBatchArgs), name.data(), name.size()};
   return TakeError(api, name, extension->register_batch_partitionable(&args));
 }
@@ -189,8 +187,7 @@ absl::Status RegisterPartitionerWithPjrt(const void* c_api, absl::string_view na
                    "propagate_user_sharding",
                    callbacks == nullptr ? "null" : "one of them null");
   }
-  SHARDCALL_ASSIGN_OR_RETURN(const PartitionerExtension* extension,
-                             FindPartitioner(api, name));
+  SHARDCALL_ASSIGN_OR_RETURN(const PartitionerExtension* extension, FindPartitioner(api, name));
   RegisterPartitionerArgs args = {sizeof(RegisterPartitionerArgs), name.data(), name.size(),
                                   callbacks};
   return TakeError(api, name, extension->register_partitioner(&args));
@@ -201,14 +198,14 @@ absl::Status RegisterHandlerWithPjrt(const void* c_api, absl::string_view name,
                                      uint32_t traits) {
   const auto* api = static_cast<const Api*>(c_api);
   if (handler == nullptr) return Refused(name, "a handler of XLA's typed FFI", "null");
-  SHARDCALL_ASSIGN_OR_RETURN(const Extension* found, FindExtension(api, name, kFfiExtension, "FFI",
-                                                                   sizeof(FfiExtension)));
+  SHARDCALL_ASSIGN_OR_RETURN(const Extension* found,
+                             FindExtension(api, name, kFfiExtension, "FFI", sizeof(FfiExtension)));
   const auto* extension = reinterpret_cast<const FfiExtension*>(found);
   if (extension->register_handler == nullptr) {
     return Refused(name, "an FFI extension that registers handlers", "null");
   }
-  RegisterHandlerArgs args = {kRegisterHandlerArgsSize, name.data(), name.size(), handler,
-                              platform.data(), platform.size(), traits};
+  RegisterHandlerArgs args = {kRegisterHandlerArgsSize, name.data(),     name.size(), handler,
+                              platform.data(),          platform.size(), traits};
   return TakeError(api, name, extension->register_handler(&args));
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "shardcall/sharding/base/public.h"
 
 extern "C" {
 
@@ -81,7 +82,7 @@ typedef struct Shardcall_PjrtCallbacks {
 
 }  // extern "C"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Empty for a null text.
 inline absl::string_view View(const Shardcall_PjrtString& s) {

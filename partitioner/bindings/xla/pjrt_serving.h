@@ -23,8 +23,9 @@
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct PjrtTarget {
   std::string name;

@@ -114,12 +114,11 @@ absl::Status Registry::RegisterCustomCallTarget(absl::string_view name, const vo
                                                 absl::string_view platform, int api_version,
                                                 CustomCallTraits traits) {
   if (api_version != kUntypedFfi && api_version != kTypedFfi) {
-    return Refused(name,
-                   absl::StrCat("API version ", api_version,
-                                " is not supported by RegisterCustomCallTarget"),
-                   "0 (untyped) or 1 (typed FFI)", absl::StrCat(api_version),
-                   "register API versions 1 to 3 of HLO as 0, and 4 as 1",
-                   absl::StatusCode::kUnimplemented);
+    return Refused(
+        name,
+        absl::StrCat("API version ", api_version, " is not supported by RegisterCustomCallTarget"),
+        "0 (untyped) or 1 (typed FFI)", absl::StrCat(api_version),
+        "register API versions 1 to 3 of HLO as 0, and 4 as 1", absl::StatusCode::kUnimplemented);
   }
   if (api_version == kTypedFfi) {
     abi::HandlerBundle stages = {};
@@ -193,8 +192,7 @@ absl::StatusOr<Shardcall_PjrtCallbacks*> Registry::Serve(const TargetRegistry& f
   return NewPjrtCallbacks(std::move(target));
 }
 
-absl::StatusOr<Shardcall_PjrtCallbacks*> Registry::MakePjrtCallbacks(
-    absl::string_view name) const {
+absl::StatusOr<Shardcall_PjrtCallbacks*> Registry::MakePjrtCallbacks(absl::string_view name) const {
   return Serve(rules, name);
 }
 
@@ -220,8 +218,8 @@ absl::Status Registry::PassHandlerToPjrt(absl::string_view name, absl::string_vi
   SHARDCALL_ASSIGN_OR_RETURN(const std::string on, PlatformFromName(platform));
   SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* const entry, handlers.Find(name, on));
   const CustomCallTarget target = TargetOf(*entry);
-  const bool one_stage = target.stages.instantiate == nullptr &&
-                         target.stages.prepare == nullptr && target.stages.initialize == nullptr;
+  const bool one_stage = target.stages.instantiate == nullptr && target.stages.prepare == nullptr &&
+                         target.stages.initialize == nullptr;
   if (target.api_version != kTypedFfi || !one_stage) {
     return ToStatus({.code = "E148",
                      .message = absl::StrCat("the function of target \"", name,
@@ -310,8 +308,7 @@ absl::Status RegisterBuiltins(TargetRegistry& targets, HandlerRegistry& handlers
 }
 
 SharedRegistry::SharedRegistry() {
-  SHARDCALL_CHECK(
-      RegisterBuiltins(registry_.rules, registry_.handlers, registry_.lowerings).ok());
+  SHARDCALL_CHECK(RegisterBuiltins(registry_.rules, registry_.handlers, registry_.lowerings).ok());
   SHARDCALL_CHECK(RegisterInspectSharding(registry_.rules).ok());
 }
 

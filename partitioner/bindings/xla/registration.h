@@ -25,14 +25,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/ffi/abi_table.h"
-#include "shardcall/kernels/ffi/xla/ffi_types.h"
 #include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/xla/ffi_types.h"
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/base/public.h"
 
 struct Shardcall_PjrtCallbacks;  // pjrt_partitioner.h
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // What a registration says of its function. HLO and manifests say 1 to 4.
 inline constexpr int kUntypedFfi = 0;  // the ABI, 1 to 3, is what the call says
@@ -123,8 +124,7 @@ class Registry {
   absl::Status RegisterCustomTypeId(absl::string_view name, int64_t* type_id,
                                     absl::string_view platform = "cpu",
                                     FfiDeleter deleter = nullptr);
-  absl::Status RegisterCustomTypeIdHandler(absl::string_view platform,
-                                           CustomTypeIdHandler handler);
+  absl::Status RegisterCustomTypeIdHandler(absl::string_view platform, CustomTypeIdHandler handler);
 
  private:
   absl::Status Add(CustomCallTarget target);
@@ -132,8 +132,8 @@ class Registry {
                                                  absl::string_view name) const;
   absl::Status Pass(const TargetRegistry& from, absl::string_view name, const void* c_api) const;
 
-  std::map<std::pair<std::string, std::string>, int64_t> types_;             // PlatformKey, name
-  std::map<std::string, CustomTypeIdHandler> type_handlers_;  // by PlatformKey
+  std::map<std::pair<std::string, std::string>, int64_t> types_;  // PlatformKey, name
+  std::map<std::string, CustomTypeIdHandler> type_handlers_;      // by PlatformKey
 };
 
 // What is shipped: rules, handlers and lowerings.
@@ -172,15 +172,14 @@ absl::Status RegisterCustomCallTarget(absl::string_view name, Function function,
 absl::Status RegisterCustomCallHandler(absl::string_view platform, CustomCallHandler handler);
 absl::StatusOr<std::map<std::string, CustomCallTarget>> CustomCallTargets(
     absl::string_view platform);
-absl::Status RegisterCustomCallPartitioner(
-    absl::string_view name, PartitionerCallbacks callbacks,
-    bool can_side_effecting_have_replicated_sharding = false, const void* c_api = nullptr);
+absl::Status RegisterCustomCallPartitioner(absl::string_view name, PartitionerCallbacks callbacks,
+                                           bool can_side_effecting_have_replicated_sharding = false,
+                                           const void* c_api = nullptr);
 absl::Status RegisterCustomCallAsBatchPartitionable(absl::string_view name,
                                                     const void* c_api = nullptr);
 absl::Status PassToPjrt(absl::string_view name, const void* c_api);
 absl::Status RegisterCustomTypeId(absl::string_view name, int64_t* type_id,
-                                  absl::string_view platform = "cpu",
-                                  FfiDeleter deleter = nullptr);
+                                  absl::string_view platform = "cpu", FfiDeleter deleter = nullptr);
 absl::Status RegisterCustomTypeIdHandler(absl::string_view platform, CustomTypeIdHandler handler);
 
 }  // namespace shardcall

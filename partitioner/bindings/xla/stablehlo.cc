@@ -100,7 +100,7 @@ absl::StatusOr<std::string> Writer::TypesOf(InstrId id) const {
 }
 
 absl::Status Writer::Emit(InstrId id, absl::string_view op, absl::string_view attributes,
-                  absl::string_view region) {
+                          absl::string_view region) {
   std::vector<std::string> operands, types;
   for (InstrId o : m_.operands(id)) {
     operands.insert(operands.end(), values_[o].begin(), values_[o].end());
@@ -110,9 +110,9 @@ absl::Status Writer::Emit(InstrId id, absl::string_view op, absl::string_view at
   const int n = m_.instr(id).shape->num_leaves();
   const std::string name = absl::StrCat("%v", id.value);
   if (n > 0) absl::StrAppend(&out_, indent_, name, n > 1 ? absl::StrCat(":", n) : "", " = ");
-  absl::StrAppend(&out_, n > 0 ? "" : indent_, "\"", op, "\"(", absl::StrJoin(operands, ", "),
-                  ")", region, attributes.empty() ? "" : absl::StrCat(" {", attributes, "}"),
-                  " : (", absl::StrJoin(types, ", "), ") -> ",
+  absl::StrAppend(&out_, n > 0 ? "" : indent_, "\"", op, "\"(", absl::StrJoin(operands, ", "), ")",
+                  region, attributes.empty() ? "" : absl::StrCat(" {", attributes, "}"), " : (",
+                  absl::StrJoin(types, ", "), ") -> ",
                   n == 1 ? results : absl::StrCat("(", results, ")"), "\n");
   std::vector<std::string>& leaves = values_[id];
   for (int k = 0; k < n; ++k) leaves.push_back(n == 1 ? name : absl::StrCat(name, "#", k));
@@ -149,9 +149,9 @@ absl::StatusOr<std::string> Writer::Region(InstrId user, CompId comp, int depth)
   SHARDCALL_RETURN_IF_ERROR(WriteBody(c, indent_ + "  ", depth + 1));
   SHARDCALL_ASSIGN_OR_RETURN(const std::string results, TypesOf(c.root));
   std::string region =
-      absl::StrCat(" ({\n", indent_, "^bb0(", absl::StrJoin(arguments, ", "), "):\n", out_,
-                   indent_, "  \"stablehlo.return\"(", absl::StrJoin(values_[c.root], ", "),
-                   ") : (", results, ") -> ()\n", indent_, "})");
+      absl::StrCat(" ({\n", indent_, "^bb0(", absl::StrJoin(arguments, ", "), "):\n", out_, indent_,
+                   "  \"stablehlo.return\"(", absl::StrJoin(values_[c.root], ", "), ") : (",
+                   results, ") -> ()\n", indent_, "})");
   out_ = before;
   return region;
 }
@@ -231,8 +231,7 @@ absl::Status Writer::Write(InstrId id, int depth) {
       values_[id] = std::move(same);
       return absl::OkStatus();
     }
-    case Opcode::kConstant:
-      return WriteConstant(id);
+    case Opcode::kConstant: return WriteConstant(id);
     case Opcode::kIota:
       return Emit(id, "stablehlo.iota",
                   absl::StrCat("iota_dimension = ", i.as<IotaAttrs>().dimension, " : i64"));
@@ -286,19 +285,14 @@ absl::Status Writer::Write(InstrId id, int depth) {
                   absl::StrCat("exponent_bits = ", a.exponent_bits,
                                " : i32, mantissa_bits = ", a.mantissa_bits, " : i32"));
     }
-    case Opcode::kDot:
-      return WriteDot(id);
-    case Opcode::kCustomCall:
-      return WriteCustomCall(id);
+    case Opcode::kDot: return WriteDot(id);
+    case Opcode::kCustomCall: return WriteCustomCall(id);
     case Opcode::kAllReduce:
     case Opcode::kAllGather:
     case Opcode::kReduceScatter:
-    case Opcode::kAllToAll:
-      return WriteCollective(id, depth);
-    case Opcode::kCollectivePermute:
-      return WritePermute(id);
-    default:
-      break;
+    case Opcode::kAllToAll: return WriteCollective(id, depth);
+    case Opcode::kCollectivePermute: return WritePermute(id);
+    default: break;
   }
   const std::string op = StableHloPlainOp(i.opcode);
   if (op.empty()) return Cannot(id, absl::StrCat("an op ", OpcodeText(i.opcode)));

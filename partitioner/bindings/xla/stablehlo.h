@@ -20,8 +20,9 @@
 
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // The entry's flat results are those of @main. E149 (kUnimplemented) for an op, a
 // type or an attribute that is not among those above. Verified modules only.

@@ -115,8 +115,7 @@ absl::Status Writer::WriteCollective(InstrId id, int depth) {
                       " : i64");
       return Emit(id, "stablehlo.all_to_all", attributes);
     }
-    default:
-      return Cannot(id, absl::StrCat("an op ", OpcodeText(i.opcode)));
+    default: return Cannot(id, absl::StrCat("an op ", OpcodeText(i.opcode)));
   }
 }
 

@@ -144,8 +144,7 @@ std::vector<std::string> TypeWords(const std::string& types) {
 }
 
 // What padding of factor `f` adds nothing in the VJP; see TransposedRules.
-std::optional<double> PadOf(const RuleAlternative& rule, const VjpSpec& vjp,
-                            const std::string& f) {
+std::optional<double> PadOf(const RuleAlternative& rule, const VjpSpec& vjp, const std::string& f) {
   for (const auto& [name, value] : vjp.pad) {
     if (name == f) return value;
   }
@@ -174,7 +173,9 @@ RuleAlternative Transposed(const RuleAlternative& rule, const VjpSpec& vjp) {
     out.values.push_back(rule.values[from[k]]);
     if (words.empty()) continue;
     absl::StrAppend(&out.types,
-                    static_cast<int>(k) == out.num_operands ? " -> " : k > 0 ? ", " : "",
+                    static_cast<int>(k) == out.num_operands ? " -> "
+                    : k > 0                                 ? ", "
+                                                            : "",
                     words[from[k]]);
   }
   out.text = rule.text;
@@ -183,8 +184,7 @@ RuleAlternative Transposed(const RuleAlternative& rule, const VjpSpec& vjp) {
   out.inferred = rule.inferred;
   out.applies = rule.applies;
   out.example_configs = rule.example_configs;
-  std::set<std::string> whole(rule.text.need_replication.begin(),
-                              rule.text.need_replication.end());
+  std::set<std::string> whole(rule.text.need_replication.begin(), rule.text.need_replication.end());
   whole.insert(rule.text.permutation.begin(), rule.text.permutation.end());
   for (const auto& [f, op] : rule.text.reduction) {
     if (op != PartialOp::kSum && whole.insert(f).second) out.text.need_replication.push_back(f);
@@ -236,12 +236,12 @@ absl::StatusOr<std::vector<RuleAlternative>> TransposedRules(const RuleAlternati
   }
   for (const auto& [name, value] : vjp.pad) {
     if (name == "..." || Factors(rule.values).count(name) > 0) continue;
-    return ToStatus({.code = "E116",
-                     .message = absl::StrCat("the VJP pads factor ", name,
-                                             ", which the rule does not have"),
-                     .expected = rule.text.rule,
-                     .found = name,
-                     .fix = "Name a factor of the rule, or \"...\""});
+    return ToStatus(
+        {.code = "E116",
+         .message = absl::StrCat("the VJP pads factor ", name, ", which the rule does not have"),
+         .expected = rule.text.rule,
+         .found = name,
+         .fix = "Name a factor of the rule, or \"...\""});
   }
   std::set<int> seen;
   for (int g : vjp.gradients) {
@@ -272,8 +272,8 @@ bool Equal(const VjpSpec& a, const VjpSpec& b) {
   return a.target == b.target && a.computation == b.computation && a.gradients == b.gradients &&
          a.backend_config == b.backend_config && a.pad == b.pad && a.applies == b.applies &&
          a.skip_absent_operands == b.skip_absent_operands &&
-         std::equal(a.arguments.begin(), a.arguments.end(), b.arguments.begin(),
-                    b.arguments.end(), [](const VjpArgument& x, const VjpArgument& y) {
+         std::equal(a.arguments.begin(), a.arguments.end(), b.arguments.begin(), b.arguments.end(),
+                    [](const VjpArgument& x, const VjpArgument& y) {
                       return x.kind == y.kind && x.index == y.index;
                     });
 }
@@ -285,11 +285,11 @@ std::string Describe(const VjpSpec& vjp) {
   for (const VjpArgument& a : vjp.arguments) {
     arguments.push_back(absl::StrCat(kKinds[static_cast<int>(a.kind)], a.index));
   }
-  return absl::StrCat(
-      vjp.target.empty() ? absl::StrCat("a computation of ", vjp.computation.size(), " bytes")
-                         : absl::StrCat("target \"", vjp.target, "\""),
-      " of (", absl::StrJoin(arguments, ", "), ") giving gradients of operands ",
-      absl::StrJoin(vjp.gradients, ", "));
+  return absl::StrCat(vjp.target.empty()
+                          ? absl::StrCat("a computation of ", vjp.computation.size(), " bytes")
+                          : absl::StrCat("target \"", vjp.target, "\""),
+                      " of (", absl::StrJoin(arguments, ", "), ") giving gradients of operands ",
+                      absl::StrJoin(vjp.gradients, ", "));
 }
 std::string Describe(const BatchingSpec& b) {
   static constexpr absl::string_view kKinds[] = {"leading", "broadcast", "target", "loop"};
@@ -343,12 +343,15 @@ absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
     }
     if (transposed.empty()) return status;
     if (!vjp.target.empty() && Find(vjp.target, "") == nullptr) {
-      SHARDCALL_RETURN_IF_ERROR(RegisterRules(vjp.target, std::move(transposed), "",
-                                              absl::StrCat("VJP of ", target)));
+      SHARDCALL_RETURN_IF_ERROR(
+          RegisterRules(vjp.target, std::move(transposed), "", absl::StrCat("VJP of ", target)));
     }
   } else if (!vjp.target.empty() && Find(vjp.target, "") == nullptr) {
-    return refuse("E105", absl::StrCat("is \"", vjp.target, "\", which has no rule, and none "
-                                       "follows from ", RuleLevelName(rule->level)),
+    return refuse("E105",
+                  absl::StrCat("is \"", vjp.target,
+                               "\", which has no rule, and none "
+                               "follows from ",
+                               RuleLevelName(rule->level)),
                   "Register its rule", absl::StatusCode::kFailedPrecondition);
   }
   facts_[target].vjp = std::move(vjp);
@@ -360,22 +363,19 @@ absl::Status TargetRegistry::RegisterBatching(std::string target, BatchingSpec b
   const TargetRule* found = Find(target, "");
   const TargetFacts* known = Facts(target);
   const bool has = known != nullptr && known->batching.has_value();
-  if (has && known->batching->kind == batching.kind &&
-      known->batching->target == batching.target) {
+  if (has && known->batching->kind == batching.kind && known->batching->target == batching.target) {
     return absl::OkStatus();
   }
-  if (found == nullptr || has ||
-      batching.target.empty() == (batching.kind == Kind::kTarget)) {
-    return ToStatus({.code = "E105",
-                     .message = absl::StrCat("the batching of \"", target,
-                                             "\" cannot be registered"),
-                     .expected = "a target that has a rule and no batching yet; with the name of "
-                                 "another target for that kind alone",
-                     .found = found == nullptr ? "no rule"
-                              : has ? absl::StrCat(Describe(*known->batching), ", and now ",
-                                                   Describe(batching))
-                                    : Describe(batching),
-                     .fix = "Register the rule first, and its batching once"});
+  if (found == nullptr || has || batching.target.empty() == (batching.kind == Kind::kTarget)) {
+    return ToStatus(
+        {.code = "E105",
+         .message = absl::StrCat("the batching of \"", target, "\" cannot be registered"),
+         .expected = "a target that has a rule and no batching yet; with the name of "
+                     "another target for that kind alone",
+         .found = found == nullptr ? "no rule"
+                  : has ? absl::StrCat(Describe(*known->batching), ", and now ", Describe(batching))
+                        : Describe(batching),
+         .fix = "Register the rule first, and its batching once"});
   }
   if (found->level == RuleLevel::kRule &&
       (batching.kind == Kind::kLeading || batching.kind == Kind::kBroadcast)) {

@@ -15,8 +15,9 @@
 
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // One more leading factor on all results and on the operands that `batched`
 // names (one flag an operand, one of them set). A rule whose `...` stand where

@@ -39,9 +39,9 @@ bool LoweringRegistry::Knows(absl::string_view name) const {
 
 LoweringAnswer LoweringRegistry::Ask(const LoweringRequest& call) const {
   const std::string name(call.name), platform = absl::AsciiStrToLower(call.platform);
-  for (const auto& key : {std::make_pair(name, platform), std::make_pair(name, std::string()),
-                          std::make_pair(std::string(), platform),
-                          std::make_pair(std::string(), std::string())}) {
+  for (const auto& key :
+       {std::make_pair(name, platform), std::make_pair(name, std::string()),
+        std::make_pair(std::string(), platform), std::make_pair(std::string(), std::string())}) {
     auto it = functions_.find(key);
     if (it == functions_.end()) continue;
     for (const Known& known : it->second) {
@@ -58,11 +58,11 @@ LoweringAnswer LoweringRegistry::Ask(const LoweringRequest& call) const {
       } catch (...) {
         what = "threw";
       }
-      return ToStatus({.code = "E121",
-                       .message = absl::StrCat("the lowering of \"", name, "\" for ",
-                                               call.platform, " ", what),
-                       .fix = "Correct the lowering, or let it skip what it cannot do"},
-                      code);
+      return ToStatus(
+          {.code = "E121",
+           .message = absl::StrCat("the lowering of \"", name, "\" for ", call.platform, " ", what),
+           .fix = "Correct the lowering, or let it skip what it cannot do"},
+          code);
     }
   }
   return Skip();
@@ -131,13 +131,13 @@ LoweringAnswer LowerEigh(const LoweringRequest& call) {
   const ElementType type = LapackType(call.operands[0]->element_type());
   if (type == ElementType::kInvalid) return Skip();
   const bool lower = !absl::StartsWith(call.attributes, "0");
-  LoweredCall out{.target = LapackName(type, "syevd", "heevd"),
-                  .backend_config = absl::StrCat("{mode = 86 : ui8, uplo = ", lower ? 76 : 85,
-                                                 " : ui8}"),
-                  .operand_types = {type},
-                  .results = WithTypes(call, {type, RealPartType(type)}),
-                  .take = {0, 1},
-                  .column_major = true};
+  LoweredCall out{
+      .target = LapackName(type, "syevd", "heevd"),
+      .backend_config = absl::StrCat("{mode = 86 : ui8, uplo = ", lower ? 76 : 85, " : ui8}"),
+      .operand_types = {type},
+      .results = WithTypes(call, {type, RealPartType(type)}),
+      .take = {0, 1},
+      .column_major = true};
   const auto dims = call.operands[0]->dims();
   out.results.push_back(
       call.context->MakeArray(ElementType::kS32, dims.subspan(0, dims.size() - 2)));  // info

@@ -29,16 +29,17 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct LoweringRequest {
-  Context* context = nullptr;       // to make shapes with
-  absl::string_view name = {};           // of the composite, or of the custom call's target
-  bool composite = false;           // it has a body: a composite or a plain call
-  absl::string_view version = {};        // composite.version; empty: none
-  absl::string_view attributes = {};     // composite.attributes, or the call's backend_config
-  absl::string_view platform = {};       // "Host", "CUDA", ..
+  Context* context = nullptr;         // to make shapes with
+  absl::string_view name = {};        // of the composite, or of the custom call's target
+  bool composite = false;             // it has a body: a composite or a plain call
+  absl::string_view version = {};     // composite.version; empty: none
+  absl::string_view attributes = {};  // composite.attributes, or the call's backend_config
+  absl::string_view platform = {};    // "Host", "CUDA", ..
   absl::Span<const Shape* const> operands = {}, results = {};  // arrays; results of a tuple each
 };
 
@@ -46,7 +47,7 @@ struct LoweringRequest {
 struct LoweredCall {
   std::string target = {};
   int64_t api_version = 4;
-  std::string backend_config = {};   // "{key = value, ..}"
+  std::string backend_config = {};  // "{key = value, ..}"
   // One for each operand, which is converted where it has another; empty: all as
   // they are.
   std::vector<ElementType> operand_types = {};

@@ -11,8 +11,8 @@
 namespace shardcall {
 namespace {
 
-absl::Status LeftOpen(const std::string& factor, absl::string_view target,
-                      absl::string_view source, absl::string_view rule) {
+absl::Status LeftOpen(const std::string& factor, absl::string_view target, absl::string_view source,
+                      absl::string_view rule) {
   const bool ellipsis = absl::StartsWith(factor, "...");
   return ToStatus(
       {.code = "E112",
@@ -23,9 +23,11 @@ absl::Status LeftOpen(const std::string& factor, absl::string_view target,
        .expected = "reduction or need_replication for it",
        .found = std::string(rule),
        .fix = ellipsis
-                  ? absl::StrCat("Name the dimensions that ", factor, " stands for, and give each "
+                  ? absl::StrCat("Name the dimensions that ", factor,
+                                 " stands for, and give each "
                                  "a reduction, or need_replication")
-                  : absl::StrCat("Declare reduction={\"", factor, "\": add} (or max, min, ..) if "
+                  : absl::StrCat("Declare reduction={\"", factor,
+                                 "\": add} (or max, min, ..) if "
                                  "results are combined over its shards, or need_replication={\"",
                                  factor, "\"} if the kernel must see it whole")});
 }

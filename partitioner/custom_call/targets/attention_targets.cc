@@ -32,29 +32,35 @@ absl::Status RegisterAttentionTargets(TargetRegistry& registry) {
   const std::vector<std::string> whole = {"s", "r", "e", "t"};
   std::vector<RuleAlternative> fwd, bwd;
   for (const Layout& l :
-       {Layout{HeadsThird, {"{causal = true}", "{causal = false}"}, "b s (g r) e", "b s (g r) f",
-               "b t g e", "b t g f"},
+       {Layout{HeadsThird,
+               {"{causal = true}", "{causal = false}"},
+               "b s (g r) e",
+               "b s (g r) f",
+               "b t g e",
+               "b t g f"},
         Layout{HeadsFirst,
                {"{causal = true, layout = \"bhsd\"}", "{causal = false, layout = \"bhsd\"}"},
-               "b (g r) s e", "b (g r) s f", "b g t e", "b g t f"}}) {
+               "b (g r) s e",
+               "b (g r) s f",
+               "b g t e",
+               "b g t f"}}) {
     const std::string qkv = absl::StrCat(l.q, ", ", l.k, ", ", l.v);
     for (const char* lse : {", b (g r) s", ""}) {
-      fwd.push_back({.text = {.rule = absl::StrCat(qkv, " -> ", l.out, lse),
-                              .need_replication = whole},
-                     .inferred = {"r"},
-                     .applies = l.applies,
-                     .example_configs = l.examples,
-                     .types = *lse == '\0' ? "T, T, T -> T"
-                                           : "T, T, T -> T, f32 | T, T, T -> T, T"});
+      fwd.push_back(
+          {.text = {.rule = absl::StrCat(qkv, " -> ", l.out, lse), .need_replication = whole},
+           .inferred = {"r"},
+           .applies = l.applies,
+           .example_configs = l.examples,
+           .types = *lse == '\0' ? "T, T, T -> T" : "T, T, T -> T, f32 | T, T, T -> T, T"});
     }
-    bwd.push_back({.text = {.rule = absl::StrCat(l.out, ", ", qkv, ", ", l.out,
-                                                 ", b (g r) s -> ", qkv),
-                            .need_replication = whole,
-                            .reduction = {{"f", PartialOp::kSum}},
-                            .pad = {{"f", 0}}},
-                   .inferred = {"r"},
-                   .applies = l.applies,
-                   .example_configs = l.examples});
+    bwd.push_back(
+        {.text = {.rule = absl::StrCat(l.out, ", ", qkv, ", ", l.out, ", b (g r) s -> ", qkv),
+                  .need_replication = whole,
+                  .reduction = {{"f", PartialOp::kSum}},
+                  .pad = {{"f", 0}}},
+         .inferred = {"r"},
+         .applies = l.applies,
+         .example_configs = l.examples});
   }
   SHARDCALL_RETURN_IF_ERROR(
       registry.RegisterRules("flash_attention_fwd", std::move(fwd), "", "built in"));

@@ -11,14 +11,13 @@
 // group and JAX hands its cotangent on as it is; here a program that uses the result of
 // one device alone says so with cotangents of zero on the others.
 // Largest, least and product have no VJP here.
-#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
-
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/custom_call/config_text.h"
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
+#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -59,9 +58,9 @@ absl::Status CheckGroups(const CustomCallView& call) {
     const int64_t at = mesh.Coordinate(free, position[ids[i]]);
     if (i % members == 0) common = at;
     if (at != common) {
-      return Outside(call, "groups of devices that differ in manual axes alone",
-                     absl::StrCat("devices ", ids[i / members * members], " and ", ids[i],
-                                  " in one group"));
+      return Outside(
+          call, "groups of devices that differ in manual axes alone",
+          absl::StrCat("devices ", ids[i / members * members], " and ", ids[i], " in one group"));
     }
   }
   return absl::OkStatus();

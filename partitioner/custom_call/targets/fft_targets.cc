@@ -42,11 +42,11 @@ absl::Status RegisterFftTargets(TargetRegistry& registry) {
                  .applies = TransformsDims<2>,
                  .example_configs = examples(", fft_length = dense<[4, 4]> : tensor<2xi64>"),
                  .types = kTypes});
-  fft.push_back({.text = {.rule = "... c b a -> ... c b d",
-                          .need_replication = {"a", "b", "c", "d"}},
-                 .applies = TransformsDims<3>,
-                 .example_configs = examples(", fft_length = dense<[4, 4, 4]> : tensor<3xi64>"),
-                 .types = kTypes});
+  fft.push_back(
+      {.text = {.rule = "... c b a -> ... c b d", .need_replication = {"a", "b", "c", "d"}},
+       .applies = TransformsDims<3>,
+       .example_configs = examples(", fft_length = dense<[4, 4, 4]> : tensor<3xi64>"),
+       .types = kTypes});
   return registry.RegisterRules("fft", std::move(fft), "", "built in");
 }
 

@@ -50,21 +50,21 @@ absl::Status RegisterGemmTargets(TargetRegistry& registry) {
     // The gradient of a sums over the columns of d, that of b over its rows; c's is
     // beta d, which every shard of k has.
     for (const char* c : {"", ", ... m n"}) {
-      gemm_bwd.push_back({.text = {.rule = absl::StrCat("... m n, ", o.a, ", ", o.b, " -> ", o.a,
-                                                        ", ", o.b, c),
-                                   .reduction = {{"m", PartialOp::kSum}, {"n", PartialOp::kSum}},
-                                   .pad = {{"m", 0}, {"n", 0}}},
-                          .applies = o.applies,
-                          .example_configs = o.examples});
+      gemm_bwd.push_back(
+          {.text = {.rule = absl::StrCat("... m n, ", o.a, ", ", o.b, " -> ", o.a, ", ", o.b, c),
+                    .reduction = {{"m", PartialOp::kSum}, {"n", PartialOp::kSum}},
+                    .pad = {{"m", 0}, {"n", 0}}},
+           .applies = o.applies,
+           .example_configs = o.examples});
     }
   }
   SHARDCALL_RETURN_IF_ERROR(
       registry.RegisterRules("gemm_bwd", std::move(gemm_bwd), "", "built in"));
-  const VjpSpec vjp = {.target = "gemm_bwd",
-                       .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),
-                                     VjpArgument::Operand(1)},
-                       .gradients = {0, 1, 2},
-                       .skip_absent_operands = true};
+  const VjpSpec vjp = {
+      .target = "gemm_bwd",
+      .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0), VjpArgument::Operand(1)},
+      .gradients = {0, 1, 2},
+      .skip_absent_operands = true};
   for (const char* name : {"gemm", "cublas_gemm"}) {
     SHARDCALL_RETURN_IF_ERROR(registry.RegisterRules(name, gemm, "", "built in"));
     SHARDCALL_RETURN_IF_ERROR(registry.RegisterVjp(name, vjp));

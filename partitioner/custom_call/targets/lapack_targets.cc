@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of the LAPACK targets: matrices of a batch are independent, and each is
 // whole.
-#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
-
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

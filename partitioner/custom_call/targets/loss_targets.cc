@@ -2,13 +2,12 @@
 // Rules of softmax_cross_entropy and its gradient: the vocabulary v may be
 // sharded. Each device has the maximum, the sum of exponentials and the label's
 // logit of its part; three all-reduces over rows, not logits, make the loss.
-#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
-
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
+#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -47,8 +46,7 @@ absl::StatusOr<std::vector<InstrId>> Loss(LocalCall& call, absl::Span<const Inst
 }
 
 // Each logit's gradient is its own, but for the number of the label.
-absl::StatusOr<std::vector<InstrId>> Gradient(LocalCall& call,
-                                              absl::Span<const InstrId> operands) {
+absl::StatusOr<std::vector<InstrId>> Gradient(LocalCall& call, absl::Span<const InstrId> operands) {
   std::vector<InstrId> local(operands.begin(), operands.end());
   SHARDCALL_ASSIGN_OR_RETURN(local[2], call.LocalIndices(local[2], "v"));
   return call.CallTarget(local);
@@ -69,18 +67,17 @@ absl::Status RegisterLossTargets(TargetRegistry& registry) {
                     .types = "f64, s32 -> f64, f64 | f64, s64 -> f64, f64 | "
                              "T, s32 -> f32, f32 | T, s64 -> f32, f32"}},
       Loss, "built in"));
-  SHARDCALL_RETURN_IF_ERROR(RegisterRuleWithBody(
-      registry, "softmax_cross_entropy_bwd",
-      Alternatives{{.text = {.rule = "..., ... v, ..., ... -> ... v"},
-                    .types = "F, T, s32, F -> T | F, T, s64, F -> T"}},
-      Gradient, "built in"));
+  SHARDCALL_RETURN_IF_ERROR(
+      RegisterRuleWithBody(registry, "softmax_cross_entropy_bwd",
+                           Alternatives{{.text = {.rule = "..., ... v, ..., ... -> ... v"},
+                                         .types = "F, T, s32, F -> T | F, T, s64, F -> T"}},
+                           Gradient, "built in"));
   // Of calls that give lse too.
   SHARDCALL_RETURN_IF_ERROR(registry.RegisterVjp(
-      "softmax_cross_entropy",
-      {.target = "softmax_cross_entropy_bwd",
-       .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0), VjpArgument::Operand(1),
-                     VjpArgument::Result(1)},
-       .gradients = {0}}));
+      "softmax_cross_entropy", {.target = "softmax_cross_entropy_bwd",
+                                .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),
+                                              VjpArgument::Operand(1), VjpArgument::Result(1)},
+                                .gradients = {0}}));
   return registry.RegisterRules(
       "softmax_cross_entropy_shard",
       {{.text = {.rule = "... v, ... -> ..., ..., ...", .need_replication = {"v"}},

@@ -4,11 +4,10 @@
 // counted from its first one, and drops the others. Tokens t and choices a are sums
 // of moe_dispatch: a device sends its own, and all are added (a place has one token,
 // so the sum is exact). For moe_combine it is the experts that are summed over.
-#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
-
 #include <vector>
 
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
+#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -28,20 +27,20 @@ absl::StatusOr<std::vector<InstrId>> OwnChoices(LocalCall& call,
 absl::Status RegisterMoeTargets(TargetRegistry& registry) {
   const PartialOp sum = PartialOp::kSum;
   // Tokens and choices past the end choose no expert: -1.
-  SHARDCALL_RETURN_IF_ERROR(RegisterRuleWithBody(
-      registry, "moe_dispatch",
-      {{.text = {.rule = "... t d, ... t a, ... t a -> ... e c d",
-                 .reduction = {{"t", sum}, {"a", sum}},
-                 .pad = {{"t", -1}, {"a", -1}}},
-        .types = "T, s32, s32 -> T"}},
-      OwnChoices, "built in"));
-  SHARDCALL_RETURN_IF_ERROR(RegisterRuleWithBody(
-      registry, "moe_combine",
-      {{.text = {.rule = "... e c d, ... t a, ... t a, ... t a -> ... t d",
-                 .reduction = {{"e", sum}, {"c", sum}, {"a", sum}},
-                 .pad = {{"a", -1}}},
-        .types = "T, s32, s32, T -> T | T, s32, s32, f32 -> T"}},
-      OwnChoices, "built in"));
+  SHARDCALL_RETURN_IF_ERROR(
+      RegisterRuleWithBody(registry, "moe_dispatch",
+                           {{.text = {.rule = "... t d, ... t a, ... t a -> ... e c d",
+                                      .reduction = {{"t", sum}, {"a", sum}},
+                                      .pad = {{"t", -1}, {"a", -1}}},
+                             .types = "T, s32, s32 -> T"}},
+                           OwnChoices, "built in"));
+  SHARDCALL_RETURN_IF_ERROR(
+      RegisterRuleWithBody(registry, "moe_combine",
+                           {{.text = {.rule = "... e c d, ... t a, ... t a, ... t a -> ... t d",
+                                      .reduction = {{"e", sum}, {"c", sum}, {"a", sum}},
+                                      .pad = {{"a", -1}}},
+                             .types = "T, s32, s32, T -> T | T, s32, s32, f32 -> T"}},
+                           OwnChoices, "built in"));
   // A place depends on all choices before.
   return registry.RegisterRules(
       "moe_positions",

@@ -46,13 +46,12 @@ absl::Status RegisterNormTargets(TargetRegistry& registry) {
   bwd.push_back({.text = {.rule = "a b c d, a b c d, a d, a b c -> a b c d, a d",
                           .need_replication = {"d"},
                           .reduction = {{"b", PartialOp::kSum}, {"c", PartialOp::kSum}}}});
-  SHARDCALL_RETURN_IF_ERROR(
-      registry.RegisterRules("rms_norm_bwd", std::move(bwd), "", "built in"));
-  return registry.RegisterVjp(
-      "rms_norm", {.target = "rms_norm_bwd",
-                   .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),
-                                 VjpArgument::Operand(1), VjpArgument::Result(1)},
-                   .gradients = {0, 1}});
+  SHARDCALL_RETURN_IF_ERROR(registry.RegisterRules("rms_norm_bwd", std::move(bwd), "", "built in"));
+  return registry.RegisterVjp("rms_norm",
+                              {.target = "rms_norm_bwd",
+                               .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),
+                                             VjpArgument::Operand(1), VjpArgument::Result(1)},
+                               .gradients = {0, 1}});
 }
 
 }  // namespace shardcall

@@ -14,7 +14,7 @@ absl::Status RegisterReluTargets(TargetRegistry& registry);  // custom_relu, cus
 absl::Status RegisterNormTargets(TargetRegistry& registry);  // rms_norm and rms_norm_bwd
 absl::Status RegisterAttentionTargets(
     TargetRegistry& registry);  // flash_attention, forward and backward
-absl::Status RegisterGemmTargets(TargetRegistry& registry);  // gemm, cublas_gemm, gemm_bwd
+absl::Status RegisterGemmTargets(TargetRegistry& registry);    // gemm, cublas_gemm, gemm_bwd
 absl::Status RegisterFftTargets(TargetRegistry& registry);     // fft
 absl::Status RegisterLapackTargets(TargetRegistry& registry);  // lapack_sgetrf_ffi and its kin
 absl::Status RegisterUntypedLapackTargets(
@@ -22,9 +22,8 @@ absl::Status RegisterUntypedLapackTargets(
 absl::Status RegisterLossTargets(TargetRegistry& registry);        // softmax_cross_entropy
 absl::Status RegisterMoeTargets(TargetRegistry& registry);         // moe_dispatch and moe_combine
 absl::Status RegisterCollectiveTargets(TargetRegistry& registry);  // nccl_allreduce
-absl::Status RegisterSparseTargets(
-    TargetRegistry& registry);                               // sparse_matmul, sparse_matmul_bwd
-absl::Status RegisterTopKTargets(TargetRegistry& registry);        // topk
+absl::Status RegisterSparseTargets(TargetRegistry& registry);  // sparse_matmul, sparse_matmul_bwd
+absl::Status RegisterTopKTargets(TargetRegistry& registry);    // topk
 
 }  // namespace shardcall
 

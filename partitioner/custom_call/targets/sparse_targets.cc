@@ -9,11 +9,10 @@
 // Its gradients, `m n, z, z, r, k n -> z, k n`, are cut in the same way: what a device
 // has of the rows, columns or contraction gives a part of the entries' gradients, and
 // of rows or entries a part of the matrix's, which are summed.
-#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
-
 #include <vector>
 
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
+#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -50,8 +49,7 @@ absl::StatusOr<std::vector<InstrId>> Local(LocalCall& call, absl::Span<const Ins
   return local;
 }
 
-absl::StatusOr<std::vector<InstrId>> Multiply(LocalCall& call,
-                                              absl::Span<const InstrId> operands) {
+absl::StatusOr<std::vector<InstrId>> Multiply(LocalCall& call, absl::Span<const InstrId> operands) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> local, Local(call, operands, 0));
   return call.CallTarget(local);
 }
@@ -77,25 +75,24 @@ absl::Status RegisterSparseTargets(TargetRegistry& registry) {
         return call.context->MakeArray(in[3]->element_type(), {in[2]->dim(0) - 1, in[3]->dim(1)});
       }));
   // Entries past the end are in no column.
-  SHARDCALL_RETURN_IF_ERROR(RegisterRuleWithBody(
-      registry, "sparse_matmul",
-      {{.text = {.rule = "z, z, r, k n -> m n",
-                 .need_replication = {"r"},
-                 .reduction = {{"z", PartialOp::kSum}, {"k", PartialOp::kSum}},
-                 .pad = {{"z", -1}}},
-        .types = "T, s32, s32, T -> T"}},
-      Multiply, "built in"));
-  SHARDCALL_RETURN_IF_ERROR(RegisterRuleWithBody(
-      registry, "sparse_matmul_bwd",
-      {{.text = {.rule = "m n, z, z, r, k n -> z, k n",
-                 .need_replication = {"r"},
-                 .reduction = {{"m", PartialOp::kSum},
-                               {"n", PartialOp::kSum},
-                               {"z", PartialOp::kSum},
-                               {"k", PartialOp::kSum}},
-                 .pad = {{"z", -1}, {"n", 0}}},
-        .types = "T, T, s32, s32, T -> T, T"}},
-      Gradients, "built in"));
+  SHARDCALL_RETURN_IF_ERROR(
+      RegisterRuleWithBody(registry, "sparse_matmul",
+                           {{.text = {.rule = "z, z, r, k n -> m n",
+                                      .need_replication = {"r"},
+                                      .reduction = {{"z", PartialOp::kSum}, {"k", PartialOp::kSum}},
+                                      .pad = {{"z", -1}}},
+                             .types = "T, s32, s32, T -> T"}},
+                           Multiply, "built in"));
+  SHARDCALL_RETURN_IF_ERROR(RegisterRuleWithBody(registry, "sparse_matmul_bwd",
+                                                 {{.text = {.rule = "m n, z, z, r, k n -> z, k n",
+                                                            .need_replication = {"r"},
+                                                            .reduction = {{"m", PartialOp::kSum},
+                                                                          {"n", PartialOp::kSum},
+                                                                          {"z", PartialOp::kSum},
+                                                                          {"k", PartialOp::kSum}},
+                                                            .pad = {{"z", -1}, {"n", 0}}},
+                                                   .types = "T, T, s32, s32, T -> T, T"}},
+                                                 Gradients, "built in"));
   return registry.RegisterVjp(
       "sparse_matmul",
       {.target = "sparse_matmul_bwd",

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rule of topk: lines are independent, and a line may be sharded: each device
 // finds the k best of its part, and the best of theirs are the best of all.
-#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
-
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -10,8 +8,9 @@
 #include "absl/strings/match.h"
 #include "shardcall/partitioner/custom_call/config_text.h"
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
-#include "shardcall/sharding/element_type.h"
+#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall {
 namespace {
@@ -52,8 +51,8 @@ absl::StatusOr<std::vector<InstrId>> TopK(LocalCall& call, absl::Span<const Inst
     const Shape* shape = call.LocalResult(r);
     std::vector<int64_t> dims(shape->dims().begin(), shape->dims().end());
     dims[line] = std::min(dims[line], call.Tile("n"));
-    shapes.push_back(b.context().WithDefaultLayout(
-        b.context().MakeArray(shape->element_type(), dims)));
+    shapes.push_back(
+        b.context().WithDefaultLayout(b.context().MakeArray(shape->element_type(), dims)));
   }
   SHARDCALL_ASSIGN_OR_RETURN(std::vector<InstrId> best,
                              call.MakeCall(call.call().target, config, {x, labels}, shapes));

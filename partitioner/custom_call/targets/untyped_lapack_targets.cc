@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of LAPACK's targets by their older names, whose sizes are operands: batches
 // are independent, and a device's call has the batch that the device has.
-#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
+#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

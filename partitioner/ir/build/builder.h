@@ -12,8 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/build/checked_builder.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 class GraphBuilder {
  public:
@@ -123,8 +124,8 @@ class GraphBuilder {
   InstrId AllGather(InstrId x, int64_t dimension, const ReplicaGroups& groups, int64_t channel) {
     return Must(b_.AllGather(x, dimension, groups, channel));
   }
-  InstrId ReduceScatter(InstrId x, int64_t dimension, const ReplicaGroups& groups,
-                        int64_t channel, Opcode monoid) {
+  InstrId ReduceScatter(InstrId x, int64_t dimension, const ReplicaGroups& groups, int64_t channel,
+                        Opcode monoid) {
     return Must(b_.ReduceScatter(x, dimension, groups, channel, monoid));
   }
   InstrId AllToAll(InstrId x, int64_t split, const ReplicaGroups& groups, int64_t channel) {

@@ -189,10 +189,8 @@ absl::Status CheckedBuilder::Unsealed(Opcode op, const Attributes* attrs) {
     case AttrKind::kAsync:
     case AttrKind::kCustomCall:
     case AttrKind::kSort:
-    case AttrKind::kScan:
-      break;
-    default:
-      return absl::OkStatus();
+    case AttrKind::kScan: break;
+    default: return absl::OkStatus();
   }
   Instruction proto;
   proto.opcode = op;
@@ -220,8 +218,7 @@ Id CheckedBuilder::Add(Opcode op, Ids operands, const Attributes* attrs, const S
   }
   absl::InlinedVector<const Shape*, 8> shapes;
   for (InstrId x : operands) shapes.push_back(shape(x));
-  const Shape* inferred =
-      InferShapeOrNull(context_, module_, op, shapes, attrs, declared, &error_);
+  const Shape* inferred = InferShapeOrNull(context_, module_, op, shapes, attrs, declared, &error_);
   if (inferred == nullptr) return ToStatus(error_);
   if (declared != nullptr && !CompatibleShapes(inferred, declared)) {
     return Misuse("E023", absl::StrCat(OpcodeText(op), ": the shape does not fit"),
@@ -299,8 +296,7 @@ Id CheckedBuilder::BitcastConvert(InstrId x, ElementType to) {
   if (from_bits > to_bits) dims.push_back(from_bits / to_bits);
   // Where there is none to join, inference says so.
   if (from_bits < to_bits && !dims.empty()) dims.pop_back();
-  const Shape* result =
-      from_bits == to_bits ? context_.WithElementType(s, to) : Array(to, dims);
+  const Shape* result = from_bits == to_bits ? context_.WithElementType(s, to) : Array(to, dims);
   if (result == nullptr) return ToStatus(error_);
   return Add(Opcode::kBitcastConvert, {x}, nullptr, result);
 }
@@ -436,8 +432,7 @@ Id CheckedBuilder::Dot(InstrId lhs, InstrId rhs, const DotAttrs& attrs, ElementT
   return Append(Opcode::kDot, inferred, {lhs, rhs}, a);
 }
 
-Id CheckedBuilder::Dot(InstrId lhs, InstrId rhs, const DotDimensions& dimensions,
-                       ElementType to) {
+Id CheckedBuilder::Dot(InstrId lhs, InstrId rhs, const DotDimensions& dimensions, ElementType to) {
   DotAttrs attrs;
   attrs.lhs_contracting = dimensions.lhs_contracting;
   attrs.rhs_contracting = dimensions.rhs_contracting;
@@ -472,9 +467,8 @@ Id CheckedBuilder::CustomCall(const CustomCallAttrs& attrs, Ids operands,
   SHARDCALL_RETURN_IF_ERROR(Own(operands));
   absl::InlinedVector<const Shape*, 8> shapes;
   for (InstrId x : operands) shapes.push_back(shape(x));
-  SHARDCALL_ASSIGN_OR_RETURN(
-      const Shape* const result,
-      targets.InferShape({&context_, attrs.target, backend_config, shapes}));
+  SHARDCALL_ASSIGN_OR_RETURN(const Shape* const result,
+                             targets.InferShape({&context_, attrs.target, backend_config, shapes}));
   return CustomCall(attrs, operands, result, backend_config);
 }
 

@@ -26,9 +26,10 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/ir/shapes/target_shapes.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // The dimensions of a dot by their numbers, held; DotAttrs points to them.
 struct DotDimensions {
@@ -55,8 +56,7 @@ class CheckedBuilder {
   CompId computation() const { return comp_; }
   // Null, and kInvalid, for what is no instruction of the module.
   const Shape* shape(InstrId id) const {
-    const bool known =
-        id.valid() && id.value < static_cast<uint32_t>(module_.num_instructions());
+    const bool known = id.valid() && id.value < static_cast<uint32_t>(module_.num_instructions());
     return known ? module_.instr(id).shape : nullptr;
   }
   ElementType type(InstrId id) const {
@@ -124,8 +124,7 @@ class CheckedBuilder {
   Id Reduce(InstrId x, InstrId init, Ints dimensions, Opcode monoid);
   // `type` kInvalid: that of the operands.
   //   b.Dot(x, w, DotDimensions{.lhs_contracting = {1}, .rhs_contracting = {0}});
-  Id Dot(InstrId lhs, InstrId rhs, const DotAttrs& attrs,
-         ElementType type = ElementType::kInvalid);
+  Id Dot(InstrId lhs, InstrId rhs, const DotAttrs& attrs, ElementType type = ElementType::kInvalid);
   Id Dot(InstrId lhs, InstrId rhs, const DotDimensions& dimensions,
          ElementType type = ElementType::kInvalid);
   Id Call(CompId callee, Ids operands);
@@ -179,7 +178,7 @@ class CheckedBuilder {
   mutable bool structure_open_ = false;
   std::vector<Slot> slots_;  // open addressing; empty where id is not valid
   size_t used_ = 0;
-  Diagnostic error_;         // kept, so that inference makes no strings when it succeeds
+  Diagnostic error_;  // kept, so that inference makes no strings when it succeeds
 };
 
 }  // namespace shardcall

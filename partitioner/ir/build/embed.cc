@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
+#include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

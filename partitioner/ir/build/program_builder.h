@@ -17,19 +17,20 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-
 #include "shardcall/partitioner/ir/build/checked_builder.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 class ProgramBuilder {
  public:
   // Without `num_partitions` the program is for one device, or for as many as
   // PartitionOptions says.
   explicit ProgramBuilder(absl::string_view name, int64_t num_partitions = 0)
-      : module_(std::make_unique<Module>(std::make_shared<Context>())), monoids_(module_.get()),
+      : module_(std::make_unique<Module>(std::make_shared<Context>())),
+        monoids_(module_.get()),
         builder_(module_.get(), module_->AddComputation("main"), &monoids_) {
     module_->header.name = PrintableName(name);
     module_->set_entry(builder_.computation());

@@ -23,8 +23,12 @@ const Attributes* Renumbered(Context& context, const Attributes* attrs,
 class Splicing {
  public:
   Splicing(const Module& from, const Metadata* metadata, int64_t* next_channel, Module* to)
-      : from_(from), metadata_(metadata), next_channel_(*next_channel), to_(*to),
-        now_(from.num_instructions()), comps_(from.num_computations()) {}
+      : from_(from),
+        metadata_(metadata),
+        next_channel_(*next_channel),
+        to_(*to),
+        now_(from.num_instructions()),
+        comps_(from.num_computations()) {}
 
   // Callees before callers, the entry last and into `computation`.
   SpliceResult Run(absl::Span<const InstrId> operands, CompId computation) {
@@ -55,9 +59,8 @@ class Splicing {
       copy.metadata = metadata_;
       copy.extra = -1;
       copy.attrs = WithNewChannel(
-          to_.context(),
-          MapComputations(from_, instr, [&](CompId c) { return comps_[c.value]; }), &channels_,
-          &next_channel_);
+          to_.context(), MapComputations(from_, instr, [&](CompId c) { return comps_[c.value]; }),
+          &channels_, &next_channel_);
       operands.clear();
       for (InstrId o : from_.operands(id)) operands.push_back(now_[o.value]);
       const InstrId added = to_.Add(to, copy, operands);

@@ -8,8 +8,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Names not yet taken: `add` stays `add` or becomes `add.7`. A new name is none
 // that an instruction (or computation) of `module` has.

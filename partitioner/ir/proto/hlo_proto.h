@@ -26,8 +26,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 enum class ProtoForm : uint8_t {
   kModule,    // HloModuleProto

@@ -178,8 +178,8 @@ bool Reader::KeepResidues() {
   }
   header.SerializeToString(&written);
   if (header_.has_frontend_attributes()) SortMap(header_.mutable_frontend_attributes());
-  auto* sequences = header_.has_schedule() ? header_.mutable_schedule()->mutable_sequences()
-                                           : nullptr;
+  auto* sequences =
+      header_.has_schedule() ? header_.mutable_schedule()->mutable_sequences() : nullptr;
   if (sequences != nullptr) {
     std::stable_sort(sequences->begin(), sequences->end(),
                      [](const auto& a, const auto& b) { return a.key() < b.key(); });
@@ -217,8 +217,8 @@ bool LooksLikeProto(absl::string_view bytes) {
   // soon has control characters, which HLO text has not.
   if (bytes.empty() || (bytes[0] != 0x0a && bytes[0] != 0x12 && bytes[0] != 0x1a)) return false;
   for (char c : bytes.substr(0, 4096)) {
-    if (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r' &&
-        c != '\f' && c != '\v') {
+    if (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f' &&
+        c != '\v') {
       return true;
     }
   }

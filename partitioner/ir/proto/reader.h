@@ -15,8 +15,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
-#include "shardcall/partitioner/ir/module.h"
 #include "partitioner/ir/proto/hlo.pb.h"
+#include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/proto/source.h"
 #include "shardcall/partitioner/ir/proto/wire.h"
 #include "shardcall/partitioner/ir/proto/words.h"
@@ -30,7 +30,10 @@ class Reader {
  public:
   // `level`: how many messages this module stands within.
   Reader(absl::string_view file, std::shared_ptr<Context> context, int level = 0)
-      : file_(file), level_(level), module_(std::move(context)), context_(module_.context()),
+      : file_(file),
+        level_(level),
+        module_(std::move(context)),
+        context_(module_.context()),
         source_(std::make_shared<ProtoSource>()) {}
   bool Run(absl::string_view bytes);
   const absl::Status& status() const { return status_; }
@@ -126,12 +129,11 @@ class Reader {
 
   // reader_literal.cc
   bool ReadLiteral(const hlo_pb::LiteralProto& p, absl::string_view field, const Literal** out);
-  bool ReadArrayLiteral(const hlo_pb::LiteralProto& p, const Shape* shape,
-                        absl::string_view field, const Literal** out);
+  bool ReadArrayLiteral(const hlo_pb::LiteralProto& p, const Shape* shape, absl::string_view field,
+                        const Literal** out);
 
   // reader_sharding.cc
-  bool ReadSharding(const hlo_pb::OpSharding& p, absl::string_view field,
-                    const HloSharding** out);
+  bool ReadSharding(const hlo_pb::OpSharding& p, absl::string_view field, const HloSharding** out);
   bool ShardingText(const hlo_pb::OpSharding& p, std::string* out);
   bool MeshText(const hlo_pb::MeshProto& p, absl::string_view field, std::string* out);
   bool AxesText(const hlo_pb::MeshProto& mesh,
@@ -157,10 +159,10 @@ class Reader {
   std::vector<InstrId> operands_;
   std::vector<CompId> called_;
   std::vector<Ints> group_lists_;
-  int computation_ = -1, instruction_ = -1;  // positions, for diagnostics
-  std::vector<InstrId> ids_;                 // of the computation, by position
-  std::vector<std::vector<InstrId>> instruction_ids_;  // the same for all computations
-  absl::flat_hash_set<absl::string_view> names_;  // of the computation
+  int computation_ = -1, instruction_ = -1;                // positions, for diagnostics
+  std::vector<InstrId> ids_;                               // of the computation, by position
+  std::vector<std::vector<InstrId>> instruction_ids_;      // the same for all computations
+  absl::flat_hash_set<absl::string_view> names_;           // of the computation
   absl::flat_hash_map<std::string, int64_t> next_number_;  // after a name that stands twice
   absl::flat_hash_map<std::string, const HloSharding*> sharding_memo_;
 };

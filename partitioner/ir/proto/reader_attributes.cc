@@ -54,9 +54,8 @@ bool Reader::ReadCompare(const Attributes** out) {
 bool Reader::ReadDot(Opcode opcode, const Attributes** out) {
   DotAttrs a;
   const hlo_pb::RaggedDotDimensionNumbers& ragged = p_.ragged_dot_dimension_numbers();
-  const hlo_pb::DotDimensionNumbers& d = opcode == Opcode::kRaggedDot
-                                             ? ragged.dot_dimension_numbers()
-                                             : p_.dot_dimension_numbers();
+  const hlo_pb::DotDimensionNumbers& d =
+      opcode == Opcode::kRaggedDot ? ragged.dot_dimension_numbers() : p_.dot_dimension_numbers();
   a.lhs_batch = IntsOf(d.lhs_batch_dimensions());
   a.lhs_contracting = IntsOf(d.lhs_contracting_dimensions());
   a.rhs_batch = IntsOf(d.rhs_batch_dimensions());
@@ -160,7 +159,8 @@ bool Reader::ReadAttributes(Opcode opcode, const Attributes** out) {
       a.dimensions = IntsOf(p_.dimensions());
       int64_t one;
       if ((opcode == Opcode::kConcatenate || opcode == Opcode::kGetDimensionSize ||
-           opcode == Opcode::kSetDimensionSize) && !OneDimension(&one)) {
+           opcode == Opcode::kSetDimensionSize) &&
+          !OneDimension(&one)) {
         return false;
       }
       return intern(a);
@@ -271,7 +271,8 @@ bool Reader::ReadAttributes(Opcode opcode, const Attributes** out) {
       a.lower = o.lower();
       a.unit_diagonal = o.unit_diagonal();
       return Word("triangular_solve_options.transpose_a", o.transpose_a(), kTransposes,
-                  &a.transpose_a) && intern(a);
+                  &a.transpose_a) &&
+             intern(a);
     }
     case AttrKind::kGather: return ReadGather(out);
     case AttrKind::kScatter: return ReadScatter(out);

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
 #include "shardcall/partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/text/parser_internal.h"
 
 namespace shardcall::hlo_proto {
 
@@ -16,8 +16,8 @@ bool Reader::ReadConditional(const Attributes** out) {
     return Fail("E019", "A conditional has no branches", "called_computation_ids", "1 or more");
   }
   a.branches = called_;
-  a.is_pred = !operands_.empty() &&
-              module_.instr(operands_[0]).shape->element_type() == ElementType::kPred;
+  a.is_pred =
+      !operands_.empty() && module_.instr(operands_[0]).shape->element_type() == ElementType::kPred;
   if (a.is_pred && !Calls(2)) return false;
   *out = InternAttributes(context_, a);
   return true;
@@ -74,12 +74,11 @@ bool Reader::ReadGroups(ReplicaGroups* out) {
   if (p_.has_iota_collective_device_list()) {
     const auto& iota = p_.iota_collective_device_list();
     const int rank = iota.iota_reshape_dims_size();
-    std::vector<int64_t> perm(iota.iota_transpose_perm().begin(),
-                              iota.iota_transpose_perm().end());
+    std::vector<int64_t> perm(iota.iota_transpose_perm().begin(), iota.iota_transpose_perm().end());
     int64_t devices = 0;
     const bool ok = iota.num_replica_groups() >= 0 && iota.num_devices_per_group() >= 0 &&
-                    !__builtin_mul_overflow(iota.num_replica_groups(),
-                                            iota.num_devices_per_group(), &devices) &&
+                    !__builtin_mul_overflow(iota.num_replica_groups(), iota.num_devices_per_group(),
+                                            &devices) &&
                     (!perm.empty() || rank == 1) &&
                     IsIota(IntsOf(iota.iota_reshape_dims()), perm, devices);
     if (!ok) {
@@ -102,8 +101,7 @@ bool Reader::ReadGroups(ReplicaGroups* out) {
     const absl::StatusOr<HloSharding> sharding = ParseHloSharding(text + "}]}");
     if (!sharding.ok() || sharding->named.dims[0].axes.empty()) {
       const absl::string_view why = sharding.ok() ? "no axis" : sharding.status().message();
-      return Fail("E019",
-                  absl::StrCat("Invalid mesh groups (", why.substr(0, why.find('\n')), ")"),
+      return Fail("E019", absl::StrCat("Invalid mesh groups (", why.substr(0, why.find('\n')), ")"),
                   "mesh_axes_replica_group_list", "a mesh and at least one of its axes");
     }
     out->form = ReplicaGroups::Form::kMesh;
@@ -161,13 +159,12 @@ bool Reader::ReadPermute(const Attributes** out) {
   const Ints all = IntsOf(p_.dynamic_slice_sizes());
   if (!all.empty()) {
     const Shape* first = operands_.empty() ? nullptr : module_.instr(operands_[0]).shape;
-    const size_t lists = first == nullptr      ? 1
-                         : first->IsTuple()    ? std::max<size_t>(first->tuple().size(), 1)
-                                               : 1;
+    const size_t lists = first == nullptr   ? 1
+                         : first->IsTuple() ? std::max<size_t>(first->tuple().size(), 1)
+                                            : 1;
     if (all.size() % lists != 0) {
-      return Fail("E019", "The sizes of the slices do not fit the operands",
-                  "dynamic_slice_sizes", absl::StrCat("a multiple of ", lists),
-                  absl::StrCat(all.size()));
+      return Fail("E019", "The sizes of the slices do not fit the operands", "dynamic_slice_sizes",
+                  absl::StrCat("a multiple of ", lists), absl::StrCat(all.size()));
     }
     const size_t each = all.size() / lists;
     for (size_t k = 0; k < lists; ++k) sizes.push_back(all.subspan(k * each, each));
@@ -226,8 +223,8 @@ bool Reader::ReadDomain(const Attributes** out) {
     return false;
   }
   // What text calls the entry is the message's exit, and the other way round.
-  const std::string text = absl::StrCat("{kind=\"sharding\", entry=", exit->Print(),
-                                        ", exit=", entry->Print(), "}");
+  const std::string text =
+      absl::StrCat("{kind=\"sharding\", entry=", exit->Print(), ", exit=", entry->Print(), "}");
   a.domain = text;
   *out = InternAttributes(context_, a);
   return true;

@@ -6,10 +6,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
-#include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/proto/reader.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
+#include "shardcall/partitioner/ir/text/lexer.h"
+#include "shardcall/partitioner/ir/text/printer.h"
 
 namespace shardcall::hlo_proto {
 namespace {
@@ -77,16 +77,15 @@ bool Reader::ReadStackTables(const hlo_pb::StackFrameIndexProto& p) {
   }
   for (const auto& f : p.stack_frames()) {
     if (f.file_location_id() < 0 || f.parent_frame_id() < 0 || f.parent_frame_id() == INT32_MAX) {
-      return Fail("E017", "A stack frame has a negative number",
-                  "stack_frame_index.stack_frames", "0 or more");
+      return Fail("E017", "A stack frame has a negative number", "stack_frame_index.stack_frames",
+                  "0 or more");
     }
     t.frames.push_back({f.file_location_id(), f.parent_frame_id()});
   }
   return true;
 }
 
-bool Reader::ReadRecoveryTable(const hlo_pb::OriginalValueRecoveryTableProto& p,
-                               std::string* out) {
+bool Reader::ReadRecoveryTable(const hlo_pb::OriginalValueRecoveryTableProto& p, std::string* out) {
   // Text quotes these modules, and so doubles the quotes of what is within them.
   constexpr int kMostLevels = 4;
   if (level_ >= kMostLevels) {
@@ -102,8 +101,8 @@ bool Reader::ReadRecoveryTable(const hlo_pb::OriginalValueRecoveryTableProto& p,
     absl::StrAppend(out, "  ", OriginalArrayText(e.old_original_array()), " : ",
                     OriginalArrayText(e.new_original_array()));
     if (e.has_recovery_module()) {
-      Reader inner(absl::StrCat(file_, ": original_value_recovery_table"),
-                   module_.shared_context(), level_ + 1);
+      Reader inner(absl::StrCat(file_, ": original_value_recovery_table"), module_.shared_context(),
+                   level_ + 1);
       if (!inner.Run(e.recovery_module().SerializeAsString())) {
         status_ = inner.status();
         return false;
@@ -173,8 +172,7 @@ bool Reader::ReadHeader() {
     h.has_num_partitions = true;
   }
   h.alias_passthrough_params = own.alias_passthrough_params();
-  const auto bools = [](const google::protobuf::RepeatedField<bool>& from,
-                        std::vector<bool>* to) {
+  const auto bools = [](const google::protobuf::RepeatedField<bool>& from, std::vector<bool>* to) {
     if (!from.empty()) to->assign(from.begin(), from.end());
   };
   bools(own.propagate_to_parameters(), &h.propagate_to_parameters);

@@ -2,10 +2,10 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
 #include "shardcall/partitioner/ir/proto/reader.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
+#include "shardcall/partitioner/ir/text/lexer.h"
+#include "shardcall/partitioner/ir/text/parser_internal.h"
 
 namespace shardcall::hlo_proto {
 
@@ -134,8 +134,8 @@ bool Reader::ReadCommon(const ComputationBytes& c, const InstructionBytes& bytes
 }
 
 bool Reader::ReadRare(const InstructionBytes& bytes, InstrId id, Opcode opcode) {
-  const bool accuracy = p_.has_result_accuracy() &&
-                        GetOpcodeInfo(opcode).attrs != AttrKind::kResultAccuracy;
+  const bool accuracy =
+      p_.has_result_accuracy() && GetOpcodeInfo(opcode).attrs != AttrKind::kResultAccuracy;
   if (bytes.controls.empty() && !accuracy && p_.statistics_viz().statistics_size() == 0 &&
       !p_.has_original_value()) {
     return true;
@@ -183,8 +183,8 @@ bool Reader::ReadInstruction(ComputationBytes* c, const InstructionBytes& bytes)
     std::vector<absl::string_view> names;
     for (int k = 0; k < kNumOpcodes; ++k) names.push_back(OpcodeText(static_cast<Opcode>(k)));
     const std::string shown = IsUtf8(p_.opcode()) ? p_.opcode().substr(0, 80) : "(not text)";
-    return Fail("E004", "Unknown opcode", "opcode", "an HLO opcode",
-                absl::StrCat("'", shown, "'"), hlo_text::DidYouMean(shown, names));
+    return Fail("E004", "Unknown opcode", "opcode", "an HLO opcode", absl::StrCat("'", shown, "'"),
+                hlo_text::DidYouMean(shown, names));
   }
   if (!ReadCommon(*c, bytes, &i)) return false;
   const int arity = GetOpcodeInfo(i.opcode).arity;
@@ -200,8 +200,8 @@ bool Reader::ReadInstruction(ComputationBytes* c, const InstructionBytes& bytes)
     const bool twice =
         fits && number < static_cast<int64_t>(parameters.size()) && parameters[number].valid();
     if (!fits || twice) {
-      return Fail("E013", twice ? "A parameter number stands twice"
-                                : "A parameter number is out of range",
+      return Fail("E013",
+                  twice ? "A parameter number stands twice" : "A parameter number is out of range",
                   "parameter_number", "dense numbers from 0", absl::StrCat(number));
     }
   }

@@ -21,9 +21,9 @@ Data DataOf(const hlo_pb::LiteralProto& p, ElementType type) {
   case ElementType::name: return {p.field().data(), p.field().size()};
     SHARDCALL_LITERAL_BYTES(SHARDCALL_CASE)
 #undef SHARDCALL_CASE
-#define SHARDCALL_CASE(name, field, per)                        \
-  case ElementType::name:                                       \
-    return {reinterpret_cast<const char*>(p.field().data()),    \
+#define SHARDCALL_CASE(name, field, per)                     \
+  case ElementType::name:                                    \
+    return {reinterpret_cast<const char*>(p.field().data()), \
             p.field().size() * sizeof(*p.field().data())};
     SHARDCALL_LITERAL_NUMBERS(SHARDCALL_CASE)
 #undef SHARDCALL_CASE

@@ -70,8 +70,7 @@ bool Reader::OrderBySchedule(ComputationBytes* c, Ints ids) {
   }
   return c->order.size() == c->instructions.size() ||
          Fail("E031", "The schedule of a computation is not an order of its instructions",
-              "schedule", absl::StrCat(c->instructions.size(), " ids"),
-              absl::StrCat(ids.size()));
+              "schedule", absl::StrCat(c->instructions.size(), " ids"), absl::StrCat(ids.size()));
 }
 
 // Operands and control predecessors first, else as in the message.

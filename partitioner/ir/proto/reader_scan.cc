@@ -10,8 +10,8 @@ namespace {
 // Field numbers that the scans below look for.
 constexpr uint32_t kModuleComputations = 3;
 constexpr uint32_t kComputationInstructions = 2;
-constexpr uint32_t kInstructionOpcode = 2, kInstructionId = 35, kOperandIds = 36,
-                   kControlIds = 37, kCalledIds = 38;
+constexpr uint32_t kInstructionOpcode = 2, kInstructionId = 35, kOperandIds = 36, kControlIds = 37,
+                   kCalledIds = 38;
 constexpr uint32_t kHloModule = 1, kSnapshotHlo = 1;
 
 // The first field of that number, without asking what follows it.
@@ -166,8 +166,8 @@ bool Reader::ScanInstruction(absl::string_view bytes, ComputationBytes* c) {
     return FailBytes(hlo_pb::HloInstructionProto::descriptor(), bytes);
   }
   if (!c->positions.try_emplace(i.id, instruction_).second) {
-    return Fail("E031", "Two instructions of a computation have one id", "id",
-                "an id of its own", absl::StrCat(i.id));
+    return Fail("E031", "Two instructions of a computation have one id", "id", "an id of its own",
+                absl::StrCat(i.id));
   }
   c->instructions.push_back(std::move(i));
   return true;

@@ -46,8 +46,9 @@ bool Reader::ReadSharding(const hlo_pb::OpSharding& p, absl::string_view field,
     absl::StatusOr<HloSharding> sharding = ParseHloSharding(text);
     if (!sharding.ok()) {
       const absl::string_view message = sharding.status().message();
-      return Fail("E016", absl::StrCat("Invalid sharding (", message.substr(0, message.find('\n')),
-                                       ")"), field);
+      return Fail("E016",
+                  absl::StrCat("Invalid sharding (", message.substr(0, message.find('\n')), ")"),
+                  field);
     }
     found = InternHloSharding(context_, *std::move(sharding));
   }
@@ -126,8 +127,7 @@ bool Reader::MeshText(const hlo_pb::MeshProto& p, absl::string_view field, std::
     const auto& iota = p.iota_transform();
     if (iota.transpose_perm_size() != iota.reshape_dims_size()) {
       return Fail("E016", "A mesh's transposition does not fit its dimensions", field,
-                  absl::StrCat(iota.reshape_dims_size()),
-                  absl::StrCat(iota.transpose_perm_size()));
+                  absl::StrCat(iota.reshape_dims_size()), absl::StrCat(iota.transpose_perm_size()));
     }
     absl::StrAppend(out, ", device_ids=([", absl::StrJoin(iota.reshape_dims(), ","), "]T(",
                     absl::StrJoin(iota.transpose_perm(), ","), "))");
@@ -157,7 +157,8 @@ bool Reader::AxesText(const hlo_pb::MeshProto& mesh,
 bool Reader::NamedText(const hlo_pb::NamedShardingProto& p, std::string* out) {
   *out = "{";
   const bool lists = p.dim_shardings_size() + p.replicated_axes_size() + p.unreduced_axes_size() +
-                         p.manual_axes_size() > 0;
+                         p.manual_axes_size() >
+                     0;
   if (p.mesh().axes_size() == 0 && p.mesh().device_ids_size() == 1 && !lists) {
     absl::StrAppend(out, "maximal_mesh[device_id=", p.mesh().device_ids(0), "]");
   } else {

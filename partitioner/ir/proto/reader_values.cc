@@ -115,15 +115,14 @@ bool Reader::ReadArrayShape(const hlo_pb::ShapeProto& p, absl::string_view field
     }
   }
   if (p.has_layout() && !LayoutSuffix(p.layout(), field, &suffix)) return false;
-  *out = context_.MakeArray(static_cast<ElementType>(p.element_type()), IntsOf(p.dimensions()),
-                            layout, suffix,
-                            any ? absl::MakeConstSpan(dynamic) : absl::Span<const bool>());
+  *out =
+      context_.MakeArray(static_cast<ElementType>(p.element_type()), IntsOf(p.dimensions()), layout,
+                         suffix, any ? absl::MakeConstSpan(dynamic) : absl::Span<const bool>());
   return true;
 }
 
 // What stands behind the colon of a layout in text.
-bool Reader::LayoutSuffix(const hlo_pb::LayoutProto& p, absl::string_view field,
-                          std::string* out) {
+bool Reader::LayoutSuffix(const hlo_pb::LayoutProto& p, absl::string_view field, std::string* out) {
   const std::string at = absl::StrCat(field, ".layout");
   bool ok = true;
   const auto number = [&](absl::string_view letter, int64_t value, int64_t omitted) {
@@ -132,8 +131,8 @@ bool Reader::LayoutSuffix(const hlo_pb::LayoutProto& p, absl::string_view field,
   };
   const auto type = [&](absl::string_view letter, int32_t value) {
     if (value == 0) return;
-    const bool known = value > 0 && value < kNumElementTypes &&
-                       IsInteger(static_cast<ElementType>(value));
+    const bool known =
+        value > 0 && value < kNumElementTypes && IsInteger(static_cast<ElementType>(value));
     ok = ok && known;
     if (known) {
       absl::StrAppend(out, letter, "(", ElementTypeName(static_cast<ElementType>(value)), ")");
@@ -180,8 +179,8 @@ bool Reader::ReadWindow(const hlo_pb::Window& p, Window* out) {
   std::vector<int64_t> values(7 * static_cast<size_t>(n));
   for (int k = 0; k < n; ++k) {
     const hlo_pb::WindowDimension& d = p.dimensions(k);
-    const int64_t fields[7] = {d.size(),         d.stride(),       d.padding_low(),
-                               d.padding_high(), d.base_dilation(), d.window_dilation(),
+    const int64_t fields[7] = {d.size(),           d.stride(),        d.padding_low(),
+                               d.padding_high(),   d.base_dilation(), d.window_dilation(),
                                d.window_reversal()};
     for (int f = 0; f < 7; ++f) {
       if (fields[f] < 0 && f != 2 && f != 3) {
@@ -222,8 +221,8 @@ bool Reader::DimLabels(const hlo_pb::ConvolutionDimensionNumbers& p, Text* out) 
   bool ok = side('b', p.input_batch_dimension(), 'f', p.input_feature_dimension(),
                  p.input_spatial_dimensions());
   text.push_back('_');
-  ok = ok && side('i', p.kernel_input_feature_dimension(), 'o',
-                  p.kernel_output_feature_dimension(), p.kernel_spatial_dimensions());
+  ok = ok && side('i', p.kernel_input_feature_dimension(), 'o', p.kernel_output_feature_dimension(),
+                  p.kernel_spatial_dimensions());
   text += "->";
   ok = ok && side('b', p.output_batch_dimension(), 'f', p.output_feature_dimension(),
                   p.output_spatial_dimensions());

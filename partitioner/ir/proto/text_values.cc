@@ -220,8 +220,7 @@ bool ParseOrigin(absl::string_view text, hlo_pb::OriginalValueProto* p) {
   if (!in.lex.Expect('{')) return false;
   if (in.lex.TryChar('[')) {
     p->set_is_synthetic_call(true);
-    return in.lex.TryWord("synthetic_call") && in.lex.Expect(']') && in.lex.Expect('}') &&
-           in.End();
+    return in.lex.TryWord("synthetic_call") && in.lex.Expect(']') && in.lex.Expect('}') && in.End();
   }
   if (in.lex.Peek() == '}') return in.lex.Expect('}') && in.End();
   std::vector<int64_t> at;  // the path; one entry per open parenthesis
@@ -284,9 +283,8 @@ bool ParseMetadata(absl::string_view text, hlo_pb::OpMetadata* p) {
                         : key == "source_file"       ? p->mutable_source_file()
                         : key == "deduplicated_name" ? p->mutable_deduplicated_name()
                         : key == "scheduling_name"   ? p->mutable_scheduling_name()
-                        : key == "metadata_payload"
-                            ? p->mutable_metadata_payload()->mutable_value()
-                            : nullptr;
+                        : key == "metadata_payload" ? p->mutable_metadata_payload()->mutable_value()
+                                                    : nullptr;
     if (word != nullptr) {
       if (!in.Text(word)) return false;
       continue;

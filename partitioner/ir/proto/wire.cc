@@ -167,8 +167,7 @@ WireFault FindWireFault(const pb::Descriptor* type, absl::string_view bytes) {
       levels.pop_back();
       continue;
     }
-    const pb::FieldDescriptor* f =
-        level.type->FindFieldByNumber(static_cast<int>(field.number));
+    const pb::FieldDescriptor* f = level.type->FindFieldByNumber(static_cast<int>(field.number));
     if (f == nullptr) continue;
     std::string name(f->name());
     if (f->is_repeated()) absl::StrAppend(&name, "[", level.counts[field.number]++, "]");
@@ -186,8 +185,7 @@ WireFault FindWireFault(const pb::Descriptor* type, absl::string_view bytes) {
       fault.too_deep = true;
       return finish(absl::StrCat("more than ", kMaxMessageDepth, " levels"), name);
     }
-    const size_t base =
-        level.base + level.scanner.offset() - field.payload.size();
+    const size_t base = level.base + level.scanner.offset() - field.payload.size();
     levels.push_back({f->message_type(), WireScanner(field.payload), base, std::move(name), {}});
   }
   return fault;

@@ -83,8 +83,8 @@ class Residue {
  private:
   struct Field {
     uint32_t number;
-    std::string read;          // all its records, as read
-    uint64_t written_hash;     // of all its records, as written
+    std::string read;       // all its records, as read
+    uint64_t written_hash;  // of all its records, as written
   };
   std::vector<Field> fields_;
 };

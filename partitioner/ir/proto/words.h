@@ -11,11 +11,20 @@ namespace shardcall::hlo_proto {
 using Words = absl::Span<const absl::string_view>;
 
 // Empty words stand for "not set".
-inline constexpr absl::string_view kAlgorithms[] = {
-    "", "dot_any_f8_any_f8_f32", "dot_any_f8_any_f8_f32_fast_accum", "dot_f16_f16_f16",
-    "dot_f16_f16_f32", "dot_bf16_bf16_bf16", "dot_bf16_bf16_f32", "dot_bf16_bf16_f32_x3",
-    "dot_bf16_bf16_f32_x6", "dot_tf32_tf32_f32", "dot_tf32_tf32_f32_x3", "dot_f32_f32_f32",
-    "dot_f64_f64_f64", "dot_bf16_bf16_f32_x9"};
+inline constexpr absl::string_view kAlgorithms[] = {"",
+                                                    "dot_any_f8_any_f8_f32",
+                                                    "dot_any_f8_any_f8_f32_fast_accum",
+                                                    "dot_f16_f16_f16",
+                                                    "dot_f16_f16_f32",
+                                                    "dot_bf16_bf16_bf16",
+                                                    "dot_bf16_bf16_f32",
+                                                    "dot_bf16_bf16_f32_x3",
+                                                    "dot_bf16_bf16_f32_x6",
+                                                    "dot_tf32_tf32_f32",
+                                                    "dot_tf32_tf32_f32_x3",
+                                                    "dot_f32_f32_f32",
+                                                    "dot_f64_f64_f64",
+                                                    "dot_bf16_bf16_f32_x9"};
 inline constexpr absl::string_view kPrecisions[] = {"default", "high", "highest"};
 inline constexpr absl::string_view kConvolutionKinds[] = {"", "fprop", "dgrad", "wgrad"};
 inline constexpr absl::string_view kTransposes[] = {"", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"};

@@ -12,8 +12,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "shardcall/partitioner/ir/module.h"
 #include "partitioner/ir/proto/hlo.pb.h"
+#include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/proto/source.h"
 #include "shardcall/partitioner/ir/proto/words.h"

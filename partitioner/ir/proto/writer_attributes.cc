@@ -2,10 +2,10 @@
 // The fields of each kind of instruction.
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/partitioner/ir/proto/reader.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
 #include "shardcall/partitioner/ir/proto/writer.h"
+#include "shardcall/partitioner/ir/text/lexer.h"
 
 namespace shardcall::hlo_proto {
 namespace {
@@ -208,8 +208,9 @@ bool Writer::WriteDomain(const DomainAttrs& a, hlo_pb::HloInstructionProto* p) {
     } else {
       ok = (key == "entry" || key == "exit") && lex.Balanced(&value);
       const absl::StatusOr<HloSharding> s = ParseHloSharding(ok ? value : absl::string_view());
-      ok = ok && s.ok() && WriteSharding(*s, key == "entry" ? p->mutable_domain_exit_sharding()
-                                                            : p->mutable_domain_entry_sharding());
+      ok = ok && s.ok() &&
+           WriteSharding(*s, key == "entry" ? p->mutable_domain_exit_sharding()
+                                            : p->mutable_domain_entry_sharding());
     }
     lex.TryChar(',');
   }
@@ -336,8 +337,7 @@ bool Writer::WriteAttributes(const Instruction& i, hlo_pb::HloInstructionProto* 
     case AttrKind::kFusion: {
       const FusionAttrs& a = i.as<FusionAttrs>();
       p->set_fusion_kind(Str(a.kind));
-      return a.aliasing.empty() ||
-             ParseAliasing(a.aliasing, p->mutable_output_operand_aliasing());
+      return a.aliasing.empty() || ParseAliasing(a.aliasing, p->mutable_output_operand_aliasing());
     }
     case AttrKind::kCustomCall: return WriteCustomCall(i, p);
     case AttrKind::kInfeed: p->set_infeed_config(Str(i.as<InfeedAttrs>().config)); return true;
@@ -366,8 +366,7 @@ bool Writer::WriteAttributes(const Instruction& i, hlo_pb::HloInstructionProto* 
     case AttrKind::kAsync: {
       const AsyncAttrs& a = i.as<AsyncAttrs>();
       if (i.opcode == Opcode::kAsyncStart) p->set_async_execution_thread(Str(a.execution_thread));
-      return a.aliasing.empty() ||
-             ParseAliasing(a.aliasing, p->mutable_output_operand_aliasing());
+      return a.aliasing.empty() || ParseAliasing(a.aliasing, p->mutable_output_operand_aliasing());
     }
   }
   return true;

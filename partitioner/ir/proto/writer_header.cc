@@ -3,9 +3,9 @@
 // aliases, schedules, tables.
 #include <algorithm>
 
-#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
 #include "shardcall/partitioner/ir/proto/writer.h"
+#include "shardcall/partitioner/ir/text/parser.h"
 
 namespace shardcall::hlo_proto {
 
@@ -74,21 +74,19 @@ bool Writer::WriteHeader(hlo_pb::HloModuleProto* p) {
   if (!Utf8(h.name, "the module's name", p->mutable_name())) return false;
   const CompId entry = module_.entry();
   const auto made = made_computation_names_.find(entry.value);
-  p->set_entry_computation_name(made == made_computation_names_.end()
-                                    ? std::string(module_.comp(entry).name)
-                                    : made->second);
+  p->set_entry_computation_name(
+      made == made_computation_names_.end() ? std::string(module_.comp(entry).name) : made->second);
   p->set_entry_computation_id(computation_ids_[entry.value]);
   hlo_pb::ProgramShapeProto* shape = p->mutable_host_program_shape();
   const Computation& c = module_.comp(entry);
   const bool written = h.entry_result_layout != nullptr;
   const size_t count = written ? h.entry_parameter_layouts.size() : c.parameters.size();
   for (size_t k = 0; k < count; ++k) {
-    *shape->add_parameters() = ShapeOf(written ? h.entry_parameter_layouts[k]
-                                               : module_.instr(c.parameters[k]).shape);
+    *shape->add_parameters() =
+        ShapeOf(written ? h.entry_parameter_layouts[k] : module_.instr(c.parameters[k]).shape);
     shape->add_parameter_names(absl::StrCat("p", k));
   }
-  *shape->mutable_result() =
-      ShapeOf(written ? h.entry_result_layout : module_.instr(c.root).shape);
+  *shape->mutable_result() = ShapeOf(written ? h.entry_result_layout : module_.instr(c.root).shape);
   for (const HloSharding& held : options_.parameter_shardings) {
     if (!WriteSharding(held, p->add_spmd_parameters_shardings())) return false;
   }
@@ -143,9 +141,8 @@ bool Writer::WriteHeader(hlo_pb::HloModuleProto* p) {
   for (const std::string& payload : payloads_) p->add_payloads(payload);
   const std::vector<bool> none = {false};
   if (h.replica_count != 1 || h.num_partitions != 1 || h.has_num_partitions ||
-      h.alias_passthrough_params ||
-      h.propagate_to_parameters != none || h.propagate_to_output != none ||
-      !h.debug_attributes.empty()) {
+      h.alias_passthrough_params || h.propagate_to_parameters != none ||
+      h.propagate_to_output != none || !h.debug_attributes.empty()) {
     hlo_pb::ShardcallHeader* own = p->mutable_shardcall_header();
     if (h.replica_count != 1) own->set_replica_count(h.replica_count);
     if (h.has_num_partitions || h.num_partitions != 1) own->set_num_partitions(h.num_partitions);

@@ -4,19 +4,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/partitioner/ir/proto/literal_data.h"
 #include "shardcall/partitioner/ir/proto/reader.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
 #include "shardcall/partitioner/ir/proto/writer.h"
+#include "shardcall/partitioner/ir/text/lexer.h"
 
 namespace shardcall::hlo_proto {
 
 bool Writer::Utf8(absl::string_view text, absl::string_view what, std::string* out) {
   out->assign(text.data(), text.size());
-  return IsUtf8(text) || Fail(absl::StrCat("Text that is not UTF-8 in ", what,
-                                           " has no binary form"),
-                              "", "write the module as text, or mend the bytes");
+  return IsUtf8(text) ||
+         Fail(absl::StrCat("Text that is not UTF-8 in ", what, " has no binary form"), "",
+              "write the module as text, or mend the bytes");
 }
 
 const hlo_pb::ShapeProto& Writer::ShapeOf(const Shape* shape) {
@@ -181,22 +181,25 @@ bool Writer::WriteLiteral(const Literal& literal, hlo_pb::LiteralProto* p) {
   const absl::string_view data(literal.data.data(), literal.data.size());
   std::string* bytes = nullptr;
   switch (type) {
-#define SHARDCALL_CASE(name, field) \
-  case ElementType::name: if (!data.empty()) bytes = p->mutable_##field(); break;
+#define SHARDCALL_CASE(name, field)                  \
+  case ElementType::name:                            \
+    if (!data.empty()) bytes = p->mutable_##field(); \
+    break;
     SHARDCALL_LITERAL_BYTES(SHARDCALL_CASE)
 #undef SHARDCALL_CASE
-#define SHARDCALL_CASE(name, field, per)                                          \
-  case ElementType::name: {                                                       \
-    auto* to = p->mutable_##field();                                              \
-    const int count = static_cast<int>(data.size() / sizeof(*to->data()));        \
-    to->Resize(count, 0);                                                         \
-    if (count > 0) std::memcpy(to->mutable_data(), data.data(), data.size());     \
-    break;                                                                        \
+#define SHARDCALL_CASE(name, field, per)                                      \
+  case ElementType::name: {                                                   \
+    auto* to = p->mutable_##field();                                          \
+    const int count = static_cast<int>(data.size() / sizeof(*to->data()));    \
+    to->Resize(count, 0);                                                     \
+    if (count > 0) std::memcpy(to->mutable_data(), data.data(), data.size()); \
+    break;                                                                    \
   }
     SHARDCALL_LITERAL_NUMBERS(SHARDCALL_CASE)
 #undef SHARDCALL_CASE
-    default: return Fail("A literal of this type has no binary form",
-                         ElementTypeName(type), "convert it from another type");
+    default:
+      return Fail("A literal of this type has no binary form", ElementTypeName(type),
+                  "convert it from another type");
   }
   if (bytes == nullptr) return true;
   bytes->assign(data.data(), data.size());

@@ -80,8 +80,7 @@ absl::StatusOr<const Shape*> InferShape(Context& context, const Module& module, 
                                         absl::Span<const Shape* const> operands,
                                         const Attributes* attrs) {
   Diagnostic error;
-  const Shape* shape =
-      InferShapeOrNull(context, module, opcode, operands, attrs, nullptr, &error);
+  const Shape* shape = InferShapeOrNull(context, module, opcode, operands, attrs, nullptr, &error);
   if (shape == nullptr) return ToStatus(error);
   return shape;
 }

@@ -17,8 +17,8 @@
 #include "shardcall/partitioner/ir/attributes.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/opcode.h"
-#include "shardcall/sharding/shape.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/shape.h"
 
 namespace shardcall {
 

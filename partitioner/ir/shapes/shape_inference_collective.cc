@@ -73,12 +73,8 @@ int64_t CollectiveGroupSize(const Module& module, Opcode opcode, const Collectiv
         if (static_cast<int64_t>(list.size()) != size) return 0;
       }
       break;
-    case ReplicaGroups::Form::kIota:
-      size = g.group_size;
-      break;
-    case ReplicaGroups::Form::kMesh:
-      size = MeshGroupSize(g.mesh_text);
-      break;
+    case ReplicaGroups::Form::kIota: size = g.group_size; break;
+    case ReplicaGroups::Form::kMesh: size = MeshGroupSize(g.mesh_text); break;
   }
   if (both && __builtin_mul_overflow(size, module.header.num_partitions, &size)) return 0;
   return size;
@@ -249,17 +245,12 @@ const Shape* InferCollective(const Query& q) {
   }
   switch (q.opcode) {
     case Opcode::kAllGather:
-    case Opcode::kAllGatherStart:
-      return InferAllGather(q, a);
+    case Opcode::kAllGatherStart: return InferAllGather(q, a);
     case Opcode::kAllReduce:
-    case Opcode::kAllReduceStart:
-      return WantReduction(q, a) ? OperandsShape(q) : nullptr;
-    case Opcode::kReduceScatter:
-      return InferReduceScatter(q, a);
-    case Opcode::kAllToAll:
-      return InferAllToAll(q, a);
-    case Opcode::kRaggedAllToAll:
-      return InferRaggedAllToAll(q);
+    case Opcode::kAllReduceStart: return WantReduction(q, a) ? OperandsShape(q) : nullptr;
+    case Opcode::kReduceScatter: return InferReduceScatter(q, a);
+    case Opcode::kAllToAll: return InferAllToAll(q, a);
+    case Opcode::kRaggedAllToAll: return InferRaggedAllToAll(q);
     default:  // collective-broadcast; the last operand may be the root's number
       if (a.has_dynamic_root > 0) {
         if (!WantAtLeast(q, 2)) return nullptr;

@@ -38,8 +38,8 @@ bool WantPairs(const Query& q, absl::string_view kind, Ints lhs, Ints rhs) {
   for (size_t i = 0; i < lhs.size(); ++i) {
     if (q.x(0)->dim(lhs[i]) != q.x(1)->dim(rhs[i])) {
       Fail(q, "E021",
-           absl::StrCat("lhs dimension ", lhs[i], " and rhs dimension ", rhs[i],
-                        " are paired by ", kind, " but differ in size"),
+           absl::StrCat("lhs dimension ", lhs[i], " and rhs dimension ", rhs[i], " are paired by ",
+                        kind, " but differ in size"),
            absl::StrCat(q.x(0)->dim(lhs[i])), absl::StrCat(q.x(1)->dim(rhs[i])));
       return false;
     }
@@ -241,7 +241,7 @@ const Shape* InferConvolution(const Query& q) {
   // Sparse operands and dimensions without a role leave the sizes open.
   if (lhs.has_unknown || rhs.has_unknown || out.has_unknown || !a.sparsity_config.empty()) {
     return WantLength(q, "window", a.window.size.size(), n) && WantDeclaredArray(q) ? q.declared
-                                                                                   : nullptr;
+                                                                                    : nullptr;
   }
   if (a.feature_group_count < 1 || a.batch_group_count < 1 ||
       (a.feature_group_count > 1 && a.batch_group_count > 1)) {
@@ -303,9 +303,9 @@ const Shape* InferFft(const Query& q) {
     if (real && i == n - 1 && a.length[i] != 0) dims[d] = a.length[i] / 2 + 1;
   }
   if (real) {
-    return q.context.WithElementType(
-        q.context.WithDims(x, dims),
-        t == ElementType::kF32 ? ElementType::kC64 : ElementType::kC128);
+    return q.context.WithElementType(q.context.WithDims(x, dims), t == ElementType::kF32
+                                                                      ? ElementType::kC64
+                                                                      : ElementType::kC128);
   }
   if (a.type != FftType::kIrfft) return x;
   return q.context.WithElementType(q.context.WithDims(x, dims), RealTypeOf(t));

@@ -35,8 +35,8 @@ bool WantRoot(const Query& q, absl::string_view attribute, const Computation& c,
               const Shape* shape) {
   const Shape* root = RootShape(q, c);
   if (CompatibleShapes(root, shape)) return true;
-  Fail(q, "E024", absl::StrCat("the result of ", attribute, "=", c.name, " is wrong"),
-       Text(shape), Text(root));
+  Fail(q, "E024", absl::StrCat("the result of ", attribute, "=", c.name, " is wrong"), Text(shape),
+       Text(root));
   return false;
 }
 
@@ -108,9 +108,8 @@ const Shape* InferConditional(const Query& q) {
 
 const Shape* InferCall(const Query& q) {
   const bool fusion = q.opcode == Opcode::kFusion;
-  const Computation* c =
-      fusion ? WantCall(q, "calls", q.as<FusionAttrs>().calls, 0)
-             : WantCall(q, "to_apply", q.as<CallAttrs>().to_apply, 0);
+  const Computation* c = fusion ? WantCall(q, "calls", q.as<FusionAttrs>().calls, 0)
+                                : WantCall(q, "to_apply", q.as<CallAttrs>().to_apply, 0);
   return c == nullptr ? nullptr : RootShape(q, *c);
 }
 
@@ -193,14 +192,12 @@ const Shape* InferTransfer(const Query& q) {
     }
     case Opcode::kSend:
       return WantToken(q, 1) ? q.context.MakeTuple({q.x(0), u32, token}) : nullptr;
-    case Opcode::kSendDone:
-      return Part(q, 2, 3) == nullptr ? nullptr : token;
+    case Opcode::kSendDone: return Part(q, 2, 3) == nullptr ? nullptr : token;
     case Opcode::kRecvDone: {
       const Shape* data = Part(q, 0, 3);
       return data == nullptr ? nullptr : q.context.MakeTuple({data, token});
     }
-    case Opcode::kCopyStart:
-      return q.context.MakeTuple({q.x(0), q.x(0), u32});
+    case Opcode::kCopyStart: return q.context.MakeTuple({q.x(0), q.x(0), u32});
     default:  // copy-done
       return Part(q, 0, 2);
   }

@@ -18,8 +18,8 @@ const Shape* MergeDynamic(const Query& q, const Shape* a, const Shape* b) {
     dynamic.push_back(a->IsDynamicDim(i) || b->IsDynamicDim(i));
   }
   if (!a->has_layout()) return q.context.MakeDynamicArray(a->element_type(), a->dims(), dynamic);
-  return q.context.MakeArray(a->element_type(), a->dims(), a->minor_to_major(),
-                             a->layout_suffix(), dynamic);
+  return q.context.MakeArray(a->element_type(), a->dims(), a->minor_to_major(), a->layout_suffix(),
+                             dynamic);
 }
 
 }  // namespace
@@ -29,10 +29,8 @@ const Shape* InferUnary(const Query& q) {
   switch (q.opcode) {
     case Opcode::kCopy:
     case Opcode::kOptBarrier:
-    case Opcode::kDomain:
-      return x;
-    default:
-      break;
+    case Opcode::kDomain: return x;
+    default: break;
   }
   if (!WantArray(q, 0)) return nullptr;
   const ElementType t = x->element_type();
@@ -43,8 +41,7 @@ const Shape* InferUnary(const Query& q) {
     case Opcode::kRoundNearestAfz:
     case Opcode::kRoundNearestEven:
     case Opcode::kErf:
-    case Opcode::kCbrt:
-      return IsFloat(t) ? x : WrongType(q, "a floating-point type");
+    case Opcode::kCbrt: return IsFloat(t) ? x : WrongType(q, "a floating-point type");
     case Opcode::kReducePrecision: {
       const auto& a = q.as<ReducePrecisionAttrs>();
       if (a.exponent_bits < 1 || a.mantissa_bits < 0) {
@@ -64,15 +61,11 @@ const Shape* InferUnary(const Query& q) {
     case Opcode::kAbs:
       if (IsComplex(t)) return q.context.WithElementType(x, RealTypeOf(t));
       return pred || IsUnsignedInteger(t) ? WrongType(q, "a signed type") : x;
-    case Opcode::kSign:
-      return pred || IsUnsignedInteger(t) ? WrongType(q, "a signed type") : x;
-    case Opcode::kNegate:
-      return pred ? WrongType(q, "a number") : x;
+    case Opcode::kSign: return pred || IsUnsignedInteger(t) ? WrongType(q, "a signed type") : x;
+    case Opcode::kNegate: return pred ? WrongType(q, "a number") : x;
     case Opcode::kPopcnt:
-    case Opcode::kCountLeadingZeros:
-      return IsInteger(t) ? x : WrongType(q, "an integer type");
-    case Opcode::kNot:
-      return IsInteger(t) || pred ? x : WrongType(q, "an integer type or pred");
+    case Opcode::kCountLeadingZeros: return IsInteger(t) ? x : WrongType(q, "an integer type");
+    case Opcode::kNot: return IsInteger(t) || pred ? x : WrongType(q, "an integer type or pred");
     default:  // exponential and its like
       return IsFloat(t) || IsComplex(t) ? x : WrongType(q, "a floating-point or complex type");
   }
@@ -106,11 +99,10 @@ const Shape* InferBinary(const Query& q) {
       break;
     case Opcode::kComplex:
       if (t != ElementType::kF32 && t != ElementType::kF64) return WrongType(q, "f32 or f64");
-      return q.context.WithElementType(
-          MergeDynamic(q, x, q.x(1)),
-          t == ElementType::kF32 ? ElementType::kC64 : ElementType::kC128);
-    default:
-      break;
+      return q.context.WithElementType(MergeDynamic(q, x, q.x(1)), t == ElementType::kF32
+                                                                       ? ElementType::kC64
+                                                                       : ElementType::kC128);
+    default: break;
   }
   return MergeDynamic(q, x, q.x(1));
 }
@@ -122,18 +114,10 @@ const Shape* InferCompare(const Query& q) {
   bool ok = false;
   const char* natural = "FLOAT";
   switch (a.type) {
-    case CompareType::kFloat:
-      ok = IsFloat(t) || IsComplex(t);
-      break;
-    case CompareType::kTotalOrder:
-      ok = IsFloat(t);
-      break;
-    case CompareType::kSigned:
-      ok = IsSignedInteger(t);
-      break;
-    case CompareType::kUnsigned:
-      ok = IsUnsignedInteger(t) || t == ElementType::kPred;
-      break;
+    case CompareType::kFloat: ok = IsFloat(t) || IsComplex(t); break;
+    case CompareType::kTotalOrder: ok = IsFloat(t); break;
+    case CompareType::kSigned: ok = IsSignedInteger(t); break;
+    case CompareType::kUnsigned: ok = IsUnsignedInteger(t) || t == ElementType::kPred; break;
   }
   if (!ok) {
     if (IsSignedInteger(t)) natural = "SIGNED";

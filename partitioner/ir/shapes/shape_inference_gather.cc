@@ -67,8 +67,7 @@ bool WantIndexing(const Query& q, const Indexing& a, Dims* batch) {
          absl::StrCat("not ", a.index_vector_dim), Brackets(a.indices_batching));
     return false;
   }
-  const int64_t length =
-      a.index_vector_dim == index_rank ? 1 : a.indices->dim(a.index_vector_dim);
+  const int64_t length = a.index_vector_dim == index_rank ? 1 : a.indices->dim(a.index_vector_dim);
   if (!WantLength(q, a.map_name, a.index_map.size(), length)) return false;
   for (size_t i = 0; i < a.operand_batching.size(); ++i) {
     const int64_t n = a.operand->dim(a.operand_batching[i]);
@@ -88,8 +87,7 @@ bool WantIndexing(const Query& q, const Indexing& a, Dims* batch) {
   for (int i = 0; i < index_rank; ++i) {
     if (i != a.index_vector_dim) batch->push_back(a.indices->dim(i));
   }
-  return WantSorted(q, a.window_name, a.window,
-                    static_cast<int>(batch->size() + a.window.size()));
+  return WantSorted(q, a.window_name, a.window, static_cast<int>(batch->size() + a.window.size()));
 }
 
 }  // namespace
@@ -99,10 +97,18 @@ const Shape* InferGather(const Query& q) {
   if (!WantArrays(q)) return nullptr;
   const Shape* x = q.x(0);
   Dims batch;
-  const Indexing indexing = {x, q.x(1), a.offset_dims, a.collapsed_slice_dims, a.start_index_map,
-                             a.operand_batching_dims, a.start_indices_batching_dims,
-                             a.index_vector_dim, "offset_dims", "collapsed_slice_dims",
-                             "start_index_map", "operand_batching_dims",
+  const Indexing indexing = {x,
+                             q.x(1),
+                             a.offset_dims,
+                             a.collapsed_slice_dims,
+                             a.start_index_map,
+                             a.operand_batching_dims,
+                             a.start_indices_batching_dims,
+                             a.index_vector_dim,
+                             "offset_dims",
+                             "collapsed_slice_dims",
+                             "start_index_map",
+                             "operand_batching_dims",
                              "start_indices_batching_dims"};
   if (!WantLength(q, "slice_sizes", a.slice_sizes.size(), x->rank()) ||
       !WantIndexing(q, indexing, &batch)) {
@@ -133,11 +139,18 @@ const Shape* InferScatter(const Query& q) {
   if (!WantAtLeast(q, 3) || !WantOperands(q, 2 * k + 1) || !WantArrays(q)) return nullptr;
   const Shape* x = q.x(0);
   Dims batch;
-  const Indexing indexing = {x, q.x(k), a.update_window_dims, a.inserted_window_dims,
-                             a.scatter_dims_to_operand_dims, a.input_batching_dims,
-                             a.scatter_indices_batching_dims, a.index_vector_dim,
-                             "update_window_dims", "inserted_window_dims",
-                             "scatter_dims_to_operand_dims", "input_batching_dims",
+  const Indexing indexing = {x,
+                             q.x(k),
+                             a.update_window_dims,
+                             a.inserted_window_dims,
+                             a.scatter_dims_to_operand_dims,
+                             a.input_batching_dims,
+                             a.scatter_indices_batching_dims,
+                             a.index_vector_dim,
+                             "update_window_dims",
+                             "inserted_window_dims",
+                             "scatter_dims_to_operand_dims",
+                             "input_batching_dims",
                              "scatter_indices_batching_dims"};
   if (!WantIndexing(q, indexing, &batch)) return nullptr;
   absl::InlinedVector<ElementType, 2> inputs, updates;

@@ -91,56 +91,12 @@ bool WantReducer(const Query& q, absl::string_view attribute, CompId id,
 // The window over `x` (entries per dimension, all checked) gives these sizes.
 bool WindowedDims(const Query& q, const Window& w, absl::Span<const int64_t> base, Dims* out);
 
-const Shape* InferUnary(const Query& q);
-const Shape* InferBinary(const Query& q);
-const Shape* InferCompare(const Query& q);
-const Shape* InferSelect(const Query& q);
-const Shape* InferClamp(const Query& q);
-const Shape* InferConvert(const Query& q);  // convert, bitcast-convert, stochastic-convert, ...
-
-const Shape* InferBroadcast(const Query& q);
-const Shape* InferReshape(const Query& q);  // and dynamic-reshape, bitcast
-const Shape* InferTranspose(const Query& q);
-const Shape* InferReverse(const Query& q);
-const Shape* InferConcatenate(const Query& q);
-const Shape* InferSlice(const Query& q);
-const Shape* InferPad(const Query& q);
-const Shape* InferDynamicSlice(const Query& q);
-const Shape* InferDynamicUpdateSlice(const Query& q);
-const Shape* InferDimensionSize(const Query& q);  // get- and set-
-const Shape* InferSource(const Query& q);  // constant, iota, parameter, rng*, partition-id, ...
-
-const Shape* InferReduce(const Query& q);
-const Shape* InferMap(const Query& q);
-const Shape* InferReduceWindow(const Query& q);
-const Shape* InferSelectAndScatter(const Query& q);
-const Shape* InferSort(const Query& q);
-const Shape* InferTopK(const Query& q);
-const Shape* InferScan(const Query& q);
-const Shape* InferBatchNorm(const Query& q);
-
-const Shape* InferDot(const Query& q);  // dot, ragged-dot, scaled-dot
-const Shape* InferConvolution(const Query& q);
-const Shape* InferFft(const Query& q);
-const Shape* InferCholesky(const Query& q);
-const Shape* InferTriangularSolve(const Query& q);
-
-const Shape* InferGather(const Query& q);
-const Shape* InferScatter(const Query& q);
-
-const Shape* InferTuple(const Query& q);
-const Shape* InferGetTupleElement(const Query& q);
-const Shape* InferWhile(const Query& q);
-const Shape* InferConditional(const Query& q);
-const Shape* InferCall(const Query& q);    // call, fusion
-const Shape* InferCustomCall(const Query& q);
-const Shape* InferAsync(const Query& q);   // start, update, done
-// infeed, outfeed, send, recv and dones, copy-start/done
-const Shape* InferTransfer(const Query& q);
-
-const Shape* InferCollective(const Query& q);
-const Shape* InferPermute(const Query& q);
-const Shape* InferCollectiveDone(const Query& q);
+// Those that rows of the table name, one for a family of ops.
+#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
+                     traits)                                                                     \
+  const Shape* Infer##shape(const Query& q);
+#include "shardcall/partitioner/ir/opcodes.inc"
+#undef SHARDCALL_OP
 
 }  // namespace shardcall::shape_inference
 

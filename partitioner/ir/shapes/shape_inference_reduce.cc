@@ -35,14 +35,14 @@ bool WantInputsAndInits(const Query& q, Types* inputs, Types* inits) {
 
 bool WindowedDims(const Query& q, const Window& w, absl::Span<const int64_t> base, Dims* out) {
   const size_t rank = base.size();
-  for (const Ints* field : {&w.size, &w.stride, &w.pad_low, &w.pad_high, &w.lhs_dilate,
-                            &w.rhs_dilate, &w.reversal}) {
+  for (const Ints* field :
+       {&w.size, &w.stride, &w.pad_low, &w.pad_high, &w.lhs_dilate, &w.rhs_dilate, &w.reversal}) {
     if (!WantLength(q, "window", field->size(), rank)) return false;
   }
   for (size_t i = 0; i < rank; ++i) {
     const auto bad = [&](absl::string_view expected, int64_t found) {
-      Fail(q, "E022", absl::StrCat("window is impossible in dimension ", i),
-           std::string(expected), absl::StrCat(found));
+      Fail(q, "E022", absl::StrCat("window is impossible in dimension ", i), std::string(expected),
+           absl::StrCat(found));
       return false;
     };
     if (w.size[i] < 1) return bad("a size of 1 or more", w.size[i]);
@@ -168,8 +168,8 @@ const Shape* InferSort(const Query& q) {
   }
   const Shape* root = RootShape(q, *c);
   if (!root->IsArray() || root->rank() != 0 || root->element_type() != ElementType::kPred) {
-    return Fail(q, "E024", absl::StrCat("the result of to_apply=", c->name, " is wrong"),
-                "pred[]", Text(root));
+    return Fail(q, "E024", absl::StrCat("the result of to_apply=", c->name, " is wrong"), "pred[]",
+                Text(root));
   }
   return OneOrTuple(q, q.operands);
 }
@@ -180,8 +180,8 @@ const Shape* InferTopK(const Query& q) {
   const int64_t k = q.as<TopKAttrs>().k;
   if (x->rank() == 0) return Fail(q, "E021", "a scalar has no top", "rank 1 or more", Text(x));
   if (k < 0 || k > x->dim(x->rank() - 1)) {
-    return Fail(q, "E022", "k is out of range",
-                absl::StrCat("[0,", x->dim(x->rank() - 1), "]"), absl::StrCat(k));
+    return Fail(q, "E022", "k is out of range", absl::StrCat("[0,", x->dim(x->rank() - 1), "]"),
+                absl::StrCat(k));
   }
   Dims dims(x->dims().begin(), x->dims().end());
   dims.back() = k;

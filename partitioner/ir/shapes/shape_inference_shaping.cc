@@ -190,10 +190,10 @@ const Shape* InferPad(const Query& q) {
     const __int128 size =
         n + a.low[i] + a.high[i] + (n > 0 ? (n - 1) * static_cast<__int128>(a.interior[i]) : 0);
     if (a.interior[i] < 0 || size < 0 || size > INT64_MAX) {
-      return Fail(q, "E022", absl::StrCat("padding is impossible in dimension ", i),
-                  "a result of size 0 or more and interior padding of 0 or more",
-                  absl::StrCat(x->dim(i), " padded by ", a.low[i], "_", a.high[i], "_",
-                               a.interior[i]));
+      return Fail(
+          q, "E022", absl::StrCat("padding is impossible in dimension ", i),
+          "a result of size 0 or more and interior padding of 0 or more",
+          absl::StrCat(x->dim(i), " padded by ", a.low[i], "_", a.high[i], "_", a.interior[i]));
     }
     dims.push_back(static_cast<int64_t>(size));
   }
@@ -253,15 +253,14 @@ const Shape* InferDimensionSize(const Query& q) {
   absl::InlinedVector<bool, 6> dynamic(x->rank());
   for (int i = 0; i < x->rank(); ++i) dynamic[i] = x->IsDynamicDim(i) || i == attr[0];
   if (!x->has_layout()) return q.context.MakeDynamicArray(x->element_type(), x->dims(), dynamic);
-  return q.context.MakeArray(x->element_type(), x->dims(), x->minor_to_major(),
-                             x->layout_suffix(), dynamic);
+  return q.context.MakeArray(x->element_type(), x->dims(), x->minor_to_major(), x->layout_suffix(),
+                             dynamic);
 }
 
 const Shape* InferSource(const Query& q) {
   switch (q.opcode) {
     case Opcode::kPartitionId:
-    case Opcode::kReplicaId:
-      return q.context.MakeScalar(ElementType::kU32);
+    case Opcode::kReplicaId: return q.context.MakeScalar(ElementType::kU32);
     case Opcode::kParameter:
       if (q.as<ParameterAttrs>().number < 0) {
         return Fail(q, "E022", "the number is negative", "0 or more",
@@ -290,8 +289,7 @@ const Shape* InferSource(const Query& q) {
       return WantDim(q, "iota_dimension", q.as<IotaAttrs>().dimension, q.declared->rank())
                  ? q.declared
                  : nullptr;
-    case Opcode::kRngGetAndUpdateState:
-      return MakeResult(q, ElementType::kU64, {2});
+    case Opcode::kRngGetAndUpdateState: return MakeResult(q, ElementType::kU64, {2});
     case Opcode::kRng: {
       if (!WantDeclaredArray(q) || !WantOperands(q, 2) || !WantScalar(q, 0) || !WantScalar(q, 1) ||
           !WantSameType(q, 0, 1) || !WantDeclaredType(q, q.x(0)->element_type())) {

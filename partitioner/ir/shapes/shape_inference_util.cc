@@ -119,8 +119,8 @@ bool WantSameDims(const Query& q, int a, int b) {
 
 bool WantDeclared(const Query& q) {
   if (q.declared != nullptr) return true;
-  Fail(q, "E021", "the result's shape does not follow from the operands", "a written shape",
-       "none", "write the shape before the opcode");
+  Fail(q, "E021", "the result's shape does not follow from the operands", "a written shape", "none",
+       "write the shape before the opcode");
   return false;
 }
 
@@ -204,8 +204,8 @@ bool Known(const Query& q, InstrId id) {
 
 const Computation* Callee(const Query& q, absl::string_view attribute, CompId id) {
   if (!id.valid() || id.value >= static_cast<uint32_t>(q.module.num_computations())) {
-    Fail(q, "E024", absl::StrCat(attribute, " names no computation of the module"),
-         "a computation", "none");
+    Fail(q, "E024", absl::StrCat(attribute, " names no computation of the module"), "a computation",
+         "none");
     return nullptr;
   }
   const Computation& c = q.module.comp(id);
@@ -222,8 +222,7 @@ const Shape* RootShape(const Query& q, const Computation& c) {
   return q.module.instr(c.root).shape;
 }
 
-bool WantParameters(const Query& q, absl::string_view attribute, const Computation& c,
-                    int count) {
+bool WantParameters(const Query& q, absl::string_view attribute, const Computation& c, int count) {
   if (c.parameters.size() == count) {
     for (InstrId p : c.parameters) {
       if (Known(q, p)) continue;

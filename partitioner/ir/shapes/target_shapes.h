@@ -8,10 +8,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/context.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // A call before its result has a shape. Operands as written, tuples not flattened.
 struct ShapeRequest {

@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include "shardcall/sharding/element_type.h"
 #include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall {
 

@@ -8,8 +8,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/sharding/element_type.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/element_type.h"
 
 namespace shardcall::hlo_text {
 
@@ -72,8 +72,8 @@ bool Lexer::CheckEncoding() {
 bool Lexer::BareName(absl::string_view what, absl::string_view name) {
   if (*p_ != ':' && IsReserved(name)) {
     const std::string found = TokenAt(name.data());
-    return Fail(name.data(), "E001", "A reserved word stands where a name is expected", what,
-                found, absl::StrCat("write %", name, " or another name"));
+    return Fail(name.data(), "E001", "A reserved word stands where a name is expected", what, found,
+                absl::StrCat("write %", name, " or another name"));
   }
   if (*p_ == ':') ++p_;
   return true;
@@ -241,9 +241,7 @@ bool Lexer::Balanced(absl::string_view* out) {
         break;
       case '{':
       case '(':
-      case '[':
-        ++depth;
-        break;
+      case '[': ++depth; break;
       case '}':
       case ')':
       case ']':
@@ -253,8 +251,7 @@ bool Lexer::Balanced(absl::string_view* out) {
           return true;
         }
         break;
-      default:
-        break;
+      default: break;
     }
   }
   p_ = start;
@@ -308,10 +305,10 @@ bool Lexer::Fail(const char* at, absl::string_view code, absl::string_view messa
   d.where = Where(at);
   d.expected = std::string(expected);
   d.found = std::string(found);
-  d.fix = !fix.empty()           ? std::string(fix)
-          : expected.empty()       ? ""
+  d.fix = !fix.empty()               ? std::string(fix)
+          : expected.empty()         ? ""
           : expected.front() == '\'' ? absl::StrCat("write ", expected, " here")
-                                   : "change what stands at the caret to that";
+                                     : "change what stands at the caret to that";
   d.excerpt = Excerpt(at);
   status_ = ToStatus(d);
   return false;
@@ -338,10 +335,25 @@ bool Lexer::FailExpected(absl::string_view expected) {
 }
 
 bool IsReserved(absl::string_view word) {
-  static constexpr absl::string_view kWords[] = {
-      "true", "false", "inf", "nan", "HloModule", "ENTRY", "ROOT", "FileNames", "FunctionNames",
-      "FileLocations", "StackFrames", "maximal", "replicated", "manual", "unknown", "unreduced",
-      "last_tile_dim_replicate", "shard_as", "shard_like"};
+  static constexpr absl::string_view kWords[] = {"true",
+                                                 "false",
+                                                 "inf",
+                                                 "nan",
+                                                 "HloModule",
+                                                 "ENTRY",
+                                                 "ROOT",
+                                                 "FileNames",
+                                                 "FunctionNames",
+                                                 "FileLocations",
+                                                 "StackFrames",
+                                                 "maximal",
+                                                 "replicated",
+                                                 "manual",
+                                                 "unknown",
+                                                 "unreduced",
+                                                 "last_tile_dim_replicate",
+                                                 "shard_as",
+                                                 "shard_like"};
   // Most names hold a dot and a number, which no reserved word does.
   if (word.size() > 23 || word.find('.') != absl::string_view::npos) return false;
   if (std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords)) return true;

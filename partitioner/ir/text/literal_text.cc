@@ -27,9 +27,8 @@ void AppendGeneral(double value, int digits, std::string* out) {
       return;
     }
   }
-  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value,
-                                 std::chars_format::general, digits)
-                       .ptr;
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::general, digits).ptr;
   out->append(buffer, end - buffer);
 }
 

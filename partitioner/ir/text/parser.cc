@@ -29,8 +29,7 @@ void Scratch::Reset() {
   is_root = false;
 }
 
-absl::string_view Nearest(absl::string_view word,
-                          absl::Span<const absl::string_view> candidates) {
+absl::string_view Nearest(absl::string_view word, absl::Span<const absl::string_view> candidates) {
   absl::string_view best;
   int best_distance = std::max(1, static_cast<int>(word.size()) / 3) + 1;
   if (word.size() > 80) return best;
@@ -102,8 +101,8 @@ bool Parser::ParseComputation() {
   const char* name_at = lex_.at();
   if (!lex_.Name("a computation", &name)) return false;
   if (computations_.contains(name)) {
-    return lex_.Fail(name_at, "E009", "A computation is defined twice", "",
-                     lex_.TokenAt(name_at), "give each computation a name of its own");
+    return lex_.Fail(name_at, "E009", "A computation is defined twice", "", lex_.TokenAt(name_at),
+                     "give each computation a name of its own");
   }
   const Shape* result = nullptr;
   lex_.Skip();
@@ -236,8 +235,8 @@ bool Parser::LookUpComputation(absl::string_view name, const char* at, CompId* o
 }  // namespace hlo_text
 
 absl::StatusOr<Module> ParseModule(std::shared_ptr<const std::string> text,
-                                   std::shared_ptr<Context> context,
-                                   absl::string_view file_name, const TargetShapes* targets) {
+                                   std::shared_ptr<Context> context, absl::string_view file_name,
+                                   const TargetShapes* targets) {
   Module module(std::move(context));
   hlo_text::Parser parser(*text, file_name, &module, targets);
   if (!parser.Run()) {

@@ -20,15 +20,15 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/shapes/target_shapes.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // `file_name` stands in error messages only. A custom call that is written without
 // its shape has the one that `targets` gives (what they say against the call stands
 // in the error, E112 where no shape follows), or is E015 where there are none.
 absl::StatusOr<Module> ParseModule(std::shared_ptr<const std::string> text,
-                                   std::shared_ptr<Context> context,
-                                   absl::string_view file_name,
+                                   std::shared_ptr<Context> context, absl::string_view file_name,
                                    const TargetShapes* targets = nullptr);
 
 }  // namespace shardcall

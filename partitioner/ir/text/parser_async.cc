@@ -14,15 +14,15 @@ bool Parser::BuildAsync(Scratch* s, const Attributes** out) {
   absl::string_view thread;
   if (s->Has(Attr::kAsyncExecutionThread)) thread = (*s)[Attr::kAsyncExecutionThread].text;
   if (thread == "main") thread = {};
-  const CompId calls = s->Has(Attr::kCalls)
-                           ? CompId(static_cast<uint32_t>((*s)[Attr::kCalls].value))
-                           : CompId();
+  const CompId calls =
+      s->Has(Attr::kCalls) ? CompId(static_cast<uint32_t>((*s)[Attr::kCalls].value)) : CompId();
   if (form == Opcode::kAsyncStart) {
     a.execution_thread = thread;
     a.calls = calls;
     // In the short form it belongs to the op, if the op has such an attribute.
-    const bool of_op = a.sugar && AttrsOf(static_cast<Opcode>(s->wrapped))
-                                      .allowed.Has(Attr::kOutputToOperandAliasing);
+    const bool of_op =
+        a.sugar &&
+        AttrsOf(static_cast<Opcode>(s->wrapped)).allowed.Has(Attr::kOutputToOperandAliasing);
     if (s->Has(Attr::kOutputToOperandAliasing) && !of_op) {
       a.aliasing = (*s)[Attr::kOutputToOperandAliasing].text;
     }
@@ -79,8 +79,7 @@ bool Parser::WrapAsync(Scratch* s, absl::string_view thread, CompId* out) {
   bool ok = shape->IsTuple() && shape->tuple().size() >= 2 && shape->tuple()[0]->IsTuple() &&
             shape->tuple()[0]->tuple().size() == s->operands.size();
   for (size_t i = 0; ok && i < s->operands.size(); ++i) {
-    ok = shape->tuple()[0]->tuple()[i]->bare() ==
-         module_.instr(s->operands[i]).shape->bare();
+    ok = shape->tuple()[0]->tuple()[i]->bare() == module_.instr(s->operands[i]).shape->bare();
   }
   if (!ok) {
     return lex_.Fail(s->opcode_at, "E020", "The shape does not fit an async start",

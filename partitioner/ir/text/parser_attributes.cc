@@ -63,9 +63,9 @@ bool Parser::CheckRequired(Scratch* s, const OpcodeAttrs& attrs) {
   missing.words[0] = attrs.required.words[0] & ~s->seen.words[0];
   missing.words[1] = attrs.required.words[1] & ~s->seen.words[1];
   if ((missing.words[0] | missing.words[1]) == 0) return true;
-  return lex_.Fail(s->opcode_at, "E006", "An attribute is missing",
-                   absl::StrCat(NamesOf(missing).front(), "= on ",
-                                OpcodeText(OwnerOfAttributes(*s))));
+  return lex_.Fail(
+      s->opcode_at, "E006", "An attribute is missing",
+      absl::StrCat(NamesOf(missing).front(), "= on ", OpcodeText(OwnerOfAttributes(*s))));
 }
 
 // A computation's name, or its instructions in braces; for kComputations a list

@@ -39,9 +39,9 @@ bool Parser::ParseSharding(const HloSharding** out) {
     if (!sharding.ok()) {
       // Its first line; the excerpt below is ours.
       const absl::string_view message = sharding.status().message();
-      return lex_.Fail(start, "E016",
-                       absl::StrCat("Invalid sharding (", message.substr(0, message.find('\n')),
-                                    ")"));
+      return lex_.Fail(
+          start, "E016",
+          absl::StrCat("Invalid sharding (", message.substr(0, message.find('\n')), ")"));
     }
     found = InternHloSharding(context_, *std::move(sharding));
   }
@@ -140,11 +140,11 @@ bool Parser::ParseMetadata(const Metadata** out) {
       continue;
     }
     static constexpr absl::string_view kFields[] = {
-        "op_type", "op_name", "source_file", "source_line", "source_end_line", "source_column",
-        "source_end_column", "profile_type", "deduplicated_name", "scheduling_name",
-        "stack_frame_id", "metadata_payload"};
-    return lex_.Fail(at, "E005", "Unknown metadata field", "a field like op_name",
-                     lex_.TokenAt(at), DidYouMean(key, kFields));
+        "op_type",           "op_name",         "source_file",       "source_line",
+        "source_end_line",   "source_column",   "source_end_column", "profile_type",
+        "deduplicated_name", "scheduling_name", "stack_frame_id",    "metadata_payload"};
+    return lex_.Fail(at, "E005", "Unknown metadata field", "a field like op_name", lex_.TokenAt(at),
+                     DidYouMean(key, kFields));
   }
   lex_.Expect('}');
   m.profile_type = profile;

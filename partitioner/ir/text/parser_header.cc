@@ -61,11 +61,18 @@ bool Parser::ParseHeaderAttribute(absl::string_view name, const char* at) {
     h.debug_attributes = std::string(text);
     return true;
   }
-  static constexpr absl::string_view kNames[] = {
-      "is_scheduled", "input_output_alias", "buffer_donor", "alias_passthrough_params",
-      "entry_computation_layout", "allow_spmd_sharding_propagation_to_parameters",
-      "allow_spmd_sharding_propagation_to_output", "replica_count", "num_partitions",
-      "frontend_attributes", "origin_recovery_table", "debug_attributes"};
+  static constexpr absl::string_view kNames[] = {"is_scheduled",
+                                                 "input_output_alias",
+                                                 "buffer_donor",
+                                                 "alias_passthrough_params",
+                                                 "entry_computation_layout",
+                                                 "allow_spmd_sharding_propagation_to_parameters",
+                                                 "allow_spmd_sharding_propagation_to_output",
+                                                 "replica_count",
+                                                 "num_partitions",
+                                                 "frontend_attributes",
+                                                 "origin_recovery_table",
+                                                 "debug_attributes"};
   return lex_.Fail(at, "E005", "Unknown module attribute", "an attribute like num_partitions",
                    lex_.TokenAt(at), DidYouMean(name, kNames));
 }

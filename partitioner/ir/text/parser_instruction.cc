@@ -2,8 +2,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
+#include "shardcall/partitioner/ir/text/parser_internal.h"
 
 namespace shardcall::hlo_text {
 
@@ -65,8 +65,8 @@ bool Parser::ParseNameAndShape(CompId comp, Scratch* s) {
   }
   if (IsReservedName(name)) {
     return lex_.Fail(s->start, "E009", "An instruction has a reserved name",
-                     "a name that is no type and does not start with '__'",
-                     lex_.TokenAt(s->start), "rename the instruction");
+                     "a name that is no type and does not start with '__'", lex_.TokenAt(s->start),
+                     "rename the instruction");
   }
   s->proto.name = name;
   if (!lex_.Expect('=')) return false;
@@ -176,8 +176,8 @@ bool Parser::InferMissingShape(Scratch* s) {
   for (InstrId id : s->operands) operands.push_back(module_.instr(id).shape);
   if (s->opcode == Opcode::kCustomCall) return InferCallShape(s, operands);
   Diagnostic error;
-  const Shape* shape = InferShapeOrNull(context_, module_, s->opcode, operands, s->proto.attrs,
-                                        nullptr, &error);
+  const Shape* shape =
+      InferShapeOrNull(context_, module_, s->opcode, operands, s->proto.attrs, nullptr, &error);
   if (shape == nullptr) {
     return lex_.Fail(s->opcode_at, "E015",
                      absl::StrCat("The shape cannot be inferred (", error.message, ")"),

@@ -21,19 +21,19 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/attribute_names.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
-#include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/build/name_table.h"
+#include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/shapes/target_shapes.h"
+#include "shardcall/partitioner/ir/text/lexer.h"
 
 namespace shardcall::hlo_text {
 
 struct Slot {
-  const char* at = nullptr;      // where the value starts
-  int64_t value = 0;             // int, bool, computation id
-  double number = 0;             // float
-  absl::string_view text;        // word, string, raw text
-  uint32_t begin = 0, count = 0; // range in one of Scratch's pools
+  const char* at = nullptr;       // where the value starts
+  int64_t value = 0;              // int, bool, computation id
+  double number = 0;              // float
+  absl::string_view text;         // word, string, raw text
+  uint32_t begin = 0, count = 0;  // range in one of Scratch's pools
 };
 
 // What one instruction's text holds.
@@ -78,7 +78,10 @@ class Parser {
  public:
   Parser(absl::string_view text, absl::string_view file_name, Module* module,
          const TargetShapes* targets)
-      : lex_(text, file_name), module_(*module), context_(module->context()), names_(module),
+      : lex_(text, file_name),
+        module_(*module),
+        context_(module->context()),
+        names_(module),
         targets_(targets) {}
   bool Run();
   const absl::Status& status() const { return lex_.status(); }

@@ -76,8 +76,7 @@ bool Parser::ParseReal(ElementType type, char* out) {
   bits = EncodeFloat(type, value);
   if (!InRange(type, value, bits)) {
     return lex_.Fail(start, "E003", "A number is out of range",
-                     absl::StrCat("a value of type ", ElementTypeName(type)),
-                     lex_.TokenAt(start));
+                     absl::StrCat("a value of type ", ElementTypeName(type)), lex_.TokenAt(start));
   }
   std::memcpy(out, &bits, bytes);
   return true;
@@ -187,10 +186,10 @@ bool Parser::ParseArrayLiteral(const Shape* shape, const Literal** out) {
       }
       if (done[d] == shape->dim(d)) {
         if (!lex_.TryChar('}')) {
-          return lex_.Fail(lex_.at(), "E011", "A literal does not fit its shape",
-                           absl::StrCat("'}' after ", shape->dim(d), " elements of ",
-                                        shape->ToString(false)),
-                           lex_.TokenAt(lex_.at()));
+          return lex_.Fail(
+              lex_.at(), "E011", "A literal does not fit its shape",
+              absl::StrCat("'}' after ", shape->dim(d), " elements of ", shape->ToString(false)),
+              lex_.TokenAt(lex_.at()));
         }
         if (--d >= 0) ++done[d];
         continue;

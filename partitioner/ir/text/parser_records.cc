@@ -8,11 +8,20 @@
 namespace shardcall::hlo_text {
 namespace {
 
-constexpr absl::string_view kDotAlgorithms[] = {
-    "unset", "dot_any_f8_any_f8_f32", "dot_any_f8_any_f8_f32_fast_accum", "dot_f16_f16_f16",
-    "dot_f16_f16_f32", "dot_bf16_bf16_bf16", "dot_bf16_bf16_f32", "dot_bf16_bf16_f32_x3",
-    "dot_bf16_bf16_f32_x6", "dot_bf16_bf16_f32_x9", "dot_tf32_tf32_f32", "dot_tf32_tf32_f32_x3",
-    "dot_f32_f32_f32", "dot_f64_f64_f64"};
+constexpr absl::string_view kDotAlgorithms[] = {"unset",
+                                                "dot_any_f8_any_f8_f32",
+                                                "dot_any_f8_any_f8_f32_fast_accum",
+                                                "dot_f16_f16_f16",
+                                                "dot_f16_f16_f32",
+                                                "dot_bf16_bf16_bf16",
+                                                "dot_bf16_bf16_f32",
+                                                "dot_bf16_bf16_f32_x3",
+                                                "dot_bf16_bf16_f32_x6",
+                                                "dot_bf16_bf16_f32_x9",
+                                                "dot_tf32_tf32_f32",
+                                                "dot_tf32_tf32_f32_x3",
+                                                "dot_f32_f32_f32",
+                                                "dot_f64_f64_f64"};
 
 }  // namespace
 
@@ -22,10 +31,9 @@ bool Parser::WordIndex(const Scratch& s, Attr attr, absl::Span<const absl::strin
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == word) return *out = static_cast<int>(i), true;
   }
-  return lex_.Fail(s[attr].at, "E019",
-                   absl::StrCat("Unknown value of the attribute ", AttrText(attr)),
-                   absl::StrJoin(words, ", "), absl::StrCat("'", word, "'"),
-                   DidYouMean(word, words));
+  return lex_.Fail(
+      s[attr].at, "E019", absl::StrCat("Unknown value of the attribute ", AttrText(attr)),
+      absl::StrJoin(words, ", "), absl::StrCat("'", word, "'"), DidYouMean(word, words));
 }
 
 bool Parser::OneDimension(const Scratch& s, int64_t* out) {
@@ -135,8 +143,8 @@ bool Parser::BuildAttributes(Scratch* scratch, Opcode opcode, const Attributes**
       a.number = s.parameter_number;
       static_assert(sizeof(bool) == sizeof(char));
       if (s.Has(A::kParameterReplication)) {
-        a.replication = absl::MakeConstSpan(reinterpret_cast<const bool*>(s.bools.data()),
-                                            s.bools.size());
+        a.replication =
+            absl::MakeConstSpan(reinterpret_cast<const bool*>(s.bools.data()), s.bools.size());
       }
       return intern(a);
     }

@@ -51,8 +51,8 @@ bool Parser::BuildCustomCall(Scratch* s, const Attributes** out) {
     a.operand_layouts = s->shapes;
     if (s->shapes.size() != s->operands.size()) {
       return lex_.Fail((*s)[A::kOperandLayoutConstraints].at, "E019",
-                       "Each operand needs one layout constraint",
-                       absl::StrCat(s->operands.size()), absl::StrCat(s->shapes.size()),
+                       "Each operand needs one layout constraint", absl::StrCat(s->operands.size()),
+                       absl::StrCat(s->shapes.size()),
                        "write the shape of every operand, or leave the attribute out");
     }
   }

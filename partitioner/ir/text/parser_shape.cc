@@ -49,9 +49,8 @@ bool Parser::ParseShape(const Shape** out) {
       const Frame frame = frames.back();
       if (!frame.buffer && lex_.TryChar(',')) break;
       if (!lex_.TryChar(')')) return lex_.FailExpected("',' or ')'");
-      done = frame.buffer
-                 ? context_.MakeBuffer(elements.back())
-                 : context_.MakeTuple(absl::MakeConstSpan(elements).subspan(frame.begin));
+      done = frame.buffer ? context_.MakeBuffer(elements.back())
+                          : context_.MakeTuple(absl::MakeConstSpan(elements).subspan(frame.begin));
       elements.resize(frame.begin);
       frames.pop_back();
     }

@@ -73,8 +73,7 @@ bool Parser::ParseResultAccuracy(Slot* slot) {
     const char* at = lex_.at();
     if (!lex_.Identifier("an accuracy mode", &mode)) return false;
     if (mode != "default" && mode != "highest") {
-      return lex_.Fail(at, "E019", "Unknown accuracy mode", "default or highest",
-                       lex_.TokenAt(at));
+      return lex_.Fail(at, "E019", "Unknown accuracy mode", "default or highest", lex_.TokenAt(at));
     }
     slot->text = mode == "default" ? absl::string_view() : "{mode=highest}";
     return lex_.Expect('}');
@@ -100,8 +99,8 @@ bool Parser::ParseResultAccuracy(Slot* slot) {
   for (std::string& v : values) {
     if (v.empty()) v = "0";
   }
-  slot->text = context_.Intern(absl::StrCat("{tolerance={atol=", values[0], ",rtol=", values[1],
-                                            ",ulps=", values[2], "}}"));
+  slot->text = context_.Intern(
+      absl::StrCat("{tolerance={atol=", values[0], ",rtol=", values[1], ",ulps=", values[2], "}}"));
   return lex_.Expect('}') && lex_.Expect('}');
 }
 
@@ -179,9 +178,9 @@ bool Parser::ParseDomain(Slot* slot) {
   }
   if (!has_kind || sides[0] == nullptr || sides[1] == nullptr) {
     return lex_.Fail(lex_.at(), "E006", "A field of the domain is missing",
-                     !has_kind              ? "kind=\"sharding\""
+                     !has_kind             ? "kind=\"sharding\""
                      : sides[0] == nullptr ? "entry="
-                                            : "exit=");
+                                           : "exit=");
   }
   slot->text = context_.Intern(absl::StrCat("{kind=\"sharding\", entry=", sides[0]->Print(),
                                             ", exit=", sides[1]->Print(), "}"));

@@ -94,8 +94,8 @@ bool Parser::ParsePadding(Scratch* s, Slot* slot) {
 // `{size=3x3 pad=1_1x0_0}`: seven equally long parts, in the order of Window's
 // fields. `size` gives the rank, so the fields are found first and read then.
 bool Parser::ParseWindow(Scratch* s, Slot* slot) {
-  static constexpr absl::string_view kFields[] = {"size", "stride", "pad", "lhs_dilate",
-                                                  "rhs_dilate", "rhs_reversal"};
+  static constexpr absl::string_view kFields[] = {"size",       "stride",     "pad",
+                                                  "lhs_dilate", "rhs_dilate", "rhs_reversal"};
   const char* at[6] = {};
   if (!lex_.Expect('{')) return false;
   while (lex_.Peek() != '}') {

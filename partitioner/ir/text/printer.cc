@@ -6,9 +6,9 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/build/moved_from.h"
 #include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/partitioner/ir/text/literal_text.h"
-#include "shardcall/partitioner/ir/build/moved_from.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
 
 namespace shardcall {
@@ -45,9 +45,8 @@ bool Printer::OnlyParametersAndOneOp(CompId id) const {
 
 const Instruction* Printer::Sugar(const Instruction& i) const {
   const CompId calls = i.as<AsyncAttrs>().calls;
-  return calls.valid() && OnlyParametersAndOneOp(calls)
-             ? &module_.instr(module_.comp(calls).root)
-             : nullptr;
+  return calls.valid() && OnlyParametersAndOneOp(calls) ? &module_.instr(module_.comp(calls).root)
+                                                        : nullptr;
 }
 
 // Names for what has none, and which computations are not printed.
@@ -176,8 +175,7 @@ void Printer::Header() {
 void Printer::StackTables_() {
   const StackTables& t = module_.header.stack;
   int row = 0;
-  const auto strings = [&](absl::string_view title,
-                           const std::vector<absl::string_view>& values) {
+  const auto strings = [&](absl::string_view title, const std::vector<absl::string_view>& values) {
     absl::StrAppend(&out_, "\n", title, "\n");
     row = 0;
     for (absl::string_view value : values) {

@@ -11,8 +11,9 @@
 #include <string>
 
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct PrintOptions {
   bool metadata = true;  // metadata={...} and the location tables

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/literal_text.h"
 #include "shardcall/partitioner/ir/text/float_format.h"
+#include "shardcall/partitioner/ir/text/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
 
 namespace shardcall::hlo_text {
@@ -365,8 +365,8 @@ void Printer::Attributes_(const Instruction& i) {
     case AttrKind::kScatter: return ScatterText(i.as<ScatterAttrs>());
     case AttrKind::kBatchNorm:
       out_ += ", epsilon=";
-      AppendReal(ElementType::kF32,
-                 EncodeFloat(ElementType::kF32, i.as<BatchNormAttrs>().epsilon), &out_);
+      AppendReal(ElementType::kF32, EncodeFloat(ElementType::kF32, i.as<BatchNormAttrs>().epsilon),
+                 &out_);
       return IntText("feature_index", i.as<BatchNormAttrs>().feature_index);
     case AttrKind::kRng: return Word("distribution", i.as<RngAttrs>().distribution);
     case AttrKind::kRngBitGenerator:

@@ -82,8 +82,8 @@ class Printer {
   void Escaped(absl::string_view text);  // in double quotes
   void RawOrQuoted(absl::string_view text);
   template <typename F>
-  void Memoised(absl::flat_hash_map<const void*, std::pair<size_t, size_t>>* memo,
-                const void* key, F print) {
+  void Memoised(absl::flat_hash_map<const void*, std::pair<size_t, size_t>>* memo, const void* key,
+                F print) {
     auto [it, fresh] = memo->try_emplace(key);
     if (!fresh) {
       const auto [begin, length] = it->second;

@@ -10,9 +10,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/partitioner/ir/build/moved_from.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
+#include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 
 namespace shardcall {
@@ -45,8 +45,8 @@ class Verifier {
     }
     shapes_.clear();
     for (InstrId x : m_.operands(i)) shapes_.push_back(m_.instr(x).shape);
-    const Shape* shape = InferShapeOrNull(m_.context(), m_, i.opcode, shapes_, i.attrs, i.shape,
-                                          error_);
+    const Shape* shape =
+        InferShapeOrNull(m_.context(), m_, i.opcode, shapes_, i.attrs, i.shape, error_);
     if (shape == nullptr) return false;
     if (!CompatibleShapes(shape, i.shape)) {
       return Fail(error_, "E023",
@@ -116,8 +116,7 @@ class Verifier {
       case AttrKind::kCustomCall:
         return verifier::CheckAliasing(m_, i, i.as<CustomCallAttrs>().output_to_operand_aliasing,
                                        error_);
-      default:
-        break;
+      default: break;
     }
     if (i.opcode == Opcode::kParameter) {
       const size_t n = i.as<ParameterAttrs>().replication.size();
@@ -139,8 +138,7 @@ class Verifier {
       return true;
     }
     // A transfer that goes on in a loop comes out of a tuple.
-    if (found == Opcode::kGetTupleElement &&
-        (start == Opcode::kSend || start == Opcode::kRecv)) {
+    if (found == Opcode::kGetTupleElement && (start == Opcode::kSend || start == Opcode::kRecv)) {
       return true;
     }
     return Fail(error_, "E028",
@@ -222,8 +220,7 @@ absl::Status VerifyModule(const Module& module, absl::string_view file_name,
   if (error.at.valid() && !module.instr(error.at).name.empty()) {
     const char* name = module.instr(error.at).name.data();
     for (const std::shared_ptr<const std::string>& text : module.texts()) {
-      if (std::less<>()(name, text->data()) ||
-          !std::less<>()(name, text->data() + text->size())) {
+      if (std::less<>()(name, text->data()) || !std::less<>()(name, text->data() + text->size())) {
         continue;
       }
       const hlo_text::Lexer lexer(*text, file_name);

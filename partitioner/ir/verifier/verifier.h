@@ -14,8 +14,9 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/shapes/target_shapes.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Linear in the size of the module; no recursion. With `targets`, the shapes of
 // custom calls that it knows are checked too.

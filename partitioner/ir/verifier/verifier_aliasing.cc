@@ -9,8 +9,7 @@
 
 namespace shardcall::verifier {
 
-bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text,
-                   Fault* error) {
+bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text, Fault* error) {
   const absl::Span<const InstrId> operands = m.operands(i);
   const std::string all(text);
   const auto fail = [&](std::string what, std::string expected, std::string found) {
@@ -28,11 +27,11 @@ bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text
     const Shape* result = PartAt(i.shape, output);
     const Shape* source = PartAt(m.instr(operands[operand]).shape, inner);
     if (result == nullptr || source == nullptr) {
-      return fail("names a part that does not exist",
-                  absl::StrCat("an index into ",
-                               ShapeText(result == nullptr ? i.shape
-                                                           : m.instr(operands[operand]).shape)),
-                  all);
+      return fail(
+          "names a part that does not exist",
+          absl::StrCat("an index into ",
+                       ShapeText(result == nullptr ? i.shape : m.instr(operands[operand]).shape)),
+          all);
     }
     if (!CompatibleShapes(result, source)) {
       return fail("joins parts of different shapes", ShapeText(source), ShapeText(result));

@@ -45,8 +45,7 @@ bool InRange(int64_t id, int64_t devices) { return id >= 0 && (devices == 0 || i
 
 }  // namespace
 
-bool CheckIds(const char* attribute, absl::Span<const Ints> lists, int64_t devices,
-              Fault* error) {
+bool CheckIds(const char* attribute, absl::Span<const Ints> lists, int64_t devices, Fault* error) {
   size_t total = 0;
   for (const Ints& list : lists) total += list.size();
   IdSet seen(total);
@@ -54,8 +53,7 @@ bool CheckIds(const char* attribute, absl::Span<const Ints> lists, int64_t devic
   for (const Ints& list : lists) {
     for (int64_t id : list) {
       if (!InRange(id, devices)) {
-        return Fail(error, "E025",
-                    absl::StrCat(attribute, " has a device that does not exist"), "",
+        return Fail(error, "E025", absl::StrCat(attribute, " has a device that does not exist"), "",
                     devices == 0 ? "0 or more" : Limit(devices), absl::StrCat(id),
                     devices == 0 ? "" : "correct it or num_partitions");
       }
@@ -139,8 +137,7 @@ bool CheckListSizes(Opcode opcode, const ReplicaGroups& g, Fault* error) {
   return true;
 }
 
-bool CheckReplicaGroups(const Module& m, Opcode opcode, const CollectiveAttrs& a,
-                        Fault* error) {
+bool CheckReplicaGroups(const Module& m, Opcode opcode, const CollectiveAttrs& a, Fault* error) {
   const ReplicaGroups& g = a.groups;
   const Numbering ids = NumberingOf(m, opcode, a);
   int64_t total = 0;

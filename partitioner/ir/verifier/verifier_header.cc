@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/partitioner/ir/output_aliasing.h"
+#include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 
 namespace shardcall::verifier {
@@ -30,8 +30,7 @@ const Shape* ParameterPart(const Module& m, const char* attribute, int64_t param
   const Shape* part = PartAt(shape, index);
   if (part == nullptr) {
     Fail(error, "E026",
-         absl::StrCat(attribute, " names a part of parameter ", parameter,
-                      " that does not exist"),
+         absl::StrCat(attribute, " names a part of parameter ", parameter, " that does not exist"),
          "", absl::StrCat("an index into ", ShapeText(shape)), Index(index));
   }
   return part;
@@ -119,8 +118,8 @@ bool CheckAliases(const Module& m, Fault* error) {
 bool CheckHeader(const Module& m, Fault* error) {
   const ModuleHeader& h = m.header;
   if (h.num_partitions < 1 || h.replica_count < 1) {
-    return Fail(error, "E026", "num_partitions and replica_count must be positive", "",
-                "1 or more", absl::StrCat(h.num_partitions, " and ", h.replica_count));
+    return Fail(error, "E026", "num_partitions and replica_count must be positive", "", "1 or more",
+                absl::StrCat(h.num_partitions, " and ", h.replica_count));
   }
   int64_t devices;
   if (__builtin_mul_overflow(h.num_partitions, h.replica_count, &devices) ||

@@ -34,20 +34,17 @@ bool CheckHeader(const Module& m, Fault* error);
 // Devices of the module; 0 if the header leaves the number open.
 int64_t KnownDevices(const Module& m);
 // Every id in [0, devices), or 0 or more if `devices` is 0; none twice.
-bool CheckIds(const char* attribute, absl::Span<const Ints> lists, int64_t devices,
-              Fault* error);
+bool CheckIds(const char* attribute, absl::Span<const Ints> lists, int64_t devices, Fault* error);
 // Groups of a collective, pairs of a permute.
 bool CheckGroups(const Module& m, const Instruction& i, Fault* error);
 // Parts, devices and dimensions of an instruction's sharding.
-bool CheckSharding(const Module& m, const HloSharding& sharding, const Shape* shape,
-                   Fault* error);
+bool CheckSharding(const Module& m, const HloSharding& sharding, const Shape* shape, Fault* error);
 // A loop, its body's parameter and root and its condition's parameter have one
 // sharding where they have any; so do a conditional and its branches' roots.
 // Requires that CheckSharding holds of them.
 bool CheckBranchShardings(const Module& m, Fault* error);
 // output_to_operand_aliasing: `{{0}: (1, {}), ..}`, parts of equal shape.
-bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text,
-                   Fault* error);
+bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text, Fault* error);
 
 // What depends on who uses what: starts and their dones, sends and receives,
 // fused and asynchronous computations.

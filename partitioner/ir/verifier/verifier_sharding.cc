@@ -25,8 +25,7 @@ bool CheckMaximal(const HloSharding& s, int64_t devices, Fault* error) {
 bool CheckLeaf(const HloSharding& s, const Shape* shape, int64_t devices, Fault* error) {
   int64_t count = 0, dims = 0;
   switch (s.kind) {
-    case HloSharding::Kind::kMaximal:
-      return CheckMaximal(s, devices, error);
+    case HloSharding::Kind::kMaximal: return CheckMaximal(s, devices, error);
     case HloSharding::Kind::kTiled:
       count = s.num_devices();
       dims = s.num_data_dims();
@@ -36,8 +35,7 @@ bool CheckLeaf(const HloSharding& s, const Shape* shape, int64_t devices, Fault*
       count = s.named.mesh->num_devices();
       dims = static_cast<int64_t>(s.named.dims.size());
       break;
-    default:
-      return true;
+    default: return true;
   }
   if (devices != 0 && count != devices) {
     return Fail(error, "E025", "the sharding is over another number of devices", "",
@@ -102,8 +100,8 @@ bool SameLeaf(HloSharding a, HloSharding b, int rank, int64_t devices) {
   a.metadata.clear();
   b.metadata.clear();
   if (a == b) return true;
-  if (a.group != b.group || a.group_id != b.group_id ||
-      a.kind == HloSharding::Kind::kUnknown || b.kind == HloSharding::Kind::kUnknown) {
+  if (a.group != b.group || a.group_id != b.group_id || a.kind == HloSharding::Kind::kUnknown ||
+      b.kind == HloSharding::Kind::kUnknown) {
     return false;
   }
   Context context;
@@ -200,8 +198,7 @@ bool CheckBranchShardings(const Module& m, Fault* error) {
   return true;
 }
 
-bool CheckSharding(const Module& m, const HloSharding& sharding, const Shape* shape,
-                   Fault* error) {
+bool CheckSharding(const Module& m, const HloSharding& sharding, const Shape* shape, Fault* error) {
   const int64_t devices = m.header.num_partitions > 1 ? m.header.num_partitions : 0;
   if (sharding.kind != HloSharding::Kind::kTuple) {
     // One for all leaves.

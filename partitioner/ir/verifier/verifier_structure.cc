@@ -33,21 +33,18 @@ bool Place(const Module& m, std::vector<uint32_t>* place, Fault* error) {
   return true;
 }
 
-bool CheckEdges(const Module& m, const std::vector<uint32_t>& place, InstrId id,
-                Fault* error) {
+bool CheckEdges(const Module& m, const std::vector<uint32_t>& place, InstrId id, Fault* error) {
   const Instruction& i = m.instr(id);
   const auto before = [&](InstrId x, const char* what, size_t k) {
-    if (!Known(m, x) || place[x.value] == UINT32_MAX ||
-        m.instr(x).computation != i.computation) {
+    if (!Known(m, x) || place[x.value] == UINT32_MAX || m.instr(x).computation != i.computation) {
       return Fail(error, "E028",
                   absl::StrCat(what, " ", k, " is not an instruction of the same computation"),
                   Where(m, id), "an instruction of the same computation",
                   Known(m, x) ? Where(m, x) : "none", "pass it in as a parameter");
     }
     if (place[x.value] >= place[id.value]) {
-      return Fail(error, "E028", absl::StrCat(what, " ", k, " stands after its user"),
-                  Where(m, id), "operands before users", Where(m, x),
-                  "list it before its user");
+      return Fail(error, "E028", absl::StrCat(what, " ", k, " stands after its user"), Where(m, id),
+                  "operands before users", Where(m, x), "list it before its user");
     }
     return true;
   };

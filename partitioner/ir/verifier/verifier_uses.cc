@@ -33,7 +33,8 @@ class Uses {
   bool Interesting() const {
     for (int k = 0; k < m_.num_instructions(); ++k) {
       const Opcode op = m_.instr(InstrId(k)).opcode;
-      if (HasTrait(op, kAsyncForm) || FormsStartedBy(op) != nullptr || op == Opcode::kFusion || op == Opcode::kAllReduce) {
+      if (HasTrait(op, kAsyncForm) || FormsStartedBy(op) != nullptr || op == Opcode::kFusion ||
+          op == Opcode::kAllReduce) {
         return true;
       }
     }
@@ -65,14 +66,10 @@ class Uses {
     switch (i.opcode) {
       case Opcode::kAsyncStart:
         return OneUser(id, Opcode::kAsyncUpdate, Opcode::kAsyncDone) && CheckAsyncComputation(i);
-      case Opcode::kAsyncUpdate:
-        return OneUser(id, Opcode::kAsyncUpdate, Opcode::kAsyncDone);
-      case Opcode::kAllReduce:
-        return CheckConstrained(id);
-      case Opcode::kFusion:
-        return CheckFusion(id);
-      default:
-        return true;
+      case Opcode::kAsyncUpdate: return OneUser(id, Opcode::kAsyncUpdate, Opcode::kAsyncDone);
+      case Opcode::kAllReduce: return CheckConstrained(id);
+      case Opcode::kFusion: return CheckFusion(id);
+      default: return true;
     }
   }
 
@@ -114,9 +111,8 @@ class Uses {
     }
     if (a.is_host_transfer != b.is_host_transfer) {
       return Fail(error_, "E022",
-                  absl::StrCat(OpcodeText(done), ": is_host_transfer differs from the start's"),
-                  "", a.is_host_transfer ? "true" : "false",
-                  b.is_host_transfer ? "true" : "false");
+                  absl::StrCat(OpcodeText(done), ": is_host_transfer differs from the start's"), "",
+                  a.is_host_transfer ? "true" : "false", b.is_host_transfer ? "true" : "false");
     }
     error_->at = InstrId();
     return true;
@@ -158,9 +154,8 @@ class Uses {
     }
     fused_by_[called.value] = id;
     if (c.execution_thread != own.execution_thread) {
-      return Fail(error_, "E024",
-                  absl::StrCat("fusion: calls=", c.name, " is of another thread"), "",
-                  own.execution_thread.empty() ? "main" : own.execution_thread,
+      return Fail(error_, "E024", absl::StrCat("fusion: calls=", c.name, " is of another thread"),
+                  "", own.execution_thread.empty() ? "main" : own.execution_thread,
                   c.execution_thread.empty() ? "main" : c.execution_thread);
     }
     for (InstrId x : c.instructions) {

@@ -32,8 +32,7 @@ size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 // Pages of the system's, so that what is given back is gone, and what is kept is
 // no part of a heap that cannot shrink.
 char* NewPages(size_t bytes) {
-  void* block =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block == MAP_FAILED) return nullptr;
 #ifdef MADV_HUGEPAGE
   if (bytes >= kHugeBytes) madvise(block, bytes, MADV_HUGEPAGE);  // a hint only
@@ -56,7 +55,7 @@ size_t MachineBytes() {
 BufferPool& BufferPool::Get() {
   // Tensors may outlive static objects. A process that is forked off while another
   // thread allocates finds the pool whole.
-  static BufferPool& pool = [] () -> BufferPool& {
+  static BufferPool& pool = []() -> BufferPool& {
     static BufferPool* const made = new BufferPool;
     pthread_atfork([] { made->mutex_.lock(); }, [] { made->mutex_.unlock(); },
                    [] { made->mutex_.unlock(); });

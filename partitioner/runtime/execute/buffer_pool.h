@@ -44,7 +44,7 @@ class BufferPool {
   void Trim(size_t bytes);
 
   std::mutex mutex_;
-  std::map<char*, size_t> idle_;                  // bytes; no two touch
+  std::map<char*, size_t> idle_;                   // bytes; no two touch
   std::set<std::pair<size_t, char*>> idle_sizes_;  // the same by size
   Stats stats_;
 };

@@ -153,8 +153,7 @@ bool Fits(const Tensor& t, const LeafShape& shape) {
   if (t.data() == nullptr && t.byte_size() > 0) return false;
   if (t.type() != shape.type || t.dims().size() != shape.dims.size()) return false;
   for (size_t d = 0; d < shape.dims.size(); ++d) {
-    if (t.dims()[d] != shape.dims[d] &&
-        !(shape.IsDynamicDim(d) && t.dims()[d] < shape.dims[d])) {
+    if (t.dims()[d] != shape.dims[d] && !(shape.IsDynamicDim(d) && t.dims()[d] < shape.dims[d])) {
       return false;
     }
   }
@@ -238,12 +237,10 @@ absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
   });
 }
 
-absl::StatusOr<std::vector<Tensor>> ExecuteWatched(std::shared_ptr<const DeviceProgram> program,
-                                                   std::vector<Tensor>&& arguments,
-                                                   const DeviceContext& device,
-                                                   std::shared_ptr<const void> used,
-                                                   absl::FunctionRef<void(const absl::Status&)>
-                                                       stop) {
+absl::StatusOr<std::vector<Tensor>> ExecuteWatched(
+    std::shared_ptr<const DeviceProgram> program, std::vector<Tensor>&& arguments,
+    const DeviceContext& device, std::shared_ptr<const void> used,
+    absl::FunctionRef<void(const absl::Status&)> stop) {
   if (program->targets.empty()) return Execute(*program, std::move(arguments), device);
   struct State {
     std::shared_ptr<const DeviceProgram> program;

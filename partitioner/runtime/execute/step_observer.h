@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
 namespace shardcall {

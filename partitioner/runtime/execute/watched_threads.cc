@@ -52,13 +52,13 @@ void RunDevice(const std::shared_ptr<Shared>& shared, int d) {
 }
 
 absl::Status LateStatus(const CallWatch& watch, int device, absl::Duration deadline) {
-  return ToStatus({.code = "E319",
-                   .message = absl::StrCat("the handler of \"", watch.target(),
-                                           "\" has not returned within ",
-                                           absl::FormatDuration(deadline), " on device ", device),
-                   .where = absl::StrCat("%", watch.instruction()),
-                   .fix = "Correct the handler, or give a longer --deadline"},
-                  absl::StatusCode::kDeadlineExceeded);
+  return ToStatus(
+      {.code = "E319",
+       .message = absl::StrCat("the handler of \"", watch.target(), "\" has not returned within ",
+                               absl::FormatDuration(deadline), " on device ", device),
+       .where = absl::StrCat("%", watch.instruction()),
+       .fix = "Correct the handler, or give a longer --deadline"},
+      absl::StatusCode::kDeadlineExceeded);
 }
 
 absl::Status NoThreads(const std::system_error& error) {

@@ -72,20 +72,14 @@ LaneFn FindFusedForm(Opcode opcode, const LaneKernel& kernel, int same, bool rou
   }
   if (kernel.arity != 2 || kernel.in_type[0] != type || kernel.in_type[1] != type) return nullptr;
   switch (opcode) {
-    case Opcode::kAdd:
-      return FindBinary<Add>(type, same, round);
-    case Opcode::kSubtract:
-      return FindBinary<Subtract>(type, same, round);
-    case Opcode::kMultiply:
-      return FindBinary<Multiply>(type, same, round);
+    case Opcode::kAdd: return FindBinary<Add>(type, same, round);
+    case Opcode::kSubtract: return FindBinary<Subtract>(type, same, round);
+    case Opcode::kMultiply: return FindBinary<Multiply>(type, same, round);
     case Opcode::kDivide:
       return type == ElementType::kF32 ? FindFloat<Divide>(same, round) : nullptr;
-    case Opcode::kMaximum:
-      return FindBinary<Maximum>(type, same, round);
-    case Opcode::kMinimum:
-      return FindBinary<Minimum>(type, same, round);
-    default:
-      return nullptr;
+    case Opcode::kMaximum: return FindBinary<Maximum>(type, same, round);
+    case Opcode::kMinimum: return FindBinary<Minimum>(type, same, round);
+    default: return nullptr;
   }
 }
 

@@ -80,7 +80,8 @@ class Chains {
       for (int product = static_cast<int>(i); product >= 0;) {
         const int sum = OnlyReader(product);
         const int c = sum < 0 || !Is(data_.instrs[sum], add_)
-                          ? -1 : Other(data_.instrs[sum], data_.instrs[product].out);
+                          ? -1
+                          : Other(data_.instrs[sum], data_.instrs[product].out);
         if (c < 0 || !scalar_[c]) break;
         members.insert(members.end(), {product, sum});
         chain.coefficients.push_back(c);
@@ -118,8 +119,8 @@ class Chains {
   static constexpr size_t kMost = kMostCoefficients;
 
   static bool Is(const FusedInstr& i, LaneFn fn) {
-    return i.kind == FusedInstr::kCompute && i.kernel.fn == fn && !i.round &&
-           !i.kernel.decode && !i.kernel.encode;
+    return i.kind == FusedInstr::kCompute && i.kernel.fn == fn && !i.round && !i.kernel.decode &&
+           !i.kernel.encode;
   }
   // The instruction that alone reads the scratch value of instruction i, or -1.
   int OnlyReader(int i) const {

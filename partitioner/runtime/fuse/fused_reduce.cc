@@ -53,9 +53,8 @@ void FusedReduction::Finish() {
     }
     StoreFloats(data_.type, results, data_.inner, out_);
   } else {
-    const float result = data_.monoid == Opcode::kMaximum
-                             ? scalar_ops::Maximum::Do(init_, best_)
-                             : scalar_ops::Minimum::Do(init_, best_);
+    const float result = data_.monoid == Opcode::kMaximum ? scalar_ops::Maximum::Do(init_, best_)
+                                                          : scalar_ops::Minimum::Do(init_, best_);
     StoreFloats(data_.type, &result, 1, out_);
   }
   out_ += data_.inner * ElementTypeBytes(data_.type);

@@ -101,8 +101,8 @@ class FusedBuilder {
     data_->views_of_bf16 |= bf16;
     const int64_t period = Period(value.view);
     // A row of full elements is read where it lies.
-    const bool direct = !bf16 && value.view.loops.size() == 2 &&
-                        value.view.loops[1].stride == 1 && period >= kLeastBlock;
+    const bool direct = !bf16 && value.view.loops.size() == 2 && value.view.loops[1].stride == 1 &&
+                        period >= kLeastBlock;
     if (period > 0 && !direct && period * bytes <= kMostTableBytes &&
         data_->elements >= 4 * period) {
       const int table = static_cast<int>(data_->tables.size());
@@ -246,7 +246,7 @@ class FusedBuilder {
       free.pop_back();
       data_->scratch_slot_bytes = std::max<int64_t>(data_->scratch_slot_bytes, r.bytes);
     };
-    if (data_->views_of_bf16) data_->scratch_slot_bytes = 2;  // at least
+    if (data_->views_of_bf16) data_->scratch_slot_bytes = 2;          // at least
     for (const FusedInstr& instr : data_->once) allocate(instr.out);  // for the whole run
     std::vector<bool> pinned(data_->registers.size());
     for (const FusedInstr& instr : data_->once) pinned[instr.out] = true;
@@ -304,8 +304,8 @@ class FusedBuilder {
   absl::flat_hash_map<int32_t, int> operand_, whole_;  // by slot: operand; register
   std::vector<bool> has_view_;                         // by operand
   std::vector<Load> loads_;
-  absl::flat_hash_map<Computed, int> computed_;        // register
-  int singles_ = 0;  // registers that hold one element for most blocks
+  absl::flat_hash_map<Computed, int> computed_;  // register
+  int singles_ = 0;                              // registers that hold one element for most blocks
 };
 
 }  // namespace

@@ -66,16 +66,11 @@ struct Word128 {
 const void* LoadView(int bytes, const FusedView& view, const void* source, int64_t begin, int64_t n,
                      void* scratch) {
   switch (bytes) {
-    case 1:
-      return LoadView<uint8_t>(view, source, begin, n, scratch);
-    case 2:
-      return LoadView<uint16_t>(view, source, begin, n, scratch);
-    case 4:
-      return LoadView<uint32_t>(view, source, begin, n, scratch);
-    case 8:
-      return LoadView<uint64_t>(view, source, begin, n, scratch);
-    default:
-      return LoadView<Word128>(view, source, begin, n, scratch);
+    case 1: return LoadView<uint8_t>(view, source, begin, n, scratch);
+    case 2: return LoadView<uint16_t>(view, source, begin, n, scratch);
+    case 4: return LoadView<uint32_t>(view, source, begin, n, scratch);
+    case 8: return LoadView<uint64_t>(view, source, begin, n, scratch);
+    default: return LoadView<Word128>(view, source, begin, n, scratch);
   }
 }
 

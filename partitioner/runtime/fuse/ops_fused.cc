@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/fuse/fused_reduce.h"
 #include "shardcall/partitioner/runtime/fuse/fused_step.h"
-#include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 
 namespace shardcall {
@@ -42,15 +42,9 @@ class BlockRunner {
     for (size_t r = 0; r < address_.size(); ++r) {
       const FusedRegister& reg = data_.registers[r];
       switch (reg.place) {
-        case FusedRegister::kScratch:
-          address_[r] = memory + reg.index * slot_bytes_;
-          break;
-        case FusedRegister::kResult:
-          address_[r] = results[reg.index];
-          break;
-        case FusedRegister::kTable:
-          address_[r] = memory + table_at_[reg.index];
-          break;
+        case FusedRegister::kScratch: address_[r] = memory + reg.index * slot_bytes_; break;
+        case FusedRegister::kResult: address_[r] = results[reg.index]; break;
+        case FusedRegister::kTable: address_[r] = memory + table_at_[reg.index]; break;
         case FusedRegister::kOperand:
           address_[r] = const_cast<char*>(static_cast<const char*>(sources_[reg.index].data));
       }
@@ -71,9 +65,8 @@ class BlockRunner {
     pinned_ = single_;
     cursors_.resize(data_.instrs.size());
     PlanAdvance();
-    settled_ = std::none_of(data_.instrs.begin(), data_.instrs.end(), [](const FusedInstr& i) {
-      return i.kind == FusedInstr::kLoadView;
-    });
+    settled_ = std::none_of(data_.instrs.begin(), data_.instrs.end(),
+                            [](const FusedInstr& i) { return i.kind == FusedInstr::kLoadView; });
     for (int64_t begin = 0; begin < data_.elements; begin += block_) {
       const int64_t n = std::min(block_, data_.elements - begin);
       if (settled_ && begin > 0) {
@@ -124,8 +117,8 @@ class BlockRunner {
   // all later ones run alike: which registers are single elements does not change.
   struct Settled {
     const FusedInstr* instr;
-    LaneFn fn;        // null: by the instruction's kind
-    bool one;         // of one element
+    LaneFn fn;  // null: by the instruction's kind
+    bool one;   // of one element
   };
   void RunSettled(const Settled& s, int64_t n) {
     const FusedInstr& instr = *s.instr;
@@ -157,7 +150,7 @@ class BlockRunner {
 
   static int64_t OddLines(int64_t bytes) { return (bytes + 127) / 128 * 128 + 64; }
   int64_t TableElements(const FusedTable& table) const {
-    return table.period % block_ == 0 ? table.period
+    return table.period % block_ == 0   ? table.period
            : block_ % table.period == 0 ? block_
                                         : table.period + block_;
   }
@@ -297,10 +290,8 @@ class BlockRunner {
       settled_instrs_.push_back({&instr, nullptr, false});
     }
     switch (instr.kind) {
-      case FusedInstr::kCompute:
-        return Compute(instr, n);
-      case FusedInstr::kLoadView:
-        return LoadBlock(instr, &cursors_[k], begin, n);
+      case FusedInstr::kCompute: return Compute(instr, n);
+      case FusedInstr::kLoadView: return LoadBlock(instr, &cursors_[k], begin, n);
       case FusedInstr::kDecode:
         DecodeBf16(reinterpret_cast<const uint16_t*>(address_[instr.in[0]]),
                    reinterpret_cast<float*>(address_[instr.out]), n);
@@ -314,8 +305,7 @@ class BlockRunner {
         Spread(instr.in[0], n);
         reductions_[instr.reduction].Feed(reinterpret_cast<const float*>(address_[instr.in[0]]), n);
         return;
-      case FusedInstr::kHorner:
-        return Horner(instr, n);
+      case FusedInstr::kHorner: return Horner(instr, n);
     }
   }
 

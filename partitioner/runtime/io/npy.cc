@@ -64,22 +64,14 @@ void SwapBytes(std::string* data, int width) {
 
 std::string NpyArray::DtypeName() const {
   switch (kind) {
-    case 'b':
-      return "bool";
-    case 'i':
-      return absl::StrCat("int", item_bytes * 8);
-    case 'u':
-      return absl::StrCat("uint", item_bytes * 8);
-    case 'f':
-      return absl::StrCat("float", item_bytes * 8);
-    case 'c':
-      return absl::StrCat("complex", item_bytes * 8);
-    case 'U':
-      return "str";
-    case 'S':
-      return "bytes";
-    default:
-      return absl::StrCat("void", item_bytes * 8);
+    case 'b': return "bool";
+    case 'i': return absl::StrCat("int", item_bytes * 8);
+    case 'u': return absl::StrCat("uint", item_bytes * 8);
+    case 'f': return absl::StrCat("float", item_bytes * 8);
+    case 'c': return absl::StrCat("complex", item_bytes * 8);
+    case 'U': return "str";
+    case 'S': return "bytes";
+    default: return absl::StrCat("void", item_bytes * 8);
   }
 }
 

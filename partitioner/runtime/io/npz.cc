@@ -21,8 +21,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/partitioner/runtime/io/npy.h"
+#include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -73,12 +73,12 @@ absl::StatusOr<std::map<std::string, NpyArray>> ReadArrays(const std::string& pa
   const Zip zip(zip_open(path.c_str(), ZIP_RDONLY, &code));
   if (zip == nullptr) {
     const bool there = access(path.c_str(), R_OK) == 0;
-    return ToStatus({.code = there ? "E202" : "E201",
-                     .message = there ? absl::StrCat("not an .npz file: ", ZipMessage(code))
-                                      : absl::StrCat("cannot open the file: ", ZipMessage(code)),
-                     .where = path,
-                     .fix = there ? "Write it with numpy.savez"
-                                  : "Check the path and its permissions"});
+    return ToStatus(
+        {.code = there ? "E202" : "E201",
+         .message = there ? absl::StrCat("not an .npz file: ", ZipMessage(code))
+                          : absl::StrCat("cannot open the file: ", ZipMessage(code)),
+         .where = path,
+         .fix = there ? "Write it with numpy.savez" : "Check the path and its permissions"});
   }
   std::map<std::string, NpyArray> arrays;
   const int64_t count = zip_get_num_entries(zip.get(), 0);
@@ -87,7 +87,9 @@ absl::StatusOr<std::map<std::string, NpyArray>> ReadArrays(const std::string& pa
     zip_stat_init(&stat);
     if (zip_stat_index(zip.get(), i, 0, &stat) != 0 || (stat.valid & ZIP_STAT_NAME) == 0 ||
         (stat.valid & ZIP_STAT_SIZE) == 0) {
-      return ToStatus({.code = "E202", .message = "an entry cannot be read", .where = path,
+      return ToStatus({.code = "E202",
+                       .message = "an entry cannot be read",
+                       .where = path,
                        .fix = "The file is damaged; write it again"});
     }
     absl::string_view name = stat.name;
@@ -107,7 +109,9 @@ absl::StatusOr<std::map<std::string, NpyArray>> ReadArrays(const std::string& pa
         bytes.resize(had + n);
     }
     if (file == nullptr) {
-      return ToStatus({.code = "E202", .message = "an array cannot be unpacked", .where = where,
+      return ToStatus({.code = "E202",
+                       .message = "an array cannot be unpacked",
+                       .where = where,
                        .fix = "The file is damaged; write it again"});
     }
     SHARDCALL_ASSIGN_OR_RETURN(NpyArray array, ParseNpy(bytes, where));
@@ -187,9 +191,10 @@ absl::StatusOr<Tensor> ToTensor(const NpyArray& array, const LeafShape& leaf,
 }
 
 absl::Status WriteError(const std::string& path, absl::string_view what) {
-  return ToStatus(
-      {.code = "E207", .message = absl::StrCat("cannot write the file: ", what), .where = path,
-       .fix = "Check the path and its permissions"});
+  return ToStatus({.code = "E207",
+                   .message = absl::StrCat("cannot write the file: ", what),
+                   .where = path,
+                   .fix = "Check the path and its permissions"});
 }
 
 absl::Status AddArray(zip_t* zip, const std::string& path, const std::string& name,

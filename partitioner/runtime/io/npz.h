@@ -17,11 +17,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/io/random_inputs.h"  // IWYU pragma: export
+#include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // The arrays `<prefix>0`, .. for the given leaves; tokens have none.
 absl::StatusOr<std::vector<Tensor>> ReadNpz(const std::string& path, absl::string_view prefix,

@@ -11,8 +11,9 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Small integers in every type, the same on every platform: -4 to 4 in floats
 // and complex parts, 0 to 7 in integers (what fits, if that is less).

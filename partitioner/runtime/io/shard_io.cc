@@ -89,20 +89,13 @@ int64_t Offset(const Dims& begin, const Dims& strides) {
 
 ReduceKind KindOf(PartialOp op) {
   switch (op) {
-    case PartialOp::kSum:
-      return ReduceKind::kSum;
-    case PartialOp::kMax:
-      return ReduceKind::kMax;
-    case PartialOp::kMin:
-      return ReduceKind::kMin;
-    case PartialOp::kProduct:
-      return ReduceKind::kProduct;
-    case PartialOp::kAnd:
-      return ReduceKind::kAnd;
-    case PartialOp::kOr:
-      return ReduceKind::kOr;
-    default:
-      return ReduceKind::kXor;
+    case PartialOp::kSum: return ReduceKind::kSum;
+    case PartialOp::kMax: return ReduceKind::kMax;
+    case PartialOp::kMin: return ReduceKind::kMin;
+    case PartialOp::kProduct: return ReduceKind::kProduct;
+    case PartialOp::kAnd: return ReduceKind::kAnd;
+    case PartialOp::kOr: return ReduceKind::kOr;
+    default: return ReduceKind::kXor;
   }
 }
 

@@ -36,30 +36,19 @@ void Ternary(const void* const* in, void* out, int64_t n, const int64_t*) {
   for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i], b[i], c[i]);
 }
 
-#define SHARDCALL_BY_TYPE(Form, Op)            \
-  switch (type) {                              \
-    case ElementType::kS8:                     \
-      return BestWideForCpu<Form<Op, int8_t>>();   \
-    case ElementType::kS16:                    \
-      return BestWideForCpu<Form<Op, int16_t>>();  \
-    case ElementType::kS32:                    \
-      return BestWideForCpu<Form<Op, int32_t>>();  \
-    case ElementType::kS64:                    \
-      return BestWideForCpu<Form<Op, int64_t>>();  \
-    case ElementType::kU8:                     \
-      return BestWideForCpu<Form<Op, uint8_t>>();  \
-    case ElementType::kU16:                    \
-      return BestWideForCpu<Form<Op, uint16_t>>(); \
-    case ElementType::kU32:                    \
-      return BestWideForCpu<Form<Op, uint32_t>>(); \
-    case ElementType::kU64:                    \
-      return BestWideForCpu<Form<Op, uint64_t>>(); \
-    case ElementType::kF32:                    \
-      return BestWideForCpu<Form<Op, float>>();    \
-    case ElementType::kF64:                    \
-      return BestWideForCpu<Form<Op, double>>();   \
-    default:                                   \
-      return nullptr;                          \
+#define SHARDCALL_BY_TYPE(Form, Op)                                      \
+  switch (type) {                                                        \
+    case ElementType::kS8: return BestWideForCpu<Form<Op, int8_t>>();    \
+    case ElementType::kS16: return BestWideForCpu<Form<Op, int16_t>>();  \
+    case ElementType::kS32: return BestWideForCpu<Form<Op, int32_t>>();  \
+    case ElementType::kS64: return BestWideForCpu<Form<Op, int64_t>>();  \
+    case ElementType::kU8: return BestWideForCpu<Form<Op, uint8_t>>();   \
+    case ElementType::kU16: return BestWideForCpu<Form<Op, uint16_t>>(); \
+    case ElementType::kU32: return BestWideForCpu<Form<Op, uint32_t>>(); \
+    case ElementType::kU64: return BestWideForCpu<Form<Op, uint64_t>>(); \
+    case ElementType::kF32: return BestWideForCpu<Form<Op, float>>();    \
+    case ElementType::kF64: return BestWideForCpu<Form<Op, double>>();   \
+    default: return nullptr;                                             \
   }
 
 }  // namespace
@@ -70,47 +59,30 @@ LaneFn FindArithmeticFn(Opcode opcode, ElementType type) {
     // are ordered like bytes.
     switch (opcode) {
       case Opcode::kAdd:
-      case Opcode::kMaximum:
-        return BestWideForCpu<Binary<Maximum, uint8_t>>();
+      case Opcode::kMaximum: return BestWideForCpu<Binary<Maximum, uint8_t>>();
       case Opcode::kMultiply:
-      case Opcode::kMinimum:
-        return BestWideForCpu<Binary<Minimum, uint8_t>>();
-      case Opcode::kClamp:
-        return BestWideForCpu<Ternary<Clamp, uint8_t>>();
-      default:
-        return nullptr;
+      case Opcode::kMinimum: return BestWideForCpu<Binary<Minimum, uint8_t>>();
+      case Opcode::kClamp: return BestWideForCpu<Ternary<Clamp, uint8_t>>();
+      default: return nullptr;
     }
   }
   switch (opcode) {
-    case Opcode::kAdd:
-      SHARDCALL_BY_TYPE(Binary, Add)
-    case Opcode::kSubtract:
-      SHARDCALL_BY_TYPE(Binary, Subtract)
-    case Opcode::kMultiply:
-      SHARDCALL_BY_TYPE(Binary, Multiply)
-    case Opcode::kDivide:
-      SHARDCALL_BY_TYPE(Binary, Divide)
-    case Opcode::kRemainder:
-      SHARDCALL_BY_TYPE(Binary, Remainder)
-    case Opcode::kMaximum:
-      SHARDCALL_BY_TYPE(Binary, Maximum)
-    case Opcode::kMinimum:
-      SHARDCALL_BY_TYPE(Binary, Minimum)
-    case Opcode::kPower:
-      SHARDCALL_BY_TYPE(Binary, Power)
-    case Opcode::kNegate:
-      SHARDCALL_BY_TYPE(Unary, Negate)
-    case Opcode::kAbs:
-      SHARDCALL_BY_TYPE(Unary, Abs)
-    case Opcode::kSign:
-      SHARDCALL_BY_TYPE(Unary, Sign)
-    case Opcode::kClamp:
-      SHARDCALL_BY_TYPE(Ternary, Clamp)
+    case Opcode::kAdd: SHARDCALL_BY_TYPE(Binary, Add)
+    case Opcode::kSubtract: SHARDCALL_BY_TYPE(Binary, Subtract)
+    case Opcode::kMultiply: SHARDCALL_BY_TYPE(Binary, Multiply)
+    case Opcode::kDivide: SHARDCALL_BY_TYPE(Binary, Divide)
+    case Opcode::kRemainder: SHARDCALL_BY_TYPE(Binary, Remainder)
+    case Opcode::kMaximum: SHARDCALL_BY_TYPE(Binary, Maximum)
+    case Opcode::kMinimum: SHARDCALL_BY_TYPE(Binary, Minimum)
+    case Opcode::kPower: SHARDCALL_BY_TYPE(Binary, Power)
+    case Opcode::kNegate: SHARDCALL_BY_TYPE(Unary, Negate)
+    case Opcode::kAbs: SHARDCALL_BY_TYPE(Unary, Abs)
+    case Opcode::kSign: SHARDCALL_BY_TYPE(Unary, Sign)
+    case Opcode::kClamp: SHARDCALL_BY_TYPE(Ternary, Clamp)
     case Opcode::kMulhi:
       if (!IsInteger(type)) return nullptr;
       SHARDCALL_BY_TYPE(Binary, MulHigh)
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 

@@ -167,66 +167,45 @@ LaneFn SubByte(ElementType type) {
 
 }  // namespace
 
-#define SHARDCALL_BY_WIDTH(Form, Op)           \
-  switch (ElementTypeBytes(type)) {            \
-    case 1:                                    \
-      return BestForCpu<Form<Op, uint8_t>>();  \
-    case 2:                                    \
-      return BestForCpu<Form<Op, uint16_t>>(); \
-    case 4:                                    \
-      return BestForCpu<Form<Op, uint32_t>>(); \
-    case 8:                                    \
-      return BestForCpu<Form<Op, uint64_t>>(); \
-    default:                                   \
-      return nullptr;                          \
+#define SHARDCALL_BY_WIDTH(Form, Op)                 \
+  switch (ElementTypeBytes(type)) {                  \
+    case 1: return BestForCpu<Form<Op, uint8_t>>();  \
+    case 2: return BestForCpu<Form<Op, uint16_t>>(); \
+    case 4: return BestForCpu<Form<Op, uint32_t>>(); \
+    case 8: return BestForCpu<Form<Op, uint64_t>>(); \
+    default: return nullptr;                         \
   }
 
 LaneFn FindBitwiseFn(Opcode opcode, ElementType type) {
   if (!IsInteger(type) && type != ElementType::kPred) return nullptr;
   switch (opcode) {
-    case Opcode::kAnd:
-      SHARDCALL_BY_WIDTH(Binary, And)
-    case Opcode::kOr:
-      SHARDCALL_BY_WIDTH(Binary, Or)
-    case Opcode::kXor:
-      SHARDCALL_BY_WIDTH(Binary, Xor)
+    case Opcode::kAnd: SHARDCALL_BY_WIDTH(Binary, And)
+    case Opcode::kOr: SHARDCALL_BY_WIDTH(Binary, Or)
+    case Opcode::kXor: SHARDCALL_BY_WIDTH(Binary, Xor)
     case Opcode::kNot:
       if (type == ElementType::kPred) return BestForCpu<Unary<NotPred, uint8_t>>();
       SHARDCALL_BY_WIDTH(Unary, Not)
-    default:
-      break;
+    default: break;
   }
   if (type == ElementType::kPred) return nullptr;
   switch (opcode) {
-    case Opcode::kShiftLeft:
-      SHARDCALL_BY_WIDTH(Binary, ShiftLeft)
-    case Opcode::kShiftRightLogical:
-      SHARDCALL_BY_WIDTH(Binary, ShiftRightLogical)
-    case Opcode::kShiftRightArithmetic:
-      SHARDCALL_BY_WIDTH(Binary, ShiftRightArithmetic)
-    case Opcode::kPopcnt:
-      SHARDCALL_BY_WIDTH(Unary, PopCount)
-    case Opcode::kCountLeadingZeros:
-      SHARDCALL_BY_WIDTH(Unary, CountLeadingZeros)
-    default:
-      return nullptr;
+    case Opcode::kShiftLeft: SHARDCALL_BY_WIDTH(Binary, ShiftLeft)
+    case Opcode::kShiftRightLogical: SHARDCALL_BY_WIDTH(Binary, ShiftRightLogical)
+    case Opcode::kShiftRightArithmetic: SHARDCALL_BY_WIDTH(Binary, ShiftRightArithmetic)
+    case Opcode::kPopcnt: SHARDCALL_BY_WIDTH(Unary, PopCount)
+    case Opcode::kCountLeadingZeros: SHARDCALL_BY_WIDTH(Unary, CountLeadingZeros)
+    default: return nullptr;
   }
 }
 
 LaneFn FindSubByteFn(Opcode opcode, ElementType type) {
   switch (opcode) {
-    case Opcode::kShiftRightLogical:
-      return SubByte<SubByteShiftRightLogical>(type);
-    case Opcode::kShiftRightArithmetic:
-      return SubByte<SubByteShiftRightArithmetic>(type);
-    case Opcode::kMulhi:
-      return SubByte<SubByteMulHigh>(type);
-    case Opcode::kPopcnt:
-      return SubBytePopCount;
-    case Opcode::kCountLeadingZeros:
-      return SubByteLeadingZeros;
-    default:
-      return nullptr;
+    case Opcode::kShiftRightLogical: return SubByte<SubByteShiftRightLogical>(type);
+    case Opcode::kShiftRightArithmetic: return SubByte<SubByteShiftRightArithmetic>(type);
+    case Opcode::kMulhi: return SubByte<SubByteMulHigh>(type);
+    case Opcode::kPopcnt: return SubBytePopCount;
+    case Opcode::kCountLeadingZeros: return SubByteLeadingZeros;
+    default: return nullptr;
   }
 }
 
@@ -234,29 +213,20 @@ LaneFn FindSignFn(Opcode opcode, ElementType type) {
   if (opcode != Opcode::kNegate && opcode != Opcode::kAbs) return nullptr;
   const bool flip = opcode == Opcode::kNegate;
   switch (type) {
-    case ElementType::kF16:
-      return flip ? Unary<FlipSign, uint16_t> : Unary<ClearSign, uint16_t>;
-    case ElementType::kF8E5M2:
-      return flip ? Unary<FlipSign, uint8_t> : Unary<ClearSign, uint8_t>;
-    default:
-      return nullptr;
+    case ElementType::kF16: return flip ? Unary<FlipSign, uint16_t> : Unary<ClearSign, uint16_t>;
+    case ElementType::kF8E5M2: return flip ? Unary<FlipSign, uint8_t> : Unary<ClearSign, uint8_t>;
+    default: return nullptr;
   }
 }
 
 LaneFn FindSelectFn(int element_bytes) {
   switch (element_bytes) {
-    case 1:
-      return BestForCpu<Select<uint8_t>>();
-    case 2:
-      return BestForCpu<Select<uint16_t>>();
-    case 4:
-      return BestForCpu<Select<uint32_t>>();
-    case 8:
-      return BestForCpu<Select<uint64_t>>();
-    case 16:
-      return BestForCpu<Select<Word128>>();
-    default:
-      return nullptr;
+    case 1: return BestForCpu<Select<uint8_t>>();
+    case 2: return BestForCpu<Select<uint16_t>>();
+    case 4: return BestForCpu<Select<uint32_t>>();
+    case 8: return BestForCpu<Select<uint64_t>>();
+    case 16: return BestForCpu<Select<Word128>>();
+    default: return nullptr;
   }
 }
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "shardcall/kernels/math/sort_keys.h"
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
-#include "shardcall/kernels/math/sort_keys.h"
 
 namespace shardcall {
 namespace {
@@ -96,30 +96,21 @@ LaneFn Find(ElementType type, bool total) {
   }
   switch (type) {
     case ElementType::kPred:
-    case ElementType::kU8:
-      return BestWideForCpu<Compare<Op, uint8_t>>();
-    case ElementType::kS8:
-      return BestWideForCpu<Compare<Op, int8_t>>();
-    case ElementType::kS16:
-      return BestWideForCpu<Compare<Op, int16_t>>();
-    case ElementType::kS32:
-      return BestWideForCpu<Compare<Op, int32_t>>();
-    case ElementType::kS64:
-      return BestWideForCpu<Compare<Op, int64_t>>();
-    case ElementType::kU16:
-      return BestWideForCpu<Compare<Op, uint16_t>>();
-    case ElementType::kU32:
-      return BestWideForCpu<Compare<Op, uint32_t>>();
-    case ElementType::kU64:
-      return BestWideForCpu<Compare<Op, uint64_t>>();
+    case ElementType::kU8: return BestWideForCpu<Compare<Op, uint8_t>>();
+    case ElementType::kS8: return BestWideForCpu<Compare<Op, int8_t>>();
+    case ElementType::kS16: return BestWideForCpu<Compare<Op, int16_t>>();
+    case ElementType::kS32: return BestWideForCpu<Compare<Op, int32_t>>();
+    case ElementType::kS64: return BestWideForCpu<Compare<Op, int64_t>>();
+    case ElementType::kU16: return BestWideForCpu<Compare<Op, uint16_t>>();
+    case ElementType::kU32: return BestWideForCpu<Compare<Op, uint32_t>>();
+    case ElementType::kU64: return BestWideForCpu<Compare<Op, uint64_t>>();
     case ElementType::kF32:
       return total ? BestWideForCpu<CompareTotal<Op, float>>()
                    : BestWideForCpu<Compare<Op, float>>();
     case ElementType::kF64:
       return total ? BestWideForCpu<CompareTotal<Op, double>>()
                    : BestWideForCpu<Compare<Op, double>>();
-    default:
-      break;
+    default: break;
   }
   if constexpr (std::is_same_v<Op, Eq> || std::is_same_v<Op, Ne>) {
     if (type == ElementType::kC64) return BestWideForCpu<Compare<Op, std::complex<float>>>();
@@ -150,18 +141,12 @@ LaneFn FindCompareFn(const CompareAttrs& attrs, ElementType type) {
   }
   const bool total = attrs.type == CompareType::kTotalOrder;
   switch (attrs.direction) {
-    case Direction::kEq:
-      return Find<Eq>(type, total);
-    case Direction::kNe:
-      return Find<Ne>(type, total);
-    case Direction::kGe:
-      return Find<Ge>(type, total);
-    case Direction::kGt:
-      return Find<Gt>(type, total);
-    case Direction::kLe:
-      return Find<Le>(type, total);
-    case Direction::kLt:
-      return Find<Lt>(type, total);
+    case Direction::kEq: return Find<Eq>(type, total);
+    case Direction::kNe: return Find<Ne>(type, total);
+    case Direction::kGe: return Find<Ge>(type, total);
+    case Direction::kGt: return Find<Gt>(type, total);
+    case Direction::kLe: return Find<Le>(type, total);
+    case Direction::kLt: return Find<Lt>(type, total);
   }
   return nullptr;
 }

@@ -27,8 +27,7 @@ C Expm1(C x) {
   if (!std::isfinite(a) || !std::isfinite(b)) return std::exp(x) - C(1);
   // exp(a) cos(b) - 1 without its cancellation near zero.
   const auto half = std::sin(b / 2);
-  return C(std::expm1(a) * std::cos(b) - 2 * half * half,
-           b == 0 ? b : std::exp(a) * std::sin(b));
+  return C(std::expm1(a) * std::cos(b) - 2 * half * half, b == 0 ? b : std::exp(a) * std::sin(b));
 }
 template <typename C>
 C Log1p(C x) {
@@ -138,84 +137,48 @@ void MakeLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
 template <typename R>
 LaneFn Find(Opcode opcode) {
   switch (opcode) {
-    case Opcode::kNegate:
-      return NegLanes<R>;
-    case Opcode::kSign:
-      return SignLanes<R>;
-    case Opcode::kAbs:
-      return AbsLanes<R>;
-    case Opcode::kReal:
-      return PartLanes<R, 0>;
-    case Opcode::kImag:
-      return PartLanes<R, 1>;
-    case Opcode::kAcos:
-      return AcosLanes<R>;
-    case Opcode::kAcosh:
-      return AcoshLanes<R>;
-    case Opcode::kAsin:
-      return AsinLanes<R>;
-    case Opcode::kAsinh:
-      return AsinhLanes<R>;
-    case Opcode::kAtanh:
-      return AtanhLanes<R>;
-    case Opcode::kAtan2:
-      return Atan2Lanes<R>;
-    case Opcode::kCosine:
-      return CosLanes<R>;
-    case Opcode::kCosh:
-      return CoshLanes<R>;
-    case Opcode::kExponential:
-      return ExpLanes<R>;
-    case Opcode::kExponentialMinusOne:
-      return Expm1Lanes<R>;
-    case Opcode::kLog:
-      return LogLanes<R>;
-    case Opcode::kLogPlusOne:
-      return Log1pLanes<R>;
-    case Opcode::kLogistic:
-      return LogisticLanes<R>;
-    case Opcode::kRsqrt:
-      return RsqrtLanes<R>;
-    case Opcode::kSine:
-      return SinLanes<R>;
-    case Opcode::kSinh:
-      return SinhLanes<R>;
-    case Opcode::kSqrt:
-      return SqrtLanes<R>;
-    case Opcode::kTan:
-      return TanLanes<R>;
-    case Opcode::kTanh:
-      return TanhLanes<R>;
-    case Opcode::kAdd:
-      return AddLanes<R>;
-    case Opcode::kSubtract:
-      return SubLanes<R>;
-    case Opcode::kMultiply:
-      return MulLanes<R>;
-    case Opcode::kDivide:
-      return DivLanes<R>;
-    case Opcode::kMaximum:
-      return MaxLanes<R>;
-    case Opcode::kMinimum:
-      return MinLanes<R>;
-    case Opcode::kPower:
-      return PowLanes<R>;
-    default:
-      return nullptr;
+    case Opcode::kNegate: return NegLanes<R>;
+    case Opcode::kSign: return SignLanes<R>;
+    case Opcode::kAbs: return AbsLanes<R>;
+    case Opcode::kReal: return PartLanes<R, 0>;
+    case Opcode::kImag: return PartLanes<R, 1>;
+    case Opcode::kAcos: return AcosLanes<R>;
+    case Opcode::kAcosh: return AcoshLanes<R>;
+    case Opcode::kAsin: return AsinLanes<R>;
+    case Opcode::kAsinh: return AsinhLanes<R>;
+    case Opcode::kAtanh: return AtanhLanes<R>;
+    case Opcode::kAtan2: return Atan2Lanes<R>;
+    case Opcode::kCosine: return CosLanes<R>;
+    case Opcode::kCosh: return CoshLanes<R>;
+    case Opcode::kExponential: return ExpLanes<R>;
+    case Opcode::kExponentialMinusOne: return Expm1Lanes<R>;
+    case Opcode::kLog: return LogLanes<R>;
+    case Opcode::kLogPlusOne: return Log1pLanes<R>;
+    case Opcode::kLogistic: return LogisticLanes<R>;
+    case Opcode::kRsqrt: return RsqrtLanes<R>;
+    case Opcode::kSine: return SinLanes<R>;
+    case Opcode::kSinh: return SinhLanes<R>;
+    case Opcode::kSqrt: return SqrtLanes<R>;
+    case Opcode::kTan: return TanLanes<R>;
+    case Opcode::kTanh: return TanhLanes<R>;
+    case Opcode::kAdd: return AddLanes<R>;
+    case Opcode::kSubtract: return SubLanes<R>;
+    case Opcode::kMultiply: return MulLanes<R>;
+    case Opcode::kDivide: return DivLanes<R>;
+    case Opcode::kMaximum: return MaxLanes<R>;
+    case Opcode::kMinimum: return MinLanes<R>;
+    case Opcode::kPower: return PowLanes<R>;
+    default: return nullptr;
   }
 }
 
 template <typename R>
 LaneFn FindOnReal(Opcode opcode) {
   switch (opcode) {
-    case Opcode::kReal:
-      return RealOfReal<R>;
-    case Opcode::kImag:
-      return ImagOfReal<R>;
-    case Opcode::kComplex:
-      return MakeLanes<R>;
-    default:
-      return nullptr;
+    case Opcode::kReal: return RealOfReal<R>;
+    case Opcode::kImag: return ImagOfReal<R>;
+    case Opcode::kComplex: return MakeLanes<R>;
+    default: return nullptr;
   }
 }
 
@@ -223,16 +186,11 @@ LaneFn FindOnReal(Opcode opcode) {
 
 LaneFn FindComplexFn(Opcode opcode, ElementType type) {
   switch (type) {
-    case ElementType::kC64:
-      return Find<float>(opcode);
-    case ElementType::kC128:
-      return Find<double>(opcode);
-    case ElementType::kF32:
-      return FindOnReal<float>(opcode);
-    case ElementType::kF64:
-      return FindOnReal<double>(opcode);
-    default:
-      return nullptr;
+    case ElementType::kC64: return Find<float>(opcode);
+    case ElementType::kC128: return Find<double>(opcode);
+    case ElementType::kF32: return FindOnReal<float>(opcode);
+    case ElementType::kF64: return FindOnReal<double>(opcode);
+    default: return nullptr;
   }
 }
 

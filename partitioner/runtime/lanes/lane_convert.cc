@@ -55,20 +55,13 @@ void ConvertToFewBits(const void* const* in, void* out, int64_t n, const int64_t
 template <typename From>
 LaneFn FindToFewBits(ElementType to) {
   switch (to) {
-    case ElementType::kS4:
-      return ConvertToFewBits<From, -8, 7>;
-    case ElementType::kS2:
-      return ConvertToFewBits<From, -2, 1>;
-    case ElementType::kS1:
-      return ConvertToFewBits<From, -1, 0>;
-    case ElementType::kU4:
-      return ConvertToFewBits<From, 0, 15>;
-    case ElementType::kU2:
-      return ConvertToFewBits<From, 0, 3>;
-    case ElementType::kU1:
-      return ConvertToFewBits<From, 0, 1>;
-    default:
-      return nullptr;
+    case ElementType::kS4: return ConvertToFewBits<From, -8, 7>;
+    case ElementType::kS2: return ConvertToFewBits<From, -2, 1>;
+    case ElementType::kS1: return ConvertToFewBits<From, -1, 0>;
+    case ElementType::kU4: return ConvertToFewBits<From, 0, 15>;
+    case ElementType::kU2: return ConvertToFewBits<From, 0, 3>;
+    case ElementType::kU1: return ConvertToFewBits<From, 0, 1>;
+    default: return nullptr;
   }
 }
 
@@ -93,32 +86,19 @@ void ComplexToComplex(const void* const* in, void* out, int64_t n, const int64_t
 template <typename From>
 LaneFn FindFrom(ElementType to) {
   switch (to) {
-    case ElementType::kPred:
-      return BestForCpu<Convert<From, Pred>>();
-    case ElementType::kS8:
-      return BestForCpu<Convert<From, int8_t>>();
-    case ElementType::kS16:
-      return BestForCpu<Convert<From, int16_t>>();
-    case ElementType::kS32:
-      return BestForCpu<Convert<From, int32_t>>();
-    case ElementType::kS64:
-      return BestForCpu<Convert<From, int64_t>>();
-    case ElementType::kU8:
-      return BestForCpu<Convert<From, uint8_t>>();
-    case ElementType::kU16:
-      return BestForCpu<Convert<From, uint16_t>>();
-    case ElementType::kU32:
-      return BestForCpu<Convert<From, uint32_t>>();
-    case ElementType::kU64:
-      return BestForCpu<Convert<From, uint64_t>>();
-    case ElementType::kF32:
-      return BestForCpu<Convert<From, float>>();
-    case ElementType::kF64:
-      return BestForCpu<Convert<From, double>>();
-    case ElementType::kC64:
-      return ToComplex<From, float>;
-    case ElementType::kC128:
-      return ToComplex<From, double>;
+    case ElementType::kPred: return BestForCpu<Convert<From, Pred>>();
+    case ElementType::kS8: return BestForCpu<Convert<From, int8_t>>();
+    case ElementType::kS16: return BestForCpu<Convert<From, int16_t>>();
+    case ElementType::kS32: return BestForCpu<Convert<From, int32_t>>();
+    case ElementType::kS64: return BestForCpu<Convert<From, int64_t>>();
+    case ElementType::kU8: return BestForCpu<Convert<From, uint8_t>>();
+    case ElementType::kU16: return BestForCpu<Convert<From, uint16_t>>();
+    case ElementType::kU32: return BestForCpu<Convert<From, uint32_t>>();
+    case ElementType::kU64: return BestForCpu<Convert<From, uint64_t>>();
+    case ElementType::kF32: return BestForCpu<Convert<From, float>>();
+    case ElementType::kF64: return BestForCpu<Convert<From, double>>();
+    case ElementType::kC64: return ToComplex<From, float>;
+    case ElementType::kC128: return ToComplex<From, double>;
     default:
       if constexpr (std::is_floating_point_v<From>) return FindToFewBits<From>(to);
       return nullptr;
@@ -130,34 +110,23 @@ LaneFn FindFrom(ElementType to) {
 LaneFn FindConvertFn(ElementType from, ElementType to) {
   switch (from) {
     case ElementType::kPred:
-    case ElementType::kU8:
-      return FindFrom<uint8_t>(to);
-    case ElementType::kS8:
-      return FindFrom<int8_t>(to);
-    case ElementType::kS16:
-      return FindFrom<int16_t>(to);
-    case ElementType::kS32:
-      return FindFrom<int32_t>(to);
-    case ElementType::kS64:
-      return FindFrom<int64_t>(to);
-    case ElementType::kU16:
-      return FindFrom<uint16_t>(to);
-    case ElementType::kU32:
-      return FindFrom<uint32_t>(to);
-    case ElementType::kU64:
-      return FindFrom<uint64_t>(to);
-    case ElementType::kF32:
-      return FindFrom<float>(to);
-    case ElementType::kF64:
-      return FindFrom<double>(to);
+    case ElementType::kU8: return FindFrom<uint8_t>(to);
+    case ElementType::kS8: return FindFrom<int8_t>(to);
+    case ElementType::kS16: return FindFrom<int16_t>(to);
+    case ElementType::kS32: return FindFrom<int32_t>(to);
+    case ElementType::kS64: return FindFrom<int64_t>(to);
+    case ElementType::kU16: return FindFrom<uint16_t>(to);
+    case ElementType::kU32: return FindFrom<uint32_t>(to);
+    case ElementType::kU64: return FindFrom<uint64_t>(to);
+    case ElementType::kF32: return FindFrom<float>(to);
+    case ElementType::kF64: return FindFrom<double>(to);
     case ElementType::kC64:
       if (to == ElementType::kC128) return ComplexToComplex<float, double>;
       return nullptr;
     case ElementType::kC128:
       if (to == ElementType::kC64) return ComplexToComplex<double, float>;
       return nullptr;
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 

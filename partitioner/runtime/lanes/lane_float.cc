@@ -106,86 +106,49 @@ float SlowCos(float x) { return std::cos(x); }
 
 LaneFn FindVectorFn(Opcode opcode) {
   switch (opcode) {
-    case Opcode::kCosine:
-      return BestWideForCpu<TrigLanes<vector_math::Cos, SlowCos>>();
-    case Opcode::kErf:
-      return BestWideForCpu<VectorLanes<vector_math::Erf>>();
-    case Opcode::kExponential:
-      return BestWideForCpu<VectorLanes<vector_math::Exp>>();
-    case Opcode::kExponentialMinusOne:
-      return BestWideForCpu<VectorLanes<vector_math::Expm1>>();
-    case Opcode::kLog:
-      return BestWideForCpu<VectorLanes<vector_math::Log>>();
-    case Opcode::kLogPlusOne:
-      return BestWideForCpu<VectorLanes<vector_math::Log1p>>();
-    case Opcode::kLogistic:
-      return BestWideForCpu<VectorLanes<vector_math::Logistic>>();
-    case Opcode::kSine:
-      return BestWideForCpu<TrigLanes<vector_math::Sin, SlowSin>>();
-    case Opcode::kTanh:
-      return BestWideForCpu<VectorLanes<vector_math::Tanh>>();
-    default:
-      return nullptr;
+    case Opcode::kCosine: return BestWideForCpu<TrigLanes<vector_math::Cos, SlowCos>>();
+    case Opcode::kErf: return BestWideForCpu<VectorLanes<vector_math::Erf>>();
+    case Opcode::kExponential: return BestWideForCpu<VectorLanes<vector_math::Exp>>();
+    case Opcode::kExponentialMinusOne: return BestWideForCpu<VectorLanes<vector_math::Expm1>>();
+    case Opcode::kLog: return BestWideForCpu<VectorLanes<vector_math::Log>>();
+    case Opcode::kLogPlusOne: return BestWideForCpu<VectorLanes<vector_math::Log1p>>();
+    case Opcode::kLogistic: return BestWideForCpu<VectorLanes<vector_math::Logistic>>();
+    case Opcode::kSine: return BestWideForCpu<TrigLanes<vector_math::Sin, SlowSin>>();
+    case Opcode::kTanh: return BestWideForCpu<VectorLanes<vector_math::Tanh>>();
+    default: return nullptr;
   }
 }
 
 template <typename T>
 LaneFn Find(Opcode opcode) {
   switch (opcode) {
-    case Opcode::kAcos:
-      return BestForCpu<AcosLanes<T>>();
-    case Opcode::kAcosh:
-      return BestForCpu<AcoshLanes<T>>();
-    case Opcode::kAsin:
-      return BestForCpu<AsinLanes<T>>();
-    case Opcode::kAsinh:
-      return BestForCpu<AsinhLanes<T>>();
-    case Opcode::kAtanh:
-      return BestForCpu<AtanhLanes<T>>();
-    case Opcode::kCbrt:
-      return BestForCpu<CbrtLanes<T>>();
-    case Opcode::kCosine:
-      return BestForCpu<CosLanes<T>>();
-    case Opcode::kCosh:
-      return BestForCpu<CoshLanes<T>>();
-    case Opcode::kErf:
-      return BestForCpu<ErfLanes<T>>();
-    case Opcode::kExponential:
-      return BestForCpu<ExpLanes<T>>();
-    case Opcode::kExponentialMinusOne:
-      return BestForCpu<Expm1Lanes<T>>();
-    case Opcode::kLog:
-      return BestForCpu<LogLanes<T>>();
-    case Opcode::kLogPlusOne:
-      return BestForCpu<Log1pLanes<T>>();
-    case Opcode::kLogistic:
-      return BestForCpu<LogisticLanes<T>>();
-    case Opcode::kRsqrt:
-      return BestForCpu<RsqrtLanes<T>>();
-    case Opcode::kSine:
-      return BestForCpu<SinLanes<T>>();
-    case Opcode::kSinh:
-      return BestForCpu<SinhLanes<T>>();
-    case Opcode::kSqrt:
-      return BestForCpu<SqrtLanes<T>>();
-    case Opcode::kTan:
-      return BestForCpu<TanLanes<T>>();
-    case Opcode::kTanh:
-      return BestForCpu<TanhLanes<T>>();
-    case Opcode::kCeil:
-      return BestForCpu<CeilLanes<T>>();
-    case Opcode::kFloor:
-      return BestForCpu<FloorLanes<T>>();
-    case Opcode::kRoundNearestAfz:
-      return BestForCpu<RoundAwayLanes<T>>();
-    case Opcode::kRoundNearestEven:
-      return BestForCpu<RoundEvenLanes<T>>();
-    case Opcode::kAtan2:
-      return BestForCpu<Atan2Lanes<T>>();
-    case Opcode::kIsFinite:
-      return BestForCpu<IsFiniteLanes<T>>();
-    default:
-      return nullptr;
+    case Opcode::kAcos: return BestForCpu<AcosLanes<T>>();
+    case Opcode::kAcosh: return BestForCpu<AcoshLanes<T>>();
+    case Opcode::kAsin: return BestForCpu<AsinLanes<T>>();
+    case Opcode::kAsinh: return BestForCpu<AsinhLanes<T>>();
+    case Opcode::kAtanh: return BestForCpu<AtanhLanes<T>>();
+    case Opcode::kCbrt: return BestForCpu<CbrtLanes<T>>();
+    case Opcode::kCosine: return BestForCpu<CosLanes<T>>();
+    case Opcode::kCosh: return BestForCpu<CoshLanes<T>>();
+    case Opcode::kErf: return BestForCpu<ErfLanes<T>>();
+    case Opcode::kExponential: return BestForCpu<ExpLanes<T>>();
+    case Opcode::kExponentialMinusOne: return BestForCpu<Expm1Lanes<T>>();
+    case Opcode::kLog: return BestForCpu<LogLanes<T>>();
+    case Opcode::kLogPlusOne: return BestForCpu<Log1pLanes<T>>();
+    case Opcode::kLogistic: return BestForCpu<LogisticLanes<T>>();
+    case Opcode::kRsqrt: return BestForCpu<RsqrtLanes<T>>();
+    case Opcode::kSine: return BestForCpu<SinLanes<T>>();
+    case Opcode::kSinh: return BestForCpu<SinhLanes<T>>();
+    case Opcode::kSqrt: return BestForCpu<SqrtLanes<T>>();
+    case Opcode::kTan: return BestForCpu<TanLanes<T>>();
+    case Opcode::kTanh: return BestForCpu<TanhLanes<T>>();
+    case Opcode::kCeil: return BestForCpu<CeilLanes<T>>();
+    case Opcode::kFloor: return BestForCpu<FloorLanes<T>>();
+    case Opcode::kRoundNearestAfz: return BestForCpu<RoundAwayLanes<T>>();
+    case Opcode::kRoundNearestEven: return BestForCpu<RoundEvenLanes<T>>();
+    case Opcode::kAtan2: return BestForCpu<Atan2Lanes<T>>();
+    case Opcode::kIsFinite: return BestForCpu<IsFiniteLanes<T>>();
+    default: return nullptr;
   }
 }
 

@@ -17,18 +17,12 @@ void CopyLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
 
 LaneFn FindCopyFn(int bytes) {
   switch (bytes) {
-    case 1:
-      return CopyLanes<1>;
-    case 2:
-      return CopyLanes<2>;
-    case 4:
-      return CopyLanes<4>;
-    case 8:
-      return CopyLanes<8>;
-    case 16:
-      return CopyLanes<16>;
-    default:
-      return nullptr;
+    case 1: return CopyLanes<1>;
+    case 2: return CopyLanes<2>;
+    case 4: return CopyLanes<4>;
+    case 8: return CopyLanes<8>;
+    case 16: return CopyLanes<16>;
+    default: return nullptr;
   }
 }
 
@@ -120,9 +114,7 @@ LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
   const ElementType type = operands[0];
   const ElementType machine = MachineType(type);
   switch (opcode) {
-    case Opcode::kCopy:
-      k.fn = FindCopyFn(ElementTypeBytes(type));
-      return k;
+    case Opcode::kCopy: k.fn = FindCopyFn(ElementTypeBytes(type)); return k;
     case Opcode::kSelect:
       if (type == ElementType::kPred) k.fn = FindSelectFn(ElementTypeBytes(result));
       return k;

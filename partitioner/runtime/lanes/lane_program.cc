@@ -7,10 +7,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 namespace {
@@ -50,8 +50,7 @@ absl::StatusOr<std::vector<int>> LaneCompiler::CompileOne(const LowerContext& co
   switch (i.opcode) {
     case Opcode::kTuple:
     case Opcode::kCopy:
-    case Opcode::kOptBarrier:
-      return operands;
+    case Opcode::kOptBarrier: return operands;
     case Opcode::kReshape:
     case Opcode::kBitcast:
     case Opcode::kBroadcast:

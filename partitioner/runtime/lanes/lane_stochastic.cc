@@ -43,16 +43,11 @@ void StochasticConvert(const void* const* in, void* out, int64_t n, const int64_
 template <typename F, typename Random>
 LaneFn FindTo(int result_bytes) {
   switch (result_bytes) {
-    case 1:
-      return StochasticConvert<F, Random, int8_t>;
-    case 2:
-      return StochasticConvert<F, Random, int16_t>;
-    case 4:
-      return StochasticConvert<F, Random, int32_t>;
-    case 8:
-      return StochasticConvert<F, Random, int64_t>;
-    default:
-      return nullptr;
+    case 1: return StochasticConvert<F, Random, int8_t>;
+    case 2: return StochasticConvert<F, Random, int16_t>;
+    case 4: return StochasticConvert<F, Random, int32_t>;
+    case 8: return StochasticConvert<F, Random, int64_t>;
+    default: return nullptr;
   }
 }
 
@@ -66,10 +61,8 @@ LaneFn FindStochasticConvertFn(ElementType from, ElementType random, ElementType
       return from == ElementType::kF64 ? FindTo<double, uint64_t>(bytes) : nullptr;
     case ElementType::kU32:
       return from == ElementType::kF32 ? FindTo<float, uint32_t>(bytes) : nullptr;
-    case ElementType::kU16:
-      return IsNarrow(from) ? FindTo<float, uint16_t>(bytes) : nullptr;
-    default:
-      return IsNarrow(from) ? FindTo<float, uint8_t>(bytes) : nullptr;
+    case ElementType::kU16: return IsNarrow(from) ? FindTo<float, uint16_t>(bytes) : nullptr;
+    default: return IsNarrow(from) ? FindTo<float, uint8_t>(bytes) : nullptr;
   }
 }
 

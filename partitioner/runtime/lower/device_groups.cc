@@ -29,8 +29,7 @@ absl::Status DeviceGroups::Make(const LowerContext& context, const CollectiveAtt
   const ReplicaGroups& groups = attrs.groups;
   out->form_ = groups.form;
   switch (groups.form) {
-    case ReplicaGroups::Form::kAll:
-      break;
+    case ReplicaGroups::Form::kAll: break;
     case ReplicaGroups::Form::kLists:
       for (Ints list : groups.lists) out->lists_.emplace_back(list.begin(), list.end());
       break;
@@ -48,8 +47,7 @@ absl::Status DeviceGroups::Make(const LowerContext& context, const CollectiveAtt
         return context.Error("E311", "the iota form of the groups does not add up");
       }
       break;
-    case ReplicaGroups::Form::kMesh:
-      return context.Unimplemented("groups that name mesh axes");
+    case ReplicaGroups::Form::kMesh: return context.Unimplemented("groups that name mesh axes");
   }
   return absl::OkStatus();
 }

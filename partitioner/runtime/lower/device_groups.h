@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "shardcall/partitioner/ir/attributes.h"
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
 
 namespace shardcall {
 

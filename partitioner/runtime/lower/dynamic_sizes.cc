@@ -9,13 +9,13 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/build/checked_builder.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
-#include "shardcall/partitioner/runtime/lower/sized_op.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lower/sized_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 namespace {
@@ -71,8 +71,7 @@ bool PassesWell(const Module& m, const Instruction& i) {
     case Opcode::kCopy:
     case Opcode::kOptBarrier:
     case Opcode::kDomain:
-    case Opcode::kAddDependency:
-      return Covers(*i.shape, operand(0));
+    case Opcode::kAddDependency: return Covers(*i.shape, operand(0));
     case Opcode::kCustomCall:
       return !HasTrait(KnownTargetOf(i), kIsIdentity) || i.operand_count != 1 ||
              Covers(*i.shape, operand(0));
@@ -96,8 +95,7 @@ bool PassesWell(const Module& m, const Instruction& i) {
         if (!parameters(callee, 0) || !Covers(*i.shape, root(callee))) return false;
       }
       return true;
-    default:
-      return !HasTrait(i.opcode, kAsyncForm) || !IsDynamic(*i.shape);
+    default: return !HasTrait(i.opcode, kAsyncForm) || !IsDynamic(*i.shape);
   }
 }
 
@@ -231,9 +229,9 @@ bool HasDynamicSizes(const Module& module) {
 
 absl::StatusOr<std::shared_ptr<DynamicSource>> DynamicSource::Create(const Module& module) {
   SHARDCALL_ASSIGN_OR_RETURN(
-      Module copy, ParseModule(std::make_shared<const std::string>(
-                                   PrintModule(module, {.metadata = false})),
-                               std::make_shared<Context>(), module.header.name));
+      Module copy,
+      ParseModule(std::make_shared<const std::string>(PrintModule(module, {.metadata = false})),
+                  std::make_shared<Context>(), module.header.name));
   for (int n = 0; n < copy.num_instructions(); ++n) {
     const Instruction& i = copy.instr(InstrId(n));
     if (PassesWell(copy, i)) continue;
@@ -266,8 +264,8 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> DynamicSource::For(
   for (size_t k = 0; k < bounds.size(); ++k) {
     SHARDCALL_ASSIGN_OR_RETURN(
         const InstrId x,
-        builder.Parameter(static_cast<int64_t>(k), module_.context().MakeArray(
-                                                       bounds[k]->element_type(), operands[k])));
+        builder.Parameter(static_cast<int64_t>(k),
+                          module_.context().MakeArray(bounds[k]->element_type(), operands[k])));
     parameters.push_back(x);
   }
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId root,

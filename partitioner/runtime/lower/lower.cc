@@ -28,8 +28,7 @@ absl::InlinedVector<CompId, 2> FrameCallees(const Module& m, const Instruction& 
     case Opcode::kAsyncStart:
     case Opcode::kCustomCall:  // its handler may call them
       return CalledComputations(m, i);
-    default:
-      return {};
+    default: return {};
   }
 }
 
@@ -71,7 +70,8 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> Lower(const Module& module,
                                                            const LowerOptions& options) {
   SHARDCALL_RETURN_IF_ERROR(CheckNotMovedFrom(module));
   if (!module.entry().valid()) {
-    return ToStatus({.code = "E311", .message = "the module has no entry computation",
+    return ToStatus({.code = "E311",
+                     .message = "the module has no entry computation",
                      .fix = "Mark a computation as ENTRY"});
   }
   if (module.header.replica_count > 1) {

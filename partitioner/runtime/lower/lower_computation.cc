@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/runtime/lower/dynamic_sizes.h"
+#include "shardcall/partitioner/ir/known_targets.h"
+#include "shardcall/partitioner/ir/side_effects.h"
 #include "shardcall/partitioner/runtime/fuse/fuse.h"
+#include "shardcall/partitioner/runtime/lower/dynamic_sizes.h"
 #include "shardcall/partitioner/runtime/lower/lower_started.h"
 #include "shardcall/partitioner/runtime/lower/lower_table.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/partitioner/ir/known_targets.h"
-#include "shardcall/partitioner/ir/side_effects.h"
 
 namespace shardcall {
 namespace {
@@ -88,7 +88,7 @@ class ComputationLowering {
   int64_t* inline_budget_;
   DeviceProgram* program_;
   ProgramComputation* out_;
-  const int depth_;  // of calls that were inlined to get here
+  const int depth_;                  // of calls that were inlined to get here
   std::vector<Slots> slots_;         // by position in the computation
   std::vector<uint32_t>& position_;  // by id
   std::vector<bool> live_;           // by position
@@ -141,9 +141,7 @@ absl::Status ComputationLowering::Constant(const LowerContext& context, const Li
 absl::StatusOr<bool> ComputationLowering::Alias(const LowerContext& context, Slots* result) {
   const Instruction& i = context.instr;
   switch (i.opcode) {
-    case Opcode::kTuple:
-      *result = OperandSlots(i);
-      return true;
+    case Opcode::kTuple: *result = OperandSlots(i); return true;
     case Opcode::kGetTupleElement: {
       const Shape& tuple = *context.operand_shape(0);
       const int64_t index = i.as<TupleIndexAttrs>().index;
@@ -160,20 +158,14 @@ absl::StatusOr<bool> ComputationLowering::Alias(const LowerContext& context, Slo
     case Opcode::kOptBarrier:
     case Opcode::kDomain:
     case Opcode::kAddDependency:
-    case Opcode::kAsyncUpdate:
-      *result = slots(m_.operands(i)[0]);
-      return true;
-    case Opcode::kAllReduceDone:
-      *result = slots(m_.operands(i)[0]);
-      return true;
+    case Opcode::kAsyncUpdate: *result = slots(m_.operands(i)[0]); return true;
+    case Opcode::kAllReduceDone: *result = slots(m_.operands(i)[0]); return true;
     case Opcode::kCopyStart:  // (to, from, context)
       *result = slots(m_.operands(i)[0]);
       result->push_back((*result)[0]);
       result->push_back(ConstantSlot(Tensor::IntScalar(ElementType::kU32, 0)));
       return true;
-    case Opcode::kCopyDone:
-      *result = {slots(m_.operands(i)[0])[0]};
-      return true;
+    case Opcode::kCopyDone: *result = {slots(m_.operands(i)[0])[0]}; return true;
     case Opcode::kAllGatherDone:
     case Opcode::kCollectivePermuteDone:
     case Opcode::kAsyncDone: {  // element 1 of ((operands), results, extras..)
@@ -187,9 +179,7 @@ absl::StatusOr<bool> ComputationLowering::Alias(const LowerContext& context, Slo
     case Opcode::kConstant:
       SHARDCALL_RETURN_IF_ERROR(Constant(context, *i.as<ConstantAttrs>().literal, result));
       return true;
-    case Opcode::kAfterAll:
-      *result = {ConstantSlot(Tensor::Token())};
-      return true;
+    case Opcode::kAfterAll: *result = {ConstantSlot(Tensor::Token())}; return true;
     case Opcode::kCustomCall: {
       const KnownTarget target = KnownTargetOf(i);
       if (target == KnownTarget::kShardingGroup) {  // no result
@@ -202,8 +192,7 @@ absl::StatusOr<bool> ComputationLowering::Alias(const LowerContext& context, Slo
       }
       return false;
     }
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -238,8 +227,8 @@ absl::Status ComputationLowering::Emit(const LowerContext& context, int first, i
   Step step = NewStep(context);
   for (int32_t slot : OperandSlots(context.instr)) step.operands.push_back({slot, false});
   SHARDCALL_RETURN_IF_ERROR(AddResults(context, first, count, &step, result));
-  const SizedKind kind = options_.dynamic == nullptr ? SizedKind::kNot
-                                                     : SizedKindOf(m_, context.instr);
+  const SizedKind kind =
+      options_.dynamic == nullptr ? SizedKind::kNot : SizedKindOf(m_, context.instr);
   step.sized = kind == SizedKind::kPasses;
   if (kind == SizedKind::kFullOnly) {
     Step check;
@@ -263,8 +252,7 @@ absl::Status ComputationLowering::Emit(const LowerContext& context, int first, i
 absl::Status ComputationLowering::EmitStarted(const LowerContext& context, Slots* result) {
   Step step = NewStep(context);
   *result = {NewSlot()};
-  SHARDCALL_RETURN_IF_ERROR(
-      LowerStart(context, OperandSlots(context.instr), (*result)[0], &step));
+  SHARDCALL_RETURN_IF_ERROR(LowerStart(context, OperandSlots(context.instr), (*result)[0], &step));
   out_->steps.push_back(std::move(step));
   program_->has_starts = true;
   return absl::OkStatus();
@@ -354,9 +342,10 @@ absl::StatusOr<bool> ComputationLowering::Inline(const LowerContext& context, Sl
 
 absl::Status ComputationLowering::Survey() {
   if (comp_.instructions.empty() || !comp_.root.valid()) {
-    return ToStatus(
-        {.code = "E311", .message = "a computation has no root", .where = std::string(comp_.name),
-         .fix = "Mark its result as ROOT"});
+    return ToStatus({.code = "E311",
+                     .message = "a computation has no root",
+                     .where = std::string(comp_.name),
+                     .fix = "Mark its result as ROOT"});
   }
   for (size_t k = 0; k < comp_.instructions.size(); ++k) {
     position_[comp_.instructions[k].value] = static_cast<uint32_t>(k);
@@ -385,9 +374,8 @@ absl::Status ComputationLowering::LowerInstructions() {
       SHARDCALL_ASSIGN_OR_RETURN(done, Inline(context, &result));
     }
     if (!done) {
-      const bool starts =
-          i.opcode == Opcode::kAsyncStart ||
-          (HasTrait(i.opcode, kAsyncForm) && FormsStartedBy(i.opcode) != nullptr);
+      const bool starts = i.opcode == Opcode::kAsyncStart ||
+                          (HasTrait(i.opcode, kAsyncForm) && FormsStartedBy(i.opcode) != nullptr);
       SHARDCALL_RETURN_IF_ERROR(starts ? EmitStart(context, &result)
                                        : Emit(context, 0, i.shape->num_leaves(), &result));
     }

@@ -45,49 +45,12 @@ inline Dims ToDims(Ints v) { return Dims(v.begin(), v.end()); }
 
 using LowerFn = absl::Status (*)(const LowerContext& context, Step* step);
 
-absl::Status LowerElementwise(const LowerContext& context, Step* step);
-absl::Status LowerBroadcast(const LowerContext& context, Step* step);
-absl::Status LowerTranspose(const LowerContext& context, Step* step);
-absl::Status LowerReverse(const LowerContext& context, Step* step);
-absl::Status LowerReshape(const LowerContext& context, Step* step);
-absl::Status LowerBitcastConvert(const LowerContext& context, Step* step);
-absl::Status LowerIota(const LowerContext& context, Step* step);
-absl::Status LowerIdentity(const LowerContext& context, Step* step);
-absl::Status LowerToken(const LowerContext& context, Step* step);
-absl::Status LowerDeviceId(const LowerContext& context, Step* step);
-absl::Status LowerGetDimensionSize(const LowerContext& context, Step* step);
-absl::Status LowerSlice(const LowerContext& context, Step* step);
-absl::Status LowerPad(const LowerContext& context, Step* step);
-absl::Status LowerConcatenate(const LowerContext& context, Step* step);
-absl::Status LowerDynamicSlice(const LowerContext& context, Step* step);
-absl::Status LowerDynamicUpdateSlice(const LowerContext& context, Step* step);
-absl::Status LowerDot(const LowerContext& context, Step* step);
-absl::Status LowerReduce(const LowerContext& context, Step* step);
-absl::Status LowerMap(const LowerContext& context, Step* step);
-absl::Status LowerReduceWindow(const LowerContext& context, Step* step);
-absl::Status LowerSelectAndScatter(const LowerContext& context, Step* step);
-absl::Status LowerSort(const LowerContext& context, Step* step);
-absl::Status LowerTopK(const LowerContext& context, Step* step);
-absl::Status LowerGather(const LowerContext& context, Step* step);
-absl::Status LowerScatter(const LowerContext& context, Step* step);
-absl::Status LowerWhile(const LowerContext& context, Step* step);
-absl::Status LowerConditional(const LowerContext& context, Step* step);
-absl::Status LowerCall(const LowerContext& context, Step* step);
-absl::Status LowerScan(const LowerContext& context, Step* step);
-absl::Status LowerRaggedDot(const LowerContext& context, Step* step);
-absl::Status LowerScaledDot(const LowerContext& context, Step* step);
-absl::Status LowerRng(const LowerContext& context, Step* step);
-absl::Status LowerRngGetAndUpdateState(const LowerContext& context, Step* step);
-absl::Status LowerRngBitGenerator(const LowerContext& context, Step* step);
-absl::Status LowerConvolution(const LowerContext& context, Step* step);
-absl::Status LowerFft(const LowerContext& context, Step* step);
-absl::Status LowerCholesky(const LowerContext& context, Step* step);
-absl::Status LowerTriangularSolve(const LowerContext& context, Step* step);
-absl::Status LowerBatchNorm(const LowerContext& context, Step* step);
-absl::Status LowerCollective(const LowerContext& context, Step* step);
-absl::Status LowerPermute(const LowerContext& context, Step* step);
-absl::Status LowerRaggedAllToAll(const LowerContext& context, Step* step);
-absl::Status LowerCustomCall(const LowerContext& context, Step* step);
+// Those that rows of the table name.
+#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
+                     traits)                                                                     \
+  absl::Status Lower##lower(const LowerContext& context, Step* step);
+#include "shardcall/partitioner/ir/opcodes.inc"
+#undef SHARDCALL_OP
 // Custom calls that begin and end a manual region (global mode).
 absl::Status LowerManualBoundary(const LowerContext& context, Step* step);
 

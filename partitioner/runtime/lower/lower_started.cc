@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/runtime/lower/lower_table.h"
 #include "shardcall/partitioner/runtime/execute/started_calls.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lower/lower_table.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -67,12 +67,9 @@ InstrId WrappedCollective(const Module& m, const Instruction& start) {
 
 bool Ends(Opcode start, Opcode user) {
   switch (start) {
-    case Opcode::kAllReduceStart:
-      return user == Opcode::kAllReduceDone;
-    case Opcode::kAllGatherStart:
-      return user == Opcode::kAllGatherDone;
-    case Opcode::kCollectivePermuteStart:
-      return user == Opcode::kCollectivePermuteDone;
+    case Opcode::kAllReduceStart: return user == Opcode::kAllReduceDone;
+    case Opcode::kAllGatherStart: return user == Opcode::kAllGatherDone;
+    case Opcode::kCollectivePermuteStart: return user == Opcode::kCollectivePermuteDone;
     default:  // async-start, async-update
       return user == Opcode::kAsyncDone || user == Opcode::kAsyncUpdate;
   }
@@ -128,15 +125,13 @@ absl::Status LowerStart(const LowerContext& context, absl::Span<const int32_t> o
                         int32_t number, Step* step) {
   const Module& m = context.module;
   const Instruction& i = context.instr;
-  if (i.opcode != Opcode::kAllReduceStart &&
-      (!i.shape->IsTuple() || i.shape->tuple().size() < 2)) {
+  if (i.opcode != Opcode::kAllReduceStart && (!i.shape->IsTuple() || i.shape->tuple().size() < 2)) {
     return context.Error("E311", "an asynchronous start must have a tuple of operands and results");
   }
   auto data = std::make_unique<StartData>();
   Step& inner = data->inner;
   inner.name = step->name;
-  const InstrId wrapped =
-      i.opcode == Opcode::kAsyncStart ? WrappedCollective(m, i) : context.id;
+  const InstrId wrapped = i.opcode == Opcode::kAsyncStart ? WrappedCollective(m, i) : context.id;
   inner.opcode = m.instr(wrapped).opcode;
   if (wrapped == context.id) {
     for (int32_t slot : operands) step->operands.push_back({slot, false});

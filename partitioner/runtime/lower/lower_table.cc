@@ -9,78 +9,34 @@
 namespace shardcall {
 namespace {
 
-// What the lower column names: a function, or why an op is read and partitioned, but has no
-// step here.
-struct RowLowering {
-  LowerFn make;
-  absl::string_view why_not;
-};
-
-namespace row {
-constexpr RowLowering Alias{nullptr, "this opcode"};  // its result is an operand's slot
-constexpr RowLowering None{nullptr, "this opcode"};
-constexpr RowLowering NoTransfer{
-    nullptr, "a transfer to another program or to the host, which has no other side here,"};
-constexpr RowLowering NoFeed{nullptr, "a feed from or to the host, which has no queue here,"};
-#define SHARDCALL_LOWERING(name) constexpr RowLowering name{Lower##name, ""};
-SHARDCALL_LOWERING(BatchNorm)
-SHARDCALL_LOWERING(BitcastConvert)
-SHARDCALL_LOWERING(Broadcast)
-SHARDCALL_LOWERING(Call)
-SHARDCALL_LOWERING(Cholesky)
-SHARDCALL_LOWERING(Collective)
-SHARDCALL_LOWERING(Concatenate)
-SHARDCALL_LOWERING(Conditional)
-SHARDCALL_LOWERING(Convolution)
-SHARDCALL_LOWERING(CustomCall)
-SHARDCALL_LOWERING(DeviceId)
-SHARDCALL_LOWERING(Dot)
-SHARDCALL_LOWERING(DynamicSlice)
-SHARDCALL_LOWERING(DynamicUpdateSlice)
-SHARDCALL_LOWERING(Elementwise)
-SHARDCALL_LOWERING(Fft)
-SHARDCALL_LOWERING(Gather)
-SHARDCALL_LOWERING(GetDimensionSize)
-SHARDCALL_LOWERING(Iota)
-SHARDCALL_LOWERING(Map)
-SHARDCALL_LOWERING(Pad)
-SHARDCALL_LOWERING(Permute)
-SHARDCALL_LOWERING(RaggedAllToAll)
-SHARDCALL_LOWERING(RaggedDot)
-SHARDCALL_LOWERING(Reduce)
-SHARDCALL_LOWERING(ReduceWindow)
-SHARDCALL_LOWERING(Reshape)
-SHARDCALL_LOWERING(Reverse)
-SHARDCALL_LOWERING(Rng)
-SHARDCALL_LOWERING(RngBitGenerator)
-SHARDCALL_LOWERING(RngGetAndUpdateState)
-SHARDCALL_LOWERING(ScaledDot)
-SHARDCALL_LOWERING(Scan)
-SHARDCALL_LOWERING(Scatter)
-SHARDCALL_LOWERING(SelectAndScatter)
-SHARDCALL_LOWERING(Slice)
-SHARDCALL_LOWERING(Sort)
-SHARDCALL_LOWERING(TopK)
-SHARDCALL_LOWERING(Transpose)
-SHARDCALL_LOWERING(TriangularSolve)
-SHARDCALL_LOWERING(While)
-#undef SHARDCALL_LOWERING
-}  // namespace row
-
-constexpr RowLowering kLowerings[] = {
+constexpr LowerFn kLowerings[] = {
 #define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
                      traits)                                                                     \
-  row::lower,
+  Lower##lower,
 #include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OP
 };
 
 }  // namespace
 
+// Names of the lower column that stand for why an op is read and partitioned, but has no step.
+absl::Status LowerNone(const LowerContext& context, Step*) {
+  return context.Unimplemented("this opcode");
+}
+// Its result is an operand's slot, or a constant's: ComputationLowering::Alias.
+absl::Status LowerAlias(const LowerContext& context, Step* step) {
+  return LowerNone(context, step);
+}
+absl::Status LowerNoTransfer(const LowerContext& context, Step*) {
+  return context.Unimplemented(
+      "a transfer to another program or to the host, which has no other side here,");
+}
+absl::Status LowerNoFeed(const LowerContext& context, Step*) {
+  return context.Unimplemented("a feed from or to the host, which has no queue here,");
+}
+
 absl::Status LowerByOpcode(const LowerContext& context, Step* step) {
-  const RowLowering& row = kLowerings[static_cast<int>(context.instr.opcode)];
-  if (row.make == nullptr) return context.Unimplemented(row.why_not);
-  SHARDCALL_RETURN_IF_ERROR(row.make(context, step));
+  SHARDCALL_RETURN_IF_ERROR(kLowerings[static_cast<int>(context.instr.opcode)](context, step));
   SHARDCALL_CHECK(step->fn != nullptr);
   return absl::OkStatus();
 }

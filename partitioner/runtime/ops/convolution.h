@@ -4,9 +4,9 @@
 #define SHARDCALL_PARTITIONER_RUNTIME_OPS_CONVOLUTION_H_
 
 #include "absl/status/status.h"
-#include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/ops/window.h"
+#include "shardcall/partitioner/runtime/program.h"
 
 namespace shardcall {
 

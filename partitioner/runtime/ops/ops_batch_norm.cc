@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
-#include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 
 namespace shardcall {
@@ -115,14 +115,9 @@ absl::Status LowerBatchNorm(const LowerContext& context, Step* step) {
     }
   }
   switch (context.instr.opcode) {
-    case Opcode::kBatchNormTraining:
-      step->fn = RunTraining;
-      break;
-    case Opcode::kBatchNormInference:
-      step->fn = RunInference;
-      break;
-    default:
-      step->fn = RunGrad;
+    case Opcode::kBatchNormTraining: step->fn = RunTraining; break;
+    case Opcode::kBatchNormInference: step->fn = RunInference; break;
+    default: step->fn = RunGrad;
   }
   step->data = std::move(data);
   return absl::OkStatus();

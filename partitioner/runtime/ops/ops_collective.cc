@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "shardcall/collectives/split.h"
-#include "shardcall/partitioner/runtime/lower/device_groups.h"
-#include "shardcall/partitioner/runtime/lanes/lane_program.h"
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lanes/lane_program.h"
+#include "shardcall/partitioner/runtime/lower/device_groups.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -179,8 +179,8 @@ absl::Status AllToAll(StepRun& run, const CollectiveData& data, absl::Span<const
     send.push_back(run.in(k).data());
     receive.push_back(results[k].MutableData());
   }
-  SHARDCALL_RETURN_IF_ERROR(AllToAllBuffers(*run.device().comm, group, send, receive, bytes,
-                                            {run.step().name}));
+  SHARDCALL_RETURN_IF_ERROR(
+      AllToAllBuffers(*run.device().comm, group, send, receive, bytes, {run.step().name}));
   for (int k = 0; k < g; ++k) run.Set(k, std::move(results[k]));
   return absl::OkStatus();
 }
@@ -239,29 +239,14 @@ bool FindKind(Opcode monoid, ElementType type, ReduceKind* kind) {
   const bool pred = type == ElementType::kPred;
   if (!pred && ElementTypeBits(type) < 8) return false;
   switch (monoid) {
-    case Opcode::kAdd:
-      *kind = pred ? ReduceKind::kOr : ReduceKind::kSum;
-      return true;
-    case Opcode::kMultiply:
-      *kind = pred ? ReduceKind::kAnd : ReduceKind::kProduct;
-      return true;
-    case Opcode::kMaximum:
-      *kind = pred ? ReduceKind::kOr : ReduceKind::kMax;
-      return true;
-    case Opcode::kMinimum:
-      *kind = pred ? ReduceKind::kAnd : ReduceKind::kMin;
-      return true;
-    case Opcode::kAnd:
-      *kind = ReduceKind::kAnd;
-      return true;
-    case Opcode::kOr:
-      *kind = ReduceKind::kOr;
-      return true;
-    case Opcode::kXor:
-      *kind = ReduceKind::kXor;
-      return true;
-    default:
-      return false;
+    case Opcode::kAdd: *kind = pred ? ReduceKind::kOr : ReduceKind::kSum; return true;
+    case Opcode::kMultiply: *kind = pred ? ReduceKind::kAnd : ReduceKind::kProduct; return true;
+    case Opcode::kMaximum: *kind = pred ? ReduceKind::kOr : ReduceKind::kMax; return true;
+    case Opcode::kMinimum: *kind = pred ? ReduceKind::kAnd : ReduceKind::kMin; return true;
+    case Opcode::kAnd: *kind = ReduceKind::kAnd; return true;
+    case Opcode::kOr: *kind = ReduceKind::kOr; return true;
+    case Opcode::kXor: *kind = ReduceKind::kXor; return true;
+    default: return false;
   }
 }
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "shardcall/kernels/host/matmul.h"
-#include "shardcall/partitioner/runtime/ops/convolution.h"
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
+#include "shardcall/partitioner/runtime/ops/convolution.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/partitioner/runtime/ops/window.h"
 #include "shardcall/sharding/base/status.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "shardcall/kernels/math/blas.h"
-#include "shardcall/partitioner/runtime/ops/convolution.h"
 #include "shardcall/partitioner/runtime/lanes/isa.h"
+#include "shardcall/partitioner/runtime/ops/convolution.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/narrow_float.h"
 

@@ -14,12 +14,12 @@
 #include "shardcall/kernels/ffi/guard/guarded_call.h"
 #include "shardcall/kernels/ffi/guard/running_call.h"
 #include "shardcall/kernels/ffi/staged_call.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/output_aliasing.h"
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 namespace {
@@ -111,13 +111,12 @@ class Computations : public AttachedComputations {
 };
 
 absl::Status OnDevice(StepRun& run, const HandlerEntry& entry, const HandlerContext& context,
-                      absl::Span<const BufferView> operands,
-                      absl::Span<const BufferView> results) {
+                      absl::Span<const BufferView> operands, absl::Span<const BufferView> results) {
   std::shared_ptr<HandlerDevice>& device = run.device().accelerator->device;
   if (device == nullptr) {
     void* const stream = context.communicator == nullptr ? nullptr : context.communicator->stream();
-    SHARDCALL_ASSIGN_OR_RETURN(device, run.device().handlers->OpenDevice(
-                                           entry.platform, context.device_ordinal, stream));
+    SHARDCALL_ASSIGN_OR_RETURN(
+        device, run.device().handlers->OpenDevice(entry.platform, context.device_ordinal, stream));
   }
   return CallStaged(entry, device, context, operands, results);
 }
@@ -288,15 +287,17 @@ absl::Status FindAliases(const LowerContext& context, absl::string_view text,
 
 absl::Status LowerCustomCall(const LowerContext& context, Step* step) {
   const auto& attrs = context.attrs<CustomCallAttrs>();
-  if (HasTrait(FindKnownTarget(attrs.target), kManualBoundaryTarget)) return LowerManualBoundary(context, step);
+  if (HasTrait(FindKnownTarget(attrs.target), kManualBoundaryTarget))
+    return LowerManualBoundary(context, step);
   if (attrs.api_version < 1 || attrs.api_version > 4) {
-    return context.Error("E140", absl::StrCat("the call of \"", attrs.target,
-                                              "\" has API version ", attrs.api_version,
-                                              attrs.api_version == 0 ? " (unspecified)" : "",
-                                              ", so that it is not known what its handler takes; "
-                                              "there are 1 to 4"),
-                         "Write api_version=API_VERSION_TYPED_FFI (custom_call_api_version 4), or "
-                         "the version of the handler");
+    return context.Error(
+        "E140",
+        absl::StrCat("the call of \"", attrs.target, "\" has API version ", attrs.api_version,
+                     attrs.api_version == 0 ? " (unspecified)" : "",
+                     ", so that it is not known what its handler takes; "
+                     "there are 1 to 4"),
+        "Write api_version=API_VERSION_TYPED_FFI (custom_call_api_version 4), or "
+        "the version of the handler");
   }
   auto data = std::make_unique<CustomCallData>();
   data->target = std::string(attrs.target);

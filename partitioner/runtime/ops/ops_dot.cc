@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "shardcall/kernels/host/matmul.h"
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 struct DotData : OpData {
   MatmulShape shape;
-  Dims lhs_perm, rhs_perm;  // empty: as it is
+  Dims lhs_perm, rhs_perm;      // empty: as it is
   bool plain_products = false;  // of floats of one type: nothing is contracted
 };
 
@@ -153,8 +153,7 @@ absl::Status LowerDot(const LowerContext& context, Step* step) {
   const ElementType type = step->shapes[0].type;
   // An algorithm that splits its operands adds products of their parts.
   data->plain_products = lhs_k.empty() && attrs.algorithm.empty() && lhs.element_type() == type &&
-                         rhs.element_type() == type && IsFloat(type) &&
-                         ElementTypeBytes(type) >= 2;
+                         rhs.element_type() == type && IsFloat(type) && ElementTypeBytes(type) >= 2;
   step->fn = RunDot;
   step->data = std::move(data);
   return absl::OkStatus();

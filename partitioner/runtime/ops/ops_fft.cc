@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "shardcall/kernels/host/fft.h"
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
 
 namespace shardcall {
 namespace {
@@ -17,14 +17,10 @@ struct FftData : OpData {
 
 FftKind KindOf(FftType type) {
   switch (type) {
-    case FftType::kFft:
-      return FftKind::kForward;
-    case FftType::kIfft:
-      return FftKind::kInverse;
-    case FftType::kRfft:
-      return FftKind::kRealForward;
-    case FftType::kIrfft:
-      break;
+    case FftType::kFft: return FftKind::kForward;
+    case FftType::kIfft: return FftKind::kInverse;
+    case FftType::kRfft: return FftKind::kRealForward;
+    case FftType::kIrfft: break;
   }
   return FftKind::kRealInverse;
 }

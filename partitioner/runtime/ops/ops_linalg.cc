@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
-#include "shardcall/partitioner/runtime/execute/step_run.h"
 
 namespace shardcall {
 namespace {

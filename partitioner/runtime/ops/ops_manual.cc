@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
-#include "shardcall/sharding/base/status.h"
-#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 namespace {
@@ -241,7 +241,8 @@ absl::Status LowerManualBoundary(const LowerContext& context, Step* step) {
   const KnownTarget target = KnownTargetOf(context.instr);
   auto data = std::make_unique<ManualData>();
   data->enters = HasTrait(target, kEntersManual);
-  SHARDCALL_RETURN_IF_ERROR(HasTrait(target, kOfShardy) ? FromSdy(context, data->enters, data.get())
+  SHARDCALL_RETURN_IF_ERROR(HasTrait(target, kOfShardy)
+                                ? FromSdy(context, data->enters, data.get())
                                 : FromGspmd(context, data->enters, data.get()));
   step->fn = RunBoundary;
   step->data = std::move(data);

@@ -5,15 +5,15 @@
 // a result of its own. A ragged batch dimension: the plain product. What is
 // behind the last group is zero, or not summed.
 #include <algorithm>
-#include <initializer_list>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "shardcall/kernels/host/matmul.h"
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
 

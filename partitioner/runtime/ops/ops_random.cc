@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
-#include "shardcall/partitioner/runtime/lanes/philox.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lanes/philox.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 
 namespace shardcall {
@@ -129,15 +129,9 @@ absl::Status RunRngBitGenerator(StepRun& run) {
   char* to = bits.MutableData();
   for (int64_t i = 0; i < n; ++i) {
     switch (bytes) {
-      case 1:
-        reinterpret_cast<uint8_t*>(to)[i] = static_cast<uint8_t>(words[i]);
-        break;
-      case 2:
-        reinterpret_cast<uint16_t*>(to)[i] = static_cast<uint16_t>(words[i]);
-        break;
-      case 4:
-        reinterpret_cast<uint32_t*>(to)[i] = words[i];
-        break;
+      case 1: reinterpret_cast<uint8_t*>(to)[i] = static_cast<uint8_t>(words[i]); break;
+      case 2: reinterpret_cast<uint16_t*>(to)[i] = static_cast<uint16_t>(words[i]); break;
+      case 4: reinterpret_cast<uint32_t*>(to)[i] = words[i]; break;
       default:
         reinterpret_cast<uint64_t*>(to)[i] = words[2 * i] | static_cast<uint64_t>(words[2 * i + 1])
                                                                 << 32;

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/fuse/fusible.h"
 #include "shardcall/partitioner/runtime/lanes/lane_program.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/reduce_kernels.h"
-#include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
 

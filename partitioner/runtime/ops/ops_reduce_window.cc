@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lanes/lane_program.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/reduce_extreme.h"
-#include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/partitioner/runtime/ops/window.h"
 #include "shardcall/sharding/base/status.h"
@@ -25,7 +25,7 @@ struct ReduceWindowData : OpData {
   // Scans: the one dimension with a window, and its direction; -1: no scan.
   int scan_dim = -1;
   bool scan_reverse = false;
-  bool widen = false;  // sums of floats are made in f64
+  bool widen = false;           // sums of floats are made in f64
   WindowTapsFn taps = nullptr;  // of f32, by windows
 };
 
@@ -45,7 +45,10 @@ Tensor ConvertTo(const Tensor& t, ElementType type) {
 class RowScan {
  public:
   RowScan(const ReduceWindowData& data, ElementType type, const Tensor& init, int64_t lanes)
-      : data_(data), type_(type), bytes_(init.element_bytes()), runner_(data.program, lanes),
+      : data_(data),
+        type_(type),
+        bytes_(init.element_bytes()),
+        runner_(data.program, lanes),
         start_(type, {lanes}) {
     FillElements(bytes_, init.data(), start_.MutableData(), lanes);
     if (!data.widen) return;

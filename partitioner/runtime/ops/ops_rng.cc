@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
-#include "shardcall/partitioner/runtime/lanes/philox.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lanes/philox.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/sharding/base/narrow_float.h"
 
 namespace shardcall {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "shardcall/partitioner/ir/build/checked_builder.h"
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
 
 namespace shardcall {
 namespace {
@@ -58,8 +58,7 @@ Id Build(CheckedBuilder& b, const LowerContext& context, ElementType type) {
   for (int k = 0; k < 4; ++k) {
     const Shape& shape = *context.operand_shape(k);
     SHARDCALL_ASSIGN_OR_RETURN(
-        const InstrId p,
-        b.Parameter(k, b.context().MakeArray(shape.element_type(), shape.dims())));
+        const InstrId p, b.Parameter(k, b.context().MakeArray(shape.element_type(), shape.dims())));
     x.push_back(p);
   }
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId lhs, Scaled(b, x[0], x[2]));

@@ -5,10 +5,10 @@
 #include <memory>
 #include <numeric>
 
+#include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/fuse/fusible.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
-#include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 
 namespace shardcall {
@@ -200,8 +200,7 @@ absl::Status LowerDeviceId(const LowerContext& context, Step* step) {
 absl::Status LowerGetDimensionSize(const LowerContext& context, Step* step) {
   const auto& attrs = context.attrs<DimensionsAttrs>();
   const Shape& in = *context.operand_shape(0);
-  if (attrs.dimensions.size() != 1 || attrs.dimensions[0] < 0 ||
-      attrs.dimensions[0] >= in.rank()) {
+  if (attrs.dimensions.size() != 1 || attrs.dimensions[0] < 0 || attrs.dimensions[0] >= in.rank()) {
     return context.Error("E311", "the operand has no such dimension");
   }
   auto data = std::make_unique<ScalarData>();

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
 

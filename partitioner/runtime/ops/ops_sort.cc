@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "shardcall/kernels/math/sort_keys.h"
+#include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lanes/lane_program.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
-#include "shardcall/kernels/math/sort_keys.h"
 #include "shardcall/partitioner/runtime/ops/sort_order.h"
-#include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -64,8 +64,7 @@ class LineKeys {
       std::vector<const void*> params(key_.program.num_parameters);
       for (int64_t at = 0; at < extent_; at += kLanes) {
         for (size_t k = 0; k < params.size(); ++k) {
-          params[k] = line[k / 2].data() +
-                      at * static_cast<int64_t>(line[k / 2].size()) / extent_;
+          params[k] = line[k / 2].data() + at * static_cast<int64_t>(line[k / 2].size()) / extent_;
         }
         void* results[] = {values_.MutableData() + at * values_.element_bytes()};
         runner_.Run(params.data(), results, std::min(kLanes, extent_ - at));

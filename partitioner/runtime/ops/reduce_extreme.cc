@@ -244,14 +244,10 @@ ExtremeRowFn FindExtremeRow(bool maximum) {
 
 WindowTapsFn FindWindowTaps(Opcode monoid) {
   switch (monoid) {
-    case Opcode::kAdd:
-      return BestForCpu<SumOfTaps>();
-    case Opcode::kMaximum:
-      return BestForCpu<ExtremeOfTaps<Max>>();
-    case Opcode::kMinimum:
-      return BestForCpu<ExtremeOfTaps<Min>>();
-    default:
-      return nullptr;
+    case Opcode::kAdd: return BestForCpu<SumOfTaps>();
+    case Opcode::kMaximum: return BestForCpu<ExtremeOfTaps<Max>>();
+    case Opcode::kMinimum: return BestForCpu<ExtremeOfTaps<Min>>();
+    default: return nullptr;
   }
 }
 

@@ -8,8 +8,8 @@
 
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
-#include "shardcall/partitioner/runtime/ops/reduce_extreme.h"
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
+#include "shardcall/partitioner/runtime/ops/reduce_extreme.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/base/narrow_float.h"
 
@@ -215,31 +215,21 @@ void Reduce(ElementType type, const void* in, const void* init, void* out, int64
 template <typename Op>
 ReduceFn FindByWidth(ElementType type) {
   switch (ElementTypeBytes(type)) {
-    case 1:
-      return BestForCpu<Reduce<Op, uint8_t, uint8_t>>();
-    case 2:
-      return BestForCpu<Reduce<Op, uint16_t, uint16_t>>();
-    case 4:
-      return BestForCpu<Reduce<Op, uint32_t, uint32_t>>();
-    case 8:
-      return BestForCpu<Reduce<Op, uint64_t, uint64_t>>();
-    default:
-      return nullptr;
+    case 1: return BestForCpu<Reduce<Op, uint8_t, uint8_t>>();
+    case 2: return BestForCpu<Reduce<Op, uint16_t, uint16_t>>();
+    case 4: return BestForCpu<Reduce<Op, uint32_t, uint32_t>>();
+    case 8: return BestForCpu<Reduce<Op, uint64_t, uint64_t>>();
+    default: return nullptr;
   }
 }
 template <typename Op>
 ReduceFn FindOrdered(ElementType type) {
   switch (type) {
-    case ElementType::kS8:
-      return BestForCpu<Reduce<Op, int8_t, int8_t>>();
-    case ElementType::kS16:
-      return BestForCpu<Reduce<Op, int16_t, int16_t>>();
-    case ElementType::kS32:
-      return BestForCpu<Reduce<Op, int32_t, int32_t>>();
-    case ElementType::kS64:
-      return BestForCpu<Reduce<Op, int64_t, int64_t>>();
-    default:
-      return FindByWidth<Op>(type);
+    case ElementType::kS8: return BestForCpu<Reduce<Op, int8_t, int8_t>>();
+    case ElementType::kS16: return BestForCpu<Reduce<Op, int16_t, int16_t>>();
+    case ElementType::kS32: return BestForCpu<Reduce<Op, int32_t, int32_t>>();
+    case ElementType::kS64: return BestForCpu<Reduce<Op, int64_t, int64_t>>();
+    default: return FindByWidth<Op>(type);
   }
 }
 
@@ -275,18 +265,12 @@ ReduceFn FindReduceFn(Opcode monoid, ElementType type) {
       if (!real) return FindByWidth<Product>(type);
       return type == ElementType::kF64 ? BestForCpu<Reduce<Product, double, double>>()
                                        : BestForCpu<Reduce<Product, float, double>>();
-    case Opcode::kMaximum:
-      return real ? FindFloatMaximum(type) : FindOrdered<Max>(type);
-    case Opcode::kMinimum:
-      return real ? FindFloatMinimum(type) : FindOrdered<Min>(type);
-    case Opcode::kAnd:
-      return real ? nullptr : FindByWidth<And>(type);
-    case Opcode::kOr:
-      return real ? nullptr : FindByWidth<Or>(type);
-    case Opcode::kXor:
-      return real ? nullptr : FindByWidth<Xor>(type);
-    default:
-      return nullptr;
+    case Opcode::kMaximum: return real ? FindFloatMaximum(type) : FindOrdered<Max>(type);
+    case Opcode::kMinimum: return real ? FindFloatMinimum(type) : FindOrdered<Min>(type);
+    case Opcode::kAnd: return real ? nullptr : FindByWidth<And>(type);
+    case Opcode::kOr: return real ? nullptr : FindByWidth<Or>(type);
+    case Opcode::kXor: return real ? nullptr : FindByWidth<Xor>(type);
+    default: return nullptr;
   }
 }
 

@@ -4,10 +4,10 @@
 #define SHARDCALL_PARTITIONER_RUNTIME_OPS_SELECT_AND_SCATTER_H_
 
 #include "absl/status/status.h"
-#include "shardcall/partitioner/runtime/lanes/lane_program.h"
-#include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lanes/lane_program.h"
 #include "shardcall/partitioner/runtime/ops/window.h"
+#include "shardcall/partitioner/runtime/program.h"
 
 namespace shardcall {
 

@@ -18,7 +18,7 @@ namespace shardcall {
 struct SortKey {
   // f: parameters as the comparator's (the odd ones are not read), one result.
   LaneProgram program;
-  int parameter = -1;       // f is this parameter; else -1
+  int parameter = -1;  // f is this parameter; else -1
   bool descending = false;
   // Floats are compared as numbers, not by total order: -0 equals 0, and a NaN
   // makes the comparator no order.

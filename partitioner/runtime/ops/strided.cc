@@ -167,8 +167,7 @@ void CopyStrided(int element_bytes, absl::Span<const int64_t> dims, const char* 
     case 16:
       return CopyLoops(loops, reinterpret_cast<const Word128*>(src),
                        reinterpret_cast<Word128*>(dst));
-    default:
-      return;
+    default: return;
   }
 }
 

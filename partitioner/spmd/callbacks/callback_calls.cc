@@ -4,12 +4,12 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/build/splice.h"
+#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/spmd/callbacks/callback_context.h"
-#include "shardcall/sharding/base/status.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {
@@ -93,9 +93,8 @@ absl::StatusOr<std::vector<LocalValue>> CallbackContext::AddProgram(
   }
   const std::string file = absl::StrCat("program of ", view_.target);
   const TargetShapes* shapes = l_.rules().shapes();
-  SHARDCALL_ASSIGN_OR_RETURN(
-      Module module, ParseModule(std::make_shared<const std::string>(hlo),
-                                 l_.local().shared_context(), file, shapes));
+  SHARDCALL_ASSIGN_OR_RETURN(Module module, ParseModule(std::make_shared<const std::string>(hlo),
+                                                        l_.local().shared_context(), file, shapes));
   const int64_t n = l_.program().num_partitions;
   if (module.header.has_num_partitions && module.header.num_partitions != n) {
     return view_.Misfit("the local program is for another number of devices", absl::StrCat(n),

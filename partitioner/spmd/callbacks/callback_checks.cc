@@ -67,8 +67,7 @@ absl::Status CallbackContext::Check(LocalValue x, Axes axes) const {
   SHARDCALL_RETURN_IF_ERROR(CheckAxes(axes));
   const Shape* shape = l_.builder().shape(x.id);
   if (shape->IsArray()) return absl::OkStatus();
-  return view_.Misfit("a collective is about what is no array", "an array",
-                      shape->ToString(false));
+  return view_.Misfit("a collective is about what is no array", "an array", shape->ToString(false));
 }
 
 absl::Status CallbackContext::CheckReduction(LocalValue x, PartialOp op) const {

@@ -32,8 +32,8 @@ std::vector<InstrId> Replay(
     copy.extra = -1;
     copy.name = copy.name == before.name ? now.name : absl::string_view();
     copy.metadata = now.metadata;
-    copy.attrs = WithNewChannel(local.context(), copy.attrs, &channels,
-                                &emitter.shared().next_channel);
+    copy.attrs =
+        WithNewChannel(local.context(), copy.attrs, &channels, &emitter.shared().next_channel);
     const InstrId made = local.Add(emitter.builder().computation(), copy, operands);
     copies[step.value] = made;
     for (InstrId p : control) local.mutable_rare(made).control_predecessors.push_back(copy_of(p));

@@ -17,8 +17,8 @@ namespace shardcall {
 // One callback's work: operands it asked for and instructions it made, in order.
 struct CallbackRecord {
   struct Step {
-    int operand = -1;                     // flat, or -1: an instruction
-    const Sharding* sharding = nullptr;   // what the operand was asked for as
+    int operand = -1;                    // flat, or -1: an instruction
+    const Sharding* sharding = nullptr;  // what the operand was asked for as
     InstrId value;
   };
   InstrId call;  // in the global program

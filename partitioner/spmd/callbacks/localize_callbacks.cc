@@ -46,8 +46,8 @@ absl::Status Localizer::VerifyCallbacks() {
   if (!unverified_.valid()) return absl::OkStatus();
   const absl::Status status = VerifyModule(local(), "the local program");
   if (status.ok()) return status;
-  const CustomCallView view = ViewCustomCall(global_, unverified_, program_.mesh,
-                                             program_.manual_axes(unverified_));
+  const CustomCallView view =
+      ViewCustomCall(global_, unverified_, program_.mesh, program_.manual_axes(unverified_));
   return view.Misfit(absl::StrCat("what its callback, or one behind it, built does not verify: ",
                                   status.message()),
                      "", "");

@@ -17,8 +17,8 @@ int64_t Tile(const Shape* global, const Sharding* s, int dim) {
 
 }  // namespace
 
-InstrId Emitter::Reshard(InstrId x, const Shape* global, const Sharding* from,
-                         const Sharding* to, absl::InlinedVector<InstrId, 4>* steps) {
+InstrId Emitter::Reshard(InstrId x, const Shape* global, const Sharding* from, const Sharding* to,
+                         absl::InlinedVector<InstrId, 4>* steps) {
   if (from == to) return x;
   if (global->num_elements() == 0) {  // nothing to send
     const Shape* local = LocalShape(b_.context(), global, to);

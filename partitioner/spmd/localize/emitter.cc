@@ -126,9 +126,9 @@ InstrId Emitter::MaskPadding(InstrId x, const Shape* global, const Sharding& s,
     for (int d : dims) {
       if (global->dim(d) % s.num_shards(d) == 0) continue;
       const InstrId index = b_.Iota(ElementType::kS32, shape->dims(), d);
-      const InstrId left = b_.Binary(Opcode::kSubtract,
-                                     b_.ConstantInt(ElementType::kS32, global->dim(d)),
-                                     TileStart(s, global, d));
+      const InstrId left =
+          b_.Binary(Opcode::kSubtract, b_.ConstantInt(ElementType::kS32, global->dim(d)),
+                    TileStart(s, global, d));
       const InstrId in =
           b_.Compare(Direction::kLt, index, b_.BroadcastScalar(left, b_.shape(index)));
       valid = valid.valid() ? b_.Binary(Opcode::kAnd, valid, in) : in;
@@ -157,8 +157,8 @@ const ReplicaGroups& Emitter::Groups(absl::Span<const AxisRef> axes) {
   for (const auto& known : shared_.groups) {
     if (known->mesh == mesh_ && absl::MakeConstSpan(known->axes) == axes) return known->groups;
   }
-  shared_.groups.push_back(std::make_unique<Shared::KnownGroups>(Shared::KnownGroups{
-      mesh_, AxisList(axes.begin(), axes.end()), MakeGroups(axes)}));
+  shared_.groups.push_back(std::make_unique<Shared::KnownGroups>(
+      Shared::KnownGroups{mesh_, AxisList(axes.begin(), axes.end()), MakeGroups(axes)}));
   return shared_.groups.back()->groups;
 }
 
@@ -253,8 +253,8 @@ void Emitter::Record(InstrId id, int64_t group_size, int64_t num_groups) {
       for (size_t i = 0; i < attrs.sources.size(); ++i) {
         senders += attrs.sources[i] != attrs.targets[i];
       }
-      r.bytes_moved = r.bytes_in * static_cast<double>(senders) /
-                      static_cast<double>(mesh_->num_devices());
+      r.bytes_moved =
+          r.bytes_in * static_cast<double>(senders) / static_cast<double>(mesh_->num_devices());
       break;
     }
     default: r.bytes_moved = r.bytes_in * share; break;

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "shardcall/partitioner/ir/build/builder.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 // Why a collective stands in the local program.
 struct CollectiveCause {
@@ -30,7 +31,7 @@ struct CollectiveCause {
 };
 
 struct CollectiveRecord {
-  InstrId local;     // in the local module
+  InstrId local;  // in the local module
   CompId computation;
   Opcode opcode;
   int64_t group_size = 1, num_groups = 1;
@@ -84,12 +85,12 @@ class Emitter {
 
   // x with `fill` (a scalar) wherever one of `dims` is past its valid extent. No
   // code for dimensions that divide evenly.
-  InstrId MaskPadding(InstrId x, const Shape* global, const Sharding& s,
-                      absl::Span<const int> dims, InstrId fill);
+  InstrId MaskPadding(InstrId x, const Shape* global, const Sharding& s, absl::Span<const int> dims,
+                      InstrId fill);
   // value where this device's coordinate along `axes` is 0, else the identity.
   InstrId OnFirst(InstrId value, absl::Span<const AxisRef> axes, PartialOp op);
 
-  InstrId PadDim(InstrId x, int dim, int64_t size);   // at the end, with zeros
+  InstrId PadDim(InstrId x, int dim, int64_t size);  // at the end, with zeros
   InstrId TrimDim(InstrId x, int dim, int64_t size);
 
   const ReplicaGroups& Groups(absl::Span<const AxisRef> axes);

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -59,8 +59,8 @@ void Localizer::AddCopy(LeafId canonical, InstrId id, const Sharding* state) {
   copies_[slot].push_back({id, state});
 }
 
-void Localizer::CheckReshardBytes(const ReshardPlan& plan, const Sharding* from,
-                                  const Sharding* to, const CollectiveCause& cause, LeafId leaf) {
+void Localizer::CheckReshardBytes(const ReshardPlan& plan, const Sharding* from, const Sharding* to,
+                                  const CollectiveCause& cause, LeafId leaf) {
   if (WithinLimit(plan.bytes)) return;
   const absl::string_view consumer = global_.instr(cause.consumer).name;
   std::string what, user;
@@ -80,9 +80,9 @@ void Localizer::CheckReshardBytes(const ReshardPlan& plan, const Sharding* from,
       what = absl::StrCat("a value by the partition callback of %", consumer);
       break;
   }
-  FailAboveLimit(absl::StrCat("a reshard of ", what, " from ", from->ToString(), " to ",
-                              to->ToString(), user),
-                 plan.bytes);
+  FailAboveLimit(
+      absl::StrCat("a reshard of ", what, " from ", from->ToString(), " to ", to->ToString(), user),
+      plan.bytes);
 }
 
 void Localizer::FailAboveLimit(absl::string_view what, double bytes) {
@@ -111,9 +111,8 @@ void Localizer::CheckFetches(InstrId id, size_t first) {
   }
 }
 
-InstrId Localizer::Reshard(InstrId x, const Shape* global, const Sharding* from,
-                           const Sharding* to, const CollectiveCause& cause, LeafId leaf,
-                           const Sharding* stored) {
+InstrId Localizer::Reshard(InstrId x, const Shape* global, const Sharding* from, const Sharding* to,
+                           const CollectiveCause& cause, LeafId leaf, const Sharding* stored) {
   if (from == to) return x;
   const ReshardPlan& plan = PlanReshard(context_, global, from, to);
   CheckReshardBytes(plan, from, to, cause, leaf);
@@ -196,8 +195,7 @@ InstrId Localizer::Assemble(const Shape* global_shape, absl::Span<const InstrId>
   return builder().Tuple(elements);
 }
 
-const Shape* Localizer::ShapeFromLeaves(const Shape* like,
-                                        absl::Span<const Shape* const> leaves) {
+const Shape* Localizer::ShapeFromLeaves(const Shape* like, absl::Span<const Shape* const> leaves) {
   if (!like->IsTuple()) return leaves[0];
   absl::InlinedVector<const Shape*, 6> elements;
   size_t at = 0;
@@ -256,8 +254,7 @@ void Localizer::CopyOneComputation(CompId comp) {
     copy.sharding = nullptr;
     copy.frontend = WithoutSdy(context_, copy.frontend);
     copy.extra = -1;
-    copy.attrs =
-        MapComputations(global_, copy, [&](CompId c) { return whole_copies_[c.value]; });
+    copy.attrs = MapComputations(global_, copy, [&](CompId c) { return whole_copies_[c.value]; });
     operands.clear();
     for (InstrId o : global_.operands(id)) operands.push_back(ids.at(o));
     const InstrId now = local().Add(to, copy, operands);
@@ -315,8 +312,7 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
   LocalOp op{id, instr, d, {}, {}, {}};
   int flat = 0;
   // The end of a transfer of one device is the whole of it.
-  const InstrId start =
-      plan.kind == PlanKind::kOneDevice ? TransferStart(global_, id) : InstrId();
+  const InstrId start = plan.kind == PlanKind::kOneDevice ? TransferStart(global_, id) : InstrId();
   for (InstrId o : global_.operands(start.valid() ? start : id)) {
     const Shape* shape = global_.instr(o).shape;
     for (int k = 0; k < shape->num_leaves(); ++k, ++flat) {

@@ -10,8 +10,9 @@
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/spmd/localize/emitter.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
+#include "shardcall/sharding/base/public.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct LocalProgram {
   explicit LocalProgram(Module m) : module(std::move(m)) {}

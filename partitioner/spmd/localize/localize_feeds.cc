@@ -78,10 +78,10 @@ LocalIds Localizer::Feed(const LocalOp& op, absl::Span<const Shape* const> shape
       continue;
     }
     for (int d = 0; d < shapes[k]->rank(); ++d) x = emitter().TrimDim(x, d, shapes[k]->dim(d));
-    leaves.push_back(attrs.shape == nullptr
-                         ? shapes[k]
-                         : context_.WithDims(attrs.shape->leaf(static_cast<int>(k)),
-                                             shapes[k]->dims()));
+    leaves.push_back(
+        attrs.shape == nullptr
+            ? shapes[k]
+            : context_.WithDims(attrs.shape->leaf(static_cast<int>(k)), shapes[k]->dims()));
   }
   if (attrs.shape != nullptr) attrs.shape = ShapeFromLeaves(attrs.shape, leaves);
   return Clone(fed, AssembleOperands(*this, fed), InternAttributes(context_, attrs));
@@ -131,23 +131,21 @@ void Localizer::LocalizeFeed(const LocalOp& op) {
     std::vector<CompId> branches;
     for (const auto& form : forms) {
       operands.push_back(given);
-      branches.push_back(
-          AddBranch("feed", builder().shape(given), [&](const LocalIds& inside) {
-            LocalOp own = op;
-            own.operands = inside;
-            return Feed(own, form);
-          }));
+      branches.push_back(AddBranch("feed", builder().shape(given), [&](const LocalIds& inside) {
+        LocalOp own = op;
+        own.operands = inside;
+        return Feed(own, form);
+      }));
     }
     ConditionalAttrs attrs;
     attrs.branches = branches;
-    produced = Flatten(
-        builder().Add(Opcode::kConditional, operands, InternAttributes(context_, attrs)));
+    produced =
+        Flatten(builder().Add(Opcode::kConditional, operands, InternAttributes(context_, attrs)));
   }
   const AxisList free = FreeAxes(program_, op.id);
   for (size_t k = 0; in && k < pieces.size(); ++k) {
     if (pieces[k].device < 0) continue;
-    produced[k] =
-        BroadcastResult(op.id, static_cast<int>(k), produced[k], pieces[k].device, free);
+    produced[k] = BroadcastResult(op.id, static_cast<int>(k), produced[k], pieces[k].device, free);
   }
   StoreResults(op.id, op.decision, produced);
 }

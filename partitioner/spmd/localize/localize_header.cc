@@ -67,8 +67,8 @@ void Localizer::MakeHeader() {
     for (int k = 0; k < shape->num_leaves(); ++k) {
       const Sharding* s = plan_.parameters[result_.parameters.size()];
       result_.parameter_shapes.push_back(shape->leaf(k));
-      result_.parameters.push_back(
-          s == nullptr ? nullptr : CanonicalState(context_, s, shape->leaf(k)));
+      result_.parameters.push_back(s == nullptr ? nullptr
+                                                : CanonicalState(context_, s, shape->leaf(k)));
     }
   }
   const Shape* result_shape = global_.instr(global_entry.root).shape;
@@ -79,8 +79,8 @@ void Localizer::MakeHeader() {
   for (int k = 0; k < result_shape->num_leaves(); ++k) {
     const Sharding* s = plan_.outputs[k];
     result_.output_shapes.push_back(result_shape->leaf(k));
-    result_.outputs.push_back(
-        s == nullptr ? nullptr : CanonicalState(context_, s, result_shape->leaf(k)));
+    result_.outputs.push_back(s == nullptr ? nullptr
+                                           : CanonicalState(context_, s, result_shape->leaf(k)));
   }
 
   result_.warnings = plan_.warnings;
@@ -88,21 +88,22 @@ void Localizer::MakeHeader() {
   const Shape* out = m.instr(entry.root).shape;
   auto& aliases = m.header.aliases;
   aliases.erase(
-      std::remove_if(
-          aliases.begin(), aliases.end(),
-          [&](const AliasEntry& a) {
-            if (a.parameter < 0 || a.parameter >= static_cast<int64_t>(entry.parameters.size())) {
-              return true;
-            }
-            const Shape* in = m.instr(entry.parameters[a.parameter]).shape;
-            const int i = FlatIndex(in, a.parameter_index);
-            const int o = FlatIndex(out, a.output_index);
-            if (i >= 0 && o >= 0 && in->leaf(i)->bare() == out->leaf(o)->bare()) return false;
-            result_.warnings.push_back(absl::StrCat(
-                "W220 the alias of parameter ", a.parameter,
-                " was dropped: the result has another local shape than the parameter"));
-            return true;
-          }),
+      std::remove_if(aliases.begin(), aliases.end(),
+                     [&](const AliasEntry& a) {
+                       if (a.parameter < 0 ||
+                           a.parameter >= static_cast<int64_t>(entry.parameters.size())) {
+                         return true;
+                       }
+                       const Shape* in = m.instr(entry.parameters[a.parameter]).shape;
+                       const int i = FlatIndex(in, a.parameter_index);
+                       const int o = FlatIndex(out, a.output_index);
+                       if (i >= 0 && o >= 0 && in->leaf(i)->bare() == out->leaf(o)->bare())
+                         return false;
+                       result_.warnings.push_back(absl::StrCat(
+                           "W220 the alias of parameter ", a.parameter,
+                           " was dropped: the result has another local shape than the parameter"));
+                       return true;
+                     }),
       aliases.end());
 }
 

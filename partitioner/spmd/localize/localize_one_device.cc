@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
-#include "shardcall/sharding/base/status.h"
+#include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters, loops, branches, barriers and region boundaries.
-#include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
 namespace shardcall {
@@ -78,8 +78,8 @@ void Localizer::LocalizeWhile(InstrId id, const Decision& d) {
   const Instruction& instr = global_.instr(id);
   LocalIds carry;
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-    carry.push_back(Get(global_.operand(id, 0), k, d.operands[k],
-                        {CollectiveCause::Kind::kCarry, id, k}));
+    carry.push_back(
+        Get(global_.operand(id, 0), k, d.operands[k], {CollectiveCause::Kind::kCarry, id, k}));
   }
   const InstrId init = Assemble(instr.shape, carry);
   Instruction copy = instr;

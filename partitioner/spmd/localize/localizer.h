@@ -25,18 +25,17 @@ using LocalIds = absl::InlinedVector<InstrId, 6>;
 // What a handler gets: the op, its decision, and its operands' shards in the
 // states that the decision asks for.
 struct LocalOp {
-  InstrId id;                                  // in the global module
+  InstrId id;  // in the global module
   const Instruction& instr;
   const Decision& decision;
-  LocalIds operands;                           // flat leaves
+  LocalIds operands;                                    // flat leaves
   absl::InlinedVector<const Shape*, 6> operand_shapes;  // global
   absl::InlinedVector<const Shape*, 4> result_shapes;   // local, flat
 };
 
 class Localizer {
  public:
-  Localizer(const Program& program, const Plan& plan, RuleTable& rules,
-            const SpmdOptions& options);
+  Localizer(const Program& program, const Plan& plan, RuleTable& rules, const SpmdOptions& options);
   absl::StatusOr<LocalProgram> Run();
 
   const Program& program() const { return program_; }
@@ -158,11 +157,11 @@ class Localizer {
   std::vector<Value> values_;  // by canonical leaf
   // Other states of the leaves of the computation at hand, by the leaf's slot; -1: none.
   std::vector<CopyList> copies_;
-  std::vector<int32_t> copy_slot_;  // by canonical leaf
-  std::vector<LeafId> copied_;      // by slot
+  std::vector<int32_t> copy_slot_;       // by canonical leaf
+  std::vector<LeafId> copied_;           // by slot
   std::vector<CompId> computation_map_;  // of those that are partitioned
   std::vector<CompId> whole_copies_;
-  std::vector<std::vector<InstrId>> users_;  // by instruction; made when first asked for
+  std::vector<std::vector<InstrId>> users_;      // by instruction; made when first asked for
   absl::flat_hash_map<CompId, InstrId> caller_;  // instruction that runs a computation
   // Local instructions that stand for a global one at either end of a control edge.
   absl::flat_hash_map<InstrId, std::vector<InstrId>> emitted_;

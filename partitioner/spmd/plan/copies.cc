@@ -28,8 +28,8 @@ void CopyTable::Clear() {
   touched_.clear();
 }
 
-const ReshardPlan& CopyTable::Plan(const Shape* shape, const Sharding* stored,
-                                   const Copies* copies, const Sharding* to) {
+const ReshardPlan& CopyTable::Plan(const Shape* shape, const Sharding* stored, const Copies* copies,
+                                   const Sharding* to) {
   if (copies == nullptr) return PlanReshard(context_, shape, stored, to);
   return *CheapestReshard(context_, shape, stored, copies->states, to).plan;
 }

@@ -50,8 +50,7 @@ class CopyTable {
   const Copies* After(const Shape* shape, const Sharding* stored, const Copies* copies,
                       const Sharding* to);
   // Of an annotated value, which is stored as `now`: it is its operand still.
-  const Copies* AfterAnnotation(const Sharding* stored, const Copies* copies,
-                                const Sharding* now);
+  const Copies* AfterAnnotation(const Sharding* stored, const Copies* copies, const Sharding* now);
   // Of a result that is made in one state and stored in another.
   const Copies* AfterResult(const Shape* shape, const Sharding* produced, const Sharding* stored);
 

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options and cost model of the partitioner.
+// Options of the partitioner.
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_OPTIONS_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_OPTIONS_H_
 
 #include <cstdint>
 
-namespace shardcall {
+#include "shardcall/sharding/base/public.h"
+#include "shardcall/sharding/cost_model.h"
 
-// Time of a choice = bytes sent / bandwidth + flops / flop_rate + bytes touched
-// / memory_rate, per device. Only ratios matter. By bytes sent alone,
-// "compute everything everywhere" would be free.
-struct CostModel {
-  double bandwidth = 50e9;     // bytes per second between devices
-  double flop_rate = 200e12;   // dot, convolution
-  double memory_rate = 2e12;   // everything else, bytes touched
-  double latency = 2e-6;       // seconds a collective
-};
+namespace shardcall SHARDCALL_PUBLIC {
 
 struct SpmdOptions {
   CostModel cost = {};

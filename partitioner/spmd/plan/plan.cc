@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardcall/partitioner/ir/trip_count.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
-#include "shardcall/partitioner/spmd/plan/trip_count.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -113,8 +113,8 @@ void Planner::NoteCopies(InstrId id, PlanKind kind, const Decision& d) {
       const Sharding* stored = State(o, k);
       if (stored == nullptr || stored == d.operands[leaf]) continue;
       const LeafId canonical = leaves_.canonical(o, k);
-      copies_.Set(canonical, copies_.After(shape->leaf(k), stored, copies_.of(canonical),
-                                           d.operands[leaf]));
+      copies_.Set(canonical,
+                  copies_.After(shape->leaf(k), stored, copies_.of(canonical), d.operands[leaf]));
     }
   }
   for (size_t k = 0; k < d.final.size(); ++k) {
@@ -126,10 +126,10 @@ void Planner::NoteCopies(InstrId id, PlanKind kind, const Decision& d) {
       copies_.Set(now, copies_.AfterAnnotation(plan_.state[from.value], copies_.of(from), made));
       continue;
     }
-    copies_.Set(now, made == nullptr || made == d.final[k] || kind == PlanKind::kCallbacks
-                         ? nullptr
-                         : copies_.AfterResult(module_.instr(id).shape->leaf(flat), made,
-                                               d.final[k]));
+    copies_.Set(now,
+                made == nullptr || made == d.final[k] || kind == PlanKind::kCallbacks
+                    ? nullptr
+                    : copies_.AfterResult(module_.instr(id).shape->leaf(flat), made, d.final[k]));
   }
 }
 
@@ -186,7 +186,8 @@ void Planner::SetTripCounts(const std::vector<CompId>& order) {
     for (InstrId id : module_.comp(*it).instructions) {
       const Instruction& instr = module_.instr(id);
       double factor = 1;
-      if (instr.opcode == Opcode::kWhile) factor = TripCountOrDefault(module_, id);
+      if (instr.opcode == Opcode::kWhile)
+        factor = TripCountOr(module_, id, options_.cost.trip_count);
       for (CompId callee : CalledComputations(module_, instr)) {
         plan_.trip_count[callee.value] += times * factor;
       }

@@ -13,44 +13,45 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "shardcall/partitioner/rules/op_rules.h"
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/propagation/propagation.h"
+#include "shardcall/partitioner/rules/op_rules.h"
 #include "shardcall/partitioner/spmd/plan/options.h"
+#include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall {
+namespace shardcall SHARDCALL_PUBLIC {
 
 enum class PlanKind : uint8_t {
-  kDead,         // nothing is emitted
-  kParameter,    // of the entry, a loop, a branch or a call
-  kConstant,     // replicated; users cut it
-  kAlias,        // tuple, get-tuple-element: no code of its own
-  kBarrier,      // opt-barrier, after-all, add-dependency: copied, states pass
-  kRule,         // by the decision's factor shardings
-  kIdentity,     // an annotation: the operand, resharded
-  kBoundary,     // manual region entry or exit: the operand, resharded
+  kDead,       // nothing is emitted
+  kParameter,  // of the entry, a loop, a branch or a call
+  kConstant,   // replicated; users cut it
+  kAlias,      // tuple, get-tuple-element: no code of its own
+  kBarrier,    // opt-barrier, after-all, add-dependency: copied, states pass
+  kRule,       // by the decision's factor shardings
+  kIdentity,   // an annotation: the operand, resharded
+  kBoundary,   // manual region entry or exit: the operand, resharded
   kWhile,
   kConditional,
   kCall,
-  kManual,       // partition-id, collectives: copied as they are
-  kCallbacks,    // custom call with a partition callback
-  kOneDevice,    // one device runs it, for all
-  kFeed,         // infeed, outfeed: each device feeds what it holds
+  kManual,     // partition-id, collectives: copied as they are
+  kCallbacks,  // custom call with a partition callback
+  kOneDevice,  // one device runs it, for all
+  kFeed,       // infeed, outfeed: each device feeds what it holds
 };
 
 // One way to do an op, shared by all ops alike (same rule, same states). Those
 // of a Plan live in the program's Context.
 struct Decision {
   using States = absl::Span<const Sharding* const>;
-  const ShardingRule* rule = nullptr;         // null but for kRule
-  const BaseMesh* mesh = nullptr;             // that of factor_axes; null: the program's
+  const ShardingRule* rule = nullptr;  // null but for kRule
+  const BaseMesh* mesh = nullptr;      // that of factor_axes; null: the program's
   absl::Span<const absl::Span<const AxisRef>> factor_axes;  // by factor
-  States operands;                            // flat leaves; null for tokens
-  States produced;                            // flat leaves of the result
-  States final;                               // after reduction and reshard
-  double bytes = 0;                           // resharding of operands and results
-  double seconds = 0;                         // by the cost model
+  States operands;                                          // flat leaves; null for tokens
+  States produced;                                          // flat leaves of the result
+  States final;                                             // after reduction and reshard
+  double bytes = 0;                                         // resharding of operands and results
+  double seconds = 0;                                       // by the cost model
 };
 
 struct OpPlan {
@@ -74,16 +75,16 @@ struct Gather {
     kWhole,    // a result is computed in larger parts than wanted, and cut
   };
   Kind kind = Kind::kCost;
-  int index = 0;                  // flat leaf of the operands, or of the results
+  int index = 0;  // flat leaf of the operands, or of the results
   const Sharding* from = nullptr;
   const Sharding* to = nullptr;
-  double bytes = 0;               // that one device sends for it
+  double bytes = 0;  // that one device sends for it
 };
 absl::string_view GatherKindName(Gather::Kind kind);  // "handler", "cost", "state", "whole"
 
 struct Plan {
-  std::vector<OpPlan> ops;                  // by instruction
-  std::vector<const Sharding*> state;       // by canonical leaf: what is stored
+  std::vector<OpPlan> ops;             // by instruction
+  std::vector<const Sharding*> state;  // by canonical leaf: what is stored
   // Entry parameters and results, flat.
   std::vector<const Sharding*> parameters, outputs;
   std::vector<Fallback> fallbacks;
@@ -91,9 +92,9 @@ struct Plan {
     InstrId instr;
     Gather gather;
   };
-  std::vector<OpGather> gathers;            // in the order of the program
-  std::vector<std::string> warnings;        // W204
-  std::vector<double> trip_count;           // by computation: executions of it
+  std::vector<OpGather> gathers;      // in the order of the program
+  std::vector<std::string> warnings;  // W204
+  std::vector<double> trip_count;     // by computation: executions of it
   int64_t memo_hits = 0, memo_misses = 0;
 
   // The stage's dump, a line an instruction.

@@ -49,8 +49,8 @@ void Planner::PlanReplicated(InstrId id, PlanKind kind) {
     const double bytes = ReshardBytes(shapes[k], operands[k], at_hand, need.back(), &collectives);
     d.bytes += bytes;
     if (bytes > 0 && kind == PlanKind::kRule && operands[k]->HasShardedDim()) {
-      plan_.gathers.push_back({id, {Gather::Kind::kHandler, static_cast<int>(k), operands[k],
-                                    need.back(), bytes}});
+      plan_.gathers.push_back(
+          {id, {Gather::Kind::kHandler, static_cast<int>(k), operands[k], need.back(), bytes}});
     }
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
@@ -167,8 +167,8 @@ bool Planner::PlanMissing(InstrId id) {
   behind_missing_[id.value] = true;
   // Which function a call of CustomSPMDPartitioning is of, its config says.
   MissingTarget& missing = missing_[absl::StrCat(
-      attrs.target, attrs.target == "CustomSPMDPartitioning" ? instr.backend_config
-                                                             : absl::string_view())];
+      attrs.target,
+      attrs.target == "CustomSPMDPartitioning" ? instr.backend_config : absl::string_view())];
   if (++missing.calls > kMostNamedCalls) {
     PlanReplicated(id);
     return true;
@@ -176,17 +176,17 @@ bool Planner::PlanMissing(InstrId id) {
   missing.last_error = errors_.size();
   Diagnostic e;
   e.code = "E101";
-  e.message = absl::StrCat("target \"", attrs.target, "\" (%", instr.name,
-                           ") has no sharding rule; ", sharded, ". Replicating it moves ",
-                           HumanBytes(moved), " per device");
+  e.message =
+      absl::StrCat("target \"", attrs.target, "\" (%", instr.name, ") has no sharding rule; ",
+                   sharded, ". Replicating it moves ", HumanBytes(moved), " per device");
   e.where = SourceLine(module_, instr);
-  e.fix = absl::StrCat("Register a rule, in a manifest (--plugin=FILE.json) or by the program, "
-                       "declare batch_dims=1, ",
-                       attrs.has_side_effect
-                           ? "write sharding={maximal device=0} on the call, since it has side "
-                             "effects, "
-                           : "",
-                       "or pass --allow-replicate=", attrs.target);
+  e.fix = absl::StrCat(
+      "Register a rule, in a manifest (--plugin=FILE.json) or by the program, "
+      "declare batch_dims=1, ",
+      attrs.has_side_effect ? "write sharding={maximal device=0} on the call, since it has side "
+                              "effects, "
+                            : "",
+      "or pass --allow-replicate=", attrs.target);
   if (attrs.target == "CustomSPMDPartitioning") {
     e.fix = absl::StrCat(
         "The dump holds only the address of a Python object (backend_config=\"",
@@ -199,9 +199,11 @@ bool Planner::PlanMissing(InstrId id) {
   if (target != nullptr && target->level == RuleLevel::kBatchDims) {
     e.message = absl::StrCat("target \"", attrs.target, "\" (%", instr.name,
                              ") is registered as batch partitionable, but the call does not say "
-                             "its batch dims; ", sharded);
-    e.fix = "Give it the frontend attribute num_batch_dims, e.g. "
-            "frontend_attributes={num_batch_dims=\"1\"}, or register batch_dims";
+                             "its batch dims; ",
+                             sharded);
+    e.fix =
+        "Give it the frontend attribute num_batch_dims, e.g. "
+        "frontend_attributes={num_batch_dims=\"1\"}, or register batch_dims";
   }
   errors_.push_back(FormatDiagnostic(e));
   PlanReplicated(id);
@@ -237,8 +239,8 @@ void Planner::WarnOfLackingResults(InstrId id, const Decision& d) {
     const absl::string_view target = instr.as<CustomCallAttrs>().target;
     if (lacks == count || !warned_.insert(absl::StrCat(target, "\n", factor.name)).second) continue;
     plan_.warnings.push_back(absl::StrCat(
-        "W204 target \"", target, "\" (%", instr.name,
-        ") runs on shards of factor ", factor.name, ", which result ", lacks,
+        "W204 target \"", target, "\" (%", instr.name, ") runs on shards of factor ", factor.name,
+        ", which result ", lacks,
         " does not have: every device is taken to compute the same. Fix: Declare ", factor.name,
         " in the rule's reduction or need_replication if it does not; "
         "shardcall check-rule tells"));
@@ -260,10 +262,10 @@ void Planner::CheckUneven(InstrId id, const Decision& d) {
       const int64_t valid = std::max<int64_t>(0, std::min(tile, factor.size - i * tile));
       absl::StrAppend(&parts, i ? "," : "", valid);
     }
-    e.message = absl::StrCat("factor ", factor.name, " = ", factor.size, " over ", n, " gives ",
-                             parts, n > 8 ? ",.." : "", "; target \"",
-                             instr.as<CustomCallAttrs>().target, "\" (%", instr.name,
-                             ") reduces over it and does not accept uneven shards");
+    e.message =
+        absl::StrCat("factor ", factor.name, " = ", factor.size, " over ", n, " gives ", parts,
+                     n > 8 ? ",.." : "", "; target \"", instr.as<CustomCallAttrs>().target, "\" (%",
+                     instr.name, ") reduces over it and does not accept uneven shards");
     e.where = SourceLine(module_, instr);
     e.fix = absl::StrCat("Declare pad={\"", factor.name,
                          "\": 0} in its rule, if zero padding leaves the sum as it is");

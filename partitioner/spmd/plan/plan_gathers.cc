@@ -2,8 +2,8 @@
 // What a plan gathers, or computes in larger parts than wanted, though nobody asked
 // for it. Not listed: what annotations, manual regions and partition callbacks ask
 // for, and dimensions that the rule of a custom call keeps whole.
-#include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
+#include "shardcall/partitioner/spmd/plan/transfers.h"
 
 namespace shardcall {
 namespace {
@@ -111,8 +111,7 @@ void Planner::NoteOperandGathers(InstrId id, Gather::Kind kind, Decision::States
     const Sharding *from = operands[k], *to = taken[k];
     if (from == to || from == nullptr || to == nullptr) continue;
     if (!from->HasShardedDim() || Parts(*to) >= Parts(*from)) continue;
-    const double bytes =
-        ReshardBytes(shapes[k], from, CopiesAt(copies, k), to, &collectives);
+    const double bytes = ReshardBytes(shapes[k], from, CopiesAt(copies, k), to, &collectives);
     if (bytes == 0) continue;
     plan_.gathers.push_back({id, {kind, static_cast<int>(k), from, to, bytes}});
   }

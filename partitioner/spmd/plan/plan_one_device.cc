@@ -3,11 +3,11 @@
 // that nobody says whose they are.
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/called_computations.h"
-#include "shardcall/partitioner/ir/text/source_line.h"
-#include "shardcall/partitioner/spmd/plan/transfers.h"
-#include "shardcall/partitioner/spmd/plan/planner.h"
-#include "shardcall/sharding/base/status.h"
 #include "shardcall/partitioner/ir/known_targets.h"
+#include "shardcall/partitioner/ir/text/source_line.h"
+#include "shardcall/partitioner/spmd/plan/planner.h"
+#include "shardcall/partitioner/spmd/plan/transfers.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 
@@ -62,9 +62,9 @@ bool Planner::PlanOneDevice(InstrId id) {
       }
       Diagnostic e;
       e.code = "E106";
-      e.message = absl::StrCat("the ", OpcodeText(instr.opcode), " %", instr.name, " of device ",
-                               RunsOnDevice(program_, id),
-                               " starts in one place and ends in another");
+      e.message =
+          absl::StrCat("the ", OpcodeText(instr.opcode), " %", instr.name, " of device ",
+                       RunsOnDevice(program_, id), " starts in one place and ends in another");
       e.where = SourceLine(module_, instr);
       e.expected = "a start whose end is its only user";
       e.fix = "End it in the same computation, or write it into a manual region";
@@ -92,8 +92,7 @@ void Planner::PlanFeed(InstrId id) {
       need.push_back(nullptr);
       continue;
     }
-    const ShardingConstraint* c =
-        said == program_.outfeeds.end() ? nullptr : said->second[k];
+    const ShardingConstraint* c = said == program_.outfeeds.end() ? nullptr : said->second[k];
     if (c == nullptr || c->unknown || c->maximal_device >= 0) {
       need.push_back(Replicated(id, shapes[k]));
       continue;
@@ -108,8 +107,7 @@ void Planner::PlanFeed(InstrId id) {
   const States operands = OperandStates(id, &copies);
   int collectives = 0;
   for (size_t k = 0; k < shapes.size(); ++k) {
-    d.bytes +=
-        ReshardBytes(shapes[k], operands[k], CopiesAt(copies, k), need[k], &collectives);
+    d.bytes += ReshardBytes(shapes[k], operands[k], CopiesAt(copies, k), need[k], &collectives);
   }
   d.operands = need;
   d.produced = d.final = produced;
@@ -161,7 +159,8 @@ void Planner::CheckSideEffect(InstrId id) {
   const Text target = call ? Text(instr.as<CustomCallAttrs>().target) : Text();
   if (call && (!instr.as<CustomCallAttrs>().has_side_effect || rules_.has_rule(id) ||
                rules_.MayReplicate(target) ||
-               KnownTargetOf(instr) == KnownTarget::kInspectSharding)) {  // its effect is that of partitioning
+               KnownTargetOf(instr) ==
+                   KnownTarget::kInspectSharding)) {  // its effect is that of partitioning
     return;
   }
   bool says = instr.sharding != nullptr;

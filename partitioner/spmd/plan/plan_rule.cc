@@ -8,9 +8,9 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/spmd/plan/planner.h"
 #include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
-#include "shardcall/partitioner/spmd/plan/planner.h"
 
 namespace shardcall {
 namespace {
@@ -48,8 +48,7 @@ IndexSet Planner::AllowedFactors(const Instruction& instr, const ShardingRule& r
   return allowed;
 }
 
-double Planner::LocalSeconds(const Instruction& instr,
-                             const Shapes& operand_shapes,
+double Planner::LocalSeconds(const Instruction& instr, const Shapes& operand_shapes,
                              const Decision& d) const {
   double shards = 1;
   for (absl::Span<const AxisRef> a : d.factor_axes) shards *= static_cast<double>(AxesSize(a));
@@ -90,11 +89,10 @@ bool Planner::Evaluate(InstrId id, const MemoEntry& entry, const FactorAssignmen
   const int num_operands = static_cast<int>(shapes.size());
   for (int k = 0; k < num_operands; ++k) {
     const Sharding* need =
-        shapes[k]->IsArray() ? assignment.TensorSharding(context_, k, entry.operands[k])
-                            : nullptr;
+        shapes[k]->IsArray() ? assignment.TensorSharding(context_, k, entry.operands[k]) : nullptr;
     out->operands.push_back(need);
-    d.bytes += ReshardBytes(shapes[k], entry.operands[k], CopiesAt(entry.copies, k), need,
-                            &collectives);
+    d.bytes +=
+        ReshardBytes(shapes[k], entry.operands[k], CopiesAt(entry.copies, k), need, &collectives);
     if (seconds() >= limit) return false;
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
@@ -121,9 +119,7 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
   const Shapes shapes = OperandShapes(id);
   const int num_operands = static_cast<int>(shapes.size());
   const int num_tensors = rule.num_tensors();
-  auto state = [&](int t) {
-    return t < num_operands ? operands[t] : wanted[t - num_operands];
-  };
+  auto state = [&](int t) { return t < num_operands ? operands[t] : wanted[t - num_operands]; };
   const IndexSet allowed = AllowedFactors(instr, rule);
 
   // Only what is sharded leads to anything. Operands by size, the largest first: the
@@ -195,9 +191,9 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
       for (int f : tensor.dims[d]) {
         if (allowed.Contains(f)) continue;
         if (HasTrait(instr.opcode, kCollectiveOp)) continue;
-        entry->fallback = context_.Intern(
-            absl::StrCat(OpcodeText(instr.opcode), " does not run on shards of dim ", d,
-                         " of operand ", t, "; it is gathered"));
+        entry->fallback = context_.Intern(absl::StrCat(OpcodeText(instr.opcode),
+                                                       " does not run on shards of dim ", d,
+                                                       " of operand ", t, "; it is gathered"));
       }
     }
   }
@@ -219,8 +215,8 @@ void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
   hash = FinishHash(hash);
   const MemoEntry* entry = memo_.Find(hash, [&](const MemoEntry& e) {
     return e.rule == &rule && e.region == region && e.opcode == instr.opcode &&
-           e.operands == absl::MakeConstSpan(operands) &&
-           e.wanted == absl::MakeConstSpan(wanted) && e.copies == absl::MakeConstSpan(copies);
+           e.operands == absl::MakeConstSpan(operands) && e.wanted == absl::MakeConstSpan(wanted) &&
+           e.copies == absl::MakeConstSpan(copies);
   });
   if (entry == nullptr) {
     ++plan_.memo_misses;

@@ -27,8 +27,7 @@ absl::string_view KindName(PlanKind kind) {
   return "?";
 }
 
-void AppendStates(const char* title, absl::Span<const Sharding* const> states,
-                  std::string* out) {
+void AppendStates(const char* title, absl::Span<const Sharding* const> states, std::string* out) {
   if (states.empty()) return;
   absl::StrAppend(out, " ", title, " ");
   for (size_t k = 0; k < states.size(); ++k) {

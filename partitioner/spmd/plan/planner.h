@@ -17,8 +17,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "shardcall/partitioner/spmd/plan/copies.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
-#include "shardcall/sharding/rule/factor_assignment.h"
 #include "shardcall/sharding/base/intern_table.h"
+#include "shardcall/sharding/rule/factor_assignment.h"
 
 namespace shardcall {
 
@@ -142,19 +142,19 @@ class Planner {
   Plan plan_;
   CopyTable copies_;
   InternTable<MemoEntry> memo_;
-  absl::flat_hash_set<std::string> warned_;  // targets with their factors
-  bool any_maximal_ = false;            // a sharding names one device
-  std::vector<uint32_t> num_uses_;      // by instruction
-  std::vector<InstrId> last_user_;      // by instruction
-  std::vector<std::string> errors_;     // E101, E150
+  absl::flat_hash_set<std::string> warned_;       // targets with their factors
+  bool any_maximal_ = false;                      // a sharding names one device
+  std::vector<uint32_t> num_uses_;                // by instruction
+  std::vector<InstrId> last_user_;                // by instruction
+  std::vector<std::string> errors_;               // E101, E150
   absl::flat_hash_map<CompId, InstrId> callers_;  // made when first asked for
-  static constexpr int kMostNamedCalls = 8;  // of a target of E101; others are counted
+  static constexpr int kMostNamedCalls = 8;       // of a target of E101; others are counted
   struct MissingTarget {
     int calls = 0;
     size_t last_error = 0;  // in errors_, of a call that is named
   };
   std::map<std::string, MissingTarget> missing_;  // of E101
-  std::vector<bool> behind_missing_;    // by instruction; empty until an E101
+  std::vector<bool> behind_missing_;              // by instruction; empty until an E101
 };
 
 }  // namespace shardcall

@@ -5,8 +5,8 @@
 
 #include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
 #include "shardcall/partitioner/spmd/strategies/fetched.h"
-#include "shardcall/sharding/reshard/reshard.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
 namespace {
@@ -27,9 +27,9 @@ double Bytes(const Module& module, const Instruction& instr, const Decision& d) 
   int64_t offset = 0;
   for (size_t k = 0; k < operands.size(); ++k) {
     const Shape* in = module.instr(operands[k]).shape;
-    bytes += FetchBytes(
-        ConcatenateFetch(in, instr.shape, dim, d.produced[0]->num_shards(dim), offset),
-        LocalBytes(in, *d.operands[k]));
+    bytes +=
+        FetchBytes(ConcatenateFetch(in, instr.shape, dim, d.produced[0]->num_shards(dim), offset),
+                   LocalBytes(in, *d.operands[k]));
     offset += in->dim(dim);
   }
   return bytes;
@@ -46,7 +46,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   for (size_t k = 0; k < op.operands.size(); ++k) {
     const InstrId part =
         FetchOperand(l, op, static_cast<int>(k), op.operands[k], d, out->dim(d),
-              ConcatenateFetch(op.operand_shapes[k], op.instr.shape, d, n, offset));
+                     ConcatenateFetch(op.operand_shapes[k], op.instr.shape, d, n, offset));
     if (k == 0) {
       result = part;
       index = ResultIndex(l, op, part, d);

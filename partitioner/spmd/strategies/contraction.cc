@@ -15,9 +15,9 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     // Zero on both sides: what stands in padding may be inf or nan.
     const std::vector<int> dims = UnevenReduced(op, t);
     if (dims.empty()) continue;
-    operands[t] = l.emitter().MaskPadding(operands[t], op.operand_shapes[t],
-                                          *op.decision.operands[t], dims,
-                                          b.Zero(b.type(operands[t])));
+    operands[t] =
+        l.emitter().MaskPadding(operands[t], op.operand_shapes[t], *op.decision.operands[t], dims,
+                                b.Zero(b.type(operands[t])));
   }
   return l.Clone(op, operands);
 }

@@ -5,8 +5,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "shardcall/partitioner/ir/called_computations.h"
-#include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
+#include "shardcall/partitioner/spmd/plan/transfers.h"
 
 namespace shardcall {
 namespace {

@@ -17,8 +17,8 @@ FetchPlan PlanFetch(const FetchSpec& s) {
   if (s.tile == 0) return plan;  // empty on both sides
   int64_t pieces = 1;
   for (int64_t i = 0; i < s.num_shards; ++i) {
-    pieces = std::max(pieces, FloorDiv(Start(s, i) + s.length - 1, s.tile) -
-                                  FloorDiv(Start(s, i), s.tile) + 1);
+    pieces = std::max(
+        pieces, FloorDiv(Start(s, i) + s.length - 1, s.tile) - FloorDiv(Start(s, i), s.tile) + 1);
   }
   for (int64_t k = 0; k < pieces; ++k) {
     std::vector<FetchPlan::Round> rounds;
@@ -89,8 +89,8 @@ InstrId EmitPiece(Emitter& e, InstrId x, absl::Span<const AxisRef> axes, InstrId
     }
     std::vector<int32_t> mine(num_shards, 0);
     for (const auto& pair : round.pairs) mine[pair.second] = 1;
-    const InstrId here = b.Compare(Direction::kEq, Lookup(e, coordinate, mine),
-                                   b.ConstantInt(ElementType::kS32, 1));
+    const InstrId here =
+        b.Compare(Direction::kEq, Lookup(e, coordinate, mine), b.ConstantInt(ElementType::kS32, 1));
     piece = b.Select(b.BroadcastScalar(here, b.shape(x)), got, piece);
   }
   return piece.valid() ? piece : x;  // no shard needs it: filler
@@ -106,9 +106,9 @@ InstrId EmitFetch(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes
   const InstrId coordinate = e.Coordinate(e.mesh(), axes);
   const ElementType s32 = ElementType::kS32;
   InstrId buffer, origin;  // what to cut from, and the index of its first element
-  const InstrId start = b.Binary(
-      Opcode::kAdd, b.Binary(Opcode::kMultiply, coordinate, b.ConstantInt(s32, s.step)),
-      b.ConstantInt(s32, s.offset));
+  const InstrId start =
+      b.Binary(Opcode::kAdd, b.Binary(Opcode::kMultiply, coordinate, b.ConstantInt(s32, s.step)),
+               b.ConstantInt(s32, s.offset));
   if (plan.gather) {
     // Filler before and behind, so that no start is clamped.
     int64_t low = 0, high = 0;
@@ -136,9 +136,9 @@ InstrId EmitFetch(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes
       shift = std::max(shift, -FloorDiv(Start(s, i), s.tile));
     }
     const InstrId shifted = b.Binary(Opcode::kAdd, start, b.ConstantInt(s32, shift * s.tile));
-    const InstrId whole = b.Binary(
-        Opcode::kMultiply,
-        b.Binary(Opcode::kDivide, shifted, b.ConstantInt(s32, s.tile)), b.ConstantInt(s32, s.tile));
+    const InstrId whole =
+        b.Binary(Opcode::kMultiply, b.Binary(Opcode::kDivide, shifted, b.ConstantInt(s32, s.tile)),
+                 b.ConstantInt(s32, s.tile));
     origin = b.Binary(Opcode::kSubtract, whole, b.ConstantInt(s32, shift * s.tile));
   }
   const Shape* shape = b.shape(buffer);

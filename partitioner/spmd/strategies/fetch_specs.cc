@@ -28,8 +28,7 @@ FetchSpec SliceFetch(const SliceAttrs& a, const Shape* operand, const Shape* res
   return s;
 }
 
-FetchSpec PadFetch(const PadAttrs& a, const Shape* operand, const Shape* result, int d,
-                   int64_t n) {
+FetchSpec PadFetch(const PadAttrs& a, const Shape* operand, const Shape* result, int d, int64_t n) {
   return ConcatenateFetch(operand, result, d, n, a.low[d]);
 }
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "shardcall/partitioner/spmd/strategies/indices.h"
-#include "shardcall/sharding/base/status.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {

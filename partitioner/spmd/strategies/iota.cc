@@ -11,8 +11,8 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   const Sharding* s = op.decision.produced[0];
   if (!s->IsDimSharded(dim)) return out;
   GraphBuilder& b = l.builder();
-  const InstrId start = b.Convert(l.emitter().TileStart(*s, op.instr.shape, dim),
-                                  op.instr.shape->element_type());
+  const InstrId start =
+      b.Convert(l.emitter().TileStart(*s, op.instr.shape, dim), op.instr.shape->element_type());
   out[0] = b.Binary(Opcode::kAdd, out[0], b.BroadcastScalar(start, b.shape(out[0])));
   return out;
 }

@@ -5,8 +5,8 @@
 
 #include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
 #include "shardcall/partitioner/spmd/strategies/fetched.h"
-#include "shardcall/sharding/reshard/reshard.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
 namespace {
@@ -22,8 +22,8 @@ double Bytes(const Module& module, const Instruction& instr, const Decision& d) 
   const auto& attrs = instr.as<PadAttrs>();
   for (int dim = 0; dim < s.rank(); ++dim) {
     if (!s.IsDimSharded(dim) || (attrs.low[dim] == 0 && attrs.high[dim] == 0)) continue;
-    bytes += FetchBytes(PadFetch(attrs, in, instr.shape, dim, s.num_shards(dim)),
-                        LocalBytes(in, s));
+    bytes +=
+        FetchBytes(PadFetch(attrs, in, instr.shape, dim, s.num_shards(dim)), LocalBytes(in, s));
   }
   return bytes;
 }
@@ -39,7 +39,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   for (int d = 0; d < in.rank(); ++d) {
     if (!in.IsDimSharded(d) || (low[d] == 0 && high[d] == 0)) continue;
     x = FetchOperand(l, op, 0, x, d, in.dim(d),
-              PadFetch(attrs, op.operand_shapes[0], op.instr.shape, d, in.num_shards(d)));
+                     PadFetch(attrs, op.operand_shapes[0], op.instr.shape, d, in.num_shards(d)));
     low[d] = high[d] = 0;
     moved.push_back(d);
   }

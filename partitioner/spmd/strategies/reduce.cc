@@ -5,8 +5,8 @@
 
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/spmd/strategies/masked.h"
-#include "shardcall/sharding/base/status.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {
@@ -41,8 +41,8 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     const std::vector<int> dims = UnevenReduced(op, t);
     if (!dims.empty()) {
       operands[t] =
-          l.emitter().MaskPadding(operands[t], op.operand_shapes[t], *op.decision.operands[t],
-                                  dims, b.Identity(monoid, type, ZeroSign::kExact));
+          l.emitter().MaskPadding(operands[t], op.operand_shapes[t], *op.decision.operands[t], dims,
+                                  b.Identity(monoid, type, ZeroSign::kExact));
     }
     // Each shard starts from the identity; another init counts once. It is combined
     // behind: XLA drops an init where a shard has one element to reduce.

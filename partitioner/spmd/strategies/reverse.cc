@@ -3,8 +3,8 @@
 // other end, and reverses that.
 #include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
 #include "shardcall/partitioner/spmd/strategies/fetched.h"
-#include "shardcall/sharding/reshard/reshard.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
 namespace {
@@ -30,7 +30,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     const int d = static_cast<int>(dim);
     if (!in.IsDimSharded(d)) continue;
     x = FetchOperand(l, op, 0, x, d, in.dim(d),
-              ReverseFetch(op.operand_shapes[0], d, in.num_shards(d)));
+                     ReverseFetch(op.operand_shapes[0], d, in.num_shards(d)));
   }
   return l.Clone(op, {x});
 }

@@ -6,8 +6,8 @@
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/spmd/strategies/indices.h"
-#include "shardcall/sharding/base/status.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {
@@ -45,8 +45,8 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     indexed = true;
     // Out of the tile is out of bounds, which a scatter skips.
     InstrId part = IndexComponent(b, indices, attrs.index_vector_dim, static_cast<int64_t>(c));
-    part =
-        b.Binary(Opcode::kSubtract, part, SplatLike(b, l.emitter().TileStart(*input, global, d), part));
+    part = b.Binary(Opcode::kSubtract, part,
+                    SplatLike(b, l.emitter().TileStart(*input, global, d), part));
     indices = ReplaceComponent(b, indices, part, attrs.index_vector_dim, static_cast<int64_t>(c));
   }
   if (indexed) attrs.indices_are_sorted = false;
@@ -69,9 +69,9 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
       for (int64_t w : attrs.update_window_dims) window = window || w == d;
       if (!window && s.IsDimSharded(d)) dims.push_back(d);
     }
-    operands[u] = l.emitter().MaskPadding(
-        operands[u], op.operand_shapes[u], s, dims,
-        b.Identity(monoid, b.type(operands[u]), ZeroSign::kExact));
+    operands[u] =
+        l.emitter().MaskPadding(operands[u], op.operand_shapes[u], s, dims,
+                                b.Identity(monoid, b.type(operands[u]), ZeroSign::kExact));
   }
   attrs.to_apply = l.CopyComputation(attrs.to_apply);
   return l.Clone(op, operands, InternAttributes(l.context(), attrs));

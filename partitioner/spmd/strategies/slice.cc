@@ -5,8 +5,8 @@
 
 #include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
 #include "shardcall/partitioner/spmd/strategies/fetched.h"
-#include "shardcall/sharding/reshard/reshard.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
 namespace {
@@ -20,8 +20,8 @@ double Bytes(const Module& module, const Instruction& instr, const Decision& d) 
   const auto& attrs = instr.as<SliceAttrs>();
   for (int dim = 0; dim < s.rank(); ++dim) {
     if (!s.IsDimSharded(dim) || IsWholeSlice(attrs, in, dim)) continue;
-    bytes += FetchBytes(SliceFetch(attrs, in, instr.shape, dim, s.num_shards(dim)),
-                        LocalBytes(in, s));
+    bytes +=
+        FetchBytes(SliceFetch(attrs, in, instr.shape, dim, s.num_shards(dim)), LocalBytes(in, s));
   }
   return bytes;
 }
@@ -36,8 +36,9 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   for (int d = 0; d < in.rank(); ++d) {
     if (!in.IsDimSharded(d)) continue;
     if (!IsWholeSlice(attrs, op.operand_shapes[0], d)) {
-      x = FetchOperand(l, op, 0, x, d, in.dim(d),
-                SliceFetch(attrs, op.operand_shapes[0], op.instr.shape, d, in.num_shards(d)));
+      x = FetchOperand(
+          l, op, 0, x, d, in.dim(d),
+          SliceFetch(attrs, op.operand_shapes[0], op.instr.shape, d, in.num_shards(d)));
     }
     starts[d] = 0;
     limits[d] = b.shape(x)->dim(d);

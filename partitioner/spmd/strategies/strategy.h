@@ -32,10 +32,12 @@ bool AcceptsCrossing(const Module& module, const Instruction& instr, const Shard
                      int f);
 double StrategyBytes(const Module& module, const Instruction& instr, const Decision& decision);
 
-// By the names of the strategy column.
-extern const Strategy kLocalStrategy, kIotaStrategy, kDotStrategy, kReduceStrategy,
-    kSliceStrategy, kPadStrategy, kConcatenateStrategy, kReverseStrategy, kDynamicSliceStrategy,
-    kGatherStrategy, kScatterStrategy, kCustomCallStrategy, kCollectiveStrategy;
+// Those that rows of the table name.
+#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
+                     traits)                                                                     \
+  extern const Strategy k##strategy##Strategy;
+#include "shardcall/partitioner/ir/opcodes.inc"
+#undef SHARDCALL_OP
 
 }  // namespace shardcall
 

@@ -62,8 +62,8 @@ int LaunchRelu(CudaType type, const void* x, void* y, int64_t n, void* stream) {
 }
 
 int LaunchRmsNorm(const RmsNormLaunch& l, void* stream) {
-  const bool floats = l.type == CudaType::kF32 && l.gain_type == CudaType::kF32 &&
-                      l.rstd_type == CudaType::kF32;
+  const bool floats =
+      l.type == CudaType::kF32 && l.gain_type == CudaType::kF32 && l.rstd_type == CudaType::kF32;
   if (!floats) return cudaErrorNotSupported;
   const int64_t n = l.rows * l.width;
   const int64_t gains = (l.rows + l.rows_per_gain - 1) / l.rows_per_gain;

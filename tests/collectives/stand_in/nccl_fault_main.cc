@@ -53,7 +53,9 @@ std::vector<FaultCase> Cases() {
                      return AllReduceOf1000(c);
                    },
                    [](Communicator& c, const FaultHooks&) { return AllReduceOf1000(c); },
-                   {"E309"}, "NCCL failed in ", true});
+                   {"E309"},
+                   "NCCL failed in ",
+                   true});
   return cases;
 }
 

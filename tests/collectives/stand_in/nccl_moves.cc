@@ -28,8 +28,8 @@ thread_local int depth = 0;  // of groups
 thread_local std::vector<Enqueued> grouped;
 
 const char* TypeName(ncclDataType_t type) {
-  static const char* const kNames[] = {"int8", "uint8", "int32", "uint32", "int64",
-                                       "uint64", "f16", "f32", "f64"};
+  static const char* const kNames[] = {"int8",   "uint8", "int32", "uint32", "int64",
+                                       "uint64", "f16",   "f32",   "f64"};
   return static_cast<size_t>(type) < std::size(kNames) ? kNames[type] : "?";
 }
 
@@ -51,8 +51,7 @@ ncclResult_t Launch(Enqueued enqueued) {
       }
     }
   }
-  auto push = [stream = enqueued.stream,
-               operations = std::move(enqueued.operations)]() mutable {
+  auto push = [stream = enqueued.stream, operations = std::move(enqueued.operations)]() mutable {
     stream->Push(RunTogether(std::move(operations)));
   };
   if (comm.blocking || ++comm.launches % 2 == 0) {
@@ -179,8 +178,8 @@ ncclResult_t ncclBroadcast(const void* in, void* out, size_t count, ncclDataType
   return Enqueue(std::move(o), stream, "ncclBroadcast");
 }
 
-ncclResult_t ncclSend(const void* in, size_t count, ncclDataType_t type, int peer,
-                      ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclSend(const void* in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   Operation o = Begin(Op::kSend, count, type, comm, "ncclSend");
   o.in = LookAtDevice(in, count * TypeBytes(type), "ncclSend");
   o.root = peer;

@@ -25,18 +25,10 @@ void CombineAs(ncclRedOp_t reduction, const char* a, const char* b, char* out, i
   T* const to = reinterpret_cast<T*>(out);
   for (int64_t i = 0; i < count; ++i) {
     switch (reduction) {
-      case ncclSum:
-        to[i] = static_cast<T>(x[i] + y[i]);
-        break;
-      case ncclProd:
-        to[i] = static_cast<T>(x[i] * y[i]);
-        break;
-      case ncclMax:
-        to[i] = std::max(x[i], y[i]);
-        break;
-      default:
-        to[i] = std::min(x[i], y[i]);
-        break;
+      case ncclSum: to[i] = static_cast<T>(x[i] + y[i]); break;
+      case ncclProd: to[i] = static_cast<T>(x[i] * y[i]); break;
+      case ncclMax: to[i] = std::max(x[i], y[i]); break;
+      default: to[i] = std::min(x[i], y[i]); break;
     }
   }
 }
@@ -77,12 +69,8 @@ struct Running {
         }
         if (me != root) Receive(root, operation.out.data, bytes);
         break;
-      case Op::kSend:
-        Send(root, operation.in.data, bytes);
-        break;
-      case Op::kRecv:
-        Receive(root, operation.out.data, bytes);
-        break;
+      case Op::kSend: Send(root, operation.in.data, bytes); break;
+      case Op::kRecv: Receive(root, operation.out.data, bytes); break;
     }
   }
 
@@ -174,28 +162,22 @@ void FailNextOperation(int nccl_result) { failure_of_next = nccl_result; }
 size_t TypeBytes(ncclDataType_t type) {
   switch (type) {
     case ncclInt8:
-    case ncclUint8:
-      return 1;
+    case ncclUint8: return 1;
     case ncclInt32:
     case ncclUint32:
-    case ncclFloat32:
-      return 4;
+    case ncclFloat32: return 4;
     case ncclInt64:
     case ncclUint64:
-    case ncclFloat64:
-      return 8;
-    default:
-      Misuse("type " + std::to_string(type) + ", which the stand-in has not");
+    case ncclFloat64: return 8;
+    default: Misuse("type " + std::to_string(type) + ", which the stand-in has not");
   }
 }
 
 void Combine(ncclDataType_t type, ncclRedOp_t reduction, const char* a, const char* b, char* out,
              int64_t count) {
   switch (type) {
-    case ncclInt8:
-      return CombineAs<int8_t>(reduction, a, b, out, count);
-    case ncclUint8:
-      return CombineAs<uint8_t>(reduction, a, b, out, count);
+    case ncclInt8: return CombineAs<int8_t>(reduction, a, b, out, count);
+    case ncclUint8: return CombineAs<uint8_t>(reduction, a, b, out, count);
     case ncclInt32:
     case ncclUint32:
       // Sums and products wrap, as they do without a sign.
@@ -209,10 +191,8 @@ void Combine(ncclDataType_t type, ncclRedOp_t reduction, const char* a, const ch
         return CombineAs<uint64_t>(reduction, a, b, out, count);
       }
       return CombineAs<int64_t>(reduction, a, b, out, count);
-    case ncclFloat32:
-      return CombineAs<float>(reduction, a, b, out, count);
-    default:
-      return CombineAs<double>(reduction, a, b, out, count);
+    case ncclFloat32: return CombineAs<float>(reduction, a, b, out, count);
+    default: return CombineAs<double>(reduction, a, b, out, count);
   }
 }
 

@@ -31,11 +31,10 @@ std::unique_ptr<Communicator> Alone() {
 TEST(NcclCalls, OfAnAllReduceOfHostMemoryAndOfTheEnd) {
   stand_in::TakeCalls();
   std::unique_ptr<Communicator> c = Alone();
-  EXPECT_THAT(stand_in::TakeCalls(),
-              ElementsAre("ncclCommInitRankConfig(rank 0 of 1, comm 0)"));
+  EXPECT_THAT(stand_in::TakeCalls(), ElementsAre("ncclCommInitRankConfig(rank 0 of 1, comm 0)"));
   std::vector<float> in = {1, 2, 3, 4}, out(4);
-  ASSERT_TRUE(c->AllReduce({0}, ReduceKind::kSum, ElementType::kF32, in.data(), out.data(), 4, {})
-                  .ok());
+  ASSERT_TRUE(
+      c->AllReduce({0}, ReduceKind::kSum, ElementType::kF32, in.data(), out.data(), 4, {}).ok());
   EXPECT_EQ(out, in);
   EXPECT_THAT(stand_in::TakeCalls(),
               ElementsAre("ncclCommRegister(256, comm 0)", "cudaMemcpyAsync(16)",
@@ -68,8 +67,8 @@ TEST(NcclCalls, AnAsynchronousErrorAbortsTheCommunicatorAndIsFinal) {
   stand_in::FailNextOperation(ncclSystemError);
   std::vector<float> data(4);
   for (int call = 0; call < 2; ++call) {
-    const absl::Status status = c->AllReduce({0}, ReduceKind::kSum, ElementType::kF32, data.data(),
-                                             data.data(), 4, {});
+    const absl::Status status =
+        c->AllReduce({0}, ReduceKind::kSum, ElementType::kF32, data.data(), data.data(), 4, {});
     EXPECT_EQ(DiagnosticCode(status), "E309") << status;
     const std::vector<std::string> calls = stand_in::TakeCalls();
     if (call == 0) {

@@ -3,13 +3,13 @@
 #ifndef SHARDCALL_TESTS_COLLECTIVES_STAND_IN_STREAM_H_
 #define SHARDCALL_TESTS_COLLECTIVES_STAND_IN_STREAM_H_
 
+#include <cuda_runtime_api.h>
+
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
-
-#include <cuda_runtime_api.h>
 
 namespace stand_in {
 

@@ -27,9 +27,9 @@
 #include "shardcall/kernels/ffi/abi_table.h"
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/kernels/host/element_io.h"
-#include "shardcall/sharding/element_type.h"
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/element_type.h"
 #include "tests/support/test_targets.h"
 
 namespace shardcall {
@@ -92,9 +92,9 @@ std::string AttributesText(const abi::Attrs& attrs) {
         const auto type = static_cast<ElementType>(a.dtype);
         absl::StrAppend(&text, "array<", TypeText(type));
         for (size_t i = 0; i < a.size; ++i) {
-          absl::StrAppend(&text, i == 0 ? ": " : ", ",
-                          NumberText(type, static_cast<const char*>(a.data) +
-                                               i * ElementTypeBytes(type)));
+          absl::StrAppend(
+              &text, i == 0 ? ": " : ", ",
+              NumberText(type, static_cast<const char*>(a.data) + i * ElementTypeBytes(type)));
         }
         text += ">";
         break;
@@ -152,7 +152,8 @@ abi::Error* Handle(int slot, abi::CallFrame* frame) {
   const absl::Status status = Call(*Entries()[slot], *frame);
   if (status.ok()) return nullptr;
   const std::string message(status.message());
-  abi::ErrorCreateArgs error = {{sizeof(abi::ErrorCreateArgs), nullptr}, message.c_str(),
+  abi::ErrorCreateArgs error = {{sizeof(abi::ErrorCreateArgs), nullptr},
+                                message.c_str(),
                                 static_cast<abi::ErrorCode>(status.code())};
   return frame->api->error_create(&error);
 }

@@ -35,8 +35,11 @@ double MaxBound(ElementType type) {
 }
 
 Generator::Generator(uint64_t seed, const GeneratorOptions& options)
-    : random_(seed * 0x2545f4914f6cdd1du + 1), options_(options),
-      context_(std::make_shared<Context>()), module_(context_), monoids_(&module_) {
+    : random_(seed * 0x2545f4914f6cdd1du + 1),
+      options_(options),
+      context_(std::make_shared<Context>()),
+      module_(context_),
+      monoids_(&module_) {
   devices_ = options.num_devices != 0 ? options.num_devices
                                       : random_.Pick(std::vector<int64_t>{2, 3, 4, 4, 5, 6, 8, 8});
 }
@@ -54,12 +57,12 @@ Dims Generator::DimsOf(Scope& s, Value v) const {
 
 ElementType Generator::RandomType() {
   static const auto* const kTypes = new std::vector<ElementType>{
-      ElementType::kF32, ElementType::kF32, ElementType::kF32, ElementType::kF32,
-      ElementType::kF32, ElementType::kF32, ElementType::kS32, ElementType::kS32,
-      ElementType::kS32, ElementType::kS32, ElementType::kBF16, ElementType::kPred,
-      ElementType::kF64, ElementType::kU8, ElementType::kS8, ElementType::kS64,
-      ElementType::kU32, ElementType::kF16, ElementType::kC64, ElementType::kU16,
-      ElementType::kS4, ElementType::kF8E4M3FN};
+      ElementType::kF32, ElementType::kF32,     ElementType::kF32,  ElementType::kF32,
+      ElementType::kF32, ElementType::kF32,     ElementType::kS32,  ElementType::kS32,
+      ElementType::kS32, ElementType::kS32,     ElementType::kBF16, ElementType::kPred,
+      ElementType::kF64, ElementType::kU8,      ElementType::kS8,   ElementType::kS64,
+      ElementType::kU32, ElementType::kF16,     ElementType::kC64,  ElementType::kU16,
+      ElementType::kS4,  ElementType::kF8E4M3FN};
   return random_.Pick(*kTypes);
 }
 
@@ -191,15 +194,16 @@ Value Generator::Bounded(Scope& s, Value v, double bound) {
 
 Value Generator::Index(Scope& s) {
   Value v;
-  if (Find(s, [&](Value x) { return TypeOf(s, x) == ElementType::kS32 && DimsOf(s, x).empty(); },
-           &v)) {
+  if (Find(
+          s, [&](Value x) { return TypeOf(s, x) == ElementType::kS32 && DimsOf(s, x).empty(); },
+          &v)) {
     return v;
   }
   return Fresh(s, ElementType::kS32, {});
 }
 
-InstrId Generator::Emit(Scope& s, Opcode op, std::vector<InstrId> operands,
-                        const Attributes* attrs, const Shape* declared) {
+InstrId Generator::Emit(Scope& s, Opcode op, std::vector<InstrId> operands, const Attributes* attrs,
+                        const Shape* declared) {
   const absl::StatusOr<InstrId> id = s.b.TryAdd(op, operands, attrs, declared);
   if (id.ok()) return *id;
   if (status_.ok()) status_ = id.status();
@@ -234,8 +238,7 @@ void Generator::Annotate(Scope& s, InstrId id) {
   if (!options_.shardings || !random_.Chance(s.depth == 0 ? 25 : 10)) return;
   Instruction& i = module_.mutable_instr(id);
   if (!i.shape->IsArray() || i.opcode == Opcode::kConstant) return;
-  const auto sharding =
-      ParseHloSharding(RandomShardingText(random_, i.shape->rank(), devices_));
+  const auto sharding = ParseHloSharding(RandomShardingText(random_, i.shape->rank(), devices_));
   // What all devices do cannot stand in what one device alone runs (E106).
   if (sharding.ok() && sharding->kind == HloSharding::Kind::kMaximal && NeedsDevices(module_, i)) {
     return;
@@ -254,25 +257,25 @@ struct OpTable {
     bool control;
   };
   static constexpr std::array<Row, 38> kRows = {{
-      {8, &Generator::Unary, false},         {3, &Generator::Fractions, false},
-      {14, &Generator::Binary, false},       {5, &Generator::CompareSelect, false},
-      {4, &Generator::ClampConvert, false},  {2, &Generator::Complexes, false},
-      {1, &Generator::MapOp, false},         {5, &Generator::BroadcastOp, false},
-      {8, &Generator::ReshapeOp, false},     {6, &Generator::TransposeReverse, false},
-      {7, &Generator::SliceOp, false},       {7, &Generator::PadOp, false},
-      {5, &Generator::ConcatenateOp, false}, {5, &Generator::DynamicOps, false},
-      {3, &Generator::Wrappers, false},      {4, &Generator::ShardingCall, false},
-      {8, &Generator::ReduceOp, false},      {2, &Generator::ReduceMany, false},
+      {8, &Generator::Unary, false},          {3, &Generator::Fractions, false},
+      {14, &Generator::Binary, false},        {5, &Generator::CompareSelect, false},
+      {4, &Generator::ClampConvert, false},   {2, &Generator::Complexes, false},
+      {1, &Generator::MapOp, false},          {5, &Generator::BroadcastOp, false},
+      {8, &Generator::ReshapeOp, false},      {6, &Generator::TransposeReverse, false},
+      {7, &Generator::SliceOp, false},        {7, &Generator::PadOp, false},
+      {5, &Generator::ConcatenateOp, false},  {5, &Generator::DynamicOps, false},
+      {3, &Generator::Wrappers, false},       {4, &Generator::ShardingCall, false},
+      {8, &Generator::ReduceOp, false},       {2, &Generator::ReduceMany, false},
       {4, &Generator::ReduceWindowOp, false}, {1, &Generator::SelectAndScatterOp, false},
-      {4, &Generator::SortOp, false},        {1, &Generator::RandomBits, false},
-      {2, &Generator::TopkOp, false},        {2, &Generator::TriangularSolveOp, false},
-      {2, &Generator::FftOp, false},         {1, &Generator::CholeskyOp, false},
-      {2, &Generator::ScanOp, false},        {1, &Generator::DynamicSizes, false},
-      {3, &Generator::ManualRegion, false},  {2, &Generator::FusionOp, true},
-      {10, &Generator::DotOp, false},        {5, &Generator::ConvolutionOp, false},
-      {5, &Generator::GatherOp, false},      {5, &Generator::ScatterOp, false},
-      {3, &Generator::WhileOp, true},        {3, &Generator::ConditionalOp, true},
-      {2, &Generator::CallOp, true},         {4, &Generator::CustomCallOp, false},
+      {4, &Generator::SortOp, false},         {1, &Generator::RandomBits, false},
+      {2, &Generator::TopkOp, false},         {2, &Generator::TriangularSolveOp, false},
+      {2, &Generator::FftOp, false},          {1, &Generator::CholeskyOp, false},
+      {2, &Generator::ScanOp, false},         {1, &Generator::DynamicSizes, false},
+      {3, &Generator::ManualRegion, false},   {2, &Generator::FusionOp, true},
+      {10, &Generator::DotOp, false},         {5, &Generator::ConvolutionOp, false},
+      {5, &Generator::GatherOp, false},       {5, &Generator::ScatterOp, false},
+      {3, &Generator::WhileOp, true},         {3, &Generator::ConditionalOp, true},
+      {2, &Generator::CallOp, true},          {4, &Generator::CustomCallOp, false},
   }};
 };
 

@@ -19,8 +19,8 @@
 namespace shardcall {
 
 struct GeneratorOptions {
-  int steps = 12;              // ops of the entry that are tried
-  int num_devices = 0;         // 0: at random, 2 to 8
+  int steps = 12;       // ops of the entry that are tried
+  int num_devices = 0;  // 0: at random, 2 to 8
   bool shardings = true;
   bool control_flow = true;
   // What manual regions mean, in place of them: the same program for one device.

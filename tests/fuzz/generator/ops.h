@@ -33,9 +33,9 @@ struct Scope {
   Scope(Module* module, CompId comp, MonoidTable* monoids, int depth)
       : b(module, comp, monoids), depth(depth) {}
   GraphBuilder b;
-  int depth;                    // 0: entry
-  std::vector<Value> values;    // arrays made so far
-  int parameters = 0;           // entry: made on demand
+  int depth;                  // 0: entry
+  std::vector<Value> values;  // arrays made so far
+  int parameters = 0;         // entry: made on demand
 };
 
 class Generator {
@@ -60,12 +60,12 @@ class Generator {
     }
     return false;
   }
-  Value Like(Scope& s, ElementType type, const Dims& dims);    // there, or made; whole
-  Value Fresh(Scope& s, ElementType type, const Dims& dims);   // parameter, constant, iota, ..
-  Value Fit(Scope& s, Value v, const Dims& dims);              // reshaped, cut, filled up
-  Value ToType(Scope& s, Value v, ElementType type);           // converted within bounds
-  Value Bounded(Scope& s, Value v, double bound);              // clamped if it may be larger
-  Value Index(Scope& s);                                       // an integer scalar
+  Value Like(Scope& s, ElementType type, const Dims& dims);   // there, or made; whole
+  Value Fresh(Scope& s, ElementType type, const Dims& dims);  // parameter, constant, iota, ..
+  Value Fit(Scope& s, Value v, const Dims& dims);             // reshaped, cut, filled up
+  Value ToType(Scope& s, Value v, ElementType type);          // converted within bounds
+  Value Bounded(Scope& s, Value v, double bound);             // clamped if it may be larger
+  Value Index(Scope& s);                                      // an integer scalar
   InstrId Boundary(Scope& s, const char* target, InstrId x, const Dims& dims,
                    const std::string& sharding);  // of a manual region
   InstrId Scalar(Scope& s, ElementType type, int64_t value);
@@ -142,7 +142,9 @@ class Generator {
                            bool compare);
 
   template <typename T>
-  const Attributes* Intern(const T& a) { return InternAttributes(*context_, a); }
+  const Attributes* Intern(const T& a) {
+    return InternAttributes(*context_, a);
+  }
 
   Random random_;
   GeneratorOptions options_;

@@ -13,8 +13,8 @@ namespace {
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 double SumOfProducts(ElementType type, double a, double b, int64_t count) {
-  const double bound = a * b * static_cast<double>(std::max<int64_t>(count, 1)) *
-                       (IsComplex(type) ? 2 : 1);
+  const double bound =
+      a * b * static_cast<double>(std::max<int64_t>(count, 1)) * (IsComplex(type) ? 2 : 1);
   return IsInteger(type) && bound > 100 ? kUnbounded : bound;
 }
 
@@ -22,11 +22,14 @@ double SumOfProducts(ElementType type, double a, double b, int64_t count) {
 
 bool Generator::DotOp(Scope& s) {
   Value lhs;
-  if (!Find(s, [&](Value x) {
-        const ElementType t = TypeOf(s, x);
-        return x.whole && t != ElementType::kPred && ElementTypeBits(t) >= 8 &&
-               (!IsFloat(t) || ElementTypeBits(t) >= 16);
-      }, &lhs)) {
+  if (!Find(
+          s,
+          [&](Value x) {
+            const ElementType t = TypeOf(s, x);
+            return x.whole && t != ElementType::kPred && ElementTypeBits(t) >= 8 &&
+                   (!IsFloat(t) || ElementTypeBits(t) >= 16);
+          },
+          &lhs)) {
     return false;
   }
   const ElementType type = TypeOf(s, lhs);
@@ -124,8 +127,9 @@ bool Generator::ConvolutionOp(Scope& s) {
   out_labels = shuffled(out_labels);
   Dims in_dims, kernel_dims;
   for (char c : in_labels) {
-    in_dims.push_back(c == 'b' ? batch : c == 'f' ? inputs * (by_feature ? groups : 1)
-                                                  : extents[c - '0']);
+    in_dims.push_back(c == 'b'   ? batch
+                      : c == 'f' ? inputs * (by_feature ? groups : 1)
+                                 : extents[c - '0']);
   }
   for (char c : kernel_labels) {
     kernel_dims.push_back(c == 'i' ? inputs : c == 'o' ? outputs : size[c - '0']);

@@ -89,8 +89,7 @@ bool Generator::WhileOp(Scope& s) {
   TupleIndexAttrs first;
   const InstrId tuple = b.Parameter(0, context_->MakeTuple(shapes));
   const InstrId count = b.Add(Opcode::kGetTupleElement, {tuple}, Intern(first));
-  b.SetRoot(b.Compare(Direction::kLt, count,
-                      b.ConstantInt(ElementType::kS32, random_.Int(0, 4))));
+  b.SetRoot(b.Compare(Direction::kLt, count, b.ConstantInt(ElementType::kS32, random_.Int(0, 4))));
   const InstrId loop = Emit(s, Opcode::kWhile, {s.b.Tuple(init)}, Intern(attrs));
   if (!loop.valid()) return false;
   for (size_t k = 0; k < wanted.size(); ++k) {
@@ -195,8 +194,8 @@ bool Generator::FusionOp(Scope& s) {
 bool Generator::CustomCallOp(Scope& s) {
   struct Target {
     const char* name;
-    int rank;      // of the operand; 0: any of at least 1
-    bool whole;    // sums: whole numbers only
+    int rank;    // of the operand; 0: any of at least 1
+    bool whole;  // sums: whole numbers only
   };
   static const auto* const kTargets = new std::vector<Target>{
       {"test_negate", 2, false}, {"test_row_scan", 2, true}, {"test_sum", 2, true},
@@ -204,12 +203,15 @@ bool Generator::CustomCallOp(Scope& s) {
   if (fused_) return false;
   const Target target = random_.Pick(*kTargets);
   Value v;
-  if (!Find(s, [&](Value x) {
-        const Shape* shape = s.b.shape(x.id);
-        const ElementType t = shape->element_type();
-        return (t == ElementType::kF32 || t == ElementType::kS32) && shape->rank() >= 1 &&
-               shape->num_elements() > 0 && (x.whole || !target.whole);
-      }, &v)) {
+  if (!Find(
+          s,
+          [&](Value x) {
+            const Shape* shape = s.b.shape(x.id);
+            const ElementType t = shape->element_type();
+            return (t == ElementType::kF32 || t == ElementType::kS32) && shape->rank() >= 1 &&
+                   shape->num_elements() > 0 && (x.whole || !target.whole);
+          },
+          &v)) {
     return false;
   }
   const Dims have = DimsOf(s, v);

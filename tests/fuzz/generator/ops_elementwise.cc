@@ -19,8 +19,8 @@ bool Generator::Unary(Scope& s) {
   if (type == ElementType::kPred) {
     ops.push_back(Opcode::kNot);
   } else if (IsInteger(type)) {
-    ops.insert(ops.end(), {Opcode::kNot, Opcode::kNegate, Opcode::kPopcnt,
-                           Opcode::kCountLeadingZeros});
+    ops.insert(ops.end(),
+               {Opcode::kNot, Opcode::kNegate, Opcode::kPopcnt, Opcode::kCountLeadingZeros});
     if (IsSignedInteger(type)) ops.insert(ops.end(), {Opcode::kAbs, Opcode::kSign});
   } else if (IsFloat(type) && v.whole) {
     ops.insert(ops.end(), {Opcode::kNegate, Opcode::kAbs, Opcode::kSign, Opcode::kCeil,
@@ -50,16 +50,23 @@ bool Generator::Unary(Scope& s) {
 // Functions of whole numbers that are not whole; tame arguments only.
 bool Generator::Fractions(Scope& s) {
   Value v;
-  if (!Find(s, [&](Value x) {
-        const ElementType t = TypeOf(s, x);
-        return x.whole && (t == ElementType::kF32 || t == ElementType::kF64);
-      }, &v)) {
+  if (!Find(
+          s,
+          [&](Value x) {
+            const ElementType t = TypeOf(s, x);
+            return x.whole && (t == ElementType::kF32 || t == ElementType::kF64);
+          },
+          &v)) {
     return false;
   }
-  static const auto* const kOps = new std::vector<Opcode>{
-      Opcode::kExponential, Opcode::kLogPlusOne, Opcode::kLogistic, Opcode::kTanh, Opcode::kSine,
-      Opcode::kCosine, Opcode::kSqrt, Opcode::kCbrt, Opcode::kErf, Opcode::kExponentialMinusOne,
-      Opcode::kAtanh, Opcode::kAsinh, Opcode::kLog, Opcode::kTan};
+  static const auto* const kOps =
+      new std::vector<Opcode>{Opcode::kExponential, Opcode::kLogPlusOne,
+                              Opcode::kLogistic,    Opcode::kTanh,
+                              Opcode::kSine,        Opcode::kCosine,
+                              Opcode::kSqrt,        Opcode::kCbrt,
+                              Opcode::kErf,         Opcode::kExponentialMinusOne,
+                              Opcode::kAtanh,       Opcode::kAsinh,
+                              Opcode::kLog,         Opcode::kTan};
   v = Bounded(s, v, 16);
   return Push(s, Emit(s, random_.Pick(*kOps), {v.id}), kUnbounded, false);
 }
@@ -76,17 +83,28 @@ bool Generator::Binary(Scope& s) {
   const Value b = random_.Chance(10) ? a : Like(s, type, DimsOf(s, a));
   const double sum = a.bound + b.bound, product = a.bound * b.bound;
   if (type == ElementType::kPred) {
-    static const auto* const kOps = new std::vector<Opcode>{
-        Opcode::kAnd, Opcode::kOr, Opcode::kXor, Opcode::kMaximum, Opcode::kMinimum,
-        Opcode::kAdd, Opcode::kMultiply};
+    static const auto* const kOps =
+        new std::vector<Opcode>{Opcode::kAnd,     Opcode::kOr,  Opcode::kXor,     Opcode::kMaximum,
+                                Opcode::kMinimum, Opcode::kAdd, Opcode::kMultiply};
     return Push(s, Emit(s, random_.Pick(*kOps), {a.id, b.id}), 1);
   }
   if (IsInteger(type)) {
-    static const auto* const kOps = new std::vector<Opcode>{
-        Opcode::kAdd, Opcode::kAdd, Opcode::kSubtract, Opcode::kMultiply, Opcode::kMultiply,
-        Opcode::kMaximum, Opcode::kMinimum, Opcode::kAnd, Opcode::kOr, Opcode::kXor,
-        Opcode::kDivide, Opcode::kRemainder, Opcode::kShiftLeft, Opcode::kShiftRightLogical,
-        Opcode::kShiftRightArithmetic, Opcode::kPower};
+    static const auto* const kOps = new std::vector<Opcode>{Opcode::kAdd,
+                                                            Opcode::kAdd,
+                                                            Opcode::kSubtract,
+                                                            Opcode::kMultiply,
+                                                            Opcode::kMultiply,
+                                                            Opcode::kMaximum,
+                                                            Opcode::kMinimum,
+                                                            Opcode::kAnd,
+                                                            Opcode::kOr,
+                                                            Opcode::kXor,
+                                                            Opcode::kDivide,
+                                                            Opcode::kRemainder,
+                                                            Opcode::kShiftLeft,
+                                                            Opcode::kShiftRightLogical,
+                                                            Opcode::kShiftRightArithmetic,
+                                                            Opcode::kPower};
     const Opcode op = random_.Pick(*kOps);
     double bound = kUnbounded;
     if (op == Opcode::kMaximum || op == Opcode::kMinimum || op == Opcode::kDivide) {
@@ -108,10 +126,9 @@ bool Generator::Binary(Scope& s) {
   if (!IsComplex(type)) ops.insert(ops.end(), {Opcode::kMaximum, Opcode::kMinimum});
   if (ops.empty()) return false;
   const Opcode op = random_.Pick(ops);
-  const double bound = op == Opcode::kMultiply ? parts
-                       : op == Opcode::kAdd || op == Opcode::kSubtract
-                           ? sum
-                           : std::max(a.bound, b.bound);
+  const double bound = op == Opcode::kMultiply                         ? parts
+                       : op == Opcode::kAdd || op == Opcode::kSubtract ? sum
+                                                                       : std::max(a.bound, b.bound);
   return Push(s, Emit(s, op, {a.id, b.id}), bound);
 }
 
@@ -152,15 +169,17 @@ bool Generator::ClampConvert(Scope& s) {
 
 bool Generator::Complexes(Scope& s) {
   Value v;
-  if (random_.Chance(50) &&
-      Find(s, [&](Value x) { return IsComplex(TypeOf(s, x)); }, &v)) {
+  if (random_.Chance(50) && Find(s, [&](Value x) { return IsComplex(TypeOf(s, x)); }, &v)) {
     return Push(s, Emit(s, random_.Chance(50) ? Opcode::kReal : Opcode::kImag, {v.id}), v.bound,
                 v.whole);
   }
-  if (!Find(s, [&](Value x) {
-        const ElementType t = TypeOf(s, x);
-        return x.whole && (t == ElementType::kF32 || t == ElementType::kF64);
-      }, &v)) {
+  if (!Find(
+          s,
+          [&](Value x) {
+            const ElementType t = TypeOf(s, x);
+            return x.whole && (t == ElementType::kF32 || t == ElementType::kF64);
+          },
+          &v)) {
     return false;
   }
   const Value w = Like(s, TypeOf(s, v), DimsOf(s, v));

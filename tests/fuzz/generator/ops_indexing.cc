@@ -12,10 +12,10 @@ constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 // How an operand's dimensions are indexed, for gather and scatter alike.
 struct Indexing {
   Dims slice_sizes, collapsed, batching, map;
-  Dims window;                    // slice sizes of the dimensions that stay
-  Dims indices, indices_batching; // shape of the indices
+  Dims window;                     // slice sizes of the dimensions that stay
+  Dims indices, indices_batching;  // shape of the indices
   int64_t vector_dim = 0;
-  Dims outer;                     // shape of the indices without the vector
+  Dims outer;  // shape of the indices without the vector
 };
 
 Indexing Choose(Random& random, const Dims& dims) {
@@ -81,8 +81,8 @@ bool Generator::GatherOp(Scope& s) {
   const Indexing x = Choose(random_, DimsOf(s, v));
   const int64_t rank = static_cast<int64_t>(x.outer.size() + x.window.size());
   if (rank > 6 || Count(x.outer) * Count(x.window) > 1200) return false;
-  const Value indices = Like(s, random_.Chance(80) ? ElementType::kS32 : ElementType::kU32,
-                             x.indices);
+  const Value indices =
+      Like(s, random_.Chance(80) ? ElementType::kS32 : ElementType::kU32, x.indices);
   const Dims offset = random_.Subset(rank, static_cast<int64_t>(x.window.size()));
   GatherAttrs attrs;
   attrs.offset_dims = offset;
@@ -97,10 +97,14 @@ bool Generator::GatherOp(Scope& s) {
 
 bool Generator::ScatterOp(Scope& s) {
   Value v;
-  if (!Find(s, [&](Value x) {
-        const ElementType t = TypeOf(s, x);
-        return s.b.shape(x.id)->rank() >= 1 && x.whole && !IsComplex(t) && t != ElementType::kPred;
-      }, &v)) {
+  if (!Find(
+          s,
+          [&](Value x) {
+            const ElementType t = TypeOf(s, x);
+            return s.b.shape(x.id)->rank() >= 1 && x.whole && !IsComplex(t) &&
+                   t != ElementType::kPred;
+          },
+          &v)) {
     return false;
   }
   const ElementType type = TypeOf(s, v);

@@ -13,12 +13,15 @@ constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 bool Generator::TopkOp(Scope& s) {
   Value v;
-  if (!Find(s, [&](Value x) {
-        const ElementType t = TypeOf(s, x);
-        const Dims dims = DimsOf(s, x);
-        return !dims.empty() && dims.back() > 0 && x.whole && !IsComplex(t) &&
-               t != ElementType::kPred;
-      }, &v)) {
+  if (!Find(
+          s,
+          [&](Value x) {
+            const ElementType t = TypeOf(s, x);
+            const Dims dims = DimsOf(s, x);
+            return !dims.empty() && dims.back() > 0 && x.whole && !IsComplex(t) &&
+                   t != ElementType::kPred;
+          },
+          &v)) {
     return false;
   }
   const int64_t extent = DimsOf(s, v).back();

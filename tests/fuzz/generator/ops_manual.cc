@@ -49,12 +49,13 @@ std::string ShardingText(const Tiling& t, int rank) {
 // What a region holds between two steps: the tile, or the whole array.
 struct Region {
   Tiling tiling;
-  Dims dims;      // of the whole array
+  Dims dims;  // of the whole array
   InstrId id;
   double bound = 0;
 
-  int64_t devices() const { return tiling.sizes.size() == 2 ? tiling.sizes[0] * tiling.sizes[1]
-                                                            : tiling.sizes[0]; }
+  int64_t devices() const {
+    return tiling.sizes.size() == 2 ? tiling.sizes[0] * tiling.sizes[1] : tiling.sizes[0];
+  }
   Dims Tile() const {
     Dims tile = dims;
     for (size_t k = 0; k < tiling.sizes.size(); ++k) {
@@ -73,7 +74,11 @@ struct Region {
 class RegionStep {
  public:
   RegionStep(GraphBuilder& b, Region& r, size_t axis, bool reference)
-      : b_(b), r_(r), axis_(axis), reference_(reference), parts_(r.tiling.sizes[axis]),
+      : b_(b),
+        r_(r),
+        axis_(axis),
+        reference_(reference),
+        parts_(r.tiling.sizes[axis]),
         dim_(r.tiling.dims[axis]) {
     const int64_t others = r.devices() / parts_;
     for (int64_t other = 0; other < others; ++other) {
@@ -247,13 +252,16 @@ bool Generator::ManualRegion(Scope& s) {
     RegionStep step(s.b, r, axis, options_.reference);
     const bool divides = r.Tile()[step.dim()] % step.parts() == 0;
     const bool cut_otherwise =
-        split != step.dim() &&
-        std::count(r.tiling.dims.begin(), r.tiling.dims.end(), split) > 0;
+        split != step.dim() && std::count(r.tiling.dims.begin(), r.tiling.dims.end(), split) > 0;
     switch (kind) {
       case 1: step.AllReduce(); break;
-      case 2: if (divides) step.ReduceScatter(); break;
+      case 2:
+        if (divides) step.ReduceScatter();
+        break;
       case 3: step.AllGather(); break;
-      case 4: if (!cut_otherwise && r.Tile()[split] % step.parts() == 0) step.AllToAll(split); break;
+      case 4:
+        if (!cut_otherwise && r.Tile()[split] % step.parts() == 0) step.AllToAll(split);
+        break;
       case 5: step.Rotate(); break;
       default: step.AddPlace(); break;
     }

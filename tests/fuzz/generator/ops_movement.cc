@@ -163,8 +163,8 @@ bool Generator::ShardingCall(Scope& s) {
   CustomCallAttrs attrs;
   attrs.target = "Sharding";
   const InstrId id = s.b.CustomCall(attrs, {v.id}, s.b.shape(v.id));
-  const auto sharding = ParseHloSharding(
-      RandomShardingText(random_, s.b.shape(v.id)->rank(), devices_));
+  const auto sharding =
+      ParseHloSharding(RandomShardingText(random_, s.b.shape(v.id)->rank(), devices_));
   if (!sharding.ok()) {
     if (status_.ok()) status_ = sharding.status();
     return false;

@@ -14,8 +14,8 @@ std::vector<Opcode> MonoidsOf(ElementType type, bool whole) {
   if (IsComplex(type)) return {Opcode::kAdd};
   if (!whole) return {Opcode::kMaximum, Opcode::kMinimum};
   if (IsInteger(type)) {
-    return {Opcode::kAdd, Opcode::kAdd, Opcode::kMaximum, Opcode::kMinimum,
-            Opcode::kMultiply, Opcode::kAnd, Opcode::kOr, Opcode::kXor};
+    return {Opcode::kAdd,      Opcode::kAdd, Opcode::kMaximum, Opcode::kMinimum,
+            Opcode::kMultiply, Opcode::kAnd, Opcode::kOr,      Opcode::kXor};
   }
   return {Opcode::kAdd, Opcode::kAdd, Opcode::kMaximum, Opcode::kMinimum};
 }
@@ -88,11 +88,14 @@ bool Generator::ReduceOp(Scope& s) {
 // Two arrays at once: the largest and where it stands.
 bool Generator::ReduceMany(Scope& s) {
   Value v;
-  if (!Find(s, [&](Value x) {
-        const Shape* shape = s.b.shape(x.id);
-        return shape->rank() >= 1 && shape->num_elements() > 0 && x.whole &&
-               (IsInteger(shape->element_type()) || IsFloat(shape->element_type()));
-      }, &v)) {
+  if (!Find(
+          s,
+          [&](Value x) {
+            const Shape* shape = s.b.shape(x.id);
+            return shape->rank() >= 1 && shape->num_elements() > 0 && x.whole &&
+                   (IsInteger(shape->element_type()) || IsFloat(shape->element_type()));
+          },
+          &v)) {
     return false;
   }
   const ElementType type = TypeOf(s, v);
@@ -103,11 +106,10 @@ bool Generator::ReduceMany(Scope& s) {
   ReduceAttrs attrs;
   attrs.dimensions = absl::MakeConstSpan(&d, 1);
   attrs.to_apply = ScalarComputation(2, {type, ElementType::kS32}, false);
-  const InstrId both =
-      Emit(s, Opcode::kReduce,
-           {v.id, index, s.b.Identity(Opcode::kMaximum, type),
-            Scalar(s, ElementType::kS32, std::numeric_limits<int32_t>::max())},
-           Intern(attrs));
+  const InstrId both = Emit(s, Opcode::kReduce,
+                            {v.id, index, s.b.Identity(Opcode::kMaximum, type),
+                             Scalar(s, ElementType::kS32, std::numeric_limits<int32_t>::max())},
+                            Intern(attrs));
   if (!both.valid()) return false;
   Push(s, s.b.GetTupleElement(both, 1), 16);
   return Push(s, s.b.GetTupleElement(both, 0), v.bound);
@@ -115,10 +117,13 @@ bool Generator::ReduceMany(Scope& s) {
 
 bool Generator::ReduceWindowOp(Scope& s) {
   Value v;
-  if (!Find(s, [&](Value x) {
-        const Shape* shape = s.b.shape(x.id);
-        return shape->rank() >= 1 && shape->num_elements() > 0;
-      }, &v)) {
+  if (!Find(
+          s,
+          [&](Value x) {
+            const Shape* shape = s.b.shape(x.id);
+            return shape->rank() >= 1 && shape->num_elements() > 0;
+          },
+          &v)) {
     return false;
   }
   const ElementType type = TypeOf(s, v);
@@ -157,19 +162,21 @@ bool Generator::ReduceWindowOp(Scope& s) {
   ReduceWindowAttrs attrs;
   attrs.window = {size, stride, low, high, lhs, rhs, reversal};
   attrs.to_apply = monoids_.Get(op, type);
-  const InstrId id =
-      Emit(s, Opcode::kReduceWindow, {v.id, s.b.Identity(op, type)}, Intern(attrs));
-  return Push(s, id, IsInteger(type) ? kUnbounded : bound, whole || IsInteger(type) ||
-                                                               type == ElementType::kPred);
+  const InstrId id = Emit(s, Opcode::kReduceWindow, {v.id, s.b.Identity(op, type)}, Intern(attrs));
+  return Push(s, id, IsInteger(type) ? kUnbounded : bound,
+              whole || IsInteger(type) || type == ElementType::kPred);
 }
 
 bool Generator::SelectAndScatterOp(Scope& s) {
   Value v;
-  if (!Find(s, [&](Value x) {
-        const Shape* shape = s.b.shape(x.id);
-        return shape->rank() >= 1 && shape->num_elements() > 0 && x.whole &&
-               (IsInteger(shape->element_type()) || shape->element_type() == ElementType::kF32);
-      }, &v)) {
+  if (!Find(
+          s,
+          [&](Value x) {
+            const Shape* shape = s.b.shape(x.id);
+            return shape->rank() >= 1 && shape->num_elements() > 0 && x.whole &&
+                   (IsInteger(shape->element_type()) || shape->element_type() == ElementType::kF32);
+          },
+          &v)) {
     return false;
   }
   const ElementType type = TypeOf(s, v);
@@ -191,16 +198,21 @@ bool Generator::SelectAndScatterOp(Scope& s) {
   b.SetRoot(b.Compare(Direction::kGe, left, right));
   attrs.select = select;
   attrs.scatter = monoids_.Get(Opcode::kAdd, type);
-  return Push(s, Emit(s, Opcode::kSelectAndScatter, {v.id, w.id, Scalar(s, type, 0)}, Intern(attrs)),
+  return Push(s,
+              Emit(s, Opcode::kSelectAndScatter, {v.id, w.id, Scalar(s, type, 0)}, Intern(attrs)),
               IsInteger(type) ? kUnbounded : 64 * 27);
 }
 
 bool Generator::SortOp(Scope& s) {
   Value v;
-  if (!Find(s, [&](Value x) {
-        const ElementType t = TypeOf(s, x);
-        return s.b.shape(x.id)->rank() >= 1 && x.whole && !IsComplex(t) && t != ElementType::kPred;
-      }, &v)) {
+  if (!Find(
+          s,
+          [&](Value x) {
+            const ElementType t = TypeOf(s, x);
+            return s.b.shape(x.id)->rank() >= 1 && x.whole && !IsComplex(t) &&
+                   t != ElementType::kPred;
+          },
+          &v)) {
     return false;
   }
   const Dims dims = DimsOf(s, v);
@@ -230,11 +242,11 @@ bool Generator::RandomBits(Scope& s) {
   attrs.algorithm = random_.Chance(50) ? "rng_three_fry" : "rng_philox";
   const int64_t words = attrs.algorithm == "rng_philox" && random_.Chance(50) ? 3 : 2;
   const InstrId seed = s.b.Broadcast(Scalar(s, ElementType::kU64, random_.Int(0, 9)), {words}, {});
-  const Shape* bits = Array(random_.Chance(70) ? ElementType::kU32 : ElementType::kU64,
-                            RandomDims(0, 3));
+  const Shape* bits =
+      Array(random_.Chance(70) ? ElementType::kU32 : ElementType::kU64, RandomDims(0, 3));
   const Shape* both[] = {s.b.shape(seed), bits};
-  const InstrId id = Emit(s, Opcode::kRngBitGenerator, {seed}, Intern(attrs),
-                          context_->MakeTuple(both));
+  const InstrId id =
+      Emit(s, Opcode::kRngBitGenerator, {seed}, Intern(attrs), context_->MakeTuple(both));
   return id.valid() && Push(s, s.b.GetTupleElement(id, 1), kUnbounded);
 }
 

@@ -14,11 +14,14 @@ constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 // are the carries after each step.
 bool Generator::ScanOp(Scope& s) {
   Value v;
-  if (!Find(s, [&](Value x) {
-        const Shape* shape = s.b.shape(x.id);
-        return shape->rank() >= 1 && x.whole && !IsComplex(shape->element_type()) &&
-               shape->element_type() != ElementType::kPred;
-      }, &v)) {
+  if (!Find(
+          s,
+          [&](Value x) {
+            const Shape* shape = s.b.shape(x.id);
+            return shape->rank() >= 1 && x.whole && !IsComplex(shape->element_type()) &&
+                   shape->element_type() != ElementType::kPred;
+          },
+          &v)) {
     return false;
   }
   const ElementType type = TypeOf(s, v);
@@ -35,8 +38,9 @@ bool Generator::ScanOp(Scope& s) {
   if (v.bound * static_cast<double>(steps + 1) > MaxBound(type)) return false;
   const Value init = Bounded(s, Like(s, type, slice), v.bound);
   const double larger = std::max(v.bound, init.bound);
-  const double bound = IsInteger(type) ? kUnbounded
-                       : op == Opcode::kAdd ? larger * static_cast<double>(steps + 1) : larger;
+  const double bound = IsInteger(type)      ? kUnbounded
+                       : op == Opcode::kAdd ? larger * static_cast<double>(steps + 1)
+                                            : larger;
   if (bound > MaxBound(type)) return false;
 
   attrs.to_apply = module_.AddComputation("");
@@ -56,12 +60,15 @@ bool Generator::ScanOp(Scope& s) {
 // is known of it again: its size and a sum over what there is.
 bool Generator::DynamicSizes(Scope& s) {
   Value v;
-  if (s.depth > 0 || !Find(s, [&](Value x) {
-        const Shape* shape = s.b.shape(x.id);
-        return shape->rank() >= 1 && shape->num_elements() > 0 && x.whole &&
-               (shape->element_type() == ElementType::kF32 ||
-                shape->element_type() == ElementType::kS32);
-      }, &v)) {
+  if (s.depth > 0 || !Find(
+                         s,
+                         [&](Value x) {
+                           const Shape* shape = s.b.shape(x.id);
+                           return shape->rank() >= 1 && shape->num_elements() > 0 && x.whole &&
+                                  (shape->element_type() == ElementType::kF32 ||
+                                   shape->element_type() == ElementType::kS32);
+                         },
+                         &v)) {
     return false;
   }
   v = Bounded(s, v, 64);

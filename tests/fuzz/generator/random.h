@@ -30,7 +30,8 @@ class Random {
   }
   template <typename T>
   void Shuffle(std::vector<T>* values) {
-    for (size_t i = values->size(); i > 1; --i) std::swap((*values)[i - 1], (*values)[Int(0, i - 1)]);
+    for (size_t i = values->size(); i > 1; --i)
+      std::swap((*values)[i - 1], (*values)[Int(0, i - 1)]);
   }
   // `count` different numbers of 0..n-1, ascending.
   std::vector<int64_t> Subset(int64_t n, int64_t count) {

@@ -45,7 +45,8 @@ std::string RandomShardingText(Random& random, int rank, int64_t devices) {
   if (random.Chance(25)) {  // named
     static constexpr const char* kNames[] = {"'a'", "'b'", "'c'"};
     std::vector<std::string> axes, dims(rank);
-    for (size_t k = 0; k < sizes.size(); ++k) axes.push_back(absl::StrCat(kNames[k], "=", sizes[k]));
+    for (size_t k = 0; k < sizes.size(); ++k)
+      axes.push_back(absl::StrCat(kNames[k], "=", sizes[k]));
     for (size_t k = 0; k < order.size(); ++k) {
       if (places[k] == rank) continue;
       absl::StrAppend(&dims[places[k]], dims[places[k]].empty() ? "" : ", ", kNames[order[k]]);
@@ -54,7 +55,8 @@ std::string RandomShardingText(Random& random, int rank, int64_t devices) {
       if (random.Chance(20)) absl::StrAppend(&d, d.empty() ? "?" : ", ?");
       d = absl::StrCat("{", d, "}");
     }
-    return absl::StrCat("{mesh[", absl::StrJoin(axes, ","), "], [", absl::StrJoin(dims, ", "), "]}");
+    return absl::StrCat("{mesh[", absl::StrJoin(axes, ","), "], [", absl::StrJoin(dims, ", "),
+                        "]}");
   }
   std::vector<int64_t> tiles(rank, 1), permuted;
   int64_t rest = 1;

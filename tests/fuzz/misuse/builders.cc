@@ -93,52 +93,31 @@ class Building {
     switch (c_.Int(0, 36)) {
       case 0:
       case 1:
-      case 2:
-        return Keep(b.Parameter(c_.Chance(90) ? ids->size() : c_.Number(), Shaped()), ids);
+      case 2: return Keep(b.Parameter(c_.Chance(90) ? ids->size() : c_.Number(), Shaped()), ids);
       case 3:
         return Keep(b.Add(static_cast<Opcode>(c_.Int(0, 255)), operands(4), nullptr,
                           c_.Chance(50) ? Shaped() : nullptr),
                     ids);
-      case 4:
-        return Keep(b.Compare(static_cast<Direction>(c_.Int(0, 5)), x, y), ids);
-      case 5:
-        return Keep(b.Convert(x, c_.Type()), ids);
-      case 6:
-        return Keep(b.BitcastConvert(x, c_.Type()), ids);
-      case 7:
-        return Keep(b.Broadcast(x, c_.Dims(), c_.Numbers(3)), ids);
-      case 8:
-        return Keep(b.BroadcastScalar(x, Shaped()), ids);
-      case 9:
-        return Keep(b.Reshape(x, c_.Dims()), ids);
-      case 10:
-        return Keep(b.Transpose(x, c_.Numbers(3)), ids);
-      case 11:
-        return Keep(b.Reverse(x, c_.Numbers(3)), ids);
-      case 12:
-        return Keep(b.Slice(x, c_.Numbers(3), c_.Numbers(3), c_.Numbers(3)), ids);
-      case 13:
-        return Keep(b.Pad(x, y, c_.Numbers(3), c_.Numbers(3), c_.Numbers(3)), ids);
-      case 14:
-        return Keep(b.Concatenate(operands(3), c_.Number()), ids);
-      case 15:
-        return Keep(b.DynamicSlice(x, operands(3), c_.Numbers(3)), ids);
-      case 16:
-        return Keep(b.DynamicUpdateSlice(x, y, operands(3)), ids);
-      case 17:
-        return Keep(b.Iota(c_.Type(), c_.Dims(), c_.Number()), ids);
-      case 18:
-        return Keep(b.ConstantInt(c_.Type(), c_.Number()), ids);
-      case 19:
-        return Keep(b.ConstantDouble(c_.Type(), 1e300 * c_.Number()), ids);
-      case 20:
-        return Keep(b.ConstantBits(c_.Type(), c_.Number()), ids);
-      case 21:
-        return Keep(b.Identity(static_cast<Opcode>(c_.Int(0, 120)), c_.Type()), ids);
-      case 22:
-        return Keep(b.GetTupleElement(x, c_.Number()), ids);
-      case 23:
-        return Keep(b.Reduce(x, y, c_.Numbers(3), static_cast<Opcode>(c_.Int(0, 120))), ids);
+      case 4: return Keep(b.Compare(static_cast<Direction>(c_.Int(0, 5)), x, y), ids);
+      case 5: return Keep(b.Convert(x, c_.Type()), ids);
+      case 6: return Keep(b.BitcastConvert(x, c_.Type()), ids);
+      case 7: return Keep(b.Broadcast(x, c_.Dims(), c_.Numbers(3)), ids);
+      case 8: return Keep(b.BroadcastScalar(x, Shaped()), ids);
+      case 9: return Keep(b.Reshape(x, c_.Dims()), ids);
+      case 10: return Keep(b.Transpose(x, c_.Numbers(3)), ids);
+      case 11: return Keep(b.Reverse(x, c_.Numbers(3)), ids);
+      case 12: return Keep(b.Slice(x, c_.Numbers(3), c_.Numbers(3), c_.Numbers(3)), ids);
+      case 13: return Keep(b.Pad(x, y, c_.Numbers(3), c_.Numbers(3), c_.Numbers(3)), ids);
+      case 14: return Keep(b.Concatenate(operands(3), c_.Number()), ids);
+      case 15: return Keep(b.DynamicSlice(x, operands(3), c_.Numbers(3)), ids);
+      case 16: return Keep(b.DynamicUpdateSlice(x, y, operands(3)), ids);
+      case 17: return Keep(b.Iota(c_.Type(), c_.Dims(), c_.Number()), ids);
+      case 18: return Keep(b.ConstantInt(c_.Type(), c_.Number()), ids);
+      case 19: return Keep(b.ConstantDouble(c_.Type(), 1e300 * c_.Number()), ids);
+      case 20: return Keep(b.ConstantBits(c_.Type(), c_.Number()), ids);
+      case 21: return Keep(b.Identity(static_cast<Opcode>(c_.Int(0, 120)), c_.Type()), ids);
+      case 22: return Keep(b.GetTupleElement(x, c_.Number()), ids);
+      case 23: return Keep(b.Reduce(x, y, c_.Numbers(3), static_cast<Opcode>(c_.Int(0, 120))), ids);
       case 24: {
         DotAttrs a;
         const std::vector<int64_t> l = c_.Numbers(2), r = c_.Numbers(2);
@@ -152,24 +131,16 @@ class Building {
         }
         return Keep(b.Dot(x, y, a, c_.Chance(70) ? ElementType::kInvalid : c_.Type()), ids);
       }
-      case 25:
-        return Keep(b.Call(c_.Computation(b.module()), operands(3)), ids);
-      case 26:
-        return Keep(b.While(c_.Computation(b.module()), c_.Computation(b.module()), x), ids);
-      case 27:
-        return Keep(b.CustomCall(Call(), operands(3), Shaped(), c_.Name()), ids);
-      case 28:
-        return Keep(b.CustomCall(Call(), operands(3), targets_, c_.Name()), ids);
-      case 29:
-        return Keep(b.AllReduce(x, Groups(), c_.Number(), Opcode::kAdd), ids);
-      case 30:
-        return Keep(b.AllGather(x, c_.Number(), Groups(), c_.Number()), ids);
+      case 25: return Keep(b.Call(c_.Computation(b.module()), operands(3)), ids);
+      case 26: return Keep(b.While(c_.Computation(b.module()), c_.Computation(b.module()), x), ids);
+      case 27: return Keep(b.CustomCall(Call(), operands(3), Shaped(), c_.Name()), ids);
+      case 28: return Keep(b.CustomCall(Call(), operands(3), targets_, c_.Name()), ids);
+      case 29: return Keep(b.AllReduce(x, Groups(), c_.Number(), Opcode::kAdd), ids);
+      case 30: return Keep(b.AllGather(x, c_.Number(), Groups(), c_.Number()), ids);
       case 31:
         return Keep(b.ReduceScatter(x, c_.Number(), Groups(), c_.Number(), Opcode::kAdd), ids);
-      case 32:
-        return Keep(b.AllToAll(x, c_.Number(), Groups(), c_.Number()), ids);
-      case 33:
-        return Keep(b.CollectivePermute(x, c_.Numbers(3), c_.Numbers(3), c_.Number()), ids);
+      case 32: return Keep(b.AllToAll(x, c_.Number(), Groups(), c_.Number()), ids);
+      case 33: return Keep(b.CollectivePermute(x, c_.Numbers(3), c_.Numbers(3), c_.Number()), ids);
       case 34: {
         const auto made = Vjp(b, targets_, x, operands(2));
         if (c_.Ok(made)) ids->insert(ids->end(), made->begin(), made->end());
@@ -182,9 +153,7 @@ class Building {
         if (c_.Ok(made)) ids->insert(ids->end(), made->begin(), made->end());
         return;
       }
-      default:
-        c_.Ok(b.SetRoot(x));
-        return;
+      default: c_.Ok(b.SetRoot(x)); return;
     }
   }
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "shardcall/kernels/ffi/shardcall_ffi.h"
-#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/bindings/c/shardcall_c.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "tests/fuzz/misuse/c_arguments.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"
@@ -245,15 +245,13 @@ class Objects : private CArguments {
     Shardcall_Partitioner p = Sized<Shardcall_Partitioner>();
     switch (c_.Int(0, 4)) {
       case 0:
-        c_.Ok(Shardcall_RegisterCustomCallPartitionerWithApi(
-            registry_, Name(), c_.Chance(90) ? &p : nullptr, api));
+        c_.Ok(Shardcall_RegisterCustomCallPartitionerWithApi(registry_, Name(),
+                                                             c_.Chance(90) ? &p : nullptr, api));
         return;
       case 1:
         c_.Ok(Shardcall_RegisterCustomCallAsBatchPartitionableWithApi(registry_, Name(), api));
         return;
-      case 2:
-        c_.Ok(Shardcall_PassToPjrt(registry_, Name(), api));
-        return;
+      case 2: c_.Ok(Shardcall_PassToPjrt(registry_, Name(), api)); return;
       case 3:
         c_.Ok(Shardcall_PassHandlerToPjrt(registry_, Name(),
                                           c_.Chance(50) ? nullptr : Text(c_.Name()), api));
@@ -306,8 +304,7 @@ class Objects : private CArguments {
     switch (c_.Int(0, 10)) {
       case 0:
       case 1:
-      case 2:
-        return Target();
+      case 2: return Target();
       case 3: {
         const Shardcall_CallLimits limits = Limits();
         c_.Ok(Shardcall_RegisterCallLimits(registry_, Name(), c_.Chance(95) ? &limits : nullptr));
@@ -328,18 +325,15 @@ class Objects : private CArguments {
       }
       case 6: {
         char config[16] = {};
-        if (c_.Ok(Shardcall_EncodeInspectShardingCallback(c_.Chance(90) ? Inspect : nullptr,
-                                                          Drawn(),
-                                                          c_.Chance(95) ? config : nullptr))) {
+        if (c_.Ok(Shardcall_EncodeInspectShardingCallback(
+                c_.Chance(90) ? Inspect : nullptr, Drawn(), c_.Chance(95) ? config : nullptr))) {
           c_.Ok(Shardcall_ForgetInspectShardingCallback(config));
         }
         c_.Ok(Shardcall_ForgetInspectShardingCallback(c_.Chance(50) ? config : nullptr));
         return;
       }
-      case 7:
-        return Run(c_.Chance(20));
-      case 8:
-        return Live();
+      case 7: return Run(c_.Chance(20));
+      case 8: return Live();
       case 9: {
         // Trials are processes of their own, so there are few.
         Shardcall_CheckOptions check = Sized<Shardcall_CheckOptions>();
@@ -355,8 +349,7 @@ class Objects : private CArguments {
         }
         return;
       }
-      default:
-        return Nulls();
+      default: return Nulls();
     }
   }
 

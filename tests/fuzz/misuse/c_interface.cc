@@ -29,18 +29,13 @@ struct Callbacks {
     static const char* const kNone[] = {"nope", "x0", nullptr};
     const char* const* axes = c.Chance(70) ? kAxes : c.Chance(50) ? kNone : nullptr;
     switch (c.Int(0, 5)) {
-      case 0:
-        return nullptr;
-      case 1:
-        return v->parse_sharding(v, c.Chance(95) ? c.ShardingText().c_str() : nullptr, rank);
-      case 2:
-        return v->with_dim(v, v->replicated(v, rank), static_cast<int32_t>(c.Number()), axes);
+      case 0: return nullptr;
+      case 1: return v->parse_sharding(v, c.Chance(95) ? c.ShardingText().c_str() : nullptr, rank);
+      case 2: return v->with_dim(v, v->replicated(v, rank), static_cast<int32_t>(c.Number()), axes);
       case 3:
         return v->with_partial(v, v->replicated(v, rank), c.Chance(80) ? "add" : nullptr, axes);
-      case 4:
-        return reinterpret_cast<Handle>(this);  // none that it was given
-      default:
-        return v->replicated(v, rank);
+      case 4: return reinterpret_cast<Handle>(this);  // none that it was given
+      default: return v->replicated(v, rank);
     }
   }
   void Look(const Shardcall_CallView* v) {
@@ -88,9 +83,7 @@ int Partition(Context x, void* data) {
   for (int64_t k = 0; k < steps; ++k) {
     Shardcall_Value* place = c.Chance(97) ? made : nullptr;
     switch (c.Int(0, 13)) {
-      case 0:
-        keep(x->operand(x, n(), b.Sharding(x->call), made));
-        break;
+      case 0: keep(x->operand(x, n(), b.Sharding(x->call), made)); break;
       case 1: {
         Shardcall_Shape shape;
         x->shape(x, b.Value(), c.Chance(90) ? &shape : nullptr);
@@ -105,24 +98,12 @@ int Partition(Context x, void* data) {
                        static_cast<int32_t>(c.Int(-1, 4)));
         break;
       }
-      case 3:
-        keep(x->partition_id(x, made));
-        break;
-      case 4:
-        x->axis_index(x, c.Chance(90) ? axes : nullptr, place);
-        break;
-      case 5:
-        x->all_reduce(x, b.Value(), c.Chance(90) ? "add" : nullptr, axes, place);
-        break;
-      case 6:
-        x->all_gather(x, b.Value(), n(), axes, place);
-        break;
-      case 7:
-        x->reduce_scatter(x, b.Value(), n(), "max", axes, place);
-        break;
-      case 8:
-        x->all_to_all(x, b.Value(), n(), n(), axes, place);
-        break;
+      case 3: keep(x->partition_id(x, made)); break;
+      case 4: x->axis_index(x, c.Chance(90) ? axes : nullptr, place); break;
+      case 5: x->all_reduce(x, b.Value(), c.Chance(90) ? "add" : nullptr, axes, place); break;
+      case 6: x->all_gather(x, b.Value(), n(), axes, place); break;
+      case 7: x->reduce_scatter(x, b.Value(), n(), "max", axes, place); break;
+      case 8: x->all_to_all(x, b.Value(), n(), n(), axes, place); break;
       case 9: {
         const int64_t pairs[] = {c.Number(), c.Number()};
         x->collective_permute(x, b.Value(), axes, c.Chance(95) ? pairs : nullptr, pairs,
@@ -138,9 +119,7 @@ int Partition(Context x, void* data) {
                    b.Sharding(x->call), place);
         break;
       }
-      case 11:
-        x->set_result(x, n(), b.Value(), b.Sharding(x->call));
-        break;
+      case 11: x->set_result(x, n(), b.Value(), b.Sharding(x->call)); break;
       case 12: {
         const Shardcall_Value in[] = {b.Value(), b.Value(), b.Value()};
         const Handle s[] = {b.Sharding(x->call), nullptr};
@@ -149,8 +128,7 @@ int Partition(Context x, void* data) {
         }
         break;
       }
-      default:
-        b.Look(x->call);
+      default: b.Look(x->call);
     }
   }
   for (int32_t k = 0; k < x->call->num_results; ++k) {
@@ -296,8 +274,7 @@ class Session : private CArguments {
         c_.Ok(Shardcall_RegisterCustomCallHandler(registry_, c_.Chance(90) ? "cpu" : Text(name),
                                                   c_.Chance(95) ? Visit : nullptr, &data_));
         return;
-      default:
-        c_.Ok(Shardcall_LoadPlugin(registry_, c_.Chance(95) ? "/dev/null" : Text(name)));
+      default: c_.Ok(Shardcall_LoadPlugin(registry_, c_.Chance(95) ? "/dev/null" : Text(name)));
     }
   }
 
@@ -322,14 +299,10 @@ class Session : private CArguments {
         c_.Ok(Shardcall_PartitionModule(module_, Options(), c_.Chance(97) ? &program_ : nullptr));
         return;
       }
-      case 3:
-        return Keep(Shardcall_PropagateModule(module_, Options(), place), &text);
-      case 4:
-        return Keep(Shardcall_Module_Print(module_, place), &text);
-      case 5:
-        return Keep(Shardcall_Module_Serialize(module_, place), &text);
-      case 6:
-        return Keep(Shardcall_Program_Print(program, place), &text);
+      case 3: return Keep(Shardcall_PropagateModule(module_, Options(), place), &text);
+      case 4: return Keep(Shardcall_Module_Print(module_, place), &text);
+      case 5: return Keep(Shardcall_Module_Serialize(module_, place), &text);
+      case 6: return Keep(Shardcall_Program_Print(program, place), &text);
       case 7:
         return Keep(
             Shardcall_Program_Explain(program, c_.Chance(50) ? "json" : Text(c_.Name()), place),
@@ -338,18 +311,11 @@ class Session : private CArguments {
         return Keep(
             Shardcall_Program_RuleKey(program, c_.Chance(50) ? "%c" : Text(c_.Name()), place),
             &text);
-      case 9:
-        c_.Ok(Shardcall_Program_Expect(program, Text("all-gather=0, bytes<=1GiB")));
-        return;
-      case 10:
-        return Keep(Shardcall_DescribeTargets(registry_, place), &text);
-      case 11:
-        c_.Ok(Shardcall_CustomCallTargets(registry_, "cpu", Visit, &data_));
-        return;
-      case 12:
-        return Execute();
-      default:
-        return Register();
+      case 9: c_.Ok(Shardcall_Program_Expect(program, Text("all-gather=0, bytes<=1GiB"))); return;
+      case 10: return Keep(Shardcall_DescribeTargets(registry_, place), &text);
+      case 11: c_.Ok(Shardcall_CustomCallTargets(registry_, "cpu", Visit, &data_)); return;
+      case 12: return Execute();
+      default: return Register();
     }
   }
 

@@ -59,8 +59,8 @@ class PjrtCalls : private CArguments {
     const pjrt::FakeBackend& b = Backend();
     FuzzRequire(b.alive() == 0, "nothing of the plugin's stays alive",
                 absl::StrCat(b.errors.load(), " errors, ", b.clients.load(), " clients, ",
-                             b.executables.load(), " executables, ", b.buffers.load(),
-                             " buffers, ", b.events.load(), " events"));
+                             b.executables.load(), " executables, ", b.buffers.load(), " buffers, ",
+                             b.events.load(), " events"));
   }
   void Run() {
     Read();
@@ -71,7 +71,8 @@ class PjrtCalls : private CArguments {
  private:
   const char* Plugin() {
     if (c_.Chance(85)) return SHARDCALL_FAKE_PJRT_PLUGIN;
-    static const char* const kNone[] = {"/no/such/file.so", "/dev/null", "/", "libm.so.6", "", "\n"};
+    static const char* const kNone[] = {"/no/such/file.so", "/dev/null", "/",
+                                        "libm.so.6",        "",          "\n"};
     return c_.Chance(10) ? nullptr : c_.Chance(20) ? Text(c_.Name()) : kNone[c_.Int(0, 5)];
   }
   void Prepare() {
@@ -121,10 +122,9 @@ class PjrtCalls : private CArguments {
     const Shardcall_Buffer in = Input(dims, data.data());
     const auto count = c_.Chance(95) ? 1 : static_cast<int32_t>(c_.Int(-2, 1));
     Shardcall_Buffers* out = nullptr;
-    if (c_.Ok(Shardcall_Program_RunOnPjrt(c_.Chance(97) ? program_ : nullptr,
-                                          c_.Chance(97) ? engine_ : nullptr,
-                                          c_.Chance(97) ? &in : nullptr, count,
-                                          c_.Chance(97) ? &out : nullptr))) {
+    if (c_.Ok(Shardcall_Program_RunOnPjrt(
+            c_.Chance(97) ? program_ : nullptr, c_.Chance(97) ? engine_ : nullptr,
+            c_.Chance(97) ? &in : nullptr, count, c_.Chance(97) ? &out : nullptr))) {
       Shardcall_Buffers_Destroy(out);
       return;
     }
@@ -146,10 +146,10 @@ class PjrtCalls : private CArguments {
     const int64_t dims[] = {c_.Chance(90) ? 8 : c_.Number(), 12};
     const Shardcall_Buffer in = Input(dims, data.data());
     Shardcall_PjrtArray* made = nullptr;
-    if (c_.Ok(Shardcall_PjrtExecutable_Put(
-            c_.Chance(97) ? executable_ : nullptr,
-            c_.Chance(90) ? 0 : static_cast<int32_t>(c_.Number()), c_.Chance(97) ? &in : nullptr,
-            c_.Chance(97) ? &made : nullptr))) {
+    if (c_.Ok(Shardcall_PjrtExecutable_Put(c_.Chance(97) ? executable_ : nullptr,
+                                           c_.Chance(90) ? 0 : static_cast<int32_t>(c_.Number()),
+                                           c_.Chance(97) ? &in : nullptr,
+                                           c_.Chance(97) ? &made : nullptr))) {
       arrays_.push_back(made);
       return;
     }
@@ -199,10 +199,9 @@ class PjrtCalls : private CArguments {
     Shardcall_Options options = Sized<Shardcall_Options>();
     options.deadline_s = c_.Chance(80) ? 20 : 1.0 * static_cast<double>(c_.Number());
     Shardcall_Text* json = nullptr;
-    if (c_.Ok(Shardcall_Module_VerifyOnPjrt(c_.Chance(97) ? module_ : nullptr,
-                                            c_.Chance(80) ? &options : nullptr,
-                                            c_.Chance(97) ? engine_ : nullptr, 1,
-                                            c_.Chance(97) ? &json : nullptr))) {
+    if (c_.Ok(Shardcall_Module_VerifyOnPjrt(
+            c_.Chance(97) ? module_ : nullptr, c_.Chance(80) ? &options : nullptr,
+            c_.Chance(97) ? engine_ : nullptr, 1, c_.Chance(97) ? &json : nullptr))) {
       Shardcall_Text_Destroy(json);
       return;
     }
@@ -224,25 +223,17 @@ class PjrtCalls : private CArguments {
     Prepare();
     switch (c_.Int(0, 11)) {
       case 0:
-      case 1:
-        return Create();
+      case 1: return Create();
       case 2:
-      case 3:
-        return Execute();
-      case 4:
-        return Verify();
-      case 5:
-        return Compile();
+      case 3: return Execute();
+      case 4: return Verify();
+      case 5: return Compile();
       case 6:
-      case 7:
-        return Put();
+      case 7: return Put();
       case 8:
-      case 9:
-        return ExecuteOnArrays();
-      case 10:
-        return ToHost();
-      default:
-        return Convert();
+      case 9: return ExecuteOnArrays();
+      case 10: return ToHost();
+      default: return Convert();
     }
   }
 

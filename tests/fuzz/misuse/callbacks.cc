@@ -4,8 +4,8 @@
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
-#include "shardcall/sharding/check_sharding.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/check_sharding.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"
 
@@ -120,15 +120,10 @@ class Answers {
     const Shape* global = c_.Chance(90) && !call.operands.empty() ? call.operands[0] : nullptr;
     const int rank = global == nullptr ? 2 : global->rank();
     switch (c_.Int(0, 24)) {
-      case 0:
-        return Keep(p.Operand(n, AnySharding(call, rank)));
-      case 1:
-        c_.Ok(p.ShapeOf(Value()));
-        return;
-      case 2:
-        return Keep(p.TileStart(global, AnySharding(call, rank), n));
-      case 3:
-        return Keep(p.MaskPadding(Value(), global, AnySharding(call, rank), {n}, Value()));
+      case 0: return Keep(p.Operand(n, AnySharding(call, rank)));
+      case 1: c_.Ok(p.ShapeOf(Value())); return;
+      case 2: return Keep(p.TileStart(global, AnySharding(call, rank), n));
+      case 3: return Keep(p.MaskPadding(Value(), global, AnySharding(call, rank), {n}, Value()));
       case 4: {
         const auto made = p.CallTargetWith(c_.Name(), Values(call.operands.size()), Shapes(call));
         if (c_.Ok(made))
@@ -141,48 +136,26 @@ class Answers {
           for (LocalValue v : *made) values_.push_back(v.id);
         return;
       }
-      case 6:
-        values_.push_back(p.PartitionId().id);
-        return;
-      case 7:
-        return Keep(p.AxisIndex(Axes(call)));
-      case 8:
-        return Keep(p.AllReduce(Value(), static_cast<PartialOp>(c_.Int(0, 6)), Axes(call)));
-      case 9:
-        return Keep(p.AllGather(Value(), n, Axes(call)));
+      case 6: values_.push_back(p.PartitionId().id); return;
+      case 7: return Keep(p.AxisIndex(Axes(call)));
+      case 8: return Keep(p.AllReduce(Value(), static_cast<PartialOp>(c_.Int(0, 6)), Axes(call)));
+      case 9: return Keep(p.AllGather(Value(), n, Axes(call)));
       case 10:
         return Keep(p.ReduceScatter(Value(), n, static_cast<PartialOp>(c_.Int(0, 6)), Axes(call)));
-      case 11:
-        return Keep(p.AllToAll(Value(), n, static_cast<int>(c_.Number()), Axes(call)));
-      case 12:
-        return Keep(p.CollectivePermute(Value(), Axes(call), {{c_.Number(), c_.Number()}}));
+      case 11: return Keep(p.AllToAll(Value(), n, static_cast<int>(c_.Number()), Axes(call)));
+      case 12: return Keep(p.CollectivePermute(Value(), Axes(call), {{c_.Number(), c_.Number()}}));
       case 13:
         return Keep(p.Reshard(Value(), global, AnySharding(call, rank), AnySharding(call, rank)));
-      case 14:
-        c_.Ok(p.SetResult(n, Value(), AnySharding(call, rank)));
-        return;
-      case 15:
-        c_.Ok(b.Parameter(c_.Number(), call.context->MakeScalar(c_.Type())));
-        return;
-      case 16:
-        c_.Ok(b.SetRoot(Value().id));
-        return;
-      case 17:
-        return Made(b.Add(static_cast<Opcode>(c_.Int(0, 255)), {Value().id, Value().id}));
-      case 18:
-        return Made(b.ConstantInt(c_.Type(), c_.Number()));
-      case 19:
-        return Made(b.Reduce(Value().id, Value().id, c_.Numbers(2), Opcode::kAdd));
-      case 20:
-        return Made(b.Call(c_.Computation(b.module()), {Value().id}));
-      case 21:
-        return Made(b.Reshape(Value().id, c_.Dims()));
-      case 22:
-        c_.Ok(call.AxesNamed({c_.Name()}));
-        return;
-      case 23:
-        c_.Ok(call.Checked(AnySharding(call, rank), global, c_.Name()));
-        return;
+      case 14: c_.Ok(p.SetResult(n, Value(), AnySharding(call, rank))); return;
+      case 15: c_.Ok(b.Parameter(c_.Number(), call.context->MakeScalar(c_.Type()))); return;
+      case 16: c_.Ok(b.SetRoot(Value().id)); return;
+      case 17: return Made(b.Add(static_cast<Opcode>(c_.Int(0, 255)), {Value().id, Value().id}));
+      case 18: return Made(b.ConstantInt(c_.Type(), c_.Number()));
+      case 19: return Made(b.Reduce(Value().id, Value().id, c_.Numbers(2), Opcode::kAdd));
+      case 20: return Made(b.Call(c_.Computation(b.module()), {Value().id}));
+      case 21: return Made(b.Reshape(Value().id, c_.Dims()));
+      case 22: c_.Ok(call.AxesNamed({c_.Name()})); return;
+      case 23: c_.Ok(call.Checked(AnySharding(call, rank), global, c_.Name())); return;
       default:
         if (c_.Chance(10)) b.module().AddComputation(call.context->Intern(c_.Name()));
         return Made(b.BroadcastScalar(Value().id, global));

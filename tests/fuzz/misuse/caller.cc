@@ -7,8 +7,8 @@
 #include "shardcall/partitioner/bindings/c/shardcall_c_base.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
-#include "shardcall/sharding/codes.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/codes.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"
 
@@ -62,12 +62,25 @@ ElementType Caller::Type() {
 }
 
 std::string Caller::Name() {
-  static const std::vector<std::string> kNames = {
-      "t",         "u",           "same",  "my_target",
-      "rms_norm",  "cublas_gemm", "t_vjp", "",
-      "$reserved", "a b",         "\"",    "\\",
-      "{",         "\xff\xfe",    "x\ny",  "CustomSPMDPartitioning",
-      "Sharding",  "Qr",          std::string("a\0b", 3)};
+  static const std::vector<std::string> kNames = {"t",
+                                                  "u",
+                                                  "same",
+                                                  "my_target",
+                                                  "rms_norm",
+                                                  "cublas_gemm",
+                                                  "t_vjp",
+                                                  "",
+                                                  "$reserved",
+                                                  "a b",
+                                                  "\"",
+                                                  "\\",
+                                                  "{",
+                                                  "\xff\xfe",
+                                                  "x\ny",
+                                                  "CustomSPMDPartitioning",
+                                                  "Sharding",
+                                                  "Qr",
+                                                  std::string("a\0b", 3)};
   if (Chance(1)) return std::string(100000, 'n');
   return Chance(60) ? random_.Pick(std::vector<std::string>{"t", "u", "same"})
                     : random_.Pick(kNames);

@@ -49,21 +49,11 @@ class Alone {
     void* const out = Buffer(out_);
     const int other = static_cast<int>(c_.Chance(80) ? c_.Int(0, 1) : c_.Number());
     switch (c_.Int(0, 9)) {
-      case 0:
-        c_.Ok(comm_->Barrier(group, tag));
-        return;
-      case 1:
-        c_.Ok(comm_->AllReduce(group, kind, type, in, out, n, tag));
-        return;
-      case 2:
-        c_.Ok(comm_->ReduceScatter(group, kind, type, in, out, n, tag));
-        return;
-      case 3:
-        c_.Ok(comm_->AllGather(group, in, out, n, tag));
-        return;
-      case 4:
-        c_.Ok(comm_->AllToAll(group, in, out, n, tag));
-        return;
+      case 0: c_.Ok(comm_->Barrier(group, tag)); return;
+      case 1: c_.Ok(comm_->AllReduce(group, kind, type, in, out, n, tag)); return;
+      case 2: c_.Ok(comm_->ReduceScatter(group, kind, type, in, out, n, tag)); return;
+      case 3: c_.Ok(comm_->AllGather(group, in, out, n, tag)); return;
+      case 4: c_.Ok(comm_->AllToAll(group, in, out, n, tag)); return;
       case 5:
         c_.Ok(comm_->AllToAllV(group, in, Sizes(), Sizes(), out, Sizes(), Sizes(), tag));
         return;
@@ -73,15 +63,11 @@ class Alone {
         c_.Ok(comm_->Permute(pairs, in, out, n, tag));
         return;
       }
-      case 7:
-        c_.Ok(comm_->Broadcast(group, other, in, n, tag));
-        return;
+      case 7: c_.Ok(comm_->Broadcast(group, other, in, n, tag)); return;
       case 8:
         c_.Ok(c_.Chance(50) ? comm_->Send(other, in, n, tag) : comm_->Recv(other, out, n, tag));
         return;
-      default:
-        c_.Ok(comm_->PrepareGroups({group, {0}}));
-        return;
+      default: c_.Ok(comm_->PrepareGroups({group, {0}})); return;
     }
   }
 

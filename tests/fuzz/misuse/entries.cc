@@ -10,21 +10,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/builtin.h"
-#include "shardcall/partitioner/check/check_target.h"
 #include "shardcall/partitioner/api/executable.h"
-#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/api/partition_call.h"
-#include "shardcall/partitioner/check/reference.h"
-#include "shardcall/partitioner/bindings/xla/registration.h"
 #include "shardcall/partitioner/api/report.h"
-#include "shardcall/partitioner/bindings/xla/stablehlo.h"
 #include "shardcall/partitioner/api/targets.h"
 #include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
+#include "shardcall/partitioner/bindings/xla/registration.h"
+#include "shardcall/partitioner/bindings/xla/stablehlo.h"
+#include "shardcall/partitioner/check/check_target.h"
+#include "shardcall/partitioner/check/reference.h"
+#include "shardcall/partitioner/import/remesh.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
-#include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
-#include "shardcall/partitioner/import/remesh.h"
 #include "shardcall/partitioner/runtime/io/npz.h"
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "shardcall/partitioner/runtime/io/shard_io.h"
@@ -86,11 +86,20 @@ class Entries {
     return o;
   }
   std::string Operand() {
-    static const std::vector<std::string> kTexts = {
-        "f32[8,12] [{'x'}, {}]", "f32[8,12]", "f32[12] [{}]", "f32[8,12] [{'x'}]", "f32[",
-        "", "token[]", "(f32[2], f32[3])", "f32[8,12] [{'q'}, {}]", "f32[0,12] [{'x'}, {'y'}]",
-        "f32[1099511627776,1099511627776] [{'x'}, {}]", "f32[8,12]{0,1}", "f32[8,12]\n} evil",
-        std::string("f32[8]\0x", 8)};
+    static const std::vector<std::string> kTexts = {"f32[8,12] [{'x'}, {}]",
+                                                    "f32[8,12]",
+                                                    "f32[12] [{}]",
+                                                    "f32[8,12] [{'x'}]",
+                                                    "f32[",
+                                                    "",
+                                                    "token[]",
+                                                    "(f32[2], f32[3])",
+                                                    "f32[8,12] [{'q'}, {}]",
+                                                    "f32[0,12] [{'x'}, {'y'}]",
+                                                    "f32[1099511627776,1099511627776] [{'x'}, {}]",
+                                                    "f32[8,12]{0,1}",
+                                                    "f32[8,12]\n} evil",
+                                                    std::string("f32[8]\0x", 8)};
     return c_.Chance(60) ? kTexts[c_.Int(0, 2)] : c_.random().Pick(kTexts);
   }
   SpecifiedCall Call() {
@@ -116,19 +125,20 @@ class Entries {
     auto module = Read();
     if (!c_.Ok(module)) return;
     const auto program = Partition(*std::move(module), Options());
-    if (c_.Chance(20)) {  // what was moved from
-      PrintModule(*module);                     // NOLINT
-      c_.Ok(VerifyModule(*module, "x.hlo"));    // NOLINT
-      c_.Ok(StableHloText(*module));            // NOLINT
-      c_.Ok(WriteModuleProto(*module));         // NOLINT
-      c_.Ok(Remesh({}, &*module));              // NOLINT
+    if (c_.Chance(20)) {                                             // what was moved from
+      PrintModule(*module);                                          // NOLINT
+      c_.Ok(VerifyModule(*module, "x.hlo"));                         // NOLINT
+      c_.Ok(StableHloText(*module));                                 // NOLINT
+      c_.Ok(WriteModuleProto(*module));                              // NOLINT
+      c_.Ok(Remesh({}, &*module));                                   // NOLINT
       c_.Ok(Partition(*std::move(module), {.targets = &r_.rules}));  // NOLINT
     }
     if (!c_.Ok(program)) return;
     Explain(**program, {}, static_cast<ExplainFormat>(c_.Int(0, 2)));
     ReportJson(**program, {});
-    const auto terms = ParseContract(
-        c_.Chance(60) ? "all-gather=0, bytes<=1GiB" : c_.Chance(50) ? "x<=1e999" : c_.Name());
+    const auto terms = ParseContract(c_.Chance(60)   ? "all-gather=0, bytes<=1GiB"
+                                     : c_.Chance(50) ? "x<=1e999"
+                                                     : c_.Name());
     if (c_.Ok(terms)) c_.Ok(CheckContract(*terms, **program));
     RunOptions options;
     options.partition = Options();
@@ -157,7 +167,8 @@ class Entries {
     auto bytes = WriteModuleProto(*module, form);
     if (!c_.Ok(bytes)) return;
     if (c_.Chance(50) && !bytes->empty()) bytes->resize(c_.Int(0, bytes->size() - 1));
-    if (c_.Chance(30) && !bytes->empty()) (*bytes)[c_.Int(0, bytes->size() - 1)] ^= 1 << c_.Int(0, 7);
+    if (c_.Chance(30) && !bytes->empty())
+      (*bytes)[c_.Int(0, bytes->size() - 1)] ^= 1 << c_.Int(0, 7);
     const auto again = ReadModuleProto(*bytes, std::make_shared<Context>(), "x.pb");
     if (c_.Ok(again) && c_.Ok(VerifyModule(*again, "x.pb"))) DemandRoundTrip(*again);
     std::vector<AxisSize> sizes;
@@ -263,17 +274,14 @@ class Entries {
                                c_.Chance(50) ? &r_.rules : nullptr,
                                c_.Chance(50) ? &r_.handlers : nullptr));
         return;
-      case 3:
-        c_.Ok(RegistriesForCheck(c_.Name(), r_.rules, r_.handlers));
-        return;
+      case 3: c_.Ok(RegistriesForCheck(c_.Name(), r_.rules, r_.handlers)); return;
       case 4: {
         c_.Ok(BackendFromName(c_.Name()));
         FuzzRequire(!ForgetInspectShardingCallback(c_.Name()), "nobody has encoded this", "");
-        const InspectShardingCallback callback(
-            [this](absl::string_view bytes) {
-              c_.Ok(ReadShardingProto(bytes, "a sharding"));
-              return c_.MayThrow() ? absl::OkStatus() : absl::UnknownError("");
-            });
+        const InspectShardingCallback callback([this](absl::string_view bytes) {
+          c_.Ok(ReadShardingProto(bytes, "a sharding"));
+          return c_.MayThrow() ? absl::OkStatus() : absl::UnknownError("");
+        });
         SpecifiedCall call = Call();
         call.target = "InspectSharding";
         call.backend_config = callback.backend_config();
@@ -305,24 +313,18 @@ class Entries {
 
   void Step() {
     switch (c_.Int(0, 6)) {
-      case 0:
-        return Explained();
-      case 1:
-        return Converted();
-      case 2:
-        return Verified();
-      case 3:
-        return Files();
-      case 4:
-        return Sharded();
+      case 0: return Explained();
+      case 1: return Converted();
+      case 2: return Verified();
+      case 3: return Files();
+      case 4: return Sharded();
       case 5: {
         const SpecifiedCall call = Call();
         const auto made = PartitionCall(call, r_.rules);
         if (c_.Ok(made)) DemandRoundTrip(made->program->local.module);
         return;
       }
-      default:
-        return Asked();
+      default: return Asked();
     }
   }
 

@@ -102,11 +102,10 @@ int Main(int argc, char** argv) {
     Tally tally;
     if (one >= 0) RunOne(family, one, &tally);
     // Families take turns by their share of the time.
-    const absl::Time until =
-        chosen.empty()
-            ? end - absl::Seconds(seconds) * (std::end(kFamilies) - &family - 1) /
-                        static_cast<int64_t>(std::size(kFamilies))
-            : end;
+    const absl::Time until = chosen.empty() ? end - absl::Seconds(seconds) *
+                                                        (std::end(kFamilies) - &family - 1) /
+                                                        static_cast<int64_t>(std::size(kFamilies))
+                                            : end;
     for (int64_t k = 0; one < 0 && (seconds > 0 ? absl::Now() < until : k < count); ++k) {
       RunOne(family, seed + k, &tally);
     }

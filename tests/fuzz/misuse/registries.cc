@@ -3,11 +3,11 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/builtin.h"
 #include "shardcall/partitioner/api/lower_calls.h"
-#include "shardcall/partitioner/bindings/manifest/manifest.h"
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/bindings/c/plugin.h"
-#include "shardcall/partitioner/check/reference.h"
+#include "shardcall/partitioner/bindings/manifest/manifest.h"
 #include "shardcall/partitioner/bindings/xla/registration.h"
+#include "shardcall/partitioner/check/reference.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/sharding/base/status.h"
 #include "tests/fuzz/misuse/misuse.h"
@@ -115,8 +115,7 @@ class Registering {
   bool Register() {
     switch (c_.Int(0, 17)) {
       case 0:
-      case 1:
-        return c_.Ok(r_.rules.RegisterRule(c_.Name(), Text(), Config()));
+      case 1: return c_.Ok(r_.rules.RegisterRule(c_.Name(), Text(), Config()));
       case 2: {
         std::vector<RuleAlternative> all(c_.Int(0, 3));
         for (RuleAlternative& a : all) {
@@ -129,8 +128,7 @@ class Registering {
       case 3:
         return c_.Ok(r_.rules.RegisterBatchPartitionable(c_.Name(), static_cast<int>(c_.Number()),
                                                          Config()));
-      case 4:
-        return c_.Ok(r_.RegisterCustomCallPartitioner(c_.Name(), {}, c_.Chance(50)));
+      case 4: return c_.Ok(r_.RegisterCustomCallPartitioner(c_.Name(), {}, c_.Chance(50)));
       case 5:
         return c_.Ok(r_.rules.RegisterShapeInference(
             c_.Name(), c_.Chance(10) ? ShapeFunction() : [this](const ShapeRequest& call) {
@@ -138,8 +136,7 @@ class Registering {
               const bool none = call.operands.empty() || c_.Chance(10);
               return absl::StatusOr<const Shape*>(none ? nullptr : call.operands[0]);
             }));
-      case 6:
-        return c_.Ok(r_.rules.RegisterVjp(c_.Name(), Vjp()));
+      case 6: return c_.Ok(r_.rules.RegisterVjp(c_.Name(), Vjp()));
       case 7:
         return c_.Ok(r_.rules.RegisterBatching(
             c_.Name(),
@@ -148,8 +145,7 @@ class Registering {
         return c_.Ok(
             RegisterPartitionLike(c_.Name(), c_.Chance(70) ? kReference : c_.Name(), &r_.rules));
       case 9:
-      case 10:
-        return c_.Ok(r_.handlers.Register(Entry()));
+      case 10: return c_.Ok(r_.handlers.Register(Entry()));
       case 11:
         return c_.Ok(r_.RegisterCustomCallTarget(
             c_.Name(),

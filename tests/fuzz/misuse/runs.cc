@@ -45,23 +45,17 @@ Tensor AnyTensor(Caller& c) {
   if (c.Chance(5)) count = c.Int(0, 200);
   const ElementType type = c.Chance(80) ? ElementType::kF32 : c.Type();
   switch (c.Int(0, 9)) {
-    case 0:
-      return Make<double>(c, type, dims, count);
-    case 1:
-      return Make<int32_t>(c, type, dims, count);
-    case 2:
-      return Make<uint16_t>(c, type, dims, count);
-    case 3:
-      return Tensor();
-    case 4:
-      return Tensor::Token();
+    case 0: return Make<double>(c, type, dims, count);
+    case 1: return Make<int32_t>(c, type, dims, count);
+    case 2: return Make<uint16_t>(c, type, dims, count);
+    case 3: return Tensor();
+    case 4: return Tensor::Token();
     case 5: {
       Tensor gone = Make<float>(c, type, dims, count);
       const Tensor taken = std::move(gone);
       return gone;  // NOLINT: what was moved from
     }
-    default:
-      return Make<float>(c, type, dims, count);
+    default: return Make<float>(c, type, dims, count);
   }
 }
 

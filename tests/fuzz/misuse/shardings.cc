@@ -6,14 +6,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/attributes.h"
+#include "shardcall/sharding/base/human_bytes.h"
+#include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/check_sharding.h"
 #include "shardcall/sharding/codes.h"
 #include "shardcall/sharding/convert.h"
-#include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/reshard/reshard.h"
 #include "shardcall/sharding/rule/rule.h"
 #include "shardcall/sharding/rule/sdy_text.h"
-#include "shardcall/sharding/base/status.h"
 #include "tests/fuzz/misuse/misuse.h"
 #include "tests/fuzz/require.h"
 
@@ -97,11 +97,17 @@ class Vocabulary {
     return s;
   }
   HloSharding OfHlo() {
-    static const std::vector<std::string> kTexts = {
-        "{devices=[2,2]<=[4]}", "{devices=[2,2]<=[2,2]T(1,0)}", "{devices=[4]0,1,2,3}",
-        "{devices=[2]5,5}", "{mesh['a0'=2,'a1'=2], [{'a0'}, {?}]}", "{maximal_mesh[device_id=3]}",
-        "{{replicated}, {devices=[2]<=[2]}}", "{devices=[3,2]<=[6] last_tile_dims={manual}}",
-        "{unreduced}", "{unknown}", "{replicated shard_as 1}"};
+    static const std::vector<std::string> kTexts = {"{devices=[2,2]<=[4]}",
+                                                    "{devices=[2,2]<=[2,2]T(1,0)}",
+                                                    "{devices=[4]0,1,2,3}",
+                                                    "{devices=[2]5,5}",
+                                                    "{mesh['a0'=2,'a1'=2], [{'a0'}, {?}]}",
+                                                    "{maximal_mesh[device_id=3]}",
+                                                    "{{replicated}, {devices=[2]<=[2]}}",
+                                                    "{devices=[3,2]<=[6] last_tile_dims={manual}}",
+                                                    "{unreduced}",
+                                                    "{unknown}",
+                                                    "{replicated shard_as 1}"};
     auto parsed = ParseHloSharding(c_.Chance(50) ? c_.ShardingText() : c_.random().Pick(kTexts));
     return c_.Ok(parsed) ? *std::move(parsed) : HloSharding();
   }
@@ -153,9 +159,7 @@ class Vocabulary {
 
   void Step() {
     switch (c_.Int(0, 13)) {
-      case 0:
-        c_.Ok(DeviceOrder::Iota(c_.Numbers(4), c_.Numbers(4)));
-        return;
+      case 0: c_.Ok(DeviceOrder::Iota(c_.Numbers(4), c_.Numbers(4))); return;
       case 1: {
         std::vector<int64_t> ids = c_.Numbers(6);
         if (c_.Chance(40)) {
@@ -175,8 +179,7 @@ class Vocabulary {
         return;
       }
       case 3:
-      case 4:
-        return Convert();
+      case 4: return Convert();
       case 5: {
         const auto rule = ParseRule(Text());
         if (!c_.Ok(rule)) return;
@@ -185,13 +188,12 @@ class Vocabulary {
         return;
       }
       case 6:
-        c_.Ok(BatchRule(static_cast<int>(c_.Chance(80) ? c_.Number() : INT_MIN), Shapes(),
-                        Shapes()));
+        c_.Ok(
+            BatchRule(static_cast<int>(c_.Chance(80) ? c_.Number() : INT_MIN), Shapes(), Shapes()));
         return;
       case 7: {
-        const std::string text = c_.Chance(50)
-                                     ? "#sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=12}>"
-                                     : c_.Name();
+        const std::string text =
+            c_.Chance(50) ? "#sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=12}>" : c_.Name();
         c_.Ok(ParseSdyRule(text, Shapes(), Shapes()));
         return;
       }
@@ -235,9 +237,16 @@ class Vocabulary {
         HumanBytes(c_.Chance(50) ? -1.0 : std::nan(""));
         return;
       default: {
-        static const std::vector<std::string> kConfigs = {
-            "{a = 1 : i64}", "{a = [1, 2] : i32}", "{a}", "{", "", "{a = \"\\00\"}", "[]", "null",
-            "{a = 1e999 : f32, b = {c = true}}", "{a = array<i64: 1, 2>}"};
+        static const std::vector<std::string> kConfigs = {"{a = 1 : i64}",
+                                                          "{a = [1, 2] : i32}",
+                                                          "{a}",
+                                                          "{",
+                                                          "",
+                                                          "{a = \"\\00\"}",
+                                                          "[]",
+                                                          "null",
+                                                          "{a = 1e999 : f32, b = {c = true}}",
+                                                          "{a = array<i64: 1, 2>}"};
         const auto map =
             AttributeMapView::Parse(c_.Chance(80) ? c_.random().Pick(kConfigs) : c_.Name());
         if (!c_.Ok(map)) return;

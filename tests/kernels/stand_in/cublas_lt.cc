@@ -98,8 +98,8 @@ uint64_t MarkOf(const Product& p) {
   return mark;
 }
 
-void Compute(const Product& p, std::complex<double> alpha, std::complex<double> beta,
-             const char* a, const char* b, const char* c, char* d) {
+void Compute(const Product& p, std::complex<double> alpha, std::complex<double> beta, const char* a,
+             const char* b, const char* c, char* d) {
   const auto at = [](const Layout& m, const char* data, int64_t batch, cublasOperation_t op,
                      int64_t row, int64_t column) {
     if (op != CUBLAS_OP_N) std::swap(row, column);
@@ -227,11 +227,13 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
-    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-    cublasLtMatmulPreference_t preference, int asked, cublasLtMatmulHeuristicResult_t* results,
-    int* count) {
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
+                                              cublasLtMatmulDesc_t operation,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int asked,
+                                              cublasLtMatmulHeuristicResult_t* results,
+                                              int* count) {
   const char* const function = "cublasLtMatmulAlgoGetHeuristic";
   if (Fails(function)) return CUBLAS_STATUS_NOT_SUPPORTED;
   Handles().Find(handle, function);

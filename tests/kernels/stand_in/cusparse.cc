@@ -58,8 +58,7 @@ Product CheckProduct(cusparseOperation_t op_a, cusparseOperation_t op_b,
     Misuse("cuSPARSE: matrices that do not fit");
   }
   const bool narrow = BytesOf(p.a.type) == 2;
-  if (p.b.type != p.a.type || p.y.type != p.a.type ||
-      compute != (narrow ? CUDA_R_32F : p.a.type)) {
+  if (p.b.type != p.a.type || p.y.type != p.a.type || compute != (narrow ? CUDA_R_32F : p.a.type)) {
     Misuse("cuSPARSE: types that do not go together");
   }
   return p;

@@ -22,9 +22,11 @@ namespace stand_in {
 
 inline size_t BytesOf(cudaDataType_t type) {
   switch (type) {
-    case CUDA_R_16F: case CUDA_R_16BF: return 2;
+    case CUDA_R_16F:
+    case CUDA_R_16BF: return 2;
     case CUDA_R_32F: return 4;
-    case CUDA_R_64F: case CUDA_C_32F: return 8;
+    case CUDA_R_64F:
+    case CUDA_C_32F: return 8;
     case CUDA_C_64F: return 16;
     default: Misuse("a type of matrices that the stand-in does not have");
   }

@@ -7,13 +7,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "shardcall/kernels/builtin.h"
-#include "shardcall/partitioner/check/check_vjp.h"
 #include "shardcall/partitioner/api/executable.h"
-#include "shardcall/partitioner/check/reference.h"
 #include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/check/check_vjp.h"
+#include "shardcall/partitioner/check/reference.h"
+#include "shardcall/partitioner/ir/build/program_builder.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
-#include "shardcall/partitioner/ir/build/program_builder.h"
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -47,10 +47,10 @@ struct Registries {
   }
 };
 VjpSpec ProductVjp(std::string computation) {
-  return {.computation = std::move(computation),
-          .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),
-                        VjpArgument::Operand(1)},
-          .gradients = {0, 1}};
+  return {
+      .computation = std::move(computation),
+      .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0), VjpArgument::Operand(1)},
+      .gradients = {0, 1}};
 }
 
 absl::StatusOr<RuleCheck> Check(const Registries& r, const std::string& target) {
@@ -77,9 +77,9 @@ TEST(CheckVjp, HoldsForTheShippedOnes) {
 
 absl::StatusOr<RuleCheck> CheckProgram(const Registries& r, const std::string& target,
                                        const std::string& hlo) {
-  SHARDCALL_ASSIGN_OR_RETURN(const Module module,
-                             ParseModule(std::make_shared<const std::string>(hlo),
-                                         std::make_shared<Context>(), "m"));
+  SHARDCALL_ASSIGN_OR_RETURN(
+      const Module module,
+      ParseModule(std::make_shared<const std::string>(hlo), std::make_shared<Context>(), "m"));
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<CheckedCall> calls,
                              CallsOfModule(target, r.targets, module));
   return CheckVjp(calls, 0, {.targets = &r.targets, .handlers = &r.handlers});
@@ -98,7 +98,8 @@ TEST(CheckVjp, HoldsForEveryFormOfAMatrixProduct) {
            {"a, bt", "alpha = 0.5 : f32, beta = 0.0 : f32, transb = true"}}) {
     calls += "  d" + std::to_string(calls.size()) + " = f64[2,3,5] custom-call(" + operands +
              ", c), custom_call_target=\"cublas_gemm\", api_version=API_VERSION_TYPED_FFI, "
-             "backend_config={" + config + "}\n";
+             "backend_config={" +
+             config + "}\n";
   }
   const auto check = CheckProgram(r, "cublas_gemm", R"(HloModule m
 ENTRY e {
@@ -132,9 +133,8 @@ ENTRY main {
   c = f32[2,3] custom-call(q), custom_call_target="SPMDFullToShardShape", sharding={manual}
   ROOT y = f32[2,3] custom-call(x), custom_call_target="nccl_allreduce", api_version=API_VERSION_TYPED_FFI, backend_config={)" +
                             config + "}, sharding={manual}\n}\n";
-    SHARDCALL_ASSIGN_OR_RETURN(Module module,
-                               ParseModule(std::make_shared<const std::string>(hlo),
-                                           std::make_shared<Context>(), "m"));
+    SHARDCALL_ASSIGN_OR_RETURN(Module module, ParseModule(std::make_shared<const std::string>(hlo),
+                                                          std::make_shared<Context>(), "m"));
     const CompId entry = module.entry();
     const InstrId y = module.comp(entry).root;
     const InstrId cotangent = module.comp(entry).instructions[3];
@@ -152,8 +152,9 @@ ENTRY main {
     return module;
   };
   // Devices 0 and 2, 1 and 3.
-  auto module = program("replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, "
-                        "group_size = 2 : i64");
+  auto module = program(
+      "replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, "
+      "group_size = 2 : i64");
   ASSERT_TRUE(module.ok()) << module.status();
   RunOptions options;
   options.partition.targets = &r.targets;
@@ -162,8 +163,8 @@ ENTRY main {
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   std::vector<float> p(24), q(24);
   for (int k = 0; k < 24; ++k) q[k] = static_cast<float>(k * k % 17);
-  const auto out = compiled->Execute({Tensor::From(ElementType::kF32, {8, 3}, p),
-                                      Tensor::From(ElementType::kF32, {8, 3}, q)});
+  const auto out = compiled->Execute(
+      {Tensor::From(ElementType::kF32, {8, 3}, p), Tensor::From(ElementType::kF32, {8, 3}, q)});
   ASSERT_TRUE(out.ok()) << out.status();
   for (int k = 0; k < 24; ++k) {
     EXPECT_EQ((*out)[0].data<float>()[k], q[k % 12] + q[k % 12 + 12]) << k;
@@ -192,21 +193,21 @@ TEST(CheckVjp, FindsSeededFaults) {
   struct Fault {
     const char *from, *to, *operand;
   };
-  for (const Fault& f : {
-           Fault{"dx = f32[7,3] multiply(a, b)", "dx = f32[7,3] add(a, b)", "operand 0"},
-           Fault{"dx = f32[7,3] multiply(a, b)",
-                 "n = f32[7,3] negate(a) dx = f32[7,3] multiply(n, b)", "operand 0"},
-           Fault{"b = f32[7,3] broadcast(w), dimensions={1}",
-                 "r = f32[3] reverse(w), dimensions={0} b = f32[7,3] broadcast(r), dimensions={1}",
-                 "operand 0"},
-           Fault{"dw = f32[3] dot(dy, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
-                 "dd = f32[7] add(dy, dy) dw = f32[3] dot(dd, x), lhs_contracting_dims={0}, "
-                 "rhs_contracting_dims={0}",
-                 "operand 1"},
-           Fault{"dw = f32[3] dot(dy, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
-                 "d = f32[3] dot(dy, x), lhs_contracting_dims={0}, rhs_contracting_dims={0} "
-                 "dw = f32[3] subtract(d, d)",
-                 "operand 1"}}) {
+  for (const Fault& f :
+       {Fault{"dx = f32[7,3] multiply(a, b)", "dx = f32[7,3] add(a, b)", "operand 0"},
+        Fault{"dx = f32[7,3] multiply(a, b)", "n = f32[7,3] negate(a) dx = f32[7,3] multiply(n, b)",
+              "operand 0"},
+        Fault{"b = f32[7,3] broadcast(w), dimensions={1}",
+              "r = f32[3] reverse(w), dimensions={0} b = f32[7,3] broadcast(r), dimensions={1}",
+              "operand 0"},
+        Fault{"dw = f32[3] dot(dy, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+              "dd = f32[7] add(dy, dy) dw = f32[3] dot(dd, x), lhs_contracting_dims={0}, "
+              "rhs_contracting_dims={0}",
+              "operand 1"},
+        Fault{"dw = f32[3] dot(dy, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+              "d = f32[3] dot(dy, x), lhs_contracting_dims={0}, rhs_contracting_dims={0} "
+              "dw = f32[3] subtract(d, d)",
+              "operand 1"}}) {
     Registries r;
     r.Add("mv", kProduct);
     ASSERT_TRUE(r.targets.RegisterVjp("mv", ProductVjp(Replaced(kProductVjp, f.from, f.to))).ok());
@@ -233,7 +234,7 @@ TEST(CheckVjp, ChecksTheTransposedRuleWithTheVjpsHandler) {
 
 // One device: what the program gives.
 std::vector<Tensor> RunOne(Module module, const HandlerRegistry& handlers,
-                        const std::vector<Tensor>& inputs) {
+                           const std::vector<Tensor>& inputs) {
   const auto program = Compile(std::move(module), {.handlers = &handlers});
   EXPECT_TRUE(program.ok()) << program.status();
   if (!program.ok()) return {};
@@ -246,7 +247,8 @@ TEST(Vjp, SaysWhyThereIsNone) {
   Registries r;
   r.Add("mv", kProduct);
   ProgramBuilder p("m");
-  const InstrId x = *p.Parameter(ElementType::kF32, {5, 6}), w = *p.Parameter(ElementType::kF32, {6});
+  const InstrId x = *p.Parameter(ElementType::kF32, {5, 6}),
+                w = *p.Parameter(ElementType::kF32, {6});
   CustomCallAttrs attrs;
   attrs.target = "mv";
   const InstrId y = *p.builder().CustomCall(attrs, {x, w}, r.targets);
@@ -268,7 +270,8 @@ TEST(Vjp, SaysOfWrongCotangentsThatTheyAreWrong) {
   r.Add("mv", kProduct);
   ASSERT_TRUE(r.targets.RegisterVjp("mv", ProductVjp(kProductVjp)).ok());
   ProgramBuilder p("m");
-  const InstrId x = *p.Parameter(ElementType::kF32, {5, 6}), w = *p.Parameter(ElementType::kF32, {6});
+  const InstrId x = *p.Parameter(ElementType::kF32, {5, 6}),
+                w = *p.Parameter(ElementType::kF32, {6});
   CustomCallAttrs attrs;
   attrs.target = "mv";
   const InstrId y = *p.builder().CustomCall(attrs, {x, w}, r.targets);
@@ -287,7 +290,8 @@ TEST(Vjp, TwiceInAModuleHasComputationsOfTheirOwnNames) {
   r.Add("mv", kProduct);
   ASSERT_TRUE(r.targets.RegisterVjp("mv", ProductVjp(kProductVjp)).ok());
   ProgramBuilder p("m");
-  const InstrId x = *p.Parameter(ElementType::kF32, {5, 6}), w = *p.Parameter(ElementType::kF32, {6});
+  const InstrId x = *p.Parameter(ElementType::kF32, {5, 6}),
+                w = *p.Parameter(ElementType::kF32, {6});
   CustomCallAttrs attrs;
   attrs.target = "mv";
   std::vector<InstrId> sums;
@@ -300,26 +304,28 @@ TEST(Vjp, TwiceInAModuleHasComputationsOfTheirOwnNames) {
   const auto module = std::move(p).Build(*p.builder().Add(Opcode::kTuple, sums));
   ASSERT_TRUE(module.ok()) << module.status();
   const std::string text = PrintModule(*module);
-  const auto again = ParseModule(std::make_shared<const std::string>(text),
-                                 std::make_shared<Context>(), "t");
+  const auto again =
+      ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "t");
   ASSERT_TRUE(again.ok()) << again.status() << text;
   EXPECT_EQ(PrintModule(*again), text);
 }
 
 TEST(Vmap, TwiceInAModuleHasComputationsOfTheirOwnNames) {
   Registries r;
-  ASSERT_TRUE(r.targets.RegisterRule("mv", {.rule = "m k, k -> m",
-                                            .reduction = {{"k", PartialOp::kSum}}}).ok());
+  ASSERT_TRUE(
+      r.targets.RegisterRule("mv", {.rule = "m k, k -> m", .reduction = {{"k", PartialOp::kSum}}})
+          .ok());
   ProgramBuilder p("m");
   const InstrId x = *p.Parameter(ElementType::kF32, {3, 5, 6});
   const InstrId w = *p.Parameter(ElementType::kF32, {6});
   CheckedBuilder one(&p.module(), p.module().AddComputation("one"), &p.monoids());
   CustomCallAttrs attrs;
   attrs.target = "mv";
-  const InstrId call = *one.CustomCall(
-      attrs, {*one.Parameter(0, p.module().context().MakeArray(ElementType::kF32, {5, 6})),
-              *one.Parameter(1, p.module().context().MakeArray(ElementType::kF32, {6}))},
-      r.targets);
+  const InstrId call =
+      *one.CustomCall(attrs,
+                      {*one.Parameter(0, p.module().context().MakeArray(ElementType::kF32, {5, 6})),
+                       *one.Parameter(1, p.module().context().MakeArray(ElementType::kF32, {6}))},
+                      r.targets);
   ASSERT_TRUE(one.SetRoot(call).ok());
   std::vector<InstrId> all;
   for (int k = 0; k < 3; ++k) {
@@ -330,8 +336,8 @@ TEST(Vmap, TwiceInAModuleHasComputationsOfTheirOwnNames) {
   const auto module = std::move(p).Build(*p.builder().Add(Opcode::kTuple, all));
   ASSERT_TRUE(module.ok()) << module.status();
   const std::string text = PrintModule(*module);
-  const auto again = ParseModule(std::make_shared<const std::string>(text),
-                                 std::make_shared<Context>(), "t");
+  const auto again =
+      ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "t");
   ASSERT_TRUE(again.ok()) << again.status() << text;
 }
 
@@ -343,9 +349,11 @@ TEST_P(VmapTest, IsTheProductOfEachElement) {
   for (const std::vector<bool>& batched :
        {std::vector<bool>{true, true}, {true, false}, {false, true}}) {
     Registries r;
-    ASSERT_TRUE(r.targets.RegisterRule("mv", {.rule = "m k, k -> m",
-                                              .reduction = {{"k", PartialOp::kSum}},
-                                              .pad = {{"k", 0}}}).ok());
+    ASSERT_TRUE(r.targets
+                    .RegisterRule("mv", {.rule = "m k, k -> m",
+                                         .reduction = {{"k", PartialOp::kSum}},
+                                         .pad = {{"k", 0}}})
+                    .ok());
     r.Add("bmv", kBatchedProduct);
     // A kernel that takes batched operands and others alike.
     auto one = ReferenceHandler("mv", kProduct, nullptr, nullptr);
@@ -365,20 +373,20 @@ TEST_P(VmapTest, IsTheProductOfEachElement) {
 
     ProgramBuilder p("m");
     CheckedBuilder& b = p.builder();
-    const std::vector<int64_t> xs = batched[0] ? std::vector<int64_t>{3, 5, 6}
-                                               : std::vector<int64_t>{5, 6};
-    const std::vector<int64_t> ws = batched[1] ? std::vector<int64_t>{3, 6}
-                                               : std::vector<int64_t>{6};
+    const std::vector<int64_t> xs =
+        batched[0] ? std::vector<int64_t>{3, 5, 6} : std::vector<int64_t>{5, 6};
+    const std::vector<int64_t> ws =
+        batched[1] ? std::vector<int64_t>{3, 6} : std::vector<int64_t>{6};
     const InstrId x = *p.Parameter(ElementType::kF32, xs), w = *p.Parameter(ElementType::kF32, ws);
     // The call of one element, in a computation of its own.
     const CompId body = p.module().AddComputation("one");
     CheckedBuilder o(&p.module(), body, &p.monoids());
     CustomCallAttrs attrs;
     attrs.target = "mv";
-    const InstrId call = *o.CustomCall(
-        attrs, {*o.Parameter(0, *p.Array(ElementType::kF32, {5, 6})),
-                *o.Parameter(1, *p.Array(ElementType::kF32, {6}))},
-        *p.Array(ElementType::kF32, {5}));
+    const InstrId call = *o.CustomCall(attrs,
+                                       {*o.Parameter(0, *p.Array(ElementType::kF32, {5, 6})),
+                                        *o.Parameter(1, *p.Array(ElementType::kF32, {6}))},
+                                       *p.Array(ElementType::kF32, {5}));
     ASSERT_TRUE(o.SetRoot(call).ok());
     const auto made = Vmap(b, r.targets, call, {x, w}, batched);
     ASSERT_TRUE(made.ok()) << made.status();
@@ -412,7 +420,8 @@ TEST_P(VmapTest, IsTheProductOfEachElement) {
       const std::string sharding =
           first.shape->rank() == 3 ? std::string(tiles).insert(std::string(tiles).find(']'), ",1")
                                    : std::string(tiles);
-      first.sharding = InternHloSharding(parsed->context(), *ParseHloSharding("{" + sharding + "}"));
+      first.sharding =
+          InternHloSharding(parsed->context(), *ParseHloSharding("{" + sharding + "}"));
       RunOptions options;
       options.partition.targets = &r.targets;
       options.handlers = &r.handlers;
@@ -428,13 +437,13 @@ TEST(Vmap, SaysWhatDoesNotFit) {
   Registries r;
   r.Add("mv", kProduct);
   ProgramBuilder p("m");
-  const InstrId x = *p.Parameter(ElementType::kF32, {5, 6}), w = *p.Parameter(ElementType::kF32, {6});
+  const InstrId x = *p.Parameter(ElementType::kF32, {5, 6}),
+                w = *p.Parameter(ElementType::kF32, {6});
   CustomCallAttrs attrs;
   attrs.target = "mv";
   const InstrId y = *p.builder().CustomCall(attrs, {x, w}, r.targets);
   auto code = [&](std::vector<InstrId> operands, std::vector<bool> batched) {
-    return std::string(
-        DiagnosticCode(Vmap(p.builder(), r.targets, y, operands, batched).status()));
+    return std::string(DiagnosticCode(Vmap(p.builder(), r.targets, y, operands, batched).status()));
   };
   EXPECT_EQ(code({x, w}, {false, false}), "E123");
   EXPECT_EQ(code({x, w}, {true, false}), "E123");
@@ -460,12 +469,12 @@ ENTRY e { xs = f32[3,8,6] parameter(0), sharding={devices=[SHARDS]<=[4]}
   w = (s32[], f32[3,8,6], f32[8,6]) while(t), condition=cond, body=body
   ROOT y = f32[8,6] get-tuple-element(w), index=2 })";
   Registries r;
-  r.Add("step", "HloModule s\nENTRY e { a = f32[8,6] parameter(0) x = f32[8,6] parameter(1)\n"
-                "b = f32[8,6] multiply(a, x) ROOT c = f32[8,6] add(b, x) }");
+  r.Add("step",
+        "HloModule s\nENTRY e { a = f32[8,6] parameter(0) x = f32[8,6] parameter(1)\n"
+        "b = f32[8,6] multiply(a, x) ROOT c = f32[8,6] add(b, x) }");
   for (const char* shards : {"1,4,1", "4,1,1"}) {
-    auto module = ParseModule(
-        std::make_shared<const std::string>(Replaced(text, "SHARDS", shards)),
-        std::make_shared<Context>(), "scan");
+    auto module = ParseModule(std::make_shared<const std::string>(Replaced(text, "SHARDS", shards)),
+                              std::make_shared<Context>(), "scan");
     ASSERT_TRUE(module.ok()) << module.status();
     RunOptions options;
     options.partition.targets = &r.targets;

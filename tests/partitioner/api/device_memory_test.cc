@@ -12,8 +12,8 @@ namespace shardcall {
 namespace {
 
 DeviceMemory Count(const std::string& text) {
-  auto module = ParseModule(std::make_shared<const std::string>(text),
-                            std::make_shared<Context>(), "test.hlo");
+  auto module = ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(),
+                            "test.hlo");
   EXPECT_TRUE(module.ok()) << module.status();
   return CountDeviceMemory(*module);
 }

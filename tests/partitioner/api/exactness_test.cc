@@ -22,10 +22,11 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr char kSum[] = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
-                        "  ROOT s = f32[] add(a, b)\n}\n"
-                        "most {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
-                        "  ROOT s = f32[] maximum(a, b)\n}\n";
+constexpr char kSum[] =
+    "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+    "  ROOT s = f32[] add(a, b)\n}\n"
+    "most {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+    "  ROOT s = f32[] maximum(a, b)\n}\n";
 
 absl::StatusOr<ExactResults> Evaluated(const Module& module, std::vector<Tensor> inputs,
                                        const ExactOptions& options = {}) {
@@ -35,8 +36,9 @@ absl::StatusOr<ExactResults> Evaluated(const Module& module, std::vector<Tensor>
 
 // The program's outputs on x, f32[4], that are exact.
 std::vector<bool> Exact(const std::vector<float>& x, const std::string& lines) {
-  auto module = ParseText(std::string("HloModule m\n") + kSum + "ENTRY main {\n" +
-                          "  x = f32[4] parameter(0)\n  zero = f32[] constant(0)\n" + lines + "}\n");
+  auto module =
+      ParseText(std::string("HloModule m\n") + kSum + "ENTRY main {\n" +
+                "  x = f32[4] parameter(0)\n  zero = f32[] constant(0)\n" + lines + "}\n");
   EXPECT_TRUE(module.ok()) << module.status();
   const auto results =
       Evaluated(*module, {Tensor::From(ElementType::kF32, {4}, x)}, {.handlers = &TestHandlers()});
@@ -118,23 +120,24 @@ body {
     auto module = ParseText("HloModule m\n" + std::string(kSum) + bodies +
                             "ENTRY main {\n  x = f32[4] parameter(0)\n" + loop + "}\n");
     ASSERT_TRUE(module.ok()) << module.status();
-    const auto results = Evaluated(
-        *module, {Tensor::From(ElementType::kF32, {4}, std::vector<float>(4, x))});
+    const auto results =
+        Evaluated(*module, {Tensor::From(ElementType::kF32, {4}, std::vector<float>(4, x))});
     ASSERT_TRUE(results.ok()) << results.status();
     EXPECT_THAT(results->exact, ElementsAre(true, exact));
-    EXPECT_THAT(std::string(Evaluated(*module, {Tensor::Zeros(ElementType::kF32, {4})},
-                                      {.most_steps = 5})
-                                .status()
-                                .message()),
-                testing::HasSubstr("more steps"));
+    EXPECT_THAT(
+        std::string(Evaluated(*module, {Tensor::Zeros(ElementType::kF32, {4})}, {.most_steps = 5})
+                        .status()
+                        .message()),
+        testing::HasSubstr("more steps"));
   }
 }
 
 TEST(Exactness, IsThatOfTheSamePlainEvaluation) {
-  auto module = ParseText("HloModule m\nENTRY main {\n  x = f32[4,3] parameter(0)\n"
-                          "  y = f32[3,5] parameter(1)\n"
-                          "  d = f32[4,5] dot(x, y), lhs_contracting_dims={1}, "
-                          "rhs_contracting_dims={0}\n  ROOT r = f32[4,5] tanh(d)\n}\n");
+  auto module = ParseText(
+      "HloModule m\nENTRY main {\n  x = f32[4,3] parameter(0)\n"
+      "  y = f32[3,5] parameter(1)\n"
+      "  d = f32[4,5] dot(x, y), lhs_contracting_dims={1}, "
+      "rhs_contracting_dims={0}\n  ROOT r = f32[4,5] tanh(d)\n}\n");
   ASSERT_TRUE(module.ok()) << module.status();
   const std::vector<Tensor> inputs = RandomInputs(ParameterLeaves(*module), 3);
   const auto plain = Evaluate(*module, inputs, nullptr);

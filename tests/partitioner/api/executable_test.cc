@@ -5,8 +5,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "shardcall/kernels/ffi/untyped_handler.h"
-#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/build/program_builder.h"
+#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/sharding/base/status.h"
 #include "tests/support/test_targets.h"
 
@@ -16,8 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 
 void Subtract(void* out, const void** in) {
-  *static_cast<float*>(out) =
-      *static_cast<const float*>(in[0]) - *static_cast<const float*>(in[1]);
+  *static_cast<float*>(out) = *static_cast<const float*>(in[0]) - *static_cast<const float*>(in[1]);
 }
 
 absl::StatusOr<Module> SubtractProgram() {
@@ -35,8 +34,9 @@ Tensor Scalar(float v) { return Tensor::From<float>(ElementType::kF32, {}, {v});
 
 TEST(Executable, RunsWhatWasBuiltAndRegistered) {
   HandlerRegistry handlers;
-  ASSERT_TRUE(handlers.Register(*MakeUntypedEntry("test_subtract_f32", "Host",
-                                                  reinterpret_cast<void*>(Subtract), 0, "test"))
+  ASSERT_TRUE(handlers
+                  .Register(*MakeUntypedEntry("test_subtract_f32", "Host",
+                                              reinterpret_cast<void*>(Subtract), 0, "test"))
                   .ok());
   absl::StatusOr<Module> module = SubtractProgram();
   ASSERT_TRUE(module.ok()) << module.status();
@@ -48,9 +48,9 @@ TEST(Executable, RunsWhatWasBuiltAndRegistered) {
     EXPECT_EQ(*(*out)[0].data<float>(), 0.75f);
   }
   EXPECT_EQ(DiagnosticCode(program->Execute({Scalar(1)}).status()), "E313");
-  EXPECT_EQ(DiagnosticCode(
-                program->Execute({Scalar(1), Tensor::Zeros(ElementType::kF32, {2})}).status()),
-            "E313");
+  EXPECT_EQ(
+      DiagnosticCode(program->Execute({Scalar(1), Tensor::Zeros(ElementType::kF32, {2})}).status()),
+      "E313");
 }
 
 TEST(Executable, WhatWasMovedFromIsRefused) {
@@ -79,8 +79,9 @@ TEST(Executable, WithoutTheTargetCompilingSaysWhatIsRegistered) {
                 testing::AllOf(HasSubstr("E140"), HasSubstr("test_subtract_f32"),
                                HasSubstr("Requested: Host"), HasSubstr("Registered: nothing")));
   }
-  ASSERT_TRUE(handlers.Register(*MakeUntypedEntry("test_subtract_f64", "Host",
-                                                  reinterpret_cast<void*>(Subtract), 0, "test"))
+  ASSERT_TRUE(handlers
+                  .Register(*MakeUntypedEntry("test_subtract_f64", "Host",
+                                              reinterpret_cast<void*>(Subtract), 0, "test"))
                   .ok());
   EXPECT_THAT(refusal(&handlers), testing::AllOf(HasSubstr("Registered: test_subtract_f64"),
                                                  HasSubstr("Near names: test_subtract_f64")));
@@ -91,8 +92,8 @@ TEST(Executable, WithoutTheTargetCompilingSaysWhatIsRegistered) {
   cuda.host = [](const HandlerContext&, absl::Span<const BufferView>,
                  absl::Span<const BufferView>) { return absl::OkStatus(); };
   ASSERT_TRUE(elsewhere.Register(std::move(cuda)).ok());
-  EXPECT_THAT(refusal(&elsewhere), testing::AllOf(HasSubstr("is registered for: CUDA"),
-                                                  HasSubstr("Requested: Host")));
+  EXPECT_THAT(refusal(&elsewhere),
+              testing::AllOf(HasSubstr("is registered for: CUDA"), HasSubstr("Requested: Host")));
 }
 
 TEST(Executable, EveryTargetWithoutAHandlerIsNamedOnceWithItsCall) {
@@ -102,10 +103,12 @@ ENTRY main {
   one = f32[4] custom-call(x), custom_call_target="target_a"
   again = f32[4] custom-call(one), custom_call_target="target_a"
   ROOT two = f32[4] custom-call(again), custom_call_target="target_b"
-})"), std::make_shared<Context>(), "m.hlo");
+})"),
+                            std::make_shared<Context>(), "m.hlo");
   ASSERT_TRUE(module.ok()) << module.status();
   HandlerRegistry handlers;
-  const std::string message(Compile(*std::move(module), {.handlers = &handlers}).status().message());
+  const std::string message(
+      Compile(*std::move(module), {.handlers = &handlers}).status().message());
   EXPECT_THAT(message, testing::ContainsRegex("E140 target \"target_a\" at %one .*\n"
                                               "E140 target \"target_b\" at %two "));
   EXPECT_THAT(message, testing::Not(HasSubstr("%again")));

@@ -25,8 +25,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 Module Parse(const std::string& text) {
-  auto module = ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(),
-                            "t");
+  auto module =
+      ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "t");
   EXPECT_TRUE(module.ok()) << module.status();
   return *std::move(module);
 }
@@ -43,9 +43,8 @@ ENTRY e { x = bf16[4,8] parameter(0)
 })";
 
 LoweringFunction To(const std::string& target) {
-  return [target](const LoweringRequest&) -> LoweringAnswer {
-    return LoweredCall{.target = target};
-  };
+  return
+      [target](const LoweringRequest&) -> LoweringAnswer { return LoweredCall{.target = target}; };
 }
 
 TEST(Lowerings, TheMostSpecificIsAskedFirst) {
@@ -75,10 +74,11 @@ TEST(Lowerings, WhoSkipsLeavesItToTheNext) {
   LoweringRegistry l;
   std::string seen;
   ASSERT_TRUE(l.Register("my.twice", "Host", [&](const LoweringRequest& r) -> LoweringAnswer {
-    seen = std::string(r.name) + " " + std::string(r.version) + " " + std::string(r.attributes) +
-           " " + std::string(r.platform) + " " + r.operands[0]->ToString(false);
-    return Skip();
-  }).ok());
+                 seen = std::string(r.name) + " " + std::string(r.version) + " " +
+                        std::string(r.attributes) + " " + std::string(r.platform) + " " +
+                        r.operands[0]->ToString(false);
+                 return Skip();
+               }).ok());
   std::string text = Text(LowerCalls(Parse(kComposite), l, "Host"));
   EXPECT_EQ(seen, "my.twice 1 {scale = 2.000000e+00 : f32} Host bf16[4,8]");
   EXPECT_THAT(text, HasSubstr("call(")) << text;
@@ -89,17 +89,18 @@ TEST(Lowerings, WhoSkipsLeavesItToTheNext) {
 
 // The text with a plain call of `callee`, with these attributes.
 std::string PlainCall(const std::string& callee, const std::string& attributes = "") {
-  return "HloModule m\n" + callee + " { x = f32[4,8] parameter(0) ROOT y = f32[4,8] add(x, x) }\n"
-         "ENTRY e { x = f32[4,8] parameter(0)\n  ROOT c = f32[4,8] call(x), to_apply=" + callee +
-         attributes + "\n}\n";
+  return "HloModule m\n" + callee +
+         " { x = f32[4,8] parameter(0) ROOT y = f32[4,8] add(x, x) }\n"
+         "ENTRY e { x = f32[4,8] parameter(0)\n  ROOT c = f32[4,8] call(x), to_apply=" +
+         callee + attributes + "\n}\n";
 }
 
 TEST(Lowerings, AnApiVersionThatIsNoneIsRefused) {
   for (const int64_t version : {-1, 0, 5, 9}) {
     LoweringRegistry l;
     ASSERT_TRUE(l.Register("my.twice", "", [version](const LoweringRequest&) -> LoweringAnswer {
-      return LoweredCall{.target = "twice", .api_version = version};
-    }).ok());
+                   return LoweredCall{.target = "twice", .api_version = version};
+                 }).ok());
     EXPECT_THAT(Text(LowerCalls(Parse(kComposite), l, "Host")),
                 testing::AllOf(HasSubstr("E119"), HasSubstr("expected 1 to 4, found "),
                                HasSubstr(absl::StrCat("found ", version))));
@@ -109,20 +110,22 @@ TEST(Lowerings, AnApiVersionThatIsNoneIsRefused) {
 TEST(Lowerings, APlainCallIsMarkedByAnAttribute) {
   LoweringRegistry l;
   ASSERT_TRUE(l.Register("", "", To("anything")).ok());
-  const std::string text = PlainCall(
-      "body", ", frontend_attributes={composite.attributes={scale = 2.0 : f32},"
-              "composite.name=\"my.twice\",other=\"kept\"}");
+  const std::string text =
+      PlainCall("body",
+                ", frontend_attributes={composite.attributes={scale = 2.0 : f32},"
+                "composite.name=\"my.twice\",other=\"kept\"}");
   EXPECT_THAT(Text(LowerCalls(Parse(text), l, "Host")), HasSubstr("anything"));
   std::string seen;
   ASSERT_TRUE(l.Register("my.twice", "Host", [&](const LoweringRequest& r) -> LoweringAnswer {
-    seen = std::string(r.name) + " " + std::string(r.attributes) + (r.composite ? " body" : "");
-    return LoweredCall{.target = "twice"};
-  }).ok());
+                 seen = std::string(r.name) + " " + std::string(r.attributes) +
+                        (r.composite ? " body" : "");
+                 return LoweredCall{.target = "twice"};
+               }).ok());
   const std::string lowered = Text(LowerCalls(Parse(text), l, "Host"));
   EXPECT_EQ(seen, "my.twice {scale = 2.0 : f32} body");
-  EXPECT_THAT(lowered, testing::AllOf(HasSubstr("custom_call_target=\"twice\""),
-                                      HasSubstr("other=\"kept\""),
-                                      Not(HasSubstr("composite.name"))));
+  EXPECT_THAT(lowered,
+              testing::AllOf(HasSubstr("custom_call_target=\"twice\""), HasSubstr("other=\"kept\""),
+                             Not(HasSubstr("composite.name"))));
 }
 
 TEST(Lowerings, APlainCallIsMarkedByWhatItCalls) {
@@ -134,11 +137,13 @@ TEST(Lowerings, APlainCallIsMarkedByWhatItCalls) {
   ASSERT_TRUE(l.Register("my_twice", "Host", To("twice")).ok());
   for (const char* callee : {"my_twice", "my_twice.5"}) {
     EXPECT_THAT(Text(LowerCalls(Parse(PlainCall(callee)), l, "Host")),
-                HasSubstr("custom_call_target=\"twice\"")) << callee;
+                HasSubstr("custom_call_target=\"twice\""))
+        << callee;
   }
   for (const char* callee : {"my_twice2", "my_twice.5x", "twice"}) {
     EXPECT_THAT(Text(LowerCalls(Parse(PlainCall(callee)), l, "Host")),
-                Not(HasSubstr("custom-call"))) << callee;
+                Not(HasSubstr("custom-call")))
+        << callee;
   }
   // Lowerings that skip leave the call as it is.
   LoweringRegistry skips;
@@ -151,13 +156,13 @@ TEST(Lowerings, APlainCallIsMarkedByWhatItCalls) {
 TEST(Lowerings, TypesAndResultsAreConverted) {
   LoweringRegistry l;
   ASSERT_TRUE(l.Register("my.twice", "Host", [](const LoweringRequest& r) -> LoweringAnswer {
-    return LoweredCall{.target = "twice_f32",
-                       .backend_config = std::string(r.attributes),
-                       .operand_types = {ElementType::kF32},
-                       .results = {r.context->MakeArray(ElementType::kS32, {}),
-                                   r.context->MakeArray(ElementType::kF32, {4, 8})},
-                       .take = {1}};
-  }).ok());
+                 return LoweredCall{.target = "twice_f32",
+                                    .backend_config = std::string(r.attributes),
+                                    .operand_types = {ElementType::kF32},
+                                    .results = {r.context->MakeArray(ElementType::kS32, {}),
+                                                r.context->MakeArray(ElementType::kF32, {4, 8})},
+                                    .take = {1}};
+               }).ok());
   const std::string text = Text(LowerCalls(Parse(kComposite), l, "Host"));
   EXPECT_THAT(text, HasSubstr("f32[4,8]{1,0} convert("));
   EXPECT_THAT(text, HasSubstr("(s32[], f32[4,8]{1,0}) custom-call("));
@@ -175,8 +180,8 @@ TEST(Lowerings, AnswersThatDoNotFitAreErrors) {
   };
   EXPECT_THAT(error(To("")), HasSubstr("E119"));
   EXPECT_THAT(error([](const LoweringRequest&) -> LoweringAnswer {
-                return LoweredCall{.target = "t", .operand_types = {ElementType::kF32,
-                                                                    ElementType::kF32}};
+                return LoweredCall{.target = "t",
+                                   .operand_types = {ElementType::kF32, ElementType::kF32}};
               }),
               HasSubstr("E119"));
   EXPECT_THAT(error([](const LoweringRequest&) -> LoweringAnswer {
@@ -196,10 +201,9 @@ TEST(Lowerings, AnswersThatDoNotFitAreErrors) {
                 throw std::runtime_error("on strike");
               }),
               testing::AllOf(HasSubstr("E121"), HasSubstr("on strike")));
-  EXPECT_THAT(error([](const LoweringRequest&) -> LoweringAnswer {
-                return absl::InternalError("no");
-              }),
-              testing::AllOf(HasSubstr("E121"), HasSubstr("my.twice")));
+  EXPECT_THAT(
+      error([](const LoweringRequest&) -> LoweringAnswer { return absl::InternalError("no"); }),
+      testing::AllOf(HasSubstr("E121"), HasSubstr("my.twice")));
 }
 
 TEST(Lowerings, AHandlerOfTheNameTakesThePlaceOfTheBody) {
@@ -278,10 +282,9 @@ ENTRY e { a = T[3,5,4] parameter(0), sharding={devices=[3,1,1]<=[3]}
 
 TEST(Lowerings, QrGoesToLapackInEveryType) {
   Linalg l;
-  for (const auto& [type, target, error] :
-       {std::make_tuple("f32", "lapack_sgeqrf_ffi", 1e-5),
-        std::make_tuple("f64", "lapack_dgeqrf_ffi", 1e-12),
-        std::make_tuple("bf16", "lapack_sgeqrf_ffi", 0.1)}) {
+  for (const auto& [type, target, error] : {std::make_tuple("f32", "lapack_sgeqrf_ffi", 1e-5),
+                                            std::make_tuple("f64", "lapack_dgeqrf_ffi", 1e-12),
+                                            std::make_tuple("bf16", "lapack_sgeqrf_ffi", 0.1)}) {
     const std::string text = Typed(kQr, type);
     EXPECT_THAT(Text(LowerCalls(Parse(text), l.lowerings, "Host")), HasSubstr(target));
     auto lowered = LowerCalls(Parse(text), l.lowerings, "Host");

@@ -22,11 +22,14 @@ constexpr char kMesh[] = "'x'=4,'y'=2";
 class PartitionCallTest : public testing::Test {
  protected:
   PartitionCallTest() {
-    EXPECT_TRUE(targets_.RegisterRule("product", {.rule = "m k, k n -> m n",
-                                                  .reduction = {{"k", PartialOp::kSum}},
-                                                  .pad = {{"k", 0}}}).ok());
-    EXPECT_TRUE(targets_.RegisterRule("norm", {.rule = "... d, d -> ... d, ...",
-                                               .need_replication = {"d"}}).ok());
+    EXPECT_TRUE(targets_
+                    .RegisterRule("product", {.rule = "m k, k n -> m n",
+                                              .reduction = {{"k", PartialOp::kSum}},
+                                              .pad = {{"k", 0}}})
+                    .ok());
+    EXPECT_TRUE(
+        targets_.RegisterRule("norm", {.rule = "... d, d -> ... d, ...", .need_replication = {"d"}})
+            .ok());
     EXPECT_TRUE(targets_.RegisterBatchPartitionable("rows", 1).ok());
   }
   SpecifiedCall Product(const char* a, const char* b) {
@@ -51,9 +54,8 @@ TEST_F(PartitionCallTest, WhatPassesStaysAndWhatIsSummedIsReduced) {
 }
 
 TEST_F(PartitionCallTest, WhatMustBeWholeIsGathered) {
-  const SpecifiedCall norm = {.target = "norm",
-                              .mesh = kMesh,
-                              .operands = {"f32[8,16] [{'x'}, {'y'}]", "f32[16]"}};
+  const SpecifiedCall norm = {
+      .target = "norm", .mesh = kMesh, .operands = {"f32[8,16] [{'x'}, {'y'}]", "f32[16]"}};
   EXPECT_THAT(norm, PartitionsInto(targets_, {"[{'x'}, {}]", "[{'x'}]"}, "all-gather=1"));
   EXPECT_THAT(norm, Not(PartitionsInto(targets_, {"[{'x'}, {'y'}]", "[{'x'}]"})));
 }
@@ -89,8 +91,10 @@ TEST_F(PartitionCallTest, WhatCannotBeReadIsToldWithItsCode) {
   EXPECT_THAT(Why({.target = "none", .mesh = kMesh, .operands = {"f32[4]"}, .results = {"f32[4]"}},
                   PartitionsInto(targets_, {"[{}]"})),
               testing::StartsWith("matches"));  // nothing is sharded
-  EXPECT_THAT(Why({.target = "none", .mesh = kMesh, .operands = {"f32[4] [{'x'}]"},
-                   .results = {"f32[4]"}}, whole), HasSubstr("E101"));
+  EXPECT_THAT(
+      Why({.target = "none", .mesh = kMesh, .operands = {"f32[4] [{'x'}]"}, .results = {"f32[4]"}},
+          whole),
+      HasSubstr("E101"));
   EXPECT_THAT(Why({.target = "none", .mesh = kMesh, .operands = {"f32[4]"}}, whole),
               AllOf(HasSubstr("E112"), HasSubstr("RegisterShapeInference")));
   EXPECT_THAT(Why(Product("[{'z'}, {}]", "[{}, {}]"), whole), HasSubstr("E162"));
@@ -99,8 +103,9 @@ TEST_F(PartitionCallTest, WhatCannotBeReadIsToldWithItsCode) {
               HasSubstr("E16"));
   EXPECT_THAT(Why(Product("[{}, {}]", "[{}, {}]"), PartitionsInto(targets_, {"[{'q'}, {}]"})),
               HasSubstr("E162"));
-  EXPECT_THAT(Why(Product("[{}, {}]", "[{}, {}]"),
-                  PartitionsInto(targets_, {"[{}, {}]"}, "gathers=0")), HasSubstr("E220"));
+  EXPECT_THAT(
+      Why(Product("[{}, {}]", "[{}, {}]"), PartitionsInto(targets_, {"[{}, {}]"}, "gathers=0")),
+      HasSubstr("E220"));
 }
 
 constexpr char kRows[] = R"(HloModule m

@@ -3,6 +3,7 @@
 #include "shardcall/partitioner/api/report.h"
 
 #include <gtest/gtest.h>
+
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_replace.h"
@@ -63,9 +64,9 @@ const PartitionedProgram& Partitioned() {
 
 TEST(Report, HasTheDocumentedKeys) {
   const Json j = Json::parse(ReportJson(Partitioned(), {}));
-  for (const char* key : {"num_partitions", "instructions_in", "instructions_out", "time_us",
-                          "peak_bytes", "collectives", "totals", "fallbacks", "gathers", "warnings",
-                          "cost_model"}) {
+  for (const char* key :
+       {"num_partitions", "instructions_in", "instructions_out", "time_us", "peak_bytes",
+        "collectives", "totals", "fallbacks", "gathers", "warnings", "cost_model"}) {
     EXPECT_TRUE(j.contains(key)) << key;
   }
   for (const char* key : {"parse", "import", "propagate", "partition", "cleanup", "print"}) {
@@ -138,7 +139,8 @@ TEST(Explain, WhatIsGatheredWholeAndCutAgainIsW201WithTheOriginsOfBothShardings)
   const auto p = PartitionText(kClash, {});
   ASSERT_TRUE(p.ok()) << p.status();
   const std::string w201 =
-      "W201 %d (f.py:42): operand 0: [{\"x0\", \"x1\"}, {\"x2\"}] -> [{\"x0\"}, {\"x2\"}] moves 144 B; "
+      "W201 %d (f.py:42): operand 0: [{\"x0\", \"x1\"}, {\"x2\"}] -> [{\"x0\"}, {\"x2\"}] moves "
+      "144 B; "
       "the left came from: argument 0; the right from: constraint at %d";
   EXPECT_THAT(Explain(**p, {}, ExplainFormat::kText), HasSubstr(w201));
   const Json j = Json::parse(ReportJson(**p, {}));
@@ -186,8 +188,8 @@ TEST(Contract, HoldsOrNamesEveryBrokenTerm) {
 }
 
 TEST(Contract, UnreadableTermsAreShown) {
-  for (const char* text : {"all-gather", "=3", "add=1", "bytes<=many", "bytes=<3", "bytes<=-1",
-                           "all-gather=1KiBs"}) {
+  for (const char* text :
+       {"all-gather", "=3", "add=1", "bytes<=many", "bytes=<3", "bytes<=-1", "all-gather=1KiBs"}) {
     EXPECT_THAT(Contract(text), Fails("E220", text));
   }
 }

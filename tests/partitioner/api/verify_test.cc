@@ -3,10 +3,10 @@
 // it cannot run; and partition's hooks.
 #include "shardcall/partitioner/api/verify.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <limits>
-
-#include <gtest/gtest.h>
 
 #include "absl/strings/str_replace.h"
 #include "shardcall/partitioner/ir/text/printer.h"
@@ -122,7 +122,8 @@ ENTRY e {
   x = f32[8] parameter(0)
   s = f32[8] custom-call(x), custom_call_target="Sharding", sharding={devices=[2]<=[2]}
   y = f32[4] custom-call(s), custom_call_target="SPMDFullToShardShape", sharding={manual}
-)" + body + R"(
+)" + body +
+         R"(
   m = f32[4] custom-call(z), custom_call_target="Sharding", sharding={manual}
   ROOT r = f32[8] custom-call(m), custom_call_target="SPMDShardToFullShape", sharding={devices=[2]<=[2]}
 }
@@ -140,8 +141,9 @@ TEST(Verify, InAManualRegionGoesByValuesToo) {
   EXPECT_EQ(fractions->status, VerifyResult::Status::kOk) << VerifyJson(*fractions);
   EXPECT_TRUE(fractions->exact);
   const auto rounded = VerifyText(
-      absl::StrReplaceAll(InRegion(kSumOfBoth), {{"all-reduce(y)", "all-reduce(w)"},
-                                                 {"  z = ", "  w = f32[4] exponential(y)\n  z = "}}),
+      absl::StrReplaceAll(
+          InRegion(kSumOfBoth),
+          {{"all-reduce(y)", "all-reduce(w)"}, {"  z = ", "  w = f32[4] exponential(y)\n  z = "}}),
       {});
   ASSERT_TRUE(rounded.ok()) << rounded.status();
   EXPECT_EQ(rounded->status, VerifyResult::Status::kOk) << VerifyJson(*rounded);
@@ -149,12 +151,12 @@ TEST(Verify, InAManualRegionGoesByValuesToo) {
 }
 
 TEST(Verify, SumsOverTheDevicesOfARegionAreExactWhereTheirTermsAre) {
-  for (const auto& [most, exact] : std::vector<std::pair<float, bool>>{{8388607, true},
-                                                                       {8388608, false}}) {
+  for (const auto& [most, exact] :
+       std::vector<std::pair<float, bool>>{{8388607, true}, {8388608, false}}) {
     auto module = ParseText(InRegion(kSumOfBoth));
     ASSERT_TRUE(module.ok()) << module.status();
-    const Tensor x = Tensor::From(ElementType::kF32, {8},
-                                  std::vector<float>{most, 1, 1, 1, most, -most, 3, 4});
+    const Tensor x =
+        Tensor::From(ElementType::kF32, {8}, std::vector<float>{most, 1, 1, 1, most, -most, 3, 4});
     const auto r = Verify(*std::move(module), ToRunOptions({}), 0, {x}, nullptr);
     ASSERT_TRUE(r.ok()) << r.status();
     EXPECT_EQ(r->status, VerifyResult::Status::kOk) << VerifyJson(*r);
@@ -163,26 +165,24 @@ TEST(Verify, SumsOverTheDevicesOfARegionAreExactWhereTheirTermsAre) {
 }
 
 TEST(Verify, SumsWhoseCombinerIsAnnotatedAreSums) {
-  const auto r = VerifyText(
-      absl::StrReplaceAll(
-          InRegion(kSumOfBoth),
-          {{"ROOT s = f32[] add(a, b)",
-            "c = f32[] add(a, b)\n  ROOT s = f32[] custom-call(c), "
-            "custom_call_target=\"Sharding\", sharding={replicated}"}}),
-      {});
+  const auto r =
+      VerifyText(absl::StrReplaceAll(InRegion(kSumOfBoth),
+                                     {{"ROOT s = f32[] add(a, b)",
+                                       "c = f32[] add(a, b)\n  ROOT s = f32[] custom-call(c), "
+                                       "custom_call_target=\"Sharding\", sharding={replicated}"}}),
+                 {});
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ(r->status, VerifyResult::Status::kOk) << VerifyJson(*r);
   EXPECT_TRUE(r->exact);
 }
 
 TEST(Verify, WhatADeviceSendsToAnotherStaysInexact) {
-  const auto r = VerifyText(
-      InRegion("  w = f32[4] exponential(y)\n  zero = f32[] constant(0)\n"
-               "  t = f32[] reduce(w, zero), dimensions={0}, to_apply=add\n"
-               "  u = f32[] collective-permute(t), channel_id=1, "
-               "source_target_pairs={{0,1},{1,0}}\n"
-               "  z = f32[4] broadcast(u), dimensions={}"),
-      {});
+  const auto r = VerifyText(InRegion("  w = f32[4] exponential(y)\n  zero = f32[] constant(0)\n"
+                                     "  t = f32[] reduce(w, zero), dimensions={0}, to_apply=add\n"
+                                     "  u = f32[] collective-permute(t), channel_id=1, "
+                                     "source_target_pairs={{0,1},{1,0}}\n"
+                                     "  z = f32[4] broadcast(u), dimensions={}"),
+                            {});
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ(r->status, VerifyResult::Status::kOk) << VerifyJson(*r);
   EXPECT_FALSE(r->exact);
@@ -292,14 +292,19 @@ TEST(Partition, OneDeviceChangesNothingButAnnotations) {
        {"A2", ", sharding={replicated}"},
        {"A3", ", sharding={maximal device=0}"},
        {"A4", ", xla.sdy.sharding=\"#sdy.sharding_per_value<[<@m, [{?}]>]>\""},
-       {"ANNOTATION", "h = f32[4,2]{0,1} custom-call(x), custom_call_target=\"Sharding\", "
-                      "sharding={devices=[1,1]0}"},
+       {"ANNOTATION",
+        "h = f32[4,2]{0,1} custom-call(x), custom_call_target=\"Sharding\", "
+        "sharding={devices=[1,1]0}"},
        {"VALUE", "h"},
        {"num_partitions=1",
         "num_partitions=1, frontend_attributes={xla.sdy.meshes={m = #sdy.mesh<[\"a\"=1]>}}"}});
-  const std::string plain = absl::StrReplaceAll(
-      kAnnotated, {{"A0", ""}, {"A1", ""}, {"A2", ""}, {"A3", ""}, {"A4", ""},
-                   {"ANNOTATION", ""}, {"VALUE", "x"}});
+  const std::string plain = absl::StrReplaceAll(kAnnotated, {{"A0", ""},
+                                                             {"A1", ""},
+                                                             {"A2", ""},
+                                                             {"A3", ""},
+                                                             {"A4", ""},
+                                                             {"ANNOTATION", ""},
+                                                             {"VALUE", "x"}});
   const auto expected = ParseText(plain);
   ASSERT_TRUE(expected.ok()) << expected.status();
   for (const std::string& text : {annotated, plain}) {

@@ -38,7 +38,8 @@ class CacheKeyTest : public ::testing::Test {
 // What other processes have computed, and later ones will.
 TEST_F(CacheKeyTest, IsTheSameInEveryProcess) {
   EXPECT_EQ(Key(Callbacks(1), "{k = 3 : i64}"), "59ecc13b814760bcf156f96af98a411c");
-  EXPECT_EQ(Key(Rule({.rule = "a b -> a", .reduction = {{"b", PartialOp::kSum}}})), "6f69c8be09ca39fff057d5d5afa58aec");
+  EXPECT_EQ(Key(Rule({.rule = "a b -> a", .reduction = {{"b", PartialOp::kSum}}})),
+            "6f69c8be09ca39fff057d5d5afa58aec");
 }
 
 TEST_F(CacheKeyTest, ChangesWithEverythingThatChangesTheProgram) {

@@ -55,8 +55,7 @@ TEST_F(DerivedRulesTest, VmapPutsAFactorBeforeWhatIsBatched) {
 }
 
 TEST_F(DerivedRulesTest, VmapOfLeadingDimensionsIsTheRuleItself) {
-  const RuleAlternative& r =
-      Registered({.rule = "... d, d -> ... d", .need_replication = {"d"}});
+  const RuleAlternative& r = Registered({.rule = "... d, d -> ... d", .need_replication = {"d"}});
   EXPECT_EQ(Line(BatchedRule(r, {true, false})), "... d, d -> ... d !d");
   EXPECT_EQ(Line(BatchedRule(r, {true, true})), "E117");
 }
@@ -68,33 +67,32 @@ TEST_F(DerivedRulesTest, AScansDimensionIsWhole) {
 
 TEST_F(DerivedRulesTest, AGradientThatLacksAFactorIsASumOverIt) {
   // y = x w: dx = dy w^T, dw = x^T dy.
-  const VjpSpec vjp{.target = "g",
-                    .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),
-                                  VjpArgument::Operand(1)},
-                    .gradients = {0, 1}};
-  EXPECT_EQ(Lines(TransposedRules(Registered({.rule = "m k, k n -> m n", .reduction = {kSumK}},
-                                             "T, U -> T"),
-                                  vjp)),
+  const VjpSpec vjp{
+      .target = "g",
+      .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0), VjpArgument::Operand(1)},
+      .gradients = {0, 1}};
+  EXPECT_EQ(Lines(TransposedRules(
+                Registered({.rule = "m k, k n -> m n", .reduction = {kSumK}}, "T, U -> T"), vjp)),
             std::vector<std::string>{"m n, m k, k n -> m k, k n m:add n:add"});
   const auto types = TransposedRules(
       Registered({.rule = "m k, k n -> m n", .reduction = {kSumK}}, "T, U -> T"), vjp);
   EXPECT_EQ((*types)[0].types, "T, T, U -> T, U");
   // What is whole, or a largest element, stays whole.
-  EXPECT_EQ(Lines(TransposedRules(
-                Registered({.rule = "i j -> i", .reduction = {{"j", PartialOp::kMax}}}),
-                {.target = "g",
-                 .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0)},
-                 .gradients = {0}})),
-            std::vector<std::string>{"i, i j -> i j !j"});
+  EXPECT_EQ(
+      Lines(TransposedRules(Registered({.rule = "i j -> i", .reduction = {{"j", PartialOp::kMax}}}),
+                            {.target = "g",
+                             .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0)},
+                             .gradients = {0}})),
+      std::vector<std::string>{"i, i j -> i j !j"});
 }
 
 TEST_F(DerivedRulesTest, LeadingDimensionsAreSpelledOutWhereAGradientSumsOverThem) {
-  const auto lines = Lines(TransposedRules(
-      Registered({.rule = "... d, d -> ... d, ...", .need_replication = {"d"}}),
-      {.target = "g",
-       .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0), VjpArgument::Operand(1),
-                     VjpArgument::Result(1)},
-       .gradients = {0, 1}}));
+  const auto lines = Lines(
+      TransposedRules(Registered({.rule = "... d, d -> ... d, ...", .need_replication = {"d"}}),
+                      {.target = "g",
+                       .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),
+                                     VjpArgument::Operand(1), VjpArgument::Result(1)},
+                       .gradients = {0, 1}}));
   ASSERT_EQ(lines.size(), 6);
   EXPECT_EQ(lines[0], "d, d, d,  -> d, d !d");
   EXPECT_EQ(lines[2], "n0 n1 d, n0 n1 d, d, n0 n1 -> n0 n1 d, d n0:add n1:add !d");
@@ -102,8 +100,8 @@ TEST_F(DerivedRulesTest, LeadingDimensionsAreSpelledOutWhereAGradientSumsOverThe
 
 TEST_F(DerivedRulesTest, CompoundsKeepTheSizesTheyNeed) {
   const auto lines = TransposedRules(
-      Registered({.rule = "(g r) d -> g d", .reduction = {{"r", PartialOp::kSum}},
-                  .sizes = {{"r", 2}}}),
+      Registered(
+          {.rule = "(g r) d -> g d", .reduction = {{"r", PartialOp::kSum}}, .sizes = {{"r", 2}}}),
       {.target = "g", .arguments = {VjpArgument::Cotangent(0)}, .gradients = {0}});
   ASSERT_TRUE(lines.ok());
   EXPECT_EQ(Line((*lines)[0]), "g d -> (g r) d");
@@ -112,10 +110,10 @@ TEST_F(DerivedRulesTest, CompoundsKeepTheSizesTheyNeed) {
 
 TEST_F(DerivedRulesTest, RegisteringAVjpGivesItsTargetARule) {
   TargetRegistry t;
-  const VjpSpec vjp{.target = "mv_bwd",
-                    .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),
-                                  VjpArgument::Operand(1)},
-                    .gradients = {0, 1}};
+  const VjpSpec vjp{
+      .target = "mv_bwd",
+      .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0), VjpArgument::Operand(1)},
+      .gradients = {0, 1}};
   EXPECT_EQ(DiagnosticCode(t.RegisterVjp("mv", vjp)), "E105");  // no rule yet
   ASSERT_TRUE(t.RegisterRule("mv", {.rule = "m k, k -> m", .reduction = {kSumK}}).ok());
   ASSERT_TRUE(t.RegisterVjp("mv", vjp).ok());
@@ -155,15 +153,16 @@ TEST_F(DerivedRulesTest, RegisteringABatchingGivesBatchedRules) {
   const auto one = rule->Instantiate("", {f32({5, 4, 3}), f32({3})}, {f32({5, 4})});
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_EQ(one->ToString(), "batch m k, k -> batch m reduction={k:add}");
-  const auto shape = t.InferShape({&c, "mv", "", std::vector<const Shape*>{f32({5, 4, 3}),
-                                                                           f32({3})}});
+  const auto shape =
+      t.InferShape({&c, "mv", "", std::vector<const Shape*>{f32({5, 4, 3}), f32({3})}});
   ASSERT_TRUE(shape.ok());
   EXPECT_EQ((*shape)->ToString(false), "f32[5,4]");
   // Equal registrations pass, of the rule too, which has batched forms now.
   EXPECT_TRUE(t.RegisterBatching("mv", {}).ok());
   EXPECT_TRUE(t.RegisterRule("mv", {.rule = "m k, k -> m", .reduction = {kSumK}}).ok());
-  EXPECT_EQ(DiagnosticCode(t.RegisterRule("mv", {.rule = "m k, k -> m", .need_replication = {"k"}})),
-            "E105");
+  EXPECT_EQ(
+      DiagnosticCode(t.RegisterRule("mv", {.rule = "m k, k -> m", .need_replication = {"k"}})),
+      "E105");
   EXPECT_EQ(DiagnosticCode(t.RegisterBatching("mv", {.kind = BatchingSpec::Kind::kLoop})), "E105");
 }
 

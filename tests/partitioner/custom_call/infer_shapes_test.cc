@@ -40,11 +40,16 @@ class InferShapesTest : public ::testing::Test {
 };
 
 TEST_F(InferShapesTest, FactorsGiveTheSizes) {
-  ASSERT_TRUE(targets_.RegisterRule("mm", {.rule = "... i k, k j -> ... i j",
-                                           .reduction = {{"k", PartialOp::kSum}}}).ok());
+  ASSERT_TRUE(targets_
+                  .RegisterRule("mm", {.rule = "... i k, k j -> ... i j",
+                                       .reduction = {{"k", PartialOp::kSum}}})
+                  .ok());
   ASSERT_TRUE(targets_.RegisterRule("merge", {.rule = "a b c -> (a b) c, (b c), "}).ok());
-  ASSERT_TRUE(targets_.RegisterRule("split", {.rule = "(g r) d -> g d", .need_replication = {"r"},
-                                              .sizes = {{"r", 2}}}).ok());
+  ASSERT_TRUE(
+      targets_
+          .RegisterRule("split",
+                        {.rule = "(g r) d -> g d", .need_replication = {"r"}, .sizes = {{"r", 2}}})
+          .ok());
   ASSERT_TRUE(targets_.RegisterRule("pair", {.rule = "...1 a, ...2 b -> ...1 b, ...2 a"}).ok());
   EXPECT_EQ(Shape_("mm", {F32({2, 5, 3}), F32({3, 7})}), "f32[2,5,7]");
   EXPECT_EQ(Shape_("merge", {F32({2, 3, 4})}), "(f32[6,4], f32[12], f32[])");
@@ -57,12 +62,14 @@ TEST_F(InferShapesTest, FactorsGiveTheSizes) {
 }
 
 TEST_F(InferShapesTest, TypesFollowTheirSignature) {
-  ASSERT_TRUE(targets_.RegisterRules("r", {{.text = {.rule = "i, i -> i, i"},
-                                            .types = "T, s32 -> real(T), pred"}}).ok());
+  ASSERT_TRUE(targets_
+                  .RegisterRules(
+                      "r", {{.text = {.rule = "i, i -> i, i"}, .types = "T, s32 -> real(T), pred"}})
+                  .ok());
   EXPECT_EQ(Shape_("r", {A(ElementType::kC128, {4}), A(ElementType::kS32, {4})}),
             "(f64[4], pred[4])");
-  EXPECT_THAT(Shape_("r", {F32({4}), F32({4})}), testing::AllOf(HasSubstr("E112"),
-                                                               HasSubstr("operand 1")));
+  EXPECT_THAT(Shape_("r", {F32({4}), F32({4})}),
+              testing::AllOf(HasSubstr("E112"), HasSubstr("operand 1")));
   ASSERT_TRUE(targets_.RegisterRule("plain", {.rule = "i, i -> i"}).ok());
   EXPECT_THAT(Shape_("plain", {F32({4}), A(ElementType::kS32, {4})}), HasSubstr("E112"));
   EXPECT_EQ(Shape_("plain", {A(ElementType::kBF16, {4}), A(ElementType::kBF16, {4})}), "bf16[4]");
@@ -98,21 +105,26 @@ TEST_F(InferShapesTest, ShippedTargetsInferTheirResults) {
 TEST_F(InferShapesTest, AFunctionStandsForTheRule) {
   ASSERT_TRUE(targets_.RegisterBatchPartitionable("top2", 1).ok());
   EXPECT_THAT(Shape_("top2", {F32({4, 9})}), HasSubstr("batch_dims"));
-  ASSERT_TRUE(targets_.RegisterShapeInference("top2", [](const ShapeRequest& call)
-                                                          -> absl::StatusOr<const Shape*> {
-    const Shape* x = call.operands[0];
-    if (x->rank() != 2) return absl::InvalidArgumentError("rows and columns are needed");
-    if (x->dim(1) < 2) throw std::runtime_error("too narrow");
-    return call.context->MakeArray(x->element_type(), {x->dim(0), 2});
-  }).ok());
+  ASSERT_TRUE(targets_
+                  .RegisterShapeInference(
+                      "top2",
+                      [](const ShapeRequest& call) -> absl::StatusOr<const Shape*> {
+                        const Shape* x = call.operands[0];
+                        if (x->rank() != 2)
+                          return absl::InvalidArgumentError("rows and columns are needed");
+                        if (x->dim(1) < 2) throw std::runtime_error("too narrow");
+                        return call.context->MakeArray(x->element_type(), {x->dim(0), 2});
+                      })
+                  .ok());
   EXPECT_EQ(Shape_("top2", {F32({4, 9})}), "f32[4,2]");
   EXPECT_THAT(Shape_("top2", {F32({4})}),
               testing::AllOf(HasSubstr("E121"), HasSubstr("rows and columns")));
   EXPECT_THAT(Shape_("top2", {F32({4, 1})}),
               testing::AllOf(HasSubstr("E121"), HasSubstr("threw: too narrow")));
-  EXPECT_EQ(DiagnosticCode(targets_.RegisterShapeInference(
-                "top2", [](const ShapeRequest&) -> absl::StatusOr<const Shape*> { return nullptr; })),
-            "E105");
+  EXPECT_EQ(
+      DiagnosticCode(targets_.RegisterShapeInference(
+          "top2", [](const ShapeRequest&) -> absl::StatusOr<const Shape*> { return nullptr; })),
+      "E105");
   EXPECT_EQ(DiagnosticCode(targets_.RegisterShapeInference("x", nullptr)), "E105");
   EXPECT_EQ(Check("top2", {F32({4, 9})}, F32({4, 2})), "ok");
   EXPECT_THAT(Check("top2", {F32({4, 9})}, F32({4, 3})),
@@ -124,9 +136,12 @@ TEST_F(InferShapesTest, AShapeThatTheRuleContradictsIsToldWithTheRule) {
   EXPECT_THAT(Check("t", {F32({4, 8})}, F32({4, 8})),
               testing::AllOf(HasSubstr("E023"), HasSubstr("rule \"a b -> b a\" of \"t\""),
                              HasSubstr("rules.json"), HasSubstr("or correct the rule")));
-  ASSERT_TRUE(targets_.RegisterShapeInference("t", [](const ShapeRequest& call) {
-    return absl::StatusOr<const Shape*>(call.operands[0]);
-  }).ok());
+  ASSERT_TRUE(targets_
+                  .RegisterShapeInference("t",
+                                          [](const ShapeRequest& call) {
+                                            return absl::StatusOr<const Shape*>(call.operands[0]);
+                                          })
+                  .ok());
   EXPECT_THAT(Check("t", {F32({4, 8})}, F32({8, 4})),
               testing::AllOf(HasSubstr("E023"), HasSubstr("shape function of \"t\"")));
 }
@@ -153,8 +168,7 @@ TEST_F(InferShapesTest, TheBuilderNeedsNoShape) {
   module.set_entry(main);
   CheckedBuilder b(&module, main, &monoids);
   Context& c = module.context();
-  const InstrId x =
-      *b.Parameter(0, c.WithDefaultLayout(c.MakeArray(ElementType::kF32, {4, 8})));
+  const InstrId x = *b.Parameter(0, c.WithDefaultLayout(c.MakeArray(ElementType::kF32, {4, 8})));
   const InstrId g = *b.Parameter(1, c.WithDefaultLayout(c.MakeArray(ElementType::kF32, {8})));
   CustomCallAttrs attrs;
   attrs.target = "rms_norm";
@@ -188,8 +202,8 @@ ENTRY main {
   EXPECT_TRUE(VerifyModule(*module, "m.hlo").ok());
   const absl::Status s = VerifyModule(*module, "m.hlo", &targets_);
   EXPECT_EQ(DiagnosticCode(s), "E023");
-  EXPECT_THAT(std::string(s.message()), testing::AllOf(HasSubstr("f32[4,8]"), HasSubstr("%c"),
-                                                       HasSubstr("m.hlo")));
+  EXPECT_THAT(std::string(s.message()),
+              testing::AllOf(HasSubstr("f32[4,8]"), HasSubstr("%c"), HasSubstr("m.hlo")));
   const auto program = Partition(*std::move(module), {.targets = &targets_});
   EXPECT_EQ(DiagnosticCode(program.status()), "E023") << program.status();
 }
@@ -198,9 +212,8 @@ ENTRY main {
 std::string Read(const std::string& call, const TargetRegistry* targets) {
   const std::string text = "HloModule m\nENTRY main {\n  x = bf16[4,8] parameter(0)\n  " + call +
                            "\n  ROOT t = tuple(c)\n}\n";
-  const absl::StatusOr<Module> module =
-      ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "m.hlo",
-                  targets);
+  const absl::StatusOr<Module> module = ParseModule(std::make_shared<const std::string>(text),
+                                                    std::make_shared<Context>(), "m.hlo", targets);
   if (!module.ok()) return std::string(module.status().message());
   return module->instr(module->comp(module->entry()).root).shape->ToString();
 }
@@ -208,22 +221,28 @@ std::string Read(const std::string& call, const TargetRegistry* targets) {
 TEST_F(InferShapesTest, TextNeedsNoShapeWhereTheTargetHasOne) {
   ASSERT_TRUE(RegisterBuiltinTargets(targets_).ok());
   ASSERT_TRUE(targets_.RegisterBatchPartitionable("top", 1).ok());
-  ASSERT_TRUE(targets_.RegisterShapeInference("top", [](const ShapeRequest& call)
-                                                         -> absl::StatusOr<const Shape*> {
-    if (call.backend_config != "{k = 2}") return absl::InvalidArgumentError("k must be 2");
-    return call.context->MakeArray(call.operands[0]->element_type(), {4, 2});
-  }).ok());
+  ASSERT_TRUE(targets_
+                  .RegisterShapeInference(
+                      "top",
+                      [](const ShapeRequest& call) -> absl::StatusOr<const Shape*> {
+                        if (call.backend_config != "{k = 2}")
+                          return absl::InvalidArgumentError("k must be 2");
+                        return call.context->MakeArray(call.operands[0]->element_type(), {4, 2});
+                      })
+                  .ok());
   EXPECT_EQ(Read("c = custom-call(x), custom_call_target=\"custom_relu\"", &targets_),
             "(bf16[4,8]{1,0})");
-  EXPECT_EQ(Read("%c = custom-call(%x, f32[8]{0} %x), custom_call_target=\"custom_relu\"",
-                 &targets_).substr(0, 4), "E010");
+  EXPECT_EQ(
+      Read("%c = custom-call(%x, f32[8]{0} %x), custom_call_target=\"custom_relu\"", &targets_)
+          .substr(0, 4),
+      "E010");
   EXPECT_EQ(Read("g = bf16[8] constant({1,1,1,1,1,1,1,1})\n  c = custom-call(x, g), "
                  "custom_call_target=\"rms_norm\", backend_config={eps = 1.0e-6 : f32}",
                  &targets_),
             "((bf16[4,8]{1,0}, f32[4]{0}))");
-  EXPECT_EQ(Read("c = custom-call(x), custom_call_target=\"top\", backend_config={k = 2}",
-                 &targets_),
-            "(bf16[4,2]{1,0})");
+  EXPECT_EQ(
+      Read("c = custom-call(x), custom_call_target=\"top\", backend_config={k = 2}", &targets_),
+      "(bf16[4,2]{1,0})");
   // What is wrong is told with its place.
   EXPECT_EQ(Read("c = custom-call(x), custom_call_target=\"top\"", &targets_),
             "E121 shape function of \"top\" failed: k must be 2: found (bf16[4,8]). Fix: Correct "

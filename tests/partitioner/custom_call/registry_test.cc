@@ -52,16 +52,15 @@ TEST_F(RegistryTest, CallbacksWithoutAnIdentityAreToldWhatWouldMakeThemEqual) {
   TargetRegistry r;
   const auto partition = [](PartitionContext&) { return absl::OkStatus(); };
   ASSERT_TRUE(r.RegisterCustomCallPartitioner("t", {.partition = partition}).ok());
-  const std::string none(
-      r.RegisterCustomCallPartitioner("t", {.partition = partition}).message());
+  const std::string none(r.RegisterCustomCallPartitioner("t", {.partition = partition}).message());
   EXPECT_THAT(none, HasSubstr("found callbacks without an identity, version 1"));
   EXPECT_THAT(none, HasSubstr("give equal ones an equal PartitionerCallbacks::identity"));
   static const int kOne = 1, kTwo = 2;
   ASSERT_TRUE(r.RegisterCustomCallPartitioner("u", {.identity = {&kOne}}).ok());
   EXPECT_TRUE(r.RegisterCustomCallPartitioner("u", {.identity = {&kOne}}).ok());
   const std::string other(r.RegisterCustomCallPartitioner("u", {.identity = {&kTwo}}).message());
-  EXPECT_THAT(other, HasSubstr(absl::StrCat("identity {0x", absl::Hex(
-                         reinterpret_cast<uintptr_t>(&kTwo)), "}")));
+  EXPECT_THAT(other, HasSubstr(absl::StrCat("identity {0x",
+                                            absl::Hex(reinterpret_cast<uintptr_t>(&kTwo)), "}")));
 }
 
 TEST_F(RegistryTest, RulesThatDifferShowWhereTheyDo) {
@@ -145,8 +144,9 @@ TEST_F(RegistryTest, AnEmptyRightSideIsJudgedWithTheCall) {
 TEST_F(RegistryTest, BatchDimsLeaveTheRestWhole) {
   TargetRegistry r;
   ASSERT_TRUE(r.RegisterBatchPartitionable("row_solve", 2).ok());
-  absl::StatusOr<ShardingRule> rule = r.Find("row_solve", "")->Instantiate(
-      "", {F32({16, 8, 32})}, {F32({16, 8, 32}), F32({16, 8})});
+  absl::StatusOr<ShardingRule> rule =
+      r.Find("row_solve", "")
+          ->Instantiate("", {F32({16, 8, 32})}, {F32({16, 8, 32}), F32({16, 8})});
   ASSERT_TRUE(rule.ok()) << rule.status();
   EXPECT_EQ(rule->operands[0].dims[0], rule->results[1].dims[0]);
   EXPECT_EQ(rule->factors[rule->operands[0].dims[1][0]].kind, FactorKind::kPassThrough);
@@ -164,9 +164,9 @@ TEST_F(RegistryTest, RmsNormBackwardSumsTheGainOverSharedRows) {
   EXPECT_EQ(Builtin("rms_norm_bwd", {F32({4, 8, 16}), F32({4, 8, 16}), F32({16}), F32({4, 8})},
                     {F32({4, 8, 16}), F32({16})}),
             "a b d, a b d, d, a b -> a b d, d reduction={a:add, b:add} need_replication={d}");
-  EXPECT_EQ(Builtin("rms_norm_bwd", {F32({16}), F32({16}), F32({16}), F32({})},
-                    {F32({16}), F32({16})}),
-            "d, d, d, -> d, d need_replication={d}");
+  EXPECT_EQ(
+      Builtin("rms_norm_bwd", {F32({16}), F32({16}), F32({16}), F32({})}, {F32({16}), F32({16})}),
+      "d, d, d, -> d, d need_replication={d}");
 }
 
 TEST_F(RegistryTest, FlashAttentionSplitsBatchAndGroupsOfHeads) {
@@ -185,9 +185,9 @@ TEST_F(RegistryTest, FlashAttentionSplitsBatchAndGroupsOfHeads) {
 TEST_F(RegistryTest, FlashAttentionFollowsItsLayoutAttribute) {
   const Shape* q = F32({4, 32, 8, 64});
   const Shape* kv = F32({4, 8, 8, 64});
-  EXPECT_THAT(Builtin("flash_attention_fwd", {q, kv, kv}, {q},
-                      R"({causal = true, layout = "bhsd"})"),
-              HasSubstr("b (g r) s e, b g t e, b g t f -> b (g r) s f"));
+  EXPECT_THAT(
+      Builtin("flash_attention_fwd", {q, kv, kv}, {q}, R"({causal = true, layout = "bhsd"})"),
+      HasSubstr("b (g r) s e, b g t e, b g t f -> b (g r) s f"));
 }
 
 TEST_F(RegistryTest, FlashAttentionHeadsThatDoNotDivideAreRefused) {

@@ -99,16 +99,18 @@ std::vector<std::pair<std::string, std::string>> Nested(int n) {
       {"buffer shape", InEntry("  %a = " + deep("b(", "f32[]", ")") + " parameter(0)")},
       {"operand", InEntry("  %a = f32[] parameter(0)\n  %b = f32[] negate(" +
                           deep("f32[] negate(", "%a", ")") + ")")},
-      {"computation", InEntry("  %a = f32[] parameter(0)\n" +
-                              deep("  %b = f32[] call(), to_apply={\n",
-                                   "  %a = f32[] constant(1)\n", "}\n"))},
+      {"computation",
+       InEntry("  %a = f32[] parameter(0)\n" +
+               deep("  %b = f32[] call(), to_apply={\n", "  %a = f32[] constant(1)\n", "}\n"))},
       {"listed computation",
-       InEntry("  %a = s32[] parameter(0)\n" +
-               deep("  %b = f32[] custom-call(), custom_call_target=\"t\", called_computations={{\n",
-                    "  %a = f32[] constant(1)\n", "}}\n"))},
+       InEntry(
+           "  %a = s32[] parameter(0)\n" +
+           deep("  %b = f32[] custom-call(), custom_call_target=\"t\", called_computations={{\n",
+                "  %a = f32[] constant(1)\n", "}}\n"))},
       {"literal", InEntry("  %a = " + shape + " constant(" + deep("(", "1", ")") + ")")},
-      {"literal of a call", InEntry("  %a = f32[] custom-call(), custom_call_target=\"a\", literal=" +
-                                    deep("(", "f32[] 1", ")"))},
+      {"literal of a call",
+       InEntry("  %a = f32[] custom-call(), custom_call_target=\"a\", literal=" +
+               deep("(", "f32[] 1", ")"))},
       {"origin", InEntry("  %a = f32[] parameter(0), origin={" + deep("(", "{\"x\"}", ")") + "}")},
   };
 }
@@ -173,7 +175,8 @@ TEST(BadInput, OverflowingIntegersAreDiagnosedWhereverTheyStand) {
            "%a = s32[2] iota(), iota_dimension=" + big,
            "%a = f32[] custom-call(), custom_call_target=\"t\", window={size=" + big + "}",
            "%a = f32[] custom-call(), custom_call_target=\"t\", "
-           "output_to_operand_aliasing={{}: (" + big + ", {})}",
+           "output_to_operand_aliasing={{}: (" +
+               big + ", {})}",
            "%a = f32[] parameter(0), metadata={op_name=\"x\" source_line=" + big + "}",
            "%a = f32[] all-to-all(), replica_groups={{" + big + "}}",
            "%a = f32[] all-to-all(), replica_groups=[" + big + ",1]<=[1]",
@@ -208,7 +211,8 @@ TEST(BadInput, WrongUtf8IsRefusedAnywhere) {
       "\xf0\x9f\x98\x80\\377\"} // \xf4\x8f\xbf\xbf",
       "a");
   EXPECT_NE(line.find("\"\\303\\251 \\342\\202\\254 \\360\\237\\230\\200\\377\""),
-            std::string::npos) << line;
+            std::string::npos)
+      << line;
 }
 
 TEST(BadInput, CyclesAreUsesBeforeTheDefinition) {

@@ -39,8 +39,8 @@ double BestSeconds(bool once, F run) {
     const double t0 = CpuSeconds();
     run();
     best = std::min(best, CpuSeconds() - t0);
-  } while (!once && (++runs < 5 ||
-                     std::chrono::duration<double>(Clock::now() - begin).count() < 0.5));
+  } while (!once &&
+           (++runs < 5 || std::chrono::duration<double>(Clock::now() - begin).count() < 0.5));
   return best;
 }
 
@@ -93,8 +93,8 @@ int main(int argc, char** argv) {
   std::vector<Row> rows;
   std::string json;
   bool once = false;
-  std::printf("%10s %8s %11s %12s %11s %8s  file\n", "bytes", "instrs", "parse MB/s",
-              "verify MB/s", "print MB/s", "memory");
+  std::printf("%10s %8s %11s %12s %11s %8s  file\n", "bytes", "instrs", "parse MB/s", "verify MB/s",
+              "print MB/s", "memory");
   const auto show = [](const Row& r) {
     std::printf("%10.0f %8d %11.1f %12.1f %11.1f %7.1fx  %s\n", r.bytes, r.instructions,
                 r.bytes / r.parse / 1e6, r.bytes / r.verify / 1e6, r.bytes / r.print / 1e6,

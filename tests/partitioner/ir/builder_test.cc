@@ -163,9 +163,7 @@ TEST_F(MonoidTest, RecognisesEitherOperandOrderAndNothingElse) {
     GraphBuilder b(&module_, comp, &monoids_);
     const InstrId p0 = b.Parameter(0, c.MakeScalar(ElementType::kF32));
     const InstrId p1 = b.Parameter(1, c.MakeScalar(ElementType::kF32));
-    b.SetRoot(twice  ? b.Binary(op, p0, p0)
-              : swap ? b.Binary(op, p1, p0)
-                     : b.Binary(op, p0, p1));
+    b.SetRoot(twice ? b.Binary(op, p0, p0) : swap ? b.Binary(op, p1, p0) : b.Binary(op, p0, p1));
     return comp;
   };
   Opcode op;
@@ -220,8 +218,8 @@ TEST_F(MonoidTest, FloatMaximumStartsAtTheLeastValueOfEveryFormat) {
 }
 
 TEST_F(MonoidTest, ComplexIdentitiesHaveBothParts) {
-  const Literal* l = IdentityLiteral(module_.context(), Opcode::kAdd, ElementType::kC128,
-                                     ZeroSign::kExact);
+  const Literal* l =
+      IdentityLiteral(module_.context(), Opcode::kAdd, ElementType::kC128, ZeroSign::kExact);
   ASSERT_NE(l, nullptr);
   double parts[2];
   std::memcpy(parts, l->data.data(), sizeof parts);

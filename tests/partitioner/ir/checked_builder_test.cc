@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardcall/partitioner/ir/build/program_builder.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
-#include "shardcall/partitioner/ir/build/program_builder.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 
 namespace shardcall {
@@ -67,8 +67,8 @@ TEST_F(CheckedBuilderTest, SetsShardingsOfAnyForm) {
   ASSERT_TRUE(b_.SetRoot(x).ok());
   for (const char* sharding :
        {"{devices=[8,1]<=[8]}", "{devices=[2,1,4]<=[8] last_tile_dim_replicate}",
-        "{mesh['data'=4,'model'=2], [{'data'}, {'model'}]}", "{replicated}",
-        "{maximal device=3}", "{manual}"}) {
+        "{mesh['data'=4,'model'=2], [{'data'}, {'model'}]}", "{replicated}", "{maximal device=3}",
+        "{manual}"}) {
     EXPECT_TRUE(b_.SetSharding(x, sharding).ok()) << b_.SetSharding(x, sharding);
     EXPECT_NE(printed().find(std::string("sharding=") + sharding), std::string::npos) << printed();
     EXPECT_TRUE(VerifyModule(module_, "").ok());
@@ -85,9 +85,9 @@ TEST_F(CheckedBuilderTest, AShardingThatDoesNotFitIsRefused) {
   const auto code = [&](InstrId id, absl::string_view sharding) {
     return std::string(DiagnosticCode(b_.SetSharding(id, sharding)));
   };
-  EXPECT_EQ(code(x, "{devices=[4,1]<=[4]}"), "E025");           // another number of devices
-  EXPECT_EQ(code(x, "{devices=[8]<=[8]}"), "E025");             // another rank
-  EXPECT_EQ(code(x, "{{replicated}, {replicated}}"), "E025");   // a tuple
+  EXPECT_EQ(code(x, "{devices=[4,1]<=[4]}"), "E025");          // another number of devices
+  EXPECT_EQ(code(x, "{devices=[8]<=[8]}"), "E025");            // another rank
+  EXPECT_EQ(code(x, "{{replicated}, {replicated}}"), "E025");  // a tuple
   EXPECT_EQ(code(x, "{maximal device=8}"), "E025");
   EXPECT_EQ(code(x, "{devices=[8,1]<=[8]"), "E161");
   EXPECT_EQ(code(x, "devices"), "E161");
@@ -194,10 +194,10 @@ TEST(ProgramBuilderTest, WhatIsAskedOfASpentBuilderIsRefused) {
 
 TEST_F(CheckedBuilderTest, DotTakesDimensionsByTheirNumbers) {
   const InstrId x = Param(ElementType::kF32, {3, 4, 6}), y = Param(ElementType::kF32, {3, 5, 6});
-  const auto dot = b_.Dot(x, y, DotDimensions{.lhs_contracting = {2},
-                                              .rhs_contracting = {2},
-                                              .lhs_batch = {0},
-                                              .rhs_batch = {0}});
+  const auto dot = b_.Dot(
+      x, y,
+      DotDimensions{
+          .lhs_contracting = {2}, .rhs_contracting = {2}, .lhs_batch = {0}, .rhs_batch = {0}});
   ASSERT_TRUE(dot.ok()) << dot.status();
   EXPECT_EQ(b_.shape(*dot)->ToString(), "f32[3,4,5]{2,1,0}");
   DotAttrs attrs;
@@ -205,9 +205,10 @@ TEST_F(CheckedBuilderTest, DotTakesDimensionsByTheirNumbers) {
   attrs.lhs_contracting = attrs.rhs_contracting = two;
   attrs.lhs_batch = attrs.rhs_batch = zero;
   EXPECT_EQ(module_.instr(*b_.Dot(x, y, attrs)).attrs, module_.instr(*dot).attrs);
-  EXPECT_EQ(b_.type(*b_.Dot(x, y, DotDimensions{.lhs_contracting = {0, 2}, .rhs_contracting = {0, 2}},
-                            ElementType::kF64)),
-            ElementType::kF64);
+  EXPECT_EQ(
+      b_.type(*b_.Dot(x, y, DotDimensions{.lhs_contracting = {0, 2}, .rhs_contracting = {0, 2}},
+                      ElementType::kF64)),
+      ElementType::kF64);
   Remember();
   EXPECT_NE(Error(b_.Dot(x, y, DotDimensions{.lhs_contracting = {5}, .rhs_contracting = {5}})),
             "ok");
@@ -220,10 +221,12 @@ TEST_F(CheckedBuilderTest, WhatIsNoOpNoNumberAndNoComputationIsAnError) {
   Remember();
   EXPECT_NE(Error(b_.Add(static_cast<Opcode>(255), {x})), "ok");
   EXPECT_NE(Error(b_.Add(Opcode::kParameter, {}, InternAttributes(module_.context(), number),
-                         b_.shape(x))), "ok");
+                         b_.shape(x))),
+            "ok");
   number.number = 0;
   EXPECT_NE(Error(b_.Add(Opcode::kParameter, {}, InternAttributes(module_.context(), number),
-                         b_.shape(x))), "ok");
+                         b_.shape(x))),
+            "ok");
   EXPECT_NE(Error(b_.Add(Opcode::kDot, {x, x}, InternAttributes(module_.context(), number))), "ok");
   for (const CompId none : {CompId(), CompId(99)}) {
     CheckedBuilder nowhere(&module_, none, &monoids_);
@@ -286,8 +289,10 @@ TEST(ProgramBuilderTest, BitsBeyondANarrowTypeAreLeftOut) {
     const auto module = std::move(p).Build(*p.builder().ConstantBits(type, 0xc8));
     ASSERT_TRUE(module.ok()) << module.status();
     const std::string text = PrintModule(*module);
-    EXPECT_TRUE(ParseModule(std::make_shared<const std::string>(text),
-                            std::make_shared<Context>(), "t").ok()) << text;
+    EXPECT_TRUE(
+        ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "t")
+            .ok())
+        << text;
   }
 }
 
@@ -297,8 +302,10 @@ TEST(ProgramBuilderTest, ANameThatTextCannotHaveIsMended) {
     const auto module = std::move(p).Build(*p.builder().ConstantInt(ElementType::kS32, 2));
     ASSERT_TRUE(module.ok()) << module.status();
     const std::string text = PrintModule(*module);
-    EXPECT_TRUE(ParseModule(std::make_shared<const std::string>(text),
-                            std::make_shared<Context>(), "t").ok()) << text;
+    EXPECT_TRUE(
+        ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "t")
+            .ok())
+        << text;
   }
 }
 
@@ -345,8 +352,9 @@ TEST_F(CheckedBuilderTest, IotaGroupsAreWrittenAsTheyAreReadAgain) {
     std::vector<int64_t> dims, perm;
     const char* text;
   };
-  for (const Case& c : {Case{{2, 2}, {0, 1}, "[4,1]<=[4]"}, Case{{1, 4}, {1, 0}, "[4,1]<=[4]"},
-                        Case{{2, 1, 2}, {2, 1, 0}, "[4,1]<=[2,2]T(1,0)"}, Case{{4}, {}, "[4,1]<=[4]"}}) {
+  for (const Case& c :
+       {Case{{2, 2}, {0, 1}, "[4,1]<=[4]"}, Case{{1, 4}, {1, 0}, "[4,1]<=[4]"},
+        Case{{2, 1, 2}, {2, 1, 0}, "[4,1]<=[2,2]T(1,0)"}, Case{{4}, {}, "[4,1]<=[4]"}}) {
     ReplicaGroups groups;
     groups.form = ReplicaGroups::Form::kIota;
     groups.num_groups = 4;

@@ -16,10 +16,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "shardcall/partitioner/ir/text/parser.h"
-#include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/proto/source.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/ir/text/printer.h"
 
 namespace {
 

@@ -40,16 +40,16 @@ double Memory(const std::string& text, bool want_ok) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   // Generous, for slow and busy machines: a quadratic reader takes minutes.
   EXPECT_LT(seconds.count(), 30.0 + 1e-6 * static_cast<double>(text.size()));
-  return 1 + static_cast<double>(bench::HeapBytesPeak() - before) /
-                 static_cast<double>(text.size());
+  return 1 +
+         static_cast<double>(bench::HeapBytesPeak() - before) / static_cast<double>(text.size());
 }
 
 TEST(LargeInput, UsualLinesTakeAFewTimesTheText) {
   EXPECT_LT(Memory(Large("  %x.0 = f32[16,32]{1,0} parameter(0)\n",
                          [](int k) {
                            return absl::StrCat("  %x.", k, " = f32[16,32]{1,0} add(%x.", k - 1,
-                                               ", %x.", k - 1, "), metadata={op_name=\"jit(f)/x",
-                                               k, "\" stack_frame_id=", k % 50, "}");
+                                               ", %x.", k - 1, "), metadata={op_name=\"jit(f)/x", k,
+                                               "\" stack_frame_id=", k % 50, "}");
                          }),
                    true),
             5.0);
@@ -66,9 +66,9 @@ TEST(LargeInput, ConstantsTakeAFewTimesTheirText) {
   std::string values = "{0";
   int64_t count = 1;
   for (; values.size() < Bytes(); ++count) values += ",0";
-  EXPECT_LT(Memory(InEntry(absl::StrCat("  ROOT %c = f64[", count, "] constant(", values, "})")),
-                   true),
-            12.0);
+  EXPECT_LT(
+      Memory(InEntry(absl::StrCat("  ROOT %c = f64[", count, "] constant(", values, "})")), true),
+      12.0);
   // Of many declared values only those that are there take memory.
   EXPECT_LT(Memory(InEntry(absl::StrCat("  ROOT %c = c128[", count, "] constant({(1,2)})", " //",
                                         values)),
@@ -83,8 +83,7 @@ TEST(LargeInput, EmptyLinesAndCommentsTakeLittle) {
 }
 
 TEST(LargeInput, OneLineWithoutEndIsDiagnosedWithAShortExcerpt) {
-  const std::string error =
-      ErrorOf("HloModule m, bad" + std::string(Bytes(), 'x') + "=1");
+  const std::string error = ErrorOf("HloModule m, bad" + std::string(Bytes(), 'x') + "=1");
   EXPECT_EQ(error.substr(0, 4), "E005");
   EXPECT_LT(error.size(), 1000u);
 }

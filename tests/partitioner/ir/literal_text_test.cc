@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/ir/text/literal_text.h"
+
 #include <cmath>
 #include <cstring>
 
-#include "shardcall/partitioner/ir/text/literal_text.h"
 #include "shardcall/partitioner/ir/text/float_format.h"
 #include "text_util.h"
 
@@ -11,8 +12,7 @@ namespace {
 
 // Reads `shape constant(value)` and prints the value again.
 std::string Again(const std::string& shape, const std::string& value) {
-  const std::string line =
-      PrintedLine("  ROOT %c = " + shape + " constant(" + value + ")", "c");
+  const std::string line = PrintedLine("  ROOT %c = " + shape + " constant(" + value + ")", "c");
   const size_t open = line.find("constant(");
   if (open == std::string::npos) return line;
   return line.substr(open + 9, line.size() - open - 10);
@@ -93,9 +93,9 @@ TEST(LiteralText, ElidedConstantsAreKnownAsSuch) {
 }
 
 TEST(LiteralText, EqualConstantsShareOneLiteral) {
-  const auto m = Parse(InEntry(
-      "  %a = f32[2] constant({1, 2})\n  %b = f32[2] constant({1.0, 2e0})\n"
-      "  ROOT %t = (f32[2], f32[2]) tuple(%a, %b)"));
+  const auto m =
+      Parse(InEntry("  %a = f32[2] constant({1, 2})\n  %b = f32[2] constant({1.0, 2e0})\n"
+                    "  ROOT %t = (f32[2], f32[2]) tuple(%a, %b)"));
   ASSERT_TRUE(m.ok());
   EXPECT_EQ(m->instr(InstrId(0)).attrs, m->instr(InstrId(1)).attrs);
 }

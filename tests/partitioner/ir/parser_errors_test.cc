@@ -38,10 +38,11 @@ TEST(ParserErrors, UndefinedOperand) {
 TEST(ParserErrors, LongLinesAreCutAroundTheCaret) {
   const std::string blanks(200, ' ');
   const std::string error = ErrorOf("HloModule m," + blanks + "bad=1," + blanks + "more=2");
-  EXPECT_EQ(error, "E005 Unknown module attribute at t.hlo:1:213: expected an attribute like "
-                   "num_partitions, found 'bad'. Fix: change what stands at the caret to that\n..." +
-                       std::string(60, ' ') + "bad=1," + std::string(54, ' ') + "...\n" +
-                       std::string(63, ' ') + "^");
+  EXPECT_EQ(error,
+            "E005 Unknown module attribute at t.hlo:1:213: expected an attribute like "
+            "num_partitions, found 'bad'. Fix: change what stands at the caret to that\n..." +
+                std::string(60, ' ') + "bad=1," + std::string(54, ' ') + "...\n" +
+                std::string(63, ' ') + "^");
 }
 
 struct Case {
@@ -71,8 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
              "E013 A parameter number stands twice at t.hlo:5:24"},
         Case{"  %a = f32[] parameter(0)\n  %a = f32[] negate(%a)",
              "E009 An instruction is defined twice at t.hlo:5:3"},
-        Case{"  ROOT %a = f32[] parameter(0)\n  ROOT %b = f32[] negate(%a)",
-             "E009 A second ROOT"},
+        Case{"  ROOT %a = f32[] parameter(0)\n  ROOT %b = f32[] negate(%a)", "E009 A second ROOT"},
         Case{"  %a = f32[] parameter(0)\n  %b = f32[] add(%a)",
              "E012 Wrong number of operands of add at t.hlo:5:14: expected 2, found 1"},
         Case{"  %a = f32[2] parameter(0)\n  %b = f32[2] reverse(%a)",

@@ -41,16 +41,18 @@ TEST(ParserForms, ModuleWithoutHeaderIsNamedAfterItsEntry) {
 }
 
 TEST(ParserForms, LastComputationIsTheEntryAndLastInstructionTheRoot) {
-  const auto m = Parse("HloModule m\nf { p = f32[] parameter(0) }\n"
-                       "g { a = f32[] parameter(0) b = f32[] negate(a) }");
+  const auto m = Parse(
+      "HloModule m\nf { p = f32[] parameter(0) }\n"
+      "g { a = f32[] parameter(0) b = f32[] negate(a) }");
   ASSERT_TRUE(m.ok()) << m.status().message();
   EXPECT_EQ(m->comp(m->entry()).name, "g");
   EXPECT_EQ(m->instr(m->comp(m->entry()).root).name, "b");
 }
 
 TEST(ParserForms, SingleInstructionMakesParametersOfItsOperands) {
-  const auto m = Parse("%d = f32[2,4] dot(f32[2,3] %a, f32[3,4] %b), "
-                       "lhs_contracting_dims={1}, rhs_contracting_dims={0}");
+  const auto m = Parse(
+      "%d = f32[2,4] dot(f32[2,3] %a, f32[3,4] %b), "
+      "lhs_contracting_dims={1}, rhs_contracting_dims={0}");
   ASSERT_TRUE(m.ok()) << m.status().message();
   EXPECT_TRUE(m->header.is_scheduled);
   ASSERT_EQ(m->comp(m->entry()).parameters.size(), 2u);
@@ -81,8 +83,9 @@ TEST(ParserForms, MissingLayoutIsDescending) {
 }
 
 TEST(ParserForms, OperandsMayBeOpsWithoutAttributes) {
-  const auto m = Parse(InEntry("  %p = f32[] parameter(0)\n"
-                               "  ROOT %n = f32[] add(negate(%p), f32[] constant(2))"));
+  const auto m =
+      Parse(InEntry("  %p = f32[] parameter(0)\n"
+                    "  ROOT %n = f32[] add(negate(%p), f32[] constant(2))"));
   ASSERT_TRUE(m.ok()) << m.status().message();
   const std::string text = PrintModule(*m);
   EXPECT_NE(text.find("%negate = f32[] negate(%p)"), std::string::npos) << text;
@@ -97,11 +100,11 @@ TEST(ParserForms, TupleElementsMayBeNamedByIndex) {
 }
 
 TEST(ParserForms, ComputationsMayStandInline) {
-  const auto m = Parse(InEntry(
-      "  %p = f32[4] parameter(0)\n  %z = f32[] constant(0)\n"
-      "  ROOT %r = f32[] reduce(%p, %z), dimensions={0}, to_apply={\n"
-      "    a = f32[] parameter(0)\n    b = f32[] parameter(1)\n"
-      "    ROOT c = f32[] add(a, b)\n  }, metadata={op_name=\"r\"}"));
+  const auto m =
+      Parse(InEntry("  %p = f32[4] parameter(0)\n  %z = f32[] constant(0)\n"
+                    "  ROOT %r = f32[] reduce(%p, %z), dimensions={0}, to_apply={\n"
+                    "    a = f32[] parameter(0)\n    b = f32[] parameter(1)\n"
+                    "    ROOT c = f32[] add(a, b)\n  }, metadata={op_name=\"r\"}"));
   ASSERT_TRUE(m.ok()) << m.status().message();
   EXPECT_EQ(m->num_computations(), 2);
   // Printed as a computation before its use, under a name of its own.
@@ -111,17 +114,18 @@ TEST(ParserForms, ComputationsMayStandInline) {
 }
 
 TEST(ParserForms, PrintedWithoutPercentSignsAndSignatures) {
-  const auto m = Parse("HloModule m\n\nENTRY e.3 {\n  Arg_0.1 = f32[2]{0} parameter(0)\n"
-                       "  ROOT neg.2 = f32[2]{0} negate(Arg_0.1)\n}\n");
+  const auto m = Parse(
+      "HloModule m\n\nENTRY e.3 {\n  Arg_0.1 = f32[2]{0} parameter(0)\n"
+      "  ROOT neg.2 = f32[2]{0} negate(Arg_0.1)\n}\n");
   ASSERT_TRUE(m.ok()) << m.status().message();
   EXPECT_NE(PrintModule(*m).find("ENTRY %e.3 (Arg_0.1: f32[2]) -> f32[2] {"), std::string::npos);
 }
 
 TEST(ParserForms, AsyncSugarStandsForAWrappedComputation) {
-  const auto m = Parse(InEntry(
-      "  %p = f32[8] parameter(0)\n"
-      "  %s = ((f32[8]), f32[8], s32[]) all-to-all-start(%p), replica_groups={{0,1}}, "
-      "dimensions={0}\n  ROOT %d = f32[8] all-to-all-done(%s)"));
+  const auto m = Parse(
+      InEntry("  %p = f32[8] parameter(0)\n"
+              "  %s = ((f32[8]), f32[8], s32[]) all-to-all-start(%p), replica_groups={{0,1}}, "
+              "dimensions={0}\n  ROOT %d = f32[8] all-to-all-done(%s)"));
   ASSERT_TRUE(m.ok()) << m.status().message();
   ASSERT_EQ(m->num_computations(), 2);
   const Instruction& start = m->instr(m->operand(m->comp(m->entry()).root, 0));
@@ -142,11 +146,13 @@ TEST(ParserForms, ThePaddingOfAScalarIsEmpty) {
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(PrintModule(*again), printed);
   // Of an array it is too little, and what is none of it is said.
-  const auto array = Parse("ENTRY f { x = f32[2] parameter(0) y = f32[] parameter(1)\n"
-                           "  ROOT p = f32[2] pad(x, y), padding=\n}");
+  const auto array = Parse(
+      "ENTRY f { x = f32[2] parameter(0) y = f32[] parameter(1)\n"
+      "  ROOT p = f32[2] pad(x, y), padding=\n}");
   ASSERT_TRUE(array.ok()) << array.status().message();
   EXPECT_FALSE(VerifyModule(*array, "t.hlo").ok());
-  EXPECT_FALSE(Parse("ENTRY f { x = f32[] parameter(0) ROOT p = f32[] pad(x, x), padding=q }").ok());
+  EXPECT_FALSE(
+      Parse("ENTRY f { x = f32[] parameter(0) ROOT p = f32[] pad(x, x), padding=q }").ok());
 }
 
 TEST(ParserForms, AttributesComeInAnyOrder) {
@@ -160,8 +166,9 @@ TEST(ParserForms, AttributesComeInAnyOrder) {
 }
 
 TEST(ParserForms, StringsAreUnescapedAndEscapedAgain) {
-  const auto m = Parse(InEntry("  ROOT %p = f32[] parameter(0), "
-                               "frontend_attributes={b=\"a\\\"\\n\\303\\244\",a={x = \"}\"}}"));
+  const auto m =
+      Parse(InEntry("  ROOT %p = f32[] parameter(0), "
+                    "frontend_attributes={b=\"a\\\"\\n\\303\\244\",a={x = \"}\"}}"));
   ASSERT_TRUE(m.ok()) << m.status().message();
   const FrontendAttributes* f = m->instr(InstrId(0)).frontend;
   ASSERT_NE(f, nullptr);
@@ -180,8 +187,11 @@ TEST(ParserForms, OneShardingOnATupleIsPrintedForEachLeaf) {
 
 TEST(ParserForms, IotaGroupsAreSimplified) {
   const auto line = [](const std::string& groups) {
-    return PrintedLine("  %p = f32[8] parameter(0)\n  ROOT %g = f32[8] all-to-all(%p), "
-                       "replica_groups=" + groups + ", dimensions={0}", "g");
+    return PrintedLine(
+        "  %p = f32[8] parameter(0)\n  ROOT %g = f32[8] all-to-all(%p), "
+        "replica_groups=" +
+            groups + ", dimensions={0}",
+        "g");
   };
   EXPECT_NE(line("[2,2]<=[2,2]T(0,1)").find("replica_groups=[2,2]<=[4],"), std::string::npos);
   EXPECT_NE(line("[4,2]<=[2,1,4]T(2,1,0)").find("[4,2]<=[2,4]T(1,0),"), std::string::npos);

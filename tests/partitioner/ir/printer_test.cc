@@ -70,9 +70,10 @@ TEST(Printer, TheShortFormMeansTheSameProgram) {
 }
 
 TEST(Printer, TheShortFormKeepsPercentSignsWhereANameIsAReservedWord) {
-  const auto m = Parse(InEntry("  %nan = f32[] parameter(0), metadata={op_name=\"x\"}\n"
-                               "  %b = f32[] abs(%nan)\n"
-                               "  ROOT %c = f32[] negate(%b), control-predecessors={%nan}"));
+  const auto m =
+      Parse(InEntry("  %nan = f32[] parameter(0), metadata={op_name=\"x\"}\n"
+                    "  %b = f32[] abs(%nan)\n"
+                    "  ROOT %c = f32[] negate(%b), control-predecessors={%nan}"));
   ASSERT_TRUE(m.ok()) << m.status().message();
   EXPECT_EQ(PrintModule(*m, {.short_form = true}),
             "HloModule m, entry_computation_layout={(f32[])->f32[]}\n\n"
@@ -84,9 +85,10 @@ TEST(Printer, TheShortFormKeepsPercentSignsWhereANameIsAReservedWord) {
 }
 
 TEST(Printer, ParametersNamedAsReservedWordsAreReadAgain) {
-  const auto m = Parse("HloModule m\n\nENTRY %e (ENTRY: f32[], nan: f32[]) -> f32[] {\n"
-                       "  %ENTRY = f32[] parameter(0)\n  %nan = f32[] parameter(1)\n"
-                       "  ROOT %c = f32[] add(%ENTRY, %nan)\n}\n\n");
+  const auto m = Parse(
+      "HloModule m\n\nENTRY %e (ENTRY: f32[], nan: f32[]) -> f32[] {\n"
+      "  %ENTRY = f32[] parameter(0)\n  %nan = f32[] parameter(1)\n"
+      "  ROOT %c = f32[] add(%ENTRY, %nan)\n}\n\n");
   ASSERT_TRUE(m.ok()) << m.status().message();
   const auto again = Parse(PrintModule(*m));
   ASSERT_TRUE(again.ok()) << again.status().message();
@@ -94,11 +96,12 @@ TEST(Printer, ParametersNamedAsReservedWordsAreReadAgain) {
 }
 
 TEST(Printer, MetadataCanBeLeftOut) {
-  const auto m = Parse("HloModule m\n\nFileNames\n1 \"a.py\"\n\nFunctionNames\n1 \"f\"\n\n"
-                       "FileLocations\n1 {file_name_id=1 function_name_id=1 line=1 end_line=1 "
-                       "column=2 end_column=3}\n\nStackFrames\n1 {file_location_id=1 "
-                       "parent_frame_id=1}\n\n\nENTRY %e (p: f32[]) -> f32[] {\n  ROOT %p = f32[] "
-                       "parameter(0), metadata={op_name=\"x\" stack_frame_id=1}\n}\n\n");
+  const auto m = Parse(
+      "HloModule m\n\nFileNames\n1 \"a.py\"\n\nFunctionNames\n1 \"f\"\n\n"
+      "FileLocations\n1 {file_name_id=1 function_name_id=1 line=1 end_line=1 "
+      "column=2 end_column=3}\n\nStackFrames\n1 {file_location_id=1 "
+      "parent_frame_id=1}\n\n\nENTRY %e (p: f32[]) -> f32[] {\n  ROOT %p = f32[] "
+      "parameter(0), metadata={op_name=\"x\" stack_frame_id=1}\n}\n\n");
   ASSERT_TRUE(m.ok()) << m.status().message();
   EXPECT_EQ(m->header.stack.frames[0].parent, 0);
   EXPECT_THAT(PrintModule(*m), HasSubstr("stack_frame_id=1"));
@@ -108,9 +111,10 @@ TEST(Printer, MetadataCanBeLeftOut) {
 }
 
 TEST(Printer, EveryFifthElementIsNumbered) {
-  const auto m = Parse(InEntry("  %p = f32[] parameter(0)\n"
-                               "  ROOT %t = (f32[], f32[], f32[], f32[], f32[], f32[]) "
-                               "tuple(%p, %p, %p, %p, %p, %p)"));
+  const auto m =
+      Parse(InEntry("  %p = f32[] parameter(0)\n"
+                    "  ROOT %t = (f32[], f32[], f32[], f32[], f32[], f32[]) "
+                    "tuple(%p, %p, %p, %p, %p, %p)"));
   ASSERT_TRUE(m.ok());
   EXPECT_THAT(PrintInstruction(*m, InstrId(1)),
               testing::Eq("%t = (f32[], f32[], f32[], f32[], f32[], /*index=5*/f32[]) "

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "gmock/gmock.h"
-#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "proto_util.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -136,25 +136,29 @@ TEST(ProtoBadInput, IdsThatLeadNowhereAreDiagnosed) {
               StartsWith("E031 Two computations"));
   EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) { At(p, 1, 1)->set_id(At(p, 1, 0)->id()); }),
               StartsWith("E031 Two instructions"));
-  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) {
-                At(p, 1, 2)->mutable_metadata()->mutable_metadata_payload()->set_index(3);
-              }),
-              StartsWith("E031 There is no such payload"));
+  EXPECT_THAT(
+      ErrorAfter(kSmall,
+                 [](auto* p) {
+                   At(p, 1, 2)->mutable_metadata()->mutable_metadata_payload()->set_index(3);
+                 }),
+      StartsWith("E031 There is no such payload"));
 }
 
 TEST(ProtoBadInput, CyclesAreFound) {
-  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) { At(p, 1, 2)->set_operand_ids(1, At(p, 1, 3)->id()); }),
-              StartsWith("E032 Operands"));
-  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) { At(p, 1, 2)->set_operand_ids(0, At(p, 1, 2)->id()); }),
-              StartsWith("E032 Operands"));
-  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) {
-                At(p, 1, 0)->add_control_predecessor_ids(At(p, 1, 3)->id());
-              }),
-              StartsWith("E032 Operands"));
-  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) {
-                At(p, 0, 2)->add_called_computation_ids(p->computations(1).id());
-              }),
-              StartsWith("E032 Computations"));
+  EXPECT_THAT(
+      ErrorAfter(kSmall, [](auto* p) { At(p, 1, 2)->set_operand_ids(1, At(p, 1, 3)->id()); }),
+      StartsWith("E032 Operands"));
+  EXPECT_THAT(
+      ErrorAfter(kSmall, [](auto* p) { At(p, 1, 2)->set_operand_ids(0, At(p, 1, 2)->id()); }),
+      StartsWith("E032 Operands"));
+  EXPECT_THAT(
+      ErrorAfter(kSmall,
+                 [](auto* p) { At(p, 1, 0)->add_control_predecessor_ids(At(p, 1, 3)->id()); }),
+      StartsWith("E032 Operands"));
+  EXPECT_THAT(
+      ErrorAfter(kSmall,
+                 [](auto* p) { At(p, 0, 2)->add_called_computation_ids(p->computations(1).id()); }),
+      StartsWith("E032 Computations"));
 }
 
 TEST(ProtoBadInput, SchedulesMustOrderTheInstructions) {
@@ -166,12 +170,13 @@ TEST(ProtoBadInput, SchedulesMustOrderTheInstructions) {
   EXPECT_EQ(ErrorAfter(text, [](auto*) {}), "ok");
   EXPECT_THAT(ErrorAfter(text, [&](auto* p) { sequence(p)->set_instruction_ids(0, 99); }),
               StartsWith("E031 The schedule"));
-  EXPECT_THAT(ErrorAfter(text, [&](auto* p) { sequence(p)->mutable_instruction_ids()->RemoveLast(); }),
-              StartsWith("E031 The schedule"));
-  EXPECT_THAT(ErrorAfter(text, [&](auto* p) {
-                sequence(p)->mutable_instruction_ids()->SwapElements(0, 3);
-              }),
-              StartsWith("E031 The schedule puts"));
+  EXPECT_THAT(
+      ErrorAfter(text, [&](auto* p) { sequence(p)->mutable_instruction_ids()->RemoveLast(); }),
+      StartsWith("E031 The schedule"));
+  EXPECT_THAT(
+      ErrorAfter(text,
+                 [&](auto* p) { sequence(p)->mutable_instruction_ids()->SwapElements(0, 3); }),
+      StartsWith("E031 The schedule puts"));
 }
 
 TEST(ProtoBadInput, ValuesMustFitTheirShape) {
@@ -182,20 +187,18 @@ TEST(ProtoBadInput, ValuesMustFitTheirShape) {
               StartsWith("E010 A dimension is negative"));
   EXPECT_THAT(ErrorAfter(kSmall, [&](auto* p) { shape(p)->add_is_dynamic_dimension(true); }),
               StartsWith("E010 is_dynamic_dimension"));
-  EXPECT_THAT(ErrorAfter(kSmall, [&](auto* p) {
-                shape(p)->mutable_layout()->set_minor_to_major(0, 1);
-              }),
-              StartsWith("E010 A layout"));
-  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) {
-                At(p, 1, 1)->mutable_literal()->clear_f32s();
-              }),
+  EXPECT_THAT(
+      ErrorAfter(kSmall, [&](auto* p) { shape(p)->mutable_layout()->set_minor_to_major(0, 1); }),
+      StartsWith("E010 A layout"));
+  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) { At(p, 1, 1)->mutable_literal()->clear_f32s(); }),
               ::testing::AllOf(StartsWith("E011"), HasSubstr("1 of f32[]"), HasSubstr("found 0")));
   // A shape alone must not make room for its values.
-  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) {
-                auto* s = At(p, 1, 1)->mutable_literal()->mutable_shape();
-                for (int k = 0; k < 4; ++k) s->add_dimensions(int64_t{1} << 31);
-                s->clear_layout();
-              }),
+  EXPECT_THAT(ErrorAfter(kSmall,
+                         [](auto* p) {
+                           auto* s = At(p, 1, 1)->mutable_literal()->mutable_shape();
+                           for (int k = 0; k < 4; ++k) s->add_dimensions(int64_t{1} << 31);
+                           s->clear_layout();
+                         }),
               StartsWith("E011"));
   EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) { At(p, 1, 1)->clear_literal(); }),
               StartsWith("E011 A constant has no value"));
@@ -210,23 +213,25 @@ TEST(ProtoBadInput, AttributesMustBeThoseOfTheOp) {
               StartsWith("E019 Wrong number of called computations"));
   EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) { At(p, 0, 1)->set_parameter_number(0); }),
               StartsWith("E013 A parameter number stands twice"));
-  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) {
-                At(p, 0, 1)->set_parameter_number(int64_t{1} << 60);
-              }),
-              StartsWith("E013 A parameter number is out of range"));
+  EXPECT_THAT(
+      ErrorAfter(kSmall, [](auto* p) { At(p, 0, 1)->set_parameter_number(int64_t{1} << 60); }),
+      StartsWith("E013 A parameter number is out of range"));
   EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) { At(p, 1, 0)->mutable_sharding()->set_type(17); }),
               StartsWith("E016 Unknown kind of sharding"));
-  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) {
-                At(p, 1, 0)->mutable_sharding()->set_tile_assignment_dimensions(0, 3);
-              }),
+  EXPECT_THAT(ErrorAfter(kSmall,
+                         [](auto* p) {
+                           At(p, 1, 0)->mutable_sharding()->set_tile_assignment_dimensions(0, 3);
+                         }),
               StartsWith("E016 Invalid sharding"));
 }
 
 TEST(ProtoBadInput, NumbersOfAttributesMustBeFinite) {
-  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) {
-                At(p, 1, 2)->mutable_result_accuracy()->mutable_tolerance()->set_rtol(-INFINITY);
-              }),
-              StartsWith("E003 A number is out of range"));
+  EXPECT_THAT(
+      ErrorAfter(kSmall,
+                 [](auto* p) {
+                   At(p, 1, 2)->mutable_result_accuracy()->mutable_tolerance()->set_rtol(-INFINITY);
+                 }),
+      StartsWith("E003 A number is out of range"));
   const auto with_statistic = [](const std::string& name, double value) {
     return ErrorAfter(kSmall, [&](auto* p) {
       hlo_pb::Statistic* s = At(p, 1, 2)->mutable_statistics_viz()->add_statistics();
@@ -243,11 +248,14 @@ TEST(ProtoBadInput, NumbersOfAttributesMustBeFinite) {
 TEST(ProtoBadInput, TextMustBeUtf8) {
   EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) { At(p, 1, 0)->set_name("\xc3("); }),
               StartsWith("E033"));
-  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) { At(p, 1, 0)->mutable_metadata()->set_op_name("\xff"); }),
-              StartsWith("E033"));
-  EXPECT_THAT(ErrorAfter(kSmall, [](auto* p) {
-                At(p, 1, 0)->mutable_frontend_attributes()->mutable_map(0)->set_value("\xed\xa0\x80");
-              }),
+  EXPECT_THAT(
+      ErrorAfter(kSmall, [](auto* p) { At(p, 1, 0)->mutable_metadata()->set_op_name("\xff"); }),
+      StartsWith("E033"));
+  EXPECT_THAT(ErrorAfter(kSmall,
+                         [](auto* p) {
+                           At(p, 1, 0)->mutable_frontend_attributes()->mutable_map(0)->set_value(
+                               "\xed\xa0\x80");
+                         }),
               StartsWith("E033"));
 }
 

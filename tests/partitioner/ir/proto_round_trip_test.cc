@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nothing is lost between text, Module and messages, in either direction.
-#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "proto_util.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 
 namespace shardcall {
 namespace {
@@ -25,7 +25,8 @@ ENTRY %main (a: f32[8]) -> f32[8] {
 )";
 
 // What the sample of every opcode does not hold.
-const char kOdd[] = R"(HloModule odd, is_scheduled=true, input_output_alias={ {1}: (0, {}, may-alias) }, alias_passthrough_params=true, entry_computation_layout={(f32[8]{0:T(8,128)(2,1)L(4)E(4)S(1)SC(0:4,6)}, f32[<=8,4]{1,0}, b(f32[4]{0}), f32[8]{0:#(u32)*(u8)M(16)})->(f32[8]{0}, f32[8]{0})}, allow_spmd_sharding_propagation_to_parameters={true,false}, allow_spmd_sharding_propagation_to_output={true}, replica_count=2, num_partitions=8
+const char kOdd[] =
+    R"(HloModule odd, is_scheduled=true, input_output_alias={ {1}: (0, {}, may-alias) }, alias_passthrough_params=true, entry_computation_layout={(f32[8]{0:T(8,128)(2,1)L(4)E(4)S(1)SC(0:4,6)}, f32[<=8,4]{1,0}, b(f32[4]{0}), f32[8]{0:#(u32)*(u8)M(16)})->(f32[8]{0}, f32[8]{0})}, allow_spmd_sharding_propagation_to_parameters={true,false}, allow_spmd_sharding_propagation_to_output={true}, replica_count=2, num_partitions=8
 
 FileNames
 1 "a.py"
@@ -130,8 +131,8 @@ TEST(ProtoRoundTrip, MessagesComeBackByteForByte) {
     const auto module = ReadBytes(bytes);
     ASSERT_TRUE(module.ok());
     const ProtoSource& source = *module->proto_source();
-    EXPECT_TRUE(source.module.empty() && source.computations.empty() &&
-                source.instructions.empty()) << file;
+    EXPECT_TRUE(source.module.empty() && source.computations.empty() && source.instructions.empty())
+        << file;
   }
   const std::string bytes = BytesOf(OddText());
   EXPECT_TRUE(Again(bytes) == bytes);
@@ -177,7 +178,9 @@ TEST(ProtoRoundTrip, WhatAPassChangedWinsOverWhatWasRead) {
   hlo_pb::HloModuleProto p = MessageOf(kSmall);
   auto* i = p.mutable_computations(1)->mutable_instructions(4);
   i->mutable_sharding()->set_type(0);
-  i->mutable_sharding()->GetReflection()->MutableUnknownFields(i->mutable_sharding())
+  i->mutable_sharding()
+      ->GetReflection()
+      ->MutableUnknownFields(i->mutable_sharding())
       ->AddVarint(3000, 7);
   auto module = ReadBytes(p.SerializeAsString());
   ASSERT_TRUE(module.ok()) << module.status().message();
@@ -299,8 +302,8 @@ TEST(ProtoRoundTrip, ModulesMadeHereHaveNamesAndIdsInTheMessage) {
   const CompId entry = m.AddComputation("");
   const Shape* f32 = m.context().MakeArray(ElementType::kF32, {4});
   ParameterAttrs number;
-  const InstrId p = m.Add(entry, Opcode::kParameter, f32, {},
-                          InternAttributes(m.context(), number));
+  const InstrId p =
+      m.Add(entry, Opcode::kParameter, f32, {}, InternAttributes(m.context(), number));
   const InstrId negated = m.Add(entry, Opcode::kNegate, f32, {p});
   m.SetRoot(entry, m.Add(entry, Opcode::kNegate, f32, {negated}));
   m.set_entry(entry);
@@ -311,7 +314,8 @@ TEST(ProtoRoundTrip, ModulesMadeHereHaveNamesAndIdsInTheMessage) {
 }
 
 TEST(ProtoRoundTrip, RecoveryTablesAreMessagesOfTheirOwn) {
-  const std::string text = R"(HloModule m, entry_computation_layout={(f32[8]{0})->f32[8]{0}}, origin_recovery_table={
+  const std::string text =
+      R"(HloModule m, entry_computation_layout={(f32[8]{0})->f32[8]{0}}, origin_recovery_table={
   {"x" {0}} : {"y" {1}}, "\n    HloModule r, entry_computation_layout={(f32[8]{0})->f32[8]{0}}\n\n    ENTRY %e (p: f32[8]) -> f32[8] {\n      %p = f32[8]{0} parameter(0)\n      ROOT %n = f32[8]{0} negate(%p)\n    }\n\n\n  "
   {"z"} : {"w"}
 }
@@ -330,8 +334,8 @@ ENTRY %e (p: f32[8]) -> f32[8] {
 }
 
 TEST(ProtoRoundTrip, TextWithoutABinaryFormIsRefused) {
-  const auto module = Parse(InEntry(
-      "ROOT %a = f32[8]{0} parameter(0), metadata={op_name=\"\\377\"}"));
+  const auto module =
+      Parse(InEntry("ROOT %a = f32[8]{0} parameter(0), metadata={op_name=\"\\377\"}"));
   ASSERT_TRUE(module.ok()) << module.status().message();
   const auto bytes = WriteModuleProto(*module);
   ASSERT_FALSE(bytes.ok());

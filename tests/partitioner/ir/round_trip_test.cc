@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 
-#include "text_util.h"
 #include "tests/support/corpus.h"
+#include "text_util.h"
 
 namespace shardcall {
 namespace {
@@ -11,8 +11,8 @@ namespace {
 // reads back as +0.
 std::string AsXlaPrints(std::string text) {
   for (size_t at = 0; (at = text.find("-0.0", at)) != std::string::npos; ++at) {
-    const bool whole = text.find_first_of(" ({", at - 1) == at - 1 &&
-                       text.find_first_of(" ,)}", at + 4) == at + 4;
+    const bool whole =
+        text.find_first_of(" ({", at - 1) == at - 1 && text.find_first_of(" ,)}", at + 4) == at + 4;
     if (whole) text.erase(at + 2, 2);
   }
   return text;
@@ -26,11 +26,10 @@ void ExpectRoundTrip(const std::filesystem::path& path) {
   const std::string print = PrintModule(*module);
   const std::string printed = AsXlaPrints(print);
   // Not EXPECT_EQ: the diff of megabytes would be.
-  const auto difference =
-      std::mismatch(text.begin(), text.end(), printed.begin(), printed.end());
+  const auto difference = std::mismatch(text.begin(), text.end(), printed.begin(), printed.end());
   const size_t at = difference.first - text.begin();
-  EXPECT_TRUE(printed == text) << path << " from byte " << at << ": "
-                               << text.substr(at, 80) << "\n  printed: "
+  EXPECT_TRUE(printed == text) << path << " from byte " << at << ": " << text.substr(at, 80)
+                               << "\n  printed: "
                                << printed.substr(std::min(at, printed.size()), 80);
   const auto again = Parse(print);
   ASSERT_TRUE(again.ok()) << again.status().message();
@@ -56,8 +55,7 @@ TEST(RoundTrip, EveryOpcodeStandsInTheTestFile) {
 }
 
 TEST(RoundTrip, JaxProgramsOfTheTree) {
-  const auto files =
-      HloFiles(std::filesystem::path(SHARDCALL_SOURCE_DIR) / "tests/data/hlo");
+  const auto files = HloFiles(std::filesystem::path(SHARDCALL_SOURCE_DIR) / "tests/data/hlo");
   EXPECT_GT(files.size(), 50u);
   for (const auto& file : files) ExpectRoundTrip(file);
 }

@@ -52,8 +52,7 @@ class ShapeInferenceTest : public testing::Test {
   std::string Infer(Opcode op, std::vector<const Shape*> operands,
                     const Attributes* attrs = nullptr, const Shape* declared = nullptr) {
     Diagnostic error;
-    const Shape* s =
-        InferShapeOrNull(*context_, module_, op, operands, attrs, declared, &error);
+    const Shape* s = InferShapeOrNull(*context_, module_, op, operands, attrs, declared, &error);
     return s == nullptr ? FormatDiagnostic(error) : s->ToString();
   }
 
@@ -115,9 +114,9 @@ TEST_F(ShapeInferenceTest, BitcastConvertSplitsOrJoinsTheInnermostDimension) {
             "u8[2,4]{1,0}");
   EXPECT_EQ(Infer(Opcode::kBitcastConvert, {S(ElementType::kU8, {2, 4})}, nullptr, F32({2})),
             "f32[2]{0}");
-  EXPECT_EQ(Infer(Opcode::kBitcastConvert, {S(ElementType::kU8, {2, 3})}, nullptr, F32({2}))
-                .substr(0, 4),
-            "E021");
+  EXPECT_EQ(
+      Infer(Opcode::kBitcastConvert, {S(ElementType::kU8, {2, 3})}, nullptr, F32({2})).substr(0, 4),
+      "E021");
 }
 
 TEST_F(ShapeInferenceTest, OpsWithoutAnInferableShapeNeedAWrittenOne) {
@@ -425,9 +424,9 @@ TEST_F(ShapeInferenceTest, CompatibleShapesIgnoreLayoutAndDynamicDimensions) {
   const bool dynamic[] = {true, false};
   const int64_t dims[] = {4, 8}, column[] = {0, 1};
   EXPECT_TRUE(CompatibleShapes(F32({4, 8}), context_->MakeArray(ElementType::kF32, dims, column)));
-  EXPECT_TRUE(CompatibleShapes(context_->MakeTuple({F32({4, 8})}),
-                               context_->MakeTuple({context_->MakeDynamicArray(
-                                   ElementType::kF32, dims, dynamic)})));
+  EXPECT_TRUE(CompatibleShapes(
+      context_->MakeTuple({F32({4, 8})}),
+      context_->MakeTuple({context_->MakeDynamicArray(ElementType::kF32, dims, dynamic)})));
   EXPECT_FALSE(CompatibleShapes(F32({4, 8}), F32({8, 4})));
   EXPECT_FALSE(CompatibleShapes(F32({}), context_->MakeTuple({F32({})})));
 }

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -16,7 +16,8 @@ TEST(StablehloInput, ModulesAreRecognisedAsTextAndBytecode) {
   for (const char* text :
        {"module @jit_f attributes {mhlo.num_partitions = 8 : i32} {\n", "module {\n}\n",
         "  // a comment\n#loc = loc(\"x\")\n!t = tensor<2xf32>\nmodule @m {", "builtin.module {",
-        "\"builtin.module\"() ({", "func.func @main(%a: tensor<2xf32>) {", "ML\xefR\x06StableHLO"}) {
+        "\"builtin.module\"() ({", "func.func @main(%a: tensor<2xf32>) {",
+        "ML\xefR\x06StableHLO"}) {
     EXPECT_TRUE(LooksLikeStablehlo(text)) << text;
   }
 }
@@ -38,8 +39,7 @@ TEST(StablehloInput, TheTextSaysForHowManyDevicesItIs) {
 
 TEST(StablehloInput, ReadersOfHloSayWhatItIs) {
   const auto text = std::make_shared<const std::string>("module @jit_f {\n}\n");
-  const absl::StatusOr<Module> parsed =
-      ParseModule(text, std::make_shared<Context>(), "f.mlir");
+  const absl::StatusOr<Module> parsed = ParseModule(text, std::make_shared<Context>(), "f.mlir");
   EXPECT_EQ(DiagnosticCode(parsed.status()), "E035");
   EXPECT_NE(parsed.status().message().find("--converter"), std::string::npos);
   EXPECT_EQ(DiagnosticCode(ReadModuleProto("ML\xefR\x06StableHLO_v1.13.3",

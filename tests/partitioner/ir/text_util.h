@@ -42,8 +42,8 @@ inline std::string PrintedLine(absl::string_view lines, absl::string_view name) 
   const std::string start = "%" + std::string(name) + " = ";
   for (std::string line; std::getline(text, line);) {
     const size_t at = line.find(start);
-    if (at != std::string::npos && line.substr(0, at).find_first_not_of(" ROT") ==
-                                       std::string::npos) {
+    if (at != std::string::npos &&
+        line.substr(0, at).find_first_not_of(" ROT") == std::string::npos) {
       return line.substr(at);
     }
   }
@@ -60,8 +60,8 @@ inline std::string ReadFile(const std::filesystem::path& path) {
 // The texts of tests/data/hlo_text/FILE, each after a line `### TITLE`; `body`
 // in a line of its own stands for the head of an entry computation.
 inline std::vector<std::pair<std::string, std::string>> TextCases(const std::string& file) {
-  std::istringstream in(ReadFile(std::filesystem::path(SHARDCALL_SOURCE_DIR) /
-                                 "tests/data/hlo_text" / file));
+  std::istringstream in(
+      ReadFile(std::filesystem::path(SHARDCALL_SOURCE_DIR) / "tests/data/hlo_text" / file));
   std::vector<std::pair<std::string, std::string>> out;
   for (std::string line; std::getline(in, line);) {
     if (line.rfind("### ", 0) == 0) {

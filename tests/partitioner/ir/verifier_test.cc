@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
 #include "shardcall/partitioner/ir/build/builder.h"
-#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
+#include "shardcall/partitioner/ir/text/parser.h"
 #include "tests/support/corpus.h"
 
 namespace shardcall {
@@ -92,11 +92,14 @@ TEST(VerifierTest, ConditionalsAgreeWithTheirRootsOnShardings) {
   const auto choice = [](const std::string& own, const std::string& f, const std::string& g) {
     return Verify(Entry(absl::StrCat("x = f32[8] parameter(0)\np = pred[] constant(true)\n"
                                      "ROOT d = f32[8] conditional(p, x, x), true_computation=f, "
-                                     "false_computation=g", own),
+                                     "false_computation=g",
+                                     own),
                         absl::StrCat("f { a = f32[8] parameter(0), sharding={manual}\n"
-                                     "ROOT n = f32[8] negate(a)", f, " }\n"
-                                     "g { a = f32[8] parameter(0)\nROOT n = f32[8] abs(a)", g,
-                                     " }\n")));
+                                     "ROOT n = f32[8] negate(a)",
+                                     f,
+                                     " }\n"
+                                     "g { a = f32[8] parameter(0)\nROOT n = f32[8] abs(a)",
+                                     g, " }\n")));
   };
   const std::string cut = ", sharding={devices=[8]<=[8]}", whole = ", sharding={replicated}";
   EXPECT_EQ(choice(cut, cut, ""), "ok");
@@ -167,8 +170,8 @@ TEST(VerifierTest, AModuleWithoutATextHasInstructionsOnly) {
   MonoidTable monoids(&m);
   GraphBuilder b(&m, m.entry(), &monoids);
   const Shape* f32 = m.context().MakeScalar(ElementType::kF32);
-  m.SetRoot(m.entry(), m.Add(m.entry(), Opcode::kNegate,
-                             m.context().MakeScalar(ElementType::kS32), {b.Parameter(0, f32)}));
+  m.SetRoot(m.entry(), m.Add(m.entry(), Opcode::kNegate, m.context().MakeScalar(ElementType::kS32),
+                             {b.Parameter(0, f32)}));
   EXPECT_EQ(VerifyModule(m, "").message(),
             "E023 negate: the written shape does not follow from the operands at negate #1 in "
             "%main: expected f32[], found s32[]. Fix: write the expected shape");
@@ -190,7 +193,8 @@ TEST(VerifierTest, AcceptsMixedPrecisionProductsAndReducers) {
   q = bf16[3,4] parameter(1)
   z = f32[] constant(0)
   d = f32[2,4] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT r = f32[2] reduce(d, z), dimensions={1}, to_apply=add)", kAdd)),
+  ROOT r = f32[2] reduce(d, z), dimensions={1}, to_apply=add)",
+                         kAdd)),
             "ok");
 }
 
@@ -355,8 +359,7 @@ TEST_F(VerifierStructureTest, ShapesAreWhatTheySay) {
             "expected each of [0,2) once, found f32[2,3]{0,0}. Fix: give operands and a shape that "
             "fit the op");
   const std::vector<int64_t> ones(256, 1);
-  m_.mutable_instr(m_.comp(main_).root).shape =
-      m_.context().MakeArray(ElementType::kF32, ones);
+  m_.mutable_instr(m_.comp(main_).root).shape = m_.context().MakeArray(ElementType::kF32, ones);
   EXPECT_EQ(Message(),
             "E021 parameter: an array has too many dimensions at parameter #0 in %main: expected "
             "at most 255, found 256. Fix: give operands and a shape that fit the op");

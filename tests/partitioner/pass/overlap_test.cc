@@ -3,12 +3,12 @@
 // program stays valid.
 #include "shardcall/partitioner/pass/overlap.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -67,30 +67,26 @@ std::string Entry(const std::string& body) {
 constexpr char kDot[] = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
 
 TEST(Overlap, WhatDoesNotNeedTheResultRunsInBetween) {
-  const Outcome r = Split(Entry(absl::StrCat(
-      " a = f32[512,512] all-reduce(x), ", kAll, ", to_apply=add\n",
-      " n = f32[512,512] negate(a)\n",
-      " d = f32[512,512] dot(x, w), ", kDot, "\n",
-      " ROOT s = f32[512,512] add(n, d)")));
+  const Outcome r =
+      Split(Entry(absl::StrCat(" a = f32[512,512] all-reduce(x), ", kAll, ", to_apply=add\n",
+                               " n = f32[512,512] negate(a)\n", " d = f32[512,512] dot(x, w), ",
+                               kDot, "\n", " ROOT s = f32[512,512] add(n, d)")));
   EXPECT_THAT(r.order, ElementsAre("a", "d", "done of a", "n", "s"));
   EXPECT_THAT(r.text, HasSubstr("all-reduce-start("));
 }
 
 TEST(Overlap, AStartGoesUpToWhereItsOperandIsMade) {
   const Outcome r = Split(Entry(absl::StrCat(
-      " n = f32[512,512] negate(w)\n",
-      " d = f32[512,512] dot(x, w), ", kDot, "\n",
+      " n = f32[512,512] negate(w)\n", " d = f32[512,512] dot(x, w), ", kDot, "\n",
       " g = f32[1024,512] all-gather(n), ", kAll, ", dimensions={0}\n",
-      " z = f32[512,512] negate(d)\n",
-      " ROOT t = (f32[512,512], f32[1024,512]) tuple(z, g)")));
+      " z = f32[512,512] negate(d)\n", " ROOT t = (f32[512,512], f32[1024,512]) tuple(z, g)")));
   EXPECT_THAT(r.order, ElementsAre("n", "g", "d", "z", "done of g", "t"));
 }
 
 TEST(Overlap, WithoutWorkInBetweenNothingChanges) {
-  const Outcome r = Split(Entry(absl::StrCat(
-      " d = f32[512,512] dot(x, w), ", kDot, "\n",
-      " a = f32[512,512] all-reduce(d), ", kAll, ", to_apply=add\n",
-      " ROOT n = f32[512,512] negate(a)")));
+  const Outcome r = Split(Entry(
+      absl::StrCat(" d = f32[512,512] dot(x, w), ", kDot, "\n", " a = f32[512,512] all-reduce(d), ",
+                   kAll, ", to_apply=add\n", " ROOT n = f32[512,512] negate(a)")));
   EXPECT_FALSE(r.changed);
   EXPECT_THAT(r.text, Not(HasSubstr("-start")));
 }
@@ -107,9 +103,9 @@ TEST(Overlap, EveryCollectiveHasItsPair) {
     const std::string shape = absl::StartsWith(op, "all-gather")       ? "f32[512,1024]"
                               : absl::StartsWith(op, "reduce-scatter") ? "f32[256,512]"
                                                                        : "f32[512,512]";
-    const Outcome r = Split(Entry(absl::StrCat(
-        " c = ", shape, " ", op, "\n d = f32[512,512] dot(x, w), ", kDot, "\n",
-        " ROOT t = (", shape, ", f32[512,512]) tuple(c, d)")));
+    const Outcome r =
+        Split(Entry(absl::StrCat(" c = ", shape, " ", op, "\n d = f32[512,512] dot(x, w), ", kDot,
+                                 "\n", " ROOT t = (", shape, ", f32[512,512]) tuple(c, d)")));
     EXPECT_THAT(r.order, ElementsAre("c", "d", "done of c", "t")) << r.text;
     EXPECT_THAT(r.text, HasSubstr(absl::StrCat(op.substr(0, op.find('(')), "-start(")));
     EXPECT_THAT(r.text, HasSubstr(absl::StrCat(op.substr(0, op.find('(')), "-done(")));
@@ -120,10 +116,8 @@ TEST(Overlap, SeveralOperandsAndResultsStayTogether) {
   const Outcome r = Split(Entry(absl::StrCat(
       " c = (f32[512,512], f32[512,512]) all-reduce(x, w), ", kAll, ", to_apply=add\n",
       " p = f32[512,512] get-tuple-element(c), index=0\n",
-      " q = f32[512,512] get-tuple-element(c), index=1\n",
-      " d = f32[512,512] dot(x, w), ", kDot, "\n",
-      " e = f32[512,512] dot(d, w), ", kDot, "\n",
-      " u = f32[512,512] add(q, e)\n",
+      " q = f32[512,512] get-tuple-element(c), index=1\n", " d = f32[512,512] dot(x, w), ", kDot,
+      "\n", " e = f32[512,512] dot(d, w), ", kDot, "\n", " u = f32[512,512] add(q, e)\n",
       " ROOT s = f32[512,512] add(u, p)")));
   EXPECT_THAT(r.order, ElementsAre("c", "d", "e", "done of c", "q", "u", "p", "s"));
 }
@@ -133,28 +127,25 @@ TEST(Overlap, SideEffectsAndControlPredecessorsKeepTheirOrder) {
       " a = f32[512,512] all-reduce(x), ", kAll, ", to_apply=add\n",
       " first = () custom-call(a), custom_call_target=\"log\", custom_call_has_side_effect=true\n",
       " second = () custom-call(x), custom_call_target=\"log\", custom_call_has_side_effect=true\n",
-      " d = f32[512,512] dot(x, w), ", kDot, "\n",
-      " e = f32[512,512] dot(w, x), ", kDot, ", control-predecessors={second}\n",
-      " ROOT s = f32[512,512] add(d, e)")));
+      " d = f32[512,512] dot(x, w), ", kDot, "\n", " e = f32[512,512] dot(w, x), ", kDot,
+      ", control-predecessors={second}\n", " ROOT s = f32[512,512] add(d, e)")));
   EXPECT_THAT(r.order, ElementsAre("a", "d", "done of a", "first", "second", "e", "s"));
 }
 
 TEST(Overlap, ACollectiveBehindAControlPredecessorDoesNotPassIt) {
   const Outcome r = Split(Entry(absl::StrCat(
-      " d = f32[512,512] dot(x, w), ", kDot, "\n",
-      " a = f32[512,512] all-reduce(x), ", kAll, ", to_apply=add, control-predecessors={d}\n",
-      " e = f32[512,512] dot(w, x), ", kDot, ", control-predecessors={a}\n",
-      " ROOT t = (f32[512,512], f32[512,512]) tuple(a, e)")));
+      " d = f32[512,512] dot(x, w), ", kDot, "\n", " a = f32[512,512] all-reduce(x), ", kAll,
+      ", to_apply=add, control-predecessors={d}\n", " e = f32[512,512] dot(w, x), ", kDot,
+      ", control-predecessors={a}\n", " ROOT t = (f32[512,512], f32[512,512]) tuple(a, e)")));
   EXPECT_FALSE(r.changed) << r.text;
 }
 
 TEST(Overlap, StartsThatAreReadyTogetherKeepTheirOrder) {
-  const Outcome r = Split(Entry(absl::StrCat(
-      " b = f32[512,512] all-reduce(w), ", kAll, ", to_apply=add\n",
-      " a = f32[512,512] all-reduce(x), ", kAll, ", to_apply=add\n",
-      " d = f32[512,512] dot(x, w), ", kDot, "\n",
-      " e = f32[512,512] dot(d, w), ", kDot, "\n",
-      " u = f32[512,512] add(a, e)\n ROOT s = f32[512,512] add(u, b)")));
+  const Outcome r = Split(Entry(
+      absl::StrCat(" b = f32[512,512] all-reduce(w), ", kAll, ", to_apply=add\n",
+                   " a = f32[512,512] all-reduce(x), ", kAll, ", to_apply=add\n",
+                   " d = f32[512,512] dot(x, w), ", kDot, "\n", " e = f32[512,512] dot(d, w), ",
+                   kDot, "\n", " u = f32[512,512] add(a, e)\n ROOT s = f32[512,512] add(u, b)")));
   EXPECT_THAT(r.order, ElementsAre("b", "a", "d", "e", "done of a", "u", "done of b", "s"));
 }
 
@@ -164,8 +155,8 @@ TEST(Overlap, WhatIsReadyFromTheFirstIsFetchedAheadAsFarAsMemoryAllows) {
   std::string body = " v.0 = f32[512,512] negate(x)\n";
   for (int k = 1; k <= 9; ++k) {
     absl::StrAppend(&body, " g.", k, " = f32[1024,512] all-gather(w), ", kAll, ", dimensions={0}\n",
-                    " h.", k, " = f32[512,512] slice(g.", k, "), slice={[0:512], [0:512]}\n",
-                    " d.", k, ".0 = f32[512,512] dot(v.", k - 1, ", h.", k, "), ", kDot, "\n");
+                    " h.", k, " = f32[512,512] slice(g.", k, "), slice={[0:512], [0:512]}\n", " d.",
+                    k, ".0 = f32[512,512] dot(v.", k - 1, ", h.", k, "), ", kDot, "\n");
     for (int j = 1; j < 40; ++j) {
       absl::StrAppend(&body, " d.", k, ".", j, " = f32[512,512] tanh(d.", k, ".", j - 1, ")\n");
     }
@@ -189,9 +180,8 @@ TEST(Overlap, WhatIsReadyFromTheFirstIsFetchedAheadAsFarAsMemoryAllows) {
 
 TEST(Overlap, NoMoreIsStartedEarlyThanMemoryAllows) {
   const std::string text = Entry(absl::StrCat(
-      " d = f32[512,512] dot(x, w), ", kDot, "\n",
-      " g = f32[1024,512] all-gather(w), ", kAll, ", dimensions={0}\n",
-      " ROOT t = (f32[512,512], f32[1024,512]) tuple(d, g)"));
+      " d = f32[512,512] dot(x, w), ", kDot, "\n", " g = f32[1024,512] all-gather(w), ", kAll,
+      ", dimensions={0}\n", " ROOT t = (f32[512,512], f32[1024,512]) tuple(d, g)"));
   EXPECT_THAT(Split(text).order, ElementsAre("g", "d", "done of g", "t"));
   OverlapOptions options;
   options.max_early_bytes = int64_t{1} << 20;  // of 3 MiB
@@ -202,13 +192,14 @@ TEST(Overlap, NoMoreIsMadeEarlyThanMemoryAllows) {
   // Each of the chain is 1 MiB; two may be made while `n` waits.
   std::string body = absl::StrCat(" a = f32[512,512] all-reduce(x), ", kAll,
                                   ", to_apply=add\n n = f32[512,512] negate(a)\n"
-                                  " d.0 = f32[512,512] dot(x, w), ", kDot, "\n");
+                                  " d.0 = f32[512,512] dot(x, w), ",
+                                  kDot, "\n");
   for (int k = 1; k < 6; ++k) {
     absl::StrAppend(&body, " d.", k, " = f32[512,512] dot(d.", k - 1, ", w), ", kDot, "\n");
   }
   absl::StrAppend(&body, " ROOT s = f32[512,512] add(n, d.5)");
   OverlapOptions options;
-  options.link_bytes_per_us = 1;  // the transfer outlasts all dots
+  options.cost.bandwidth = 1e6;  // the transfer outlasts all dots
   EXPECT_THAT(Split(Entry(body), options).order,
               ElementsAre("a", "d.0", "d.1", "d.2", "d.3", "d.4", "d.5", "done of a", "n", "s"));
   options.max_early_bytes = int64_t{2} << 20;
@@ -223,7 +214,8 @@ TEST(Overlap, InLoopsAndBranchesButNotAcrossThem) {
       " i = s32[] get-tuple-element(t), index=0\n"
       " v = f32[512,512] get-tuple-element(t), index=1\n"
       " k = f32[512,512] get-tuple-element(t), index=2\n"
-      " d = f32[512,512] dot(v, k), ", kDot, "\n",
+      " d = f32[512,512] dot(v, k), ",
+      kDot, "\n",
       " next = f32[512,512] collective-permute(k), channel_id=2, "
       "source_target_pairs={{0,1},{1,0}}\n"
       " one = s32[] constant(1)\n j = s32[] add(i, one)\n"
@@ -244,10 +236,10 @@ TEST(Overlap, InLoopsAndBranchesButNotAcrossThem) {
 }
 
 TEST(Overlap, WhatIsAsynchronousAlreadyStays) {
-  const Outcome r = Split(Entry(absl::StrCat(
-      " s = f32[512,512] all-reduce-start(x), ", kAll, ", to_apply=add\n",
-      " d = f32[512,512] dot(x, w), ", kDot, "\n",
-      " a = f32[512,512] all-reduce-done(s)\n ROOT r = f32[512,512] add(a, d)")));
+  const Outcome r = Split(Entry(
+      absl::StrCat(" s = f32[512,512] all-reduce-start(x), ", kAll, ", to_apply=add\n",
+                   " d = f32[512,512] dot(x, w), ", kDot, "\n",
+                   " a = f32[512,512] all-reduce-done(s)\n ROOT r = f32[512,512] add(a, d)")));
   EXPECT_FALSE(r.changed);
   EXPECT_THAT(r.order, ElementsAre("s", "d", "done of s", "r"));
 }
@@ -259,8 +251,8 @@ TEST(Overlap, TimeGrowsWithTheProgramOnly) {
   const int layers = 20000;
   for (int k = 1; k <= layers; ++k) {
     absl::StrAppend(&body, " g.", k, " = f32[1024,512] all-gather(w), ", kAll, ", dimensions={0}\n",
-                    " h.", k, " = f32[512,512] slice(g.", k, "), slice={[0:512], [0:512]}\n",
-                    " v.", k, " = f32[512,512] dot(v.", k - 1, ", h.", k, "), ", kDot, "\n");
+                    " h.", k, " = f32[512,512] slice(g.", k, "), slice={[0:512], [0:512]}\n", " v.",
+                    k, " = f32[512,512] dot(v.", k - 1, ", h.", k, "), ", kDot, "\n");
   }
   absl::StatusOr<Module> m =
       ParseText(Entry(absl::StrCat(body, " ROOT r = f32[512,512] negate(v.", layers, ")")));

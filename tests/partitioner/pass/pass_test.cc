@@ -2,9 +2,9 @@
 // The pipeline, dead code elimination and naming.
 #include "shardcall/partitioner/pass/pass.h"
 
-#include <set>
-
 #include <gtest/gtest.h>
+
+#include <set>
 
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
@@ -131,7 +131,8 @@ ENTRY e {
   m.mutable_instr(InstrId(3)).name = "negate";
   AssignNames(&m);
   std::set<std::string> names;
-  for (int i = 0; i < m.num_instructions(); ++i) names.insert(std::string(m.instr(InstrId(i)).name));
+  for (int i = 0; i < m.num_instructions(); ++i)
+    names.insert(std::string(m.instr(InstrId(i)).name));
   EXPECT_EQ(names.size(), 4);
   EXPECT_EQ(m.instr(InstrId(0)).name, "add");
   EXPECT_EQ(m.instr(InstrId(3)).name, "negate");
@@ -166,7 +167,9 @@ TEST(Pipeline, PassesRunInOrderAndInstructionsAreFollowed) {
   std::vector<std::string> dumped;
   PipelineOptions options;
   options.verify = true;
-  options.dump = [&](absl::string_view name, const Module&) { dumped.push_back(std::string(name)); };
+  options.dump = [&](absl::string_view name, const Module&) {
+    dumped.push_back(std::string(name));
+  };
   const absl::StatusOr<PassResult> r = RunPipeline(Parse(kTwo), passes, options);
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ(dumped.size(), 2);
@@ -191,8 +194,7 @@ class Breaker : public Pass {
     absl::StatusOr<PassResult> r = MakeDeadCodeElimination()->Run(module);
     Context& c = r->module.context();
     const InstrId root = r->module.comp(r->module.entry()).root;
-    r->module.mutable_instr(root).shape =
-        c.WithDefaultLayout(c.MakeArray(ElementType::kF32, {3}));
+    r->module.mutable_instr(root).shape = c.WithDefaultLayout(c.MakeArray(ElementType::kF32, {3}));
     return r;
   }
 };

@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "shardcall/partitioner/propagation/propagation.h"
-#include "tests/partitioner/propagation/import_testing.h"
+#include "tests/partitioner/import/import_testing.h"
 #include "tests/support/corpus.h"
 
 namespace shardcall {
@@ -36,9 +36,8 @@ void CheckInvariants(const Program& p, const PropagationResult& r) {
       EXPECT_LE(product, s->mesh()->num_devices());
     }
     const ShardingConstraint* c = p.constraints[l];
-    if (c == nullptr || c->unknown || p.leaves.canonical(leaf) != leaf ||
-        c->maximal_device >= 0 || s->mesh() != c->mesh ||
-        p.annotation[i.value] == AnnotationKind::kManualBoundary) {
+    if (c == nullptr || c->unknown || p.leaves.canonical(leaf) != leaf || c->maximal_device >= 0 ||
+        s->mesh() != c->mesh || p.annotation[i.value] == AnnotationKind::kManualBoundary) {
       continue;
     }
     for (int d = 0; d < s->rank(); ++d) {
@@ -163,8 +162,8 @@ TEST(PropagationProperty, RandomProgramsKeepTheInvariantsInEveryTextOrder) {
         const std::string name = absl::StrCat("v", i);
         for (int k = 0; k < p.module.num_instructions(); ++k) {
           if (p.module.instr(InstrId(k)).name != name) continue;
-          shardings.push_back(absl::StrCat(
-              name, " ", r.sharding[p.leaves.leaf(InstrId(k)).value]->ToString()));
+          shardings.push_back(
+              absl::StrCat(name, " ", r.sharding[p.leaves.leaf(InstrId(k)).value]->ToString()));
         }
       }
       if (order == 0) first = shardings;
@@ -193,8 +192,7 @@ TEST(PropagationProperty, EveryProgramOfTheCorpusPropagates) {
 
 TEST(PropagationProperty, LongChainsAreLinear) {
   auto microseconds = [](int n) {
-    std::string body =
-        "v0 = f32[8,8] parameter(0), sharding={mesh['a'=4,'b'=2], [{'a'}, {'b'}]}\n";
+    std::string body = "v0 = f32[8,8] parameter(0), sharding={mesh['a'=4,'b'=2], [{'a'}, {'b'}]}\n";
     for (int i = 1; i <= n; ++i) {
       absl::StrAppend(&body, i == n ? "ROOT " : "", "v", i, " = f32[8,8] tanh(v", i - 1, ")\n");
     }
@@ -203,8 +201,7 @@ TEST(PropagationProperty, LongChainsAreLinear) {
     for (int k = 0; k < 3; ++k) {
       const auto start = std::chrono::steady_clock::now();
       const PropagationResult r = PropagateAll(p);
-      const std::chrono::duration<double, std::micro> d =
-          std::chrono::steady_clock::now() - start;
+      const std::chrono::duration<double, std::micro> d = std::chrono::steady_clock::now() - start;
       best = std::min(best, d.count());
       EXPECT_EQ(r.outputs[0]->ToString(), "[{\"a\"}, {\"b\"}]");
     }

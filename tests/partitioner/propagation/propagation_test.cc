@@ -6,7 +6,7 @@
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/partitioner/propagation/import_testing.h"
+#include "tests/partitioner/import/import_testing.h"
 
 namespace shardcall {
 namespace {
@@ -61,8 +61,9 @@ Propagated PropagateModule(const std::string& module, const TargetRegistry* targ
   return {std::move(program), *std::move(result)};
 }
 
-constexpr char kOpen[] = "num_partitions=8, allow_spmd_sharding_propagation_to_parameters={true}, "
-                         "allow_spmd_sharding_propagation_to_output={true}";
+constexpr char kOpen[] =
+    "num_partitions=8, allow_spmd_sharding_propagation_to_parameters={true}, "
+    "allow_spmd_sharding_propagation_to_output={true}";
 
 Propagated PropagateEntry(const std::string& body, const TargetRegistry* targets = nullptr,
                           bool propagate = true) {
@@ -90,14 +91,14 @@ TEST(Propagation, GoesBackwardFromConstraints) {
       "ROOT z = f32[8,16] negate(c)\n");
   EXPECT_EQ(p.Of("x"), "[{\"a\"}, {\"b\"}]");
   EXPECT_EQ(p.Of("z"), "[{\"a\"}, {\"b\"}]");
-  EXPECT_EQ(p.Explain("x"),
-            "constraint at %c -> %c result -> operand 0 -> %y result -> operand 0");
+  EXPECT_EQ(p.Explain("x"), "constraint at %c -> %c result -> operand 0 -> %y result -> operand 0");
 }
 
 TEST(Propagation, WithoutPropagationOnlyConstraintsCount) {
   const Propagated p = PropagateEntry(
       "x = f32[8,16] parameter(0), @[{'a'}, {}]\n"
-      "ROOT y = f32[8,16] tanh(x)\n", nullptr, false);
+      "ROOT y = f32[8,16] tanh(x)\n",
+      nullptr, false);
   EXPECT_EQ(p.Of("x"), "[{\"a\"}, {}]");
   EXPECT_EQ(p.Of("y"), "[{}, {}]");
   EXPECT_EQ(p.Explain("y"), "replicated: nothing sharded reaches it");
@@ -122,19 +123,20 @@ TEST(Propagation, ExplicitlyReplicatedAxesAreNotTaken) {
 }
 
 TEST(Propagation, ParametersThatMayNotBeSetStayReplicated) {
-  const Propagated p = PropagateModule(EntryModule(
-      "x = f32[8] parameter(0)\n"
-      "w = f32[8] parameter(1), @[{'a'}]\n"
-      "ROOT y = f32[8] add(x, w)\n",
-      "num_partitions=8, allow_spmd_sharding_propagation_to_output={true}"));
+  const Propagated p = PropagateModule(
+      EntryModule("x = f32[8] parameter(0)\n"
+                  "w = f32[8] parameter(1), @[{'a'}]\n"
+                  "ROOT y = f32[8] add(x, w)\n",
+                  "num_partitions=8, allow_spmd_sharding_propagation_to_output={true}"));
   EXPECT_EQ(p.Of("x"), "[{}]");
   EXPECT_EQ(p.Of("y"), "[{\"a\"}]");
 }
 
 TEST(Propagation, ResultsThatMayNotBeSetAreGivenReplicated) {
-  const Propagated p = PropagateModule(EntryModule(
-      "x = f32[8] parameter(0), @[{'a'}]\n"
-      "ROOT y = f32[8] negate(x)\n", "num_partitions=8"));
+  const Propagated p =
+      PropagateModule(EntryModule("x = f32[8] parameter(0), @[{'a'}]\n"
+                                  "ROOT y = f32[8] negate(x)\n",
+                                  "num_partitions=8"));
   EXPECT_EQ(p.result.outputs[0]->ToString(), "[{}]");
 }
 
@@ -276,7 +278,8 @@ TEST(Propagation, RulesOfCustomCallsWorkBothWays) {
       "n = (f32[8,4,16], f32[8,4]) custom-call(x, g), custom_call_target=\"rms_norm\"\n"
       "y = f32[8,4,16] get-tuple-element(n), index=0\n"
       "r = f32[8,4] get-tuple-element(n), index=1\n"
-      "ROOT t = (f32[8,4,16], f32[8,4]) tuple(y, r)\n", &targets);
+      "ROOT t = (f32[8,4,16], f32[8,4]) tuple(y, r)\n",
+      &targets);
   EXPECT_EQ(p.Of("y"), "[{\"a\"}, {\"b\"}, {}]");
   EXPECT_EQ(p.Of("r"), "[{\"a\"}, {\"b\"}]");
 }
@@ -291,8 +294,8 @@ TEST(Propagation, UnknownCallsPassNothing) {
 // Results follow operand 0; a user may shard dimension 0 only.
 PartitionerCallbacks FollowFirst() {
   PartitionerCallbacks c;
-  c.infer_sharding_from_operands =
-      [](const CustomCallView& call, absl::Span<const Sharding* const> operands)
+  c.infer_sharding_from_operands = [](const CustomCallView& call,
+                                      absl::Span<const Sharding* const> operands)
       -> absl::StatusOr<std::vector<const Sharding*>> {
     return std::vector<const Sharding*>(call.results.size(), operands[0]);
   };
@@ -311,7 +314,8 @@ TEST(Propagation, CallbacksInferForwards) {
   const Propagated p = PropagateEntry(
       "x = f32[8,16] parameter(0), @[{'a'}, {'b'}]\n"
       "y = f32[8,16] custom-call(x), custom_call_target=\"mine\"\n"
-      "ROOT z = f32[8,16] negate(y)\n", &targets);
+      "ROOT z = f32[8,16] negate(y)\n",
+      &targets);
   EXPECT_EQ(p.Of("y"), "[{\"a\"}, {\"b\"}]");
   EXPECT_EQ(p.Of("z"), "[{\"a\"}, {\"b\"}]");
 }
@@ -342,24 +346,28 @@ TEST(Propagation, NullCallbacksAreLeftAlone) {
 absl::Status PropagateStatus(const PartitionerCallbacks& callbacks) {
   TargetRegistry targets;
   EXPECT_TRUE(targets.RegisterCustomCallPartitioner("mine", callbacks).ok());
-  Program program = Import(Expand(EntryModule(
-      "x = f32[8] parameter(0), @[{'a'}]\n"
-      "ROOT y = f32[8] custom-call(x), custom_call_target=\"mine\"\n", kOpen)));
+  Program program =
+      Import(Expand(EntryModule("x = f32[8] parameter(0), @[{'a'}]\n"
+                                "ROOT y = f32[8] custom-call(x), custom_call_target=\"mine\"\n",
+                                kOpen)));
   RuleTable rules(program, {.targets = &targets});
   return Propagate(program, rules, {}).status();
 }
 
 TEST(Propagation, ACallbackThatFailsOrThrowsIsAnErrorWithItsName) {
   PartitionerCallbacks fails, throws, short_answer;
-  fails.infer_sharding_from_operands = [](const CustomCallView&, absl::Span<const Sharding* const>)
-      -> absl::StatusOr<std::vector<const Sharding*>> {
+  fails.infer_sharding_from_operands =
+      [](const CustomCallView&,
+         absl::Span<const Sharding* const>) -> absl::StatusOr<std::vector<const Sharding*>> {
     return absl::UnimplementedError("not today");
   };
   throws.infer_sharding_from_operands = [](const CustomCallView&, absl::Span<const Sharding* const>)
       -> absl::StatusOr<std::vector<const Sharding*>> { throw std::runtime_error("boom"); };
   short_answer.infer_sharding_from_operands =
-      [](const CustomCallView&, absl::Span<const Sharding* const>)
-      -> absl::StatusOr<std::vector<const Sharding*>> { return std::vector<const Sharding*>(); };
+      [](const CustomCallView&,
+         absl::Span<const Sharding* const>) -> absl::StatusOr<std::vector<const Sharding*>> {
+    return std::vector<const Sharding*>();
+  };
   EXPECT_THAT(std::string(PropagateStatus(fails).message()),
               testing::AllOf(HasSubstr("E121"), HasSubstr("mine"), HasSubstr("%y"),
                              HasSubstr("not today")));
@@ -383,9 +391,10 @@ constexpr char kGroup[] =
     "ROOT t = (f32[8,16], f32[8,16]) tuple(u, v)\n";
 
 TEST(Propagation, MembersOfAGroupAreShardedAlike) {
-  const Propagated p = PropagateModule(EntryModule(
-      kGroup, absl::StrCat(kOpen, ", frontend_attributes={xla.sdy.meshes={mesh = "
-                                  "#sdy.mesh<[\"a\"=4, \"b\"=2]>}}")));
+  const Propagated p = PropagateModule(
+      EntryModule(kGroup, absl::StrCat(kOpen,
+                                       ", frontend_attributes={xla.sdy.meshes={mesh = "
+                                       "#sdy.mesh<[\"a\"=4, \"b\"=2]>}}")));
   EXPECT_EQ(p.Of("u"), "[{\"a\"}, {}]");
   EXPECT_EQ(p.Of("v"), "[{\"a\"}, {}]");
   EXPECT_EQ(p.Of("y"), "[{\"a\"}, {}]");
@@ -393,7 +402,8 @@ TEST(Propagation, MembersOfAGroupAreShardedAlike) {
 
 // A region that is manual over "a"; "b" stays free and passes through it.
 TEST(Propagation, FreeAxesPassThroughManualRegions) {
-  const std::string text = R"(HloModule manual_region, HEADER, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=4, "b"=2]>}}
+  const std::string text =
+      R"(HloModule manual_region, HEADER, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=4, "b"=2]>}}
 
 xla.sdy.manual_computation_body.1 {
   l = f32[2,16] parameter(0)

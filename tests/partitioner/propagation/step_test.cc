@@ -15,9 +15,9 @@ namespace {
 class StepTest : public ::testing::Test {
  protected:
   StepTest() : mesh_(InternBaseMesh(context_, {4, 2, 3}, DeviceOrder::Identity(24))) {
-    mesh_->SetNames("m", {{"a", {mesh_->FullAxis(0)}},
-                          {"b", {mesh_->FullAxis(1)}},
-                          {"c", {mesh_->FullAxis(2)}}});
+    mesh_->SetNames(
+        "m",
+        {{"a", {mesh_->FullAxis(0)}}, {"b", {mesh_->FullAxis(1)}}, {"c", {mesh_->FullAxis(2)}}});
   }
   AxisRef A() { return mesh_->FullAxis(0); }
   AxisRef B() { return mesh_->FullAxis(1); }
@@ -81,13 +81,15 @@ class StepTest : public ::testing::Test {
     if (result.stage == kNumStages) return "nothing";
     std::vector<std::string> lines;
     for (const Proposal& p : result.proposals) {
-      lines.push_back(absl::StrCat("t", p.tensor < counted ? p.tensor : p.tensor - more, ".", p.dim, " ",
-                                   absl::StrJoin(p.axes, "", [&](std::string* o, AxisRef a) {
-                                     std::string name = mesh_->AxisName(a);
-                                     name.erase(std::remove(name.begin(), name.end(), '"'),
-                                                name.end());
-                                     o->append(name);
-                                   })));
+      lines.push_back(
+          absl::StrCat("t", p.tensor < counted ? p.tensor : p.tensor - more, ".", p.dim, " ",
+                       absl::StrJoin(
+                           p.axes, "",
+                           [&](std::string* o, AxisRef a) {
+                             std::string name = mesh_->AxisName(a);
+                             name.erase(std::remove(name.begin(), name.end(), '"'), name.end());
+                             o->append(name);
+                           })));
     }
     return absl::StrCat("stage ", result.stage, ": ", absl::StrJoin(lines, "; "));
   }
@@ -112,8 +114,7 @@ TEST_F(StepTest, AndBackFromTheResult) {
 }
 
 TEST_F(StepTest, ContractedDimensionsPassBetweenOperandsLater) {
-  EXPECT_EQ(Run(matmul_, {{{8, 8}, {{}, {A()}}}, {{8, 8}, {}}}, {{{8, 8}, {}}}),
-            "stage 4: t1.0 a");
+  EXPECT_EQ(Run(matmul_, {{{8, 8}, {{}, {A()}}}, {{8, 8}, {}}}, {{{8, 8}, {}}}), "stage 4: t1.0 a");
 }
 
 TEST_F(StepTest, TwoFactorsThatWantOneAxisWaitForTheAggressiveHalf) {
@@ -146,8 +147,8 @@ TEST_F(StepTest, ALongerShardingExtendsAShorterOne) {
 }
 
 TEST_F(StepTest, ClosedDimensionsAndReservedAxesAreRespected) {
-  EXPECT_EQ(Run({.rule = "i j -> i j"}, {{{8, 8}, {{A()}, {B()}}}},
-                {{{8, 8}, {}, ClosedIn(0)}}, Opcode::kCopy),
+  EXPECT_EQ(Run({.rule = "i j -> i j"}, {{{8, 8}, {{A()}, {B()}}}}, {{{8, 8}, {}, ClosedIn(0)}},
+                Opcode::kCopy),
             "stage 0: t1.1 b");
   EXPECT_EQ(Run({.rule = "i j -> i j"}, {{{8, 8}, {{A()}, {B()}}}},
                 {{{8, 8}, {}, {.reserved = {A()}}}}, Opcode::kCopy),
@@ -159,9 +160,9 @@ TEST_F(StepTest, ClosedDimensionsAndReservedAxesAreRespected) {
 TEST_F(StepTest, CompoundDimensionsSplitAnAxis) {
   EXPECT_EQ(Run({.rule = "(i j) -> i j"}, {{{8}, {{A()}}}}, {{{2, 4}, {}}}, Opcode::kReshape),
             "stage 0: t1.0 a:(1)2; t1.1 a:(2)2");
-  EXPECT_EQ(Run({.rule = "i j -> (i j)"}, {{{2, 4}, {{B()}, {A()}}}}, {{{8}, {}}},
-                Opcode::kReshape),
-            "stage 0: t1.0 ba");
+  EXPECT_EQ(
+      Run({.rule = "i j -> (i j)"}, {{{2, 4}, {{B()}, {A()}}}}, {{{8}, {}}}, Opcode::kReshape),
+      "stage 0: t1.0 ba");
 }
 
 TEST_F(StepTest, AMinorFactorNeedsTheMajorOneSplitCompletely) {

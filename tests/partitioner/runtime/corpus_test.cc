@@ -2,6 +2,8 @@
 // Programs that JAX dumped, run on one device (or, with a manual region, on
 // global arrays by all) against the numbers that JAX computed: bitwise where nothing in the program
 // rounds, else closely.
+#include "tests/support/corpus.h"
+
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -18,10 +20,9 @@
 #include "shardcall/kernels/builtin.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/runtime/execute/executor.h"
-#include "shardcall/partitioner/runtime/lower/lower.h"
 #include "shardcall/partitioner/runtime/io/npz.h"
+#include "shardcall/partitioner/runtime/lower/lower.h"
 #include "tests/partitioner/runtime/compare.h"
-#include "tests/support/corpus.h"
 
 namespace shardcall {
 namespace {
@@ -80,8 +81,7 @@ bool IsInexact(const Module& m, const Instruction& i) {
       const absl::string_view target = i.as<CustomCallAttrs>().target;
       return target != "Sharding" && !absl::StartsWith(target, "xla.sdy.");
     }
-    default:
-      return false;
+    default: return false;
   }
 }
 

@@ -14,7 +14,8 @@ using testing::IsEmpty;
 std::string First(int n, absl::string_view then) {
   return absl::StrCat("x = s32[4] constant({1, 2, 3, 4})\nn = s32[] constant(", n,
                       ")\nz = s32[] constant(0)\n"
-                      "d = s32[<=4] set-dimension-size(x, n), dimensions={0}\n", then);
+                      "d = s32[<=4] set-dimension-size(x, n), dimensions={0}\n",
+                      then);
 }
 std::string Error(absl::string_view text) {
   const auto result = RunText(text);
@@ -43,10 +44,10 @@ TEST(DynamicSizes, MayComeWithTheArgument) {
     ASSERT_TRUE(r.ok()) << r.status();
     EXPECT_THAT(Numbers((*r)[0]), testing::ElementsAreArray(std::vector<double>(n, 6)));
   }
-  EXPECT_EQ(DiagnosticCode(
-                Execute(**program, std::vector<Tensor>{F32({5}, std::vector<float>(5))}, {})
-                    .status()),
-            "E313");
+  EXPECT_EQ(
+      DiagnosticCode(
+          Execute(**program, std::vector<Tensor>{F32({5}, std::vector<float>(5))}, {}).status()),
+      "E313");
 }
 
 TEST(DynamicSizes, OfAStaticOperandTheFirstElementsAreTaken) {
@@ -59,8 +60,7 @@ TEST(DynamicSizes, ReshapesKeepTheElements) {
   const char* kMatrix =
       "x = s32[2,3] constant({{1, 2, 3}, {4, 5, 6}})\nn = s32[] constant(2)\n"
       "d = s32[2,<=3] set-dimension-size(x, n), dimensions={1}\n";
-  EXPECT_THAT(Eval(absl::StrCat(kMatrix, "ROOT e = s32[<=6] reshape(d)")),
-              ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(Eval(absl::StrCat(kMatrix, "ROOT e = s32[<=6] reshape(d)")), ElementsAre(1, 2, 4, 5));
   EXPECT_THAT(Error(absl::StrCat(kMatrix, "ROOT e = s32[<=2,3] reshape(d)")),
               HasSubstr("E310 reshape"));
   EXPECT_THAT(Eval("x = s32[4] constant({1, 2, 3, 4})\nn = s32[] constant(2)\n"
@@ -75,9 +75,10 @@ TEST(DynamicSizes, GoThroughLoopsBranchesAndCalls) {
   EXPECT_THAT(Eval("f {\n a = s32[<=4] parameter(0)\n ROOT b = s32[<=4] negate(a)\n}\n"
                    "g {\n a = s32[<=4] parameter(0)\n ROOT b = s32[<=4] add(a, a)\n}\n"
                    "ENTRY e {\n" +
-                   First(2, "p = pred[] constant(false)\n c = s32[<=4] call(d), to_apply=f\n"
-                            "ROOT r = s32[<=4] conditional(p, c, c), true_computation=f, "
-                            "false_computation=g") +
+                   First(2,
+                         "p = pred[] constant(false)\n c = s32[<=4] call(d), to_apply=f\n"
+                         "ROOT r = s32[<=4] conditional(p, c, c), true_computation=f, "
+                         "false_computation=g") +
                    "\n}"),
               ElementsAre(-2, -4));
 }
@@ -86,8 +87,9 @@ TEST(DynamicSizes, WhatHasNoMeaningIsAnError) {
   EXPECT_THAT(Error(First(5, "ROOT e = s32[<=4] copy(d)")),
               HasSubstr("E311 set-dimension-size: the size 5 is not in [0, 4]"));
   EXPECT_THAT(Error(First(-1, "ROOT e = s32[<=4] copy(d)")), HasSubstr("E311"));
-  EXPECT_THAT(Error(First(2, "m = s32[] constant(3)\n"
-                             "ROOT e = s32[<=4] set-dimension-size(d, m), dimensions={0}")),
+  EXPECT_THAT(Error(First(2,
+                          "m = s32[] constant(3)\n"
+                          "ROOT e = s32[<=4] set-dimension-size(d, m), dimensions={0}")),
               HasSubstr("E310 set-dimension-size: the dimension would grow from 2 to 3"));
   EXPECT_THAT(Error(First(2, "ROOT e = s32[1] slice(d), slice={[2:3]}")),
               HasSubstr("E310 slice: over s32[2]"));

@@ -62,8 +62,7 @@ TEST(Elementwise, IntegersBelowAByteHaveTheirOwnWidth) {
               ElementsAre(3, 3, 0, 0));
   EXPECT_THAT(Eval(absl::StrCat(kUnsigned, "ROOT r = u2[4] count-leading-zeros(a)")),
               ElementsAre(0, 0, 1, 2));
-  EXPECT_THAT(Eval(absl::StrCat(kUnsigned, "ROOT r = u2[4] mulhi(a, b)")),
-              ElementsAre(0, 2, 0, 0));
+  EXPECT_THAT(Eval(absl::StrCat(kUnsigned, "ROOT r = u2[4] mulhi(a, b)")), ElementsAre(0, 2, 0, 0));
 }
 
 TEST(Elementwise, MaximumPassesNanAndOrdersZeros) {
@@ -100,11 +99,13 @@ TEST(Elementwise, TotalOrderTellsNanOfNarrowTypesApart) {
 TEST(Elementwise, ReducedPrecisionOfF16HasItsOwnExponents) {
   // 2^-15 is subnormal in f16: kept as long as no exponent bit goes.
   const char* kOperand = "a = f16[2] constant({3.0517578125e-05, 1.0009765625})\n";
-  EXPECT_THAT(Eval(absl::StrCat(kOperand, "ROOT r = f16[2] reduce-precision(a), exponent_bits=5, "
-                                          "mantissa_bits=9")),
+  EXPECT_THAT(Eval(absl::StrCat(kOperand,
+                                "ROOT r = f16[2] reduce-precision(a), exponent_bits=5, "
+                                "mantissa_bits=9")),
               ElementsAre(3.0517578125e-05, 1));
-  EXPECT_THAT(Eval(absl::StrCat(kOperand, "ROOT r = f16[2] reduce-precision(a), exponent_bits=4, "
-                                          "mantissa_bits=10")),
+  EXPECT_THAT(Eval(absl::StrCat(kOperand,
+                                "ROOT r = f16[2] reduce-precision(a), exponent_bits=4, "
+                                "mantissa_bits=10")),
               ElementsAre(0, 1.0009765625));
 }
 

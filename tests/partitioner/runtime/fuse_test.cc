@@ -86,16 +86,11 @@ class RandomProgram {
   static std::string Name(size_t k) { return absl::StrCat("v", k); }
   std::string Type(const std::string& type, Form form) const {
     switch (form) {
-      case kFull:
-        return absl::StrCat(type, "[", rows_, ",", cols_, "]");
-      case kFlat:
-        return absl::StrCat(type, "[", rows_ * cols_, "]");
-      case kRow:
-        return absl::StrCat(type, "[", cols_, "]");
-      case kColumn:
-        return absl::StrCat(type, "[", rows_, "]");
-      case kScalar:
-        return absl::StrCat(type, "[]");
+      case kFull: return absl::StrCat(type, "[", rows_, ",", cols_, "]");
+      case kFlat: return absl::StrCat(type, "[", rows_ * cols_, "]");
+      case kRow: return absl::StrCat(type, "[", cols_, "]");
+      case kColumn: return absl::StrCat(type, "[", rows_, "]");
+      case kScalar: return absl::StrCat(type, "[]");
     }
     return "";
   }
@@ -137,8 +132,7 @@ class RandomProgram {
       case 2:
         return Emit(type, form,
                     absl::StrCat("broadcast(", Operand(type, kScalar), "), dimensions={}"));
-      case 3:
-        return Emit(type, kFull, absl::StrCat("iota(), iota_dimension=", Below(2)));
+      case 3: return Emit(type, kFull, absl::StrCat("iota(), iota_dimension=", Below(2)));
       case 4:
         return form == kFull
                    ? Emit(type, kFlat, absl::StrCat("reshape(", Operand(type, kFull), ")"))
@@ -257,8 +251,8 @@ ROOT t = (f32[$r], f32[$c], f32[$r], f32[], f32[$r,$c]) tuple(rows, columns, nar
   for (const auto& [op, init] : {std::pair{"add", "0.25"}, {"maximum", "-inf"}, {"minimum", "2"}}) {
     for (const auto& [rows, columns] :
          {std::pair{"5", "3"}, {"37", "64"}, {"100", "130"}, {"3", "5000"}, {"4000", "2"}}) {
-      const std::string text = absl::StrReplaceAll(
-          kText, {{"$op", op}, {"$init", init}, {"$r", rows}, {"$c", columns}});
+      const std::string text =
+          absl::StrReplaceAll(kText, {{"$op", op}, {"$init", init}, {"$r", rows}, {"$c", columns}});
       EXPECT_LE(Steps(text), 4) << text;
       ExpectSameBits(text);
     }

@@ -7,8 +7,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "guarded_stores.h"
-#include "shardcall/kernels/ffi/guard/guarded_call.h"
 #include "run_text.h"
+#include "shardcall/kernels/ffi/guard/guarded_call.h"
 
 namespace shardcall {
 namespace {
@@ -29,10 +29,11 @@ absl::StatusOr<std::vector<Tensor>> RunWriter(void (*store)(void*, int64_t), int
   EXPECT_TRUE(handlers.Register(entry).ok());
   DeviceContext device;
   device.handlers = &handlers;
-  return RunText("x = f32[5] parameter(0)\n"
-                 "ROOT %cc.1 = f32[5] custom-call(x), custom_call_target=\"leaves_its_buffer\", "
-                 "api_version=API_VERSION_TYPED_FFI",
-                 {Tensor::From(ElementType::kF32, {5}, std::vector<float>{1, 2, 3, 4, 5})}, device);
+  return RunText(
+      "x = f32[5] parameter(0)\n"
+      "ROOT %cc.1 = f32[5] custom-call(x), custom_call_target=\"leaves_its_buffer\", "
+      "api_version=API_VERSION_TYPED_FFI",
+      {Tensor::From(ElementType::kF32, {5}, std::vector<float>{1, 2, 3, 4, 5})}, device);
 }
 
 TEST(GuardedHandlers, ALibraryThatNoSanitizerHasSeenIsOneDiagnostic) {

@@ -46,7 +46,8 @@ void ExpectSameOrder(const Order& order, int64_t n, int dimension) {
   std::vector<int64_t> dims = {3, 3};
   dims[dimension] = n;
   // The second operand shows that equal elements keep their order.
-  const std::string program = absl::StrReplaceAll(R"(
+  const std::string program =
+      absl::StrReplaceAll(R"(
 less {
   p0 = $T[] parameter(0)
   p1 = $T[] parameter(1)
@@ -60,11 +61,16 @@ ENTRY e {
   i = s32[$N] iota(), iota_dimension=$D
   ROOT s = ($T[$N], s32[$N]) sort(x, i), dimensions={$D}, is_stable=true, to_apply=less
 }
-)", {{"$BODY", absl::StrReplaceAll(order.body, {{"$T", order.type}})}, {"$T", order.type}, {"$N", absl::StrJoin(dims, ",")}, {"$D", absl::StrCat(dimension)}});
+)",
+                          {{"$BODY", absl::StrReplaceAll(order.body, {{"$T", order.type}})},
+                           {"$T", order.type},
+                           {"$N", absl::StrJoin(dims, ",")},
+                           {"$D", absl::StrCat(dimension)}});
   const std::string plain = absl::StrReplaceAll(program, {{" c = ", " ROOT c = "}});
-  const std::string hidden = absl::StrReplaceAll(
-      program, {{"\n}\n\nENTRY", "\n  yes = pred[] constant(true)\n"
-                                 "  ROOT both = pred[] and(c, yes)\n}\n\nENTRY"}});
+  const std::string hidden =
+      absl::StrReplaceAll(program, {{"\n}\n\nENTRY",
+                                     "\n  yes = pred[] constant(true)\n"
+                                     "  ROOT both = pred[] and(c, yes)\n}\n\nENTRY"}});
   const ElementType type = ElementTypeFromName(order.type);
   const Tensor x = Values(type, dims, static_cast<uint64_t>(n), order.nan);
   const auto by_key = RunText(plain, {x});
@@ -75,7 +81,8 @@ ENTRY e {
     const Tensor& a = (*by_key)[k];
     const Tensor& b = (*by_comparison)[k];
     EXPECT_EQ(std::memcmp(a.data(), b.data(), a.num_elements() * a.element_bytes()), 0)
-        << "result " << k << " of\n" << plain;
+        << "result " << k << " of\n"
+        << plain;
   }
 }
 
@@ -102,27 +109,29 @@ constexpr char kJaxKey[] = R"(
 
 INSTANTIATE_TEST_SUITE_P(
     Comparators, SortOrder,
-    testing::Values(
-        Order{"f32", "  c = pred[] compare(p0, p1), direction=LT, type=TOTALORDER"},
-        Order{"f64", "  c = pred[] compare(p0, p1), direction=GT, type=TOTALORDER"},
-        Order{"bf16", "  c = pred[] compare(p1, p0), direction=LT, type=TOTALORDER"},
-        Order{"f32", "  c = pred[] compare(p0, p1), direction=LT"},
-        Order{"f32", "  c = pred[] compare(p0, p1), direction=GT", false},
-        Order{"f64", "  c = pred[] compare(p0, p1), direction=LT", false},
-        Order{"f16", "  c = pred[] compare(p1, p0), direction=GT", false},
-        Order{"f8e5m2", "  c = pred[] compare(p0, p1), direction=LT", false},
-        Order{"f32", kJaxKey}, Order{"bf16", kJaxKey},
-        Order{"s32", "  c = pred[] compare(p0, p1), direction=LT"},
-        Order{"u8", "  c = pred[] compare(p0, p1), direction=GT"},
-        Order{"u64", "  c = pred[] compare(p1, p0), direction=GT"},
-        Order{"s64", "  c = pred[] compare(p0, p1), direction=LT"},
-        Order{"s32", "  a = s32[] add(p0, p2)\n  b = s32[] add(p1, p3)\n"
-                     "  c = pred[] compare(a, b), direction=LT"},
-        // No keys: sides that differ, ties that are broken, an order that is none.
-        Order{"s32", "  a = s32[] add(p0, p2)\n  c = pred[] compare(a, p1), direction=LT"},
-        Order{"s32", "  a = s32[] add(p0, p3)\n  b = s32[] add(p1, p2)\n"
-                     "  c = pred[] compare(a, b), direction=LT"},
-        Order{"s32", "  c = pred[] compare(p0, p1), direction=LE"}));
+    testing::Values(Order{"f32", "  c = pred[] compare(p0, p1), direction=LT, type=TOTALORDER"},
+                    Order{"f64", "  c = pred[] compare(p0, p1), direction=GT, type=TOTALORDER"},
+                    Order{"bf16", "  c = pred[] compare(p1, p0), direction=LT, type=TOTALORDER"},
+                    Order{"f32", "  c = pred[] compare(p0, p1), direction=LT"},
+                    Order{"f32", "  c = pred[] compare(p0, p1), direction=GT", false},
+                    Order{"f64", "  c = pred[] compare(p0, p1), direction=LT", false},
+                    Order{"f16", "  c = pred[] compare(p1, p0), direction=GT", false},
+                    Order{"f8e5m2", "  c = pred[] compare(p0, p1), direction=LT", false},
+                    Order{"f32", kJaxKey}, Order{"bf16", kJaxKey},
+                    Order{"s32", "  c = pred[] compare(p0, p1), direction=LT"},
+                    Order{"u8", "  c = pred[] compare(p0, p1), direction=GT"},
+                    Order{"u64", "  c = pred[] compare(p1, p0), direction=GT"},
+                    Order{"s64", "  c = pred[] compare(p0, p1), direction=LT"},
+                    Order{"s32",
+                          "  a = s32[] add(p0, p2)\n  b = s32[] add(p1, p3)\n"
+                          "  c = pred[] compare(a, b), direction=LT"},
+                    // No keys: sides that differ, ties that are broken, an order that is none.
+                    Order{"s32",
+                          "  a = s32[] add(p0, p2)\n  c = pred[] compare(a, p1), direction=LT"},
+                    Order{"s32",
+                          "  a = s32[] add(p0, p3)\n  b = s32[] add(p1, p2)\n"
+                          "  c = pred[] compare(a, b), direction=LT"},
+                    Order{"s32", "  c = pred[] compare(p0, p1), direction=LE"}));
 
 TEST(StableOrder, OfKeysThatFillAllBits) {
   const std::vector<int64_t> keys = {INT64_MAX, 0, INT64_MIN, 0, -1, INT64_MAX};

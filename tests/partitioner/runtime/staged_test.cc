@@ -38,12 +38,14 @@ class CudaHandlers : public testing::Test {
  protected:
   CudaHandlers() { Register(&handlers_, "CUDA", reinterpret_cast<void*>(TwiceOnStream)); }
   void UseFakes() {
-    handlers_.SetDevices("CUDA", [this](int ordinal, void* stream)
-                                     -> absl::StatusOr<std::shared_ptr<HandlerDevice>> {
-      if (stream != nullptr) return std::shared_ptr<HandlerDevice>(&FakeDevice::Of(stream), [](auto*) {});
-      opened_ |= 1 << ordinal;
-      return std::make_shared<FakeDevice>();
-    });
+    handlers_.SetDevices(
+        "CUDA",
+        [this](int ordinal, void* stream) -> absl::StatusOr<std::shared_ptr<HandlerDevice>> {
+          if (stream != nullptr)
+            return std::shared_ptr<HandlerDevice>(&FakeDevice::Of(stream), [](auto*) {});
+          opened_ |= 1 << ordinal;
+          return std::make_shared<FakeDevice>();
+        });
   }
   HandlerRegistry handlers_;
   std::atomic<int> opened_{0};
@@ -64,10 +66,10 @@ TEST_F(CudaHandlers, RunFromHostMemoryOnEveryDevice) {
 TEST_F(CudaHandlers, AHandlerForTheHostComesFirst) {
   UseFakes();
   Register(&handlers_, "Host", reinterpret_cast<void*>(+[](void* out, const void** in) {
-             for (int i = 0; i < 2; ++i) {
-               static_cast<int32_t*>(out)[i] = 100 * static_cast<const int32_t*>(in[0])[i];
-             }
-           }));
+    for (int i = 0; i < 2; ++i) {
+      static_cast<int32_t*>(out)[i] = 100 * static_cast<const int32_t*>(in[0])[i];
+    }
+  }));
   DeviceContext device;
   device.handlers = &handlers_;
   const auto r = RunText(kTwice, {S32({2}, {1, 2})}, device);

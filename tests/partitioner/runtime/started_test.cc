@@ -43,8 +43,7 @@ absl::StatusOr<std::vector<std::vector<double>>> RunDevices(
   return out;
 }
 
-constexpr char kGroups[] =
-    "channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true";
+constexpr char kGroups[] = "channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true";
 
 TEST(Started, EveryFormGivesWhatTheCollectiveGives) {
   const struct {
@@ -133,40 +132,44 @@ class Meanwhile : public testing::Test {
 };
 
 TEST_F(Meanwhile, TheDeviceComputesWhileThePeerHasNotCome) {
-  const auto r = RunDevices(
-      Entry(absl::StrCat("g = s32[4] custom-call(p), custom_call_target=\"late\"\n"
-                         "s = s32[4] all-reduce-start(g), ", kGroups, ", to_apply=add\n"
-                         "b = s32[4] custom-call(p), custom_call_target=\"between\"\n"
-                         "d = s32[4] all-reduce-done(s)\nROOT r = s32[4] add(d, b)")),
-      2, &handlers_);
+  const auto r =
+      RunDevices(Entry(absl::StrCat("g = s32[4] custom-call(p), custom_call_target=\"late\"\n"
+                                    "s = s32[4] all-reduce-start(g), ",
+                                    kGroups,
+                                    ", to_apply=add\n"
+                                    "b = s32[4] custom-call(p), custom_call_target=\"between\"\n"
+                                    "d = s32[4] all-reduce-done(s)\nROOT r = s32[4] add(d, b)")),
+                 2, &handlers_);
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_THAT(*r, ElementsAre(ElementsAre(1, 10, 100, 3), ElementsAre(2, 20, 200, 3)));
 }
 
 TEST_F(Meanwhile, WhatIsUnderWayIsNotOverwrittenByOpsThatWorkInPlace) {
   // q dies at `n`, which would take its buffer were it not being sent.
-  const auto r = RunDevices(
-      Entry(absl::StrCat("g = s32[4] custom-call(p), custom_call_target=\"late\"\n"
-                         "q = s32[4] add(g, p)\n"
-                         "s = (s32[4], s32[8]) all-gather-start(q), ", kGroups, ", dimensions={0}\n"
-                         "n = s32[4] negate(q)\n"
-                         "b = s32[4] custom-call(n), custom_call_target=\"between\"\n"
-                         "d = s32[8] all-gather-done(s)\n"
-                         "ROOT r = s32[12] concatenate(d, b), dimensions={0}")),
-      2, &handlers_);
+  const auto r =
+      RunDevices(Entry(absl::StrCat("g = s32[4] custom-call(p), custom_call_target=\"late\"\n"
+                                    "q = s32[4] add(g, p)\n"
+                                    "s = (s32[4], s32[8]) all-gather-start(q), ",
+                                    kGroups,
+                                    ", dimensions={0}\n"
+                                    "n = s32[4] negate(q)\n"
+                                    "b = s32[4] custom-call(n), custom_call_target=\"between\"\n"
+                                    "d = s32[8] all-gather-done(s)\n"
+                                    "ROOT r = s32[12] concatenate(d, b), dimensions={0}")),
+                 2, &handlers_);
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_THAT((*r)[1], ElementsAre(0, 0, 0, 2, 2, 20, 200, 2, -2, -20, -200, -2));
 }
 
 TEST_F(Meanwhile, CollectivesInBetweenRunBehindIt) {
-  const auto r = RunDevices(
-      Entry(absl::StrCat(
-          "s = s32[4] all-reduce-start(p), ", kGroups, ", to_apply=add\n",
-          "t = (s32[4], s32[8]) all-gather-start(p), ", kGroups, ", dimensions={0}\n",
-          "m = s32[4] all-reduce(p), ", kGroups, ", to_apply=add\n",
-          "e = s32[8] all-gather-done(t)\nd = s32[4] all-reduce-done(s)\n"
-          "x = s32[4] add(d, m)\nROOT r = s32[12] concatenate(x, e), dimensions={0}")),
-      2, &handlers_);
+  const auto r =
+      RunDevices(Entry(absl::StrCat(
+                     "s = s32[4] all-reduce-start(p), ", kGroups, ", to_apply=add\n",
+                     "t = (s32[4], s32[8]) all-gather-start(p), ", kGroups, ", dimensions={0}\n",
+                     "m = s32[4] all-reduce(p), ", kGroups, ", to_apply=add\n",
+                     "e = s32[8] all-gather-done(t)\nd = s32[4] all-reduce-done(s)\n"
+                     "x = s32[4] add(d, m)\nROOT r = s32[12] concatenate(x, e), dimensions={0}")),
+                 2, &handlers_);
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_THAT((*r)[0], ElementsAre(2, 20, 200, 4, 0, 0, 0, 1, 1, 10, 100, 1));
 }
@@ -179,13 +182,16 @@ TEST_F(Meanwhile, APeerThatNeverStartsIsNamedWithTheInstruction) {
     if (c.device_ordinal == 1) gave_up.WaitForNotification();
     return absl::OkStatus();
   });
-  const auto program = LowerText(
-      Entry(absl::StrCat("first = s32[4] all-reduce(p), ", kGroups, ", to_apply=add\n"
-                         "g = s32[4] custom-call(first), custom_call_target=\"slow\"\n"
-                         "sum.7 = s32[4] all-reduce-start(g), ", kGroups, ", to_apply=add\n"
-                         "n = s32[4] negate(p)\nd = s32[4] all-reduce-done(sum.7)\n"
-                         "ROOT r = s32[4] add(d, n)")),
-      "num_partitions=2");
+  const auto program =
+      LowerText(Entry(absl::StrCat("first = s32[4] all-reduce(p), ", kGroups,
+                                   ", to_apply=add\n"
+                                   "g = s32[4] custom-call(first), custom_call_target=\"slow\"\n"
+                                   "sum.7 = s32[4] all-reduce-start(g), ",
+                                   kGroups,
+                                   ", to_apply=add\n"
+                                   "n = s32[4] negate(p)\nd = s32[4] all-reduce-done(sum.7)\n"
+                                   "ROOT r = s32[4] add(d, n)")),
+                "num_partitions=2");
   ASSERT_TRUE(program.ok()) << program.status();
   InProcessWorld world(2, absl::Seconds(2));
   const auto run = [&](int d) {
@@ -221,12 +227,14 @@ TEST_F(Meanwhile, AFailureInBetweenIsReportedAtOnceAndAlone) {
     return absl::OkStatus();
   });
   const absl::Time start = absl::Now();
-  const auto r = RunDevices(
-      Entry(absl::StrCat("g = s32[4] custom-call(p), custom_call_target=\"wait_on_0\"\n"
-                         "s = s32[4] all-reduce-start(g), ", kGroups, ", to_apply=add\n"
-                         "f = s32[4] custom-call(p), custom_call_target=\"fail_on_1\"\n"
-                         "d = s32[4] all-reduce-done(s)\nROOT r = s32[4] add(d, f)")),
-      2, &handlers_, absl::Seconds(60));
+  const auto r =
+      RunDevices(Entry(absl::StrCat("g = s32[4] custom-call(p), custom_call_target=\"wait_on_0\"\n"
+                                    "s = s32[4] all-reduce-start(g), ",
+                                    kGroups,
+                                    ", to_apply=add\n"
+                                    "f = s32[4] custom-call(p), custom_call_target=\"fail_on_1\"\n"
+                                    "d = s32[4] all-reduce-done(s)\nROOT r = s32[4] add(d, f)")),
+                 2, &handlers_, absl::Seconds(60));
   EXPECT_EQ(DiagnosticCode(r.status()), "E317") << r.status();
   EXPECT_THAT(std::string(r.status().message()), HasSubstr("no luck"));
   EXPECT_LT(absl::Now() - start, absl::Seconds(20));
@@ -235,9 +243,8 @@ TEST_F(Meanwhile, AFailureInBetweenIsReportedAtOnceAndAlone) {
 TEST(Started, InLoopsAndInCallsManyTimes) {
   const auto r = RunDevices(
       absl::StrCat(
-          kAdd, "step {\n v = s32[4] parameter(0)\n",
-          " s = s32[4] all-reduce-start(v), ", kGroups, ", to_apply=add\n",
-          " n = s32[4] negate(v)\n d = s32[4] all-reduce-done(s)\n",
+          kAdd, "step {\n v = s32[4] parameter(0)\n", " s = s32[4] all-reduce-start(v), ", kGroups,
+          ", to_apply=add\n", " n = s32[4] negate(v)\n d = s32[4] all-reduce-done(s)\n",
           " ROOT r = s32[4] add(d, n)\n}\n",
           "body {\n t = (s32[], s32[4]) parameter(0)\n i = s32[] get-tuple-element(t), index=0\n"
           " v = s32[4] get-tuple-element(t), index=1\n one = s32[] constant(1)\n"

@@ -30,8 +30,11 @@ ENTRY main {
 )",
                              {{"T[", type + "["},
                               {"OP", op},
-                              {"constant(0)", absl::StrCat("constant(", op != "and" ? "0" :
-                                                           type == "pred" ? "1" : "-1", ")")},
+                              {"constant(0)", absl::StrCat("constant(",
+                                                           op != "and"      ? "0"
+                                                           : type == "pred" ? "1"
+                                                                            : "-1",
+                                                           ")")},
                               {"SHARDING", sharding}});
 }
 
@@ -50,8 +53,9 @@ Counts CollectivesOf(const std::string& text) {
   const auto program = PartitionText(text, {});
   EXPECT_TRUE(program.ok()) << program.status();
   if (!program.ok()) return {-1, -1, -1};
-  return {CountOpcode(**program, Opcode::kAllReduce) + CountOpcode(**program, Opcode::kReduceScatter),
-          CountOpcode(**program, Opcode::kAllGather), CountOpcode(**program, Opcode::kAllToAll)};
+  return {
+      CountOpcode(**program, Opcode::kAllReduce) + CountOpcode(**program, Opcode::kReduceScatter),
+      CountOpcode(**program, Opcode::kAllGather), CountOpcode(**program, Opcode::kAllToAll)};
 }
 
 TEST(Bitwise, AWholeResultIsGatheredAndReducedLocally) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What partition callbacks see and build, and what becomes of their mistakes.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
-
-#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 #include "tests/partitioner/spmd/callback_testing.h"
@@ -114,7 +114,8 @@ TEST(CallbackCollectives, ReshardTakesTheCheapestWay) {
             "");
 }
 
-constexpr char kNamed[] = R"(HloModule m, num_partitions=8, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["data"=4, "model"=2]>}}
+constexpr char kNamed[] =
+    R"(HloModule m, num_partitions=8, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["data"=4, "model"=2]>}}
 
 ENTRY e {
   x = s32[8,12]{1,0} parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"data\"}, {\"model\"}]>"}
@@ -166,11 +167,10 @@ TEST(CallbackView, WhatAnEngineDoesNotUnderstandSurvives) {
   });
   const auto p = PartitionText(kNamed, rig.options);
   ASSERT_TRUE(p.ok()) << p.status();
-  EXPECT_THAT(LocalText(**p),
-              AllOf(HasSubstr("output_to_operand_aliasing={{}: (0, {})}"),
-                    HasSubstr("operand_layout_constraints={s32[2,6]{1,0}}"),
-                    HasSubstr("frontend_attributes={kind=\"test\"}"),
-                    HasSubstr("backend_config={k = 3 : i64}")));
+  EXPECT_THAT(LocalText(**p), AllOf(HasSubstr("output_to_operand_aliasing={{}: (0, {})}"),
+                                    HasSubstr("operand_layout_constraints={s32[2,6]{1,0}}"),
+                                    HasSubstr("frontend_attributes={kind=\"test\"}"),
+                                    HasSubstr("backend_config={k = 3 : i64}")));
 }
 
 TEST(CallbackView, TuplesGoInAndOutAsLeaves) {
@@ -223,8 +223,8 @@ ENTRY e {
                   SHARDCALL_ASSIGN_OR_RETURN(const LocalValue t, c.Operand(1, nullptr));
                   const CustomCallView& v = c.call();
                   SHARDCALL_ASSIGN_OR_RETURN(
-                      const auto y,
-                      c.CallTarget({x, t}, {LocalShape(*v.context, v.results[0], s), v.results[1]}));
+                      const auto y, c.CallTarget({x, t}, {LocalShape(*v.context, v.results[0], s),
+                                                          v.results[1]}));
                   SHARDCALL_RETURN_IF_ERROR(c.SetResult(0, y[0], s));
                   return c.SetResult(1, y[1], nullptr);
                 },
@@ -254,10 +254,10 @@ TEST(CallbackMistakes, AreDiagnosticsWithTargetAndInstruction) {
          return c.Operand(0, b.Intern(*c.call().context)).status();
        }},
       {"not made here", [](PartitionContext& c) { return c.ShapeOf({}).status(); }},
-      {"not made here", [](PartitionContext& c) { return c.ShapeOf({InstrId(1u << 30)}).status(); }},
+      {"not made here",
+       [](PartitionContext& c) { return c.ShapeOf({InstrId(1u << 30)}).status(); }},
       {"set no result 0", [](PartitionContext&) { return absl::OkStatus(); }},
-      {"no result 5",
-       [](PartitionContext& c) { return c.SetResult(5, c.PartitionId(), nullptr); }},
+      {"no result 5", [](PartitionContext& c) { return c.SetResult(5, c.PartitionId(), nullptr); }},
       {"result 0 has no sharding",
        [](PartitionContext& c) { return c.SetResult(0, c.PartitionId(), nullptr); }},
       {"expected the local shape s32[8,12], found s32[2,12]",
@@ -309,7 +309,8 @@ TEST(CallbackMistakes, AreDiagnosticsWithTargetAndInstruction) {
          SHARDCALL_ASSIGN_OR_RETURN(const LocalValue x, c.Operand(0, c.operand_sharding(0)));
          return c.CollectivePermute(x, c.call().free_axes(), {{0, 1}, {2, 1}}).status();
        }},
-      {"cannot be read", [](PartitionContext& c) { return c.call().ParseSharding("[{", 2).status(); }},
+      {"cannot be read",
+       [](PartitionContext& c) { return c.call().ParseSharding("[{", 2).status(); }},
       {"cannot be read",
        [](PartitionContext& c) { return c.call().ParseSharding(R"([{"nope"}, {}])", 2).status(); }},
       {"cannot be read",
@@ -335,7 +336,8 @@ TEST(CallbackMistakes, AreDiagnosticsWithTargetAndInstruction) {
               Fails("E121", "failed: not today"));
 }
 
-constexpr char kManual[] = R"(HloModule m, num_partitions=8, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["data"=4, "model"=2]>}}
+constexpr char kManual[] =
+    R"(HloModule m, num_partitions=8, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["data"=4, "model"=2]>}}
 
 ENTRY e {
   x = s32[8,12]{1,0} parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"data\"}, {\"model\"}]>"}
@@ -359,17 +361,19 @@ TEST(CallbackView, ManualAxesAreNotTheCallbacks) {
     return c.SetResult(0, x, c.call().Replicated(2));
   };
   EXPECT_EQ(Verified(good, kManual), "");
-  EXPECT_THAT(Refused([](PartitionContext& c) {
-                return c.call().ParseSharding(R"([{"data"}, {}])", 2).status();
-              }, kManual),
+  EXPECT_THAT(Refused(
+                  [](PartitionContext& c) {
+                    return c.call().ParseSharding(R"([{"data"}, {}])", 2).status();
+                  },
+                  kManual),
               Fails("E120", "manual"));
-  EXPECT_THAT(Refused([](PartitionContext& c) { return c.call().AxesNamed({"data"}).status(); },
-                      kManual),
-              Fails("E120", "free axes: model, found data"));
-  EXPECT_THAT(Refused([](PartitionContext& c) {
-                return c.AxisIndex(c.call().axes()[0].refs).status();
-              }, kManual),
-              Fails("E120", "manual"));
+  EXPECT_THAT(
+      Refused([](PartitionContext& c) { return c.call().AxesNamed({"data"}).status(); }, kManual),
+      Fails("E120", "free axes: model, found data"));
+  EXPECT_THAT(
+      Refused([](PartitionContext& c) { return c.AxisIndex(c.call().axes()[0].refs).status(); },
+              kManual),
+      Fails("E120", "manual"));
 }
 
 TEST(CallbackMemo, InferIsAskedOncePerKindOfCall) {
@@ -381,8 +385,8 @@ TEST(CallbackMemo, InferIsAskedOncePerKindOfCall) {
   TargetRegistry targets;
   int asked = 0;
   PartitionerCallbacks c = rig.targets.Find("same", "")->callbacks;
-  c.infer_sharding_from_operands =
-      [&](const CustomCallView&, absl::Span<const Sharding* const> operands)
+  c.infer_sharding_from_operands = [&](const CustomCallView&,
+                                       absl::Span<const Sharding* const> operands)
       -> absl::StatusOr<std::vector<const Sharding*>> {
     ++asked;
     return std::vector<const Sharding*>{operands[0]};
@@ -412,10 +416,9 @@ TEST(CallbackMemo, PartitionIsAskedOncePerKindOfCallAndShardings) {
     const Sharding* rows = ShardingOf(c, R"([{"x0"}, {}])");
     SHARDCALL_ASSIGN_OR_RETURN(LocalValue x, c.Operand(0, rows));
     SHARDCALL_ASSIGN_OR_RETURN(x, c.AllToAll(x, 1, 0, c.call().free_axes()));
-    SHARDCALL_ASSIGN_OR_RETURN(
-        const auto y,
-        c.CallTarget({x}, {LocalShape(*c.call().context, c.call().results[0],
-                                      ShardingOf(c, R"([{}, {"x0"}])"))}));
+    SHARDCALL_ASSIGN_OR_RETURN(const auto y,
+                               c.CallTarget({x}, {LocalShape(*c.call().context, c.call().results[0],
+                                                             ShardingOf(c, R"([{}, {"x0"}])"))}));
     return c.SetResult(0, y[0], ShardingOf(c, R"([{}, {"x0"}])"));
   });
   const std::string text = R"(HloModule m, num_partitions=4
@@ -455,8 +458,9 @@ TEST(CallbackMistakes, InferThatGivesAnotherRank) {
   TargetRegistry targets;
   PartitionerCallbacks c;
   c.partition = [](PartitionContext&) { return absl::OkStatus(); };
-  c.infer_sharding_from_operands = [](const CustomCallView& v, absl::Span<const Sharding* const>)
-      -> absl::StatusOr<std::vector<const Sharding*>> {
+  c.infer_sharding_from_operands =
+      [](const CustomCallView& v,
+         absl::Span<const Sharding* const>) -> absl::StatusOr<std::vector<const Sharding*>> {
     return std::vector<const Sharding*>{v.Replicated(3)};
   };
   ASSERT_TRUE(targets.RegisterCustomCallPartitioner("same", c).ok());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // HLO text that partition callbacks put into the local program.
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
@@ -60,7 +60,8 @@ TEST(CallbackPrograms, CallsWithoutAShapeHaveThatOfTheirTarget) {
       SHARDCALL_ASSIGN_OR_RETURN(
           const std::vector<LocalValue> out,
           c.AddProgram(absl::StrCat("HloModule m\n\nENTRY e {\n  x = s32[2,12] parameter(0)\n"
-                                    "  ROOT y = ", call, "\n}\n"),
+                                    "  ROOT y = ",
+                                    call, "\n}\n"),
                        {x}));
       return c.SetResult(0, out[0], rows);
     });

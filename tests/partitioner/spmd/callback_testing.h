@@ -3,12 +3,12 @@
 #ifndef SHARDCALL_TESTS_PARTITIONER_SPMD_CALLBACK_TESTING_H_
 #define SHARDCALL_TESTS_PARTITIONER_SPMD_CALLBACK_TESTING_H_
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <functional>
 #include <string>
 #include <utility>
-
-#include <gtest/gtest.h>
 
 #include "tests/support/verify_text.h"
 

@@ -25,7 +25,8 @@ std::string Call(const std::string& result, const std::string& operand, const st
                  const std::string& more = "") {
   return "  " + result + " = f32[@A,@B] custom-call(" + operand +
          "), custom_call_target=\"nccl_allreduce\", api_version=API_VERSION_TYPED_FFI, "
-         "backend_config=" + config + more + ", sharding={manual}\n";
+         "backend_config=" +
+         config + more + ", sharding={manual}\n";
 }
 
 void VerifyRegion(const std::string& body) {

@@ -9,8 +9,8 @@
 namespace shardcall {
 namespace {
 
-const std::vector<Sizes> kSizes = {{{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 7}},
-                                   {{'A', 3}, {'B', 5}}};
+const std::vector<Sizes> kSizes = {
+    {{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 7}}, {{'A', 3}, {'B', 5}}};
 
 TEST(While, CarriesMayBeShardedAndMeetOtherShardingsInside) {
   VerifyFamily({.text = R"(

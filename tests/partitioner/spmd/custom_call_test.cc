@@ -19,20 +19,23 @@ TEST(CustomCalls, AWrongWrittenShapeIsSaidBeforeWhatItsRuleMakesOfIt) {
   TextOptions options;
   options.targets = &targets;
   const auto refused = [&](const std::string& call) {
-    return PartitionText("HloModule m, num_partitions=2\nENTRY e {\n"
-                         "x = f32[8,4] parameter(0), sharding={devices=[2,1]<=[2]}\nROOT " + call +
-                             "\n}",
-                         options).status();
+    return PartitionText(
+               "HloModule m, num_partitions=2\nENTRY e {\n"
+               "x = f32[8,4] parameter(0), sharding={devices=[2,1]<=[2]}\nROOT " +
+                   call + "\n}",
+               options)
+        .status();
   };
-  const absl::Status shape = refused("c = f32[8,5] custom-call(x), custom_call_target=\"custom_relu\"");
+  const absl::Status shape =
+      refused("c = f32[8,5] custom-call(x), custom_call_target=\"custom_relu\"");
   EXPECT_THAT(shape, Fails("E023", "expected f32[8,4], found f32[8,5]"));
   EXPECT_THAT(shape, Fails("E023", "the call of \"custom_relu\", %c"));
   EXPECT_THAT(refused("c = f32[8,4] custom-call(x), custom_call_target=\"deep\""),
               Fails("E111", "declare fewer batch dimensions"));
 }
 
-const std::vector<Sizes> kSizes = {{{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 7}},
-                                   {{'A', 3}, {'B', 5}}, {{'A', 1}, {'B', 8}}};
+const std::vector<Sizes> kSizes = {
+    {{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 7}}, {{'A', 3}, {'B', 5}}, {{'A', 1}, {'B', 8}}};
 
 TextOptions WithTestTargets() {
   TextOptions options;
@@ -164,7 +167,9 @@ struct Registries {
 TEST(CustomCall, TakesAnyNumberOfFactors) {
   Registries r;
   ASSERT_TRUE(r.targets.RegisterBatchPartitionable("weighted_rows", 1).ok());
-  ASSERT_TRUE(r.handlers.Register({.target = "weighted_rows", .source = "test", .host = WeightedRows}).ok());
+  ASSERT_TRUE(
+      r.handlers.Register({.target = "weighted_rows", .source = "test", .host = WeightedRows})
+          .ok());
   for (int operands : {21, 22, 23, 44, 100}) {
     std::string text = "HloModule m, num_partitions=4\nENTRY main {\n", names;
     for (int k = 0; k < operands; ++k) {
@@ -190,7 +195,8 @@ TEST(CustomCall, EmptyOperandsAndResultsAreShardedAsTheirRuleSays) {
                                float* y = static_cast<float*>(out[0].data);
                                for (int64_t i = 0; i < in[0].num_elements(); ++i) y[i] = 2 * x[i];
                                if (in[1].num_elements() + in[2].num_elements() +
-                                       out[1].num_elements() != 0) {
+                                       out[1].num_elements() !=
+                                   0) {
                                  return absl::InvalidArgumentError("not empty");
                                }
                                return absl::OkStatus();
@@ -213,8 +219,8 @@ TEST(CustomCall, EmptyOperandsAndResultsAreShardedAsTheirRuleSays) {
                 .max_cases = 60,
                 .options = r.options()});
   ASSERT_TRUE(r.targets
-                  .RegisterRule("attend", {.rule = "i j, k, i l -> i j, l i",
-                                           .need_replication = {"j", "k"}})
+                  .RegisterRule("attend",
+                                {.rule = "i j, k, i l -> i j, l i", .need_replication = {"j", "k"}})
                   .ok());
   VerifyFamily({.text = absl::StrReplaceAll(call, {{"RULE", ""}}),
                 .sizes = {{{'A', 8}, {'B', 4}}, {{'A', 5}, {'B', 3}}},
@@ -291,7 +297,8 @@ std::string NumberedCall(const std::string& attributes) {
   return "HloModule m, num_partitions=4\n\nENTRY e {\n"
          "  x = s32[8] parameter(0), sharding={devices=[4]<=[4]}\n"
          "  ROOT c = s32[8,12] custom-call(x), custom_call_target=\"numbered\", "
-         "sharding={devices=[1,4]<=[4]}" + attributes + "\n}\n";
+         "sharding={devices=[1,4]<=[4]}" +
+         attributes + "\n}\n";
 }
 
 TEST(ResultFactors, ThatNoOperandHasAreComputedWhole) {
@@ -317,8 +324,7 @@ TEST(CustomCall, AFactorThatOneResultLacksIsWarnedOfOnceForCallsAlike) {
   const auto warnings = [](const std::string& rule, const std::vector<std::string>& whole) {
     TargetRegistry targets;
     EXPECT_TRUE(RegisterBuiltinTargets(targets).ok());
-    EXPECT_TRUE(
-        targets.RegisterRule("two", {.rule = rule, .need_replication = whole}).ok());
+    EXPECT_TRUE(targets.RegisterRule("two", {.rule = rule, .need_replication = whole}).ok());
     const std::string text = R"(HloModule m, num_partitions=2
 
 ENTRY main {

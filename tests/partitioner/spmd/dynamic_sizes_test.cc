@@ -18,24 +18,29 @@ add {
 }
 
 ENTRY main {
-  x = f32[8,6] parameter(0), sharding=)", operand, R"(
-  n = s32[] constant()", size, R"()
+  x = f32[8,6] parameter(0), sharding=)",
+                      operand, R"(
+  n = s32[] constant()",
+                      size, R"()
   z = f32[] constant(0)
   d = f32[8,<=6] set-dimension-size(x, n), dimensions={1}
   m = f32[8,<=6] negate(d)
-)", root, "}\n");
+)",
+                      root, "}\n");
 }
 
 TEST(DynamicSizes, OpsOnThemAreRightWhateverTheShardingsAround) {
   for (int size : {0, 1, 4, 6}) {
-    for (const char* sharding : {"{devices=[2,2]<=[4]}", "{devices=[4,1]<=[4]}",
-                                 "{devices=[1,4]<=[4]}", "{replicated}"}) {
+    for (const char* sharding :
+         {"{devices=[2,2]<=[4]}", "{devices=[4,1]<=[4]}", "{devices=[1,4]<=[4]}", "{replicated}"}) {
       SCOPED_TRACE(absl::StrCat(size, " ", sharding));
       EXPECT_EQ(WhyNotEqual(Program(size, sharding, R"(
   s = f32[8] reduce(m, z), dimensions={1}, to_apply=add, sharding={devices=[4]<=[4]}
   k = s32[] get-dimension-size(m), dimensions={1}
   ROOT r = (f32[8], s32[]) tuple(s, k)
-)"), {}), "");
+)"),
+                            {}),
+                "");
       EXPECT_EQ(WhyNotEqual(Program(size, sharding, "  ROOT r = f32[8,<=6] add(m, d)\n"), {}), "");
     }
   }
@@ -70,13 +75,16 @@ ENTRY main {
   w = (s32[], f32[<=6,4]) while(t), condition=cond, body=body
   ROOT r = f32[<=6,4] get-tuple-element(w), index=1
 }
-)", {}), "");
+)",
+                        {}),
+            "");
 }
 
 TEST(DynamicSizes, AShardingThatCutsOneIsRefused) {
   EXPECT_THAT(PartitionText(Program(4, "{replicated}",
                                     "  ROOT r = f32[8,<=6] copy(m), "
-                                    "sharding={devices=[4,1]<=[4]}\n"), {}),
+                                    "sharding={devices=[4,1]<=[4]}\n"),
+                            {}),
               Fails("E054", "is not sharded at r"));
 }
 

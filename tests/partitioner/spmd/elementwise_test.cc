@@ -10,8 +10,10 @@
 namespace shardcall {
 namespace {
 
-const std::vector<Sizes> kSizes = {{{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 7}},
-                                   {{'A', 3}, {'B', 5}}, {{'A', 1}, {'B', 8}},
+const std::vector<Sizes> kSizes = {{{'A', 8}, {'B', 4}},
+                                   {{'A', 10}, {'B', 7}},
+                                   {{'A', 3}, {'B', 5}},
+                                   {{'A', 1}, {'B', 8}},
                                    {{'A', 7}, {'B', 1}}};
 
 TEST(Elementwise, BinaryOpsMeetOperandsInDifferentShardings) {

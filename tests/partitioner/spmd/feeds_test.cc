@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Feeds and transfers: what one device does, what every device does on its
 // shard, and the forms in which XLA writes their shardings.
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -34,7 +34,8 @@ std::string Local(const std::string& text, std::vector<Opcode>* collectives = nu
 std::string Entry(const std::string& local) { return local.substr(local.find("\nENTRY")); }
 
 std::string Infeed(const std::string& sharding, const std::string& type = "f32[8,4]") {
-  return absl::StrReplaceAll(R"(HloModule m, num_partitions=4
+  return absl::StrReplaceAll(
+      R"(HloModule m, num_partitions=4
 
 ENTRY e {
   t = token[] after-all()
@@ -43,12 +44,12 @@ ENTRY e {
   ROOT r = TYPE negate(d), sharding={devices=[4,1]<=[4]}
 }
 )",
-                             {{"TYPE", type},
-                              {"SHARDING", sharding.empty() ? "" : ", sharding=" + sharding}});
+      {{"TYPE", type}, {"SHARDING", sharding.empty() ? "" : ", sharding=" + sharding}});
 }
 
 std::string Outfeed(const std::string& sharding, const std::string& type = "f32[8,4]") {
-  return absl::StrReplaceAll(R"(HloModule m, num_partitions=4
+  return absl::StrReplaceAll(
+      R"(HloModule m, num_partitions=4
 
 ENTRY e {
   x = TYPE parameter(0), sharding={devices=[4,1]<=[4]}
@@ -57,8 +58,7 @@ ENTRY e {
   ROOT r = TYPE negate(x), sharding={devices=[4,1]<=[4]}
 }
 )",
-                             {{"TYPE", type},
-                              {"SHARDING", sharding.empty() ? "" : ", sharding=" + sharding}});
+      {{"TYPE", type}, {"SHARDING", sharding.empty() ? "" : ", sharding=" + sharding}});
 }
 
 TEST(Infeed, TiledEveryDeviceReadsItsShard) {
@@ -88,8 +88,8 @@ TEST(Infeed, OneDeviceReadsAndAllGetTheResult) {
     SCOPED_TRACE(sharding);
     std::vector<Opcode> collectives;
     const std::string local = Local(Infeed(sharding), &collectives);
-    EXPECT_THAT(local, AllOf(HasSubstr("(f32[8,4]{1,0}, token[]) infeed("),
-                             HasSubstr("constant(2)")));
+    EXPECT_THAT(local,
+                AllOf(HasSubstr("(f32[8,4]{1,0}, token[]) infeed("), HasSubstr("constant(2)")));
     EXPECT_THAT(Entry(local), AllOf(HasSubstr("conditional("), Not(HasSubstr(" infeed("))));
     EXPECT_EQ(collectives.size(), 1);
   }
@@ -98,9 +98,8 @@ TEST(Infeed, OneDeviceReadsAndAllGetTheResult) {
 TEST(Infeed, ReplicatedEveryDeviceReadsAll) {
   for (const char* sharding : {"{replicated}", "{{replicated}, {replicated}}"}) {
     SCOPED_TRACE(sharding);
-    EXPECT_THAT(Entry(Local(Infeed(sharding))),
-                AllOf(HasSubstr("(f32[8,4]{1,0}, token[]) infeed("),
-                      Not(HasSubstr("conditional"))));
+    EXPECT_THAT(Entry(Local(Infeed(sharding))), AllOf(HasSubstr("(f32[8,4]{1,0}, token[]) infeed("),
+                                                      Not(HasSubstr("conditional"))));
   }
 }
 
@@ -165,9 +164,9 @@ TEST(Outfeed, TiledEveryDeviceWritesItsShard) {
     SCOPED_TRACE(sharding);
     std::vector<Opcode> collectives;
     const std::string local = Local(Outfeed(sharding), &collectives);
-    EXPECT_THAT(Entry(local), AllOf(HasSubstr("outfeed("), HasSubstr("outfeed_shape=f32[2,4]{1,0}"),
-                                    HasSubstr("outfeed_config=\"c\""),
-                                    Not(HasSubstr("conditional"))));
+    EXPECT_THAT(Entry(local),
+                AllOf(HasSubstr("outfeed("), HasSubstr("outfeed_shape=f32[2,4]{1,0}"),
+                      HasSubstr("outfeed_config=\"c\""), Not(HasSubstr("conditional"))));
     EXPECT_TRUE(collectives.empty());
   }
 }
@@ -176,9 +175,9 @@ TEST(Outfeed, UnevenShardsAreWrittenWithoutTheirPadding) {
   std::vector<Opcode> collectives;
   const std::string local =
       Local(Outfeed("{{devices=[4,1]<=[4]}, {maximal device=0}}", "f32[7,4]"), &collectives);
-  EXPECT_THAT(local, AllOf(HasSubstr("outfeed_shape=f32[2,4]{1,0}"),
-                           HasSubstr("outfeed_shape=f32[1,4]{1,0}"),
-                           HasSubstr("constant({0, 0, 0, 1})")));
+  EXPECT_THAT(local,
+              AllOf(HasSubstr("outfeed_shape=f32[2,4]{1,0}"),
+                    HasSubstr("outfeed_shape=f32[1,4]{1,0}"), HasSubstr("constant({0, 0, 0, 1})")));
   EXPECT_TRUE(collectives.empty());
 }
 
@@ -204,8 +203,7 @@ TEST(Outfeed, EveryLeafOfATupleHasItsOwnSharding) {
   for (const char* token : {"", ", {maximal device=0}"}) {
     SCOPED_TRACE(token);
     std::vector<Opcode> collectives;
-    const std::string local = Local(
-        absl::StrReplaceAll(R"(HloModule m, num_partitions=4
+    const std::string local = Local(absl::StrReplaceAll(R"(HloModule m, num_partitions=4
 
 ENTRY e {
   x = f32[8] parameter(0), sharding={devices=[4]<=[4]}
@@ -216,8 +214,8 @@ ENTRY e {
   ROOT r = f32[8] negate(x), sharding={devices=[4]<=[4]}
 }
 )",
-                            {{"TOKEN", token}}),
-        &collectives);
+                                                        {{"TOKEN", token}}),
+                                    &collectives);
     EXPECT_THAT(local, HasSubstr("outfeed_shape=(f32[2]{0}, f32[4]{0})"));
     EXPECT_EQ(collectives, std::vector<Opcode>{Opcode::kAllGather});
   }
@@ -250,17 +248,17 @@ TEST(Transfers, OneDeviceSendsAndReceives) {
     const std::string one = "{maximal device=1}";
     const std::string text = absl::StrReplaceAll(
         kTransfer,
-        {{"TRIPLE", absl::StrCat(", sharding=", tuples ? absl::StrCat("{", one, ", ", one, ", ",
-                                                                      one, "}") : one)},
-         {"PAIR", absl::StrCat(", sharding=",
-                               tuples ? absl::StrCat("{", one, ", ", one, "}") : one)},
+        {{"TRIPLE", absl::StrCat(", sharding=",
+                                 tuples ? absl::StrCat("{", one, ", ", one, ", ", one, "}") : one)},
+         {"PAIR",
+          absl::StrCat(", sharding=", tuples ? absl::StrCat("{", one, ", ", one, "}") : one)},
          {"SINGLE", absl::StrCat(", sharding=", one)}});
     std::vector<Opcode> collectives;
     const std::string local = Local(text, &collectives);
     EXPECT_THAT(local, AllOf(HasSubstr(" send("), HasSubstr(" send-done("), HasSubstr(" recv("),
                              HasSubstr(" recv-done("), HasSubstr("constant(1)")));
-    EXPECT_THAT(Entry(local), AllOf(HasSubstr("conditional("), Not(HasSubstr(" send")),
-                                    Not(HasSubstr(" recv"))));
+    EXPECT_THAT(Entry(local),
+                AllOf(HasSubstr("conditional("), Not(HasSubstr(" send")), Not(HasSubstr(" recv"))));
     // x is gathered for the device that sends, what comes in is given to all.
     EXPECT_EQ(collectives.size(), 2) << local;
   }
@@ -287,10 +285,10 @@ TEST(SideEffects, WithoutAShardingAreRefused) {
 
 TEST(SideEffects, OnOneDeviceNeedNoSharding) {
   for (const std::string& text : {Infeed(""), Outfeed("")}) {
-    const auto p = PartitionText(
-        absl::StrReplaceAll(text, {{"num_partitions=4", "num_partitions=1"},
-                                   {", sharding={devices=[4,1]<=[4]}", ""}}),
-        {});
+    const auto p =
+        PartitionText(absl::StrReplaceAll(text, {{"num_partitions=4", "num_partitions=1"},
+                                                 {", sharding={devices=[4,1]<=[4]}", ""}}),
+                      {});
     EXPECT_TRUE(p.ok()) << p.status();
   }
 }

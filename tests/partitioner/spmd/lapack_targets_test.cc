@@ -14,9 +14,9 @@ namespace {
 // Shapes have B for the batch, T and R for the type and its real one, C for its
 // complex one; the matrix is [B,4,4], named a, another one b, and tau is [B,3].
 struct Routine {
-  std::string old_name, typed_name;       // with ? for the type's letter
-  std::vector<std::string> scalars;       // "s32 4"; B is the batch
-  std::string arrays;                     // operands behind, "a, tau"
+  std::string old_name, typed_name;  // with ? for the type's letter
+  std::vector<std::string> scalars;  // "s32 4"; B is the batch
+  std::string arrays;                // operands behind, "a, tau"
   std::vector<std::string> old_results;
   std::string config;
   std::vector<std::string> typed_results;
@@ -29,29 +29,69 @@ const char kInfo[] = "s32[B]";
 std::vector<Routine> Routines(bool complex) {
   const std::string letters = complex ? "un" : "or", symmetric = complex ? "he" : "sy";
   std::vector<Routine> all = {
-      {"lapack_?getrf", "lapack_?getrf_ffi", {"s32 B", "s32 4", "s32 4"}, "a",
-       {kMatrix, "s32[B,4]", kInfo}, "{}", {kMatrix, "s32[B,4]", kInfo}, {{0, 0}, {1, 1}, {2, 2}}},
-      {"lapack_?geqrf", "lapack_?geqrf_ffi", {"s32 B", "s32 4", "s32 4", "s32 128"}, "a",
-       {kMatrix, "T[B,4]", kInfo, "T[128]"}, "{}", {kMatrix, "T[B,4]"}, {{0, 0}, {1, 1}}},
-      {"lapack_?" + letters + "gqr", "lapack_?" + letters + "gqr_ffi",
-       {"s32 B", "s32 4", "s32 4", "s32 3", "s32 128"}, "a, tau", {kMatrix, kInfo, "T[128]"}, "{}",
-       {kMatrix}, {{0, 0}}},
-      {"lapack_?potrf", "lapack_?potrf_ffi", {"s32 1", "s32 B", "s32 4"}, "a", {kMatrix, kInfo},
-       "{uplo = 76 : ui8}", {kMatrix, kInfo}, {{0, 0}, {1, 1}}},
-      {"lapack_?" + symmetric + "trd", "lapack_?" + symmetric + "trd_ffi",
-       {"s32 4", "s32 0", "s32 4", "s32 B", "s32 32"}, "a",
-       {kMatrix, "R[B,4]", "R[B,3]", "T[B,3]", kInfo, "T[32]"}, "{uplo = 85 : ui8}",
-       {kMatrix, "R[B,4]", "R[B,3]", "T[B,3]", kInfo}, {{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 4}}},
-      {"lapack_?gehrd", "lapack_?gehrd_ffi",
-       {"s32 4", "s32 1", "s32 4", "s32 4", "s32 B", "s32 32"}, "a",
-       {kMatrix, "T[B,3]", kInfo, "T[32]"}, "{low = 1 : i32, high = 4 : i32}",
-       {kMatrix, "T[B,3]", kInfo}, {{0, 0}, {1, 1}, {2, 2}}},
-      {"blas_?trsm", "lapack_?trsm_ffi",
-       {"s32 1", "s32 1", "s32 1", "s32 0", "s32 4", "s32 4", "s32 B", "T 1"}, "a, b", {kMatrix},
-       "{side = 76 : ui8, uplo = 76 : ui8, trans_x = 84 : ui8, diag = 78 : ui8}", {kMatrix},
+      {"lapack_?getrf",
+       "lapack_?getrf_ffi",
+       {"s32 B", "s32 4", "s32 4"},
+       "a",
+       {kMatrix, "s32[B,4]", kInfo},
+       "{}",
+       {kMatrix, "s32[B,4]", kInfo},
+       {{0, 0}, {1, 1}, {2, 2}}},
+      {"lapack_?geqrf",
+       "lapack_?geqrf_ffi",
+       {"s32 B", "s32 4", "s32 4", "s32 128"},
+       "a",
+       {kMatrix, "T[B,4]", kInfo, "T[128]"},
+       "{}",
+       {kMatrix, "T[B,4]"},
+       {{0, 0}, {1, 1}}},
+      {"lapack_?" + letters + "gqr",
+       "lapack_?" + letters + "gqr_ffi",
+       {"s32 B", "s32 4", "s32 4", "s32 3", "s32 128"},
+       "a, tau",
+       {kMatrix, kInfo, "T[128]"},
+       "{}",
+       {kMatrix},
        {{0, 0}}},
-      {"cublas_getrf_batched", "lapack_?getrf_ffi", {}, "a",
-       {kMatrix, "s32[B,4]", kInfo, "s8[64]"}, "{}", {kMatrix, "s32[B,4]", kInfo},
+      {"lapack_?potrf",
+       "lapack_?potrf_ffi",
+       {"s32 1", "s32 B", "s32 4"},
+       "a",
+       {kMatrix, kInfo},
+       "{uplo = 76 : ui8}",
+       {kMatrix, kInfo},
+       {{0, 0}, {1, 1}}},
+      {"lapack_?" + symmetric + "trd",
+       "lapack_?" + symmetric + "trd_ffi",
+       {"s32 4", "s32 0", "s32 4", "s32 B", "s32 32"},
+       "a",
+       {kMatrix, "R[B,4]", "R[B,3]", "T[B,3]", kInfo, "T[32]"},
+       "{uplo = 85 : ui8}",
+       {kMatrix, "R[B,4]", "R[B,3]", "T[B,3]", kInfo},
+       {{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 4}}},
+      {"lapack_?gehrd",
+       "lapack_?gehrd_ffi",
+       {"s32 4", "s32 1", "s32 4", "s32 4", "s32 B", "s32 32"},
+       "a",
+       {kMatrix, "T[B,3]", kInfo, "T[32]"},
+       "{low = 1 : i32, high = 4 : i32}",
+       {kMatrix, "T[B,3]", kInfo},
+       {{0, 0}, {1, 1}, {2, 2}}},
+      {"blas_?trsm",
+       "lapack_?trsm_ffi",
+       {"s32 1", "s32 1", "s32 1", "s32 0", "s32 4", "s32 4", "s32 B", "T 1"},
+       "a, b",
+       {kMatrix},
+       "{side = 76 : ui8, uplo = 76 : ui8, trans_x = 84 : ui8, diag = 78 : ui8}",
+       {kMatrix},
+       {{0, 0}}},
+      {"cublas_getrf_batched",
+       "lapack_?getrf_ffi",
+       {},
+       "a",
+       {kMatrix, "s32[B,4]", kInfo, "s8[64]"},
+       "{}",
+       {kMatrix, "s32[B,4]", kInfo},
        {{0, 0}, {1, 1}, {2, 2}}},
   };
   const std::vector<std::string> eigen = {"s32 B", "s32 4", "u8 86", "u8 86"};
@@ -62,35 +102,72 @@ std::vector<Routine> Routines(bool complex) {
   const std::string schur_mode = "{mode = 86 : ui8, sort = 78 : ui8}";
   const std::vector<std::string> svd_typed = {kMatrix, "R[B,4]", kMatrix, kMatrix, kInfo};
   if (complex) {
-    all.push_back({"lapack_?heevd", "lapack_?heevd_ffi", {"s32 1", "s32 B", "s32 4"}, "a",
-                   {kMatrix, "R[B,4]", kInfo, "T[99]", "R[99]", "s32[23]"}, both_mode,
-                   {kMatrix, "R[B,4]", kInfo}, {{0, 0}, {1, 1}, {2, 2}}});
-    all.push_back({"lapack_?geev", "lapack_?geev_ffi", eigen, "a",
-                   {"T[4,4]", "R[8]", "T[B,4]", kMatrix, kMatrix, kInfo}, eigen_mode,
-                   {"T[B,4]", kMatrix, kMatrix, kInfo}, {{2, 0}, {3, 1}, {4, 2}, {5, 3}}});
-    all.push_back({"lapack_?gees", "lapack_?gees_ffi", {"s32 B", "s32 4", "u8 86", "u8 78"}, "a",
-                   {kMatrix, "R[4]", "T[B,4]", kMatrix, kInfo, kInfo}, schur_mode,
+    all.push_back({"lapack_?heevd",
+                   "lapack_?heevd_ffi",
+                   {"s32 1", "s32 B", "s32 4"},
+                   "a",
+                   {kMatrix, "R[B,4]", kInfo, "T[99]", "R[99]", "s32[23]"},
+                   both_mode,
+                   {kMatrix, "R[B,4]", kInfo},
+                   {{0, 0}, {1, 1}, {2, 2}}});
+    all.push_back({"lapack_?geev",
+                   "lapack_?geev_ffi",
+                   eigen,
+                   "a",
+                   {"T[4,4]", "R[8]", "T[B,4]", kMatrix, kMatrix, kInfo},
+                   eigen_mode,
+                   {"T[B,4]", kMatrix, kMatrix, kInfo},
+                   {{2, 0}, {3, 1}, {4, 2}, {5, 3}}});
+    all.push_back({"lapack_?gees",
+                   "lapack_?gees_ffi",
+                   {"s32 B", "s32 4", "u8 86", "u8 78"},
+                   "a",
+                   {kMatrix, "R[4]", "T[B,4]", kMatrix, kInfo, kInfo},
+                   schur_mode,
                    {kMatrix, kMatrix, "T[B,4]", kInfo, kInfo},
                    {{0, 0}, {2, 2}, {3, 1}, {4, 3}, {5, 4}}});
-    all.push_back({"lapack_?gesdd", "lapack_?gesdd_ffi", svd, "a",
+    all.push_back({"lapack_?gesdd",
+                   "lapack_?gesdd_ffi",
+                   svd,
+                   "a",
                    {kMatrix, "R[B,4]", kMatrix, kMatrix, kInfo, "s32[32]", "R[99]", "T[500]"},
-                   svd_mode, svd_typed, {{1, 1}, {2, 2}, {3, 3}, {4, 4}}});
+                   svd_mode,
+                   svd_typed,
+                   {{1, 1}, {2, 2}, {3, 3}, {4, 4}}});
   } else {
-    all.push_back({"lapack_?syevd", "lapack_?syevd_ffi", {"s32 1", "s32 B", "s32 4"}, "a",
-                   {kMatrix, "R[B,4]", kInfo, "T[99]", "s32[23]"}, both_mode,
-                   {kMatrix, "R[B,4]", kInfo}, {{0, 0}, {1, 1}, {2, 2}}});
-    all.push_back({"lapack_?geev", "lapack_?geev_ffi", eigen, "a",
-                   {"T[4,4]", "T[4,4]", "T[4,4]", "T[B,4]", "T[B,4]", "C[B,4,4]", "C[B,4,4]",
-                    kInfo},
-                   eigen_mode, {"T[B,4]", "T[B,4]", "C[B,4,4]", "C[B,4,4]", kInfo},
-                   {{3, 0}, {4, 1}, {5, 2}, {6, 3}, {7, 4}}});
-    all.push_back({"lapack_?gees", "lapack_?gees_ffi", {"s32 B", "s32 4", "u8 86", "u8 78"}, "a",
-                   {kMatrix, "T[B,4]", "T[B,4]", kMatrix, kInfo, kInfo}, schur_mode,
+    all.push_back({"lapack_?syevd",
+                   "lapack_?syevd_ffi",
+                   {"s32 1", "s32 B", "s32 4"},
+                   "a",
+                   {kMatrix, "R[B,4]", kInfo, "T[99]", "s32[23]"},
+                   both_mode,
+                   {kMatrix, "R[B,4]", kInfo},
+                   {{0, 0}, {1, 1}, {2, 2}}});
+    all.push_back(
+        {"lapack_?geev",
+         "lapack_?geev_ffi",
+         eigen,
+         "a",
+         {"T[4,4]", "T[4,4]", "T[4,4]", "T[B,4]", "T[B,4]", "C[B,4,4]", "C[B,4,4]", kInfo},
+         eigen_mode,
+         {"T[B,4]", "T[B,4]", "C[B,4,4]", "C[B,4,4]", kInfo},
+         {{3, 0}, {4, 1}, {5, 2}, {6, 3}, {7, 4}}});
+    all.push_back({"lapack_?gees",
+                   "lapack_?gees_ffi",
+                   {"s32 B", "s32 4", "u8 86", "u8 78"},
+                   "a",
+                   {kMatrix, "T[B,4]", "T[B,4]", kMatrix, kInfo, kInfo},
+                   schur_mode,
                    {kMatrix, kMatrix, "T[B,4]", "T[B,4]", kInfo, kInfo},
                    {{0, 0}, {1, 2}, {2, 3}, {3, 1}, {4, 4}, {5, 5}}});
-    all.push_back({"lapack_?gesdd", "lapack_?gesdd_ffi", svd, "a",
-                   {kMatrix, "R[B,4]", kMatrix, kMatrix, kInfo, "s32[32]", "T[500]"}, svd_mode,
-                   svd_typed, {{1, 1}, {2, 2}, {3, 3}, {4, 4}}});
+    all.push_back({"lapack_?gesdd",
+                   "lapack_?gesdd_ffi",
+                   svd,
+                   "a",
+                   {kMatrix, "R[B,4]", kMatrix, kMatrix, kInfo, "s32[32]", "T[500]"},
+                   svd_mode,
+                   svd_typed,
+                   {{1, 1}, {2, 2}, {3, 3}, {4, 4}}});
   }
   return all;
 }
@@ -120,8 +197,8 @@ ENTRY main {
     const std::string name = absl::StrCat("k", k);
     const std::string type = r.scalars[k].substr(0, r.scalars[k].find(' '));
     const std::string value = r.scalars[k].substr(r.scalars[k].find(' ') + 1);
-    absl::StrAppend(&text, "  ", name, " = ", type, "[] constant(",
-                    type == "T" ? "ONE" : value, ")\n");
+    absl::StrAppend(&text, "  ", name, " = ", type, "[] constant(", type == "T" ? "ONE" : value,
+                    ")\n");
     operands.push_back(name);
   }
   operands.push_back(r.arrays);
@@ -134,8 +211,8 @@ ENTRY main {
   auto element = [&](const std::string& of, const std::vector<std::string>& results, int k) {
     if (results.size() == 1) return of;
     const std::string name = absl::StrCat(of, k);
-    absl::StrAppend(&text, "  ", name, " = ", results[k], " get-tuple-element(", of,
-                    "), index=", k, "\n");
+    absl::StrAppend(&text, "  ", name, " = ", results[k], " get-tuple-element(", of, "), index=", k,
+                    "\n");
     return name;
   };
   for (const auto& [i, j] : r.same) {
@@ -157,9 +234,13 @@ ENTRY main {
   const std::string type = complex ? cplx : real;
   return absl::StrReplaceAll(
       absl::StrReplaceAll(text, {{"[B", "[6"}, {"constant(B)", "constant(6)"}}),
-      {{"T[", type + "["}, {"R[", real + "["}, {"C[", cplx + "["}, {"?", std::string(1, letter)},
-             {"LARGE", complex ? "(9, 0)" : "9"}, {"ONE", complex ? "(1, 0)" : "1"},
-             {"SHARDED", sharding}});
+      {{"T[", type + "["},
+       {"R[", real + "["},
+       {"C[", cplx + "["},
+       {"?", std::string(1, letter)},
+       {"LARGE", complex ? "(9, 0)" : "9"},
+       {"ONE", complex ? "(1, 0)" : "1"},
+       {"SHARDED", sharding}});
 }
 
 class UntypedLapack : public testing::TestWithParam<char> {};
@@ -167,8 +248,8 @@ class UntypedLapack : public testing::TestWithParam<char> {};
 TEST_P(UntypedLapack, GivesWhatTheTypedTargetsGive) {
   const bool complex = GetParam() == 'c' || GetParam() == 'z';
   for (const Routine& r : Routines(complex)) {
-    for (const char* sharding : {"", ", sharding={devices=[4,1,1]<=[4]}",
-                                 ", sharding={devices=[2,2,1]<=[4]}"}) {
+    for (const char* sharding :
+         {"", ", sharding={devices=[4,1,1]<=[4]}", ", sharding={devices=[2,2,1]<=[4]}"}) {
       const std::string text = Program(r, GetParam(), sharding);
       const auto result = VerifyText(text, {});
       ASSERT_TRUE(result.ok()) << result.status() << "\n" << text;
@@ -205,10 +286,10 @@ ENTRY main {
 }
 )";
   for (const bool sharded : {false, true}) {
-    const auto program = PartitionText(
-        absl::StrReplaceAll(
-            text, {{"SHARDED", sharded ? ", sharding={devices=[4,1,1]<=[4]}" : ""}}),
-        {});
+    const auto program =
+        PartitionText(absl::StrReplaceAll(
+                          text, {{"SHARDED", sharded ? ", sharding={devices=[4,1,1]<=[4]}" : ""}}),
+                      {});
     ASSERT_TRUE(program.ok()) << program.status();
     EXPECT_EQ(LocalText(**program).find("eight of three") == std::string::npos, sharded);
   }

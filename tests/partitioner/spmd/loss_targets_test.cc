@@ -12,12 +12,10 @@ namespace {
 constexpr char kCall[] = "api_version=API_VERSION_TYPED_FFI";
 
 // Rows A, vocabulary B; labels of 0 to 7, some beyond a small vocabulary.
-const std::vector<Sizes> kSizes = {{{'A', 8}, {'B', 8}}, {{'A', 5}, {'B', 10}},
-                                   {{'A', 3}, {'B', 7}}, {{'A', 1}, {'B', 3}}};
+const std::vector<Sizes> kSizes = {
+    {{'A', 8}, {'B', 8}}, {{'A', 5}, {'B', 10}}, {{'A', 3}, {'B', 7}}, {{'A', 1}, {'B', 3}}};
 
-std::string Text(const std::string& text) {
-  return absl::StrReplaceAll(text, {{"TYPED", kCall}});
-}
+std::string Text(const std::string& text) { return absl::StrReplaceAll(text, {{"TYPED", kCall}}); }
 
 TEST(LossTargets, LossAndGradientAgreeWithOneDevice) {
   VerifyFamily({.text = Text(R"(
@@ -51,8 +49,7 @@ TEST(LossTargets, LeadingDimensionsAreShardedToo) {
 // and the loss is a difference of logits, exactly.
 TEST(LossTargets, IsBitForBitWhereOneLogitOutweighsTheOthers) {
   for (const char* sharding : {"devices=[1,4]<=[4]", "devices=[2,2]<=[4]", "devices=[4,1]<=[4]"}) {
-    const auto result = VerifyText(
-        absl::StrReplaceAll(Text(R"(HloModule m, num_partitions=4
+    const auto result = VerifyText(absl::StrReplaceAll(Text(R"(HloModule m, num_partitions=4
 
 ENTRY main {
   x = f32[6,10] parameter(0), sharding={SHARDING}
@@ -68,8 +65,8 @@ ENTRY main {
   ROOT r = f32[6] custom-call(y, l), custom_call_target="softmax_cross_entropy", TYPED
 }
 )"),
-                            {{"SHARDING", sharding}}),
-        {});
+                                                       {{"SHARDING", sharding}}),
+                                   {});
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(result->status, VerifyResult::Status::kOk) << result->reason;
     EXPECT_TRUE(result->outputs[0].bitwise) << sharding;

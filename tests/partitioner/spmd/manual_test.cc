@@ -38,9 +38,7 @@ void VerifyRegion(const std::string& body) {
                 .no_fallback = true});
 }
 
-TEST(Manual, LocalWork) {
-  VerifyRegion("  y = f32[@A,@B] negate(x), sharding={manual}");
-}
+TEST(Manual, LocalWork) { VerifyRegion("  y = f32[@A,@B] negate(x), sharding={manual}"); }
 
 TEST(Manual, AllReduceOverOneAxis) {
   VerifyRegion(
@@ -80,7 +78,8 @@ TEST(Manual, UnknownTargetsAreNoErrorInside) {
 // Shardy: only axis a (or b) is manual, the other one is free inside.
 std::string ShardyText(const std::string& manual, const std::string& in, const std::string& local,
                        const std::string& body) {
-  return absl::StrReplaceAll(R"(HloModule test, num_partitions=8, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=4, "b"=2]>}}
+  return absl::StrReplaceAll(
+      R"(HloModule test, num_partitions=8, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=4, "b"=2]>}}
 
 add {
   a = f32[] parameter(0)
@@ -98,7 +97,7 @@ BODY
   ROOT r = f32[8,12] subtract(f, p)
 }
 )",
-                             {{"MANUAL", manual}, {"IN", in}, {"LOCAL", local}, {"BODY", body}});
+      {{"MANUAL", manual}, {"IN", in}, {"LOCAL", local}, {"BODY", body}});
 }
 
 TEST(Manual, PartlyManualRegionsKeepFreeAxesToThePartitioner) {

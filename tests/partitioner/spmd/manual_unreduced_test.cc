@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_replace.h"
 #include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
-#include "shardcall/partitioner/import/export.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {
@@ -20,7 +20,8 @@ namespace {
 // Mesh a=4, b=2. All axes are manual; IN and OUT are shardings over them.
 std::string Text(const std::string& in, const std::string& body, const std::string& out,
                  const std::string& head = "  g = f32[8,12] add(p, p)") {
-  return absl::StrReplaceAll(R"(HloModule test, num_partitions=8, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=4, "b"=2]>}}
+  return absl::StrReplaceAll(
+      R"(HloModule test, num_partitions=8, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=4, "b"=2]>}}
 
 add {
   a = f32[] parameter(0)
@@ -37,7 +38,7 @@ BODY
   ROOT r = f32[8,12] subtract(f, p)
 }
 )",
-                             {{"IN", in}, {"OUT", out}, {"BODY", body}, {"HEAD", head}});
+      {{"IN", in}, {"OUT", out}, {"BODY", body}, {"HEAD", head}});
 }
 constexpr char kRows[] = R"([{\"a\"}, {}])";
 constexpr char kSummed[] = R"([{\"a\"}, {}], unreduced={\"b\"})";
@@ -46,7 +47,8 @@ constexpr char kDiffers[] = R"(  i = u32[] partition-id()
   n = f32[] convert(i)
   m = f32[2,12] broadcast(n), dimensions={}
   y = f32[2,12] add(x, m))";
-constexpr char kOwnSum[] = R"(  y = f32[2,12] all-reduce(x), channel_id=1, replica_groups={{0,1},{2,3},{4,5},{6,7}}, use_global_device_ids=true, to_apply=add)";
+constexpr char kOwnSum[] =
+    R"(  y = f32[2,12] all-reduce(x), channel_id=1, replica_groups={{0,1},{2,3},{4,5},{6,7}}, use_global_device_ids=true, to_apply=add)";
 
 int Reductions(const std::string& text) {
   const auto program = PartitionText(text, {});

@@ -136,13 +136,12 @@ ENTRY main {
 }
 )",
                       4, {.targets = [] {
-                            static TargetRegistry* const kKeeps = new TargetRegistry;
-                            EXPECT_TRUE(kKeeps->RegisterBatchPartitionable("keeps", 0).ok());
-                            return kKeeps;
-                          }()});
-  EXPECT_THAT(GathersOf(*p),
-              testing::ElementsAre("both 1 cost [{}, {\"x0\"}] [{}, {}] 192",
-                                   "made 0 whole [{}, {}] [{}, {\"x0\"}] 0"));
+                        static TargetRegistry* const kKeeps = new TargetRegistry;
+                        EXPECT_TRUE(kKeeps->RegisterBatchPartitionable("keeps", 0).ok());
+                        return kKeeps;
+                      }()});
+  EXPECT_THAT(GathersOf(*p), testing::ElementsAre("both 1 cost [{}, {\"x0\"}] [{}, {}] 192",
+                                                  "made 0 whole [{}, {}] [{}, {\"x0\"}] 0"));
   ASSERT_THAT(p->plan.fallbacks, SizeIs(1));  // sorted: y is at hand, and counts all the same
 }
 
@@ -222,8 +221,7 @@ TEST(ReshardLimit, HoldsForWhatPartitionCallbacksReshard) {
   EXPECT_THAT(
       Refused(text, 4, {.targets = &targets, .spmd = {.max_reshard_bytes = 1000}}),
       Fails("E210", "a reshard of a value by the partition callback of %c from [{\"x0\"}, {}]"));
-  EXPECT_TRUE(
-      Refused(text, 4, {.targets = &targets, .spmd = {.max_reshard_bytes = 1 << 20}}).ok());
+  EXPECT_TRUE(Refused(text, 4, {.targets = &targets, .spmd = {.max_reshard_bytes = 1 << 20}}).ok());
 }
 
 TEST(ReshardLimit, HoldsForTheBroadcastOfWhatOneDeviceComputes) {
@@ -275,8 +273,8 @@ TEST(ReshardLimit, HoldsForWhatAnOpFetchesOfOtherShards) {
     ASSERT_GT(bytes, 0) << LocalText(*p);
     const auto limit = static_cast<int64_t>(bytes);
     EXPECT_THAT(Refused(text, 4, {.spmd = {.max_reshard_bytes = limit - 1}}),
-                Fails("E210", absl::StrCat("the fetch of operand ", operand, " of %y moves ",
-                                           limit, " bytes per device")));
+                Fails("E210", absl::StrCat("the fetch of operand ", operand, " of %y moves ", limit,
+                                           " bytes per device")));
     EXPECT_TRUE(Refused(text, 4, {.spmd = {.max_reshard_bytes = limit}}).ok());
   }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that one device runs, side effects, and the order that a program states.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <set>
-
-#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -52,7 +52,8 @@ struct Rig {
 };
 
 std::string Program(const std::string& type, const std::string& sharding, bool effect = true) {
-  return absl::StrReplaceAll(R"(HloModule m, num_partitions=4
+  return absl::StrReplaceAll(
+      R"(HloModule m, num_partitions=4
 
 ENTRY e {
   x = T[8,3] parameter(0), sharding={devices=[4,1]<=[4]}
@@ -60,10 +61,9 @@ ENTRY e {
   ROOT r = T[8,3] copy(c), sharding={devices=[4,1]<=[4]}
 }
 )",
-                             {{"T[", type + "["},
-                              {"EFFECT", absl::StrCat(effect ? ", custom_call_has_side_effect=true" : "",
-                                                      sharding.empty() ? "" : ", sharding=",
-                                                      sharding)}});
+      {{"T[", type + "["},
+       {"EFFECT", absl::StrCat(effect ? ", custom_call_has_side_effect=true" : "",
+                               sharding.empty() ? "" : ", sharding=", sharding)}});
 }
 
 TEST(OneDevice, RunsOnThatDeviceAloneAndAllGetItsBits) {
@@ -193,14 +193,17 @@ TEST(OneDevice, RunsOpsOfEveryKind) {
       {"iota", "c = f32[8,4] iota(), iota_dimension=0AT"},
       {"reverse", "c = f32[8,4] reverse(x), dimensions={0}AT"},
       {"sort", "c = f32[8,4] sort(x), dimensions={0}, to_apply=lessAT"},
-      {"reduce", "s = f32[4] reduce(x, zero), dimensions={0}, to_apply=addAT\n"
-                 "  c = f32[8,4] broadcast(s), dimensions={1}"},
+      {"reduce",
+       "s = f32[4] reduce(x, zero), dimensions={0}, to_apply=addAT\n"
+       "  c = f32[8,4] broadcast(s), dimensions={1}"},
       {"dynamic-update-slice", "c = f32[8,4] dynamic-update-slice(x, w, k, k)AT"},
       {"call", "c = f32[8,4] call(x), to_apply=twiceAT"},
-      {"conditional", "c = f32[8,4] conditional(small, x, x), true_computation=twice, "
-                      "false_computation=twiceAT"},
-      {"while", "l = (s32[], f32[8,4]) while(pair), condition=condition, body=bodyAT\n"
-                "  c = f32[8,4] get-tuple-element(l), index=1"}};
+      {"conditional",
+       "c = f32[8,4] conditional(small, x, x), true_computation=twice, "
+       "false_computation=twiceAT"},
+      {"while",
+       "l = (s32[], f32[8,4]) while(pair), condition=condition, body=bodyAT\n"
+       "  c = f32[8,4] get-tuple-element(l), index=1"}};
   for (const auto& [name, op] : ops) {
     SCOPED_TRACE(name);
     const std::string text = WithOp(absl::StrReplaceAll(op, {{"AT", there}}));
@@ -346,7 +349,10 @@ ENTRY e {
 ENTRY e {
   x = f32[8] parameter(0), sharding={devices=[4]<=[4]}
   ROOT c = f32[8] custom-call(x), custom_call_target="unruled", custom_call_has_side_effect=true
-})", rig.options).status().message());
+})",
+                                             rig.options)
+                                   .status()
+                                   .message());
   EXPECT_THAT(of_sharded, AllOf(HasSubstr("E101"), HasSubstr("sharding={maximal device=0}"),
                                 Not(HasSubstr("E104"))));
   PartitionerCallbacks may;

@@ -9,8 +9,8 @@
 namespace shardcall {
 namespace {
 
-const std::vector<Sizes> kSizes = {{{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 6}},
-                                   {{'A', 3}, {'B', 5}}};
+const std::vector<Sizes> kSizes = {
+    {{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 6}}, {{'A', 3}, {'B', 5}}};
 
 TEST(Convolution, BatchFeaturesAndSpace) {
   VerifyFamily({.text = R"(
@@ -186,20 +186,23 @@ TEST(EmptyArrays, AreSlicedPaddedAndJoined) {
 }
 
 TEST(OddAnnotations, MaximalOldListsAndTuples) {
-  for (const char* sharding :
-       {"{maximal device=1}", "{devices=[2,2]0,2,1,3}", "{devices=[2,1,2]3,1,2,0 last_tile_dim_replicate}",
-        "{devices=[1,2,2]<=[4] last_tile_dims={replicated}}", "{unknown}", "{replicated}",
-        "{devices=[4,1]3,2,1,0}"}) {
+  for (const char* sharding : {"{maximal device=1}", "{devices=[2,2]0,2,1,3}",
+                               "{devices=[2,1,2]3,1,2,0 last_tile_dim_replicate}",
+                               "{devices=[1,2,2]<=[4] last_tile_dims={replicated}}", "{unknown}",
+                               "{replicated}", "{devices=[4,1]3,2,1,0}"}) {
     SCOPED_TRACE(sharding);
     const std::string text = absl::StrCat(R"(HloModule m, num_partitions=4
 
 ENTRY main {
   x = f32[5,6] parameter(0), sharding={devices=[4,1]<=[4]}
-  y = f32[5,6] parameter(1), sharding=)", sharding, R"(
+  y = f32[5,6] parameter(1), sharding=)",
+                                          sharding, R"(
   s = f32[5,6] add(x, y)
-  c = f32[5,6] custom-call(s), custom_call_target="Sharding", sharding=)", sharding, R"(
+  c = f32[5,6] custom-call(s), custom_call_target="Sharding", sharding=)",
+                                          sharding, R"(
   t = f32[6,5] transpose(c), dimensions={1,0}
-  ROOT r = (f32[6,5], f32[5,6]) tuple(t, x), sharding={{devices=[2,2]<=[4]}, )", sharding, R"(}
+  ROOT r = (f32[6,5], f32[5,6]) tuple(t, x), sharding={{devices=[2,2]<=[4]}, )",
+                                          sharding, R"(}
 }
 )");
     EXPECT_EQ(WhyNotEqual(text, {}), "");

@@ -2,13 +2,13 @@
 // The plan: its memo, its choices, what it refuses and what it warns of.
 #include "shardcall/partitioner/spmd/plan/plan.h"
 
-#include <stdexcept>
-
 #include <gtest/gtest.h>
+
+#include <stdexcept>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "shardcall/partitioner/spmd/plan/trip_count.h"
+#include "shardcall/partitioner/ir/trip_count.h"
 #include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/test_targets.h"
 
@@ -123,8 +123,9 @@ TEST(MissingTargets, AllStandInOneError) {
 }
 
 TEST(MissingTargets, ManyCallsOfOneAreOneError) {
-  std::string text = "x = f32[8] parameter(0), sharding={devices=[4]<=[4]}\nc0 = f32[8] "
-                     "custom-call(x), custom_call_target=\"again\"\n";
+  std::string text =
+      "x = f32[8] parameter(0), sharding={devices=[4]<=[4]}\nc0 = f32[8] "
+      "custom-call(x), custom_call_target=\"again\"\n";
   for (int k = 1; k < 50; ++k) {
     absl::StrAppend(&text, k == 49 ? "ROOT " : "", "c", k, " = f32[8] custom-call(c", k - 1,
                     "), custom_call_target=\"again\"\n");
@@ -152,7 +153,8 @@ body {
   x = f32[8,4] get-tuple-element(c), index=1
   one = s32[] constant(1)
   j = s32[] add(i, one)
-)", body, R"(
+)",
+                      body, R"(
   ROOT r = (s32[], f32[8,4]) tuple(j, y)
 }
 
@@ -160,15 +162,17 @@ ENTRY main {
   x = f32[8,4] parameter(0), sharding={devices=[2,1]<=[2]}
   zero = s32[] constant(0)
   t = (s32[], f32[8,4]) tuple(zero, x)
-  w = (s32[], f32[8,4]) while(t), condition=cond, body=body)", annotation, R"(
+  w = (s32[], f32[8,4]) while(t), condition=cond, body=body)",
+                      annotation, R"(
   ROOT r = f32[8,4] get-tuple-element(w), index=1
 }
 )");
 }
 
 TEST(MissingTargets, WhatALoopOrABranchWouldGatherForThemIsNamed) {
-  EXPECT_THAT(PartitionText(Loop("  y = f32[8,4] custom-call(x), custom_call_target=\"mystery\""), {}),
-              Fails("E101", "operand 0 is sharded [{\"x0\"}, {}], outside of its loop or branch"));
+  EXPECT_THAT(
+      PartitionText(Loop("  y = f32[8,4] custom-call(x), custom_call_target=\"mystery\""), {}),
+      Fails("E101", "operand 0 is sharded [{\"x0\"}, {}], outside of its loop or branch"));
   EXPECT_THAT(PartitionText(R"(HloModule m, num_partitions=2
 
 yes {
@@ -185,19 +189,26 @@ ENTRY main {
   x = f32[8,4] parameter(1), sharding={devices=[2,1]<=[2]}
   ROOT r = f32[8,4] conditional(p, x, x), true_computation=yes, false_computation=no
 }
-)", {}), Fails("E101", "outside of its loop or branch"));
+)",
+                            {}),
+              Fails("E101", "outside of its loop or branch"));
 }
 
 TEST(MissingTargets, WhatTheProgramItselfReplicatesIsNoError) {
   // The carry is annotated in the body, the loop is annotated, the call stands
   // behind the loop.
   EXPECT_TRUE(PartitionText(Loop(R"(  z = f32[8,4] custom-call(x), custom_call_target="mystery"
-  y = f32[8,4] custom-call(z), custom_call_target="Sharding", sharding={replicated})"), {}).ok());
+  y = f32[8,4] custom-call(z), custom_call_target="Sharding", sharding={replicated})"),
+                            {})
+                  .ok());
   EXPECT_TRUE(PartitionText(Loop("  y = f32[8,4] custom-call(x), custom_call_target=\"mystery\"",
-                               ", sharding={{replicated}, {replicated}}"), {}).ok());
+                                 ", sharding={{replicated}, {replicated}}"),
+                            {})
+                  .ok());
   std::string behind = Loop("  y = f32[8,4] negate(x)");
   behind.replace(behind.find("ROOT r = f32[8,4] get"), 5, "");
-  behind.replace(behind.rfind('}'), 1, R"(  q = f32[8,4] custom-call(r), custom_call_target="mystery"
+  behind.replace(behind.rfind('}'), 1,
+                 R"(  q = f32[8,4] custom-call(r), custom_call_target="mystery"
   ROOT both = (f32[8,4], f32[8,4]) tuple(r, q)
 })");
   EXPECT_TRUE(PartitionText(behind, {}).ok());
@@ -212,7 +223,8 @@ TEST(MissingTargets, ThoseBehindOthersAreNamedToo) {
   b = f32[8,8] custom-call(t), custom_call_target="second_one"
   c = f32[8,8] custom-call(y), custom_call_target="third_one"
   ROOT r = (f32[8,8], f32[8,8]) tuple(b, c)
-)", 4);
+)",
+                                 4);
   EXPECT_THAT(s, Fails("E101", "target \"first_one\" (%a) has no sharding rule; operand 0"));
   EXPECT_THAT(s, Fails("E101", "target \"second_one\" (%b) has no sharding rule; it works on"));
   EXPECT_THAT(s, Not(Fails("E101", "third_one")));
@@ -259,15 +271,17 @@ TEST(UnevenReductions, WithoutAPadValueAreRefused) {
   // It shows the factor in the rule as it was registered.
   TargetRegistry targets;
   ASSERT_TRUE(targets
-                  .RegisterRule("mine", {.rule = "bd d -> bd", .reduction = {{"d", PartialOp::kSum}}},
-                                "", "manifest m.json")
+                  .RegisterRule("mine",
+                                {.rule = "bd d -> bd", .reduction = {{"d", PartialOp::kSum}}}, "",
+                                "manifest m.json")
                   .ok());
-  EXPECT_THAT(Refused(absl::StrReplaceAll(text, {{"TARGET", "mine"}}), 4, {.targets = &targets}),
-              Fails("E150", "as it is\n  bd d -> bd\n     ^ (rule of target \"mine\", manifest m.json)"));
+  EXPECT_THAT(
+      Refused(absl::StrReplaceAll(text, {{"TARGET", "mine"}}), 4, {.targets = &targets}),
+      Fails("E150", "as it is\n  bd d -> bd\n     ^ (rule of target \"mine\", manifest m.json)"));
   EXPECT_TRUE(Refused(absl::StrReplaceAll(text, {{"TARGET", "test_sum"}}), 4, options).ok());
-  EXPECT_TRUE(Refused(absl::StrReplaceAll(text, {{"TARGET", "test_sum_even"}, {"10]", "12]"}}), 4,
-                      options)
-                  .ok());
+  EXPECT_TRUE(
+      Refused(absl::StrReplaceAll(text, {{"TARGET", "test_sum_even"}, {"10]", "12]"}}), 4, options)
+          .ok());
 }
 
 // ---- callbacks ----
@@ -286,8 +300,9 @@ absl::Status WithCallback(std::function<absl::Status(PartitionContext&)> partiti
 }
 
 TEST(Callbacks, ThrowsBecomeErrors) {
-  EXPECT_THAT(WithCallback([](PartitionContext&) -> absl::Status { throw std::runtime_error("boom"); }),
-              Fails("E121", "threw: boom"));
+  EXPECT_THAT(
+      WithCallback([](PartitionContext&) -> absl::Status { throw std::runtime_error("boom"); }),
+      Fails("E121", "threw: boom"));
   EXPECT_THAT(WithCallback([](PartitionContext&) -> absl::Status { throw 7; }),
               Fails("E121", "partition callback of \"mine\" (%c) threw"));
 }
@@ -305,8 +320,7 @@ TEST(Callbacks, MissingResultsAreNamed) {
 TEST(Callbacks, WrongLocalShapesAreNamed) {
   EXPECT_THAT(WithCallback([](PartitionContext& c) -> absl::Status {
                 const Sharding* s = c.operand_sharding(0);
-                const Sharding* whole =
-                    ReplicatedSharding(*c.call().context, c.call().mesh, 2, {});
+                const Sharding* whole = ReplicatedSharding(*c.call().context, c.call().mesh, 2, {});
                 absl::StatusOr<LocalValue> x = c.Operand(0, whole);
                 return c.SetResult(0, *x, s);
               }),
@@ -314,9 +328,8 @@ TEST(Callbacks, WrongLocalShapesAreNamed) {
 }
 
 TEST(Callbacks, IndicesAndRanksAreChecked) {
-  EXPECT_THAT(WithCallback([](PartitionContext& c) {
-                return c.Operand(3, c.operand_sharding(0)).status();
-              }),
+  EXPECT_THAT(WithCallback(
+                  [](PartitionContext& c) { return c.Operand(3, c.operand_sharding(0)).status(); }),
               Fails("E120", "operand 3"));
   EXPECT_THAT(WithCallback([](PartitionContext& c) {
                 return c.SetResult(1, LocalValue{}, c.operand_sharding(0));
@@ -338,7 +351,8 @@ TEST(Callbacks, IndicesAndRanksAreChecked) {
 
 std::string Loop(const std::string& start, const std::string& step, const std::string& compare,
                  const std::string& limit) {
-  return absl::StrReplaceAll(R"(
+  return absl::StrReplaceAll(
+      R"(
 less {
   a = f32[] parameter(0)
   b = f32[] parameter(1)
@@ -373,7 +387,7 @@ ENTRY main {
   ROOT r = f32[8] get-tuple-element(w), index=1, sharding={devices=[4]<=[4]}
 }
 )",
-                             {{"START", start}, {"STEP", step}, {"COMPARE", compare}, {"LIMIT", limit}});
+      {{"START", start}, {"STEP", step}, {"COMPARE", compare}, {"LIMIT", limit}});
 }
 
 TEST(TripCounts, CountedLoopsWeighTheirCollectives) {
@@ -382,7 +396,7 @@ TEST(TripCounts, CountedLoopsWeighTheirCollectives) {
            {Loop("constant(2)", "3", "LT", "12"), 4},
            {Loop("constant(0)", "1", "LE", "12"), 13},
            {Loop("constant(20)", "1", "LT", "12"), 0},
-           {Loop("negate(q)", "1", "LT", "12"), kUnknownTripCount}}) {
+           {Loop("negate(q)", "1", "LT", "12"), CostModel().trip_count}}) {
     const auto p = Done(text, 4);
     ASSERT_THAT(p->local.collectives, SizeIs(1));
     EXPECT_EQ(p->local.collectives[0].opcode, Opcode::kAllGather);
@@ -393,14 +407,14 @@ TEST(TripCounts, CountedLoopsWeighTheirCollectives) {
 // ---- header ----
 
 TEST(Header, AliasesFollowLocalShapesOrAreDroppedWithAWarning) {
-  const std::string text = R"(HloModule m, input_output_alias={ {}: (0, {}, may-alias) }, num_partitions=4
+  const std::string text =
+      R"(HloModule m, input_output_alias={ {}: (0, {}, may-alias) }, num_partitions=4
 ENTRY main {
   x = f32[8,8] parameter(0), sharding={devices=[4,1]<=[4]}
   ROOT r = f32[8,8] negate(x), sharding=OUT
 }
 )";
-  auto same = PartitionText(
-      absl::StrReplaceAll(text, {{"OUT", "{devices=[4,1]<=[4]}"}}), {});
+  auto same = PartitionText(absl::StrReplaceAll(text, {{"OUT", "{devices=[4,1]<=[4]}"}}), {});
   ASSERT_TRUE(same.ok()) << same.status();
   EXPECT_THAT(LocalText(**same), HasSubstr("input_output_alias"));
   EXPECT_THAT((*same)->local.warnings, IsEmpty());
@@ -412,13 +426,14 @@ ENTRY main {
 }
 
 TEST(Header, LayoutsAreThoseOfLocalShapesAndShardingsAreGone) {
-  const auto p = PartitionText(R"(HloModule m, entry_computation_layout={(f32[8,6]{0,1})->f32[8,6]{0,1}}, num_partitions=2
+  const auto p = PartitionText(
+      R"(HloModule m, entry_computation_layout={(f32[8,6]{0,1})->f32[8,6]{0,1}}, num_partitions=2
 ENTRY main {
   x = f32[8,6]{0,1} parameter(0), sharding={devices=[2,1]<=[2]}
   ROOT r = f32[8,6]{0,1} negate(x), sharding={devices=[2,1]<=[2]}
 }
 )",
-                               {});
+      {});
   ASSERT_TRUE(p.ok()) << p.status();
   const std::string text = LocalText(**p);
   EXPECT_THAT(text, HasSubstr("entry_computation_layout={(f32[4,6]{0,1})->f32[4,6]{0,1}}"));

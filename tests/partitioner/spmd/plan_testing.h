@@ -3,10 +3,10 @@
 #ifndef SHARDCALL_TESTS_PARTITIONER_SPMD_PLAN_TESTING_H_
 #define SHARDCALL_TESTS_PARTITIONER_SPMD_PLAN_TESTING_H_
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "tests/support/program_family.h"
 

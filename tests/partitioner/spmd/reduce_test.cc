@@ -9,8 +9,8 @@
 namespace shardcall {
 namespace {
 
-const std::vector<Sizes> kSizes = {{{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 7}},
-                                   {{'A', 3}, {'B', 5}}, {{'A', 1}, {'B', 8}}};
+const std::vector<Sizes> kSizes = {
+    {{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 7}}, {{'A', 3}, {'B', 5}}, {{'A', 1}, {'B', 8}}};
 
 std::string ReduceText(const std::string& type, const std::string& op, const std::string& init) {
   return absl::StrReplaceAll(R"(
@@ -38,7 +38,8 @@ TEST(Reduce, SumsOfFloatsAndIntegers) {
 }
 
 TEST(Reduce, MaximumAndMinimumIgnorePadding) {
-  VerifyFamily({.text = ReduceText("f32", "maximum", "-inf"), .sizes = kSizes, .no_fallback = true});
+  VerifyFamily(
+      {.text = ReduceText("f32", "maximum", "-inf"), .sizes = kSizes, .no_fallback = true});
   VerifyFamily({.text = ReduceText("f32", "minimum", "inf"), .sizes = kSizes, .no_fallback = true});
   VerifyFamily({.text = ReduceText("s32", "maximum", "-2147483648"),
                 .sizes = kSizes,

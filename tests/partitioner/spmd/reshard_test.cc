@@ -46,7 +46,8 @@ TEST(Reshard, NothingIsSentOfAnEmptyArray) {
     const std::string text = std::string(R"(HloModule m, num_partitions=4
 ENTRY main {
   x = f32[0,8] parameter(0), sharding={devices=[4,1]<=[4]}
-  ROOT r = f32[0,8] custom-call(x), custom_call_target="Sharding", sharding=)") + to + "\n}\n";
+  ROOT r = f32[0,8] custom-call(x), custom_call_target="Sharding", sharding=)") +
+                             to + "\n}\n";
     const auto program = PartitionText(text, {});
     ASSERT_TRUE(program.ok()) << program.status();
     EXPECT_TRUE((*program)->local.collectives.empty()) << LocalText(**program);
@@ -116,7 +117,8 @@ TEST(Reshard, PartialMaximumAndProduct) {
 f {
   a = s32[] parameter(0)
   b = s32[] parameter(1)
-  ROOT r = s32[] )") + op + R"((a, b)
+  ROOT r = s32[] )") + op +
+                          R"((a, b)
 }
 
 ENTRY main {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers that each device would draw for itself are drawn on one device, and
 // all hold those. Devices of the runtime draw differently, so a copy is seen.
-#include <string>
-
 #include <gtest/gtest.h>
+
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -224,23 +224,22 @@ ENTRY e {
 TEST(RngReference, DrawsOutsideOfARegionAsOneDeviceDoes) {
   for (const char* manual : {"a", "ab"}) {
     SCOPED_TRACE(manual);
-    EXPECT_EQ(WhyNotEqual(absl::StrReplaceAll(
-                              Region(manual),
-                              {{"p = f32[8,12] parameter(0)",
-                                "l = f32[] constant(0)\n  h = f32[] constant(64)\n"
-                                "  p = f32[8,12] rng(l, h), distribution=rng_uniform"}}),
-                          {}),
-              "");
+    EXPECT_EQ(
+        WhyNotEqual(absl::StrReplaceAll(Region(manual),
+                                        {{"p = f32[8,12] parameter(0)",
+                                          "l = f32[] constant(0)\n  h = f32[] constant(64)\n"
+                                          "  p = f32[8,12] rng(l, h), distribution=rng_uniform"}}),
+                    {}),
+        "");
   }
 }
 
 TEST(RngReference, DrawsInARegionAsTheDeviceThatStandsThereAlongFreeAxes) {
   for (const char* manual : {"a", "ab"}) {
     SCOPED_TRACE(manual);
-    EXPECT_EQ(WhyNotEqual(absl::StrReplaceAll(
-                              Region(manual), {{"distribution=rng_uniform",
-                                                "distribution=rng_uniform, "
-                                                "sharding={maximal device=5}"}}),
+    EXPECT_EQ(WhyNotEqual(absl::StrReplaceAll(Region(manual), {{"distribution=rng_uniform",
+                                                                "distribution=rng_uniform, "
+                                                                "sharding={maximal device=5}"}}),
                           {}),
               "");
   }

@@ -45,7 +45,7 @@ TEST(Scatter, OtherMonoids) {
     VerifyFamily({.text = RowScatter("s32", std::string("ROOT r = s32[] ") + op + "(a, b)"),
                   .sizes = kSizes,
                   .max_cases = 120,
-                .no_fallback = true});
+                  .no_fallback = true});
   }
 }
 
@@ -72,9 +72,8 @@ ENTRY main {
 
 // The last write counts; which one that is must not depend on the shards.
 TEST(Scatter, OverwritingKeepsTheOrderOfUpdates) {
-  VerifyFamily({.text = RowScatter("f32", "ROOT r = f32[] copy(b)"),
-                .sizes = kSizes,
-                .max_cases = 300});
+  VerifyFamily(
+      {.text = RowScatter("f32", "ROOT r = f32[] copy(b)"), .sizes = kSizes, .max_cases = 300});
 }
 
 TEST(Scatter, CustomComputation) {

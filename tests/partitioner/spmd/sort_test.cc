@@ -8,8 +8,8 @@
 namespace shardcall {
 namespace {
 
-const std::vector<Sizes> kSizes = {{{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 7}},
-                                   {{'A', 5}, {'B', 3}}, {{'A', 1}, {'B', 8}}};
+const std::vector<Sizes> kSizes = {
+    {{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 7}}, {{'A', 5}, {'B', 3}}, {{'A', 1}, {'B', 8}}};
 
 TEST(Sort, AlongADimensionThatMayBeSharded) {
   VerifyFamily({.text = R"(

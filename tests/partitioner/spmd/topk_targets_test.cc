@@ -9,20 +9,27 @@ namespace shardcall {
 namespace {
 
 // Lines A of length B; small numbers, so that most elements have equals.
-const std::vector<Sizes> kSizes = {{{'A', 8}, {'B', 8}}, {{'A', 5}, {'B', 10}},
-                                   {{'A', 3}, {'B', 7}}, {{'A', 1}, {'B', 3}}};
+const std::vector<Sizes> kSizes = {
+    {{'A', 8}, {'B', 8}}, {{'A', 5}, {'B', 10}}, {{'A', 3}, {'B', 7}}, {{'A', 1}, {'B', 3}}};
 
 void VerifyTopK(const std::string& type, const std::string& config) {
-  VerifyFamily({.text = R"(
-  x = )" + type + R"([@A,@B] parameter(0)<0:2>
-  t = ()" + type + R"([@A,3], s32[@A,3]) custom-call(x), custom_call_target="topk", api_version=API_VERSION_TYPED_FFI, backend_config=)" + config + R"(
-  v = )" + type + R"([@A,3] get-tuple-element(t), index=0
+  VerifyFamily(
+      {.text =
+           R"(
+  x = )" + type +
+           R"([@A,@B] parameter(0)<0:2>
+  t = ()" + type +
+           R"([@A,3], s32[@A,3]) custom-call(x), custom_call_target="topk", api_version=API_VERSION_TYPED_FFI, backend_config=)" +
+           config + R"(
+  v = )" + type +
+           R"([@A,3] get-tuple-element(t), index=0
   i = s32[@A,3] get-tuple-element(t), index=1
   c = s32[@A,3] copy(i)<1:2>
-  ROOT r = ()" + type + R"([@A,3], s32[@A,3]) tuple(v, c)
+  ROOT r = ()" +
+           type + R"([@A,3], s32[@A,3]) tuple(v, c)
 )",
-                .sizes = kSizes,
-                .max_cases = 150});
+       .sizes = kSizes,
+       .max_cases = 150});
 }
 
 TEST(TopKTargets, FloatsAgreeWithOneDevice) { VerifyTopK("f32", "{largest = true}"); }
@@ -47,7 +54,8 @@ TEST(TopKTargets, NothingStandsBehindPadding) {
     const std::string text = std::string(R"(HloModule m, num_partitions=4
 
 ENTRY main {
-  x = f32[2,5] parameter(0), sharding={)") + sharding + R"(}
+  x = f32[2,5] parameter(0), sharding={)") +
+                             sharding + R"(}
   zero = f32[] constant(0)
   zeros = f32[2,5] broadcast(zero), dimensions={}
   even = pred[2,5] compare(x, zeros), direction=GE

@@ -17,8 +17,8 @@ namespace {
   static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field)); \
   static_assert(sizeof(ours::our_field) == sizeof(theirs::their_field))
 
-#define PLACE(ours, theirs)                                     \
-  static_assert(offsetof(PJRT_Api, theirs) ==                   \
+#define PLACE(ours, theirs)                   \
+  static_assert(offsetof(PJRT_Api, theirs) == \
                 offsetof(Api, functions) + static_cast<size_t>(Function::ours) * sizeof(void*))
 
 SAME(Version, minor, PJRT_Api_Version, minor_version);
@@ -36,8 +36,7 @@ SAME(ClientCreateArgs, client, PJRT_Client_Create_Args, client);
 SAME(ClientArgs, client, PJRT_Client_Destroy_Args, client);
 SAME(ClientTextArgs, size, PJRT_Client_PlatformName_Args, platform_name_size);
 SAME(ClientTextArgs, size, PJRT_Client_PlatformVersion_Args, platform_version_size);
-SAME(ClientDevicesArgs, num_devices, PJRT_Client_AddressableDevices_Args,
-     num_addressable_devices);
+SAME(ClientDevicesArgs, num_devices, PJRT_Client_AddressableDevices_Args, num_addressable_devices);
 SAME(DeviceDescriptionArgs, description, PJRT_Device_GetDescription_Args, device_description);
 SAME(DescriptionIdArgs, id, PJRT_DeviceDescription_Id_Args, id);
 SAME(Program, format_size, PJRT_Program, format_size);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* PJRT plugins through the C interface. SHARDCALL_PJRT_CPU_PLUGIN names the plugin of the
  * wheel xla-cpu-pjrt; without it only what needs none is tested. */
-#include "shardcall/partitioner/bindings/pjrt/shardcall_c_pjrt.h"
-
 #include <stdlib.h>
 
-#include "tests/partitioner/api/c/check.h"
+#include "shardcall/partitioner/bindings/pjrt/shardcall_c_pjrt.h"
+#include "tests/partitioner/bindings/c/check.h"
 
 static const char kProgram[] =
     "HloModule m, num_partitions=4\n\nENTRY e {\n"
@@ -103,7 +102,8 @@ static void ArraysStayOnThePluginsDevices(const char* plugin) {
   in.data = (void*)x;
   CHECK_OK(Shardcall_PjrtExecutable_Put(step, 1, &in, &arrays[1]));
   CHECK_FAILS(Shardcall_PjrtExecutable_Execute(step, arrays, 1, 1, results, 2), "E148", "2 inputs");
-  CHECK_FAILS(Shardcall_PjrtExecutable_Execute(step, arrays, 2, 1, results, 1), "E148", "2 outputs");
+  CHECK_FAILS(Shardcall_PjrtExecutable_Execute(step, arrays, 2, 1, results, 1), "E148",
+              "2 outputs");
   CHECK_FAILS(Shardcall_PjrtExecutable_Execute(step, NULL, 2, 1, results, 2), "E148", "null");
   for (int k = 1; k <= 3; ++k) {
     CHECK_OK(Shardcall_PjrtExecutable_Execute(step, arrays, 2, 1, results, 2));
@@ -122,7 +122,8 @@ static void ArraysStayOnThePluginsDevices(const char* plugin) {
   CHECK_FAILS(Shardcall_PjrtExecutable_Execute(step, whole, 2, 1, none, 2), "E313", "does not lie");
   CHECK_THAT(whole[0] == results[1] && none[0] == NULL);
   Shardcall_PjrtArray* twice[2] = {arrays[0], arrays[0]};
-  CHECK_FAILS(Shardcall_PjrtExecutable_Execute(step, twice, 2, 1, none, 2), "E148", "given up once");
+  CHECK_FAILS(Shardcall_PjrtExecutable_Execute(step, twice, 2, 1, none, 2), "E148",
+              "given up once");
   CHECK_THAT(twice[0] == arrays[0] && HasTimes(arrays[0], x, 3));
   Shardcall_PjrtArray_Destroy(results[0]);
   CHECK_OK(Shardcall_PjrtExecutable_Execute(step, twice, 2, 0, results, 2));
@@ -178,8 +179,8 @@ static void StablehloBecomesAModule(const char* plugin) {
   CHECK_OK(Shardcall_StablehloToHlo(plugin, kStablehlo, strlen(kStablehlo), &hlo));
   if (hlo == NULL) return;
   Shardcall_Module* module = NULL;
-  CHECK_OK(Shardcall_Module_Read(Shardcall_Text_Data(hlo), Shardcall_Text_Size(hlo), "f.mlir",
-                                 &module));
+  CHECK_OK(
+      Shardcall_Module_Read(Shardcall_Text_Data(hlo), Shardcall_Text_Size(hlo), "f.mlir", &module));
   Shardcall_Text* text = NULL;
   CHECK_OK(Shardcall_Module_Print(module, &text));
   CHECK_THAT(TextHas(text, "add("));

@@ -26,13 +26,13 @@ class FakeBackend {
   absl::optional<abi::Function> fails;  // with `code` and "says the backend"
   int32_t code = 9;
   std::string platform = "cpu";
-  int devices = 1;              // unless a client asks for more by cpu_device_count
-  size_t results = 1;           // of its programs
-  std::atomic<bool> hangs{false};  // executions wait until it is false again
-  std::function<void()> compiles;  // called in the middle of each compilation
-  std::string program, options;    // what was compiled last
-  std::vector<int64_t> lent;       // arguments of the last execution that are not to be donated
-  int puts = 0, copies = 0;        // of arrays: to a device, to the host
+  int devices = 1;                    // unless a client asks for more by cpu_device_count
+  size_t results = 1;                 // of its programs
+  std::atomic<bool> hangs{false};     // executions wait until it is false again
+  std::function<void()> compiles;     // called in the middle of each compilation
+  std::string program, options;       // what was compiled last
+  std::vector<int64_t> lent;          // arguments of the last execution that are not to be donated
+  int puts = 0, copies = 0;           // of arrays: to a device, to the host
   std::vector<std::string> handlers;  // "t for Host", as its FFI extension was given them
 
   // What is alive.

@@ -60,8 +60,8 @@ PjrtEngine EngineOf(const FakeBackend& backend) {
 
 TEST(PjrtExecutableTest, ArraysStayOnTheDevicesFromOneExecutionToTheNext) {
   FakeBackend backend;
-  for (const auto& [text, dims] : std::vector<std::pair<const char*, Dims>>{
-           {kRows, {4, 3}}, {kUneven, {5}}}) {
+  for (const auto& [text, dims] :
+       std::vector<std::pair<const char*, Dims>>{{kRows, {4, 3}}, {kUneven, {5}}}) {
     backend.puts = backend.copies = 0;
     PjrtEngine engine = EngineOf(backend);
     const auto step = engine.Compile(Partitioned(text), {});
@@ -123,7 +123,8 @@ ENTRY main {
   x = f32[4,3]{1,0} parameter(0), sharding={devices=[1,2]<=[2]}
   ROOT y = f32[4,3]{1,0} copy(x), sharding={devices=[1,2]<=[2]}
 }
-)"), {});
+)"),
+                                      {});
   const auto array = rows->Put(0, Counting({4, 3}));
   ASSERT_TRUE(array.ok()) << array.status();
   const auto results = also_rows->Execute(*array);
@@ -136,8 +137,7 @@ ENTRY main {
     EXPECT_TRUE(absl::StrContains(status.message(), "shards of f32[2,3]")) << status;
   }
   PjrtEngine another = EngineOf(backend);
-  const absl::Status status =
-      another.Compile(Partitioned(kRows), {})->Execute(*array).status();
+  const absl::Status status = another.Compile(Partitioned(kRows), {})->Execute(*array).status();
   EXPECT_EQ(DiagnosticCode(status), "E313") << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "other devices")) << status;
 }
@@ -170,8 +170,7 @@ TEST(PjrtExecutableTest, AFailureOfAnyFunctionLeavesNothingBehind) {
     backend.fails = f;
     const auto failure = [&]() -> absl::Status {
       PjrtEngine engine = EngineOf(backend);
-      SHARDCALL_ASSIGN_OR_RETURN(const PjrtExecutable step,
-                                 engine.Compile(Partitioned(kRows), {}));
+      SHARDCALL_ASSIGN_OR_RETURN(const PjrtExecutable step, engine.Compile(Partitioned(kRows), {}));
       SHARDCALL_ASSIGN_OR_RETURN(PjrtArray array, step.Put(0, Counting({4, 3})));
       SHARDCALL_ASSIGN_OR_RETURN(const std::vector<PjrtArray> results,
                                  step.Execute(std::move(array)));
@@ -213,7 +212,8 @@ class OnXla : public testing::Test {
  protected:
   void SetUp() override {
     const char* plugin = std::getenv("SHARDCALL_PJRT_CPU_PLUGIN");
-    if (plugin == nullptr || *plugin == '\0') GTEST_SKIP() << "SHARDCALL_PJRT_CPU_PLUGIN is not set";
+    if (plugin == nullptr || *plugin == '\0')
+      GTEST_SKIP() << "SHARDCALL_PJRT_CPU_PLUGIN is not set";
     auto engine = MakePjrtEngine(plugin, {{"cpu_device_count", int64_t{4}}});
     ASSERT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);

@@ -12,8 +12,8 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_engine.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_program.h"
-#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
 #include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
@@ -33,8 +33,8 @@ ENTRY main {
 )";
 
 Module Parsed(absl::string_view text) {
-  auto module = ParseModule(std::make_shared<const std::string>(text),
-                            std::make_shared<Context>(), "test.hlo");
+  auto module = ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(),
+                            "test.hlo");
   EXPECT_TRUE(module.ok()) << module.status();
   return *std::move(module);
 }
@@ -50,9 +50,8 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunIdentity(
   SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const Plugin> plugin,
                              Plugin::FromApi(backend.api(), "made up"));
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const Client> client, Client::Create(plugin, 2));
-  SHARDCALL_ASSIGN_OR_RETURN(
-      const std::shared_ptr<const LoadedProgram> program,
-      LoadedProgram::Compile(std::move(client), Parsed(text), 2, nullptr));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const LoadedProgram> program,
+                             LoadedProgram::Compile(std::move(client), Parsed(text), 2, nullptr));
   return program->Run({{Numbers(0)}, {Numbers(10)}}, deadline);
 }
 
@@ -78,13 +77,13 @@ TEST(PjrtTest, AHostPlatformIsAskedForTheDevicesThatItLacks) {
 }
 
 TEST(PjrtTest, AFailureOfAnyFunctionIsSaidWithItsNameAndLeavesNothingBehind) {
-  for (Function f : {Function::kPluginInitialize, Function::kEventAwait, Function::kClientCreate,
-                     Function::kClientPlatformName, Function::kClientAddressableDevices,
-                     Function::kDeviceGetDescription, Function::kDeviceDescriptionId,
-                     Function::kClientCompile, Function::kLoadedExecutableGetExecutable,
-                     Function::kExecutableNumOutputs, Function::kClientBufferFromHostBuffer,
-                     Function::kLoadedExecutableExecute, Function::kBufferDimensions,
-                     Function::kBufferToHostBuffer}) {
+  for (Function f :
+       {Function::kPluginInitialize, Function::kEventAwait, Function::kClientCreate,
+        Function::kClientPlatformName, Function::kClientAddressableDevices,
+        Function::kDeviceGetDescription, Function::kDeviceDescriptionId, Function::kClientCompile,
+        Function::kLoadedExecutableGetExecutable, Function::kExecutableNumOutputs,
+        Function::kClientBufferFromHostBuffer, Function::kLoadedExecutableExecute,
+        Function::kBufferDimensions, Function::kBufferToHostBuffer}) {
     SCOPED_TRACE(abi::FunctionName(f));
     FakeBackend backend;
     backend.fails = f;
@@ -135,11 +134,10 @@ TEST(PjrtTest, HandlersOfThePlatformsNameAreGivenOnWhateverThatIs) {
   add("one", "Host");
   add("two", "cuda");
   for (const auto& [platform, given] :
-       std::vector<std::pair<const char*, std::vector<std::string>>>{
-           {"abacus", {"one for Abacus"}},
-           {"cpu", {"one for Host"}},
-           {"cuda", {"two for CUDA"}},
-           {"slide rule", {}}}) {
+       std::vector<std::pair<const char*, std::vector<std::string>>>{{"abacus", {"one for Abacus"}},
+                                                                     {"cpu", {"one for Host"}},
+                                                                     {"cuda", {"two for CUDA"}},
+                                                                     {"slide rule", {}}}) {
     FakeBackend backend;
     backend.platform = platform;
     const auto plugin = Plugin::FromApi(backend.api(), "made up");
@@ -152,7 +150,8 @@ ENTRY main {
   y = f32[2,3]{1,0} custom-call(x), custom_call_target="one", api_version=API_VERSION_TYPED_FFI
   ROOT z = f32[2,3]{1,0} custom-call(y), custom_call_target="two", api_version=API_VERSION_TYPED_FFI
 }
-)"), 1, &handlers);
+)"),
+                                                1, &handlers);
     ASSERT_TRUE(program.ok()) << program.status();
     EXPECT_EQ(backend.handlers, given) << platform;
   }
@@ -184,7 +183,8 @@ ENTRY main {
   t = (f32[2,3]{1,0}, f32[2]{0}) parameter(1)
   ROOT y = f32[2,3]{1,0} copy(x)
 }
-)").status();
+)")
+                                 .status();
   EXPECT_EQ(DiagnosticCode(tuple), "E336") << tuple;
   const absl::Status type = RunIdentity(backend, absl::Seconds(30), R"(
 HloModule m
@@ -192,7 +192,8 @@ ENTRY main {
   x = f6e2m3fn[2,3]{1,0} parameter(0)
   ROOT y = f6e2m3fn[2,3]{1,0} copy(x)
 }
-)").status();
+)")
+                                .status();
   EXPECT_EQ(DiagnosticCode(type), "E336") << type;
   backend.results = 2;
   EXPECT_EQ(DiagnosticCode(RunIdentity(backend).status()), "E336");
@@ -233,8 +234,7 @@ ENTRY main {
   for (int minor : {abi::kOldestMinorVersion, abi::kIotaGroupsMinorVersion}) {
     backend.version().minor = minor;
     ASSERT_TRUE(RunIdentity(backend, absl::Seconds(30), kReduce).ok());
-    const auto given =
-        ReadModuleProto(backend.program, std::make_shared<Context>(), "given");
+    const auto given = ReadModuleProto(backend.program, std::make_shared<Context>(), "given");
     ASSERT_TRUE(given.ok()) << given.status();
     const Module& module = *given;
     const ReplicaGroups& groups =

@@ -13,9 +13,9 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/own_errors.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
-#include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
 
@@ -70,8 +70,8 @@ class TakeOverTest : public testing::Test {
     const auto taken = Take("hlo", Proto(text), options);
     if (!taken.ok()) return std::string(taken.status().message());
     replaced_ = absl::get<Replacement>(*taken).options;
-    const auto module = ReadModuleProto(absl::get<Replacement>(*taken).code,
-                                        std::make_shared<Context>(), "local");
+    const auto module =
+        ReadModuleProto(absl::get<Replacement>(*taken).code, std::make_shared<Context>(), "local");
     return module.ok() ? PrintModule(*module) : std::string(module.status().message());
   }
 
@@ -105,8 +105,7 @@ TEST_F(TakeOverTest, OtherProgramsGoOnAndSayWhy) {
   const std::string four = PlainOptions(4, false, true);
   EXPECT_EQ(PassedThroughFor("hlo", With(four, 4, 2)), "it has 2 replicas");
   EXPECT_EQ(PassedThroughFor("hlo", With(four, 7)), "XLA is to choose its shardings");
-  EXPECT_EQ(PassedThroughFor("hlo", PlainOptions(4, false, false)),
-            "it is not to be partitioned");
+  EXPECT_EQ(PassedThroughFor("hlo", PlainOptions(4, false, false)), "it is not to be partitioned");
   EXPECT_EQ(PassedThroughFor("hlo_with_config", four),
             "it comes in the format \"hlo_with_config\"");
   EXPECT_EQ(PassedThroughFor("hlo", four), "taken over");

@@ -57,18 +57,12 @@ ffi::Error RowSum(F32 x, ffi::ResultBuffer<ffi::F32> y) {
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
     weigh, Weigh, ffi::Ffi::Bind().Arg<F32>().Arg<F32>().Ret<F32>().Attr<float>("times"));
-XLA_FFI_DEFINE_HANDLER_SYMBOL(weigh_bwd, WeighBwd,
-                              ffi::Ffi::Bind()
-                                  .Arg<F32>()
-                                  .Arg<F32>()
-                                  .Arg<F32>()
-                                  .Ret<F32>()
-                                  .Ret<F32>()
-                                  .Attr<float>("times"));
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    weigh_bwd, WeighBwd,
+    ffi::Ffi::Bind().Arg<F32>().Arg<F32>().Arg<F32>().Ret<F32>().Ret<F32>().Attr<float>("times"));
 XLA_FFI_DEFINE_HANDLER_SYMBOL(row_sum, RowSum, ffi::Ffi::Bind().Arg<F32>().Ret<F32>());
 
 // Untyped, as custom calls were before.
 extern "C" void subtract(void* out, const void** in) {
-  *static_cast<float*>(out) =
-      *static_cast<const float*>(in[0]) - *static_cast<const float*>(in[1]);
+  *static_cast<float*>(out) = *static_cast<const float*>(in[0]) - *static_cast<const float*>(in[1]);
 }

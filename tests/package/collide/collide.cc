@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <utility>
+
+#include "kernels/builtin.h"
+#include "partitioner/api/partition.h"
+#include "shardcall/shardcall.h"
+#include "sharding/shape.h"
+
+static_assert(COLLIDE_KERNELS_BUILTIN + COLLIDE_PARTITIONER_API_PARTITION +
+                  COLLIDE_SHARDING_SHAPE ==
+              3);
+
+int main() {
+  auto module = shardcall::ParseModule(R"(HloModule m, num_partitions=2
+ENTRY e { x = f32[4] parameter(0), sharding={devices=[2]<=[2]}
+  ROOT y = f32[4] negate(x) })");
+  if (!module.ok()) return 1;
+  const auto partitioned = shardcall::Partition(*std::move(module), {});
+  if (!partitioned.ok()) return 1;
+  std::printf("%s: %d instructions\n", shardcall::kVersion,
+              (*partitioned)->local.module.num_instructions());
+  return 0;
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// A header of the project's own.
+#ifndef COLLIDE_PARTITIONER_API_PARTITION_H_
+#define COLLIDE_PARTITIONER_API_PARTITION_H_
+
+#define COLLIDE_PARTITIONER_API_PARTITION 1
+
+#endif  // COLLIDE_PARTITIONER_API_PARTITION_H_

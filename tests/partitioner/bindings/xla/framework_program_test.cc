@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/bindings/xla/framework_program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::string Proto(absl::string_view text) {
+  const auto module = ParseModule(std::make_shared<const std::string>(text),
+                                  std::make_shared<Context>(), "test.hlo");
+  EXPECT_TRUE(module.ok()) << module.status();
+  const auto bytes = WriteModuleProto(*module);
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  return *bytes;
+}
+
+class FrameworkProgramTest : public testing::Test {
+ protected:
+  absl::StatusOr<std::unique_ptr<PartitionedProgram>> Made(absl::string_view text,
+                                                           std::vector<bool> open_parameters,
+                                                           std::vector<bool> open_results) {
+    return PartitionForFramework(Proto(text), {.num_partitions = 4,
+                                               .open_parameters = std::move(open_parameters),
+                                               .open_results = std::move(open_results),
+                                               .platform = "cpu",
+                                               .registry = &registry_});
+  }
+  // Of the parameters, then of the result.
+  std::vector<std::string> Held(const PartitionedProgram& program) {
+    const auto held = ShardingsHeld(program.local);
+    EXPECT_TRUE(held.ok()) << held.status();
+    std::vector<std::string> out;
+    for (const HloSharding& s : held->parameters) out.push_back(s.Print());
+    out.push_back(held->result.Print());
+    return out;
+  }
+  Registry registry_;
+};
+
+constexpr char kDouble[] = R"(HloModule double
+
+ENTRY main {
+  x = f32[SIZE] parameter(0), sharding={devices=[4]<=[4]}
+  ROOT y = f32[SIZE] add(x, x)
+}
+)";
+
+std::string OfSize(std::string text, int size) {
+  for (size_t at; (at = text.find("SIZE")) != std::string::npos;) {
+    text.replace(at, 4, std::to_string(size));
+  }
+  return text;
+}
+
+TEST_F(FrameworkProgramTest, AnOpenResultIsShardedWhereThatIsEvenAndWholeElsewhere) {
+  const auto even = Made(OfSize(kDouble, 8), {false}, {true});
+  ASSERT_TRUE(even.ok()) << even.status();
+  EXPECT_THAT(Held(**even), ElementsAre("{devices=[4]<=[4]}", "{devices=[4]<=[4]}"));
+  EXPECT_THAT(TotalsByOpcode((*even)->local), IsEmpty());
+  const auto closed = Made(OfSize(kDouble, 8), {false}, {false});
+  ASSERT_TRUE(closed.ok()) << closed.status();
+  EXPECT_THAT(Held(**closed), ElementsAre("{devices=[4]<=[4]}", "{replicated}"));
+  const auto uneven = Made(OfSize(kDouble, 6), {false}, {true});
+  ASSERT_TRUE(uneven.ok()) << uneven.status();
+  EXPECT_EQ(Held(**uneven)[1], "{replicated}");
+}
+
+// Sums over the axis that the operands are sharded on: of all four devices, or of two.
+constexpr char kSums[] = R"(HloModule sums, num_partitions=4
+
+ENTRY main {
+  x = f32[4,2] parameter(0), sharding={devices=[1,2,2]<=[4] last_tile_dim_replicate}
+  y = f32[2,4] parameter(1), sharding={devices=[2,1,2]<=[4] last_tile_dim_replicate}
+  z = f32[4,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = f32[4,4] custom-call(z), custom_call_target="Sharding", sharding=RESULT
+}
+)";
+
+Tensor Counting(absl::Span<const int64_t> dims) {
+  Tensor t(ElementType::kF32, dims);
+  for (int64_t k = 0; k < t.num_elements(); ++k) {
+    t.MutableData<float>()[k] = static_cast<float>(k % 5 - 2);
+  }
+  return t;
+}
+
+TEST_F(FrameworkProgramTest, WhatTheProgramLeavesUnreducedIsNotReduced) {
+  const std::vector<Tensor> inputs = {Counting({4, 2}), Counting({2, 4})};
+  for (const auto& [sharding, reductions] : std::vector<std::pair<std::string, size_t>>{
+           {"{replicated}", 1},
+           {"{devices=[1,1,2,2]<=[4] last_tile_dims={unreduced, replicated}}", 0}}) {
+    std::string text = kSums;
+    text.replace(text.find("RESULT"), 6, sharding);
+    const auto program = Made(text, {false, false}, {false});
+    ASSERT_TRUE(program.ok()) << program.status();
+    EXPECT_EQ(Held(**program)[2], sharding);
+    EXPECT_EQ(TotalsByOpcode((*program)->local).size(), reductions) << sharding;
+    const auto whole = RunPartitioned(**program, inputs, {}, nullptr);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    const auto expected = Evaluate((*program)->global->program.module, inputs, nullptr);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    EXPECT_TRUE(BitwiseEqual((*whole)[0], (*expected)[0])) << sharding;
+  }
+}
+
+TEST_F(FrameworkProgramTest, WhatIsNoProgramIsRefused) {
+  EXPECT_FALSE(
+      PartitionForFramework("nothing", {.num_partitions = 4, .registry = &registry_}).ok());
+  const absl::Status status =
+      PartitionForFramework(Proto(OfSize(kDouble, 8)),
+                            {.num_partitions = 4, .platform = "", .registry = &registry_})
+          .status();
+  EXPECT_EQ(DiagnosticCode(status), "E141") << status;
+}
+
+}  // namespace
+}  // namespace shardcall

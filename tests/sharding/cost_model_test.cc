@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/sharding/cost_model.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(CostModel, WhatIsNamedReplacesTheBaseAndTheRestStays) {
+  const auto cost = ParseCostModel(" latency = 1e-3, trips=4 ,", HostCosts());
+  ASSERT_TRUE(cost.ok()) << cost.status();
+  EXPECT_EQ(cost->latency, 1e-3);
+  EXPECT_EQ(cost->trip_count, 4);
+  EXPECT_EQ(cost->bandwidth, HostCosts().bandwidth);
+  EXPECT_EQ(cost->flop_rate, HostCosts().flop_rate);
+  EXPECT_EQ(ParseCostModel("bandwidth=1,flops=2,memory=3")->memory_rate, 3);
+  EXPECT_EQ(ParseCostModel("")->bandwidth, CostModel().bandwidth);
+}
+
+TEST(CostModel, OtherNamesAndWhatIsNoPositiveNumberAreE211) {
+  for (const std::string text :
+       {"speed=1", "bandwidth", "bandwidth=", "bandwidth=fast", "latency=0", "flops=-1",
+        "memory=nan", "memory=inf", "trips=1e999", "=3"}) {
+    const auto cost = ParseCostModel(text);
+    ASSERT_FALSE(cost.ok()) << text;
+    EXPECT_EQ(DiagnosticCode(cost.status()), "E211") << text;
+    EXPECT_THAT(std::string(cost.status().message()), HasSubstr(text));
+  }
+}
+
+}  // namespace
+}  // namespace shardcall
