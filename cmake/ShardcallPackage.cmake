@@ -99,6 +99,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/shardcallConfigVersion.cm
 install(FILES ${PROJECT_BINARY_DIR}/shardcallConfig.cmake
               ${PROJECT_BINARY_DIR}/shardcallConfigVersion.cmake
         DESTINATION ${package_dir})
+file(RELATIVE_PATH SHARDCALL_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/shardcall.pc.in ${PROJECT_BINARY_DIR}/shardcall.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/shardcall.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

@@ -101,7 +101,7 @@ step(${WORK}/build_collide/collide)
 if(NOT out MATCHES "^0[.]1[.]0: [0-9]+ instructions")
   message(FATAL_ERROR "collide printed:\n${out}")
 endif()
-# As a part of it; the libraries themselves are built once, above.
+# As a part of it. Its own object is enough: the libraries are built above.
 step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/collide -B ${WORK}/build_part
      -DSHARDCALL_SOURCE=${SOURCE}/../.. -DCMAKE_BUILD_TYPE=Release)
 step(${CMAKE_COMMAND} --build ${WORK}/build_part --target collide_objects)
@@ -150,4 +150,27 @@ execute_process(COMMAND ${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/collide -B ${WORK
                 RESULT_VARIABLE result OUTPUT_VARIABLE out ERROR_VARIABLE out)
 if(result EQUAL 0 OR NOT out MATCHES "static")
   message(FATAL_ERROR "without archives find_package(shardcall COMPONENTS static) said:\n${out}")
+endif()
+
+# The Debian package holds the same, below /usr.
+find_program(dpkg_deb dpkg-deb)
+find_program(dpkg_shlibdeps dpkg-shlibdeps)
+if(dpkg_deb AND dpkg_shlibdeps AND CMAKE_CPACK_COMMAND)
+  step(${CMAKE_CPACK_COMMAND} -G DEB --config ${BUILD}/CPackConfig.cmake -B ${WORK}/deb)
+  file(GLOB deb ${WORK}/deb/*.deb)
+  step(${dpkg_deb} -I ${deb})
+  if(NOT out MATCHES "Package: shardcall.*Depends: [^\n]*libabsl")
+    message(FATAL_ERROR "the Debian package says:\n${out}")
+  endif()
+  step(${dpkg_deb} -x ${deb} ${WORK}/deb/root)
+  set(usr ${WORK}/deb/root/usr)
+  step(${usr}/bin/shardcall --version)
+  if(pkg_config)
+    step(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${usr}/lib/pkgconfig
+         ${pkg_config} --cflags --libs shardcall)
+    string(STRIP "${out}" flags)
+    separate_arguments(flags)
+    step(cc -std=c11 ${SOURCE}/outside.c ${flags} -o ${WORK}/outside_deb)
+    step(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${usr}/lib ${WORK}/outside_deb ${plugin})
+  endif()
 endif()

@@ -11,37 +11,10 @@
 #include <vector>
 
 #include "shardcall/partitioner/ir/build/builder.h"
-#include "shardcall/sharding/base/public.h"
+#include "shardcall/partitioner/spmd/localize/collective_record.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall SHARDCALL_PUBLIC {
-
-// Why a collective stands in the local program.
-struct CollectiveCause {
-  enum class Kind : uint8_t {
-    kOperand,   // operand `index` of `consumer` is resharded
-    kResult,    // result `index` of `consumer` is reduced or resharded
-    kCarry,     // loop-carried, branch or program result `index`
-    kProgram,   // the program has it (a manual region's collective)
-    kCallback,  // a partition callback made it
-  };
-  Kind kind = Kind::kOperand;
-  InstrId consumer;  // in the global program
-  int index = 0;
-};
-
-struct CollectiveRecord {
-  InstrId local;  // in the local module
-  CompId computation;
-  Opcode opcode;
-  int64_t group_size = 1, num_groups = 1;
-  double bytes_in = 0;     // operand bytes per device
-  double bytes_moved = 0;  // what one device sends
-  double trip_count = 1;   // executions per run of the program
-  CollectiveCause cause;
-  const Sharding* from = nullptr;  // the whole reshard; null for kProgram
-  const Sharding* to = nullptr;
-};
+namespace shardcall {
 
 class Emitter {
  public:

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "shardcall/partitioner/spmd/localize/emitter.h"
+#include "shardcall/partitioner/spmd/localize/collective_record.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
 #include "shardcall/sharding/base/public.h"
 
