@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/warnings.h"
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/codes.h"
 #include "shardcall/sharding/convert.h"
@@ -53,6 +54,9 @@ std::string CauseText(const PartitionedProgram& p, const CollectiveRecord& r) {
   }
   if (r.from != nullptr && r.to != nullptr) {
     absl::StrAppend(&text, ": ", r.from->ToString(), " -> ", r.to->ToString());
+  } else if (r.cause.kind == CollectiveCause::Kind::kOperand && r.cause.consumer.valid()) {
+    absl::StrAppend(&text, ", by the strategy \"",
+                    StrategyOf(m.instr(r.cause.consumer).opcode).name, "\"");
   }
   return text;
 }

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-struct Shardcall_PjrtCallbacks;  // api/pjrt_partitioner.h
+struct Shardcall_PjrtCallbacks;  // bindings/xla/pjrt_partitioner.h
 
 namespace shardcall::pjrt::abi {
 

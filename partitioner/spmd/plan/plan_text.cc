@@ -2,6 +2,7 @@
 // The plan's dump: what each instruction is done by, a line each.
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
 
 namespace shardcall {
 namespace {
@@ -46,6 +47,9 @@ std::string Plan::ToString(const Program& program) const {
       const OpPlan& op = ops[id.value];
       absl::StrAppend(&out, "  %", m.instr(id).name, " = ", OpcodeText(m.instr(id).opcode), " ",
                       KindName(op.kind));
+      if (op.kind == PlanKind::kRule && &StrategyOf(m.instr(id).opcode) != &kLocalStrategy) {
+        absl::StrAppend(&out, " by \"", StrategyOf(m.instr(id).opcode).name, "\"");
+      }
       if (op.decision != nullptr) {
         const Decision& d = *op.decision;
         const BaseMesh& mesh = d.mesh != nullptr ? *d.mesh : *program.mesh;

@@ -154,6 +154,20 @@ TEST(Explain, WhatIsGatheredWholeAndCutAgainIsW201WithTheOriginsOfBothShardings)
   EXPECT_THAT(Explain(**even, {}, ExplainFormat::kText), testing::Not(HasSubstr("W201")));
 }
 
+TEST(Explain, WhatAStrategySendsIsToldWithItsName) {
+  const auto p = PartitionText(R"(HloModule m, num_partitions=4
+ENTRY main {
+  x = f32[16] parameter(0), sharding={devices=[4]<=[4]}
+  ROOT s = f32[12] slice(x), slice={[2:14]}, sharding={devices=[4]<=[4]}
+})",
+                               {});
+  ASSERT_TRUE(p.ok()) << p.status();
+  EXPECT_THAT(Explain(**p, {}, ExplainFormat::kText),
+              HasSubstr("operand 0 of %s, by the strategy \"fetch\""));
+  EXPECT_THAT((*p)->plan.ToString((*p)->global->program),
+              HasSubstr("%s = slice rule by \"fetch\""));
+}
+
 TEST(Explain, EveryCollectiveOfTheModuleIsRecorded) {
   const PartitionedProgram& p = Partitioned();
   const Module& m = p.local.module;
