@@ -55,15 +55,17 @@ add_dependencies(shardcall_installed shardcall shardcall_pjrt_plugin ${rooms} sh
 # An export set for each library: a package without one of them still has the others. With
 # BUILD_SHARED_LIBS all are one.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/shardcall)
-set(exports shardcallPluginTargets shardcallStaticTargets)
-set(linkage STATIC)
 if(BUILD_SHARED_LIBS)
-  set(linkage SHARED)
+  set(SHARDCALL_ONE_EXPORT TRUE)
+  set(SHARDCALL_STATIC_FILE libshardcall_api${CMAKE_SHARED_LIBRARY_SUFFIX})
   set(c_export shardcallStaticTargets)
 else()
+  set(SHARDCALL_ONE_EXPORT FALSE)
+  set(SHARDCALL_STATIC_FILE libshardcall_api${CMAKE_STATIC_LIBRARY_SUFFIX})
   set(c_export shardcallCTargets)
-  list(APPEND exports ${c_export})
 endif()
+set(exports shardcallPluginTargets shardcallStaticTargets ${c_export})
+list(REMOVE_DUPLICATES exports)
 install(TARGETS shardcall_plugin EXPORT shardcallPluginTargets)
 install(TARGETS shardcall_c EXPORT ${c_export} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
 install(TARGETS shardcall_shared EXPORT ${c_export})
@@ -86,11 +88,6 @@ foreach(header partitioner/api/shardcall.h partitioner/bindings/c/shardcall_c.h)
        SYMBOLIC)
 endforeach()
 
-set(SHARDCALL_ONE_EXPORT FALSE)
-if(BUILD_SHARED_LIBS)
-  set(SHARDCALL_ONE_EXPORT TRUE)
-endif()
-set(SHARDCALL_STATIC_FILE libshardcall_api${CMAKE_${linkage}_LIBRARY_SUFFIX})
 configure_package_config_file(cmake/shardcallConfig.cmake.in
   ${PROJECT_BINARY_DIR}/shardcallConfig.cmake INSTALL_DESTINATION ${package_dir}
   PATH_VARS CMAKE_INSTALL_LIBDIR)

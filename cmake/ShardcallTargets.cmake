@@ -46,8 +46,8 @@ function(shardcall_precompile target kind)
 endfunction()
 
 # shardcall_library(<room> SOURCES ... FOLDERS ... DEPS ...) makes target shardcall_<room>, alias
-# shardcall::<room>, of these sources and all that lie in these folders. DEPS are public, so the link graph is the dependency
-# direction of the rooms.
+# shardcall::<room>, of these sources and all that lie in these folders. DEPS are public, so the
+# link graph is the dependency direction of the rooms.
 function(shardcall_library room)
   cmake_parse_arguments(ARG "" "" "SOURCES;FOLDERS;DEPS;PRIVATE_DEPS" ${ARGN})
   foreach(folder ${ARG_FOLDERS})

@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "shardcall/collectives/call.h"
 #include "shardcall/collectives/tcp_store.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/steady_time.h"
 
 namespace shardcall {
 namespace {
@@ -73,12 +73,12 @@ class OverTcp final : public SideChannel {
     const std::string name = absl::StrJoin(group, ",");
     const std::string prefix = absl::StrCat(name, "#", ++gathered_[name], "/");
     SHARDCALL_RETURN_IF_ERROR(client_->Put(absl::StrCat(prefix, rank_), mine));
-    const absl::Time end = absl::Now() + deadline_;
+    const absl::Duration end = SteadyNow() + deadline_;
     std::vector<std::string> texts;
     std::vector<int> absent;
     for (int member : group) {
       absl::StatusOr<std::string> text = client_->Get(
-          absl::StrCat(prefix, member), std::max(absl::Milliseconds(1), end - absl::Now()));
+          absl::StrCat(prefix, member), std::max(absl::Milliseconds(1), end - SteadyNow()));
       if (absl::IsNotFound(text.status())) {
         absent.push_back(member);
         continue;

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/steady_time.h"
 
 namespace shardcall {
 namespace {
@@ -62,11 +62,11 @@ void HandlerDevice::Hold(std::shared_ptr<const void> owner) {
 }
 
 absl::Status HandlerDevice::Wait(absl::Duration deadline) {
-  const absl::Time end = absl::Now() + deadline;
+  const absl::Duration end = SteadyNow() + deadline;
   for (int look = 0;; ++look) {
     SHARDCALL_ASSIGN_OR_RETURN(const bool idle, IsIdle());
     if (idle) break;
-    if (look % 16 == 15 && absl::Now() >= end) {
+    if (look % 16 == 15 && SteadyNow() >= end) {
       return absl::DeadlineExceededError("the stream is busy past the deadline");
     }
     if (look < kLooksBeforeSleep) {

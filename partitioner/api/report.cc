@@ -9,7 +9,6 @@
 #include "shardcall/partitioner/api/warnings.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/base/human_bytes.h"
-#include "shardcall/sharding/codes.h"
 #include "shardcall/sharding/convert.h"
 
 namespace shardcall {
@@ -133,10 +132,9 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
   }
   j["warnings"] = Json::array();
   for (const ProgramWarning& w : Warnings(p)) {
-    const CodeInfo* info = FindCode(w.code);
     j["warnings"].push_back({{"code", w.code},
                              {"text", w.ToString(p.global->program.module)},
-                             {"fix", info == nullptr ? "" : std::string(info->fix)}});
+                             {"fix", std::string(w.fix())}});
   }
   j["gathers"] = Json::array();
   for (const auto& [instr, g] : p.plan.gathers) {

@@ -9,6 +9,7 @@
 #include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/sharding/base/human_bytes.h"
+#include "shardcall/sharding/codes.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
@@ -32,15 +33,20 @@ void AddRematerialized(const PartitionedProgram& p, std::vector<ProgramWarning>*
         PlanReshard(program.module.context(), program.LeafShape(leaf), r.from, r.to);
     if (!GathersAndCuts(program.LeafShape(leaf), plan)) continue;
     if (!seen.emplace(r.cause.consumer, r.cause.kind, r.cause.index, r.from).second) continue;
-    std::string text = absl::StrCat(
-        r.cause.kind == CollectiveCause::Kind::kResult ? "result " : "operand ", r.cause.index,
-        ": ", r.from->ToString(), " -> ", r.to->ToString(), " moves ", HumanBytes(plan.bytes));
+    const bool result = r.cause.kind == CollectiveCause::Kind::kResult;
+    std::string text =
+        absl::StrCat(result ? "result " : "operand ", r.cause.index, ": ", r.from->ToString(),
+                     " -> ", r.to->ToString(), " moves ", HumanBytes(plan.bytes));
     const std::string value = p.global->shardings.Explain(program, leaf);
-    if (r.cause.kind == CollectiveCause::Kind::kResult) {
+    if (result) {
       absl::StrAppend(&text, "; the right came from: ", value);
     } else {
+      // A call may have no result that could say why.
+      const Instruction& consumer = program.module.instr(r.cause.consumer);
       const std::string wanted =
-          p.global->shardings.Explain(program, program.leaves.leaf(r.cause.consumer));
+          consumer.shape->num_leaves() == 0
+              ? ""
+              : p.global->shardings.Explain(program, program.leaves.leaf(r.cause.consumer));
       absl::StrAppend(&text, "; the left came from: ", value,
                       wanted.empty() ? "" : "; the right from: ", wanted);
     }
@@ -58,6 +64,11 @@ std::string ProgramWarning::ToString(const Module& propagated) const {
     absl::StrAppend(&out, " %", i.name, source.empty() ? "" : absl::StrCat(" (", source, ")"), ":");
   }
   return out.empty() ? text : absl::StrCat(out, " ", text);
+}
+
+absl::string_view ProgramWarning::fix() const {
+  const CodeInfo* const info = FindCode(code);
+  return info == nullptr ? absl::string_view() : info->fix;
 }
 
 std::vector<ProgramWarning> Warnings(const PartitionedProgram& p) {

@@ -19,6 +19,8 @@ struct ProgramWarning {
 
   // "W202 %sort.1 (model.py:41): sort does not run on shards".
   std::string ToString(const Module& propagated) const;
+  // What the table of codes has; empty for a note without a code.
+  absl::string_view fix() const;
 };
 
 // In the order of import, W201 (values gathered whole and cut again), W202 (ops without a

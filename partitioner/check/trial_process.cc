@@ -16,9 +16,9 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "shardcall/kernels/ffi/guard/guarded_call.h"
 #include "shardcall/kernels/ffi/guard/signal_names.h"
+#include "shardcall/sharding/base/steady_time.h"
 
 namespace shardcall {
 namespace {
@@ -121,7 +121,7 @@ TrialProcess::Answer TrialProcess::Ask(absl::FunctionRef<std::string()> question
     if (!WriteAll(pipe_, &size, sizeof(size)) || !WriteAll(pipe_, text.data(), size)) _exit(0);
     return {Answer::End::kReturned, text};
   }
-  const absl::Time until = absl::Now() + limit_;
+  const absl::Duration until = SteadyNow() + limit_;
   uint64_t size = 0;
   bool late = false;
   Answer answer;
@@ -161,15 +161,15 @@ TrialProcess::Answer TrialProcess::Ended(Answer::End end) {
   return {end, std::move(text)};
 }
 
-bool TrialProcess::Read(void* data, size_t size, absl::Time until, bool* late) const {
+bool TrialProcess::Read(void* data, size_t size, absl::Duration until, bool* late) const {
   char* at = static_cast<char*>(data);
   while (size > 0) {
-    const int64_t left = absl::ToInt64Milliseconds(until - absl::Now());
+    const int64_t left = absl::ToInt64Milliseconds(until - SteadyNow());
     pollfd wait = {pipe_, POLLIN, 0};
     const int ready =
         left <= 0 ? 0 : poll(&wait, 1, static_cast<int>(std::min<int64_t>(left, 1 << 20)));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0 && absl::Now() < until) continue;
+    if (ready == 0 && SteadyNow() < until) continue;
     if (ready <= 0) {
       *late = true;
       return false;

@@ -39,7 +39,7 @@ class TrialProcess {
  private:
   bool Start();  // false where there is no process; true in both
   Answer Ended(Answer::End end);
-  bool Read(void* data, size_t size, absl::Time until, bool* late) const;
+  bool Read(void* data, size_t size, absl::Duration until, bool* late) const;
 
   const absl::Duration limit_;
   bool child_ = false;

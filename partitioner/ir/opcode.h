@@ -66,11 +66,13 @@ inline constexpr OpcodeInfo kOpcodeInfo[] = {
 #undef SHARDCALL_OP
 };
 
-inline const OpcodeInfo& GetOpcodeInfo(Opcode opcode) {
+constexpr const OpcodeInfo& GetOpcodeInfo(Opcode opcode) {
   return kOpcodeInfo[static_cast<int>(opcode)];
 }
 inline absl::string_view OpcodeText(Opcode opcode) { return GetOpcodeInfo(opcode).text; }
-inline bool HasTrait(Opcode opcode, uint32_t trait) { return GetOpcodeInfo(opcode).traits & trait; }
+constexpr bool HasTrait(Opcode opcode, uint32_t trait) {
+  return GetOpcodeInfo(opcode).traits & trait;
+}
 // False if there is no such opcode.
 bool OpcodeFromText(absl::string_view text, Opcode* opcode);
 

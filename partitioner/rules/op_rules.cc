@@ -32,18 +32,18 @@ struct RowRule {
   OpClass op_class;
   ShardingRule (*make)(const RuleArgs& args);
 };
-constexpr RowRule Row(absl::string_view name, ShardingRule (*make)(const RuleArgs& args)) {
+constexpr RowRule Row(Opcode opcode, absl::string_view name,
+                      ShardingRule (*make)(const RuleArgs& args)) {
   if (name == "Structural") return {OpClass::kStructural, nullptr};
   if (name == "ManualOnly") return {OpClass::kManualOnly, nullptr};
   if (name == "OfTarget") return {OpClass::kRule, nullptr};  // see Make
-  const bool collective = name == "CollectiveWhole" || name == "CollectivePassThrough";
-  return {collective ? OpClass::kManualOnly : OpClass::kRule, make};
+  return {HasTrait(opcode, kCollectiveOp) ? OpClass::kManualOnly : OpClass::kRule, make};
 }
 
 constexpr RowRule kRules[] = {
 #define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
                      traits)                                                                     \
-  Row(#rule, rule##Rule),
+  Row(Opcode::opcode, #rule, rule##Rule),
 #include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OP
 };
@@ -100,7 +100,6 @@ int64_t MaximalDevice(const Program& program, InstrId i) {
 ShardingRule StructuralRule(const RuleArgs& args) { return NeedReplicationRule(args); }
 ShardingRule ManualOnlyRule(const RuleArgs& args) { return NeedReplicationRule(args); }
 ShardingRule OfTargetRule(const RuleArgs& args) { return NeedReplicationRule(args); }
-ShardingRule CollectiveWholeRule(const RuleArgs& args) { return NeedReplicationRule(args); }
 
 struct RuleTable::Impl {
   struct Entry {

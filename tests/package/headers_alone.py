@@ -24,7 +24,7 @@ def main():
 
     def compiles(header):
         # Headers for C say so by their names; a C++ program may include them, too.
-        in_c = os.path.basename(header).startswith('shardcall_') and header.endswith('.h')
+        in_c = os.path.basename(header).startswith('shardcall_')
         kinds = [(options.cxx, '-xc++', '-std=c++20')] + ([(options.cc, '-xc', '-std=c11')] if in_c
                                                            else [])
         for compiler, language, standard in kinds:

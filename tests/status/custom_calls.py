@@ -7,11 +7,12 @@
                                               xla_custom_calls.json says, or names
                                               a test that does not exist
 """
-import argparse
 import json
 import os
 import re
 import sys
+
+import sections
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TITLE = '## XLA\'s custom-call tests'
@@ -44,17 +45,6 @@ def section():
     return out
 
 
-def with_section(text, made, title=TITLE):
-    """The status page with that section replaced, or put before the next title."""
-    start = text.find(title)
-    if start < 0:
-        start = text.find('## ', text.find('| File |'))
-        start = len(text) if start < 0 else start
-        return text[:start].rstrip('\n') + '\n\n' + made + '\n' + text[start:]
-    end = text.find('\n## ', start)
-    return text[:start] + made + ('' if end < 0 else text[end:])
-
-
 def tests():
     """All "Suite.Name" of GoogleTest in the sources."""
     found = set()
@@ -75,28 +65,9 @@ def wrong(text):
                 yield f"{c['case']}: there is no test {c['here']}"
             if not c['here'] and not c.get('note'):
                 yield f"{c['case']}: neither a test nor a reason"
-    if with_section(text, section()) != text:
+    if sections.with_section(text, section(), TITLE) != text:
         yield 'the table is not what xla_custom_calls.json gives; run custom_calls.py --write'
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--write', metavar='STATUS.md')
-    parser.add_argument('--check', metavar='STATUS.md')
-    args = parser.parse_args()
-    path = args.write or args.check
-    if not path:
-        parser.error('--write or --check')
-    with open(path, encoding='utf-8') as f:
-        text = f.read()
-    if args.write:
-        with open(path, 'w', encoding='utf-8') as f:
-            f.write(with_section(text, section()))
-        return 0
-    problems = list(wrong(text))
-    print('\n'.join(problems) if problems else 'every case has its test or its reason')
-    return 1 if problems else 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(sections.main(TITLE, section, wrong, 'every case has its test or its reason'))

@@ -6,12 +6,11 @@ tests/partitioner/bindings/python/jax_own_tests.py --all --record writes.
   jax_tests.py --write tests/STATUS.md     makes the section again
   jax_tests.py --check tests/STATUS.md     exit status 1 where it is not what the JSON says
 """
-import argparse
 import json
 import os
 import sys
 
-import custom_calls
+import sections
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RECORD = os.path.join(HERE, 'jax_tests.json')
@@ -40,25 +39,10 @@ def section():
     return out + ''.join(f'| `{name}` | {why} |\n' for name, why in recorded['fails'].items())
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--write', metavar='STATUS.md')
-    parser.add_argument('--check', metavar='STATUS.md')
-    args = parser.parse_args()
-    path = args.write or args.check
-    if not path:
-        parser.error('--write or --check')
-    with open(path, encoding='utf-8') as f:
-        text = f.read()
-    made = custom_calls.with_section(text, section(), TITLE)
-    if args.write:
-        with open(path, 'w', encoding='utf-8') as f:
-            f.write(made)
-    elif made != text:
-        print('the section is not what jax_tests.json gives; run jax_tests.py --write')
-        return 1
-    return 0
+def wrong(text):
+    if sections.with_section(text, section(), TITLE) != text:
+        yield 'the section is not what jax_tests.json gives; run jax_tests.py --write'
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(sections.main(TITLE, section, wrong, 'the section is what jax_tests.json gives'))

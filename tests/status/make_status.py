@@ -31,6 +31,7 @@ sys.path.insert(0, os.path.join(HERE, '..', 'support'))
 import command  # noqa: E402
 import custom_calls  # noqa: E402
 import jax_tests  # noqa: E402
+import sections  # noqa: E402
 import xla_bytes  # noqa: E402
 try:
     import numerics
@@ -294,7 +295,7 @@ def main():
         text = with_ops(table(rows) + '\n' + xla_bytes.section(counts),
                         section_of(args.ops_of) if args.ops_of else ops_section())
         for part in (custom_calls, jax_tests):
-            text = custom_calls.with_section(text, part.section(), part.TITLE)
+            text = sections.with_section(text, part.section(), part.TITLE)
         sys.stdout.write(text)
         return 0
     with open(args.check, encoding='utf-8') as f:

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/ffi/load/self_registration.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -24,6 +27,7 @@ struct Unclaimed {
 // Never destroyed: libraries may call at any time.
 struct Process {
   std::mutex mutex;
+  std::condition_variable load_ended;
   std::vector<LibraryLoad*> open;
   std::vector<Unclaimed> unclaimed;
   std::map<const void*, std::shared_ptr<const SelfRegistrations>> libraries;  // by handle
@@ -79,6 +83,8 @@ absl::Status ReadArgs(const abi::HandlerRegisterArgs* args, SelfRegistration* ou
 }  // namespace
 
 LibraryLoad::LibraryLoad(std::string path) : path_(std::move(path)), before_(loading) {
+  struct stat info;
+  if (stat(path_.c_str(), &info) == 0) file_ = {info.st_dev, info.st_ino};
   Process& process = TheProcess();
   const std::lock_guard<std::mutex> lock(process.mutex);
   process.open.push_back(this);
@@ -91,24 +97,43 @@ LibraryLoad::~LibraryLoad() {
   process.open.erase(std::find(process.open.begin(), process.open.end(), this));
   if (process.open.empty()) process.unclaimed.clear();
   loading = before_;
+  process.load_ended.notify_all();
+}
+
+bool LibraryLoad::RanStartUpCodeOf(const LibraryLoad& other) const {
+  for (const LibraryLoad* own = &other; own != nullptr; own = own->before_) {
+    if (own == this) return false;
+  }
+  return file_ == other.file_ && !(found_.handlers.empty() && found_.fault.ok());
 }
 
 void LibraryLoad::Keep(void* handle) {
   Process& process = TheProcess();
-  std::vector<Unclaimed> unclaimed;
+  std::vector<const void*> callers;
   {
     const std::lock_guard<std::mutex> lock(process.mutex);
-    unclaimed = process.unclaimed;
+    for (const Unclaimed& u : process.unclaimed) callers.push_back(u.caller);
   }
   // Without our lock: start-up code that has the loader's may wait for ours.
-  for (Unclaimed& u : unclaimed) {
-    if (HandleAround(u.caller) == handle) continue;
-    u.caller = nullptr;
+  callers.erase(std::remove_if(callers.begin(), callers.end(),
+                               [&](const void* c) { return HandleAround(c) != handle; }),
+                callers.end());
+  std::unique_lock<std::mutex> lock(process.mutex);
+  // dlopen returns to this thread as soon as the library's start-up code has run on another
+  // one, which may not have come here yet with what that code registered.
+  process.load_ended.wait(lock, [&] {
+    return !(found_.handlers.empty() && found_.fault.ok()) ||
+           std::none_of(process.open.begin(), process.open.end(),
+                        [&](const LibraryLoad* l) { return l->RanStartUpCodeOf(*this); });
+  });
+  const auto claimed = std::stable_partition(
+      process.unclaimed.begin(), process.unclaimed.end(), [&](const Unclaimed& u) {
+        return std::find(callers.begin(), callers.end(), u.caller) == callers.end();
+      });
+  for (auto u = claimed; u != process.unclaimed.end(); ++u) {
+    found_.handlers.push_back(std::move(u->handler));
   }
-  const std::lock_guard<std::mutex> lock(process.mutex);
-  for (Unclaimed& u : unclaimed) {
-    if (u.caller != nullptr) found_.handlers.push_back(std::move(u.handler));
-  }
+  process.unclaimed.erase(claimed, process.unclaimed.end());
   std::shared_ptr<const SelfRegistrations>& known = process.libraries[handle];
   if (known != nullptr && found_.handlers.empty() && found_.fault.ok()) return;
   auto all = known == nullptr ? std::make_shared<SelfRegistrations>()

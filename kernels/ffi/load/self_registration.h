@@ -6,8 +6,11 @@
 #ifndef SHARDCALL_KERNELS_FFI_LOAD_SELF_REGISTRATION_H_
 #define SHARDCALL_KERNELS_FFI_LOAD_SELF_REGISTRATION_H_
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -43,11 +46,16 @@ class LibraryLoad {
   LibraryLoad& operator=(const LibraryLoad&) = delete;
   ~LibraryLoad();
   // What was registered meanwhile is the library's, whose `handle` of dlopen is never closed.
+  // Waits for a load of the same file on another thread that has run its start-up code.
   void Keep(void* handle);
 
  private:
   friend abi::Error* RegisterHandlerOfLibrary(abi::HandlerRegisterArgs* args);
+  // Whether this load, which is open on another thread, has what `other` is to share.
+  bool RanStartUpCodeOf(const LibraryLoad& other) const;
+
   const std::string path_;
+  std::pair<dev_t, ino_t> file_ = {};
   LibraryLoad* const before_;
   SelfRegistrations found_;
 };

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "shardcall/sharding/base/steady_time.h"
 
 namespace shardcall {
 
@@ -60,13 +61,13 @@ void CompleteFfiFuture(const void* future, absl::Status status) {
 
 FutureEnd AwaitFfiFuture(const void* future, absl::Duration deadline,
                          const std::shared_ptr<const void>& keep, absl::Status* status) {
-  const absl::Time end = absl::Now() + deadline;
+  const absl::Duration end = SteadyNow() + deadline;
   const absl::MutexLock lock(&Live().mutex);
   auto it = Live().futures.find(future);
   if (it == Live().futures.end() || it->second->abandoned) return FutureEnd::kNotAFuture;
   abi::Future& waited = *it->second;  // stays where it is when the table grows
   while (!waited.done) {
-    if (Live().completed.WaitWithDeadline(&Live().mutex, end) && !waited.done) {
+    if (Live().completed.WaitWithTimeout(&Live().mutex, end - SteadyNow()) && !waited.done) {
       waited.abandoned = true;
       waited.keep = keep;
       return FutureEnd::kDeadline;

@@ -14,7 +14,6 @@
 #include "shardcall/partitioner/api/warnings.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
-#include "shardcall/sharding/codes.h"
 #include "shardcall/sharding/convert.h"
 
 namespace shardcall {
@@ -132,11 +131,10 @@ class Data {
   Json Warned(const Program& program) {
     Json out = Json::array();
     for (ProgramWarning& w : Warnings(p_)) {
-      const CodeInfo* info = FindCode(w.code);
       out.push_back({{"code", w.code},
                      {"op", w.instr.valid() ? std::string(program.module.instr(w.instr).name) : ""},
                      {"text", std::move(w.text)},
-                     {"fix", info == nullptr ? "" : std::string(info->fix)}});
+                     {"fix", std::string(w.fix())}});
     }
     return out;
   }

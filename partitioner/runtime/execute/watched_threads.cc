@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "shardcall/kernels/ffi/guard/running_call.h"
 #include "shardcall/kernels/ffi/guard/timed_call.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/steady_time.h"
 
 namespace shardcall {
 namespace {
@@ -76,7 +76,7 @@ class Observer {
       : shared_(shared), deadline_(deadline), seen_(shared.devices.size()) {}
 
   // Under the mutex. Whether the device is in a handler for too long.
-  bool IsLate(int d, absl::Time now) {
+  bool IsLate(int d, absl::Duration now) {
     const uint64_t calls = shared_.devices[d].watch.calls();
     if (calls != seen_[d].calls) seen_[d] = {calls, now};
     // What a handler awaits itself has the deadline too, and is to say so first.
@@ -87,7 +87,7 @@ class Observer {
  private:
   struct Seen {
     uint64_t calls = 0;
-    absl::Time since;
+    absl::Duration since;
   };
   const Shared& shared_;
   const absl::Duration deadline_;
@@ -111,24 +111,24 @@ absl::Status RunWatched(int num_devices, absl::Duration deadline, std::function<
   const auto look_every = std::chrono::microseconds(absl::ToInt64Microseconds(
       std::clamp(deadline / 8, absl::Milliseconds(5), absl::Milliseconds(250))));
   Observer observer(*shared, deadline);
-  absl::Time leave_at = absl::InfiniteFuture();
+  absl::Duration leave_at = absl::InfiniteDuration();
   std::unique_lock<std::mutex> lock(shared->mutex);
   const auto all_returned = [&] { return shared->returned == started; };
   while (!shared->changed.wait_for(lock, look_every, all_returned)) {
-    const absl::Time now = absl::Now();
+    const absl::Duration now = SteadyNow();
     bool all_late = true;
     for (int d = 0; d < started; ++d) {
       if (shared->devices[d].returned) continue;
       const bool late = observer.IsLate(d, now);
       all_late = all_late && late;
-      if (!late || leave_at != absl::InfiniteFuture()) continue;
+      if (!late || leave_at != absl::InfiniteDuration()) continue;
       failure = LateStatus(shared->devices[d].watch, d, deadline);
       leave_at = now + deadline + absl::Seconds(1);
       lock.unlock();
       stop(failure);
       lock.lock();
     }
-    if (leave_at == absl::InfiniteFuture() || (!all_late && now < leave_at)) continue;
+    if (leave_at == absl::InfiniteDuration() || (!all_late && now < leave_at)) continue;
     for (Shared::Device& device : shared->devices) {
       if (device.returned) continue;
       device.left = true;

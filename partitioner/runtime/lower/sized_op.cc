@@ -240,12 +240,13 @@ struct RowSized {
   Id (*make)(SizedOp& op);
 };
 
+Id NotOverThese(SizedOp&) { return Impossible("not over these sizes"); }
+
 namespace row {
-constexpr RowSized Passes{SizedForm::kPasses, nullptr};
-constexpr RowSized FullOnly{SizedForm::kFullOnly, nullptr};
-constexpr RowSized OwnSizes{SizedForm::kMade, nullptr};  // by LowerSized itself
-constexpr RowSized Unknown{SizedForm::kMade,
-                           [](SizedOp&) -> Id { return Impossible("not over these sizes"); }};
+constexpr RowSized Passes{SizedForm::kPasses, NotOverThese};
+constexpr RowSized FullOnly{SizedForm::kFullOnly, NotOverThese};
+constexpr RowSized OwnSizes{SizedForm::kMade, NotOverThese};  // LowerSized makes it
+constexpr RowSized Unknown{SizedForm::kMade, NotOverThese};
 constexpr RowSized Plain{SizedForm::kMade, [](SizedOp& op) { return op.Plain(); }};
 constexpr RowSized Typed{SizedForm::kMade, [](SizedOp& op) { return op.Typed(); }};
 constexpr RowSized Align{SizedForm::kMade, [](SizedOp& op) { return op.Aligned(op.operands()); }};

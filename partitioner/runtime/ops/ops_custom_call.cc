@@ -287,8 +287,9 @@ absl::Status FindAliases(const LowerContext& context, absl::string_view text,
 
 absl::Status LowerCustomCall(const LowerContext& context, Step* step) {
   const auto& attrs = context.attrs<CustomCallAttrs>();
-  if (HasTrait(FindKnownTarget(attrs.target), kManualBoundaryTarget))
+  if (HasTrait(KnownTargetOf(context.instr), kManualBoundaryTarget)) {
     return LowerManualBoundary(context, step);
+  }
   if (attrs.api_version < 1 || attrs.api_version > 4) {
     return context.Error(
         "E140",

@@ -186,8 +186,9 @@ void Planner::SetTripCounts(const std::vector<CompId>& order) {
     for (InstrId id : module_.comp(*it).instructions) {
       const Instruction& instr = module_.instr(id);
       double factor = 1;
-      if (instr.opcode == Opcode::kWhile)
+      if (instr.opcode == Opcode::kWhile) {
         factor = TripCountOr(module_, id, options_.cost.trip_count);
+      }
       for (CompId callee : CalledComputations(module_, instr)) {
         plan_.trip_count[callee.value] += times * factor;
       }

@@ -38,13 +38,11 @@ ENTRY main {{
 class FaultyHandlers(unittest.TestCase):
 
     def told(self, args, stdin, code, *texts, prefix=(), timeout=20.0):
-        start = time.monotonic()
         r = command.run(args, stdin=stdin, timeout=timeout, prefix=prefix)
         self.assertEqual(r.fault, '', r.err)
         self.assertEqual(r.code, code, r.out + r.err)
         for text in texts:
             self.assertIn(text, r.out + r.err)
-        return time.monotonic() - start
 
     def test_a_handler_without_a_fault_runs(self):
         self.told(['verify', '-', PLUGIN], program('faulty_none'), 0, '"status": "ok"')
@@ -63,11 +61,11 @@ class FaultyHandlers(unittest.TestCase):
     def test_a_handler_that_never_returns_is_named_in_time(self):
         for devices in (1, 2):
             for verb in ('run', 'verify'):
-                took = self.told(
+                self.told(
                     [verb, '-', PLUGIN, f'--num-partitions={devices}', '--deadline=0.5'],
                     program('faulty_never', devices), 1,
-                    'E319 the handler of "faulty_never" has not returned within 500ms', '%c')
-                self.assertLess(took, 15)
+                    'E319 the handler of "faulty_never" has not returned within 500ms', '%c',
+                    timeout=10.0)
         # The verification's reference passes here.
         self.told(['run', '-', PLUGIN, '--deadline=0.5'], program('faulty_never_on_1'), 1,
                   'E319', 'on device 1')

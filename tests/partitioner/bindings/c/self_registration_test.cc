@@ -4,9 +4,13 @@
 #include "shardcall/kernels/ffi/load/self_registration.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <filesystem>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/platform.h"
 #include "shardcall/partitioner/api/targets.h"
 #include "shardcall/partitioner/bindings/c/plugin.h"
@@ -206,6 +210,38 @@ TEST(SelfRegistration, LibrariesThatAreLoadedAtOnceKeepWhatIsTheirs) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// Only the first load runs start-up code; the others get what it registered, at whatever
+// time they come. Copies of a library, as each is loaded for the first time only once.
+void LoadOnManyThreadsForTheFirstTime(const std::string& library) {
+  for (int copy = 0; copy < 60; ++copy) {
+    const std::string path =
+        absl::StrCat(testing::TempDir(), "loaded_at_once_", getpid(), library, copy, ".so");
+    std::filesystem::copy_file(Plugin(library), path);
+    std::atomic<int> waiting = 4;
+    std::vector<std::thread> threads;
+    for (int k = 0; k < 4; ++k) {
+      threads.emplace_back([&] {
+        Registries r;
+        --waiting;
+        while (waiting > 0) std::this_thread::yield();
+        const absl::Status status = r.Load(path);
+        EXPECT_TRUE(status.ok()) << status;
+        EXPECT_EQ(r.handlers.size(), 1);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(SelfRegistration, ThreadsThatLoadOneLibraryForTheFirstTimeAllGetItsHandlers) {
+  LoadOnManyThreadsForTheFirstTime("_rival");
+}
+
+TEST(SelfRegistration, SoDoThoseOfALibraryThatRegistersOnAThreadOfItsOwn) {
+  LoadOnManyThreadsForTheFirstTime("_on_a_thread");
 }
 
 TEST(SelfRegistration, OutsideOfALoadItIsAnErrorThatSaysSo) {
