@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/build/checked_builder.h"
-#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -80,6 +80,7 @@ class Rewriter {
         lowerings_(lowerings),
         platform_(platform),
         out_(old.shared_context()),
+        cloner_(old, &out_),
         monoids_(&out_) {}
 
   // Whether any call is lowered, or is a composite.
@@ -93,47 +94,31 @@ class Rewriter {
   }
 
   absl::StatusOr<Module> Run() {
-    out_.header = old_.header;
-    for (const auto& text : old_.texts()) out_.KeepText(text);
-    std::vector<CompId> comps(old_.num_computations());
-    map_.resize(old_.num_instructions());
+    cloner_.CopyHeader();
     for (CompId c : ComputationPostOrder(old_)) {
-      const Computation& from = old_.comp(c);
-      const CompId to = comps[c.value] = out_.AddComputation(from.name);
-      out_.mutable_comp(to).execution_thread = from.execution_thread;
-      for (InstrId id : from.instructions) {
+      const CompId to = cloner_.AddComputation(c);
+      for (InstrId id : old_.comp(c).instructions) {
         SHARDCALL_ASSIGN_OR_RETURN(const InstrId lowered, TryLower(id, to));
         if (lowered.valid()) {
-          map_[id.value] = lowered;
+          cloner_.Set(id, lowered);
           continue;
         }
-        Instruction copy = old_.instr(id);
-        copy.attrs = MapComputations(old_, copy, [&](CompId k) { return comps[k.value]; });
+        Instruction copy = cloner_.CopyOf(id);
         if (copy.opcode == Opcode::kCall && copy.as<CallAttrs>().is_composite) {
           CallAttrs plain = copy.as<CallAttrs>();
           plain.is_composite = false;
           copy.attrs = InternAttributes(out_.context(), plain);
         }
-        const InstrId made = map_[id.value] = out_.Add(to, copy, Operands(id));
-        if (const RareAttributes* rare = old_.rare(old_.instr(id)); rare != nullptr) {
-          RareAttributes& mine = out_.mutable_rare(made) = *rare;
-          for (InstrId& before : mine.control_predecessors) before = map_[before.value];
-        }
+        cloner_.CopyRare(id, cloner_.Add(id, copy, cloner_.OperandsOf(id), to));
       }
-      out_.SetRoot(to, map_[from.root.value]);
+      cloner_.SetRoot(c);
     }
-    out_.set_entry(comps[old_.entry().value]);
+    out_.set_entry(cloner_.now(old_.entry()));
     SHARDCALL_RETURN_IF_ERROR(VerifyModule(out_, "lowered"));
     return std::move(out_);
   }
 
  private:
-  std::vector<InstrId> Operands(InstrId id) const {
-    std::vector<InstrId> out;
-    for (InstrId o : old_.operands(id)) out.push_back(map_[o.value]);
-    return out;
-  }
-
   // Invalid where it stays as it is.
   absl::StatusOr<InstrId> TryLower(InstrId id, CompId to) {
     const Instruction& i = old_.instr(id);
@@ -219,7 +204,7 @@ class Rewriter {
       return Misfit(id, request, absl::StrCat("the target's result ", s, " is no array"),
                     "an array", results[s] == nullptr ? "none" : results[s]->ToString(false));
     }
-    std::vector<InstrId> operands = Operands(id);
+    absl::InlinedVector<InstrId, 8> operands = cloner_.OperandsOf(id);
     for (size_t k = 0; k < n && !call.operand_types.empty(); ++k) {
       if (!IsArrayType(call.operand_types[k])) {
         return Misfit(id, request, absl::StrCat("operand ", k, " has no type"), "an array type",
@@ -277,8 +262,8 @@ class Rewriter {
   const LoweringRegistry& lowerings_;
   const absl::string_view platform_;
   Module out_;
+  ModuleCloner cloner_;
   MonoidTable monoids_;
-  std::vector<InstrId> map_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
@@ -25,38 +26,28 @@ class Exporter {
         by_leaf_(by_leaf),
         options_(options),
         out_(program.module.shared_context()),
+        cloner_(old_, &out_),
         context_(out_.context()) {}
 
   absl::StatusOr<Module> Run() {
     CopyHeader();
-    for (int c = 0; c < old_.num_computations(); ++c) {
-      const Computation& comp = old_.comp(CompId(c));
-      out_.AddComputation(comp.name);
-      out_.mutable_comp(CompId(c)).execution_thread = comp.execution_thread;
-    }
+    for (int c = 0; c < old_.num_computations(); ++c) cloner_.AddComputation(CompId(c));
     out_.set_entry(old_.entry());
     FindSharded();
-    out_.Reserve(old_.num_instructions(), 2 * old_.num_instructions());
     for (int n = 0; n < old_.num_instructions(); ++n) {
       const InstrId id(n);
       const Instruction& i = old_.instr(id);
-      out_.Add(i.computation, i, old_.operands(i));
-      if (const RareAttributes* rare = old_.rare(i); rare != nullptr) {
-        out_.mutable_rare(id) = *rare;
-      }
+      cloner_.Clone(id);
       if (sharded_[i.computation.value]) SHARDCALL_RETURN_IF_ERROR(Annotate(id));
     }
-    for (int c = 0; c < old_.num_computations(); ++c) {
-      out_.SetRoot(CompId(c), old_.comp(CompId(c)).root);
-    }
+    for (int c = 0; c < old_.num_computations(); ++c) cloner_.SetRoot(CompId(c));
     for (int k = 0; k < old_.num_instructions(); ++k) AgreeOnRoots(InstrId(k));
     return std::move(out_);
   }
 
  private:
   void CopyHeader() {
-    out_.header = old_.header;
-    for (const auto& text : old_.texts()) out_.KeepText(text);
+    cloner_.CopyHeader();
     if (!options_.keep_propagation_flags) {
       out_.header.propagate_to_parameters = {false};
       out_.header.propagate_to_output = {false};
@@ -244,6 +235,7 @@ class Exporter {
   absl::Span<const Sharding* const> by_leaf_;
   const ExportOptions options_;
   Module out_;
+  ModuleCloner cloner_;
   Context& context_;
   std::vector<bool> sharded_;
   absl::flat_hash_map<const Sharding*, const HloSharding*> texts_;

@@ -4,6 +4,7 @@
 
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/partitioner/ir/build/module_cloner.h"
 
 namespace shardcall::import_internal {
 namespace {
@@ -19,14 +20,11 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
   const Module& old = inlined->module;
   Context& context = old.context();
   Module m(old.shared_context());
-  m.header = old.header;
-  for (const auto& text : old.texts()) m.KeepText(text);
+  ModuleCloner cloner(old, &m);
+  cloner.CopyHeader();
   m.Reserve(old.num_instructions() + edit.clones.size() + edit.identities.size(),
             2 * old.num_instructions());
-  for (int c = 0; c < old.num_computations(); ++c) {
-    m.AddComputation(old.comp(CompId(c)).name);
-    m.mutable_comp(CompId(c)).execution_thread = old.comp(CompId(c)).execution_thread;
-  }
+  for (int c = 0; c < old.num_computations(); ++c) cloner.AddComputation(CompId(c));
   m.set_entry(old.entry());
   UniqueNames names(old, UniqueNames::kInstructions);
 
@@ -42,7 +40,6 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
     identities_of[edit.identities[k].user].push_back(static_cast<int>(k));
   }
 
-  std::vector<InstrId> now(old.num_instructions());
   std::vector<InstrId> clones(edit.clones.size());
   std::vector<int32_t> frame_of;
   // On `value`, in the computation and call frame of the old instruction `near`.
@@ -60,7 +57,8 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
     absl::InlinedVector<InstrId, 8> operands;
     for (size_t k = 0; k < i.operand_count; ++k) {
       const auto it = clone_at.find(Slot(id, static_cast<int>(k), clone));
-      operands.push_back(it == clone_at.end() ? now[old.operand(id, k).value] : clones[it->second]);
+      operands.push_back(it == clone_at.end() ? cloner.now(old.operand(id, k))
+                                              : clones[it->second]);
     }
     if (clone < 0) {
       if (const auto it = identities_of.find(id); it != identities_of.end()) {
@@ -70,27 +68,23 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
         }
       }
     }
-    const InstrId made = m.Add(i.computation, i, operands);
+    Instruction copy = cloner.CopyOf(id);
+    if (!i.name.empty()) copy.name = names.Take(i.name);
     frame_of.push_back(inlined->frame_of[id.value]);
-    if (!i.name.empty()) m.mutable_instr(made).name = names.Take(i.name);
-    if (clone < 0) {
-      if (const RareAttributes* rare = old.rare(i); rare != nullptr) {
-        RareAttributes copy = *rare;
-        for (InstrId& before : copy.control_predecessors) before = now[before.value];
-        m.mutable_rare(made) = std::move(copy);
-      }
-    }
+    if (clone >= 0) return m.Add(i.computation, copy, operands);
+    const InstrId made = cloner.Add(id, copy, operands, i.computation);
+    cloner.CopyRare(id, made);
     return made;
   };
   for (int i = 0; i < old.num_instructions(); ++i) {
     const InstrId id(i);
-    now[i] = add(id, -1);
+    add(id, -1);
     if (const auto it = clones_of.find(id); it != clones_of.end()) {
       for (int k : it->second) clones[k] = add(id, k);
     }
   }
   for (int c = 0; c < old.num_computations(); ++c) {
-    m.SetRoot(CompId(c), now[old.comp(CompId(c)).root.value]);
+    cloner.SetRoot(CompId(c));
   }
   if (const auto it = identities_of.find(InstrId()); it != identities_of.end()) {
     // Results of a root that is no tuple instruction: taken apart, and put
@@ -136,7 +130,7 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
     m.SetRoot(m.entry(), result);
   }
   for (CallFrame& f : inlined->frames) {
-    if (f.value.valid()) f.value = now[f.value.value];
+    if (f.value.valid()) f.value = cloner.now(f.value);
   }
   inlined->frame_of = std::move(frame_of);
   inlined->module = std::move(m);

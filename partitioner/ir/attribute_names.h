@@ -13,13 +13,11 @@ namespace shardcall::hlo_text {
 
 enum class Attr : uint8_t {
 #define SHARDCALL_ATTR(name, text, form) name,
-#include "shardcall/partitioner/ir/attribute_names.inc"
-#undef SHARDCALL_ATTR
+#include "shardcall/partitioner/ir/attributes.inc"
 };
 inline constexpr int kNumAttrs = 0
 #define SHARDCALL_ATTR(name, text, form) +1
-#include "shardcall/partitioner/ir/attribute_names.inc"
-#undef SHARDCALL_ATTR
+#include "shardcall/partitioner/ir/attributes.inc"
     ;
 
 enum class AttrForm : uint8_t {
@@ -60,10 +58,21 @@ AttrForm FormOf(Attr attr);
 // False if there is no such attribute.
 bool AttrFromText(absl::string_view text, Attr* attr);
 
+// Of an attribute on an instruction.
+enum class Presence : uint8_t {
+  kRequired,
+  kOptional,  // not written where it is the default, which the struct of attributes.h has
+  kAlways,    // may be left out, and is always written
+  kRefused,
+};
+
 struct AttrSet {
   uint64_t words[2] = {0, 0};
   constexpr void Add(Attr a) {
     words[static_cast<int>(a) / 64] |= uint64_t{1} << (static_cast<int>(a) % 64);
+  }
+  constexpr void Remove(Attr a) {
+    words[static_cast<int>(a) / 64] &= ~(uint64_t{1} << (static_cast<int>(a) % 64));
   }
   constexpr bool Has(Attr a) const {
     return (words[static_cast<int>(a) / 64] >> (static_cast<int>(a) % 64)) & 1;

@@ -30,60 +30,24 @@ const T* InternAttributes(Context& context, const T& value) {
   return made;
 }
 
+CompareType NaturalCompareType(ElementType type) {
+  if (IsFloat(type) || IsComplex(type)) return CompareType::kFloat;
+  return IsSignedInteger(type) ? CompareType::kSigned : CompareType::kUnsigned;
+}
+
 const Attributes* NoAttributes() {
-  static const NoAttrs none;
+  static const NoneAttrs none;
   return &none;
 }
 
 // The record without fields is the same everywhere.
 template <>
-const NoAttrs* InternAttributes(Context&, const NoAttrs&) {
-  return static_cast<const NoAttrs*>(NoAttributes());
+const NoneAttrs* InternAttributes(Context&, const NoneAttrs&) {
+  return static_cast<const NoneAttrs*>(NoAttributes());
 }
 
-#define SHARDCALL_INSTANTIATE(T) template const T* InternAttributes(Context&, const T&);
-SHARDCALL_INSTANTIATE(ResultAccuracyAttrs)
-SHARDCALL_INSTANTIATE(CompareAttrs)
-SHARDCALL_INSTANTIATE(ParameterAttrs)
-SHARDCALL_INSTANTIATE(ConstantAttrs)
-SHARDCALL_INSTANTIATE(IotaAttrs)
-SHARDCALL_INSTANTIATE(TupleIndexAttrs)
-SHARDCALL_INSTANTIATE(DimensionsAttrs)
-SHARDCALL_INSTANTIATE(ReshapeAttrs)
-SHARDCALL_INSTANTIATE(SliceAttrs)
-SHARDCALL_INSTANTIATE(DynamicSliceAttrs)
-SHARDCALL_INSTANTIATE(PadAttrs)
-SHARDCALL_INSTANTIATE(ReduceAttrs)
-SHARDCALL_INSTANTIATE(ReduceWindowAttrs)
-SHARDCALL_INSTANTIATE(SelectAndScatterAttrs)
-SHARDCALL_INSTANTIATE(SortAttrs)
-SHARDCALL_INSTANTIATE(TopKAttrs)
-SHARDCALL_INSTANTIATE(ScanAttrs)
-SHARDCALL_INSTANTIATE(DotAttrs)
-SHARDCALL_INSTANTIATE(ConvolutionAttrs)
-SHARDCALL_INSTANTIATE(FftAttrs)
-SHARDCALL_INSTANTIATE(CholeskyAttrs)
-SHARDCALL_INSTANTIATE(TriangularSolveAttrs)
-SHARDCALL_INSTANTIATE(GatherAttrs)
-SHARDCALL_INSTANTIATE(ScatterAttrs)
-SHARDCALL_INSTANTIATE(BatchNormAttrs)
-SHARDCALL_INSTANTIATE(RngAttrs)
-SHARDCALL_INSTANTIATE(RngBitGeneratorAttrs)
-SHARDCALL_INSTANTIATE(RngStateAttrs)
-SHARDCALL_INSTANTIATE(WhileAttrs)
-SHARDCALL_INSTANTIATE(ConditionalAttrs)
-SHARDCALL_INSTANTIATE(CallAttrs)
-SHARDCALL_INSTANTIATE(FusionAttrs)
-SHARDCALL_INSTANTIATE(CustomCallAttrs)
-SHARDCALL_INSTANTIATE(InfeedAttrs)
-SHARDCALL_INSTANTIATE(OutfeedAttrs)
-SHARDCALL_INSTANTIATE(SendRecvAttrs)
-SHARDCALL_INSTANTIATE(DomainAttrs)
-SHARDCALL_INSTANTIATE(CopyStartAttrs)
-SHARDCALL_INSTANTIATE(ReducePrecisionAttrs)
-SHARDCALL_INSTANTIATE(CollectiveAttrs)
-SHARDCALL_INSTANTIATE(PermuteAttrs)
-SHARDCALL_INSTANTIATE(AsyncAttrs)
-#undef SHARDCALL_INSTANTIATE
+#define SHARDCALL_RECORD(Record) \
+  template const Record##Attrs* InternAttributes(Context&, const Record##Attrs&);
+#include "shardcall/partitioner/ir/attributes.inc"
 
 }  // namespace shardcall

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opcode-specific data of instructions: one immutable record per distinct
 // value, interned in the Context and shared by equal instructions. Each struct
-// lists its fields once, in Fields(); hashing, equality and the deep copy into
-// the arena follow from that. Which opcode has which struct stands in the
-// opcode table (opcode.h).
+// lists its fields once, in Fields(); hashing, equality, the deep copy into the
+// arena, and what an instruction calls follow from that. How the fields are read and
+// written, as text and as messages, stands in attributes.inc; which opcode has which
+// struct in the opcode table (opcode.h).
 #ifndef SHARDCALL_PARTITIONER_IR_ATTRIBUTES_H_
 #define SHARDCALL_PARTITIONER_IR_ATTRIBUTES_H_
 
@@ -19,49 +20,8 @@
 namespace shardcall SHARDCALL_PUBLIC {
 
 enum class AttrKind : uint8_t {
-  kNone,
-  kResultAccuracy,
-  kCompare,
-  kParameter,
-  kConstant,
-  kIota,
-  kTupleIndex,
-  kDimensions,
-  kReshape,
-  kSlice,
-  kDynamicSlice,
-  kPad,
-  kReduce,
-  kReduceWindow,
-  kSelectAndScatter,
-  kSort,
-  kTopK,
-  kScan,
-  kDot,
-  kConvolution,
-  kFft,
-  kCholesky,
-  kTriangularSolve,
-  kGather,
-  kScatter,
-  kBatchNorm,
-  kRng,
-  kRngBitGenerator,
-  kRngState,
-  kWhile,
-  kConditional,
-  kCall,
-  kFusion,
-  kCustomCall,
-  kInfeed,
-  kOutfeed,
-  kSendRecv,
-  kDomain,
-  kCopyStart,
-  kReducePrecision,
-  kCollective,
-  kPermute,
-  kAsync,
+#define SHARDCALL_RECORD(Record) k##Record,
+#include "shardcall/partitioner/ir/attributes.inc"
 };
 
 struct Attributes {
@@ -85,7 +45,7 @@ struct AttrBase : Attributes {
   AttrBase() : Attributes(K) {}
 };
 
-struct NoAttrs : AttrBase<AttrKind::kNone> {
+struct NoneAttrs : AttrBase<AttrKind::kNone> {
   template <typename F>
   void Fields(F&& f) const {
     f();
@@ -102,6 +62,8 @@ struct CompareAttrs : AttrBase<AttrKind::kCompare> {
   CompareType type = CompareType::kFloat;  // filled with the natural one on reading
   SHARDCALL_ATTR_FIELDS(direction, type)
 };
+// The one that a comparison of such elements has which names none.
+CompareType NaturalCompareType(ElementType type);
 struct ParameterAttrs : AttrBase<AttrKind::kParameter> {
   int64_t number = 0;
   Field<bool> replication;  // one per leaf, or empty
@@ -249,7 +211,7 @@ struct RngStateAttrs : AttrBase<AttrKind::kRngState> {
 };
 struct WhileAttrs : AttrBase<AttrKind::kWhile> {
   CompId condition, body;
-  SHARDCALL_ATTR_FIELDS(condition, body)
+  SHARDCALL_ATTR_FIELDS(body, condition)  // in the order of CalledComputations
 };
 struct ConditionalAttrs : AttrBase<AttrKind::kConditional> {
   Field<CompId> branches;  // pred form: true, false

@@ -163,40 +163,6 @@ InstrId Module::Add(CompId comp, Opcode opcode, const Shape* shape,
   return Add(comp, proto, operands);
 }
 
-absl::InlinedVector<CompId, 2> CalledComputations(const Module&, const Instruction& i) {
-  absl::InlinedVector<CompId, 2> out;
-  const auto add = [&out](CompId id) {
-    if (id.valid()) out.push_back(id);
-  };
-  switch (i.attrs->kind) {
-    case AttrKind::kReduce: add(i.as<ReduceAttrs>().to_apply); break;
-    case AttrKind::kReduceWindow: add(i.as<ReduceWindowAttrs>().to_apply); break;
-    case AttrKind::kSelectAndScatter:
-      add(i.as<SelectAndScatterAttrs>().select);
-      add(i.as<SelectAndScatterAttrs>().scatter);
-      break;
-    case AttrKind::kSort: add(i.as<SortAttrs>().to_apply); break;
-    case AttrKind::kScan: add(i.as<ScanAttrs>().to_apply); break;
-    case AttrKind::kScatter: add(i.as<ScatterAttrs>().to_apply); break;
-    case AttrKind::kWhile:
-      add(i.as<WhileAttrs>().body);
-      add(i.as<WhileAttrs>().condition);
-      break;
-    case AttrKind::kConditional:
-      for (CompId id : i.as<ConditionalAttrs>().branches) add(id);
-      break;
-    case AttrKind::kCall: add(i.as<CallAttrs>().to_apply); break;
-    case AttrKind::kFusion: add(i.as<FusionAttrs>().calls); break;
-    case AttrKind::kCustomCall:
-      for (CompId id : i.as<CustomCallAttrs>().called_computations) add(id);
-      break;
-    case AttrKind::kCollective: add(i.as<CollectiveAttrs>().to_apply); break;
-    case AttrKind::kAsync: add(i.as<AsyncAttrs>().calls); break;
-    default: break;
-  }
-  return out;
-}
-
 std::vector<CompId> ComputationPostOrder(const Module& m) {
   // The calls of each computation, gathered once; then a depth-first walk with
   // an explicit stack of (computation, next call).

@@ -2,8 +2,8 @@
 #include <utility>
 #include <vector>
 
+#include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/ir/side_effects.h"
-#include "shardcall/partitioner/pass/copy_module.h"
 #include "shardcall/partitioner/pass/pass.h"
 
 namespace shardcall {
@@ -15,18 +15,30 @@ class DeadCode : public Pass {
 
   absl::StatusOr<PassResult> Run(const Module& m) override {
     FindLive(m);
-    PassResult out = BeginCopy(m, live_comps_);
+    PassResult out((Module(m.shared_context())));
+    ModuleCloner cloner(m, &out.module);
+    cloner.CopyHeader();
+    for (int c = 0; c < m.num_computations(); ++c) {
+      if (live_comps_[c]) {
+        cloner.AddComputation(CompId(c));
+      } else {
+        out.changed = true;
+      }
+    }
     for (int c = 0; c < m.num_computations(); ++c) {
       if (!live_comps_[c]) continue;
       for (InstrId id : m.comp(CompId(c)).instructions) {
         if (live_[id.value]) {
-          CopyInstruction(m, id, &out);
+          cloner.Clone(id);
         } else {
           out.changed = true;
         }
       }
-      out.module.SetRoot(out.comp_moved_to[c], out.moved_to[m.comp(CompId(c)).root.value]);
+      cloner.SetRoot(CompId(c));
     }
+    out.module.set_entry(cloner.now(m.entry()));
+    out.moved_to = cloner.TakeInstructions();
+    out.comp_moved_to = cloner.TakeComputations();
     return out;
   }
 

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/ir/side_effects.h"
-#include "shardcall/partitioner/pass/copy_module.h"
 #include "shardcall/partitioner/pass/overlap_cost.h"
 #include "shardcall/partitioner/pass/overlap_schedule.h"
 
@@ -44,7 +44,11 @@ class Overlap final : public Pass {
   absl::string_view name() const override { return "overlap"; }
 
   absl::StatusOr<PassResult> Run(const Module& m) override {
-    PassResult out = BeginCopy(m, std::vector<bool>(m.num_computations(), true));
+    PassResult out((Module(m.shared_context())));
+    ModuleCloner cloner(m, &out.module);
+    cloner.CopyHeader();
+    for (int c = 0; c < m.num_computations(); ++c) cloner.AddComputation(CompId(c));
+    out.module.set_entry(cloner.now(m.entry()));
     const std::vector<bool> sequential = FindSequential(m);
     const OverlapCosts costs(m, options_.cost);
     const Effects effects(m, EffectsAt::kPartitioning);
@@ -60,21 +64,24 @@ class Overlap final : public Pass {
         collectives = collectives || CanOverlap(m, m.instr(id));
       }
       if (collectives && sequential[c]) {
-        Rewrite(m, ScheduleOverlap(m, CompId(c), effect, position, costs, options_), costs, &out);
+        out.changed |= Rewrite(m, ScheduleOverlap(m, CompId(c), effect, position, costs, options_),
+                               costs, &cloner, &out.module);
       } else {
-        for (InstrId id : comp.instructions) CopyInstruction(m, id, &out);
+        for (InstrId id : comp.instructions) cloner.Clone(id);
       }
-      out.module.SetRoot(out.comp_moved_to[c], out.moved_to[comp.root.value]);
+      cloner.SetRoot(CompId(c));
     }
+    out.moved_to = cloner.TakeInstructions();
+    out.comp_moved_to = cloner.TakeComputations();
     if (out.changed) AssignNames(&out.module);
     return out;
   }
 
  private:
   // The schedule's order. A collective is a pair only where enough is computed
-  // between its ends.
-  void Rewrite(const Module& m, const std::vector<ScheduledEvent>& events,
-               const OverlapCosts& costs, PassResult* out) {
+  // between its ends. Whether there is any pair.
+  bool Rewrite(const Module& m, const std::vector<ScheduledEvent>& events,
+               const OverlapCosts& costs, ModuleCloner* cloner, Module* out) {
     struct Open {
       InstrId id;
       size_t number;
@@ -104,29 +111,25 @@ class Overlap final : public Pass {
     for (size_t e = 0; e < events.size(); ++e) {
       const InstrId id = events[e].id;
       if (events[e].kind == ScheduledEvent::kRun) {
-        CopyInstruction(m, id, out);
+        cloner->Clone(id);
       } else if (!pairs[number[e]]) {
-        if (events[e].kind == ScheduledEvent::kStart) CopyInstruction(m, id, out);
+        if (events[e].kind == ScheduledEvent::kStart) cloner->Clone(id);
       } else if (events[e].kind == ScheduledEvent::kStart) {
-        starts[number[e]] = AddStart(m, id, out);
+        starts[number[e]] = AddStart(m, id, cloner, out);
       } else {
-        AddDone(m, id, starts[number[e]], out);
+        AddDone(m, id, starts[number[e]], cloner, out);
       }
     }
     // The order alone may have changed, which no pair needs then.
-    for (bool pair : pairs) out->changed = out->changed || pair;
+    return std::find(pairs.begin(), pairs.end(), true) != pairs.end();
   }
 
   // The start keeps the collective's name, which errors state.
-  InstrId AddStart(const Module& m, InstrId id, PassResult* out) {
-    Context& context = out->module.context();
-    Instruction start = CopyOf(m, id, *out);
-    absl::InlinedVector<InstrId, 8> operands;
+  InstrId AddStart(const Module& m, InstrId id, ModuleCloner* cloner, Module* out) {
+    Context& context = out->context();
+    Instruction start = cloner->CopyOf(id);
     absl::InlinedVector<const Shape*, 8> shapes;
-    for (InstrId o : m.operands(id)) {
-      operands.push_back(out->moved_to[o.value]);
-      shapes.push_back(m.instr(o).shape);
-    }
+    for (InstrId o : m.operands(id)) shapes.push_back(m.instr(o).shape);
     const Shape* given = context.MakeTuple(shapes);
     if (const AsyncForms* const forms = FormsOf(start.opcode); forms != nullptr) {
       start.opcode = forms->start;
@@ -142,45 +145,42 @@ class Overlap final : public Pass {
       start.opcode = Opcode::kAsyncStart;
       start.shape = context.MakeTuple({given, start.shape});
     }
-    const CompId comp = out->comp_moved_to[m.instr(id).computation.value];
-    const InstrId now = out->module.Add(comp, start, operands);
-    CopyRare(m, id, now, out);
+    const InstrId now =
+        out->Add(cloner->now(m.instr(id).computation), start, cloner->OperandsOf(id));
+    cloner->CopyRare(id, now);
     return now;
   }
 
   // A computation of the collective alone.
-  CompId Wrap(const Instruction& collective, absl::Span<const Shape* const> operands,
-              PassResult* out) {
-    Module& module = out->module;
-    const CompId comp = module.AddComputation("async_wrapped");
+  CompId Wrap(const Instruction& collective, absl::Span<const Shape* const> operands, Module* out) {
+    const CompId comp = out->AddComputation("async_wrapped");
     absl::InlinedVector<InstrId, 8> parameters;
     for (size_t k = 0; k < operands.size(); ++k) {
       ParameterAttrs attrs;
       attrs.number = static_cast<int64_t>(k);
-      parameters.push_back(module.Add(comp, Opcode::kParameter, operands[k], {},
-                                      InternAttributes(module.context(), attrs)));
+      parameters.push_back(out->Add(comp, Opcode::kParameter, operands[k], {},
+                                    InternAttributes(out->context(), attrs)));
     }
     Instruction root = collective;
     root.name = {};
-    module.SetRoot(comp, module.Add(comp, root, parameters));
+    out->SetRoot(comp, out->Add(comp, root, parameters));
     return comp;
   }
 
-  void AddDone(const Module& m, InstrId id, InstrId start, PassResult* out) {
+  void AddDone(const Module& m, InstrId id, InstrId start, ModuleCloner* cloner, Module* out) {
     const Instruction& from = m.instr(id);
     Instruction done;
     done.shape = from.shape;
     done.metadata = from.metadata;
     done.attrs = NoAttributes();
-    if (const AsyncForms* const forms = FormsStartedBy(out->module.instr(start).opcode);
+    if (const AsyncForms* const forms = FormsStartedBy(out->instr(start).opcode);
         forms != nullptr) {
       done.opcode = forms->done;
     } else {
       done.opcode = Opcode::kAsyncDone;
-      done.attrs = out->module.instr(start).attrs;
+      done.attrs = out->instr(start).attrs;
     }
-    const CompId comp = out->comp_moved_to[from.computation.value];
-    out->moved_to[id.value] = out->module.Add(comp, done, {start});
+    cloner->Add(id, done, {start}, cloner->now(from.computation));
   }
 
   const OverlapOptions options_;

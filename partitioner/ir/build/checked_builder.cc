@@ -16,12 +16,6 @@ namespace {
 using Dims = absl::InlinedVector<int64_t, 8>;
 using Id = CheckedBuilder::Id;
 
-CompareType NaturalCompare(ElementType type) {
-  if (IsSignedInteger(type)) return CompareType::kSigned;
-  if (IsUnsignedInteger(type) || type == ElementType::kPred) return CompareType::kUnsigned;
-  return CompareType::kFloat;
-}
-
 }  // namespace
 
 template <typename T>
@@ -270,7 +264,7 @@ Id CheckedBuilder::Compare(Direction direction, InstrId a, InstrId b) {
   SHARDCALL_RETURN_IF_ERROR(Own({a, b}));
   CompareAttrs attrs;
   attrs.direction = direction;
-  attrs.type = NaturalCompare(type(a));
+  attrs.type = NaturalCompareType(type(a));
   return Add(Opcode::kCompare, {a, b}, Intern(attrs));
 }
 

@@ -2,7 +2,8 @@
 #include "shardcall/partitioner/ir/build/splice.h"
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/attribute_records.h"
+#include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -27,53 +28,34 @@ class Splicing {
         metadata_(metadata),
         next_channel_(*next_channel),
         to_(*to),
-        now_(from.num_instructions()),
-        comps_(from.num_computations()) {}
+        cloner_(from, to) {}
 
   // Callees before callers, the entry last and into `computation`.
   SpliceResult Run(absl::Span<const InstrId> operands, CompId computation) {
     for (CompId c : ComputationPostOrder(from_)) {
       if (c == from_.entry()) continue;
-      const Computation& comp = from_.comp(c);
-      comps_[c.value] = to_.AddComputation(to_.context().Intern(comp.name));
-      to_.mutable_comp(comps_[c.value]).execution_thread = comp.execution_thread;
-      Copy(c, comps_[c.value]);
-      to_.SetRoot(comps_[c.value], now_[comp.root.value]);
+      Copy(c, cloner_.AddComputation(c, to_.context().Intern(from_.comp(c).name)));
+      cloner_.SetRoot(c);
     }
     const Computation& entry = from_.comp(from_.entry());
-    for (size_t k = 0; k < operands.size(); ++k) now_[entry.parameters[k].value] = operands[k];
+    for (size_t k = 0; k < operands.size(); ++k) cloner_.Set(entry.parameters[k], operands[k]);
     collectives_.clear();
     Copy(from_.entry(), computation);
-    return {now_[entry.root.value], std::move(collectives_)};
+    return {cloner_.now(entry.root), std::move(collectives_)};
   }
 
  private:
   void Copy(CompId comp, CompId to) {
-    absl::InlinedVector<InstrId, 8> operands;
     for (InstrId id : from_.comp(comp).instructions) {
-      if (now_[id.value].valid()) continue;  // a parameter of the entry
-      const Instruction& instr = from_.instr(id);
-      Instruction copy = instr;
+      if (cloner_.now(id).valid()) continue;  // a parameter of the entry
+      Instruction copy = cloner_.CopyOf(id);
       copy.name = {};
       copy.sharding = nullptr;
       copy.metadata = metadata_;
-      copy.extra = -1;
-      copy.attrs = WithNewChannel(
-          to_.context(), MapComputations(from_, instr, [&](CompId c) { return comps_[c.value]; }),
-          &channels_, &next_channel_);
-      operands.clear();
-      for (InstrId o : from_.operands(id)) operands.push_back(now_[o.value]);
-      const InstrId added = to_.Add(to, copy, operands);
-      now_[id.value] = added;
-      if (HasTrait(instr.opcode, kCollectiveOp)) collectives_.push_back(added);
-      if (const RareAttributes* rare = from_.rare(instr)) {
-        for (InstrId p : rare->control_predecessors) {
-          const InstrId before = now_[p.value];
-          if (before.valid() && to_.instr(before).computation == to) {
-            to_.mutable_rare(added).control_predecessors.push_back(before);
-          }
-        }
-      }
+      copy.attrs = WithNewChannel(to_.context(), copy.attrs, &channels_, &next_channel_);
+      const InstrId added = cloner_.Add(id, copy, cloner_.OperandsOf(id), to);
+      cloner_.CopyOrder(id, added);
+      if (HasTrait(copy.opcode, kCollectiveOp)) collectives_.push_back(added);
     }
   }
 
@@ -81,8 +63,7 @@ class Splicing {
   const Metadata* metadata_;
   int64_t& next_channel_;
   Module& to_;
-  std::vector<InstrId> now_;
-  std::vector<CompId> comps_;
+  ModuleCloner cloner_;
   absl::flat_hash_map<int64_t, int64_t> channels_;
   std::vector<InstrId> collectives_;
 };
@@ -92,15 +73,14 @@ class Splicing {
 const Attributes* WithNewChannel(Context& context, const Attributes* attrs,
                                  absl::flat_hash_map<int64_t, int64_t>* channels,
                                  int64_t* next_channel) {
-  switch (attrs->kind) {
-    case AttrKind::kCollective:
-      return Renumbered<CollectiveAttrs>(context, attrs, channels, next_channel);
-    case AttrKind::kPermute:
-      return Renumbered<PermuteAttrs>(context, attrs, channels, next_channel);
-    case AttrKind::kSendRecv:
-      return Renumbered<SendRecvAttrs>(context, attrs, channels, next_channel);
-    default: return attrs;
-  }
+  return ForRecordType(attrs->kind, [&](auto type) -> const Attributes* {
+    using Record = typename decltype(type)::Record;
+    if constexpr (requires(Record r) { r.channel_id; }) {
+      return Renumbered<Record>(context, attrs, channels, next_channel);
+    } else {
+      return attrs;
+    }
+  });
 }
 
 absl::StatusOr<SpliceResult> Splice(const Module& from, absl::Span<const InstrId> operands,

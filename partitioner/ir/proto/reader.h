@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reader's state, shared by its source files: reader.cc (the whole),
 // reader_scan.cc (the enclosing messages, ids), reader_order.cc, reader_header.cc,
-// reader_instruction.cc, reader_attributes.cc (records), reader_calls.cc (records of
-// calls and collectives), reader_values.cc (shapes and smaller values),
+// reader_instruction.cc, reader_attributes.cc (records), reader_own.cc and reader_calls.cc
+// (records that the schema does not say whole), reader_values.cc (shapes and smaller values),
 // reader_literal.cc and reader_sharding.cc. Instructions are parsed one at a time, so
 // that the memory needed beside the Module does not grow with the message.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_READER_H_
@@ -16,10 +16,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "partitioner/ir/proto/hlo.pb.h"
+#include "shardcall/partitioner/ir/attribute_records.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/proto/source.h"
 #include "shardcall/partitioner/ir/proto/wire.h"
-#include "shardcall/partitioner/ir/proto/words.h"
 
 namespace shardcall::hlo_proto {
 
@@ -64,6 +65,7 @@ class Reader {
             absl::string_view fix = "");
   bool FailBytes(const google::protobuf::Descriptor* type, absl::string_view bytes);
   bool FailEnum(absl::string_view field, int64_t value, Words words);
+  bool FailWord(absl::string_view field, absl::string_view word, Words words);
 
   // reader.cc
   bool ReadComputation(ComputationBytes* c);
@@ -96,20 +98,37 @@ class Reader {
   bool ReadPayload(const hlo_pb::Payload& p, absl::string_view field, absl::string_view* out);
   bool ReadName(absl::string_view name, CompId comp, absl::string_view* out);
 
-  // reader_attributes.cc, reader_calls.cc
+  // reader_attributes.cc and reader_fields.h: what the schema says
   bool ReadAttributes(Opcode opcode, const Attributes** out);
-  bool ReadCompare(const Attributes** out);
-  bool ReadDot(Opcode opcode, const Attributes** out);
-  bool ReadConvolution(const Attributes** out);
-  bool ReadGather(const Attributes** out);
-  bool ReadScatter(const Attributes** out);
-  bool ReadConditional(const Attributes** out);
-  bool ReadCustomCall(const Attributes** out);
-  bool ReadCollective(Opcode opcode, const Attributes** out);
+  template <typename Record>
+  bool Read(RecordType<Record>, Opcode opcode, const Attributes** out);
+  template <typename Record>
+  bool ReadFields(Record* record);
+  template <typename Row, typename Message, typename T>
+  bool ReadField(const Row& row, const Message& message, T* to);
+  template <typename Row, typename Message, typename T>
+  bool ReadWord(const Row& row, const Message& message, T* to);
+  bool Read(RecordType<NoneAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<CompareAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<DimensionsAttrs>, Opcode opcode, const Attributes** out);
+  // reader_own.cc
+  bool Read(RecordType<ResultAccuracyAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<ParameterAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<ConstantAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<SliceAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<PadAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<TopKAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<DotAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<ConvolutionAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<OutfeedAttrs>, Opcode opcode, const Attributes** out);
+  // reader_calls.cc
+  bool Read(RecordType<ConditionalAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<CustomCallAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<CollectiveAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<PermuteAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<AsyncAttrs>, Opcode opcode, const Attributes** out);
+  bool Read(RecordType<DomainAttrs>, Opcode opcode, const Attributes** out);
   bool ReadGroups(ReplicaGroups* out);
-  bool ReadPermute(const Attributes** out);
-  bool ReadAsync(Opcode opcode, const Attributes** out);
-  bool ReadDomain(const Attributes** out);
   bool OneDimension(int64_t* out);
   // The computations that the instruction calls must be `n`.
   bool Calls(size_t n);

@@ -10,7 +10,7 @@
 
 namespace shardcall::hlo_proto {
 
-bool Reader::ReadConditional(const Attributes** out) {
+bool Reader::Read(RecordType<ConditionalAttrs>, Opcode, const Attributes** out) {
   ConditionalAttrs a;
   if (called_.empty()) {
     return Fail("E019", "A conditional has no branches", "called_computation_ids", "1 or more");
@@ -23,12 +23,13 @@ bool Reader::ReadConditional(const Attributes** out) {
   return true;
 }
 
-bool Reader::ReadCustomCall(const Attributes** out) {
+bool Reader::Read(RecordType<CustomCallAttrs>, Opcode, const Attributes** out) {
   CustomCallAttrs a;
   if (!Utf8(p_.custom_call_target(), "custom_call_target", &a.target) ||
       !Precision(p_.precision_config(), &a.operand_precision, nullptr) ||
-      !Word("padding_type", p_.padding_type(), kPaddings, &a.padding_type) ||
-      !Word("custom_call_schedule", p_.custom_call_schedule(), kSchedules, &a.schedule) ||
+      !Word("padding_type", p_.padding_type(), words::kPaddings.words, &a.padding_type) ||
+      !Word("custom_call_schedule", p_.custom_call_schedule(), words::kSchedules.words,
+            &a.schedule) ||
       !Aliasing(&a.output_to_operand_aliasing)) {
     return false;
   }
@@ -119,7 +120,7 @@ bool Reader::ReadGroups(ReplicaGroups* out) {
   return true;
 }
 
-bool Reader::ReadCollective(Opcode opcode, const Attributes** out) {
+bool Reader::Read(RecordType<CollectiveAttrs>, Opcode opcode, const Attributes** out) {
   CollectiveAttrs a;
   if (p_.channel_id() > 0) {
     a.channel_id = p_.channel_id();
@@ -143,7 +144,7 @@ bool Reader::ReadCollective(Opcode opcode, const Attributes** out) {
   return true;
 }
 
-bool Reader::ReadPermute(const Attributes** out) {
+bool Reader::Read(RecordType<PermuteAttrs>, Opcode, const Attributes** out) {
   PermuteAttrs a;
   if (!Calls(0)) return false;
   if (p_.channel_id() > 0) a.channel_id = p_.channel_id();
@@ -174,7 +175,7 @@ bool Reader::ReadPermute(const Attributes** out) {
   return true;
 }
 
-bool Reader::ReadAsync(Opcode opcode, const Attributes** out) {
+bool Reader::Read(RecordType<AsyncAttrs>, Opcode opcode, const Attributes** out) {
   AsyncAttrs a;
   absl::string_view thread;
   if ((opcode == Opcode::kAsyncStart && !Aliasing(&a.aliasing)) ||
@@ -211,7 +212,7 @@ bool Reader::ReadAsync(Opcode opcode, const Attributes** out) {
   return true;
 }
 
-bool Reader::ReadDomain(const Attributes** out) {
+bool Reader::Read(RecordType<DomainAttrs>, Opcode, const Attributes** out) {
   DomainAttrs a;
   const HloSharding *entry, *exit;
   if (!p_.has_domain_entry_sharding() || !p_.has_domain_exit_sharding()) {

@@ -241,13 +241,15 @@ bool Reader::Precision(const hlo_pb::PrecisionConfig& p, Text* precision, Text* 
   bool all_default = true;
   for (int32_t value : p.operand_precision()) {
     Text word;
-    if (!Word("precision_config.operand_precision", value, kPrecisions, &word)) return false;
+    if (!Word("precision_config.operand_precision", value, words::kPrecisions.words, &word))
+      return false;
     all_default = all_default && value == 0;
     absl::StrAppend(&text, text.size() > 1 ? "," : "", word);
   }
   if (!all_default) *precision = Keep(text + "}");
   Text word;
-  if (!Word("precision_config.algorithm", p.algorithm(), kAlgorithms, &word)) return false;
+  if (!Word("precision_config.algorithm", p.algorithm(), words::kDotAlgorithms.words, &word))
+    return false;
   if (algorithm != nullptr) *algorithm = word;
   return true;
 }

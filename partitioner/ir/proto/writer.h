@@ -13,10 +13,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "partitioner/ir/proto/hlo.pb.h"
+#include "shardcall/partitioner/ir/attribute_records.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/proto/source.h"
-#include "shardcall/partitioner/ir/proto/words.h"
 
 namespace shardcall::hlo_proto {
 
@@ -50,17 +51,29 @@ class Writer {
 
   // writer_attributes.cc
   bool WriteAttributes(const Instruction& i, hlo_pb::HloInstructionProto* p);
-  bool WriteDot(const Instruction& i, hlo_pb::HloInstructionProto* p);
-  bool WriteConvolution(const ConvolutionAttrs& a, hlo_pb::HloInstructionProto* p);
-  void WriteGather(const GatherAttrs& a, hlo_pb::HloInstructionProto* p);
-  void WriteScatter(const ScatterAttrs& a, hlo_pb::HloInstructionProto* p);
-  bool WriteCustomCall(const Instruction& i, hlo_pb::HloInstructionProto* p);
-  bool WriteCollective(const Instruction& i, hlo_pb::HloInstructionProto* p);
+  template <typename Record>
+  bool Write(const Record& record, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  template <typename Record>
+  bool WriteFields(const Record& record, hlo_pb::HloInstructionProto* p);
+  template <typename Row, typename Message, typename T>
+  bool WriteField(const Row& row, const Message& message, const T& value,
+                  hlo_pb::HloInstructionProto* p);
+  bool Write(const ParameterAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool Write(const ConstantAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool Write(const SliceAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool Write(const PadAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool Write(const TopKAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool Write(const DotAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool Write(const ConvolutionAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool Write(const CustomCallAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool Write(const OutfeedAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool Write(const DomainAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool Write(const CollectiveAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool Write(const PermuteAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool Write(const AsyncAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
   bool WriteGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p);
   bool WriteListedGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p);
   bool WriteChannel(int64_t channel_id, hlo_pb::HloInstructionProto* p);
-  bool WritePermute(const PermuteAttrs& a, hlo_pb::HloInstructionProto* p);
-  bool WriteDomain(const DomainAttrs& a, hlo_pb::HloInstructionProto* p);
   bool WriteRare(const Instruction& i, hlo_pb::HloInstructionProto* p);
 
   // writer_values.cc

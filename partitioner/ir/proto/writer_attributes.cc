@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of each kind of instruction.
+// The fields of each kind of instruction: what the schema says, and records that hold what has
+// no row there.
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
+#include "shardcall/partitioner/ir/proto/message_schema.h"
 #include "shardcall/partitioner/ir/proto/reader.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
 #include "shardcall/partitioner/ir/proto/writer.h"
@@ -15,8 +17,7 @@ std::string Str(Text text) { return std::string(text); }
 
 }  // namespace
 
-bool Writer::WriteDot(const Instruction& i, hlo_pb::HloInstructionProto* p) {
-  const DotAttrs& a = i.as<DotAttrs>();
+bool Writer::Write(const DotAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p) {
   hlo_pb::DotDimensionNumbers* d;
   if (i.opcode == Opcode::kRaggedDot) {
     hlo_pb::RaggedDotDimensionNumbers* ragged = p->mutable_ragged_dot_dimension_numbers();
@@ -33,11 +34,11 @@ bool Writer::WriteDot(const Instruction& i, hlo_pb::HloInstructionProto* p) {
   return WritePrecision(a.operand_precision, a.algorithm, 2, p->mutable_precision_config());
 }
 
-bool Writer::WriteConvolution(const ConvolutionAttrs& a, hlo_pb::HloInstructionProto* p) {
+bool Writer::Write(const ConvolutionAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
   WriteWindow(a.window, p->mutable_window());
   p->set_feature_group_count(a.feature_group_count);
   p->set_batch_group_count(a.batch_group_count);
-  const int kind = IndexOf(a.convolution_kind, kConvolutionKinds);
+  const int kind = IndexOf(a.convolution_kind, words::kConvolutionKinds.words);
   if (kind < 0) {
     return Fail("The kind of convolution has no binary form", a.convolution_kind,
                 "name fprop, dgrad or wgrad");
@@ -52,32 +53,7 @@ bool Writer::WriteConvolution(const ConvolutionAttrs& a, hlo_pb::HloInstructionP
          WritePrecision(a.operand_precision, a.algorithm, 2, p->mutable_precision_config());
 }
 
-void Writer::WriteGather(const GatherAttrs& a, hlo_pb::HloInstructionProto* p) {
-  hlo_pb::GatherDimensionNumbers* d = p->mutable_gather_dimension_numbers();
-  Set(a.offset_dims, d->mutable_offset_dims());
-  Set(a.collapsed_slice_dims, d->mutable_collapsed_slice_dims());
-  Set(a.start_index_map, d->mutable_start_index_map());
-  Set(a.operand_batching_dims, d->mutable_operand_batching_dims());
-  Set(a.start_indices_batching_dims, d->mutable_start_indices_batching_dims());
-  d->set_index_vector_dim(a.index_vector_dim);
-  Set(a.slice_sizes, p->mutable_gather_slice_sizes());
-  p->set_indices_are_sorted(a.indices_are_sorted);
-}
-
-void Writer::WriteScatter(const ScatterAttrs& a, hlo_pb::HloInstructionProto* p) {
-  hlo_pb::ScatterDimensionNumbers* d = p->mutable_scatter_dimension_numbers();
-  Set(a.update_window_dims, d->mutable_update_window_dims());
-  Set(a.inserted_window_dims, d->mutable_inserted_window_dims());
-  Set(a.scatter_dims_to_operand_dims, d->mutable_scatter_dims_to_operand_dims());
-  Set(a.input_batching_dims, d->mutable_input_batching_dims());
-  Set(a.scatter_indices_batching_dims, d->mutable_scatter_indices_batching_dims());
-  d->set_index_vector_dim(a.index_vector_dim);
-  p->set_indices_are_sorted(a.indices_are_sorted);
-  p->set_unique_indices(a.unique_indices);
-}
-
-bool Writer::WriteCustomCall(const Instruction& i, hlo_pb::HloInstructionProto* p) {
-  const CustomCallAttrs& a = i.as<CustomCallAttrs>();
+bool Writer::Write(const CustomCallAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p) {
   if (!Utf8(a.target, "custom_call_target", p->mutable_custom_call_target())) return false;
   if (a.has_window) WriteWindow(a.window, p->mutable_window());
   if (!a.dim_labels.empty() &&
@@ -86,8 +62,8 @@ bool Writer::WriteCustomCall(const Instruction& i, hlo_pb::HloInstructionProto* 
   }
   p->set_feature_group_count(a.feature_group_count);
   p->set_batch_group_count(a.batch_group_count);
-  p->set_padding_type(std::max(IndexOf(a.padding_type, kPaddings), 0));
-  p->set_custom_call_schedule(std::max(IndexOf(a.schedule, kSchedules), 0));
+  p->set_padding_type(std::max(IndexOf(a.padding_type, words::kPaddings.words), 0));
+  p->set_custom_call_schedule(std::max(IndexOf(a.schedule, words::kSchedules.words), 0));
   p->set_custom_call_api_version(static_cast<int32_t>(a.api_version));
   p->set_custom_call_has_side_effect(a.has_side_effect);
   if (!options_.typed_calls.empty()) {
@@ -170,8 +146,7 @@ bool Writer::WriteChannel(int64_t channel_id, hlo_pb::HloInstructionProto* p) {
   return true;
 }
 
-bool Writer::WriteCollective(const Instruction& i, hlo_pb::HloInstructionProto* p) {
-  const CollectiveAttrs& a = i.as<CollectiveAttrs>();
+bool Writer::Write(const CollectiveAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
   if (!WriteChannel(a.channel_id, p)) return false;
   p->set_constrain_layout(a.constrain_layout);
   p->set_use_global_device_ids(a.use_global_device_ids);
@@ -181,7 +156,7 @@ bool Writer::WriteCollective(const Instruction& i, hlo_pb::HloInstructionProto* 
   return WriteGroups(a.groups, p);
 }
 
-bool Writer::WritePermute(const PermuteAttrs& a, hlo_pb::HloInstructionProto* p) {
+bool Writer::Write(const PermuteAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
   if (!WriteChannel(a.channel_id, p)) return false;
   for (size_t k = 0; k < a.sources.size(); ++k) {
     hlo_pb::SourceTarget* pair = p->add_source_target_pairs();
@@ -194,7 +169,7 @@ bool Writer::WritePermute(const PermuteAttrs& a, hlo_pb::HloInstructionProto* p)
 
 // `{kind="sharding", entry={..}, exit={..}}`; what text calls the entry is the
 // message's exit, and the other way round.
-bool Writer::WriteDomain(const DomainAttrs& a, hlo_pb::HloInstructionProto* p) {
+bool Writer::Write(const DomainAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
   const std::string text(a.domain);
   hlo_text::Lexer lex(text, "");
   std::string storage;
@@ -218,158 +193,106 @@ bool Writer::WriteDomain(const DomainAttrs& a, hlo_pb::HloInstructionProto* p) {
                     "write {kind=\"sharding\", entry={..}, exit={..}}");
 }
 
-bool Writer::WriteAttributes(const Instruction& i, hlo_pb::HloInstructionProto* p) {
-  const auto dims = [&](Ints d) {
-    Set(d, p->mutable_dimensions());
-    return true;
-  };
-  switch (i.attrs->kind) {
-    case AttrKind::kNone:
-    case AttrKind::kResultAccuracy:
-    case AttrKind::kWhile:
-    case AttrKind::kConditional: return true;
-    case AttrKind::kCompare: {
-      const CompareAttrs& a = i.as<CompareAttrs>();
-      p->set_comparison_direction(Str(kDirections[static_cast<int>(a.direction)]));
-      p->set_comparison_type(Str(kCompareTypes[static_cast<int>(a.type)]));
-      return true;
-    }
-    case AttrKind::kParameter: {
-      const ParameterAttrs& a = i.as<ParameterAttrs>();
-      p->set_parameter_number(a.number);
-      for (bool b : a.replication) {
-        p->mutable_parameter_replication()->add_replicated_at_leaf_buffers(b);
-      }
-      return true;
-    }
-    case AttrKind::kConstant:
-      return WriteLiteral(*i.as<ConstantAttrs>().literal, p->mutable_literal());
-    case AttrKind::kIota: return dims({i.as<IotaAttrs>().dimension});
-    case AttrKind::kTupleIndex: p->set_tuple_index(i.as<TupleIndexAttrs>().index); return true;
-    case AttrKind::kDimensions: return dims(i.as<DimensionsAttrs>().dimensions);
-    case AttrKind::kReshape:
-      if (i.as<ReshapeAttrs>().inferred_dimension >= 0) {
-        p->add_dimensions(i.as<ReshapeAttrs>().inferred_dimension);
-      }
-      return true;
-    case AttrKind::kSlice: {
-      const SliceAttrs& a = i.as<SliceAttrs>();
-      for (size_t k = 0; k < a.starts.size(); ++k) {
-        auto* d = p->add_slice_dimensions();
-        d->set_start(a.starts[k]);
-        d->set_limit(a.limits[k]);
-        d->set_stride(a.strides[k]);
-      }
-      return true;
-    }
-    case AttrKind::kDynamicSlice:
-      Set(i.as<DynamicSliceAttrs>().sizes, p->mutable_dynamic_slice_sizes());
-      return true;
-    case AttrKind::kPad: {
-      const PadAttrs& a = i.as<PadAttrs>();
-      hlo_pb::PaddingConfig* config = p->mutable_padding_config();
-      for (size_t k = 0; k < a.low.size(); ++k) {
-        auto* d = config->add_dimensions();
-        d->set_edge_padding_low(a.low[k]);
-        d->set_edge_padding_high(a.high[k]);
-        d->set_interior_padding(a.interior[k]);
-      }
-      return true;
-    }
-    case AttrKind::kReduce: return dims(i.as<ReduceAttrs>().dimensions);
-    case AttrKind::kReduceWindow:
-      WriteWindow(i.as<ReduceWindowAttrs>().window, p->mutable_window());
-      return true;
-    case AttrKind::kSelectAndScatter:
-      WriteWindow(i.as<SelectAndScatterAttrs>().window, p->mutable_window());
-      return true;
-    case AttrKind::kSort:
-      p->set_is_stable(i.as<SortAttrs>().is_stable);
-      return dims({i.as<SortAttrs>().dimension});
-    case AttrKind::kTopK: {
-      const TopKAttrs& a = i.as<TopKAttrs>();
-      p->set_k(a.k);
-      p->set_largest(a.largest);
-      p->set_is_stable(a.is_stable > 0);
-      if (a.is_stable == 0) p->set_shardcall_written(1);
-      return true;
-    }
-    case AttrKind::kScan: {
-      const ScanAttrs& a = i.as<ScanAttrs>();
-      p->set_num_carries(a.num_carries);
-      p->set_is_reverse(a.is_reverse);
-      p->set_is_associative(a.is_associative < 0 ? 0 : a.is_associative > 0 ? 1 : 2);
-      return dims({a.dimension});
-    }
-    case AttrKind::kDot: return WriteDot(i, p);
-    case AttrKind::kConvolution: return WriteConvolution(i.as<ConvolutionAttrs>(), p);
-    case AttrKind::kFft:
-      p->set_fft_type(static_cast<int32_t>(i.as<FftAttrs>().type));
-      Set(i.as<FftAttrs>().length, p->mutable_fft_length());
-      return true;
-    case AttrKind::kCholesky:
-      p->mutable_cholesky_options()->set_lower(i.as<CholeskyAttrs>().lower);
-      return true;
-    case AttrKind::kTriangularSolve: {
-      const TriangularSolveAttrs& a = i.as<TriangularSolveAttrs>();
-      hlo_pb::TriangularSolveOptions* o = p->mutable_triangular_solve_options();
-      o->set_left_side(a.left_side);
-      o->set_lower(a.lower);
-      o->set_unit_diagonal(a.unit_diagonal);
-      o->set_transpose_a(std::max(IndexOf(a.transpose_a, kTransposes), 0));
-      return true;
-    }
-    case AttrKind::kGather: WriteGather(i.as<GatherAttrs>(), p); return true;
-    case AttrKind::kScatter: WriteScatter(i.as<ScatterAttrs>(), p); return true;
-    case AttrKind::kBatchNorm:
-      p->set_epsilon(static_cast<float>(i.as<BatchNormAttrs>().epsilon));
-      p->set_feature_index(i.as<BatchNormAttrs>().feature_index);
-      return true;
-    case AttrKind::kRng:
-      p->set_distribution(std::max(IndexOf(i.as<RngAttrs>().distribution, kDistributions), 0));
-      return true;
-    case AttrKind::kRngBitGenerator:
-      p->set_rng_algorithm(
-          std::max(IndexOf(i.as<RngBitGeneratorAttrs>().algorithm, kRngAlgorithms), 0));
-      return true;
-    case AttrKind::kRngState: p->set_delta(i.as<RngStateAttrs>().delta); return true;
-    case AttrKind::kCall: p->set_is_composite(i.as<CallAttrs>().is_composite); return true;
-    case AttrKind::kFusion: {
-      const FusionAttrs& a = i.as<FusionAttrs>();
-      p->set_fusion_kind(Str(a.kind));
-      return a.aliasing.empty() || ParseAliasing(a.aliasing, p->mutable_output_operand_aliasing());
-    }
-    case AttrKind::kCustomCall: return WriteCustomCall(i, p);
-    case AttrKind::kInfeed: p->set_infeed_config(Str(i.as<InfeedAttrs>().config)); return true;
-    case AttrKind::kOutfeed: {
-      const OutfeedAttrs& a = i.as<OutfeedAttrs>();
-      p->set_outfeed_config(Str(a.config));
-      if (a.shape != nullptr) *p->mutable_outfeed_shape() = ShapeOf(a.shape);
-      return true;
-    }
-    case AttrKind::kSendRecv:
-      if (!WriteChannel(i.as<SendRecvAttrs>().channel_id, p)) return false;
-      p->set_is_host_transfer(i.as<SendRecvAttrs>().is_host_transfer);
-      return true;
-    case AttrKind::kDomain: return WriteDomain(i.as<DomainAttrs>(), p);
-    case AttrKind::kCopyStart: {
-      const int64_t index = i.as<CopyStartAttrs>().cross_program_prefetch_index;
-      if (index >= 0) p->set_cross_program_prefetch_index(static_cast<int32_t>(index));
-      return true;
-    }
-    case AttrKind::kReducePrecision:
-      p->set_exponent_bits(static_cast<int32_t>(i.as<ReducePrecisionAttrs>().exponent_bits));
-      p->set_mantissa_bits(static_cast<int32_t>(i.as<ReducePrecisionAttrs>().mantissa_bits));
-      return true;
-    case AttrKind::kCollective: return WriteCollective(i, p);
-    case AttrKind::kPermute: return WritePermute(i.as<PermuteAttrs>(), p);
-    case AttrKind::kAsync: {
-      const AsyncAttrs& a = i.as<AsyncAttrs>();
-      if (i.opcode == Opcode::kAsyncStart) p->set_async_execution_thread(Str(a.execution_thread));
-      return a.aliasing.empty() || ParseAliasing(a.aliasing, p->mutable_output_operand_aliasing());
-    }
+bool Writer::Write(const ParameterAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
+  p->set_parameter_number(a.number);
+  for (bool b : a.replication) {
+    p->mutable_parameter_replication()->add_replicated_at_leaf_buffers(b);
   }
   return true;
+}
+
+bool Writer::Write(const ConstantAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
+  return WriteLiteral(*a.literal, p->mutable_literal());
+}
+
+bool Writer::Write(const SliceAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
+  for (size_t k = 0; k < a.starts.size(); ++k) {
+    auto* d = p->add_slice_dimensions();
+    d->set_start(a.starts[k]);
+    d->set_limit(a.limits[k]);
+    d->set_stride(a.strides[k]);
+  }
+  return true;
+}
+
+bool Writer::Write(const PadAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
+  hlo_pb::PaddingConfig* config = p->mutable_padding_config();
+  for (size_t k = 0; k < a.low.size(); ++k) {
+    auto* d = config->add_dimensions();
+    d->set_edge_padding_low(a.low[k]);
+    d->set_edge_padding_high(a.high[k]);
+    d->set_interior_padding(a.interior[k]);
+  }
+  return true;
+}
+
+bool Writer::Write(const TopKAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
+  p->set_is_stable(a.is_stable > 0);
+  if (a.is_stable == 0) p->set_shardcall_written(1);
+  return WriteFields(a, p);
+}
+
+bool Writer::Write(const OutfeedAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
+  p->set_outfeed_config(Str(a.config));
+  if (a.shape != nullptr) *p->mutable_outfeed_shape() = ShapeOf(a.shape);
+  return true;
+}
+
+bool Writer::Write(const AsyncAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p) {
+  if (i.opcode == Opcode::kAsyncStart) p->set_async_execution_thread(Str(a.execution_thread));
+  return a.aliasing.empty() || ParseAliasing(a.aliasing, p->mutable_output_operand_aliasing());
+}
+
+template <typename Row, typename Message, typename T>
+bool Writer::WriteField(const Row& row, const Message& message, const T& value,
+                        hlo_pb::HloInstructionProto* p) {
+  using Form = decltype(row.form);
+  if constexpr (std::is_same_v<Message, OnlyDimension>) {
+    if (row.presence == hlo_text::Presence::kRequired || value >= 0) p->add_dimensions(value);
+  } else if constexpr (std::is_same_v<Message, Channel>) {
+    return WriteChannel(value, p);
+  } else if constexpr (std::is_same_v<Message, OperandAliasing>) {
+    return value.empty() || ParseAliasing(value, p->mutable_output_operand_aliasing());
+  } else if constexpr (std::is_same_v<Message, Own> || std::is_same_v<Message, Called>) {
+    // The instruction's called computations are written with it.
+  } else if constexpr (requires { message.has(*p); }) {
+    if (value >= 0) return WriteField(row, message.field, value, p);
+  } else if constexpr (std::is_same_v<Form, field_forms::Word>) {
+    const Words words = row.form.list.words;
+    using Kept = std::decay_t<decltype(message.get(*p))>;
+    if constexpr (std::is_enum_v<T> && std::is_same_v<Kept, std::string>) {
+      message.set(p, words[static_cast<int>(value)]);
+    } else if constexpr (std::is_enum_v<T> || std::is_same_v<Kept, std::string>) {
+      message.set(p, value);
+    } else {
+      message.set(p, std::max(IndexOf(value, words), 0));
+    }
+  } else if constexpr (std::is_same_v<Form, field_forms::TriState>) {
+    message.set(p, value < 0 ? 0 : value > 0 ? 1 : 2);
+  } else if constexpr (std::is_same_v<T, Field<int64_t>>) {
+    Set(value, message.mutable_field(p));
+  } else if constexpr (std::is_same_v<T, Window>) {
+    WriteWindow(value, message.mutable_field(p));
+  } else {
+    message.set(p, value);
+  }
+  return true;
+}
+
+template <typename Record>
+bool Writer::WriteFields(const Record& record, hlo_pb::HloInstructionProto* p) {
+  return MessageSchema<Record>::Visit([&](const auto& row, const auto& message) {
+    return WriteField(row, message, record.*row.member, p);
+  });
+}
+
+template <typename Record>
+bool Writer::Write(const Record& record, const Instruction&, hlo_pb::HloInstructionProto* p) {
+  return WriteFields(record, p);
+}
+
+bool Writer::WriteAttributes(const Instruction& i, hlo_pb::HloInstructionProto* p) {
+  return ForRecord(*i.attrs, [&](const auto& record) { return Write(record, i, p); });
 }
 
 }  // namespace shardcall::hlo_proto

@@ -152,14 +152,14 @@ bool Writer::WritePrecision(Text precision, Text algorithm, int operands,
   } else {
     for (absl::string_view word :
          absl::StrSplit(precision.substr(1, precision.size() - 2), ',', absl::SkipEmpty())) {
-      const int value = IndexOf(word, kPrecisions);
+      const int value = IndexOf(word, words::kPrecisions.words);
       if (value < 0) {
         return Fail("The precision has no binary form", precision, "write {default,highest}");
       }
       p->add_operand_precision(value);
     }
   }
-  const int value = IndexOf(algorithm, kAlgorithms);
+  const int value = IndexOf(algorithm, words::kDotAlgorithms.words);
   if (value < 0) {
     return Fail("The algorithm has no binary form", algorithm, "name one that XLA knows");
   }

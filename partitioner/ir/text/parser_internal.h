@@ -4,7 +4,7 @@
 // parser_operands.cc, parser_async.cc, parser_shape.cc, parser_literal.cc,
 // parser_attributes.cc, parser_values.cc and parser_structured.cc (values of op
 // attributes), parser_common.cc (metadata, frontend attributes, shardings), and
-// parser_records.cc with its _calls (values to records). What nests is read with
+// parser_records.cc with its _own (values to records). What nests is read with
 // stacks of its own, without recursion.
 //
 // Attributes come in any order, so each value is read into a slot of Scratch;
@@ -21,6 +21,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/attribute_names.h"
+#include "shardcall/partitioner/ir/attribute_records.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/build/name_table.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/shapes/target_shapes.h"
@@ -200,19 +202,33 @@ class Parser {
   bool ParseMetadata(const Metadata** out);
   bool ParseBackendConfig(absl::string_view* out);
 
-  // parser_records.cc
+  // parser_records.cc: what has a row in the schema
   bool BuildAttributes(Scratch* s, Opcode opcode, const Attributes** out);
-  bool BuildCustomCall(Scratch* s, const Attributes** out);
-  bool BuildCollective(Scratch* s, Opcode opcode, const Attributes** out);
-  bool BuildConditional(Scratch* s, const Attributes** out);
-  bool BuildPermute(Scratch* s, const Attributes** out);
-  bool BuildCompare(Scratch* s, const Attributes** out);
-  bool BuildMap(Scratch* s, const Attributes** out);
-  bool BuildDot(Scratch* s, const Attributes** out);
-  bool BuildConvolution(Scratch* s, const Attributes** out);
+  template <typename Record>
+  bool Build(RecordType<Record>, Scratch* s, Opcode opcode, const Attributes** out);
+  template <typename Record>
+  bool ReadSlots(const Scratch& s, Record* record);
+  template <typename Row, typename T>
+  bool ReadSlot(const Scratch& s, const Row& row, T* to);
   bool OneDimension(const Scratch& s, int64_t* out);
-  // The slot's word must be one of `words`; its index goes to *out.
-  bool WordIndex(const Scratch& s, Attr attr, absl::Span<const absl::string_view> words, int* out);
+  // The slot's word must be one of the list; its index goes to *out.
+  bool WordIndex(const Scratch& s, Attr attr, const WordList& list, int* out);
+  bool Build(RecordType<NoneAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<CompareAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<DimensionsAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<ReduceAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<GatherAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  // parser_records_own.cc
+  bool Build(RecordType<ParameterAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<ConstantAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<SliceAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<PadAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<ConditionalAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<CustomCallAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<OutfeedAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<CollectiveAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<PermuteAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<AsyncAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
 
   Lexer lex_;
   Module& module_;

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/attribute_records.h"
+#include "shardcall/partitioner/ir/attribute_schema.h"
 #include "shardcall/partitioner/ir/text/float_format.h"
 #include "shardcall/partitioner/ir/text/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
@@ -90,7 +92,7 @@ void Printer::WindowText(const Window& w) {
   out_.push_back('}');
 }
 
-void Printer::PadText(const PadAttrs& a) {
+void Printer::RecordText(const PadAttrs& a, const Instruction&) {
   out_ += ", padding=";
   const bool interior = !AllAre(a.interior, 0);
   for (size_t k = 0; k < a.low.size(); ++k) {
@@ -99,7 +101,7 @@ void Printer::PadText(const PadAttrs& a) {
   }
 }
 
-void Printer::SliceText(const SliceAttrs& a) {
+void Printer::RecordText(const SliceAttrs& a, const Instruction&) {
   out_ += ", slice={";
   const bool strides = !AllAre(a.strides, 1);
   for (size_t k = 0; k < a.starts.size(); ++k) {
@@ -110,62 +112,13 @@ void Printer::SliceText(const SliceAttrs& a) {
   out_.push_back('}');
 }
 
-void Printer::CompareText(const Instruction& i) {
-  static constexpr absl::string_view kDirections[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
-  static constexpr absl::string_view kTypes[] = {"FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"};
-  const CompareAttrs& a = i.as<CompareAttrs>();
-  Word("direction", kDirections[static_cast<int>(a.direction)]);
+void Printer::RecordText(const CompareAttrs& a, const Instruction& i) {
+  Word("direction", words::kDirections.words[static_cast<int>(a.direction)]);
   if (i.operand_count == 0) return;
   const ElementType type = module_.instr(module_.operands(i)[0]).shape->element_type();
-  const CompareType natural = IsFloat(type) || IsComplex(type) ? CompareType::kFloat
-                              : IsSignedInteger(type)          ? CompareType::kSigned
-                                                               : CompareType::kUnsigned;
-  if (a.type != natural) Word("type", kTypes[static_cast<int>(a.type)]);
-}
-
-void Printer::DotText(const DotAttrs& a) {
-  NonEmptyInts("lhs_batch_dims", a.lhs_batch);
-  IntsText("lhs_contracting_dims", a.lhs_contracting);
-  NonEmptyInts("rhs_batch_dims", a.rhs_batch);
-  IntsText("rhs_contracting_dims", a.rhs_contracting);
-  NonEmptyInts("lhs_ragged_dims", a.lhs_ragged);
-  NonEmptyInts("rhs_group_dims", a.rhs_group);
-  Word("operand_precision", a.operand_precision);
-  Word("algorithm", a.algorithm);
-}
-
-void Printer::ConvolutionText(const ConvolutionAttrs& a) {
-  WindowText(a.window);
-  Word("dim_labels", a.dim_labels);
-  if (a.feature_group_count != 1) IntText("feature_group_count", a.feature_group_count);
-  if (a.batch_group_count != 1) IntText("batch_group_count", a.batch_group_count);
-  Word("convolution_kind", a.convolution_kind);
-  Word("operand_precision", a.operand_precision);
-  Word("algorithm", a.algorithm);
-  Word("sparsity_config", a.sparsity_config);
-}
-
-void Printer::GatherText(const GatherAttrs& a) {
-  IntsText("offset_dims", a.offset_dims);
-  IntsText("collapsed_slice_dims", a.collapsed_slice_dims);
-  IntsText("start_index_map", a.start_index_map);
-  NonEmptyInts("operand_batching_dims", a.operand_batching_dims);
-  NonEmptyInts("start_indices_batching_dims", a.start_indices_batching_dims);
-  IntText("index_vector_dim", a.index_vector_dim);
-  IntsText("slice_sizes", a.slice_sizes);
-  Flag("indices_are_sorted", a.indices_are_sorted);
-}
-
-void Printer::ScatterText(const ScatterAttrs& a) {
-  IntsText("update_window_dims", a.update_window_dims);
-  IntsText("inserted_window_dims", a.inserted_window_dims);
-  IntsText("scatter_dims_to_operand_dims", a.scatter_dims_to_operand_dims);
-  NonEmptyInts("input_batching_dims", a.input_batching_dims);
-  NonEmptyInts("scatter_indices_batching_dims", a.scatter_indices_batching_dims);
-  IntText("index_vector_dim", a.index_vector_dim);
-  Flag("indices_are_sorted", a.indices_are_sorted);
-  Flag("unique_indices", a.unique_indices);
-  CompText("to_apply", a.to_apply);
+  if (a.type != NaturalCompareType(type)) {
+    Word("type", words::kCompareTypes.words[static_cast<int>(a.type)]);
+  }
 }
 
 void Printer::LiteralWithShape(const Literal& literal) {
@@ -175,10 +128,7 @@ void Printer::LiteralWithShape(const Literal& literal) {
   });
 }
 
-void Printer::CustomCallText(const CustomCallAttrs& a) {
-  static constexpr absl::string_view kVersions[] = {
-      "API_VERSION_UNSPECIFIED", "", "API_VERSION_STATUS_RETURNING",
-      "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
+void Printer::RecordText(const CustomCallAttrs& a, const Instruction&) {
   if (a.has_window) WindowText(a.window);
   Word("dim_labels", a.dim_labels);
   if (a.feature_group_count != 1) IntText("feature_group_count", a.feature_group_count);
@@ -201,7 +151,10 @@ void Printer::CustomCallText(const CustomCallAttrs& a) {
   }
   Word("output_to_operand_aliasing", a.output_to_operand_aliasing);
   Word("schedule", a.schedule);
-  Word("api_version", kVersions[std::clamp<int64_t>(a.api_version, 0, 4)]);
+  constexpr int kOriginal = 1;  // what a call has that does not say
+  if (a.api_version != kOriginal) {
+    Word("api_version", words::kApiVersions.words[std::clamp<int64_t>(a.api_version, 0, 4)]);
+  }
   if (!a.called_computations.empty()) CompsText("called_computations", a.called_computations);
 }
 
@@ -238,11 +191,11 @@ void Printer::GroupsText(const ReplicaGroups& g) {
   out_.push_back(')');
 }
 
-void Printer::CollectiveText(Opcode opcode, const CollectiveAttrs& a) {
+void Printer::RecordText(const CollectiveAttrs& a, const Instruction& i) {
   if (a.channel_id >= 0) IntText("channel_id", a.channel_id);
   GroupsText(a.groups);
   Flag("constrain_layout", a.constrain_layout);
-  const bool ids_first = opcode != Opcode::kAllGather && opcode != Opcode::kAllGatherStart;
+  const bool ids_first = i.opcode != Opcode::kAllGather && i.opcode != Opcode::kAllGatherStart;
   if (ids_first) Flag("use_global_device_ids", a.use_global_device_ids);
   if (a.dimension >= 0) {
     absl::StrAppend(&out_, ", dimensions={", a.dimension, "}");
@@ -254,7 +207,7 @@ void Printer::CollectiveText(Opcode opcode, const CollectiveAttrs& a) {
   CompText("to_apply", a.to_apply);
 }
 
-void Printer::PermuteText(const PermuteAttrs& a) {
+void Printer::RecordText(const PermuteAttrs& a, const Instruction&) {
   if (a.channel_id >= 0) IntText("channel_id", a.channel_id);
   out_ += ", source_target_pairs={";
   for (size_t k = 0; k < a.sources.size(); ++k) {
@@ -274,8 +227,7 @@ void Printer::PermuteText(const PermuteAttrs& a) {
   out_.push_back('}');
 }
 
-void Printer::AsyncText(const Instruction& i) {
-  const AsyncAttrs& a = i.as<AsyncAttrs>();
+void Printer::RecordText(const AsyncAttrs& a, const Instruction& i) {
   if (i.opcode != Opcode::kAsyncStart) return;
   if (!a.execution_thread.empty()) StringText("async_execution_thread", a.execution_thread);
   if (const Instruction* op = Sugar(i)) {
@@ -287,142 +239,75 @@ void Printer::AsyncText(const Instruction& i) {
   }
 }
 
-void Printer::Attributes_(const Instruction& i) {
-  switch (i.attrs->kind) {
-    case AttrKind::kNone:
-    case AttrKind::kResultAccuracy:
-    case AttrKind::kConstant: return;
-    case AttrKind::kCompare: return CompareText(i);
-    case AttrKind::kParameter: {
-      const auto& r = i.as<ParameterAttrs>().replication;
-      if (r.empty()) return;
-      out_ += ", parameter_replication={";
-      for (size_t k = 0; k < r.size(); ++k) {
-        absl::StrAppend(&out_, k > 0 ? "," : "", r[k] ? "true" : "false");
-      }
-      out_.push_back('}');
-      return;
-    }
-    case AttrKind::kIota: return IntText("iota_dimension", i.as<IotaAttrs>().dimension);
-    case AttrKind::kTupleIndex: return IntText("index", i.as<TupleIndexAttrs>().index);
-    case AttrKind::kDimensions: return IntsText("dimensions", i.as<DimensionsAttrs>().dimensions);
-    case AttrKind::kReshape: {
-      const int64_t d = i.as<ReshapeAttrs>().inferred_dimension;
-      if (d >= 0) IntText("inferred_dimension", d);
-      return;
-    }
-    case AttrKind::kSlice: return SliceText(i.as<SliceAttrs>());
-    case AttrKind::kDynamicSlice:
-      return IntsText("dynamic_slice_sizes", i.as<DynamicSliceAttrs>().sizes);
-    case AttrKind::kPad: return PadText(i.as<PadAttrs>());
-    case AttrKind::kReduce:
-      IntsText("dimensions", i.as<ReduceAttrs>().dimensions);
-      return CompText("to_apply", i.as<ReduceAttrs>().to_apply);
-    case AttrKind::kReduceWindow:
-      WindowText(i.as<ReduceWindowAttrs>().window);
-      return CompText("to_apply", i.as<ReduceWindowAttrs>().to_apply);
-    case AttrKind::kSelectAndScatter:
-      WindowText(i.as<SelectAndScatterAttrs>().window);
-      CompText("select", i.as<SelectAndScatterAttrs>().select);
-      return CompText("scatter", i.as<SelectAndScatterAttrs>().scatter);
-    case AttrKind::kSort: {
-      const SortAttrs& a = i.as<SortAttrs>();
-      absl::StrAppend(&out_, ", dimensions={", a.dimension, "}");
-      Flag("is_stable", a.is_stable);
-      return CompText("to_apply", a.to_apply);
-    }
-    case AttrKind::kTopK: {
-      const TopKAttrs& a = i.as<TopKAttrs>();
-      IntText("k", a.k);
-      Word("largest", a.largest ? "true" : "false");
-      if (a.is_stable >= 0) Word("is_stable", a.is_stable ? "true" : "false");
-      return;
-    }
-    case AttrKind::kScan: {
-      const ScanAttrs& a = i.as<ScanAttrs>();
-      absl::StrAppend(&out_, ", dimensions={", a.dimension, "}");
-      IntText("num_carries", a.num_carries);
-      Flag("is_reverse", a.is_reverse);
-      if (a.is_associative >= 0) Word("is_associative", a.is_associative ? "true" : "false");
-      return CompText("to_apply", a.to_apply);
-    }
-    case AttrKind::kDot: return DotText(i.as<DotAttrs>());
-    case AttrKind::kConvolution: return ConvolutionText(i.as<ConvolutionAttrs>());
-    case AttrKind::kFft: {
-      static constexpr absl::string_view kTypes[] = {"FFT", "IFFT", "RFFT", "IRFFT"};
-      Word("fft_type", kTypes[static_cast<int>(i.as<FftAttrs>().type)]);
-      return IntsText("fft_length", i.as<FftAttrs>().length);
-    }
-    case AttrKind::kCholesky: return Flag("lower", i.as<CholeskyAttrs>().lower);
-    case AttrKind::kTriangularSolve: {
-      const TriangularSolveAttrs& a = i.as<TriangularSolveAttrs>();
-      Flag("left_side", a.left_side);
-      Flag("lower", a.lower);
-      Flag("unit_diagonal", a.unit_diagonal);
-      return Word("transpose_a", a.transpose_a);
-    }
-    case AttrKind::kGather: return GatherText(i.as<GatherAttrs>());
-    case AttrKind::kScatter: return ScatterText(i.as<ScatterAttrs>());
-    case AttrKind::kBatchNorm:
-      out_ += ", epsilon=";
-      AppendReal(ElementType::kF32, EncodeFloat(ElementType::kF32, i.as<BatchNormAttrs>().epsilon),
-                 &out_);
-      return IntText("feature_index", i.as<BatchNormAttrs>().feature_index);
-    case AttrKind::kRng: return Word("distribution", i.as<RngAttrs>().distribution);
-    case AttrKind::kRngBitGenerator:
-      return Word("algorithm", i.as<RngBitGeneratorAttrs>().algorithm);
-    case AttrKind::kRngState: return IntText("delta", i.as<RngStateAttrs>().delta);
-    case AttrKind::kWhile:
-      CompText("condition", i.as<WhileAttrs>().condition);
-      return CompText("body", i.as<WhileAttrs>().body);
-    case AttrKind::kConditional: {
-      const ConditionalAttrs& a = i.as<ConditionalAttrs>();
-      if (!a.is_pred || a.branches.size() != 2) {
-        return CompsText("branch_computations", a.branches);
-      }
-      CompText("true_computation", a.branches[0]);
-      return CompText("false_computation", a.branches[1]);
-    }
-    case AttrKind::kCall:
-      CompText("to_apply", i.as<CallAttrs>().to_apply);
-      return Flag("is_composite", i.as<CallAttrs>().is_composite);
-    case AttrKind::kFusion:
-      Word("kind", i.as<FusionAttrs>().kind);
-      Word("output_to_operand_aliasing", i.as<FusionAttrs>().aliasing);
-      return CompText("calls", i.as<FusionAttrs>().calls);
-    case AttrKind::kCustomCall: return CustomCallText(i.as<CustomCallAttrs>());
-    case AttrKind::kInfeed:
-      if (!i.as<InfeedAttrs>().config.empty()) {
-        StringText("infeed_config", i.as<InfeedAttrs>().config);
-      }
-      return;
-    case AttrKind::kOutfeed: {
-      const OutfeedAttrs& a = i.as<OutfeedAttrs>();
-      if (a.shape != nullptr) {
-        out_ += ", outfeed_shape=";
-        ShapeText(a.shape, true);
-      }
-      if (!a.config.empty()) StringText("outfeed_config", a.config);
-      return;
-    }
-    case AttrKind::kSendRecv:
-      if (i.as<SendRecvAttrs>().channel_id >= 0) {
-        IntText("channel_id", i.as<SendRecvAttrs>().channel_id);
-      }
-      return Flag("is_host_transfer", i.as<SendRecvAttrs>().is_host_transfer);
-    case AttrKind::kDomain: return Word("domain", i.as<DomainAttrs>().domain);
-    case AttrKind::kCopyStart: {
-      const int64_t index = i.as<CopyStartAttrs>().cross_program_prefetch_index;
-      if (index >= 0) IntText("cross_program_prefetch_index", index);
-      return;
-    }
-    case AttrKind::kReducePrecision:
-      IntText("exponent_bits", i.as<ReducePrecisionAttrs>().exponent_bits);
-      return IntText("mantissa_bits", i.as<ReducePrecisionAttrs>().mantissa_bits);
-    case AttrKind::kCollective: return CollectiveText(i.opcode, i.as<CollectiveAttrs>());
-    case AttrKind::kPermute: return PermuteText(i.as<PermuteAttrs>());
-    case AttrKind::kAsync: return AsyncText(i);
+void Printer::RecordText(const ParameterAttrs& a, const Instruction&) {
+  if (a.replication.empty()) return;
+  out_ += ", parameter_replication={";
+  for (size_t k = 0; k < a.replication.size(); ++k) {
+    absl::StrAppend(&out_, k > 0 ? "," : "", a.replication[k] ? "true" : "false");
   }
+  out_.push_back('}');
+}
+
+void Printer::RecordText(const ConditionalAttrs& a, const Instruction&) {
+  if (!a.is_pred || a.branches.size() != 2) {
+    return CompsText("branch_computations", a.branches);
+  }
+  CompText("true_computation", a.branches[0]);
+  CompText("false_computation", a.branches[1]);
+}
+
+void Printer::RecordText(const OutfeedAttrs& a, const Instruction&) {
+  if (a.shape != nullptr) {
+    out_ += ", outfeed_shape=";
+    ShapeText(a.shape, true);
+  }
+  if (!a.config.empty()) StringText("outfeed_config", a.config);
+}
+
+template <typename Record, typename Row>
+void Printer::FieldText(const Record& record, const Row& row) {
+  using Form = decltype(row.form);
+  const auto& value = record.*row.member;
+  using T = std::decay_t<decltype(value)>;
+  const absl::string_view name = AttrText(row.attr);
+  // The rest writes nothing for what is not there.
+  const bool always = row.presence != Presence::kOptional;
+  if constexpr (std::is_same_v<Form, field_forms::OneInt>) {
+    absl::StrAppend(&out_, ", ", name, "={", value, "}");
+  } else if constexpr (std::is_same_v<Form, field_forms::Word> && std::is_enum_v<T>) {
+    Word(name, row.form.list.words[static_cast<int>(value)]);
+  } else if constexpr (std::is_same_v<Form, field_forms::TriState>) {
+    if (value >= 0) Word(name, value != 0 ? "true" : "false");
+  } else if constexpr (std::is_same_v<Form, field_forms::String>) {
+    if (always || !value.empty()) StringText(name, value);
+  } else if constexpr (std::is_same_v<T, TextField>) {
+    Word(name, value);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (always || value != Record().*row.member) Word(name, value ? "true" : "false");
+  } else if constexpr (std::is_same_v<T, double>) {
+    absl::StrAppend(&out_, ", ", name, "=");
+    AppendReal(ElementType::kF32, EncodeFloat(ElementType::kF32, value), &out_);
+  } else if constexpr (std::is_same_v<T, Field<int64_t>>) {
+    if (always || !value.empty()) IntsText(name, value);
+  } else if constexpr (std::is_same_v<T, CompId>) {
+    CompText(name, value);
+  } else if constexpr (std::is_same_v<T, Window>) {
+    WindowText(value);
+  } else {
+    if (always || value != Record().*row.member) IntText(name, value);
+  }
+}
+
+template <typename Record>
+void Printer::RecordText(const Record& record, const Instruction&) {
+  Schema<Record>::Visit([&](const auto& row) {
+    FieldText(record, row);
+    return true;
+  });
+}
+
+void Printer::Attributes_(const Instruction& i) {
+  ForRecord(*i.attrs, [&](const auto& record) { RecordText(record, i); });
 }
 
 }  // namespace shardcall::hlo_text

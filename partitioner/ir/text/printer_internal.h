@@ -47,24 +47,26 @@ class Printer {
 
   // printer_attributes.cc: `, name=value` for each attribute of the op
   void Attributes_(const Instruction& i);
-  void CompareText(const Instruction& i);
-  void CollectiveText(Opcode opcode, const CollectiveAttrs& a);
+  // What the schema says, and records that hold what has no row there.
+  template <typename Record>
+  void RecordText(const Record& record, const Instruction& i);
+  template <typename Record, typename Row>
+  void FieldText(const Record& record, const Row& row);
+  void RecordText(const ResultAccuracyAttrs&, const Instruction&) {}  // is a common attribute
+  void RecordText(const CompareAttrs& a, const Instruction& i);
+  void RecordText(const ParameterAttrs& a, const Instruction& i);
+  void RecordText(const SliceAttrs& a, const Instruction& i);
+  void RecordText(const PadAttrs& a, const Instruction& i);
+  void RecordText(const ConditionalAttrs& a, const Instruction& i);
+  void RecordText(const CustomCallAttrs& a, const Instruction& i);
+  void RecordText(const OutfeedAttrs& a, const Instruction& i);
+  void RecordText(const CollectiveAttrs& a, const Instruction& i);
+  void RecordText(const PermuteAttrs& a, const Instruction& i);
+  void RecordText(const AsyncAttrs& a, const Instruction& i);
   void GroupsText(const ReplicaGroups& groups);
-  void PermuteText(const PermuteAttrs& a);
-  void CustomCallText(const CustomCallAttrs& a);
-  void ConvolutionText(const ConvolutionAttrs& a);
-  void DotText(const DotAttrs& a);
-  void GatherText(const GatherAttrs& a);
-  void ScatterText(const ScatterAttrs& a);
-  void AsyncText(const Instruction& i);
   void WindowText(const Window& w);
-  void PadText(const PadAttrs& a);
-  void SliceText(const SliceAttrs& a);
   void LiteralWithShape(const Literal& literal);
   void IntsText(absl::string_view name, Ints values);
-  void NonEmptyInts(absl::string_view name, Ints values) {
-    if (!values.empty()) IntsText(name, values);
-  }
   void IntText(absl::string_view name, int64_t value);
   void Word(absl::string_view name, absl::string_view value);  // nothing if empty
   void Flag(absl::string_view name, bool value);               // nothing if false

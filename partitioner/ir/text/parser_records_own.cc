@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attribute records of conditionals, custom calls and collectives.
+// Attribute records of what has no row of its own: parameters, constants, ranges, conditionals,
+// custom calls, transfers and collectives.
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
@@ -8,7 +9,60 @@
 
 namespace shardcall::hlo_text {
 
-bool Parser::BuildConditional(Scratch* s, const Attributes** out) {
+bool Parser::Build(RecordType<ParameterAttrs>, Scratch* s, Opcode, const Attributes** out) {
+  ParameterAttrs a;
+  a.number = s->parameter_number;
+  static_assert(sizeof(bool) == sizeof(char));
+  if (s->Has(A::kParameterReplication)) {
+    a.replication =
+        absl::MakeConstSpan(reinterpret_cast<const bool*>(s->bools.data()), s->bools.size());
+  }
+  *out = InternAttributes(context_, a);
+  return true;
+}
+
+bool Parser::Build(RecordType<ConstantAttrs>, Scratch* s, Opcode, const Attributes** out) {
+  ConstantAttrs a;
+  a.literal = s->literal;
+  *out = InternAttributes(context_, a);
+  return true;
+}
+
+bool Parser::Build(RecordType<SliceAttrs>, Scratch* s, Opcode, const Attributes** out) {
+  SliceAttrs a;
+  a.starts = s->Part(A::kSlice, 0, 3);
+  a.limits = s->Part(A::kSlice, 1, 3);
+  a.strides = s->Part(A::kSlice, 2, 3);
+  *out = InternAttributes(context_, a);
+  return true;
+}
+
+bool Parser::Build(RecordType<PadAttrs>, Scratch* s, Opcode, const Attributes** out) {
+  PadAttrs a;
+  a.low = s->Part(A::kPadding, 0, 3);
+  a.high = s->Part(A::kPadding, 1, 3);
+  a.interior = s->Part(A::kPadding, 2, 3);
+  *out = InternAttributes(context_, a);
+  return true;
+}
+
+bool Parser::Build(RecordType<OutfeedAttrs>, Scratch* s, Opcode, const Attributes** out) {
+  OutfeedAttrs a;
+  a.config = TextOf(*s, A::kOutfeedConfig);
+  if (s->Has(A::kOutfeedShape)) {
+    a.shape = s->outfeed_shape;
+  } else if (!s->operands.empty()) {
+    a.shape = module_.instr(s->operands[0]).shape;
+  }
+  *out = InternAttributes(context_, a);
+  return true;
+}
+
+bool Parser::Build(RecordType<AsyncAttrs>, Scratch*, Opcode, const Attributes**) {
+  return false;  // BuildAsync does it
+}
+
+bool Parser::Build(RecordType<ConditionalAttrs>, Scratch* s, Opcode, const Attributes** out) {
   ConditionalAttrs a;
   absl::InlinedVector<CompId, 4> branches(s->comps.begin(), s->comps.end());
   const bool list = s->Has(A::kBranchComputations);
@@ -35,14 +89,7 @@ bool Parser::BuildConditional(Scratch* s, const Attributes** out) {
   return true;
 }
 
-bool Parser::BuildCustomCall(Scratch* s, const Attributes** out) {
-  static constexpr absl::string_view kVersions[] = {
-      "API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
-      "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
-  static constexpr absl::string_view kSchedules[] = {"SCHEDULE_NONE", "SCHEDULE_LATEST",
-                                                     "SCHEDULE_EARLIEST"};
-  static constexpr absl::string_view kPaddings[] = {"PADDING_INVALID", "PADDING_VALID",
-                                                    "PADDING_SAME"};
+bool Parser::Build(RecordType<CustomCallAttrs>, Scratch* s, Opcode, const Attributes** out) {
   CustomCallAttrs a;
   a.target = TextOf(*s, A::kCustomCallTarget);
   a.has_side_effect = Flag(*s, A::kCustomCallHasSideEffect);
@@ -66,22 +113,22 @@ bool Parser::BuildCustomCall(Scratch* s, const Attributes** out) {
   if (s->Has(A::kLiteral)) a.literal = s->literal;
   int index;
   std::string upper;
-  const auto word = [&](Attr attr, absl::Span<const absl::string_view> words) {
+  const auto word = [&](Attr attr, const WordList& list) {
     // Read in lower case too.
     upper = absl::AsciiStrToUpper((*s)[attr].text);
     (*s)[attr].text = upper;
-    return WordIndex(*s, attr, words, &index);
+    return WordIndex(*s, attr, list, &index);
   };
   if (s->Has(A::kSchedule)) {
-    if (!word(A::kSchedule, kSchedules)) return false;
-    if (index > 0) a.schedule = kSchedules[index];
+    if (!word(A::kSchedule, words::kSchedules)) return false;
+    a.schedule = words::kSchedules.words[index];
   }
   if (s->Has(A::kPaddingType)) {
-    if (!word(A::kPaddingType, kPaddings)) return false;
-    if (index > 0) a.padding_type = kPaddings[index];
+    if (!word(A::kPaddingType, words::kPaddings)) return false;
+    a.padding_type = words::kPaddings.words[index];
   }
   if (s->Has(A::kApiVersion)) {
-    if (!word(A::kApiVersion, kVersions)) return false;
+    if (!word(A::kApiVersion, words::kApiVersions)) return false;
     a.api_version = index;  // 0, unspecified, is E140 where the call would run
   }
   const CompId to_apply = Comp(*s, A::kToApply);
@@ -98,7 +145,7 @@ bool Parser::BuildCustomCall(Scratch* s, const Attributes** out) {
   return true;
 }
 
-bool Parser::BuildCollective(Scratch* s, Opcode opcode, const Attributes** out) {
+bool Parser::Build(RecordType<CollectiveAttrs>, Scratch* s, Opcode opcode, const Attributes** out) {
   CollectiveAttrs a;
   a.channel_id = IntOr(*s, A::kChannelId, -1);
   a.constrain_layout = Flag(*s, A::kConstrainLayout);
@@ -109,10 +156,8 @@ bool Parser::BuildCollective(Scratch* s, Opcode opcode, const Attributes** out) 
       !OneDimension(*s, &a.dimension)) {
     return false;
   }
-  static constexpr absl::string_view kModes[] = {"cross_replica", "cross_partition",
-                                                 "cross_replica_and_partition", "flattened_id"};
   int mode;  // follows from the other attributes, so it is not kept
-  if (s->Has(A::kMode) && !WordIndex(*s, A::kMode, kModes, &mode)) return false;
+  if (s->Has(A::kMode) && !WordIndex(*s, A::kMode, words::kModes, &mode)) return false;
   const bool reduces = opcode == Opcode::kAllReduce || opcode == Opcode::kReduceScatter ||
                        opcode == Opcode::kAllReduceStart;
   if (reduces && a.use_global_device_ids && a.channel_id < 0) {
@@ -136,7 +181,7 @@ bool Parser::BuildCollective(Scratch* s, Opcode opcode, const Attributes** out) 
   return true;
 }
 
-bool Parser::BuildPermute(Scratch* s, const Attributes** out) {
+bool Parser::Build(RecordType<PermuteAttrs>, Scratch* s, Opcode, const Attributes** out) {
   PermuteAttrs a;
   a.channel_id = IntOr(*s, A::kChannelId, -1);
   absl::InlinedVector<int64_t, 32> sources, targets;

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the kind of a record of attributes to its struct, for what is done with every kind.
+#ifndef SHARDCALL_PARTITIONER_IR_ATTRIBUTE_RECORDS_H_
+#define SHARDCALL_PARTITIONER_IR_ATTRIBUTE_RECORDS_H_
+
+#include "shardcall/partitioner/ir/attributes.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+
+// A struct of attributes.h as an argument.
+template <typename T>
+struct RecordType {
+  using Record = T;
+};
+
+// What f(RecordType<T>()) gives for the struct of that kind.
+template <typename F>
+auto ForRecordType(AttrKind kind, F&& f) {
+  switch (kind) {
+#define SHARDCALL_RECORD(Record) \
+  case AttrKind::k##Record: return f(RecordType<Record##Attrs>());
+#include "shardcall/partitioner/ir/attributes.inc"
+  }
+  SHARDCALL_CHECK(false);
+}
+
+// What f gives for the record as what it is.
+template <typename F>
+auto ForRecord(const Attributes& attributes, F&& f) {
+  return ForRecordType(attributes.kind, [&](auto type) {
+    return f(static_cast<const typename decltype(type)::Record&>(attributes));
+  });
+}
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTE_RECORDS_H_

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// How each field of an attribute record is read and written: a row of attributes.inc as types,
+// from which the readers and writers of text (ir/text) and messages (ir/proto) follow.
+#ifndef SHARDCALL_PARTITIONER_IR_ATTRIBUTE_SCHEMA_H_
+#define SHARDCALL_PARTITIONER_IR_ATTRIBUTE_SCHEMA_H_
+
+#include "shardcall/partitioner/ir/attribute_names.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
+#include "shardcall/partitioner/ir/attributes.h"
+
+namespace shardcall {
+
+// What a member is, the form column.
+namespace field_forms {
+
+struct Int {};
+struct OneInt {};  // text has a list with that one number
+struct Ints {};
+struct Bool {};
+struct TriState {};  // -1: not written; else 0 or 1
+struct Float {};     // of 32 bits, as XLA keeps it
+struct Text {};      // kept as it is written, or as canonical text
+struct String {};    // in quotes
+struct Comp {};
+struct WindowForm {};
+struct Word {  // an enumerator, or the word itself
+  const WordList& list;
+};
+
+inline constexpr Int kInt;
+inline constexpr OneInt kOneInt;
+inline constexpr Ints kInts;
+inline constexpr Bool kBool;
+inline constexpr TriState kTriState;
+inline constexpr Float kFloat;
+inline constexpr Text kText;
+inline constexpr String kString;
+inline constexpr Comp kComp;
+inline constexpr WindowForm kWindow;
+
+}  // namespace field_forms
+
+template <typename Member, typename Record, typename Form>
+struct FieldRow {
+  Member Record::* member;
+  hlo_text::Attr attr;
+  hlo_text::Presence presence;
+  Form form;
+};
+template <typename Member, typename Record, typename Form>
+FieldRow(Member Record::*, hlo_text::Attr, hlo_text::Presence, Form)
+    -> FieldRow<Member, Record, Form>;
+
+// Schema<Record>::Visit(f) calls f(row) for the fields of the record that have a row, in the
+// order of text, while it returns true; whether all did.
+template <typename Record>
+struct Schema;
+
+#define SHARDCALL_RECORD(Record)                                \
+  template <>                                                   \
+  struct Schema<Record##Attrs> {                                \
+    using R = Record##Attrs;                                    \
+    template <typename F>                                       \
+    static constexpr bool Visit([[maybe_unused]] F&& f) {       \
+      using namespace field_forms; /* NOLINT: of the columns */ \
+      using namespace words;       /* NOLINT */                 \
+      return true
+#define SHARDCALL_FIELD(member, attr, form, presence, message) \
+  &&f(FieldRow{&R::member, hlo_text::Attr::attr, hlo_text::Presence::presence, form})
+#define SHARDCALL_END_RECORD \
+  ;                          \
+  }                          \
+  }                          \
+  ;
+#include "shardcall/partitioner/ir/attributes.inc"
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTE_SCHEMA_H_
