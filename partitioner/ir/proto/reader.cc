@@ -25,93 +25,42 @@ Module Reader::TakeModule() {
   return std::move(module_);
 }
 
-bool Reader::Fail(absl::string_view code, absl::string_view message, absl::string_view field,
-                  absl::string_view expected, absl::string_view found, absl::string_view fix) {
-  if (!status_.ok()) return false;
-  Diagnostic d;
-  d.code = std::string(code);
-  d.message = std::string(message);
-  d.where = file_;
-  std::string place;
-  if (computation_ >= 0) {
-    place = absl::StrCat("computations[", computation_, "]");
-    if (instruction_ >= 0) {
-      absl::StrAppend(&place, ".instructions[", instruction_, "]");
-      if (!p_.name().empty() && p_.name().size() < 200 && IsUtf8(p_.name())) {
-        absl::StrAppend(&place, " (%", p_.name(), ")");
-      }
-    }
-  }
-  if (!field.empty()) {
-    absl::StrAppend(&place, place.empty() ? "" : instruction_ >= 0 ? " " : ".", field);
-  }
-  if (!place.empty()) absl::StrAppend(&d.where, ": ", place);
-  d.expected = std::string(expected);
-  d.found = std::string(found);
-  d.fix = fix.empty() ? "mend the program that wrote the file, or write the module as text"
-                      : std::string(fix);
-  status_ = ToStatus(d);
-  return false;
-}
-
-bool Reader::FailBytes(const google::protobuf::Descriptor* type, absl::string_view bytes) {
-  const WireFault fault = FindWireFault(type, bytes);
-  if (fault.too_deep) {
-    return Fail("E014", "Messages are nested too deeply", fault.path,
-                absl::StrCat("at most ", kMaxMessageDepth, " levels"));
-  }
-  return Fail("E030", "The bytes are not a message of HLO", fault.path, "a whole protobuf message",
-              fault.what.empty() ? "bytes that protobuf refuses"
-                                 : absl::StrCat(fault.what, ", at byte ", fault.offset),
-              looks_like_text_ ? "HLO text has the ending .hlo or .txt: rename the file"
-                               : "the file is cut short or damaged: write it again");
-}
-
-bool Reader::FailEnum(absl::string_view field, int64_t value, Words words) {
-  std::string expected;
-  for (size_t k = 0; k < words.size(); ++k) {
-    if (words[k].empty()) continue;
-    absl::StrAppend(&expected, expected.empty() ? "" : ", ", k, " (", words[k], ")");
-  }
-  return Fail("E019", "Unknown value of an enumeration", field, expected, absl::StrCat(value));
-}
-
 bool Reader::ReadComputation(ComputationBytes* c) {
-  instruction_ = -1;
+  faults_.instruction = -1;
   if (!OrderInstructions(c)) return false;
   names_.clear();
   next_number_.clear();
   ids_.assign(c->instructions.size(), InstrId());
   for (int k : c->order) {
-    instruction_ = k;
+    faults_.instruction = k;
     if (!ReadInstruction(c, c->instructions[k])) return false;
   }
-  instruction_ = -1;
+  faults_.instruction = -1;
   module_.SetRoot(c->comp, ids_[c->positions.at(c->header.root_id())]);
   absl::string_view thread;
-  if (!Utf8(c->header.execution_thread(), "execution_thread", &thread)) return false;
+  if (!values_.Utf8(c->header.execution_thread(), "execution_thread", &thread)) return false;
   if (thread != "main") module_.mutable_comp(c->comp).execution_thread = std::string(thread);
   const auto& parameters = module_.comp(c->comp).parameters;
   for (size_t k = 0; k < parameters.size(); ++k) {
     if (parameters[k].valid()) continue;
-    return Fail("E013", "A parameter number is missing", "instructions",
-                absl::StrCat("parameter ", k, " of ", parameters.size()));
+    return faults_.Fail("E013", "A parameter number is missing", "instructions",
+                        absl::StrCat("parameter ", k, " of ", parameters.size()));
   }
   // What writing cannot tell from the module.
   if (!std::is_sorted(c->order.begin(), c->order.end())) {
     source_->instruction_order[c->comp.value] = ids_;
   }
-  instruction_ids_[computation_] = ids_;
+  instruction_ids_[faults_.computation] = ids_;
   return true;
 }
 
 bool Reader::Run(absl::string_view bytes) {
   if (bytes.size() > INT32_MAX) {
-    return Fail("E030", "The message is too large", "", "less than 2 GiB",
-                absl::StrCat(bytes.size(), " bytes"), "write the module as text");
+    return faults_.Fail("E030", "The message is too large", "", "less than 2 GiB",
+                        absl::StrCat(bytes.size(), " bytes"), "write the module as text");
   }
   std::vector<int> order;
-  looks_like_text_ = !bytes.empty() && !LooksLikeProto(bytes);
+  faults_.looks_like_text = !bytes.empty() && !LooksLikeProto(bytes);
   if (!Unwrap(&bytes)) return false;
   const std::string parts = std::move(header_bytes_);  // `bytes` may point into it
   if (!parts.empty()) bytes = parts;
@@ -120,7 +69,7 @@ bool Reader::Run(absl::string_view bytes) {
   size_t instructions = 0;
   for (int k : order) {
     ComputationBytes& c = *computations_[k];
-    computation_ = k;
+    faults_.computation = k;
     absl::string_view name;
     if (!ReadName(c.header.name(), CompId(), &name)) return false;
     c.comp = module_.AddComputation(name);
@@ -131,7 +80,7 @@ bool Reader::Run(absl::string_view bytes) {
   module_.Reserve(instructions, 2 * instructions);
   instruction_ids_.resize(computations_.size());
   for (int k : order) {
-    computation_ = k;
+    faults_.computation = k;
     if (!ReadComputation(computations_[k].get())) return false;
   }
   return ReadEntry() && KeepResidues();
@@ -173,7 +122,7 @@ bool Reader::KeepResidues() {
   hlo_pb::HloModuleProto header;
   ok = ok && writer.WriteHeader(&header);
   if (!ok) {
-    status_ = writer.status();
+    faults_.set_status(writer.status());
     return false;
   }
   header.SerializeToString(&written);
@@ -192,8 +141,8 @@ const Shape* Reader::ShapeOf(absl::string_view bytes) {
   hlo_pb::ShapeProto message;
   const Shape* shape = nullptr;
   if (!ParseMessage(bytes, &message)) {
-    FailBytes(hlo_pb::ShapeProto::descriptor(), bytes);
-  } else if (!ReadShape(message, "", &shape)) {
+    faults_.FailBytes(hlo_pb::ShapeProto::descriptor(), bytes);
+  } else if (!values_.ReadShape(message, "", &shape)) {
     return nullptr;
   }
   return shape;
@@ -203,8 +152,8 @@ const HloSharding* Reader::ShardingOf(absl::string_view bytes) {
   hlo_pb::OpSharding message;
   const HloSharding* sharding = nullptr;
   if (!ParseMessage(bytes, &message)) {
-    FailBytes(hlo_pb::OpSharding::descriptor(), bytes);
-  } else if (!ReadSharding(message, "", &sharding)) {
+    faults_.FailBytes(hlo_pb::OpSharding::descriptor(), bytes);
+  } else if (!values_.ReadSharding(message, "", &sharding)) {
     return nullptr;
   }
   return sharding;

@@ -28,14 +28,14 @@ bool Reader::ReadFrontend(const hlo_pb::FrontendAttributes& p, absl::string_view
   absl::flat_hash_map<absl::string_view, size_t> at;
   for (const hlo_pb::StringEntry& e : p.map()) {
     if (!IsUtf8(e.key()) || !IsUtf8(e.value())) {
-      return Fail("E033", "Text is not UTF-8", field, "valid UTF-8", "",
-                  "write the text in UTF-8 where the message is made");
+      return faults_.Fail("E033", "Text is not UTF-8", field, "valid UTF-8", "",
+                          "write the text in UTF-8 where the message is made");
     }
     if (!IsName(e.key())) {
-      return Fail("E019", "A key is no identifier", field,
-                  "letters, digits, '_', '.' and '-', with a letter or '_' first",
-                  absl::StrCat("'", absl::CEscape(e.key()).substr(0, 80), "'"),
-                  "rename the key: HLO text has no form for it");
+      return faults_.Fail("E019", "A key is no identifier", field,
+                          "letters, digits, '_', '.' and '-', with a letter or '_' first",
+                          absl::StrCat("'", absl::CEscape(e.key()).substr(0, 80), "'"),
+                          "rename the key: HLO text has no form for it");
     }
     // Of a key that stands twice the last value counts, as in any map.
     const auto [entry, is_new] = at.try_emplace(e.key(), entries.size());
@@ -55,7 +55,7 @@ bool Reader::ReadStackTables(const hlo_pb::StackFrameIndexProto& p) {
                          std::vector<absl::string_view>* to) {
     for (const std::string& text : from) {
       absl::string_view kept;
-      if (!Utf8(text, field, &kept)) return false;
+      if (!values_.Utf8(text, field, &kept)) return false;
       to->push_back(kept);
     }
     return true;
@@ -68,8 +68,8 @@ bool Reader::ReadStackTables(const hlo_pb::StackFrameIndexProto& p) {
     for (int32_t v : {l.file_name_id(), l.function_name_id(), l.line(), l.end_line(), l.column(),
                       l.end_column()}) {
       if (v < 0) {
-        return Fail("E017", "A source location has a negative number",
-                    "stack_frame_index.file_locations", "0 or more", absl::StrCat(v));
+        return faults_.Fail("E017", "A source location has a negative number",
+                            "stack_frame_index.file_locations", "0 or more", absl::StrCat(v));
       }
     }
     t.locations.push_back({l.file_name_id(), l.function_name_id(), l.line(), l.end_line(),
@@ -77,8 +77,8 @@ bool Reader::ReadStackTables(const hlo_pb::StackFrameIndexProto& p) {
   }
   for (const auto& f : p.stack_frames()) {
     if (f.file_location_id() < 0 || f.parent_frame_id() < 0 || f.parent_frame_id() == INT32_MAX) {
-      return Fail("E017", "A stack frame has a negative number", "stack_frame_index.stack_frames",
-                  "0 or more");
+      return faults_.Fail("E017", "A stack frame has a negative number",
+                          "stack_frame_index.stack_frames", "0 or more");
     }
     t.frames.push_back({f.file_location_id(), f.parent_frame_id()});
   }
@@ -89,22 +89,24 @@ bool Reader::ReadRecoveryTable(const hlo_pb::OriginalValueRecoveryTableProto& p,
   // Text quotes these modules, and so doubles the quotes of what is within them.
   constexpr int kMostLevels = 4;
   if (level_ >= kMostLevels) {
-    return Fail("E014", "Recovery modules are nested too deeply", "original_value_recovery_table",
-                absl::StrCat("at most ", kMostLevels, " levels"));
+    return faults_.Fail("E014", "Recovery modules are nested too deeply",
+                        "original_value_recovery_table",
+                        absl::StrCat("at most ", kMostLevels, " levels"));
   }
   *out = "{\n";
   for (const auto& e : p.entries()) {
     if (!IsUtf8(e.old_original_array().instruction_name()) ||
         !IsUtf8(e.new_original_array().instruction_name())) {
-      return Fail("E033", "Text is not UTF-8", "original_value_recovery_table", "valid UTF-8");
+      return faults_.Fail("E033", "Text is not UTF-8", "original_value_recovery_table",
+                          "valid UTF-8");
     }
     absl::StrAppend(out, "  ", OriginalArrayText(e.old_original_array()), " : ",
                     OriginalArrayText(e.new_original_array()));
     if (e.has_recovery_module()) {
-      Reader inner(absl::StrCat(file_, ": original_value_recovery_table"), module_.shared_context(),
-                   level_ + 1);
+      Reader inner(absl::StrCat(faults_.file(), ": original_value_recovery_table"),
+                   module_.shared_context(), level_ + 1);
       if (!inner.Run(e.recovery_module().SerializeAsString())) {
-        status_ = inner.status();
+        faults_.set_status(inner.status());
         return false;
       }
       std::string text = "\n";  // indented as XLA does
@@ -131,16 +133,16 @@ bool Reader::ReadHeader() {
   for (const auto& e : header_.input_output_alias().entries()) {
     if (!AllNonNegative(e.output_shape_index()) || !AllNonNegative(e.parameter_shape_index()) ||
         e.parameter_number() < 0 || e.kind() < 0 || e.kind() > 2) {
-      return Fail("E017", "An alias has an invalid entry", "input_output_alias.entries",
-                  "numbers from 0, and a kind of 1 (may) or 2 (must)");
+      return faults_.Fail("E017", "An alias has an invalid entry", "input_output_alias.entries",
+                          "numbers from 0, and a kind of 1 (may) or 2 (must)");
     }
     h.aliases.push_back({VectorOf(e.output_shape_index()), e.parameter_number(),
                          VectorOf(e.parameter_shape_index()), e.kind() == 2});
   }
   for (const auto& e : header_.buffer_donor().entries()) {
     if (!AllNonNegative(e.parameter_shape_index()) || e.parameter_number() < 0) {
-      return Fail("E017", "A buffer donor has an invalid entry", "buffer_donor.entries",
-                  "numbers from 0");
+      return faults_.Fail("E017", "A buffer donor has an invalid entry", "buffer_donor.entries",
+                          "numbers from 0");
     }
     h.donors.push_back({e.parameter_number(), VectorOf(e.parameter_shape_index())});
   }
@@ -163,8 +165,8 @@ bool Reader::ReadHeader() {
     partitions = header_.device_assignment().computation_count();
   }
   if (replicas < 0 || partitions < 0) {
-    return Fail("E017", "A count of devices is negative", "", "1 or more",
-                absl::StrCat(std::min(replicas, partitions)));
+    return faults_.Fail("E017", "A count of devices is negative", "", "1 or more",
+                        absl::StrCat(std::min(replicas, partitions)));
   }
   if (replicas > 0) h.replica_count = replicas;
   if (partitions > 0) {
@@ -180,12 +182,12 @@ bool Reader::ReadHeader() {
   h.debug_attributes = own.debug_attributes();
   if (!h.debug_attributes.empty()) {
     // Kept as text, so it must be what the text form has there.
-    hlo_text::Lexer lexer(h.debug_attributes, file_);
+    hlo_text::Lexer lexer(h.debug_attributes, faults_.file());
     absl::string_view value;
     if (!IsUtf8(h.debug_attributes) || !lexer.Balanced(&value) || value != h.debug_attributes) {
-      return Fail("E019", "The debug attributes are no text of HLO",
-                  "shardcall_header.debug_attributes", "one value in braces",
-                  absl::CEscape(h.debug_attributes.substr(0, 40)));
+      return faults_.Fail("E019", "The debug attributes are no text of HLO",
+                          "shardcall_header.debug_attributes", "one value in braces",
+                          absl::CEscape(h.debug_attributes.substr(0, 40)));
     }
   }
   return true;
@@ -193,11 +195,11 @@ bool Reader::ReadHeader() {
 
 // After the computations.
 bool Reader::ReadEntry() {
-  computation_ = instruction_ = -1;
+  faults_.computation = faults_.instruction = -1;
   const auto found = computation_positions_.find(header_.entry_computation_id());
   if (found == computation_positions_.end()) {
-    return Fail("E031", "The entry computation is not there", "entry_computation_id",
-                "the id of a computation", absl::StrCat(header_.entry_computation_id()));
+    return faults_.Fail("E031", "The entry computation is not there", "entry_computation_id",
+                        "the id of a computation", absl::StrCat(header_.entry_computation_id()));
   }
   module_.set_entry(computations_[found->second]->comp);
   if (!header_.has_host_program_shape()) return true;
@@ -205,12 +207,12 @@ bool Reader::ReadEntry() {
   const hlo_pb::ProgramShapeProto& p = header_.host_program_shape();
   h.entry_parameter_layouts.resize(p.parameters_size());
   for (int k = 0; k < p.parameters_size(); ++k) {
-    if (!ReadShape(p.parameters(k), absl::StrCat("host_program_shape.parameters[", k, "]"),
-                   &h.entry_parameter_layouts[k])) {
+    if (!values_.ReadShape(p.parameters(k), absl::StrCat("host_program_shape.parameters[", k, "]"),
+                           &h.entry_parameter_layouts[k])) {
       return false;
     }
   }
-  return ReadShape(p.result(), "host_program_shape.result", &h.entry_result_layout);
+  return values_.ReadShape(p.result(), "host_program_shape.result", &h.entry_result_layout);
 }
 
 }  // namespace shardcall::hlo_proto

@@ -20,7 +20,7 @@ bool IsName(absl::string_view name) {
 // Names that text could not hold, or that stand twice, are mended: the message
 // itself refers to instructions by their ids.
 bool Reader::ReadName(absl::string_view name, CompId comp, absl::string_view* out) {
-  if (!IsUtf8(name)) return Utf8(name, "name", out);
+  if (!IsUtf8(name)) return values_.Utf8(name, "name", out);
   std::string mended;
   if (!name.empty() && !IsName(name)) {
     mended = std::string(name);
@@ -43,28 +43,29 @@ bool Reader::ReadName(absl::string_view name, CompId comp, absl::string_view* ou
     } while (names_.contains(mended));
     name = mended;
   }
-  *out = Keep(name);
+  *out = values_.Keep(name);
   names_.insert(*out);
   return true;
 }
 
 bool Reader::ReadPayload(const hlo_pb::Payload& p, absl::string_view field,
                          absl::string_view* out) {
-  if (p.form_case() != hlo_pb::Payload::kIndex) return Utf8(p.value(), field, out);
+  if (p.form_case() != hlo_pb::Payload::kIndex) return values_.Utf8(p.value(), field, out);
   if (p.index() < 0 || p.index() >= header_.payloads_size()) {
-    return Fail("E031", "There is no such payload", field,
-                absl::StrCat("an index into the ", header_.payloads_size(), " of the module"),
-                absl::StrCat(p.index()));
+    return faults_.Fail(
+        "E031", "There is no such payload", field,
+        absl::StrCat("an index into the ", header_.payloads_size(), " of the module"),
+        absl::StrCat(p.index()));
   }
-  return Utf8(header_.payloads(static_cast<int>(p.index())), field, out);
+  return values_.Utf8(header_.payloads(static_cast<int>(p.index())), field, out);
 }
 
 bool Reader::ReadMetadata(const hlo_pb::OpMetadata& p, const Metadata** out) {
   Metadata m;
   if (!IsUtf8(p.op_name()) || !IsUtf8(p.op_type()) || !IsUtf8(p.source_file()) ||
       !IsUtf8(p.deduplicated_name()) || !IsUtf8(p.scheduling_name())) {
-    return Fail("E033", "Text is not UTF-8", "metadata", "valid UTF-8", "",
-                "write the text in UTF-8 where the message is made");
+    return faults_.Fail("E033", "Text is not UTF-8", "metadata", "valid UTF-8", "",
+                        "write the text in UTF-8 where the message is made");
   }
   m.op_type = p.op_type();
   m.op_name = p.op_name();
@@ -90,15 +91,16 @@ bool Reader::ReadMetadata(const hlo_pb::OpMetadata& p, const Metadata** out) {
 
 // What every instruction may have.
 bool Reader::ReadCommon(const ComputationBytes& c, const InstructionBytes& bytes, Instruction* i) {
-  if (!ReadName(p_.name(), c.comp, &i->name) || !ReadShape(p_.shape(), "shape", &i->shape)) {
+  if (!ReadName(p_.name(), c.comp, &i->name) ||
+      !values_.ReadShape(p_.shape(), "shape", &i->shape)) {
     return false;
   }
   operands_.clear();
   for (int64_t id : bytes.operands) {
     const auto found = c.positions.find(id);
     if (found == c.positions.end()) {
-      return Fail("E031", "Unknown operand", "operand_ids", "an instruction of this computation",
-                  absl::StrCat(id));
+      return faults_.Fail("E031", "Unknown operand", "operand_ids",
+                          "an instruction of this computation", absl::StrCat(id));
     }
     operands_.push_back(ids_[found->second]);
   }
@@ -106,7 +108,8 @@ bool Reader::ReadCommon(const ComputationBytes& c, const InstructionBytes& bytes
   for (int64_t id : bytes.called) {
     called_.push_back(computations_[computation_positions_.at(id)]->comp);
   }
-  if (p_.has_sharding() && !ReadSharding(p_.sharding(), "sharding", &i->sharding)) return false;
+  if (p_.has_sharding() && !values_.ReadSharding(p_.sharding(), "sharding", &i->sharding))
+    return false;
   if (p_.frontend_attributes().map_size() > 0 &&
       !ReadFrontend(p_.frontend_attributes(), "frontend_attributes", &i->frontend)) {
     return false;
@@ -119,8 +122,8 @@ bool Reader::ReadCommon(const ComputationBytes& c, const InstructionBytes& bytes
     const auto& tolerance = p_.result_accuracy().tolerance();
     for (double v : {tolerance.atol(), tolerance.rtol()}) {
       if (!std::isfinite(v)) {
-        return Fail("E003", "A number is out of range", "result_accuracy", "a finite number",
-                    absl::StrCat(v));
+        return faults_.Fail("E003", "A number is out of range", "result_accuracy",
+                            "a finite number", absl::StrCat(v));
       }
     }
   }
@@ -141,23 +144,23 @@ bool Reader::ReadRare(const InstructionBytes& bytes, InstrId id, Opcode opcode) 
     return true;
   }
   RareAttributes rare;
-  const ComputationBytes& c = *computations_[computation_];
+  const ComputationBytes& c = *computations_[faults_.computation];
   for (int64_t control : bytes.controls) {
     const auto found = c.positions.find(control);
     if (found == c.positions.end()) {
-      return Fail("E031", "Unknown control predecessor", "control_predecessor_ids",
-                  "an instruction of this computation", absl::StrCat(control));
+      return faults_.Fail("E031", "Unknown control predecessor", "control_predecessor_ids",
+                          "an instruction of this computation", absl::StrCat(control));
     }
     rare.control_predecessors.push_back(ids_[found->second]);
   }
   for (const hlo_pb::Statistic& s : p_.statistics_viz().statistics()) {
     if (!IsName(s.stat_name()) || s.stat_name() == "visualizing_index") {
-      return Fail("E019", "A statistic has no proper name", "statistics_viz",
-                  "letters, digits, '_', '.' and '-', and not visualizing_index");
+      return faults_.Fail("E019", "A statistic has no proper name", "statistics_viz",
+                          "letters, digits, '_', '.' and '-', and not visualizing_index");
     }
     if (!std::isfinite(s.stat_val())) {
-      return Fail("E003", "A number is out of range", "statistics_viz", "a finite number",
-                  absl::StrCat(s.stat_val()));
+      return faults_.Fail("E003", "A number is out of range", "statistics_viz", "a finite number",
+                          absl::StrCat(s.stat_val()));
     }
   }
   rare.statistics = StatisticsText(p_.statistics_viz());
@@ -165,7 +168,8 @@ bool Reader::ReadRare(const InstructionBytes& bytes, InstrId id, Opcode opcode) 
   if (p_.has_original_value()) {
     for (const auto& e : p_.original_value().elements()) {
       absl::string_view name;
-      if (!Utf8(e.original_array().instruction_name(), "original_value", &name)) return false;
+      if (!values_.Utf8(e.original_array().instruction_name(), "original_value", &name))
+        return false;
     }
     rare.origin = OriginText(p_.original_value(), *module_.instr(id).shape);
   }
@@ -176,23 +180,23 @@ bool Reader::ReadRare(const InstructionBytes& bytes, InstrId id, Opcode opcode) 
 bool Reader::ReadInstruction(ComputationBytes* c, const InstructionBytes& bytes) {
   p_.Clear();
   if (!ParseMessage(bytes.bytes, &p_)) {
-    return FailBytes(hlo_pb::HloInstructionProto::descriptor(), bytes.bytes);
+    return faults_.FailBytes(hlo_pb::HloInstructionProto::descriptor(), bytes.bytes);
   }
   Instruction i;
   if (!OpcodeFromText(p_.opcode(), &i.opcode)) {
     std::vector<absl::string_view> names;
     for (int k = 0; k < kNumOpcodes; ++k) names.push_back(OpcodeText(static_cast<Opcode>(k)));
     const std::string shown = IsUtf8(p_.opcode()) ? p_.opcode().substr(0, 80) : "(not text)";
-    return Fail("E004", "Unknown opcode", "opcode", "an HLO opcode", absl::StrCat("'", shown, "'"),
-                hlo_text::DidYouMean(shown, names));
+    return faults_.Fail("E004", "Unknown opcode", "opcode", "an HLO opcode",
+                        absl::StrCat("'", shown, "'"), hlo_text::DidYouMean(shown, names));
   }
   if (!ReadCommon(*c, bytes, &i)) return false;
   const int arity = GetOpcodeInfo(i.opcode).arity;
   if (arity >= 0 && operands_.size() != static_cast<size_t>(arity)) {
-    return Fail("E012", absl::StrCat("Wrong number of operands of ", OpcodeText(i.opcode)),
-                "operand_ids", absl::StrCat(arity), absl::StrCat(operands_.size()));
+    return faults_.Fail("E012", absl::StrCat("Wrong number of operands of ", OpcodeText(i.opcode)),
+                        "operand_ids", absl::StrCat(arity), absl::StrCat(operands_.size()));
   }
-  if (!ReadAttributes(i.opcode, &i.attrs)) return false;
+  if (!records_.Read(i.opcode, &i.attrs)) return false;
   if (i.opcode == Opcode::kParameter) {
     const int64_t number = i.as<ParameterAttrs>().number;
     const auto& parameters = module_.comp(c->comp).parameters;
@@ -200,13 +204,13 @@ bool Reader::ReadInstruction(ComputationBytes* c, const InstructionBytes& bytes)
     const bool twice =
         fits && number < static_cast<int64_t>(parameters.size()) && parameters[number].valid();
     if (!fits || twice) {
-      return Fail("E013",
-                  twice ? "A parameter number stands twice" : "A parameter number is out of range",
-                  "parameter_number", "dense numbers from 0", absl::StrCat(number));
+      return faults_.Fail(
+          "E013", twice ? "A parameter number stands twice" : "A parameter number is out of range",
+          "parameter_number", "dense numbers from 0", absl::StrCat(number));
     }
   }
   const InstrId id = module_.Add(c->comp, i, operands_);
-  ids_[instruction_] = id;
+  ids_[faults_.instruction] = id;
   source_->instruction_ids.push_back(bytes.id);
   return ReadRare(bytes, id, i.opcode);
 }

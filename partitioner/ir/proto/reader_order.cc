@@ -17,10 +17,10 @@ bool Reader::OrderComputations(std::vector<int>* order) {
       for (int64_t id : instructions[j].called) {
         const auto found = computation_positions_.find(id);
         if (found == computation_positions_.end()) {
-          computation_ = k;
-          instruction_ = static_cast<int>(j);
-          return Fail("E031", "Unknown computation", "called_computation_ids",
-                      "the id of a computation", absl::StrCat(id));
+          faults_.computation = k;
+          faults_.instruction = static_cast<int>(j);
+          return faults_.Fail("E031", "Unknown computation", "called_computation_ids",
+                              "the id of a computation", absl::StrCat(id));
         }
         calls[k].push_back(found->second);
       }
@@ -43,10 +43,10 @@ bool Reader::OrderComputations(std::vector<int>* order) {
       }
       const int callee = calls[at][next++];
       if (state[callee] == kOpen) {
-        computation_ = at;
-        return Fail("E032", "Computations call each other in a cycle", "",
-                    "computations that do not lead back to themselves",
-                    absl::StrCat("a call of computations[", callee, "]"));
+        faults_.computation = at;
+        return faults_.Fail("E032", "Computations call each other in a cycle", "",
+                            "computations that do not lead back to themselves",
+                            absl::StrCat("a call of computations[", callee, "]"));
       }
       if (state[callee] == kNew) {
         state[callee] = kOpen;
@@ -62,15 +62,17 @@ bool Reader::OrderBySchedule(ComputationBytes* c, Ints ids) {
   for (int64_t id : ids) {
     const auto found = c->positions.find(id);
     if (found == c->positions.end() || seen[found->second]) {
-      return Fail("E031", "The schedule of a computation is not an order of its instructions",
-                  "schedule", "each instruction once", absl::StrCat(id));
+      return faults_.Fail("E031",
+                          "The schedule of a computation is not an order of its instructions",
+                          "schedule", "each instruction once", absl::StrCat(id));
     }
     seen[found->second] = true;
     c->order.push_back(found->second);
   }
   return c->order.size() == c->instructions.size() ||
-         Fail("E031", "The schedule of a computation is not an order of its instructions",
-              "schedule", absl::StrCat(c->instructions.size(), " ids"), absl::StrCat(ids.size()));
+         faults_.Fail("E031", "The schedule of a computation is not an order of its instructions",
+                      "schedule", absl::StrCat(c->instructions.size(), " ids"),
+                      absl::StrCat(ids.size()));
 }
 
 // Operands and control predecessors first, else as in the message.
@@ -128,16 +130,16 @@ bool Reader::OrderInstructions(ComputationBytes* c) {
         return true;
       });
       if (!acyclic) {
-        instruction_ = k;
-        return Fail("E032", "Operands or control predecessors form a cycle", "operand_ids",
-                    "instructions that do not depend on themselves");
+        faults_.instruction = k;
+        return faults_.Fail("E032", "Operands or control predecessors form a cycle", "operand_ids",
+                            "instructions that do not depend on themselves");
       }
       std::reverse(stack.begin() + size, stack.end());
     }
   }
   if (!scheduled) return true;
-  return Fail("E031", "The schedule puts an instruction before its operand", "schedule",
-              "operands and control predecessors first");
+  return faults_.Fail("E031", "The schedule puts an instruction before its operand", "schedule",
+                      "operands and control predecessors first");
 }
 
 }  // namespace shardcall::hlo_proto

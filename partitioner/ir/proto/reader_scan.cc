@@ -73,14 +73,14 @@ bool Reader::Unwrap(absl::string_view* bytes) {
   if (source_->form == ProtoForm::kSnapshot) {
     std::string parts;
     if (!TakeOut(*bytes, kSnapshotHlo, &parts, &hlo, &source_->snapshot_rest) || !parts.empty()) {
-      return FailBytes(hlo_pb::HloSnapshot::descriptor(), *bytes);
+      return faults_.FailBytes(hlo_pb::HloSnapshot::descriptor(), *bytes);
     }
     *bytes = hlo;
   }
   if (source_->form != ProtoForm::kModule) {
     const absl::string_view all = *bytes;
     if (!TakeOut(all, kHloModule, storage, bytes, &source_->hlo_rest)) {
-      return FailBytes(hlo_pb::HloProto::descriptor(), all);
+      return faults_.FailBytes(hlo_pb::HloProto::descriptor(), all);
     }
   }
   return true;
@@ -95,19 +95,20 @@ bool Reader::Scan(absl::string_view bytes) {
       header.append(field.record.data(), field.record.size());
       continue;
     }
-    computation_ = static_cast<int>(computations_.size());
+    faults_.computation = static_cast<int>(computations_.size());
     if (!ScanComputation(field.payload)) return false;
   }
-  computation_ = -1;
-  if (!scanner.fault().empty()) return FailBytes(hlo_pb::HloModuleProto::descriptor(), bytes);
+  faults_.computation = -1;
+  if (!scanner.fault().empty())
+    return faults_.FailBytes(hlo_pb::HloModuleProto::descriptor(), bytes);
   if (!ParseMessage(header, &header_)) {
-    return FailBytes(hlo_pb::HloModuleProto::descriptor(), header);
+    return faults_.FailBytes(hlo_pb::HloModuleProto::descriptor(), header);
   }
   header_bytes_ = std::move(header);
   if (computations_.empty()) {
-    return Fail("E030", "The bytes hold no computation", "",
-                "an HloModuleProto, an HloProto or an HloSnapshot", "",
-                "HLO text has the ending .hlo or .txt");
+    return faults_.Fail("E030", "The bytes hold no computation", "",
+                        "an HloModuleProto, an HloProto or an HloSnapshot", "",
+                        "HLO text has the ending .hlo or .txt");
   }
   return true;
 }
@@ -121,24 +122,25 @@ bool Reader::ScanComputation(absl::string_view bytes) {
       c->header_bytes.append(field.record.data(), field.record.size());
       continue;
     }
-    instruction_ = static_cast<int>(c->instructions.size());
+    faults_.instruction = static_cast<int>(c->instructions.size());
     if (!ScanInstruction(field.payload, c.get())) return false;
   }
-  instruction_ = -1;
-  if (!scanner.fault().empty()) return FailBytes(hlo_pb::HloComputationProto::descriptor(), bytes);
+  faults_.instruction = -1;
+  if (!scanner.fault().empty())
+    return faults_.FailBytes(hlo_pb::HloComputationProto::descriptor(), bytes);
   if (!ParseMessage(c->header_bytes, &c->header)) {
-    return FailBytes(hlo_pb::HloComputationProto::descriptor(), c->header_bytes);
+    return faults_.FailBytes(hlo_pb::HloComputationProto::descriptor(), c->header_bytes);
   }
   if (c->instructions.empty()) {
-    return Fail("E031", "A computation has no instructions", "instructions", "1 or more");
+    return faults_.Fail("E031", "A computation has no instructions", "instructions", "1 or more");
   }
-  if (!computation_positions_.try_emplace(c->header.id(), computation_).second) {
-    return Fail("E031", "Two computations have one id", "id", "an id of its own",
-                absl::StrCat(c->header.id()));
+  if (!computation_positions_.try_emplace(c->header.id(), faults_.computation).second) {
+    return faults_.Fail("E031", "Two computations have one id", "id", "an id of its own",
+                        absl::StrCat(c->header.id()));
   }
   if (!c->positions.contains(c->header.root_id())) {
-    return Fail("E031", "The root is not there", "root_id", "the id of an instruction",
-                absl::StrCat(c->header.root_id()));
+    return faults_.Fail("E031", "The root is not there", "root_id", "the id of an instruction",
+                        absl::StrCat(c->header.root_id()));
   }
   computations_.push_back(std::move(c));
   return true;
@@ -163,11 +165,11 @@ bool Reader::ScanInstruction(absl::string_view bytes, ComputationBytes* c) {
     }
   }
   if (!ok || !scanner.fault().empty()) {
-    return FailBytes(hlo_pb::HloInstructionProto::descriptor(), bytes);
+    return faults_.FailBytes(hlo_pb::HloInstructionProto::descriptor(), bytes);
   }
-  if (!c->positions.try_emplace(i.id, instruction_).second) {
-    return Fail("E031", "Two instructions of a computation have one id", "id", "an id of its own",
-                absl::StrCat(i.id));
+  if (!c->positions.try_emplace(i.id, faults_.instruction).second) {
+    return faults_.Fail("E031", "Two instructions of a computation have one id", "id",
+                        "an id of its own", absl::StrCat(i.id));
   }
   c->instructions.push_back(std::move(i));
   return true;

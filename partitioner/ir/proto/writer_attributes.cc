@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/ir/proto/message_schema.h"
-#include "shardcall/partitioner/ir/proto/reader.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
+#include "shardcall/partitioner/ir/proto/value_reader.h"
 #include "shardcall/partitioner/ir/proto/writer.h"
 #include "shardcall/partitioner/ir/text/lexer.h"
 

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "shardcall/partitioner/ir/proto/literal_data.h"
-#include "shardcall/partitioner/ir/proto/reader.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
+#include "shardcall/partitioner/ir/proto/value_reader.h"
 #include "shardcall/partitioner/ir/proto/writer.h"
 #include "shardcall/partitioner/ir/text/lexer.h"
 

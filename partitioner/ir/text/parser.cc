@@ -4,49 +4,13 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/text/header_parser.h"
 #include "shardcall/partitioner/ir/text/parser_internal.h"
 #include "shardcall/partitioner/ir/text/stablehlo_input.h"
-#include "shardcall/sharding/base/near_names.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace hlo_text {
-
-void Scratch::Reset() {
-  proto = Instruction();
-  operands.clear();
-  seen = AttrSet();
-  ints.clear();
-  lists.clear();
-  comps.clear();
-  shapes.clear();
-  controls.clear();
-  bools.clear();
-  outfeed_shape = nullptr;
-  literal = nullptr;
-  parameter_number = 0;
-  wrapped = kNumOpcodes;
-  is_root = false;
-}
-
-absl::string_view Nearest(absl::string_view word, absl::Span<const absl::string_view> candidates) {
-  absl::string_view best;
-  int best_distance = std::max(1, static_cast<int>(word.size()) / 3) + 1;
-  if (word.size() > 80) return best;
-  for (absl::string_view c : candidates) {
-    if (c.size() > word.size() + best_distance || word.size() > c.size() + best_distance) continue;
-    if (const int distance = EditDistance(word, c); distance < best_distance) {
-      best_distance = distance;
-      best = c;
-    }
-  }
-  return best;
-}
-
-std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_view> candidates) {
-  const absl::string_view nearest = Nearest(word, candidates);
-  return nearest.empty() ? std::string() : absl::StrCat("did you mean '", nearest, "'?");
-}
 
 // An instruction takes a line, and rarely less than this many characters: what
 // is empty lines reserves nothing to speak of.
@@ -63,7 +27,8 @@ bool Parser::Run() {
   names_.Reserve(instructions);
   lex_.Skip();
   if (lex_.TryWord("HloModule")) {
-    if (!ParseHeader()) return false;
+    HeaderParser header(&lex_, &module_, &shapes_, &common_, &canonical_);
+    if (!header.Parse()) return false;
   } else {
     // Without a header: a module starts with ENTRY or `name {`.
     const char* start = lex_.at();
@@ -141,11 +106,11 @@ bool Parser::ParseSignature(const Shape** result) {
       const Shape* shape;
       if (!lex_.Name("a parameter's name", &name)) return false;
       lex_.TryChar(':');
-      if (!ParseShape(&shape)) return false;
+      if (!shapes_.Parse(&shape)) return false;
     } while (lex_.TryChar(','));
     if (!lex_.Expect(')')) return false;
   }
-  return lex_.ExpectText("->") && ParseShape(result);
+  return lex_.ExpectText("->") && shapes_.Parse(result);
 }
 
 bool Parser::BeginBody() {

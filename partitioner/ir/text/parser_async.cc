@@ -94,7 +94,7 @@ bool Parser::WrapAsync(Scratch* s, absl::string_view thread, CompId* out) {
   Instruction root;
   root.opcode = wrapped;
   root.shape = shape->tuple()[1];
-  if (!BuildAttributes(s, wrapped, &root.attrs)) return false;
+  if (!records_.Build(s, wrapped, &root.attrs)) return false;
   root.metadata = s->proto.metadata;
   root.frontend = s->proto.frontend;
   root.backend_config = s->proto.backend_config;

@@ -139,13 +139,13 @@ bool Parser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
                                  ? "API_VERSION_TYPED_FFI, or the name of another version"
                                  : "a word",
                              &slot.text);
-    case AttrForm::kString: return KeepString(&slot);
+    case AttrForm::kString: return slots_.ParseString(&slot);
     case AttrForm::kInts:
       slot.begin = static_cast<uint32_t>(s->ints.size());
       if (!lex_.IntList(&s->ints)) return false;
       slot.count = static_cast<uint32_t>(s->ints.size()) - slot.begin;
       return true;
-    case AttrForm::kIntsOrLists: return ParseIntsOrLists(s, &slot);
+    case AttrForm::kIntsOrLists: return slots_.ParseIntsOrLists(s, &slot);
     case AttrForm::kBools: {
       if (!lex_.Expect('{')) return false;
       s->bools.clear();
@@ -157,37 +157,37 @@ bool Parser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
       } while (lex_.TryChar(','));
       return lex_.Expect('}');
     }
-    case AttrForm::kSliceRanges: return ParseSliceRanges(s, &slot);
-    case AttrForm::kPadding: return ParsePadding(s, &slot);
-    case AttrForm::kWindow: return ParseWindow(s, &slot);
-    case AttrForm::kDimLabels: return ParseDimLabels(&slot);
-    case AttrForm::kPrecision: return ParsePrecision(&slot);
+    case AttrForm::kSliceRanges: return slots_.ParseSliceRanges(s, &slot);
+    case AttrForm::kPadding: return slots_.ParsePadding(s, &slot);
+    case AttrForm::kWindow: return slots_.ParseWindow(s, &slot);
+    case AttrForm::kDimLabels: return slots_.ParseDimLabels(&slot);
+    case AttrForm::kPrecision: return slots_.ParsePrecision(&slot);
     case AttrForm::kComputation:
     case AttrForm::kComputations: return false;  // in ParseValue
-    case AttrForm::kAliasing: return ParseAliasing(&slot);
-    case AttrForm::kShape: return ParseShape(&s->outfeed_shape);
+    case AttrForm::kAliasing: return slots_.ParseAliasing(&slot);
+    case AttrForm::kShape: return shapes_.Parse(&s->outfeed_shape);
     case AttrForm::kShapes: {
       s->shapes.clear();
       if (!lex_.Expect('{')) return false;
       if (lex_.TryChar('}')) return true;
       do {
         const Shape* shape;
-        if (!ParseShape(&shape)) return false;
+        if (!shapes_.Parse(&shape)) return false;
         s->shapes.push_back(shape);
       } while (lex_.TryChar(','));
       return lex_.Expect('}');
     }
-    case AttrForm::kLiteral: return ParseLiteralWithShape(&s->literal);
-    case AttrForm::kReplicaGroups: return ParseReplicaGroups(s, &slot);
-    case AttrForm::kStatistics: return ParseStatistics(&slot);
-    case AttrForm::kAccuracy: return ParseResultAccuracy(&slot);
-    case AttrForm::kSparsity: return ParseSparsity(&slot);
-    case AttrForm::kDomain: return ParseDomain(&slot);
-    case AttrForm::kOrigin: return ParseOrigin(&slot);
-    case AttrForm::kSharding: return ParseSharding(&s->proto.sharding);
-    case AttrForm::kFrontend: return ParseFrontend(&s->proto.frontend);
-    case AttrForm::kMetadata: return ParseMetadata(&s->proto.metadata);
-    case AttrForm::kBackendConfig: return ParseBackendConfig(&s->proto.backend_config);
+    case AttrForm::kLiteral: return literals_.ParseWithShape(&s->literal);
+    case AttrForm::kReplicaGroups: return slots_.ParseReplicaGroups(s, &slot);
+    case AttrForm::kStatistics: return canonical_.ParseStatistics(&slot.text);
+    case AttrForm::kAccuracy: return canonical_.ParseResultAccuracy(&slot.text);
+    case AttrForm::kSparsity: return canonical_.ParseSparsity(&slot.text);
+    case AttrForm::kDomain: return canonical_.ParseDomain(&slot.text);
+    case AttrForm::kOrigin: return canonical_.ParseOrigin(&slot.text);
+    case AttrForm::kSharding: return common_.ParseSharding(&s->proto.sharding);
+    case AttrForm::kFrontend: return common_.ParseFrontend(&s->proto.frontend);
+    case AttrForm::kMetadata: return common_.ParseMetadata(&s->proto.metadata);
+    case AttrForm::kBackendConfig: return common_.ParseBackendConfig(&s->proto.backend_config);
     case AttrForm::kInstructions: {
       if (!lex_.Expect('{')) return false;
       do {
@@ -204,47 +204,6 @@ bool Parser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
     }
   }
   return false;
-}
-
-bool Parser::KeepString(Slot* slot) {
-  if (!lex_.String(&slot->text, &string_storage_)) return false;
-  if (slot->text.data() == string_storage_.data()) slot->text = context_.Intern(slot->text);
-  return true;
-}
-
-// `{1,2}` or `{{0,1},{2,3}}`; the slot's value counts the inner lists.
-bool Parser::ParseIntsOrLists(Scratch* s, Slot* slot) {
-  slot->begin = static_cast<uint32_t>(s->ints.size());
-  slot->value = 0;
-  if (!lex_.Expect('{')) return false;
-  if (lex_.Peek() == '{') {
-    do {
-      const auto begin = static_cast<uint32_t>(s->ints.size());
-      if (!lex_.IntList(&s->ints)) return false;
-      const auto count = static_cast<uint32_t>(s->ints.size()) - begin;
-      if (slot != &(*s)[Attr::kReplicaGroups]) {
-        // Pairs and sizes: all lists are equally long, so their number says all.
-        const bool pairs = slot == &(*s)[Attr::kSourceTargetPairs];
-        if (slot->value++ > 0 ? count != s->last_count : pairs && count != 2) {
-          return lex_.Fail(slot->at, "E019", "The lists differ in length",
-                           pairs ? "pairs {source,target}" : "equally long lists");
-        }
-        s->last_count = count;
-      } else {
-        s->lists.push_back({begin, count});
-      }
-    } while (lex_.TryChar(','));
-  } else if (slot == &(*s)[Attr::kSourceTargetPairs] && lex_.Peek() != '}') {
-    return lex_.FailExpected("pairs like {{0,1},{1,0}}");
-  } else if (lex_.Peek() != '}') {
-    do {
-      int64_t value;
-      if (!lex_.Integer(&value)) return false;
-      s->ints.push_back(value);
-    } while (lex_.TryChar(','));
-  }
-  slot->count = static_cast<uint32_t>(s->ints.size()) - slot->begin;
-  return lex_.Expect('}');
 }
 
 }  // namespace shardcall::hlo_text

@@ -54,7 +54,7 @@ bool Parser::ParseNameAndShape(CompId comp, Scratch* s) {
     named = named && lex_.Peek() == '=';
     if (!named) {
       lex_.set_at(start);
-      return ParseShape(&s->proto.shape);
+      return shapes_.Parse(&s->proto.shape);
     }
   } else if (!lex_.Name("an instruction or '}'", &name)) {
     return false;
@@ -75,7 +75,7 @@ bool Parser::ParseNameAndShape(CompId comp, Scratch* s) {
   const char* p = lex_.at();
   while (Is(*p, kIdent)) ++p;
   const bool has_shape = *p == '[' || p == lex_.at() || (p - lex_.at() == 1 && *lex_.at() == 'b');
-  return !has_shape || ParseShape(&s->proto.shape);
+  return !has_shape || shapes_.Parse(&s->proto.shape);
 }
 
 bool Parser::ParseOpcode(Scratch* s) {
@@ -123,7 +123,7 @@ bool Parser::ParseParenthesized(CompId comp, Scratch* s) {
     return lex_.Fail(s->opcode_at, "E015", "A constant needs its shape",
                      "a shape before the opcode");
   }
-  return ParseLiteral(s->proto.shape, &s->literal) && lex_.Expect(')');
+  return literals_.Parse(s->proto.shape, &s->literal) && lex_.Expect(')');
 }
 
 bool Parser::ParseParameterNumber(CompId comp, Scratch* s) {
@@ -154,7 +154,7 @@ bool Parser::FinishInstruction(CompId comp, Scratch* s, const Attributes* attrs,
   }
   s->proto.opcode = opcode;
   s->proto.attrs = attrs;
-  if (attrs == nullptr && !BuildAttributes(s, opcode, &s->proto.attrs)) return false;
+  if (attrs == nullptr && !records_.Build(s, opcode, &s->proto.attrs)) return false;
   if (s->proto.shape == nullptr && !InferMissingShape(s)) return false;
   *out = module_.Add(comp, s->proto, s->operands);
   if (!s->proto.name.empty()) names_.Insert(*out);

@@ -36,7 +36,7 @@ bool Parser::ParseOperand(CompId comp, Scratch* s, InstrId* out) {
     const char* p = at;
     while (Is(*p, kIdent)) ++p;
     if (*p == '[' || *at == '(' || (p - at == 1 && *at == 'b' && *p == '(')) {
-      if (!ParseShape(&shape)) return false;
+      if (!shapes_.Parse(&shape)) return false;
       lex_.Skip();
       at = lex_.at();
       p = at;

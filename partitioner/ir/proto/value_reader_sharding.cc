@@ -3,8 +3,8 @@
 // canonicalises them.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "shardcall/partitioner/ir/proto/reader.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
+#include "shardcall/partitioner/ir/proto/value_reader.h"
 #include "shardcall/sharding/base/text_cursor.h"
 
 namespace shardcall::hlo_proto {
@@ -25,8 +25,8 @@ void AppendMetadata(const google::protobuf::RepeatedPtrField<hlo_pb::OpMetadata>
 
 }  // namespace
 
-bool Reader::ReadSharding(const hlo_pb::OpSharding& p, absl::string_view field,
-                          const HloSharding** out) {
+bool ValueReader::ReadSharding(const hlo_pb::OpSharding& p, absl::string_view field,
+                               const HloSharding** out) {
   const HloSharding*& found = sharding_memo_[p.SerializeAsString()];
   if (found == nullptr) {
     std::string text;
@@ -46,9 +46,9 @@ bool Reader::ReadSharding(const hlo_pb::OpSharding& p, absl::string_view field,
     absl::StatusOr<HloSharding> sharding = ParseHloSharding(text);
     if (!sharding.ok()) {
       const absl::string_view message = sharding.status().message();
-      return Fail("E016",
-                  absl::StrCat("Invalid sharding (", message.substr(0, message.find('\n')), ")"),
-                  field);
+      return faults_.Fail(
+          "E016", absl::StrCat("Invalid sharding (", message.substr(0, message.find('\n')), ")"),
+          field);
     }
     found = InternHloSharding(context_, *std::move(sharding));
   }
@@ -56,7 +56,7 @@ bool Reader::ReadSharding(const hlo_pb::OpSharding& p, absl::string_view field,
   return true;
 }
 
-bool Reader::ShardingText(const hlo_pb::OpSharding& p, std::string* out) {
+bool ValueReader::ShardingText(const hlo_pb::OpSharding& p, std::string* out) {
   if (p.has_named_sharding()) return NamedText(p.named_sharding(), out);
   *out = "{";
   switch (p.type()) {
@@ -66,8 +66,8 @@ bool Reader::ShardingText(const hlo_pb::OpSharding& p, std::string* out) {
     case kUnreduced: *out += "unreduced"; break;
     case kMaximal:
       if (p.tile_assignment_devices_size() != 1) {
-        return Fail("E016", "A maximal sharding has one device", "sharding", "1",
-                    absl::StrCat(p.tile_assignment_devices_size()));
+        return faults_.Fail("E016", "A maximal sharding has one device", "sharding", "1",
+                            absl::StrCat(p.tile_assignment_devices_size()));
       }
       absl::StrAppend(out, "maximal device=", p.tile_assignment_devices(0));
       break;
@@ -87,8 +87,8 @@ bool Reader::ShardingText(const hlo_pb::OpSharding& p, std::string* out) {
       for (int k = 0; k < p.last_tile_dims_size(); ++k) {
         const int type = p.last_tile_dims(k);
         if (type != kManual && type != kUnreduced && type != kReplicated) {
-          return Fail("E016", "Unknown kind of subgroup", "sharding.last_tile_dims",
-                      "manual (4), unreduced (6) or replicated (0)", absl::StrCat(type));
+          return faults_.Fail("E016", "Unknown kind of subgroup", "sharding.last_tile_dims",
+                              "manual (4), unreduced (6) or replicated (0)", absl::StrCat(type));
         }
         absl::StrAppend(out, k > 0 ? ", " : "",
                         type == kManual      ? "manual"
@@ -99,9 +99,9 @@ bool Reader::ShardingText(const hlo_pb::OpSharding& p, std::string* out) {
       break;
     }
     default:
-      return Fail("E016", "Unknown kind of sharding", "sharding.type",
-                  p.type() == kTuple ? "no tuple within a tuple" : "0 to 6",
-                  absl::StrCat(p.type()));
+      return faults_.Fail("E016", "Unknown kind of sharding", "sharding.type",
+                          p.type() == kTuple ? "no tuple within a tuple" : "0 to 6",
+                          absl::StrCat(p.type()));
   }
   if (p.is_shard_group()) {
     absl::StrAppend(out, p.shard_group_type() == 1 ? " shard_like " : " shard_as ",
@@ -112,7 +112,7 @@ bool Reader::ShardingText(const hlo_pb::OpSharding& p, std::string* out) {
   return true;
 }
 
-bool Reader::MeshText(const hlo_pb::MeshProto& p, absl::string_view field, std::string* out) {
+bool ValueReader::MeshText(const hlo_pb::MeshProto& p, absl::string_view field, std::string* out) {
   *out += "mesh[";
   for (int k = 0; k < p.axes_size(); ++k) {
     absl::string_view checked;
@@ -126,8 +126,9 @@ bool Reader::MeshText(const hlo_pb::MeshProto& p, absl::string_view field, std::
   } else if (p.iota_transform().reshape_dims_size() > 0) {
     const auto& iota = p.iota_transform();
     if (iota.transpose_perm_size() != iota.reshape_dims_size()) {
-      return Fail("E016", "A mesh's transposition does not fit its dimensions", field,
-                  absl::StrCat(iota.reshape_dims_size()), absl::StrCat(iota.transpose_perm_size()));
+      return faults_.Fail("E016", "A mesh's transposition does not fit its dimensions", field,
+                          absl::StrCat(iota.reshape_dims_size()),
+                          absl::StrCat(iota.transpose_perm_size()));
     }
     absl::StrAppend(out, ", device_ids=([", absl::StrJoin(iota.reshape_dims(), ","), "]T(",
                     absl::StrJoin(iota.transpose_perm(), ","), "))");
@@ -135,14 +136,14 @@ bool Reader::MeshText(const hlo_pb::MeshProto& p, absl::string_view field, std::
   return true;
 }
 
-bool Reader::AxesText(const hlo_pb::MeshProto& mesh,
-                      const google::protobuf::RepeatedPtrField<hlo_pb::AxisRefProto>& axes,
-                      std::string* out) {
+bool ValueReader::AxesText(const hlo_pb::MeshProto& mesh,
+                           const google::protobuf::RepeatedPtrField<hlo_pb::AxisRefProto>& axes,
+                           std::string* out) {
   for (int k = 0; k < axes.size(); ++k) {
     const int64_t index = axes[k].mesh_axis_index();
     if (index < 0 || index >= mesh.axes_size()) {
-      return Fail("E016", "There is no such mesh axis", "mesh_axis_index",
-                  absl::StrCat("0 to ", mesh.axes_size() - 1), absl::StrCat(index));
+      return faults_.Fail("E016", "There is no such mesh axis", "mesh_axis_index",
+                          absl::StrCat("0 to ", mesh.axes_size() - 1), absl::StrCat(index));
     }
     absl::StrAppend(out, k > 0 ? ", " : "",
                     QuotedText(mesh.axes(static_cast<int>(index)).name(), '\''));
@@ -154,7 +155,7 @@ bool Reader::AxesText(const hlo_pb::MeshProto& mesh,
   return true;
 }
 
-bool Reader::NamedText(const hlo_pb::NamedShardingProto& p, std::string* out) {
+bool ValueReader::NamedText(const hlo_pb::NamedShardingProto& p, std::string* out) {
   *out = "{";
   const bool lists = p.dim_shardings_size() + p.replicated_axes_size() + p.unreduced_axes_size() +
                          p.manual_axes_size() >
@@ -173,8 +174,8 @@ bool Reader::NamedText(const hlo_pb::NamedShardingProto& p, std::string* out) {
     }
     out->push_back(']');
     if (p.reduction_op() < 0 || p.reduction_op() > 2) {
-      return Fail("E016", "Unknown reduction", "sharding.named_sharding.reduction_op",
-                  "sum (0), max (1) or min (2)", absl::StrCat(p.reduction_op()));
+      return faults_.Fail("E016", "Unknown reduction", "sharding.named_sharding.reduction_op",
+                          "sum (0), max (1) or min (2)", absl::StrCat(p.reduction_op()));
     }
     const auto axes = [&](absl::string_view key, const auto& refs) {
       if (refs.empty()) return true;

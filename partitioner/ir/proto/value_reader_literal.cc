@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/literal_data.h"
-#include "shardcall/partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/proto/value_reader.h"
 
 namespace shardcall::hlo_proto {
 namespace {
@@ -33,45 +33,46 @@ Data DataOf(const hlo_pb::LiteralProto& p, ElementType type) {
 
 }  // namespace
 
-bool Reader::ReadLiteral(const hlo_pb::LiteralProto& p, absl::string_view field,
-                         const Literal** out) {
+bool ValueReader::ReadLiteral(const hlo_pb::LiteralProto& p, absl::string_view field,
+                              const Literal** out) {
   const Shape* shape;
   if (!ReadShape(p.shape(), absl::StrCat(field, ".shape"), &shape)) return false;
   if (p.shardcall_elided()) return *out = MakeElidedLiteral(context_, shape), true;
   if (shape->IsArray()) return ReadArrayLiteral(p, shape, field, out);
   if (!shape->IsTuple()) {
-    return Fail("E011", "A literal of this type has no values", field, "an array or a tuple",
-                shape->ToString(false));
+    return faults_.Fail("E011", "A literal of this type has no values", field,
+                        "an array or a tuple", shape->ToString(false));
   }
   if (static_cast<size_t>(p.tuple_literals_size()) != shape->tuple().size()) {
-    return Fail("E011", "A tuple literal has the wrong number of elements", field,
-                absl::StrCat(shape->tuple().size()), absl::StrCat(p.tuple_literals_size()));
+    return faults_.Fail("E011", "A tuple literal has the wrong number of elements", field,
+                        absl::StrCat(shape->tuple().size()), absl::StrCat(p.tuple_literals_size()));
   }
   absl::InlinedVector<const Literal*, 8> elements(shape->tuple().size());
   for (size_t k = 0; k < elements.size(); ++k) {
     const std::string at = absl::StrCat(field, ".tuple_literals[", k, "]");
     if (!ReadLiteral(p.tuple_literals(static_cast<int>(k)), at, &elements[k])) return false;
     if (elements[k]->shape->bare() != shape->tuple()[k]->bare()) {
-      return Fail("E011", "An element's shape is not that of the tuple", at,
-                  shape->tuple()[k]->ToString(false), elements[k]->shape->ToString(false));
+      return faults_.Fail("E011", "An element's shape is not that of the tuple", at,
+                          shape->tuple()[k]->ToString(false), elements[k]->shape->ToString(false));
     }
   }
   *out = MakeTupleLiteral(context_, shape, elements);
   return true;
 }
 
-bool Reader::ReadArrayLiteral(const hlo_pb::LiteralProto& p, const Shape* shape,
-                              absl::string_view field, const Literal** out) {
+bool ValueReader::ReadArrayLiteral(const hlo_pb::LiteralProto& p, const Shape* shape,
+                                   absl::string_view field, const Literal** out) {
   const ElementType type = shape->element_type();
   const Data data = DataOf(p, type);
   const int width = ElementTypeBytes(type);
   const int64_t n = shape->num_elements();
   // The values must be there before anything of that size is made.
   if (n < 0 || data.size % width != 0 || static_cast<int64_t>(data.size / width) != n) {
-    return Fail("E011", "A literal does not have the values that its shape asks for", field,
-                absl::StrCat(n, " of ", shape->ToString(false)),
-                absl::StrCat(data.size / width, data.size % width != 0 ? " and a part" : ""),
-                data.size == 0 ? "write the module again with its large constants" : "");
+    return faults_.Fail(
+        "E011", "A literal does not have the values that its shape asks for", field,
+        absl::StrCat(n, " of ", shape->ToString(false)),
+        absl::StrCat(data.size / width, data.size % width != 0 ? " and a part" : ""),
+        data.size == 0 ? "write the module again with its large constants" : "");
   }
   const int bits = ElementTypeBits(type);
   if (bits >= 8) {

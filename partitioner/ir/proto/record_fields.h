@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reader::ReadFields: a record's fields from the message, as the schema says.
-#ifndef SHARDCALL_PARTITIONER_IR_PROTO_READER_FIELDS_H_
-#define SHARDCALL_PARTITIONER_IR_PROTO_READER_FIELDS_H_
+// RecordReader::ReadFields: a record's fields from the message, as the schema says.
+#ifndef SHARDCALL_PARTITIONER_IR_PROTO_RECORD_FIELDS_H_
+#define SHARDCALL_PARTITIONER_IR_PROTO_RECORD_FIELDS_H_
 
 #include <string>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/message_schema.h"
-#include "shardcall/partitioner/ir/proto/reader.h"
+#include "shardcall/partitioner/ir/proto/record_reader.h"
 
 namespace shardcall::hlo_proto {
 
 template <typename Row, typename Message, typename T>
-bool Reader::ReadWord(const Row& row, const Message& message, T* to) {
+bool RecordReader::ReadWord(const Row& row, const Message& message, T* to) {
   const Words words = row.form.list.words;
   const auto& value = message.get(p_);
   int index;
   if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
     if (value.empty() && row.presence == hlo_text::Presence::kOptional) return true;
     index = IndexOf(value, words);
-    if (index < 0) return FailWord(message.name, value, words);
+    if (index < 0) return faults_.FailWord(message.name, value, words);
   } else {
     index = value >= 0 && value < static_cast<int64_t>(words.size()) ? static_cast<int>(value) : -1;
     const bool unset = index >= 0 && words[index].empty();
     if (index < 0 || (unset && row.presence == hlo_text::Presence::kRequired)) {
-      return FailEnum(message.name, value, words);
+      return faults_.FailEnum(message.name, value, words);
     }
   }
   if constexpr (std::is_enum_v<T>) {
@@ -37,7 +37,7 @@ bool Reader::ReadWord(const Row& row, const Message& message, T* to) {
 }
 
 template <typename Row, typename Message, typename T>
-bool Reader::ReadField(const Row& row, const Message& message, T* to) {
+bool RecordReader::ReadField(const Row& row, const Message& message, T* to) {
   using Form = decltype(row.form);
   if constexpr (std::is_same_v<Message, Own>) {
     return true;
@@ -51,7 +51,7 @@ bool Reader::ReadField(const Row& row, const Message& message, T* to) {
     if (p_.channel_id() > 0) *to = p_.channel_id();
     return true;
   } else if constexpr (std::is_same_v<Message, OperandAliasing>) {
-    return Aliasing(to);
+    return values_.Aliasing(p_.output_operand_aliasing(), to);
   } else if constexpr (requires { message.has(p_); }) {
     return !message.has(p_) || ReadField(row, message.field, to);
   } else if constexpr (std::is_same_v<Form, field_forms::Word>) {
@@ -59,8 +59,8 @@ bool Reader::ReadField(const Row& row, const Message& message, T* to) {
   } else if constexpr (std::is_same_v<Form, field_forms::TriState>) {
     const int64_t value = message.get(p_);
     if (value < 0 || value > 2) {
-      return Fail("E019", "Unknown value", message.name, "0, 1 (true) or 2 (false)",
-                  absl::StrCat(value));
+      return faults_.Fail("E019", "Unknown value", message.name, "0, 1 (true) or 2 (false)",
+                          absl::StrCat(value));
     }
     *to = value == 0 ? -1 : value == 1;
     return true;
@@ -68,7 +68,7 @@ bool Reader::ReadField(const Row& row, const Message& message, T* to) {
     *to = IntsOf(message.get(p_));
     return true;
   } else if constexpr (std::is_same_v<T, Window>) {
-    return ReadWindow(message.get(p_), to);
+    return values_.ReadWindow(message.get(p_), to);
   } else {
     *to = message.get(p_);
     return true;
@@ -76,7 +76,7 @@ bool Reader::ReadField(const Row& row, const Message& message, T* to) {
 }
 
 template <typename Record>
-bool Reader::ReadFields(Record* record) {
+bool RecordReader::ReadFields(Record* record) {
   constexpr size_t kCalls = [] {
     size_t calls = 0;
     MessageSchema<Record>::Visit([&](const auto&, const auto& message) {
@@ -93,4 +93,4 @@ bool Reader::ReadFields(Record* record) {
 
 }  // namespace shardcall::hlo_proto
 
-#endif  // SHARDCALL_PARTITIONER_IR_PROTO_READER_FIELDS_H_
+#endif  // SHARDCALL_PARTITIONER_IR_PROTO_RECORD_FIELDS_H_

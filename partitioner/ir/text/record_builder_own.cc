@@ -5,11 +5,12 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/parser_slots.h"
+#include "shardcall/partitioner/ir/text/record_builder.h"
+#include "shardcall/partitioner/ir/text/text_reader.h"
 
 namespace shardcall::hlo_text {
 
-bool Parser::Build(RecordType<ParameterAttrs>, Scratch* s, Opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<ParameterAttrs>, Scratch* s, Opcode, const Attributes** out) {
   ParameterAttrs a;
   a.number = s->parameter_number;
   static_assert(sizeof(bool) == sizeof(char));
@@ -21,14 +22,14 @@ bool Parser::Build(RecordType<ParameterAttrs>, Scratch* s, Opcode, const Attribu
   return true;
 }
 
-bool Parser::Build(RecordType<ConstantAttrs>, Scratch* s, Opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<ConstantAttrs>, Scratch* s, Opcode, const Attributes** out) {
   ConstantAttrs a;
   a.literal = s->literal;
   *out = InternAttributes(context_, a);
   return true;
 }
 
-bool Parser::Build(RecordType<SliceAttrs>, Scratch* s, Opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<SliceAttrs>, Scratch* s, Opcode, const Attributes** out) {
   SliceAttrs a;
   a.starts = s->Part(A::kSlice, 0, 3);
   a.limits = s->Part(A::kSlice, 1, 3);
@@ -37,7 +38,7 @@ bool Parser::Build(RecordType<SliceAttrs>, Scratch* s, Opcode, const Attributes*
   return true;
 }
 
-bool Parser::Build(RecordType<PadAttrs>, Scratch* s, Opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<PadAttrs>, Scratch* s, Opcode, const Attributes** out) {
   PadAttrs a;
   a.low = s->Part(A::kPadding, 0, 3);
   a.high = s->Part(A::kPadding, 1, 3);
@@ -46,7 +47,7 @@ bool Parser::Build(RecordType<PadAttrs>, Scratch* s, Opcode, const Attributes** 
   return true;
 }
 
-bool Parser::Build(RecordType<OutfeedAttrs>, Scratch* s, Opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<OutfeedAttrs>, Scratch* s, Opcode, const Attributes** out) {
   OutfeedAttrs a;
   a.config = TextOf(*s, A::kOutfeedConfig);
   if (s->Has(A::kOutfeedShape)) {
@@ -58,11 +59,12 @@ bool Parser::Build(RecordType<OutfeedAttrs>, Scratch* s, Opcode, const Attribute
   return true;
 }
 
-bool Parser::Build(RecordType<AsyncAttrs>, Scratch*, Opcode, const Attributes**) {
+bool RecordBuilder::Build(RecordType<AsyncAttrs>, Scratch*, Opcode, const Attributes**) {
   return false;  // BuildAsync does it
 }
 
-bool Parser::Build(RecordType<ConditionalAttrs>, Scratch* s, Opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<ConditionalAttrs>, Scratch* s, Opcode,
+                          const Attributes** out) {
   ConditionalAttrs a;
   absl::InlinedVector<CompId, 4> branches(s->comps.begin(), s->comps.end());
   const bool list = s->Has(A::kBranchComputations);
@@ -89,7 +91,7 @@ bool Parser::Build(RecordType<ConditionalAttrs>, Scratch* s, Opcode, const Attri
   return true;
 }
 
-bool Parser::Build(RecordType<CustomCallAttrs>, Scratch* s, Opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<CustomCallAttrs>, Scratch* s, Opcode, const Attributes** out) {
   CustomCallAttrs a;
   a.target = TextOf(*s, A::kCustomCallTarget);
   a.has_side_effect = Flag(*s, A::kCustomCallHasSideEffect);
@@ -145,7 +147,8 @@ bool Parser::Build(RecordType<CustomCallAttrs>, Scratch* s, Opcode, const Attrib
   return true;
 }
 
-bool Parser::Build(RecordType<CollectiveAttrs>, Scratch* s, Opcode opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<CollectiveAttrs>, Scratch* s, Opcode opcode,
+                          const Attributes** out) {
   CollectiveAttrs a;
   a.channel_id = IntOr(*s, A::kChannelId, -1);
   a.constrain_layout = Flag(*s, A::kConstrainLayout);
@@ -181,7 +184,7 @@ bool Parser::Build(RecordType<CollectiveAttrs>, Scratch* s, Opcode opcode, const
   return true;
 }
 
-bool Parser::Build(RecordType<PermuteAttrs>, Scratch* s, Opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<PermuteAttrs>, Scratch* s, Opcode, const Attributes** out) {
   PermuteAttrs a;
   a.channel_id = IntOr(*s, A::kChannelId, -1);
   absl::InlinedVector<int64_t, 32> sources, targets;

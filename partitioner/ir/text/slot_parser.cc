@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attribute values with a grammar of their own: slices, paddings, windows,
-// dimension labels, precisions, aliasing and device groups.
+#include "shardcall/partitioner/ir/text/slot_parser.h"
+
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
 
 namespace shardcall::hlo_text {
 namespace {
@@ -34,8 +33,57 @@ bool ValidSide(absl::string_view side, char first, char second, int* spatial) {
 
 }  // namespace
 
+std::string MeshGroupsText(const HloSharding& sharding) {
+  std::string text;
+  for (const NamedAxisRef& r : sharding.named.dims[0].axes) {
+    absl::StrAppend(&text, text.empty() ? "'" : ",'", r.name, "'");
+    if (r.size > 0) absl::StrAppend(&text, ":(", r.pre_size, ")", r.size);
+  }
+  // The mesh as a sharding prints it, up to its dimensions.
+  const std::string printed = sharding.Print();
+  const absl::string_view before = absl::string_view(printed).substr(0, printed.rfind(", [{"));
+  return absl::StrCat(before.substr(1), " {", text, "}");
+}
+
+bool SlotParser::ParseString(Slot* slot) { return KeptString(&slot->text); }
+
+// `{1,2}` or `{{0,1},{2,3}}`; the slot's value counts the inner lists.
+bool SlotParser::ParseIntsOrLists(Scratch* s, Slot* slot) {
+  slot->begin = static_cast<uint32_t>(s->ints.size());
+  slot->value = 0;
+  if (!lex_.Expect('{')) return false;
+  if (lex_.Peek() == '{') {
+    do {
+      const auto begin = static_cast<uint32_t>(s->ints.size());
+      if (!lex_.IntList(&s->ints)) return false;
+      const auto count = static_cast<uint32_t>(s->ints.size()) - begin;
+      if (slot != &(*s)[Attr::kReplicaGroups]) {
+        // Pairs and sizes: all lists are equally long, so their number says all.
+        const bool pairs = slot == &(*s)[Attr::kSourceTargetPairs];
+        if (slot->value++ > 0 ? count != s->last_count : pairs && count != 2) {
+          return lex_.Fail(slot->at, "E019", "The lists differ in length",
+                           pairs ? "pairs {source,target}" : "equally long lists");
+        }
+        s->last_count = count;
+      } else {
+        s->lists.push_back({begin, count});
+      }
+    } while (lex_.TryChar(','));
+  } else if (slot == &(*s)[Attr::kSourceTargetPairs] && lex_.Peek() != '}') {
+    return lex_.FailExpected("pairs like {{0,1},{1,0}}");
+  } else if (lex_.Peek() != '}') {
+    do {
+      int64_t value;
+      if (!lex_.Integer(&value)) return false;
+      s->ints.push_back(value);
+    } while (lex_.TryChar(','));
+  }
+  slot->count = static_cast<uint32_t>(s->ints.size()) - slot->begin;
+  return lex_.Expect('}');
+}
+
 // `{[0:2], [0:8:2]}`: starts, limits and strides one after another.
-bool Parser::ParseSliceRanges(Scratch* s, Slot* slot) {
+bool SlotParser::ParseSliceRanges(Scratch* s, Slot* slot) {
   absl::InlinedVector<int64_t, 8> limits, strides;
   slot->begin = static_cast<uint32_t>(s->ints.size());
   if (!lex_.Expect('{')) return false;
@@ -60,7 +108,7 @@ bool Parser::ParseSliceRanges(Scratch* s, Slot* slot) {
 
 // `0_0x-1_2_1`: low, high and interior padding one after another. Nothing, where the
 // instruction or the line goes on or ends, is the padding of a scalar.
-bool Parser::ParsePadding(Scratch* s, Slot* slot) {
+bool SlotParser::ParsePadding(Scratch* s, Slot* slot) {
   absl::InlinedVector<int64_t, 8> high, interior;
   slot->begin = static_cast<uint32_t>(s->ints.size());
   slot->count = 0;
@@ -93,7 +141,7 @@ bool Parser::ParsePadding(Scratch* s, Slot* slot) {
 
 // `{size=3x3 pad=1_1x0_0}`: seven equally long parts, in the order of Window's
 // fields. `size` gives the rank, so the fields are found first and read then.
-bool Parser::ParseWindow(Scratch* s, Slot* slot) {
+bool SlotParser::ParseWindow(Scratch* s, Slot* slot) {
   static constexpr absl::string_view kFields[] = {"size",       "stride",     "pad",
                                                   "lhs_dilate", "rhs_dilate", "rhs_reversal"};
   const char* at[6] = {};
@@ -144,7 +192,7 @@ bool Parser::ParseWindow(Scratch* s, Slot* slot) {
   return true;
 }
 
-bool Parser::ParseWindowField(Scratch* s, absl::string_view field, int64_t rank, size_t begin) {
+bool SlotParser::ParseWindowField(Scratch* s, absl::string_view field, int64_t rank, size_t begin) {
   const char* start = lex_.at();
   for (int64_t d = 0; d < rank; ++d) {
     if (d > 0 && *lex_.at() != 'x') {
@@ -171,7 +219,7 @@ bool Parser::ParseWindowField(Scratch* s, absl::string_view field, int64_t rank,
 }
 
 // One word without blanks: `b01f_01io->b01f`.
-bool Parser::ParseDimLabels(Slot* slot) {
+bool SlotParser::ParseDimLabels(Slot* slot) {
   const char* start = lex_.at();
   const char* p = start;
   while (Is(*p, kIdent) || *p == '?' || *p == '>') ++p;
@@ -194,7 +242,7 @@ bool Parser::ParseDimLabels(Slot* slot) {
 }
 
 // Kept as text without blanks; empty if all are default.
-bool Parser::ParsePrecision(Slot* slot) {
+bool SlotParser::ParsePrecision(Slot* slot) {
   if (!lex_.Expect('{')) return false;
   std::string text = "{";
   bool all_default = true;
@@ -218,7 +266,7 @@ bool Parser::ParsePrecision(Slot* slot) {
 }
 
 // `{{0}: (1, {}), {1}: (2, {0})}`, kept as text in exactly this form.
-bool Parser::ParseAliasing(Slot* slot) {
+bool SlotParser::ParseAliasing(Slot* slot) {
   std::string text = "{";
   const auto index = [&] {
     std::vector<int64_t> ints;
@@ -246,7 +294,7 @@ bool Parser::ParseAliasing(Slot* slot) {
   return lex_.Expect('}');
 }
 
-bool Parser::ParseReplicaGroups(Scratch* s, Slot* slot) {
+bool SlotParser::ParseReplicaGroups(Scratch* s, Slot* slot) {
   ReplicaGroups& g = s->groups;
   g = ReplicaGroups();
   s->lists.clear();
@@ -265,7 +313,7 @@ bool Parser::ParseReplicaGroups(Scratch* s, Slot* slot) {
 
 // `[groups,size]<=[dims]T(perm)`, simplified: dims of size 1 dropped, dims that
 // stay neighbours merged.
-bool Parser::ParseIotaGroups(Scratch* s) {
+bool SlotParser::ParseIotaGroups(Scratch* s) {
   ReplicaGroups& g = s->groups;
   const char* start = lex_.at();
   absl::InlinedVector<int64_t, 8> dims, perm;
@@ -304,6 +352,41 @@ bool Parser::ParseIotaGroups(Scratch* s) {
     s->lists.push_back({begin, static_cast<uint32_t>(list->size())});
   }
   g.form = ReplicaGroups::Form::kIota;
+  return true;
+}
+
+// `mesh['a'=2,'b'=4] {'b'}` or `mesh[..], device_ids=(..) {..}`: the mesh of a
+// sharding, with axes that are those of one dimension.
+bool SlotParser::ParseMeshGroups(Scratch* s) {
+  const char* start = lex_.at();
+  absl::string_view axes;
+  if (!lex_.TryText("mesh")) {
+    return lex_.FailExpected("replica groups like {{0,1}}, [2,4]<=[8] or mesh['a'=2] {'a'}");
+  }
+  absl::string_view part;
+  if (!lex_.Balanced(&part)) return false;
+  if (lex_.TryChar(',')) {
+    if (!lex_.TryWord("device_ids") || !lex_.Expect('=') || !lex_.Balanced(&part)) {
+      return lex_.FailExpected("device_ids=(...)");
+    }
+  }
+  const absl::string_view mesh(start, lex_.at() - start);
+  if (lex_.Peek() != '{' || !lex_.Balanced(&axes)) return lex_.FailExpected("mesh axes in {}");
+  absl::StatusOr<HloSharding> sharding =
+      ParseHloSharding(absl::StrCat("{", mesh, ", [", axes, "]}"));
+  if (!sharding.ok() || sharding->named.dims.size() != 1 || sharding->named.dims[0].open) {
+    const absl::string_view why = sharding.ok() ? "" : sharding.status().message();
+    return lex_.Fail(start, "E019",
+                     absl::StrCat("Invalid mesh groups (", why.substr(0, why.find('\n')), ")"),
+                     "axes of the mesh, as in mesh['a'=2,'b'=4] {'b'}");
+  }
+  const std::vector<NamedAxisRef>& refs = sharding->named.dims[0].axes;
+  if (refs.empty()) {
+    return lex_.Fail(start, "E019", "Invalid mesh groups", "at least one axis", lex_.TokenAt(start),
+                     "give the groups as {{0},{1}} or leave the collective out");
+  }
+  s->groups.form = ReplicaGroups::Form::kMesh;
+  s->groups.mesh_text = context_.Intern(MeshGroupsText(*sharding));
   return true;
 }
 

@@ -5,15 +5,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
-#include "shardcall/partitioner/ir/proto/reader.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
+#include "shardcall/partitioner/ir/proto/record_reader.h"
+#include "shardcall/partitioner/ir/text/slot_parser.h"
 
 namespace shardcall::hlo_proto {
 
-bool Reader::Read(RecordType<ConditionalAttrs>, Opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<ConditionalAttrs>, Opcode, const Attributes** out) {
   ConditionalAttrs a;
   if (called_.empty()) {
-    return Fail("E019", "A conditional has no branches", "called_computation_ids", "1 or more");
+    return faults_.Fail("E019", "A conditional has no branches", "called_computation_ids",
+                        "1 or more");
   }
   a.branches = called_;
   a.is_pred =
@@ -23,19 +24,19 @@ bool Reader::Read(RecordType<ConditionalAttrs>, Opcode, const Attributes** out) 
   return true;
 }
 
-bool Reader::Read(RecordType<CustomCallAttrs>, Opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<CustomCallAttrs>, Opcode, const Attributes** out) {
   CustomCallAttrs a;
-  if (!Utf8(p_.custom_call_target(), "custom_call_target", &a.target) ||
-      !Precision(p_.precision_config(), &a.operand_precision, nullptr) ||
-      !Word("padding_type", p_.padding_type(), words::kPaddings.words, &a.padding_type) ||
-      !Word("custom_call_schedule", p_.custom_call_schedule(), words::kSchedules.words,
-            &a.schedule) ||
-      !Aliasing(&a.output_to_operand_aliasing)) {
+  if (!values_.Utf8(p_.custom_call_target(), "custom_call_target", &a.target) ||
+      !values_.Precision(p_.precision_config(), &a.operand_precision, nullptr) ||
+      !values_.Word("padding_type", p_.padding_type(), words::kPaddings.words, &a.padding_type) ||
+      !values_.Word("custom_call_schedule", p_.custom_call_schedule(), words::kSchedules.words,
+                    &a.schedule) ||
+      !values_.Aliasing(p_.output_operand_aliasing(), &a.output_to_operand_aliasing)) {
     return false;
   }
   if (p_.custom_call_api_version() < 0 || p_.custom_call_api_version() > 4) {
-    return Fail("E019", "Unknown version of the interface", "custom_call_api_version", "1 to 4",
-                absl::StrCat(p_.custom_call_api_version()));
+    return faults_.Fail("E019", "Unknown version of the interface", "custom_call_api_version",
+                        "1 to 4", absl::StrCat(p_.custom_call_api_version()));
   }
   // 0 is kept, as XLA keeps it: whoever runs the call refuses it (E140).
   a.api_version = p_.custom_call_api_version();
@@ -44,32 +45,33 @@ bool Reader::Read(RecordType<CustomCallAttrs>, Opcode, const Attributes** out) {
   std::vector<const Shape*> layouts(p_.operand_shapes_with_layout_size());
   if (a.has_layout_constraints) {
     if (layouts.size() != operands_.size()) {
-      return Fail("E019", "Each operand needs one layout constraint", "operand_shapes_with_layout",
-                  absl::StrCat(operands_.size()), absl::StrCat(layouts.size()));
+      return faults_.Fail("E019", "Each operand needs one layout constraint",
+                          "operand_shapes_with_layout", absl::StrCat(operands_.size()),
+                          absl::StrCat(layouts.size()));
     }
     for (size_t k = 0; k < layouts.size(); ++k) {
-      if (!ReadShape(p_.operand_shapes_with_layout(static_cast<int>(k)),
-                     absl::StrCat("operand_shapes_with_layout[", k, "]"), &layouts[k])) {
+      if (!values_.ReadShape(p_.operand_shapes_with_layout(static_cast<int>(k)),
+                             absl::StrCat("operand_shapes_with_layout[", k, "]"), &layouts[k])) {
         return false;
       }
     }
     a.operand_layouts = layouts;
   }
   a.has_window = p_.has_window();
-  if (!ReadWindow(p_.window(), &a.window)) return false;
+  if (!values_.ReadWindow(p_.window(), &a.window)) return false;
   if (p_.has_convolution_dimension_numbers() &&
-      !DimLabels(p_.convolution_dimension_numbers(), &a.dim_labels)) {
+      !values_.DimLabels(p_.convolution_dimension_numbers(), &a.dim_labels)) {
     return false;
   }
   if (p_.feature_group_count() != 0) a.feature_group_count = p_.feature_group_count();
   if (p_.batch_group_count() != 0) a.batch_group_count = p_.batch_group_count();
-  if (p_.has_literal() && !ReadLiteral(p_.literal(), "literal", &a.literal)) return false;
+  if (p_.has_literal() && !values_.ReadLiteral(p_.literal(), "literal", &a.literal)) return false;
   a.called_computations = called_;
   *out = InternAttributes(context_, a);
   return true;
 }
 
-bool Reader::ReadGroups(ReplicaGroups* out) {
+bool RecordReader::ReadGroups(ReplicaGroups* out) {
   std::vector<Ints>& lists = group_lists_;
   lists.clear();
   if (p_.has_iota_collective_device_list()) {
@@ -83,8 +85,8 @@ bool Reader::ReadGroups(ReplicaGroups* out) {
                     (!perm.empty() || rank == 1) &&
                     IsIota(IntsOf(iota.iota_reshape_dims()), perm, devices);
     if (!ok) {
-      return Fail("E019", "Invalid iota replica groups", "iota_collective_device_list",
-                  "groups x size devices, reshaped and permuted");
+      return faults_.Fail("E019", "Invalid iota replica groups", "iota_collective_device_list",
+                          "groups x size devices, reshaped and permuted");
     }
     out->form = ReplicaGroups::Form::kIota;
     out->num_groups = iota.num_replica_groups();
@@ -96,17 +98,18 @@ bool Reader::ReadGroups(ReplicaGroups* out) {
   if (p_.has_mesh_axes_replica_group_list()) {
     const auto& list = p_.mesh_axes_replica_group_list();
     std::string text = "{";
-    if (!MeshText(list.mesh(), "mesh_axes_replica_group_list.mesh", &text)) return false;
+    if (!values_.MeshText(list.mesh(), "mesh_axes_replica_group_list.mesh", &text)) return false;
     text += ", [{";
-    if (!AxesText(list.mesh(), list.axes(), &text)) return false;
+    if (!values_.AxesText(list.mesh(), list.axes(), &text)) return false;
     const absl::StatusOr<HloSharding> sharding = ParseHloSharding(text + "}]}");
     if (!sharding.ok() || sharding->named.dims[0].axes.empty()) {
       const absl::string_view why = sharding.ok() ? "no axis" : sharding.status().message();
-      return Fail("E019", absl::StrCat("Invalid mesh groups (", why.substr(0, why.find('\n')), ")"),
-                  "mesh_axes_replica_group_list", "a mesh and at least one of its axes");
+      return faults_.Fail("E019",
+                          absl::StrCat("Invalid mesh groups (", why.substr(0, why.find('\n')), ")"),
+                          "mesh_axes_replica_group_list", "a mesh and at least one of its axes");
     }
     out->form = ReplicaGroups::Form::kMesh;
-    out->mesh_text = Keep(hlo_text::MeshGroupsText(*sharding));
+    out->mesh_text = values_.Keep(hlo_text::MeshGroupsText(*sharding));
     return true;
   }
   // Older writers leave the groups out of the device list.
@@ -120,7 +123,7 @@ bool Reader::ReadGroups(ReplicaGroups* out) {
   return true;
 }
 
-bool Reader::Read(RecordType<CollectiveAttrs>, Opcode opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<CollectiveAttrs>, Opcode opcode, const Attributes** out) {
   CollectiveAttrs a;
   if (p_.channel_id() > 0) {
     a.channel_id = p_.channel_id();
@@ -144,7 +147,7 @@ bool Reader::Read(RecordType<CollectiveAttrs>, Opcode opcode, const Attributes**
   return true;
 }
 
-bool Reader::Read(RecordType<PermuteAttrs>, Opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<PermuteAttrs>, Opcode, const Attributes** out) {
   PermuteAttrs a;
   if (!Calls(0)) return false;
   if (p_.channel_id() > 0) a.channel_id = p_.channel_id();
@@ -164,8 +167,9 @@ bool Reader::Read(RecordType<PermuteAttrs>, Opcode, const Attributes** out) {
                          : first->IsTuple() ? std::max<size_t>(first->tuple().size(), 1)
                                             : 1;
     if (all.size() % lists != 0) {
-      return Fail("E019", "The sizes of the slices do not fit the operands", "dynamic_slice_sizes",
-                  absl::StrCat("a multiple of ", lists), absl::StrCat(all.size()));
+      return faults_.Fail("E019", "The sizes of the slices do not fit the operands",
+                          "dynamic_slice_sizes", absl::StrCat("a multiple of ", lists),
+                          absl::StrCat(all.size()));
     }
     const size_t each = all.size() / lists;
     for (size_t k = 0; k < lists; ++k) sizes.push_back(all.subspan(k * each, each));
@@ -175,11 +179,12 @@ bool Reader::Read(RecordType<PermuteAttrs>, Opcode, const Attributes** out) {
   return true;
 }
 
-bool Reader::Read(RecordType<AsyncAttrs>, Opcode opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<AsyncAttrs>, Opcode opcode, const Attributes** out) {
   AsyncAttrs a;
   absl::string_view thread;
-  if ((opcode == Opcode::kAsyncStart && !Aliasing(&a.aliasing)) ||
-      !Utf8(p_.async_execution_thread(), "async_execution_thread", &thread)) {
+  if ((opcode == Opcode::kAsyncStart &&
+       !values_.Aliasing(p_.output_operand_aliasing(), &a.aliasing)) ||
+      !values_.Utf8(p_.async_execution_thread(), "async_execution_thread", &thread)) {
     return false;
   }
   if (thread == "main") thread = {};
@@ -191,20 +196,20 @@ bool Reader::Read(RecordType<AsyncAttrs>, Opcode opcode, const Attributes** out)
     return true;
   }
   if (operands_.size() != 1) {
-    return Fail("E012", absl::StrCat("Wrong number of operands of ", OpcodeText(opcode)),
-                "operand_ids", "1", absl::StrCat(operands_.size()));
+    return faults_.Fail("E012", absl::StrCat("Wrong number of operands of ", OpcodeText(opcode)),
+                        "operand_ids", "1", absl::StrCat(operands_.size()));
   }
   const Instruction& previous = module_.instr(operands_[0]);
   if (previous.opcode != Opcode::kAsyncStart && previous.opcode != Opcode::kAsyncUpdate) {
-    return Fail("E020", "The operand is not an async start or update", "operand_ids",
-                "the start or update of the same op",
-                absl::StrCat("'", OpcodeText(previous.opcode), "'"));
+    return faults_.Fail("E020", "The operand is not an async start or update", "operand_ids",
+                        "the start or update of the same op",
+                        absl::StrCat("'", OpcodeText(previous.opcode), "'"));
   }
   const AsyncAttrs& start = previous.as<AsyncAttrs>();
   // Older writers repeat the computation on each op of the chain.
   if (!called_.empty() && (called_.size() > 1 || called_[0] != start.calls)) {
-    return Fail("E020", "Async ops of one chain disagree", "called_computation_ids",
-                "the computation of the start");
+    return faults_.Fail("E020", "Async ops of one chain disagree", "called_computation_ids",
+                        "the computation of the start");
   }
   a.calls = start.calls;
   a.execution_thread = start.execution_thread;
@@ -212,15 +217,15 @@ bool Reader::Read(RecordType<AsyncAttrs>, Opcode opcode, const Attributes** out)
   return true;
 }
 
-bool Reader::Read(RecordType<DomainAttrs>, Opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<DomainAttrs>, Opcode, const Attributes** out) {
   DomainAttrs a;
   const HloSharding *entry, *exit;
   if (!p_.has_domain_entry_sharding() || !p_.has_domain_exit_sharding()) {
-    return Fail("E019", "A domain has an entry and an exit", "domain_entry_sharding",
-                "shardings of both sides");
+    return faults_.Fail("E019", "A domain has an entry and an exit", "domain_entry_sharding",
+                        "shardings of both sides");
   }
-  if (!ReadSharding(p_.domain_entry_sharding(), "domain_entry_sharding", &entry) ||
-      !ReadSharding(p_.domain_exit_sharding(), "domain_exit_sharding", &exit)) {
+  if (!values_.ReadSharding(p_.domain_entry_sharding(), "domain_entry_sharding", &entry) ||
+      !values_.ReadSharding(p_.domain_exit_sharding(), "domain_exit_sharding", &exit)) {
     return false;
   }
   // What text calls the entry is the message's exit, and the other way round.

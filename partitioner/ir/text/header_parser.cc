@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The module's header line and the tables of source locations.
+#include "shardcall/partitioner/ir/text/header_parser.h"
+
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
 
 namespace shardcall::hlo_text {
 
-bool Parser::ParseHeader() {
+bool HeaderParser::Parse() {
   absl::string_view name;
   if (!lex_.Name("the module's name", &name)) return false;
-  module_.header.name = std::string(name);
+  header_.name = std::string(name);
   absl::flat_hash_set<absl::string_view> seen;
   while (lex_.TryChar(',')) {
     lex_.Skip();
@@ -22,13 +22,13 @@ bool Parser::ParseHeader() {
                        "remove one of the two");
     }
     if (!lex_.Expect('=')) return false;
-    if (!ParseHeaderAttribute(name, at)) return false;
+    if (!ParseAttribute(name, at)) return false;
   }
   return ParseStackTables();
 }
 
-bool Parser::ParseHeaderAttribute(absl::string_view name, const char* at) {
-  ModuleHeader& h = module_.header;
+bool HeaderParser::ParseAttribute(absl::string_view name, const char* at) {
+  ModuleHeader& h = header_;
   if (name == "is_scheduled") return lex_.Bool(&h.is_scheduled);
   if (name == "input_output_alias") return ParseAliases();
   if (name == "buffer_donor") return ParseDonors();
@@ -53,8 +53,9 @@ bool Parser::ParseHeaderAttribute(absl::string_view name, const char* at) {
     if (!replicas) h.has_num_partitions = true;
     return true;
   }
-  if (name == "frontend_attributes") return ParseFrontend(&h.frontend);
-  if (name == "origin_recovery_table") return ParseRecoveryTable();
+  if (name == "frontend_attributes") return common_.ParseFrontend(&h.frontend);
+  if (name == "origin_recovery_table")
+    return canonical_.ParseRecoveryTable(&h.origin_recovery_table);
   if (name == "debug_attributes") {
     absl::string_view text;
     if (!lex_.Balanced(&text)) return false;
@@ -78,7 +79,7 @@ bool Parser::ParseHeaderAttribute(absl::string_view name, const char* at) {
 }
 
 // `{}` or `{1,0}`
-bool Parser::ParseIndex(std::vector<int64_t>* out) {
+bool HeaderParser::ParseIndex(std::vector<int64_t>* out) {
   lex_.Skip();
   const char* at = lex_.at();
   if (!lex_.IntList(out)) return false;
@@ -87,7 +88,7 @@ bool Parser::ParseIndex(std::vector<int64_t>* out) {
 }
 
 // `{ {0}: (1, {}, may-alias), .. }`
-bool Parser::ParseAliases() {
+bool HeaderParser::ParseAliases() {
   if (!lex_.Expect('{')) return false;
   if (lex_.TryChar('}')) return true;
   do {
@@ -103,15 +104,15 @@ bool Parser::ParseAliases() {
       }
     }
     if (!lex_.Expect(')')) return false;
-    module_.header.aliases.push_back(std::move(e));
+    header_.aliases.push_back(std::move(e));
   } while (lex_.TryChar(','));
   return lex_.Expect('}');
 }
 
 // `{ (0, {}), .. }`, kept sorted
-bool Parser::ParseDonors() {
+bool HeaderParser::ParseDonors() {
   if (!lex_.Expect('{')) return false;
-  auto& donors = module_.header.donors;
+  auto& donors = header_.donors;
   if (lex_.TryChar('}')) return true;
   do {
     DonorEntry e;
@@ -128,7 +129,7 @@ bool Parser::ParseDonors() {
 }
 
 // `true` or `{true,false}`
-bool Parser::ParseBoolOrList(std::vector<bool>* out) {
+bool HeaderParser::ParseBoolOrList(std::vector<bool>* out) {
   out->clear();
   const bool list = lex_.TryChar('{');
   do {
@@ -140,22 +141,22 @@ bool Parser::ParseBoolOrList(std::vector<bool>* out) {
 }
 
 // `{(shape, ..)->shape}`
-bool Parser::ParseEntryLayout() {
-  ModuleHeader& h = module_.header;
+bool HeaderParser::ParseEntryLayout() {
+  ModuleHeader& h = header_;
   if (!lex_.Expect('{') || !lex_.Expect('(')) return false;
   if (!lex_.TryChar(')')) {
     do {
       const Shape* shape;
-      if (!ParseShape(&shape)) return false;
+      if (!shapes_.Parse(&shape)) return false;
       h.entry_parameter_layouts.push_back(shape);
     } while (lex_.TryChar(','));
     if (!lex_.Expect(')')) return false;
   }
-  return lex_.ExpectText("->") && ParseShape(&h.entry_result_layout) && lex_.Expect('}');
+  return lex_.ExpectText("->") && shapes_.Parse(&h.entry_result_layout) && lex_.Expect('}');
 }
 
 // The number at the start of a table's row is skipped: the position counts.
-bool Parser::ParseTableNumber(bool* more) {
+bool HeaderParser::ParseTableNumber(bool* more) {
   *more = Is(lex_.Peek(), kDigit);
   if (!*more) return true;
   int64_t number;
@@ -163,7 +164,7 @@ bool Parser::ParseTableNumber(bool* more) {
 }
 
 // `{k=v k=v}` with every key once.
-bool Parser::ParseTableFields(absl::Span<const absl::string_view> keys, int32_t* values) {
+bool HeaderParser::ParseTableFields(absl::Span<const absl::string_view> keys, int32_t* values) {
   if (!lex_.Expect('{')) return false;
   uint32_t seen = 0;
   while (lex_.Peek() != '}') {
@@ -192,15 +193,14 @@ bool Parser::ParseTableFields(absl::Span<const absl::string_view> keys, int32_t*
   return lex_.Expect('}');
 }
 
-bool Parser::ParseStackTables() {
+bool HeaderParser::ParseStackTables() {
   if (!lex_.TryWord("FileNames")) return true;
-  StackTables& t = module_.header.stack;
+  StackTables& t = header_.stack;
   bool more = true;
   const auto strings = [&](std::vector<absl::string_view>* out) {
     while (ParseTableNumber(&more) && more) {
       absl::string_view text;
-      if (!lex_.String(&text, &string_storage_)) return false;
-      if (text.data() == string_storage_.data()) text = context_.Intern(text);
+      if (!KeptString(&text)) return false;
       out->push_back(text);
     }
     return !lex_.failed();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/ir/text/shape_parser.h"
+
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
 
 namespace shardcall::hlo_text {
 namespace {
@@ -14,10 +15,10 @@ bool IsLayoutStart(const char* after_brace) {
 
 }  // namespace
 
-bool Parser::ParseShape(const Shape** out) {
+bool ShapeParser::Parse(const Shape** out) {
   lex_.Skip();
   const char* p = lex_.at();
-  if (Is(*p, kIdentStart) && !(p[0] == 'b' && p[1] == '(')) return ParseArrayShape(out);
+  if (Is(*p, kIdentStart) && !(p[0] == 'b' && p[1] == '(')) return ParseArray(out);
   if (*p != '(' && *p != 'b') return lex_.FailExpected("a shape");
   struct Frame {
     bool buffer;
@@ -40,7 +41,7 @@ bool Parser::ParseShape(const Shape** out) {
       if (buffer || !lex_.TryChar(')')) continue;
       done = context_.MakeTuple({});
       frames.pop_back();
-    } else if (!ParseArrayShape(&done)) {
+    } else if (!ParseArray(&done)) {
       return false;
     }
     while (true) {
@@ -60,7 +61,7 @@ bool Parser::ParseShape(const Shape** out) {
 // Shapes repeat, so their text is looked up first. What the scan below takes
 // for the shape's end may be wrong in odd texts; it then matches no text that
 // was read as a shape before, or the text is read again in full.
-bool Parser::ParseArrayShape(const Shape** out) {
+bool ShapeParser::ParseArray(const Shape** out) {
   lex_.Skip();
   const char* start = lex_.at();
   const char* q = start;
@@ -79,8 +80,8 @@ bool Parser::ParseArrayShape(const Shape** out) {
         complete = *r != '/' && !(*r == '{' && IsLayoutStart(r + 1));
       }
       if (complete) {
-        const auto it = shape_memo_.find(absl::string_view(start, q - start));
-        if (it != shape_memo_.end()) {
+        const auto it = memo_.find(absl::string_view(start, q - start));
+        if (it != memo_.end()) {
           lex_.set_at(q);
           *out = it->second;
           return true;
@@ -88,12 +89,12 @@ bool Parser::ParseArrayShape(const Shape** out) {
       }
     }
   }
-  if (!ParseArrayShapeSlow(out)) return false;
-  shape_memo_.emplace(absl::string_view(start, lex_.at() - start), *out);
+  if (!ParseNewArray(out)) return false;
+  memo_.emplace(absl::string_view(start, lex_.at() - start), *out);
   return true;
 }
 
-bool Parser::ParseArrayShapeSlow(const Shape** out) {
+bool ShapeParser::ParseNewArray(const Shape** out) {
   const char* start = lex_.at();
   absl::string_view name;
   if (!lex_.Identifier("a shape", &name)) return false;
@@ -151,7 +152,7 @@ bool Parser::ParseArrayShapeSlow(const Shape** out) {
 }
 
 // After the brace.
-bool Parser::ParseLayout(int rank, std::vector<int64_t>* minor_to_major, std::string* suffix) {
+bool ShapeParser::ParseLayout(int rank, std::vector<int64_t>* minor_to_major, std::string* suffix) {
   const char* start = lex_.at();
   if (lex_.Peek() != ':') {
     do {
@@ -173,7 +174,7 @@ bool Parser::ParseLayout(int rank, std::vector<int64_t>* minor_to_major, std::st
                          absl::StrCat("each of the ", rank, " dimensions once"));
 }
 
-bool Parser::ParseTiles(std::string* suffix) {
+bool ShapeParser::ParseTiles(std::string* suffix) {
   suffix->push_back('T');
   do {
     if (!lex_.Expect('(')) return false;
@@ -200,7 +201,7 @@ bool Parser::ParseTiles(std::string* suffix) {
 }
 
 // After the colon, in this order only: D T L # * E S SC P M.
-bool Parser::ParseLayoutSuffix(std::string* suffix) {
+bool ShapeParser::ParseLayoutSuffix(std::string* suffix) {
   const auto number = [&](absl::string_view letter, int64_t omitted) {
     int64_t n;
     if (!lex_.Expect('(') || !lex_.NonNegative(&n) || !lex_.Expect(')')) return false;

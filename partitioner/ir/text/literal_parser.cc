@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/ir/text/literal_parser.h"
+
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/text/float_format.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
 
 namespace shardcall::hlo_text {
 namespace {
@@ -39,7 +40,7 @@ bool InRange(ElementType type, double value, uint64_t bits) {
 
 }  // namespace
 
-bool Parser::ParseReal(ElementType type, char* out) {
+bool LiteralParser::ParseReal(ElementType type, char* out) {
   const char first = lex_.Peek();
   const char* start = lex_.at();
   const int bytes = ElementTypeBytes(type);
@@ -82,7 +83,7 @@ bool Parser::ParseReal(ElementType type, char* out) {
   return true;
 }
 
-bool Parser::ParseElement(ElementType type, char* out) {
+bool LiteralParser::ParseElement(ElementType type, char* out) {
   if (IsFloat(type)) return ParseReal(type, out);
   if (IsComplex(type)) {
     const ElementType part = type == ElementType::kC64 ? ElementType::kF32 : ElementType::kF64;
@@ -127,13 +128,13 @@ bool Parser::ParseElement(ElementType type, char* out) {
 
 // Room for the next bytes of the literal that is being read. It grows with what
 // was read: a shape alone allocates nothing.
-char* Parser::GrowLiteral(int64_t bytes) {
-  const size_t size = literal_bytes_.size();
-  literal_bytes_.resize(size + bytes);
-  return literal_bytes_.data() + size;
+char* LiteralParser::Grow(int64_t bytes) {
+  const size_t size = bytes_.size();
+  bytes_.resize(size + bytes);
+  return bytes_.data() + size;
 }
 
-bool Parser::ParseElements(ElementType type, int64_t count) {
+bool LiteralParser::ParseElements(ElementType type, int64_t count) {
   const int bytes = ElementTypeBytes(type);
   for (int64_t i = 0; i < count; ++i) {
     if (i > 0) lex_.TryChar(',');
@@ -141,13 +142,13 @@ bool Parser::ParseElements(ElementType type, int64_t count) {
       return lex_.Fail(lex_.at(), "E011", "A literal has too few elements",
                        absl::StrCat(count, " here"), absl::StrCat(i));
     }
-    if (!ParseElement(type, GrowLiteral(bytes))) return false;
+    if (!ParseElement(type, Grow(bytes))) return false;
   }
   return true;
 }
 
 // `{...}`: whatever the text left out.
-bool Parser::TryElided(const Shape* shape, const Literal** out) {
+bool LiteralParser::TryElided(const Shape* shape, const Literal** out) {
   lex_.Skip();
   const char* start = lex_.at();
   if (lex_.TryChar('{') && lex_.TryText("...") && lex_.TryChar('}')) {
@@ -158,7 +159,7 @@ bool Parser::TryElided(const Shape* shape, const Literal** out) {
   return false;
 }
 
-bool Parser::ParseArrayLiteral(const Shape* shape, const Literal** out) {
+bool LiteralParser::ParseArray(const Shape* shape, const Literal** out) {
   const ElementType type = shape->element_type();
   const int rank = shape->rank();
   if (rank > 0 && TryElided(shape, out)) return true;
@@ -172,9 +173,9 @@ bool Parser::ParseArrayLiteral(const Shape* shape, const Literal** out) {
   if (total > lex_.end() - start) {  // an element takes a character at least
     return lex_.Fail(start, "E011", "A literal has too few elements", absl::StrCat(total));
   }
-  literal_bytes_.clear();
+  bytes_.clear();
   if (rank == 0) {
-    if (!ParseElement(type, GrowLiteral(ElementTypeBytes(type)))) return false;
+    if (!ParseElement(type, Grow(ElementTypeBytes(type)))) return false;
   } else {
     absl::InlinedVector<int64_t, 8> done(rank, 0);
     if (!lex_.Expect('{')) return false;
@@ -204,12 +205,12 @@ bool Parser::ParseArrayLiteral(const Shape* shape, const Literal** out) {
       done[++d] = 0;
     }
   }
-  *out = MakeLiteral(context_, shape, literal_bytes_);
+  *out = MakeLiteral(context_, shape, bytes_);
   return true;
 }
 
 // Tuples nest as deep as their shape.
-bool Parser::ParseLiteral(const Shape* shape, const Literal** out) {
+bool LiteralParser::Parse(const Shape* shape, const Literal** out) {
   struct Tuple {
     const Shape* shape;
     std::vector<const Literal*> elements;
@@ -218,7 +219,7 @@ bool Parser::ParseLiteral(const Shape* shape, const Literal** out) {
   while (true) {
     const Literal* done = nullptr;
     if (shape->IsArray()) {
-      if (!ParseArrayLiteral(shape, &done)) return false;
+      if (!ParseArray(shape, &done)) return false;
     } else if (!shape->IsTuple()) {
       return lex_.Fail(lex_.at(), "E011", "A literal of this type does not exist",
                        "an array or a tuple of arrays", shape->ToString());
@@ -245,7 +246,7 @@ bool Parser::ParseLiteral(const Shape* shape, const Literal** out) {
 }
 
 // `f32[2]{0} {1, 2}`, or a tuple of such in parentheses.
-bool Parser::ParseLiteralWithShape(const Literal** out) {
+bool LiteralParser::ParseWithShape(const Literal** out) {
   std::vector<size_t> open;  // where the elements of each open tuple begin
   std::vector<const Literal*> elements;
   while (true) {
@@ -260,7 +261,7 @@ bool Parser::ParseLiteralWithShape(const Literal** out) {
       if (lex_.Peek() != ')') continue;
     } else {
       const Shape* shape;
-      if (!ParseShape(&shape) || !ParseLiteral(shape, &done)) return false;
+      if (!shapes_.Parse(&shape) || !Parse(shape, &done)) return false;
     }
     while (true) {
       if (done != nullptr) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attribute records that hold what has no row of its own in the schema, but for those of calls
-// (reader_calls.cc).
+// (record_reader_calls.cc).
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/proto/reader_fields.h"
+#include "shardcall/partitioner/ir/proto/record_fields.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
 
 namespace shardcall::hlo_proto {
 
-bool Reader::Read(RecordType<ResultAccuracyAttrs>, Opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<ResultAccuracyAttrs>, Opcode, const Attributes** out) {
   ResultAccuracyAttrs a;
   const std::string text = AccuracyText(p_.result_accuracy());
   a.result_accuracy = text;
@@ -15,7 +15,7 @@ bool Reader::Read(RecordType<ResultAccuracyAttrs>, Opcode, const Attributes** ou
   return true;
 }
 
-bool Reader::Read(RecordType<ParameterAttrs>, Opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<ParameterAttrs>, Opcode, const Attributes** out) {
   ParameterAttrs a;
   a.number = p_.parameter_number();
   const auto& leaves = p_.parameter_replication().replicated_at_leaf_buffers();
@@ -24,17 +24,17 @@ bool Reader::Read(RecordType<ParameterAttrs>, Opcode, const Attributes** out) {
   return true;
 }
 
-bool Reader::Read(RecordType<ConstantAttrs>, Opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<ConstantAttrs>, Opcode, const Attributes** out) {
   ConstantAttrs a;
   if (!p_.has_literal()) {
-    return Fail("E011", "A constant has no value", "literal", "a literal");
+    return faults_.Fail("E011", "A constant has no value", "literal", "a literal");
   }
-  if (!ReadLiteral(p_.literal(), "literal", &a.literal)) return false;
+  if (!values_.ReadLiteral(p_.literal(), "literal", &a.literal)) return false;
   *out = InternAttributes(context_, a);
   return true;
 }
 
-bool Reader::Read(RecordType<SliceAttrs>, Opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<SliceAttrs>, Opcode, const Attributes** out) {
   SliceAttrs a;
   std::vector<int64_t> starts, limits, strides;
   for (const auto& d : p_.slice_dimensions()) {
@@ -49,7 +49,7 @@ bool Reader::Read(RecordType<SliceAttrs>, Opcode, const Attributes** out) {
   return true;
 }
 
-bool Reader::Read(RecordType<PadAttrs>, Opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<PadAttrs>, Opcode, const Attributes** out) {
   PadAttrs a;
   std::vector<int64_t> low, high, interior;
   for (const auto& d : p_.padding_config().dimensions()) {
@@ -64,7 +64,7 @@ bool Reader::Read(RecordType<PadAttrs>, Opcode, const Attributes** out) {
   return true;
 }
 
-bool Reader::Read(RecordType<TopKAttrs>, Opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<TopKAttrs>, Opcode, const Attributes** out) {
   TopKAttrs a;
   if (!ReadFields(&a)) return false;
   if (p_.is_stable() || (p_.shardcall_written() & 1)) a.is_stable = p_.is_stable();
@@ -72,7 +72,7 @@ bool Reader::Read(RecordType<TopKAttrs>, Opcode, const Attributes** out) {
   return true;
 }
 
-bool Reader::Read(RecordType<DotAttrs>, Opcode opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<DotAttrs>, Opcode opcode, const Attributes** out) {
   DotAttrs a;
   const hlo_pb::RaggedDotDimensionNumbers& ragged = p_.ragged_dot_dimension_numbers();
   const hlo_pb::DotDimensionNumbers& d =
@@ -85,18 +85,19 @@ bool Reader::Read(RecordType<DotAttrs>, Opcode opcode, const Attributes** out) {
     a.lhs_ragged = IntsOf(ragged.lhs_ragged_dimensions());
     a.rhs_group = IntsOf(ragged.rhs_group_dimensions());
   }
-  if (!Precision(p_.precision_config(), &a.operand_precision, &a.algorithm)) return false;
+  if (!values_.Precision(p_.precision_config(), &a.operand_precision, &a.algorithm)) return false;
   *out = InternAttributes(context_, a);
   return true;
 }
 
-bool Reader::Read(RecordType<ConvolutionAttrs>, Opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<ConvolutionAttrs>, Opcode, const Attributes** out) {
   ConvolutionAttrs a;
   std::string sparsity = SparsityText(p_.sparsity_config());
-  if (!ReadWindow(p_.window(), &a.window) ||
-      !DimLabels(p_.convolution_dimension_numbers(), &a.dim_labels) ||
-      !Precision(p_.precision_config(), &a.operand_precision, &a.algorithm) ||
-      !Word("conv_kind", p_.conv_kind(), words::kConvolutionKinds.words, &a.convolution_kind)) {
+  if (!values_.ReadWindow(p_.window(), &a.window) ||
+      !values_.DimLabels(p_.convolution_dimension_numbers(), &a.dim_labels) ||
+      !values_.Precision(p_.precision_config(), &a.operand_precision, &a.algorithm) ||
+      !values_.Word("conv_kind", p_.conv_kind(), words::kConvolutionKinds.words,
+                    &a.convolution_kind)) {
     return false;
   }
   if (p_.feature_group_count() != 0) a.feature_group_count = p_.feature_group_count();
@@ -106,11 +107,11 @@ bool Reader::Read(RecordType<ConvolutionAttrs>, Opcode, const Attributes** out) 
   return true;
 }
 
-bool Reader::Read(RecordType<OutfeedAttrs>, Opcode, const Attributes** out) {
+bool RecordReader::Read(RecordType<OutfeedAttrs>, Opcode, const Attributes** out) {
   OutfeedAttrs a;
   a.config = p_.outfeed_config();
   if (p_.has_outfeed_shape()) {
-    if (!ReadShape(p_.outfeed_shape(), "outfeed_shape", &a.shape)) return false;
+    if (!values_.ReadShape(p_.outfeed_shape(), "outfeed_shape", &a.shape)) return false;
   } else if (!operands_.empty()) {
     a.shape = module_.instr(operands_[0]).shape;
   }

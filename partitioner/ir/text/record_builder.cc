@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the slots of an instruction's attributes to its interned record: what the schema says,
 // and the checks of single ops; records that hold what has no row of its own are in
-// parser_records_own.cc.
+// record_builder_own.cc.
+#include "shardcall/partitioner/ir/text/record_builder.h"
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/attribute_records.h"
 #include "shardcall/partitioner/ir/attribute_schema.h"
-#include "shardcall/partitioner/ir/text/parser_slots.h"
+#include "shardcall/partitioner/ir/text/text_reader.h"
 
 namespace shardcall::hlo_text {
 
-bool Parser::WordIndex(const Scratch& s, Attr attr, const WordList& list, int* out) {
+bool RecordBuilder::WordIndex(const Scratch& s, Attr attr, const WordList& list, int* out) {
   const absl::string_view word = s[attr].text;
   absl::InlinedVector<absl::string_view, 16> texts;
   for (size_t i = 0; i < list.words.size(); ++i) {
@@ -24,7 +26,7 @@ bool Parser::WordIndex(const Scratch& s, Attr attr, const WordList& list, int* o
       absl::StrJoin(texts, ", "), absl::StrCat("'", word, "'"), DidYouMean(word, texts));
 }
 
-bool Parser::OneDimension(const Scratch& s, int64_t* out) {
+bool RecordBuilder::OneDimension(const Scratch& s, int64_t* out) {
   const Ints dims = s.IntsOf(A::kDimensions);
   if (dims.size() != 1) {
     return lex_.Fail(s[A::kDimensions].at, "E019", "This op has exactly one dimension",
@@ -39,7 +41,7 @@ bool Parser::OneDimension(const Scratch& s, int64_t* out) {
 }
 
 template <typename Row, typename T>
-bool Parser::ReadSlot(const Scratch& s, const Row& row, T* to) {
+bool RecordBuilder::ReadSlot(const Scratch& s, const Row& row, T* to) {
   using Form = decltype(row.form);
   if (!s.Has(row.attr)) return true;
   const Slot& slot = s[row.attr];
@@ -70,25 +72,25 @@ bool Parser::ReadSlot(const Scratch& s, const Row& row, T* to) {
 }
 
 template <typename Record>
-bool Parser::ReadSlots(const Scratch& s, Record* record) {
+bool RecordBuilder::ReadSlots(const Scratch& s, Record* record) {
   return Schema<Record>::Visit(
       [&](const auto& row) { return ReadSlot(s, row, &(record->*row.member)); });
 }
 
 template <typename Record>
-bool Parser::Build(RecordType<Record>, Scratch* s, Opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<Record>, Scratch* s, Opcode, const Attributes** out) {
   Record record;
   if (!ReadSlots(*s, &record)) return false;
   *out = InternAttributes(context_, record);
   return true;
 }
 
-bool Parser::Build(RecordType<NoneAttrs>, Scratch*, Opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<NoneAttrs>, Scratch*, Opcode, const Attributes** out) {
   *out = NoAttributes();
   return true;
 }
 
-bool Parser::Build(RecordType<CompareAttrs>, Scratch* s, Opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<CompareAttrs>, Scratch* s, Opcode, const Attributes** out) {
   CompareAttrs a;
   if (!ReadSlots(*s, &a)) return false;
   if (!s->Has(A::kType) && !s->operands.empty()) {
@@ -98,7 +100,8 @@ bool Parser::Build(RecordType<CompareAttrs>, Scratch* s, Opcode, const Attribute
   return true;
 }
 
-bool Parser::Build(RecordType<DimensionsAttrs>, Scratch* s, Opcode opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<DimensionsAttrs>, Scratch* s, Opcode opcode,
+                          const Attributes** out) {
   DimensionsAttrs a;
   if (!ReadSlots(*s, &a)) return false;
   const bool one = opcode == Opcode::kConcatenate || opcode == Opcode::kGetDimensionSize ||
@@ -114,7 +117,7 @@ bool Parser::Build(RecordType<DimensionsAttrs>, Scratch* s, Opcode opcode, const
   return true;
 }
 
-bool Parser::Build(RecordType<ReduceAttrs>, Scratch* s, Opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<ReduceAttrs>, Scratch* s, Opcode, const Attributes** out) {
   ReduceAttrs a;
   if (!ReadSlots(*s, &a)) return false;
   absl::InlinedVector<int64_t, 8> all;
@@ -127,7 +130,7 @@ bool Parser::Build(RecordType<ReduceAttrs>, Scratch* s, Opcode, const Attributes
   return true;
 }
 
-bool Parser::Build(RecordType<GatherAttrs>, Scratch* s, Opcode, const Attributes** out) {
+bool RecordBuilder::Build(RecordType<GatherAttrs>, Scratch* s, Opcode, const Attributes** out) {
   GatherAttrs a;
   if (!ReadSlots(*s, &a)) return false;
   if ((*s)[A::kSliceSizes].value > 0) {
@@ -137,7 +140,7 @@ bool Parser::Build(RecordType<GatherAttrs>, Scratch* s, Opcode, const Attributes
   return true;
 }
 
-bool Parser::BuildAttributes(Scratch* s, Opcode opcode, const Attributes** out) {
+bool RecordBuilder::Build(Scratch* s, Opcode opcode, const Attributes** out) {
   return ForRecordType(GetOpcodeInfo(opcode).attrs,
                        [&](auto type) { return Build(type, s, opcode, out); });
 }

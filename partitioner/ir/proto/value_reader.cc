@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes, windows and other small values.
+#include "shardcall/partitioner/ir/proto/value_reader.h"
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/proto/reader.h"
 
 namespace shardcall::hlo_proto {
 
@@ -34,33 +35,34 @@ bool IsUtf8(absl::string_view text) {
   return true;
 }
 
-bool Reader::Utf8(absl::string_view text, absl::string_view field, absl::string_view* out) {
+bool ValueReader::Utf8(absl::string_view text, absl::string_view field, absl::string_view* out) {
   if (!IsUtf8(text)) {
-    return Fail("E033", "Text is not UTF-8", field, "valid UTF-8", "",
-                "write the text in UTF-8 where the message is made");
+    return faults_.Fail("E033", "Text is not UTF-8", field, "valid UTF-8", "",
+                        "write the text in UTF-8 where the message is made");
   }
   *out = Keep(text);
   return true;
 }
 
-bool Reader::Word(absl::string_view field, int64_t value, Words words, Text* out) {
+bool ValueReader::Word(absl::string_view field, int64_t value, Words words, Text* out) {
   if (value < 0 || value >= static_cast<int64_t>(words.size())) {
-    return FailEnum(field, value, words);
+    return faults_.FailEnum(field, value, words);
   }
   *out = words[value];
   return true;
 }
 
-bool Reader::ReadShape(const hlo_pb::ShapeProto& p, absl::string_view field, const Shape** out) {
+bool ValueReader::ReadShape(const hlo_pb::ShapeProto& p, absl::string_view field,
+                            const Shape** out) {
   const auto type = static_cast<ElementType>(p.element_type());
   if (p.element_type() <= 0 || p.element_type() >= kNumElementTypes) {
-    return Fail("E010", "Unknown element type", field, "a number of a type",
-                absl::StrCat(p.element_type()), "give every shape its element_type");
+    return faults_.Fail("E010", "Unknown element type", field, "a number of a type",
+                        absl::StrCat(p.element_type()), "give every shape its element_type");
   }
   if (IsArrayType(type)) return ReadArrayShape(p, field, out);
   if (p.dimensions_size() > 0) {
-    return Fail("E010", "This type has no dimensions", field, "none",
-                absl::StrCat(p.dimensions_size()));
+    return faults_.Fail("E010", "This type has no dimensions", field, "none",
+                        absl::StrCat(p.dimensions_size()));
   }
   if (type == ElementType::kToken) return *out = context_.MakeToken(), true;
   if (type == ElementType::kOpaque) return *out = context_.MakeOpaque(), true;
@@ -70,23 +72,25 @@ bool Reader::ReadShape(const hlo_pb::ShapeProto& p, absl::string_view field, con
   }
   if (type == ElementType::kTuple) return *out = context_.MakeTuple(elements), true;
   if (elements.size() != 1) {
-    return Fail("E010", "A buffer holds one shape", field, "1", absl::StrCat(elements.size()));
+    return faults_.Fail("E010", "A buffer holds one shape", field, "1",
+                        absl::StrCat(elements.size()));
   }
   *out = context_.MakeBuffer(elements[0]);
   return true;
 }
 
-bool Reader::ReadArrayShape(const hlo_pb::ShapeProto& p, absl::string_view field,
-                            const Shape** out) {
+bool ValueReader::ReadArrayShape(const hlo_pb::ShapeProto& p, absl::string_view field,
+                                 const Shape** out) {
   const int rank = p.dimensions_size();
   for (int64_t d : p.dimensions()) {
     if (d < 0 && d != kUnboundedDim) {
-      return Fail("E010", "A dimension is negative", field, "0 or more", absl::StrCat(d));
+      return faults_.Fail("E010", "A dimension is negative", field, "0 or more", absl::StrCat(d));
     }
   }
   if (p.is_dynamic_dimension_size() != 0 && p.is_dynamic_dimension_size() != rank) {
-    return Fail("E010", "is_dynamic_dimension does not fit the dimensions", field,
-                absl::StrCat(rank, " of them"), absl::StrCat(p.is_dynamic_dimension_size()));
+    return faults_.Fail("E010", "is_dynamic_dimension does not fit the dimensions", field,
+                        absl::StrCat(rank, " of them"),
+                        absl::StrCat(p.is_dynamic_dimension_size()));
   }
   absl::InlinedVector<bool, 8> dynamic(rank);
   bool any = false;
@@ -110,8 +114,8 @@ bool Reader::ReadArrayShape(const hlo_pb::ShapeProto& p, absl::string_view field
       if (ok) seen[layout[k]] = true;
     }
     if (!ok) {
-      return Fail("E010", "A layout does not fit the shape", absl::StrCat(field, ".layout"),
-                  absl::StrCat("each of the ", rank, " dimensions once in minor_to_major"));
+      return faults_.Fail("E010", "A layout does not fit the shape", absl::StrCat(field, ".layout"),
+                          absl::StrCat("each of the ", rank, " dimensions once in minor_to_major"));
     }
   }
   if (p.has_layout() && !LayoutSuffix(p.layout(), field, &suffix)) return false;
@@ -122,7 +126,8 @@ bool Reader::ReadArrayShape(const hlo_pb::ShapeProto& p, absl::string_view field
 }
 
 // What stands behind the colon of a layout in text.
-bool Reader::LayoutSuffix(const hlo_pb::LayoutProto& p, absl::string_view field, std::string* out) {
+bool ValueReader::LayoutSuffix(const hlo_pb::LayoutProto& p, absl::string_view field,
+                               std::string* out) {
   const std::string at = absl::StrCat(field, ".layout");
   bool ok = true;
   const auto number = [&](absl::string_view letter, int64_t value, int64_t omitted) {
@@ -170,11 +175,11 @@ bool Reader::LayoutSuffix(const hlo_pb::LayoutProto& p, absl::string_view field,
     out->push_back(')');
   }
   number("M", p.dynamic_shape_metadata_prefix_bytes(), 0);
-  return ok || Fail("E010", "A layout has an invalid value", at,
-                    "numbers that are not negative, and integer types");
+  return ok || faults_.Fail("E010", "A layout has an invalid value", at,
+                            "numbers that are not negative, and integer types");
 }
 
-bool Reader::ReadWindow(const hlo_pb::Window& p, Window* out) {
+bool ValueReader::ReadWindow(const hlo_pb::Window& p, Window* out) {
   const int n = p.dimensions_size();
   std::vector<int64_t> values(7 * static_cast<size_t>(n));
   for (int k = 0; k < n; ++k) {
@@ -184,8 +189,8 @@ bool Reader::ReadWindow(const hlo_pb::Window& p, Window* out) {
                                d.window_reversal()};
     for (int f = 0; f < 7; ++f) {
       if (fields[f] < 0 && f != 2 && f != 3) {
-        return Fail("E019", "A window has a negative value", "window", "0 or more",
-                    absl::StrCat(fields[f]));
+        return faults_.Fail("E019", "A window has a negative value", "window", "0 or more",
+                            absl::StrCat(fields[f]));
       }
       values[f * n + k] = fields[f];
     }
@@ -198,7 +203,7 @@ bool Reader::ReadWindow(const hlo_pb::Window& p, Window* out) {
 }
 
 // `b01f_01io->b01f`
-bool Reader::DimLabels(const hlo_pb::ConvolutionDimensionNumbers& p, Text* out) {
+bool ValueReader::DimLabels(const hlo_pb::ConvolutionDimensionNumbers& p, Text* out) {
   std::string text;
   const auto side = [&](char first, int64_t first_at, char second, int64_t second_at,
                         const Repeated& spatial) {
@@ -229,14 +234,14 @@ bool Reader::DimLabels(const hlo_pb::ConvolutionDimensionNumbers& p, Text* out) 
   ok = ok && p.input_spatial_dimensions_size() == p.kernel_spatial_dimensions_size() &&
        p.input_spatial_dimensions_size() == p.output_spatial_dimensions_size();
   if (!ok) {
-    return Fail("E019", "Invalid dimension numbers", "convolution_dimension_numbers",
-                "each dimension in one role, as many spatial ones on each side");
+    return faults_.Fail("E019", "Invalid dimension numbers", "convolution_dimension_numbers",
+                        "each dimension in one role, as many spatial ones on each side");
   }
   *out = Keep(text);
   return true;
 }
 
-bool Reader::Precision(const hlo_pb::PrecisionConfig& p, Text* precision, Text* algorithm) {
+bool ValueReader::Precision(const hlo_pb::PrecisionConfig& p, Text* precision, Text* algorithm) {
   std::string text = "{";
   bool all_default = true;
   for (int32_t value : p.operand_precision()) {
@@ -255,8 +260,9 @@ bool Reader::Precision(const hlo_pb::PrecisionConfig& p, Text* precision, Text* 
 }
 
 // `{{0}: (1, {}), {1}: (2, {0})}`
-bool Reader::Aliasing(Text* out) {
-  if (p_.output_operand_aliasing_size() == 0) return true;
+bool ValueReader::Aliasing(
+    const google::protobuf::RepeatedPtrField<hlo_pb::OutputOperandAliasing>& p, Text* out) {
+  if (p.empty()) return true;
   std::string text = "{";
   bool ok = true;
   const auto index = [&](const Repeated& ints) {
@@ -267,7 +273,7 @@ bool Reader::Aliasing(Text* out) {
     }
     text.push_back('}');
   };
-  for (const hlo_pb::OutputOperandAliasing& a : p_.output_operand_aliasing()) {
+  for (const hlo_pb::OutputOperandAliasing& a : p) {
     if (text.size() > 1) text += ", ";
     index(a.output_shape_index());
     ok = ok && a.operand_index() >= 0;
@@ -276,7 +282,7 @@ bool Reader::Aliasing(Text* out) {
     text.push_back(')');
   }
   if (!ok) {
-    return Fail("E019", "An index is negative", "output_operand_aliasing", "0 or more");
+    return faults_.Fail("E019", "An index is negative", "output_operand_aliasing", "0 or more");
   }
   *out = Keep(text + "}");
   return true;

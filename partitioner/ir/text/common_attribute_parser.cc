@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the attributes that every instruction may have.
+#include "shardcall/partitioner/ir/text/common_attribute_parser.h"
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
 
 namespace shardcall::hlo_text {
 namespace {
@@ -28,7 +27,7 @@ const char* GuessEnd(const char* p, const char* end) {
 
 }  // namespace
 
-bool Parser::ParseSharding(const HloSharding** out) {
+bool CommonAttributeParser::ParseSharding(const HloSharding** out) {
   if (lex_.Peek() != '{') return lex_.FailExpected("a sharding in {}");
   const char* start = lex_.at();
   absl::string_view text;
@@ -50,7 +49,7 @@ bool Parser::ParseSharding(const HloSharding** out) {
 }
 
 // `{key="s",key={raw}}`
-bool Parser::ParseFrontend(const FrontendAttributes** out) {
+bool CommonAttributeParser::ParseFrontend(const FrontendAttributes** out) {
   lex_.Skip();
   const char* start = lex_.at();
   if (*start == '{') {
@@ -74,8 +73,7 @@ bool Parser::ParseFrontend(const FrontendAttributes** out) {
       if (lex_.Peek() == '{') {
         if (!lex_.RawDictionary(&value)) return false;
       } else {
-        if (!lex_.String(&value, &string_storage_)) return false;
-        if (value.data() == string_storage_.data()) value = context_.Intern(value);
+        if (!KeptString(&value)) return false;
       }
       for (const auto& e : entries) {
         if (e.first == key) {
@@ -92,7 +90,7 @@ bool Parser::ParseFrontend(const FrontendAttributes** out) {
 }
 
 // Fields separated by blanks; a comma before a field is allowed.
-bool Parser::ParseMetadata(const Metadata** out) {
+bool CommonAttributeParser::ParseMetadata(const Metadata** out) {
   Metadata m;
   std::vector<int64_t> profile;
   if (!lex_.Expect('{')) return false;
@@ -112,8 +110,7 @@ bool Parser::ParseMetadata(const Metadata** out) {
                               : key == "metadata_payload"  ? &m.metadata_payload
                                                            : nullptr;
     if (text != nullptr) {
-      if (!lex_.String(text, &string_storage_)) return false;
-      if (text->data() == string_storage_.data()) *text = context_.Intern(*text);
+      if (!KeptString(text)) return false;
       continue;
     }
     int32_t* number = key == "stack_frame_id"      ? &m.stack_frame_id
@@ -157,10 +154,10 @@ bool Parser::ParseMetadata(const Metadata** out) {
   return true;
 }
 
-bool Parser::ParseBackendConfig(absl::string_view* out) {
+bool CommonAttributeParser::ParseBackendConfig(absl::string_view* out) {
   if (lex_.Peek() == '{') {
     if (!lex_.RawDictionary(out)) return false;
-  } else if (!lex_.String(out, &string_storage_)) {
+  } else if (!KeptString(out)) {
     return false;
   }
   *out = context_.Intern(*out);

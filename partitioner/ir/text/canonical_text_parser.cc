@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values with a structure that nothing here looks into later: read, checked,
 // and kept as the text that XLA prints for them.
+#include "shardcall/partitioner/ir/text/canonical_text_parser.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/text/literal_text.h"
 #include "shardcall/partitioner/ir/text/parser.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
 
 namespace shardcall::hlo_text {
 namespace {
@@ -30,20 +31,8 @@ bool ReadNumber(Lexer* lex, bool integer, std::string* out) {
 
 }  // namespace
 
-std::string MeshGroupsText(const HloSharding& sharding) {
-  std::string text;
-  for (const NamedAxisRef& r : sharding.named.dims[0].axes) {
-    absl::StrAppend(&text, text.empty() ? "'" : ",'", r.name, "'");
-    if (r.size > 0) absl::StrAppend(&text, ":(", r.pre_size, ")", r.size);
-  }
-  // The mesh as a sharding prints it, up to its dimensions.
-  const std::string printed = sharding.Print();
-  const absl::string_view before = absl::string_view(printed).substr(0, printed.rfind(", [{"));
-  return absl::StrCat(before.substr(1), " {", text, "}");
-}
-
 // `{visualizing_index=0,count=1.5}`; empty if there is no statistic.
-bool Parser::ParseStatistics(Slot* slot) {
+bool CanonicalTextParser::ParseStatistics(absl::string_view* out) {
   std::string text, shown = "0";
   if (!lex_.Expect('{')) return false;
   if (lex_.Peek() != '}') {
@@ -57,14 +46,14 @@ bool Parser::ParseStatistics(Slot* slot) {
     } while (lex_.TryChar(','));
   }
   if (!text.empty()) {
-    slot->text = context_.Intern(absl::StrCat("{visualizing_index=", shown, text, "}"));
+    *out = context_.Intern(absl::StrCat("{visualizing_index=", shown, text, "}"));
   }
   return lex_.Expect('}');
 }
 
 // `{mode=highest}` or `{tolerance={atol=0.1,rtol=1e-05,ulps=2}}`; the default is
 // empty.
-bool Parser::ParseResultAccuracy(Slot* slot) {
+bool CanonicalTextParser::ParseResultAccuracy(absl::string_view* out) {
   if (!lex_.Expect('{')) return false;
   if (lex_.TryWord("mode")) {
     absl::string_view mode;
@@ -75,7 +64,7 @@ bool Parser::ParseResultAccuracy(Slot* slot) {
     if (mode != "default" && mode != "highest") {
       return lex_.Fail(at, "E019", "Unknown accuracy mode", "default or highest", lex_.TokenAt(at));
     }
-    slot->text = mode == "default" ? absl::string_view() : "{mode=highest}";
+    *out = mode == "default" ? absl::string_view() : "{mode=highest}";
     return lex_.Expect('}');
   }
   if (!lex_.TryWord("tolerance")) return lex_.FailExpected("mode= or tolerance=");
@@ -99,13 +88,13 @@ bool Parser::ParseResultAccuracy(Slot* slot) {
   for (std::string& v : values) {
     if (v.empty()) v = "0";
   }
-  slot->text = context_.Intern(
+  *out = context_.Intern(
       absl::StrCat("{tolerance={atol=", values[0], ",rtol=", values[1], ",ulps=", values[2], "}}"));
   return lex_.Expect('}') && lex_.Expect('}');
 }
 
 // `{lhs={sparsity=1x4 dimension=1 stride=1 idx=2} rhs={..}}`
-bool Parser::ParseSparsity(Slot* slot) {
+bool CanonicalTextParser::ParseSparsity(absl::string_view* out) {
   std::string sides[2];
   if (!lex_.Expect('{')) return false;
   while (lex_.Peek() != '}') {
@@ -144,12 +133,12 @@ bool Parser::ParseSparsity(Slot* slot) {
   }
   const bool both = !sides[0].empty() && !sides[1].empty();
   const std::string text = absl::StrCat("{", sides[0], both ? " " : "", sides[1], "}");
-  slot->text = text.size() == 2 ? absl::string_view() : context_.Intern(text);
+  *out = text.size() == 2 ? absl::string_view() : context_.Intern(text);
   return lex_.Expect('}');
 }
 
 // `{kind="sharding", entry={..}, exit={..}}`
-bool Parser::ParseDomain(Slot* slot) {
+bool CanonicalTextParser::ParseDomain(absl::string_view* out) {
   const HloSharding* sides[2] = {};
   bool has_kind = false;
   if (!lex_.Expect('{')) return false;
@@ -161,7 +150,7 @@ bool Parser::ParseDomain(Slot* slot) {
     const char* value_at = lex_.at();
     if (key == "kind") {
       absl::string_view kind;
-      if (!lex_.String(&kind, &string_storage_)) return false;
+      if (!KeptString(&kind)) return false;
       if (kind != "sharding") {
         return lex_.Fail(value_at, "E019", "Unknown kind of domain", "\"sharding\"");
       }
@@ -169,7 +158,7 @@ bool Parser::ParseDomain(Slot* slot) {
     } else if (key == "entry" || key == "exit") {
       const HloSharding*& side = sides[key == "exit"];
       if (side != nullptr) return lex_.Fail(at, "E007", "A side of the domain stands twice");
-      if (!ParseSharding(&side)) return false;
+      if (!common_.ParseSharding(&side)) return false;
     } else {
       return lex_.Fail(at, "E005", "Unknown field of a domain", "kind, entry or exit",
                        lex_.TokenAt(at));
@@ -182,18 +171,18 @@ bool Parser::ParseDomain(Slot* slot) {
                      : sides[0] == nullptr ? "entry="
                                            : "exit=");
   }
-  slot->text = context_.Intern(absl::StrCat("{kind=\"sharding\", entry=", sides[0]->Print(),
-                                            ", exit=", sides[1]->Print(), "}"));
+  *out = context_.Intern(absl::StrCat("{kind=\"sharding\", entry=", sides[0]->Print(),
+                                      ", exit=", sides[1]->Print(), "}"));
   return lex_.Expect('}');
 }
 
 // `{tree}`, or `{[synthetic_call]}`
-bool Parser::ParseOrigin(Slot* slot) {
+bool CanonicalTextParser::ParseOrigin(absl::string_view* out) {
   std::string text;
   if (!lex_.Expect('{')) return false;
   if (lex_.TryChar('[')) {
     if (!lex_.TryWord("synthetic_call")) return lex_.FailExpected("synthetic_call");
-    slot->text = "{[synthetic_call]}";
+    *out = "{[synthetic_call]}";
     return lex_.Expect(']') && lex_.Expect('}');
   }
   if (lex_.Peek() == '}') {
@@ -201,12 +190,12 @@ bool Parser::ParseOrigin(Slot* slot) {
   } else if (!ParseOriginTree(&text)) {
     return false;
   }
-  slot->text = context_.Intern(absl::StrCat("{", text, "}"));
+  *out = context_.Intern(absl::StrCat("{", text, "}"));
   return lex_.Expect('}');
 }
 
 // tree := leaf | '(' [tree {',' tree}] ')'; appended to *out.
-bool Parser::ParseOriginTree(std::string* out) {
+bool CanonicalTextParser::ParseOriginTree(std::string* out) {
   int open = 0;
   while (true) {
     if (lex_.Peek() == '(') {
@@ -231,12 +220,12 @@ bool Parser::ParseOriginTree(std::string* out) {
 }
 
 // `{"name" {index}}`, `{"name"}` or `{}`
-bool Parser::ParseOriginLeaf(std::string* out) {
+bool CanonicalTextParser::ParseOriginLeaf(std::string* out) {
   if (!lex_.Expect('{')) return false;
   out->push_back('{');
   if (lex_.Peek() != '}') {
     absl::string_view name;
-    if (!lex_.String(&name, &string_storage_)) return false;
+    if (!KeptString(&name)) return false;
     out->append(StringText(name));
     if (lex_.Peek() == '{') {
       std::vector<int64_t> index;
@@ -252,7 +241,7 @@ bool Parser::ParseOriginLeaf(std::string* out) {
 }
 
 // `{ {old} : {new}[, "module"] .. }`; a row is not followed by a comma.
-bool Parser::ParseRecoveryTable() {
+bool CanonicalTextParser::ParseRecoveryTable(std::string* out) {
   std::string text = "{\n";
   if (!lex_.Expect('{')) return false;
   const size_t none = text.size();
@@ -280,43 +269,8 @@ bool Parser::ParseRecoveryTable() {
     }
     text.push_back('\n');
   }
-  if (text.size() > none) module_.header.origin_recovery_table = absl::StrCat(text, "}\n");
+  if (text.size() > none) *out = absl::StrCat(text, "}\n");
   return lex_.Expect('}');
-}
-
-// `mesh['a'=2,'b'=4] {'b'}` or `mesh[..], device_ids=(..) {..}`: the mesh of a
-// sharding, with axes that are those of one dimension.
-bool Parser::ParseMeshGroups(Scratch* s) {
-  const char* start = lex_.at();
-  absl::string_view axes;
-  if (!lex_.TryText("mesh")) {
-    return lex_.FailExpected("replica groups like {{0,1}}, [2,4]<=[8] or mesh['a'=2] {'a'}");
-  }
-  absl::string_view part;
-  if (!lex_.Balanced(&part)) return false;
-  if (lex_.TryChar(',')) {
-    if (!lex_.TryWord("device_ids") || !lex_.Expect('=') || !lex_.Balanced(&part)) {
-      return lex_.FailExpected("device_ids=(...)");
-    }
-  }
-  const absl::string_view mesh(start, lex_.at() - start);
-  if (lex_.Peek() != '{' || !lex_.Balanced(&axes)) return lex_.FailExpected("mesh axes in {}");
-  absl::StatusOr<HloSharding> sharding =
-      ParseHloSharding(absl::StrCat("{", mesh, ", [", axes, "]}"));
-  if (!sharding.ok() || sharding->named.dims.size() != 1 || sharding->named.dims[0].open) {
-    const absl::string_view why = sharding.ok() ? "" : sharding.status().message();
-    return lex_.Fail(start, "E019",
-                     absl::StrCat("Invalid mesh groups (", why.substr(0, why.find('\n')), ")"),
-                     "axes of the mesh, as in mesh['a'=2,'b'=4] {'b'}");
-  }
-  const std::vector<NamedAxisRef>& refs = sharding->named.dims[0].axes;
-  if (refs.empty()) {
-    return lex_.Fail(start, "E019", "Invalid mesh groups", "at least one axis", lex_.TokenAt(start),
-                     "give the groups as {{0},{1}} or leave the collective out");
-  }
-  s->groups.form = ReplicaGroups::Form::kMesh;
-  s->groups.mesh_text = context_.Intern(MeshGroupsText(*sharding));
-  return true;
 }
 
 }  // namespace shardcall::hlo_text

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first error in a message, and where it stands.
+#ifndef SHARDCALL_PARTITIONER_IR_PROTO_MESSAGE_FAULTS_H_
+#define SHARDCALL_PARTITIONER_IR_PROTO_MESSAGE_FAULTS_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "partitioner/ir/proto/hlo.pb.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
+
+namespace shardcall::hlo_proto {
+
+class MessageFaults {
+ public:
+  // `at`: the instruction at hand, whose name is shown.
+  MessageFaults(absl::string_view file, const hlo_pb::HloInstructionProto* at)
+      : file_(file), at_(*at) {}
+
+  // Keeps the first error; always returns false. The place is the instruction
+  // or computation at hand and `field`.
+  bool Fail(absl::string_view code, absl::string_view message, absl::string_view field = "",
+            absl::string_view expected = "", absl::string_view found = "",
+            absl::string_view fix = "");
+  bool FailBytes(const google::protobuf::Descriptor* type, absl::string_view bytes);
+  bool FailEnum(absl::string_view field, int64_t value, Words words);
+  bool FailWord(absl::string_view field, absl::string_view word, Words words);
+
+  const std::string& file() const { return file_; }
+  const absl::Status& status() const { return status_; }
+  void set_status(absl::Status status) { status_ = std::move(status); }
+
+  int computation = -1, instruction = -1;  // positions; -1: none is at hand
+  bool looks_like_text = false;
+
+ private:
+  const std::string file_;
+  const hlo_pb::HloInstructionProto& at_;
+  absl::Status status_;
+};
+
+}  // namespace shardcall::hlo_proto
+
+#endif  // SHARDCALL_PARTITIONER_IR_PROTO_MESSAGE_FAULTS_H_

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the fields of an instruction to its interned record: what the schema says, and the checks
+// of single ops. Records that hold what has no row of its own are in record_reader_own.cc and, of
+// calls, custom calls and collectives, in record_reader_calls.cc.
+#include "shardcall/partitioner/ir/proto/record_reader.h"
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/proto/record_fields.h"
+
+namespace shardcall::hlo_proto {
+
+bool RecordReader::OneDimension(int64_t* out) {
+  if (p_.dimensions_size() != 1) {
+    return faults_.Fail("E019", "This op has exactly one dimension", "dimensions", "1",
+                        absl::StrCat(p_.dimensions_size()));
+  }
+  *out = p_.dimensions(0);
+  return true;
+}
+
+bool RecordReader::Calls(size_t n) {
+  return called_.size() == n ||
+         faults_.Fail("E019", "Wrong number of called computations", "called_computation_ids",
+                      absl::StrCat(n), absl::StrCat(called_.size()));
+}
+
+template <typename Record>
+bool RecordReader::Read(RecordType<Record>, Opcode, const Attributes** out) {
+  Record record;
+  if (!ReadFields(&record)) return false;
+  *out = InternAttributes(context_, record);
+  return true;
+}
+
+bool RecordReader::Read(RecordType<NoneAttrs>, Opcode, const Attributes** out) {
+  *out = NoAttributes();
+  return Calls(0);
+}
+
+bool RecordReader::Read(RecordType<CompareAttrs>, Opcode, const Attributes** out) {
+  CompareAttrs a;
+  if (!ReadFields(&a)) return false;
+  if (p_.comparison_type().empty() && !operands_.empty()) {
+    a.type = NaturalCompareType(module_.instr(operands_[0]).shape->element_type());
+  }
+  *out = InternAttributes(context_, a);
+  return true;
+}
+
+bool RecordReader::Read(RecordType<DimensionsAttrs>, Opcode opcode, const Attributes** out) {
+  DimensionsAttrs a;
+  int64_t one;
+  if ((opcode == Opcode::kConcatenate || opcode == Opcode::kGetDimensionSize ||
+       opcode == Opcode::kSetDimensionSize) &&
+      !OneDimension(&one)) {
+    return false;
+  }
+  if (!ReadFields(&a)) return false;
+  *out = InternAttributes(context_, a);
+  return true;
+}
+
+bool RecordReader::Read(Opcode opcode, const Attributes** out) {
+  return ForRecordType(GetOpcodeInfo(opcode).attrs,
+                       [&](auto type) { return Read(type, opcode, out); });
+}
+
+}  // namespace shardcall::hlo_proto

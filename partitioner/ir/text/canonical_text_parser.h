@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attribute values that records keep as text, in one canonical form.
+#ifndef SHARDCALL_PARTITIONER_IR_TEXT_CANONICAL_TEXT_PARSER_H_
+#define SHARDCALL_PARTITIONER_IR_TEXT_CANONICAL_TEXT_PARSER_H_
+
+#include <string>
+
+#include "shardcall/partitioner/ir/text/common_attribute_parser.h"
+#include "shardcall/partitioner/ir/text/text_reader.h"
+
+namespace shardcall::hlo_text {
+
+class CanonicalTextParser : TextReader {
+ public:
+  CanonicalTextParser(Lexer* lex, Context* context, CommonAttributeParser* common)
+      : TextReader(lex, context), common_(*common) {}
+  // Each gives the text, which is empty where the value is the default.
+  bool ParseStatistics(absl::string_view* out);
+  bool ParseResultAccuracy(absl::string_view* out);
+  bool ParseSparsity(absl::string_view* out);
+  bool ParseDomain(absl::string_view* out);
+  bool ParseOrigin(absl::string_view* out);
+  // Of a module's header.
+  bool ParseRecoveryTable(std::string* out);
+
+ private:
+  bool ParseOriginTree(std::string* out);
+  bool ParseOriginLeaf(std::string* out);
+
+  CommonAttributeParser& common_;
+};
+
+}  // namespace shardcall::hlo_text
+
+#endif  // SHARDCALL_PARTITIONER_IR_TEXT_CANONICAL_TEXT_PARSER_H_
