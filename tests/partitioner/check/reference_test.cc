@@ -53,6 +53,15 @@ TEST(RuleOfReference, ElementwiseDimensionsPass) {
             "i j -> j i | T -> T");
 }
 
+// As a dump of a whole program has its results, though they have a side effect there.
+TEST(RuleOfReference, MarksOfShardyOnTheResultsSayNothing) {
+  EXPECT_EQ(
+      Rule("ENTRY e { x = f32[6,4] parameter(0) y = f32[6,4] negate(x)\n"
+           "ROOT r = f32[6,4] custom-call(y), custom_call_target=\"xla.sdy.FuncResultSharding\", "
+           "custom_call_has_side_effect=true }"),
+      "i j -> i j | T -> T");
+}
+
 TEST(RuleOfReference, ContractionsAreSumsWithTheirPad) {
   EXPECT_EQ(
       Rule("ENTRY e { x = f32[5,6] parameter(0) y = f32[6,7] parameter(1)\n"
