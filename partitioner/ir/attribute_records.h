@@ -33,6 +33,17 @@ auto ForRecord(const Attributes& attributes, F&& f) {
   });
 }
 
+// The channel of a collective, a send or a recv; -1 if there is none.
+inline int64_t ChannelIdOf(const Attributes& attributes) {
+  return ForRecord(attributes, [](const auto& record) -> int64_t {
+    if constexpr (requires { record.channel_id; }) {
+      return record.channel_id;
+    } else {
+      return -1;
+    }
+  });
+}
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTE_RECORDS_H_

@@ -2,7 +2,7 @@
 // From a Module to messages: writer.cc (the whole, order, ids, names),
 // writer_attributes.cc, writer_values.cc. Whether a field is there at all
 // follows what XLA writes, so that the messages of one program are equal field
-// by field.
+// by field. It has a function for each kind of message.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_WRITER_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_WRITER_H_
 

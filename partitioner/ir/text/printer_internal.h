@@ -3,7 +3,7 @@
 // printer_attributes.cc (attributes of ops) and printer_common.cc (text that
 // every instruction may have). All output goes to one string. What repeats
 // (shapes, shardings, frontend attributes) is copied from where it was printed
-// first.
+// first. It has as many functions as there are kinds of values, which all append to that string.
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_INTERNAL_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_INTERNAL_H_
 

@@ -6,8 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/ir/attribute_records.h"
 #include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/spmd/localize/feeds.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/one_device.h"
 #include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/base/status.h"
@@ -28,7 +31,11 @@ Localizer::Localizer(const Program& program, const Plan& plan, RuleTable& rules,
       values_(program.leaves.num_leaves()),
       copy_slot_(program.leaves.num_leaves(), -1),
       computation_map_(program.module.num_computations()),
-      whole_copies_(program.module.num_computations()) {}
+      control_edges_(program.module, &result_.module),
+      whole_copies_(program, &result_.module),
+      one_device_(std::make_unique<OneDeviceLocalizer>(this)) {}
+
+Localizer::~Localizer() = default;
 
 std::pair<InstrId, const Sharding*> Localizer::Stored(InstrId id, int flat) const {
   const Value& v = values_[leaves_.canonical(id, flat).value];
@@ -59,9 +66,8 @@ void Localizer::AddCopy(LeafId canonical, InstrId id, const Sharding* state) {
   copies_[slot].push_back({id, state});
 }
 
-void Localizer::CheckReshardBytes(const ReshardPlan& plan, const Sharding* from, const Sharding* to,
-                                  const CollectiveCause& cause, LeafId leaf) {
-  if (WithinLimit(plan.bytes)) return;
+std::string Localizer::WhatIsResharded(const Sharding* from, const Sharding* to,
+                                       const CollectiveCause& cause, LeafId leaf) const {
   const absl::string_view consumer = global_.instr(cause.consumer).name;
   std::string what, user;
   if (leaf.valid()) what = absl::StrCat("%", global_.instr(leaves_.instr(leaf)).name);
@@ -80,15 +86,15 @@ void Localizer::CheckReshardBytes(const ReshardPlan& plan, const Sharding* from,
       what = absl::StrCat("a value by the partition callback of %", consumer);
       break;
   }
-  FailAboveLimit(
-      absl::StrCat("a reshard of ", what, " from ", from->ToString(), " to ", to->ToString(), user),
-      plan.bytes);
+  return absl::StrCat("a reshard of ", what, " from ", from->ToString(), " to ", to->ToString(),
+                      user);
 }
 
-void Localizer::FailAboveLimit(absl::string_view what, double bytes) {
+void Localizer::CheckBytes(double bytes, absl::FunctionRef<std::string()> what) {
+  if (bytes <= static_cast<double>(options_.max_reshard_bytes)) return;
   Diagnostic d;
   d.code = "E210";
-  d.message = absl::StrCat(what, " moves ", bytes, " bytes per device");
+  d.message = absl::StrCat(what(), " moves ", bytes, " bytes per device");
   d.expected = absl::StrCat("at most ", options_.max_reshard_bytes);
   d.found = absl::StrCat(bytes);
   d.fix = "constrain the value at its producer, or raise --max-reshard-bytes";
@@ -105,9 +111,9 @@ void Localizer::CheckFetches(InstrId id, size_t first) {
     bytes[operand] += r.bytes_moved;
   }
   for (size_t k = 0; k < bytes.size(); ++k) {
-    if (WithinLimit(bytes[k])) continue;
-    FailAboveLimit(absl::StrCat("the fetch of operand ", k, " of %", global_.instr(id).name),
-                   bytes[k]);
+    CheckBytes(bytes[k], [&] {
+      return absl::StrCat("the fetch of operand ", k, " of %", global_.instr(id).name);
+    });
   }
 }
 
@@ -115,7 +121,7 @@ InstrId Localizer::Reshard(InstrId x, const Shape* global, const Sharding* from,
                            const CollectiveCause& cause, LeafId leaf, const Sharding* stored) {
   if (from == to) return x;
   const ReshardPlan& plan = PlanReshard(context_, global, from, to);
-  CheckReshardBytes(plan, from, to, cause, leaf);
+  CheckBytes(plan.bytes, [&] { return WhatIsResharded(from, to, cause, leaf); });
   emitter_->set_cause(cause);
   absl::InlinedVector<InstrId, 4> steps;
   x = emitter_->Reshard(x, global, from, to, &steps);
@@ -216,59 +222,6 @@ const Shape* Localizer::LocalShapeOf(const Shape* global,
   return ShapeFromLeaves(global, leaves);
 }
 
-CompId Localizer::CopyComputation(CompId global) {
-  // Callees first, on a stack of our own: nesting may be deep.
-  std::vector<CompId> work{global};
-  while (!work.empty()) {
-    const CompId comp = work.back();
-    if (whole_copies_[comp.value].valid()) {
-      work.pop_back();
-      continue;
-    }
-    const size_t before = work.size();
-    for (InstrId id : global_.comp(comp).instructions) {
-      for (CompId c : CalledComputations(global_, global_.instr(id))) {
-        if (!whole_copies_[c.value].valid()) work.push_back(c);
-      }
-    }
-    if (work.size() > before) continue;
-    work.pop_back();
-    CopyOneComputation(comp);
-  }
-  return whole_copies_[global.value];
-}
-
-void Localizer::CopyOneComputation(CompId comp) {
-  const Computation& from = global_.comp(comp);
-  const CompId to = local().AddComputation(from.name);
-  absl::flat_hash_map<InstrId, InstrId> ids;
-  LocalIds operands;
-  for (InstrId id : from.instructions) {
-    const AnnotationKind annotation = program_.annotation[id.value];
-    if (annotation == AnnotationKind::kGroup) continue;
-    if (annotation == AnnotationKind::kIdentity) {
-      ids[id] = ids.at(global_.operand(id, 0));
-      continue;
-    }
-    Instruction copy = global_.instr(id);
-    copy.sharding = nullptr;
-    copy.frontend = WithoutSdy(context_, copy.frontend);
-    copy.extra = -1;
-    copy.attrs = MapComputations(global_, copy, [&](CompId c) { return whole_copies_[c.value]; });
-    operands.clear();
-    for (InstrId o : global_.operands(id)) operands.push_back(ids.at(o));
-    const InstrId now = local().Add(to, copy, operands);
-    ids[id] = now;
-    const RareAttributes* rare = global_.rare(global_.instr(id));
-    if (rare == nullptr || rare->control_predecessors.empty()) continue;
-    for (InstrId p : rare->control_predecessors) {
-      if (ids.contains(p)) local().mutable_rare(now).control_predecessors.push_back(ids.at(p));
-    }
-  }
-  local().SetRoot(to, ids.at(from.root));
-  whole_copies_[comp.value] = to;
-}
-
 const Attributes* Localizer::LocalAttributes(const LocalOp& op) {
   return MapComputations(global_, op.instr, [&](CompId c) { return CopyComputation(c); });
 }
@@ -283,6 +236,19 @@ LocalIds Localizer::Clone(const LocalOp& op, absl::Span<const InstrId> operands,
   copy.shape = ShapeFromLeaves(op.instr.shape, op.result_shapes);
   const InstrId id = local().Add(builder().computation(), copy, operands);
   return Flatten(id);
+}
+
+CompId Localizer::AddBranch(absl::string_view name, const Shape* parameter,
+                            absl::FunctionRef<LocalIds(const LocalIds&)> make) {
+  const Metadata* metadata = builder().metadata();
+  const CompId branch = local().AddComputation(name);
+  std::unique_ptr<Emitter> outer = std::move(emitter_);
+  emitter_ = std::make_unique<Emitter>(&result_.module, branch, program_.mesh, &shared_);
+  builder().set_metadata(metadata);
+  const LocalIds results = make(Flatten(builder().Parameter(0, parameter)));
+  builder().SetRoot(builder().Tuple(results));
+  emitter_ = std::move(outer);
+  return branch;
 }
 
 absl::Status Localizer::LocalizeInstruction(InstrId id) {
@@ -327,11 +293,11 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
         d.produced[k] == nullptr ? leaf : LocalShape(context_, leaf, d.produced[k]));
   }
   if (plan.kind == PlanKind::kOneDevice) {
-    LocalizeOneDevice(op);
+    one_device_->Localize(op);
     return status_;
   }
   if (plan.kind == PlanKind::kFeed) {
-    LocalizeFeed(op);
+    LocalizeFeed(*this, op);
     return status_;
   }
   const size_t fetched = shared_.records.size();
@@ -365,9 +331,9 @@ absl::Status Localizer::LocalizeComputation(CompId comp) {
   for (InstrId id : global_.comp(comp).instructions) {
     const int begin = local().num_instructions();
     SHARDCALL_RETURN_IF_ERROR(LocalizeInstruction(id));
-    if (!emitted_.empty()) NoteEmitted(id, begin);
+    if (!control_edges_.empty()) control_edges_.NoteEmitted(id, builder().computation(), begin);
   }
-  if (!emitted_.empty()) KeepControlEdges(comp);
+  if (!control_edges_.empty()) control_edges_.Keep(comp);
   FinishRoot(comp);
   return status_;
 }
@@ -377,22 +343,12 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
   local().Reserve(n + n / 4, 2 * n + n / 2);
   for (int i = 0; i < global_.num_instructions(); ++i) {
     const Instruction& instr = global_.instr(InstrId(i));
-    if (instr.attrs->kind == AttrKind::kCollective) {
-      shared_.next_channel =
-          std::max(shared_.next_channel, instr.as<CollectiveAttrs>().channel_id + 1);
-    } else if (instr.attrs->kind == AttrKind::kPermute) {
-      shared_.next_channel =
-          std::max(shared_.next_channel, instr.as<PermuteAttrs>().channel_id + 1);
-    } else if (instr.attrs->kind == AttrKind::kSendRecv) {
-      shared_.next_channel =
-          std::max(shared_.next_channel, instr.as<SendRecvAttrs>().channel_id + 1);
-    }
+    shared_.next_channel = std::max(shared_.next_channel, ChannelIdOf(*instr.attrs) + 1);
     if (instr.opcode == Opcode::kWhile || instr.opcode == Opcode::kConditional ||
         instr.opcode == Opcode::kCall) {
       for (CompId c : CalledComputations(global_, instr)) caller_[c] = InstrId(i);
     }
   }
-  FindControlled();
   const std::vector<CompId> order =
       PartitionedComputations(program_, ComputationPostOrder(global_));
   for (CompId comp : order) SHARDCALL_RETURN_IF_ERROR(LocalizeComputation(comp));

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk behind Localize, split over localize.cc (driver, values),
-// localize_structural.cc (control flow, boundaries), localize_header.cc (the
-// module's header), localize_order.cc (control edges), localize_one_device.cc
-// (what one device runs), localize_feeds.cc (infeed and outfeed),
-// callback_context.cc (partition callbacks) and handle_*.cc (one per op family).
+// The walk behind Localize: what has become of each value, and the local op of each
+// instruction. localize.cc has the walk and the values, localize_structural.cc control flow and
+// boundaries, localize_header.cc the module's header, callbacks/ the partition callbacks. What
+// ops become beyond that are strategies, what one device runs (one_device.h) and feeds
+// (feeds.h); these use the public half.
 #ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZE_LOCALIZER_H_
 #define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_LOCALIZER_H_
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "shardcall/partitioner/spmd/localize/control_edges.h"
 #include "shardcall/partitioner/spmd/localize/emitter.h"
 #include "shardcall/partitioner/spmd/localize/localize.h"
+#include "shardcall/partitioner/spmd/localize/whole_copies.h"
 
 namespace shardcall {
 
-struct CallbackMemo;  // callback_memo.h
+struct CallbackMemo;       // callback_memo.h
+class OneDeviceLocalizer;  // one_device.h
 
 using LocalIds = absl::InlinedVector<InstrId, 6>;
 
@@ -36,15 +40,18 @@ struct LocalOp {
 class Localizer {
  public:
   Localizer(const Program& program, const Plan& plan, RuleTable& rules, const SpmdOptions& options);
+  ~Localizer();
   absl::StatusOr<LocalProgram> Run();
 
   const Program& program() const { return program_; }
+  const Plan& plan() const { return plan_; }
   const Module& global() const { return global_; }
   Module& local() { return result_.module; }
   Context& context() const { return context_; }
   RuleTable& rules() { return rules_; }
   Emitter& emitter() { return *emitter_; }
   GraphBuilder& builder() { return emitter_->builder(); }
+  const std::vector<CollectiveRecord>& records() const { return shared_.records; }
 
   // The shard of a leaf under `to`; made on first use, then kept.
   InstrId Get(InstrId id, int flat, const Sharding* to, const CollectiveCause& cause);
@@ -59,6 +66,8 @@ class Localizer {
 
   // Localizing ends with the first failure.
   void Fail(absl::Status status) { status_.Update(std::move(status)); }
+  // E210 where `what` moves more than --max-reshard-bytes.
+  void CheckBytes(double bytes, absl::FunctionRef<std::string()> what);
 
   // Elements of a local tuple (or the value itself) as flat leaves, and back.
   LocalIds Flatten(InstrId value);
@@ -74,8 +83,11 @@ class Localizer {
                  const Attributes* attrs = nullptr);
   // The local copy of a computation that runs whole: of reduce or sort, or of what one
   // device runs.
-  CompId CopyComputation(CompId global);
+  CompId CopyComputation(CompId global) { return whole_copies_.Of(global); }
   CompId LocalComputation(CompId global) const { return computation_map_[global.value]; }
+  // A computation of one parameter, whose leaves `make` gets.
+  CompId AddBranch(absl::string_view name, const Shape* parameter,
+                   absl::FunctionRef<LocalIds(const LocalIds&)> make);
 
  private:
   struct Value {
@@ -93,19 +105,14 @@ class Localizer {
   // where one is given.
   InstrId Reshard(InstrId x, const Shape* global, const Sharding* from, const Sharding* to,
                   const CollectiveCause& cause, LeafId leaf, const Sharding* stored);
-  void CheckReshardBytes(const ReshardPlan& plan, const Sharding* from, const Sharding* to,
-                         const CollectiveCause& cause, LeafId leaf);
-  bool WithinLimit(double bytes) const {
-    return bytes <= static_cast<double>(options_.max_reshard_bytes);
-  }
-  void FailAboveLimit(absl::string_view what, double bytes);  // E210
+  std::string WhatIsResharded(const Sharding* from, const Sharding* to,
+                              const CollectiveCause& cause, LeafId leaf) const;
   // What the collectives recorded since `first` fetched for each operand of `id`.
   void CheckFetches(InstrId id, size_t first);
 
   absl::Status LocalizeComputation(CompId comp);
   absl::Status LocalizeInstruction(InstrId id);
   void FinishRoot(CompId comp);
-  void CopyOneComputation(CompId comp);  // its callees are copied already
   // localize_structural.cc
   void LocalizeParameter(InstrId id, const Decision& d);
   void LocalizeBarrier(InstrId id, const Decision& d);
@@ -113,27 +120,7 @@ class Localizer {
   void LocalizeWhile(InstrId id, const Decision& d);
   void LocalizeBranches(InstrId id, const Decision& d);
   std::vector<const Sharding*> RootStates(CompId comp) const;
-  // localize_order.cc
-  void FindControlled();
-  void NoteEmitted(InstrId id, int begin);
-  void KeepControlEdges(CompId comp);
-  // localize_one_device.cc
-  void LocalizeOneDevice(const LocalOp& op);
-  LocalIds RunWhole(const LocalOp& op);
-  // Whether only ops that device runs alone read this result.
-  bool StaysThere(InstrId id, int flat, int64_t device);
-  InstrId IsThere(int64_t device, absl::Span<const AxisRef> free);
-  // Result `flat` of an op that `device` ran, on all devices, within --max-reshard-bytes.
-  InstrId BroadcastResult(InstrId id, int flat, InstrId value, int64_t device,
-                          absl::Span<const AxisRef> free);
-  InstrId FromDevice(InstrId x, absl::Span<const AxisRef> free);
-  // A computation of one parameter, whose leaves `make` gets.
-  CompId AddBranch(absl::string_view name, const Shape* parameter,
-                   absl::FunctionRef<LocalIds(const LocalIds&)> make);
-  // localize_feeds.cc
-  void LocalizeFeed(const LocalOp& op);
-  LocalIds Feed(const LocalOp& op, absl::Span<const Shape* const> shapes);
-  // callback_context.cc
+  // callbacks/localize_callbacks.cc
   absl::Status LocalizeCallbacks(InstrId id, const Decision& d);
   absl::Status VerifyCallbacks();  // where one had more than checked functions
   // localize_header.cc
@@ -157,14 +144,13 @@ class Localizer {
   std::vector<Value> values_;  // by canonical leaf
   // Other states of the leaves of the computation at hand, by the leaf's slot; -1: none.
   std::vector<CopyList> copies_;
-  std::vector<int32_t> copy_slot_;       // by canonical leaf
-  std::vector<LeafId> copied_;           // by slot
-  std::vector<CompId> computation_map_;  // of those that are partitioned
-  std::vector<CompId> whole_copies_;
-  std::vector<std::vector<InstrId>> users_;      // by instruction; made when first asked for
+  std::vector<int32_t> copy_slot_;               // by canonical leaf
+  std::vector<LeafId> copied_;                   // by slot
+  std::vector<CompId> computation_map_;          // of those that are partitioned
   absl::flat_hash_map<CompId, InstrId> caller_;  // instruction that runs a computation
-  // Local instructions that stand for a global one at either end of a control edge.
-  absl::flat_hash_map<InstrId, std::vector<InstrId>> emitted_;
+  ControlEdges control_edges_;
+  WholeCopies whole_copies_;
+  std::unique_ptr<OneDeviceLocalizer> one_device_;
   absl::Status status_;
 };
 

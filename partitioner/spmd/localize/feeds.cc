@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds from and to the host: each device feeds its shard, without what it is padded
-// with. Where that differs between devices, a conditional has a branch for each form.
+#include "shardcall/partitioner/spmd/localize/feeds.h"
+
 #include <algorithm>
 #include <map>
 #include <vector>
 
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/one_device.h"
 
 namespace shardcall {
 namespace {
@@ -40,19 +40,17 @@ bool DiffersBetweenDevices(const Piece& piece) {
   return false;
 }
 
-}  // namespace
-
 // The op on data of these shapes, null where this device feeds nothing. An infeed
 // yields what the device holds, padded again.
-LocalIds Localizer::Feed(const LocalOp& op, absl::Span<const Shape* const> shapes) {
-  GraphBuilder& b = builder();
-  const Shape* nothing = context_.MakeTuple({});
+LocalIds Feed(Localizer& l, const LocalOp& op, absl::Span<const Shape* const> shapes) {
+  GraphBuilder& b = l.builder();
+  const Shape* nothing = l.context().MakeTuple({});
   LocalOp fed = op;
   if (op.instr.opcode == Opcode::kInfeed) {
     for (size_t k = 0; k < shapes.size(); ++k) {
       fed.result_shapes[k] = shapes[k] == nullptr ? nothing : shapes[k];
     }
-    const LocalIds got = Clone(fed, fed.operands);
+    const LocalIds got = l.Clone(fed, fed.operands);
     LocalIds out;
     size_t at = 0;
     for (size_t k = 0; k < shapes.size(); ++k) {
@@ -62,7 +60,7 @@ LocalIds Localizer::Feed(const LocalOp& op, absl::Span<const Shape* const> shape
         continue;
       }
       InstrId x = got[at++];
-      for (int d = 0; d < held->rank(); ++d) x = emitter().PadDim(x, d, held->dim(d));
+      for (int d = 0; d < held->rank(); ++d) x = l.emitter().PadDim(x, d, held->dim(d));
       out.push_back(x);
     }
     out.push_back(got[at]);  // the token
@@ -77,19 +75,21 @@ LocalIds Localizer::Feed(const LocalOp& op, absl::Span<const Shape* const> shape
       leaves.push_back(nothing);
       continue;
     }
-    for (int d = 0; d < shapes[k]->rank(); ++d) x = emitter().TrimDim(x, d, shapes[k]->dim(d));
+    for (int d = 0; d < shapes[k]->rank(); ++d) x = l.emitter().TrimDim(x, d, shapes[k]->dim(d));
     leaves.push_back(
         attrs.shape == nullptr
             ? shapes[k]
-            : context_.WithDims(attrs.shape->leaf(static_cast<int>(k)), shapes[k]->dims()));
+            : l.context().WithDims(attrs.shape->leaf(static_cast<int>(k)), shapes[k]->dims()));
   }
-  if (attrs.shape != nullptr) attrs.shape = ShapeFromLeaves(attrs.shape, leaves);
-  return Clone(fed, AssembleOperands(*this, fed), InternAttributes(context_, attrs));
+  if (attrs.shape != nullptr) attrs.shape = l.ShapeFromLeaves(attrs.shape, leaves);
+  return l.Clone(fed, AssembleOperands(l, fed), InternAttributes(l.context(), attrs));
 }
 
-void Localizer::LocalizeFeed(const LocalOp& op) {
+}  // namespace
+
+void LocalizeFeed(Localizer& l, const LocalOp& op) {
   const bool in = op.instr.opcode == Opcode::kInfeed;
-  const auto said = program_.outfeeds.find(op.id);
+  const auto said = l.program().outfeeds.find(op.id);
   const size_t leaves = (in ? op.result_shapes.size() : op.operands.size()) - 1;
   std::vector<Piece> pieces;
   bool differ = false;
@@ -99,11 +99,11 @@ void Localizer::LocalizeFeed(const LocalOp& op) {
     const ShardingConstraint* c = nullptr;
     if (in) {
       piece = {op.instr.shape->leaf(flat), op.decision.produced[k], op.result_shapes[k]};
-      c = program_.constraints[leaves_.leaf(op.id, flat).value];
+      c = l.program().constraints[l.program().leaves.leaf(op.id, flat).value];
     } else {
       piece = {op.operand_shapes[k], op.decision.operands[k],
-               LocalShape(context_, op.operand_shapes[k], op.decision.operands[k])};
-      if (said != program_.outfeeds.end()) c = said->second[k];
+               LocalShape(l.context(), op.operand_shapes[k], op.decision.operands[k])};
+      if (said != l.program().outfeeds.end()) c = said->second[k];
     }
     if (c != nullptr) piece.device = c->maximal_device;
     differ = differ || DiffersBetweenDevices(piece);
@@ -114,40 +114,41 @@ void Localizer::LocalizeFeed(const LocalOp& op) {
   std::vector<std::vector<const Shape*>> forms;
   std::vector<int32_t> form_of;
   std::map<std::vector<const Shape*>, int32_t> known;
-  for (int64_t device = 0; device < (differ ? program_.num_partitions : 1); ++device) {
+  for (int64_t device = 0; device < (differ ? l.program().num_partitions : 1); ++device) {
     std::vector<const Shape*> form;
-    for (const Piece& piece : pieces) form.push_back(FedBy(context_, piece, device));
+    for (const Piece& piece : pieces) form.push_back(FedBy(l.context(), piece, device));
     const auto [it, fresh] = known.try_emplace(form, static_cast<int32_t>(forms.size()));
     form_of.push_back(it->second);
     if (fresh) forms.push_back(std::move(form));
   }
   LocalIds produced;
   if (forms.size() == 1) {
-    produced = Feed(op, forms[0]);
+    produced = Feed(l, op, forms[0]);
   } else {
-    const InstrId given = builder().Tuple(op.operands);
-    const InstrId index = emitter().OfDevice(form_of);
+    const InstrId given = l.builder().Tuple(op.operands);
+    const InstrId index = l.emitter().OfDevice(form_of);
     LocalIds operands{index};
     std::vector<CompId> branches;
     for (const auto& form : forms) {
       operands.push_back(given);
-      branches.push_back(AddBranch("feed", builder().shape(given), [&](const LocalIds& inside) {
+      branches.push_back(l.AddBranch("feed", l.builder().shape(given), [&](const LocalIds& inside) {
         LocalOp own = op;
         own.operands = inside;
-        return Feed(own, form);
+        return Feed(l, own, form);
       }));
     }
     ConditionalAttrs attrs;
     attrs.branches = branches;
-    produced =
-        Flatten(builder().Add(Opcode::kConditional, operands, InternAttributes(context_, attrs)));
+    produced = l.Flatten(
+        l.builder().Add(Opcode::kConditional, operands, InternAttributes(l.context(), attrs)));
   }
-  const AxisList free = FreeAxes(program_, op.id);
+  const AxisList free = FreeAxes(l.program(), op.id);
   for (size_t k = 0; in && k < pieces.size(); ++k) {
     if (pieces[k].device < 0) continue;
-    produced[k] = BroadcastResult(op.id, static_cast<int>(k), produced[k], pieces[k].device, free);
+    produced[k] =
+        BroadcastResult(l, op.id, static_cast<int>(k), produced[k], pieces[k].device, free);
   }
-  StoreResults(op.id, op.decision, produced);
+  l.StoreResults(op.id, op.decision, produced);
 }
 
 }  // namespace shardcall

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control edges: what the program orders stays ordered.
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/control_edges.h"
 
 namespace shardcall {
 
-void Localizer::FindControlled() {
+ControlEdges::ControlEdges(const Module& global, Module* local) : global_(global), local_(*local) {
   for (int i = 0; i < global_.num_instructions(); ++i) {
     const RareAttributes* rare = global_.rare(global_.instr(InstrId(i)));
     if (rare == nullptr || rare->control_predecessors.empty()) continue;
@@ -16,14 +15,13 @@ void Localizer::FindControlled() {
 // Of what an instruction became, the op itself stands at its control edges, and
 // not the moves before and after it. What became nothing passes on its own
 // predecessors.
-void Localizer::NoteEmitted(InstrId id, int begin) {
+void ControlEdges::NoteEmitted(InstrId id, CompId computation, int begin) {
   auto it = emitted_.find(id);
   if (it == emitted_.end()) return;
-  const CompId here = builder().computation();
   InstrId last, same;
-  for (int i = begin; i < local().num_instructions(); ++i) {
-    const Instruction& instr = local().instr(InstrId(i));
-    if (instr.computation != here) continue;
+  for (int i = begin; i < local_.num_instructions(); ++i) {
+    const Instruction& instr = local_.instr(InstrId(i));
+    if (instr.computation != computation) continue;
     last = InstrId(i);
     if (instr.opcode == global_.instr(id).opcode) same = last;
   }
@@ -39,7 +37,7 @@ void Localizer::NoteEmitted(InstrId id, int begin) {
   }
 }
 
-void Localizer::KeepControlEdges(CompId comp) {
+void ControlEdges::Keep(CompId comp) {
   for (InstrId id : global_.comp(comp).instructions) {
     const RareAttributes* rare = global_.rare(global_.instr(id));
     if (rare == nullptr) continue;
@@ -47,7 +45,7 @@ void Localizer::KeepControlEdges(CompId comp) {
       for (InstrId before : emitted_.at(p)) {
         for (InstrId after : emitted_.at(id)) {
           if (before == after) continue;
-          local().mutable_rare(after).control_predecessors.push_back(before);
+          local_.mutable_rare(after).control_predecessors.push_back(before);
         }
       }
     }

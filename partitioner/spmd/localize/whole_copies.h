@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computations that run whole on every device: those of reduce or sort, and what one device
+// runs. They are copied as they stand, without annotations.
+#ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZE_WHOLE_COPIES_H_
+#define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_WHOLE_COPIES_H_
+
+#include <memory>
+
+#include "shardcall/partitioner/import/program.h"
+#include "shardcall/partitioner/ir/build/module_cloner.h"
+
+namespace shardcall {
+
+class WholeCopies {
+ public:
+  WholeCopies(const Program& program, Module* local) : program_(program), local_(*local) {}
+  // The local copy of a computation, made when first asked for, and of what it calls.
+  CompId Of(CompId global);
+
+ private:
+  void Copy(CompId comp);  // its callees are copied already
+
+  const Program& program_;
+  Module& local_;
+  std::unique_ptr<ModuleCloner> cloner_;  // most programs copy nothing but small computations
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_WHOLE_COPIES_H_
