@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our partitioner in the place of XLA's: jax.jit stays as it is, but for its compile step."""
 import ctypes
-import dataclasses
 import threading
 import warnings
 
@@ -188,8 +187,7 @@ def partitioned(jitted, args, kwargs, settings):
     """What a call of the jitted function is partitioned into; XLA compiles nothing."""
     install()
     # No other settings are equal to these, so that no cache has what is asked for.
-    only = dataclasses.replace(settings, only_partition=True, report='')
-    with _settings.context(only):
+    with _settings.context(settings.to_partition_only()):
         try:
             jitted.lower(*args, **kwargs).compile()
         except _Partitioned as done:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 import jax
+from jax._src import core
 
 from shardcall.jax import compiling
 from shardcall.jax import settings as _settings
@@ -78,10 +79,14 @@ class Jitted:
         functools.update_wrapper(self, jitted)
 
     def __call__(self, *args, **kwargs):
-        if _settings.current() is None:
-            compiling.check_outermost(self._settings)
-        with _settings.context(self._settings):
+        outer = _settings.swap(self._settings)
+        try:
+            traced = core.trace_ctx.trace is not core.eval_trace
+            if traced and not isinstance(outer, _settings.Settings):
+                compiling.check_outermost(self._settings)
             return self._jitted(*args, **kwargs)
+        finally:
+            _settings.restore(outer)
 
     def lower(self, *args, **kwargs):
         with _settings.context(self._settings):

@@ -8,9 +8,9 @@ import jax
 from shardcall import registry
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Settings:
-    """Equal settings are equal keys."""
+    """Equal ones are one object: JAX hashes and compares it on every call."""
     targets: tuple  # of targets.key_of
     allow_replicate: tuple
     max_reshard_bytes: int
@@ -18,19 +18,32 @@ class Settings:
     report: str
     only_partition: bool = False  # compile nothing
 
+    def to_partition_only(self):
+        return _one_of(dataclasses.replace(self, only_partition=True, report=''))
+
+
+_known = {}
+
+
+def _one_of(settings):
+    fields = tuple(getattr(settings, f.name) for f in dataclasses.fields(settings))
+    return _known.setdefault(fields, settings)
+
 
 def make(*, rules=None, plugins=(), allow_replicate=(), max_reshard_bytes=0, strict=False,
          report=''):
     if isinstance(allow_replicate, str):
         allow_replicate = (allow_replicate,)
-    settings = Settings(
+    settings = _one_of(Settings(
         registry.key_of(rules, plugins), tuple(allow_replicate), int(max_reshard_bytes),
-        bool(strict), os.fspath(report))
+        bool(strict), os.fspath(report)))
     registry.made(settings.targets)  # rules that do not parse fail where they are written
     return settings
 
 
 context = jax.make_user_context(None)
+# What `with context(settings)` does, without its calls: swap gives what there was before.
+swap, restore = context._obj.swap_local, context._obj.set_local
 
 
 def current():
