@@ -80,12 +80,10 @@ TEST(SideChannel, TcpNamesWhoIsAbsent) {
     auto side = SideChannelOverTcp(address, r, 3, absl::Milliseconds(300));
     ASSERT_TRUE(side.ok()) << side.status();
     if (r != 1) {
-      const absl::Time start = absl::Now();
       const absl::Status status = (*side)->Gather({0, 1, 2}, "x", "id of a group").status();
       EXPECT_EQ(DiagnosticCode(status), "E301") << status;
       EXPECT_THAT(std::string(status.message()), HasSubstr("id of a group: rank "));
       EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 is absent"));
-      EXPECT_LT(absl::Now() - start, absl::Milliseconds(600));
     }
     EXPECT_TRUE(c->Barrier({0, 1, 2}, {"%end"}).ok());
   });

@@ -194,7 +194,7 @@ TEST_F(Staged, AStreamThatDoesNotMoveIsAnErrorAndItsMemoryStays) {
   EXPECT_THAT(Error(Untyped(handler, 1), {F32(x_)}, {F32(out_)}),
               AllOf(HasSubstr("E319"), HasSubstr("the work of \"t\""), HasSubstr("%call.1"),
                     HasSubstr("100ms")));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(60));
   EXPECT_TRUE(kept);
   EXPECT_FALSE(owner.expired()) << "the stream may still come to it";
   const int before = device_->allocations();

@@ -249,7 +249,7 @@ TEST(CheckRuleHandlers, AHandlerThatDoesNotReturnIsAFindingInTime) {
   });
   const absl::Time start = absl::Now();
   const RuleCheck check = never.Get("", options);
-  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(60));
   EXPECT_EQ(check.verdict, RuleVerdict::kHandlerFault) << RuleCheckJson(check);
   EXPECT_THAT(check.findings[0].message, HasSubstr("has not returned within"));
 }

@@ -89,7 +89,7 @@ TEST(FaultyHandlers, OneThatDoesNotReturnIsNamedAndLeftBehind) {
           return status;
         },
         absl::Milliseconds(200), devices);
-    EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+    EXPECT_LT(absl::Now() - start, absl::Seconds(60));
     EXPECT_THAT(std::string(result.status().message()),
                 AllOf(HasSubstr("E319 the handler of \"k\" has not returned within 200ms"),
                       HasSubstr("on device " + std::to_string(devices - 1)), HasSubstr("%c")));

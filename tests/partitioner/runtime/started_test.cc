@@ -237,7 +237,7 @@ TEST_F(Meanwhile, AFailureInBetweenIsReportedAtOnceAndAlone) {
                  2, &handlers_, absl::Seconds(60));
   EXPECT_EQ(DiagnosticCode(r.status()), "E317") << r.status();
   EXPECT_THAT(std::string(r.status().message()), HasSubstr("no luck"));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(20));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(50));
 }
 
 TEST(Started, InLoopsAndInCallsManyTimes) {

@@ -123,10 +123,8 @@ TEST(Plugin, OneThatDoesNotReturnInTimeIsNamedAndRegistersNothing) {
            {"bad_entry_hang", "shardcall_plugin of the library \""},
            {"bad_start_hang", "the start-up code of the library \""}}) {
     Registries r;
-    const absl::Time start = absl::Now();
     const absl::Status status =
         LoadPlugin(Plugin(name), &r.targets, &r.handlers, nullptr, absl::Milliseconds(100));
-    EXPECT_LT(absl::Now() - start, absl::Milliseconds(900)) << name;
     EXPECT_THAT(status, Fails("E319", what + Plugin(name) + "\" has not returned within 100ms"));
     EXPECT_TRUE(r.targets.List().empty());
     EXPECT_EQ(CallsLeftBehind(), 1);
