@@ -227,7 +227,13 @@ absl::StatusOr<Plan> Planner::Run() {
     }
   }
   for (int k = 0; k < module_.instr(entry.root).shape->num_leaves(); ++k) {
-    plan_.outputs.push_back(OutputSharding(program_, propagation_, entry.root, k));
+    // No value is given out on one device alone. What the program says is unreduced stays so:
+    // nothing else is when it is propagated.
+    const Sharding* s = propagation_.outputs[k];
+    const Shape* shape = module_.instr(entry.root).shape->leaf(k);
+    const bool whole = shape->IsArray() && (s == nullptr || s->is_maximal());
+    plan_.outputs.push_back(
+        whole ? ReplicatedSharding(module_.context(), program_.mesh, shape->rank()) : s);
   }
   return std::move(plan_);
 }
@@ -254,32 +260,6 @@ std::vector<CompId> PartitionedComputations(const Program& program,
     if (in[c.value]) out.push_back(c);
   }
   return out;
-}
-
-const Sharding* OutputSharding(const Program& program, const PropagationResult& propagation,
-                               InstrId root, int flat) {
-  const Module& module = program.module;
-  const Shape* shape = module.instr(root).shape->leaf(flat);
-  if (!shape->IsArray()) return nullptr;
-  const LeafId leaf = program.leaves.leaf(root, flat);
-  const Sharding* decided = propagation.sharding[leaf.value];
-  // One value may be returned twice in two shardings: then the root's own
-  // constraint counts, not what the shared leaf was given.
-  const ShardingConstraint* c = program.constraints[leaf.value];
-  if (c != nullptr && !c->unknown && c->maximal_device < 0 &&
-      c->dims.size() == static_cast<size_t>(shape->rank()) && c->IsFullyClosed() &&
-      c->mesh != nullptr) {
-    ShardingBuilder b(c->mesh, shape->rank());
-    for (int d = 0; d < shape->rank(); ++d) b.dims[d] = c->dims[d].axes;
-    b.partial = c->unreduced;
-    b.partial_op = c->unreduced_op;
-    return b.Intern(module.context());
-  }
-  if (decided == nullptr || decided->is_maximal()) {
-    return ShardingBuilder(program.mesh, shape->rank()).Intern(module.context());
-  }
-  // What the program says is unreduced stays so: nothing else is when it is propagated.
-  return decided;
 }
 
 absl::StatusOr<Plan> MakePlan(const Program& program, const PropagationResult& propagation,

@@ -112,9 +112,6 @@ AxisList FreeAxes(const Program& program, InstrId id);
 // that one device runs.
 std::vector<CompId> PartitionedComputations(const Program& program,
                                             const std::vector<CompId>& post_order);
-// What a flat result of the entry is given back as; null for tokens.
-const Sharding* OutputSharding(const Program& program, const PropagationResult& propagation,
-                               InstrId root, int flat);
 
 // Errors: E101 for every custom call without a rule that meets sharded values
 // (all in one message), E104 (side effects that every device would have), E150
