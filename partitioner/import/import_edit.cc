@@ -21,9 +21,7 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
   Context& context = old.context();
   Module m(old.shared_context());
   ModuleCloner cloner(old, &m);
-  cloner.CopyHeader();
-  m.Reserve(old.num_instructions() + edit.clones.size() + edit.identities.size(),
-            2 * old.num_instructions());
+  cloner.CopyHeader(edit.clones.size() + edit.identities.size());
   for (int c = 0; c < old.num_computations(); ++c) cloner.AddComputation(CompId(c));
   m.set_entry(old.entry());
   UniqueNames names(old, UniqueNames::kInstructions);

@@ -77,10 +77,6 @@ struct AttrSet {
   constexpr bool Has(Attr a) const {
     return (words[static_cast<int>(a) / 64] >> (static_cast<int>(a) % 64)) & 1;
   }
-  constexpr void AddAll(const AttrSet& other) {
-    words[0] |= other.words[0];
-    words[1] |= other.words[1];
-  }
 };
 static_assert(kNumAttrs <= 128);
 

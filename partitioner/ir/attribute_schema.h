@@ -10,33 +10,21 @@
 
 namespace shardcall {
 
-// What a member is, the form column.
+// What the type of a member does not say of it, the form column.
 namespace field_forms {
 
-struct Int {};
-struct OneInt {};  // text has a list with that one number
-struct Ints {};
-struct Bool {};
+struct Plain {};
+struct OneInt {};    // text has a list with that one number
 struct TriState {};  // -1: not written; else 0 or 1
-struct Float {};     // of 32 bits, as XLA keeps it
-struct Text {};      // kept as it is written, or as canonical text
-struct String {};    // in quotes
-struct Comp {};
-struct WindowForm {};
-struct Word {  // an enumerator, or the word itself
+struct String {};    // in quotes; other text is kept as it is written, or in a canonical form
+struct Word {        // an enumerator, or the word itself
   const WordList& list;
 };
 
-inline constexpr Int kInt;
+inline constexpr Plain kPlain;
 inline constexpr OneInt kOneInt;
-inline constexpr Ints kInts;
-inline constexpr Bool kBool;
 inline constexpr TriState kTriState;
-inline constexpr Float kFloat;
-inline constexpr Text kText;
 inline constexpr String kString;
-inline constexpr Comp kComp;
-inline constexpr WindowForm kWindow;
 
 }  // namespace field_forms
 
@@ -56,22 +44,28 @@ FieldRow(Member Record::*, hlo_text::Attr, hlo_text::Presence, Form)
 template <typename Record>
 struct Schema;
 
-#define SHARDCALL_RECORD(Record)                                \
+// The rows of attributes.inc as specializations of `Table`, whose Visit calls f for each.
+#define SHARDCALL_BEGIN_ROWS(Table, Record)                     \
   template <>                                                   \
-  struct Schema<Record##Attrs> {                                \
+  struct Table<Record##Attrs> {                                 \
     using R = Record##Attrs;                                    \
     template <typename F>                                       \
     static constexpr bool Visit([[maybe_unused]] F&& f) {       \
       using namespace field_forms; /* NOLINT: of the columns */ \
       using namespace words;       /* NOLINT */                 \
       return true
-#define SHARDCALL_FIELD(member, attr, form, presence, message) \
-  &&f(FieldRow{&R::member, hlo_text::Attr::attr, hlo_text::Presence::presence, form})
-#define SHARDCALL_END_RECORD \
-  ;                          \
-  }                          \
-  }                          \
+#define SHARDCALL_ROW(member, attr, form, presence) \
+  FieldRow { &R::member, hlo_text::Attr::attr, hlo_text::Presence::presence, form }
+#define SHARDCALL_END_ROWS \
+  ;                        \
+  }                        \
+  }                        \
   ;
+
+#define SHARDCALL_RECORD(Record) SHARDCALL_BEGIN_ROWS(Schema, Record)
+#define SHARDCALL_FIELD(member, attr, form, presence, message) \
+  &&f(SHARDCALL_ROW(member, attr, form, presence))
+#define SHARDCALL_END_RECORD SHARDCALL_END_ROWS
 #include "shardcall/partitioner/ir/attributes.inc"
 
 }  // namespace shardcall

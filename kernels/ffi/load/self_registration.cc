@@ -104,7 +104,7 @@ bool LibraryLoad::RanStartUpCodeOf(const LibraryLoad& other) const {
   for (const LibraryLoad* own = &other; own != nullptr; own = own->before_) {
     if (own == this) return false;
   }
-  return file_ == other.file_ && !(found_.handlers.empty() && found_.fault.ok());
+  return file_ == other.file_ && !found_.empty();
 }
 
 void LibraryLoad::Keep(void* handle) {
@@ -122,7 +122,7 @@ void LibraryLoad::Keep(void* handle) {
   // dlopen returns to this thread as soon as the library's start-up code has run on another
   // one, which may not have come here yet with what that code registered.
   process.load_ended.wait(lock, [&] {
-    return !(found_.handlers.empty() && found_.fault.ok()) ||
+    return !found_.empty() ||
            std::none_of(process.open.begin(), process.open.end(),
                         [&](const LibraryLoad* l) { return l->RanStartUpCodeOf(*this); });
   });
@@ -135,7 +135,7 @@ void LibraryLoad::Keep(void* handle) {
   }
   process.unclaimed.erase(claimed, process.unclaimed.end());
   std::shared_ptr<const SelfRegistrations>& known = process.libraries[handle];
-  if (known != nullptr && found_.handlers.empty() && found_.fault.ok()) return;
+  if (known != nullptr && found_.empty()) return;
   auto all = known == nullptr ? std::make_shared<SelfRegistrations>()
                               : std::make_shared<SelfRegistrations>(*known);
   for (SelfRegistration& handler : found_.handlers) all->handlers.push_back(std::move(handler));

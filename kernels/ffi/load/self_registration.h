@@ -31,6 +31,7 @@ struct SelfRegistration {
 struct SelfRegistrations {
   std::vector<SelfRegistration> handlers;
   absl::Status fault;  // the first call that was refused; XLA's macro does not look at it
+  bool empty() const { return handlers.empty() && fault.ok(); }
 };
 
 // Handler_Register of every table. An error of the ABI: a struct that is too small, no name,

@@ -15,10 +15,10 @@ void ModuleCloner::KeepTexts() {
   for (const auto& text : from_.texts()) to_.KeepText(text);
 }
 
-void ModuleCloner::CopyHeader() {
+void ModuleCloner::CopyHeader(size_t more) {
   to_.header = from_.header;
   KeepTexts();
-  to_.Reserve(from_.num_instructions(), 2 * from_.num_instructions());
+  to_.Reserve(from_.num_instructions() + more, 2 * from_.num_instructions());
 }
 
 CompId ModuleCloner::AddComputation(CompId c) { return AddComputation(c, from_.comp(c).name); }

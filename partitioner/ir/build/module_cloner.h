@@ -8,6 +8,8 @@
 #ifndef SHARDCALL_PARTITIONER_IR_BUILD_MODULE_CLONER_H_
 #define SHARDCALL_PARTITIONER_IR_BUILD_MODULE_CLONER_H_
 
+#include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -22,9 +24,10 @@ class ModuleCloner {
   // Both outlive the cloner.
   ModuleCloner(const Module& from, Module* to);
 
-  // The texts that records of `from` point to. For a whole module also its header and room.
+  // The texts that records of `from` point to.
   void KeepTexts();
-  void CopyHeader();
+  // These and the header, with room for as many instructions and `more`.
+  void CopyHeader(size_t more = 0);
   // An empty computation in place of `c`, on its thread, by its name or another one.
   CompId AddComputation(CompId c);
   CompId AddComputation(CompId c, absl::string_view name);

@@ -32,32 +32,21 @@ struct Channel {};
 struct OperandAliasing {};
 struct Own {};
 
-template <typename To, typename From>
-To MessageValue(const From& from) {
-  return static_cast<To>(from);
-}
-
 // MessageSchema<Record>::Visit(f) calls f(row, message) for each row, while it returns true;
 // whether all did.
 template <typename Record>
 struct MessageSchema;
 
-#define AT(f)                                                          \
-  MessageField {                                                       \
-    #f, [](const auto& p) -> decltype(auto) { return p.f(); },         \
-        [](auto* p, const auto& v) {                                   \
-          p->set_##f(MessageValue<std::decay_t<decltype(p->f())>>(v)); \
-        },                                                             \
-        [](auto* p) { return p->mutable_##f(); }                       \
+#define SHARDCALL_MESSAGE_FIELD(name, path, mutable_path, f)                            \
+  MessageField {                                                                        \
+    name, [](const auto& p) -> decltype(auto) { return p.path f(); },                   \
+        [](auto* p, const auto& v) {                                                    \
+          p->mutable_path set_##f(static_cast<std::decay_t<decltype(p->path f())>>(v)); \
+        },                                                                              \
+        [](auto* p) { return p->mutable_path mutable_##f(); }                           \
   }
-#define IN(m, f)                                                                          \
-  MessageField {                                                                          \
-    #m "." #f, [](const auto& p) -> decltype(auto) { return p.m().f(); },                 \
-        [](auto* p, const auto& v) {                                                      \
-          p->mutable_##m()->set_##f(MessageValue<std::decay_t<decltype(p->m().f())>>(v)); \
-        },                                                                                \
-        [](auto* p) { return p->mutable_##m()->mutable_##f(); }                           \
-  }
+#define AT(f) SHARDCALL_MESSAGE_FIELD(#f, , , f)
+#define IN(m, f) SHARDCALL_MESSAGE_FIELD(#m "." #f, m()., mutable_##m()->, f)
 #define IF_ANY(f)                                    \
   IfAny {                                            \
     [](const auto& p) { return p.has_##f(); }, AT(f) \
@@ -69,24 +58,13 @@ struct MessageSchema;
 #define ALIASING OperandAliasing()
 #define OWN Own()
 
-#define SHARDCALL_RECORD(Record)                                \
-  template <>                                                   \
-  struct MessageSchema<Record##Attrs> {                         \
-    using R = Record##Attrs;                                    \
-    template <typename F>                                       \
-    static constexpr bool Visit([[maybe_unused]] F&& f) {       \
-      using namespace field_forms; /* NOLINT: of the columns */ \
-      using namespace words;       /* NOLINT */                 \
-      return true
+#define SHARDCALL_RECORD(Record) SHARDCALL_BEGIN_ROWS(MessageSchema, Record)
 #define SHARDCALL_FIELD(member, attr, form, presence, message) \
-  &&f(FieldRow{&R::member, hlo_text::Attr::attr, hlo_text::Presence::presence, form}, message)
-#define SHARDCALL_END_RECORD \
-  ;                          \
-  }                          \
-  }                          \
-  ;
+  &&f(SHARDCALL_ROW(member, attr, form, presence), message)
+#define SHARDCALL_END_RECORD SHARDCALL_END_ROWS
 #include "shardcall/partitioner/ir/attributes.inc"
 
+#undef SHARDCALL_MESSAGE_FIELD
 #undef AT
 #undef IN
 #undef IF_ANY

@@ -22,9 +22,8 @@ bool RecordReader::ReadWord(const Row& row, const Message& message, T* to) {
     index = IndexOf(value, words);
     if (index < 0) return faults_.FailWord(message.name, value, words);
   } else {
-    index = value >= 0 && value < static_cast<int64_t>(words.size()) ? static_cast<int>(value) : -1;
-    const bool unset = index >= 0 && words[index].empty();
-    if (index < 0 || (unset && row.presence == hlo_text::Presence::kRequired)) {
+    if (!values_.WordNumber(message.name, value, words, &index)) return false;
+    if (words[index].empty() && row.presence == hlo_text::Presence::kRequired) {
       return faults_.FailEnum(message.name, value, words);
     }
   }

@@ -44,11 +44,18 @@ bool ValueReader::Utf8(absl::string_view text, absl::string_view field, absl::st
   return true;
 }
 
-bool ValueReader::Word(absl::string_view field, int64_t value, Words words, Text* out) {
+bool ValueReader::WordNumber(absl::string_view field, int64_t value, Words words, int* out) {
   if (value < 0 || value >= static_cast<int64_t>(words.size())) {
     return faults_.FailEnum(field, value, words);
   }
-  *out = words[value];
+  *out = static_cast<int>(value);
+  return true;
+}
+
+bool ValueReader::Word(absl::string_view field, int64_t value, Words words, Text* out) {
+  int number;
+  if (!WordNumber(field, value, words, &number)) return false;
+  *out = words[number];
   return true;
 }
 

@@ -29,6 +29,8 @@ class ValueReader {
   bool Precision(const hlo_pb::PrecisionConfig& p, Text* precision, Text* algorithm);
   bool Aliasing(const google::protobuf::RepeatedPtrField<hlo_pb::OutputOperandAliasing>& p,
                 Text* out);
+  // The number of one of `words`, and that word.
+  bool WordNumber(absl::string_view field, int64_t value, Words words, int* out);
   bool Word(absl::string_view field, int64_t value, Words words, Text* out);
   // Text that must be UTF-8, copied to the Context.
   bool Utf8(absl::string_view text, absl::string_view field, absl::string_view* out);

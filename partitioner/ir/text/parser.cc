@@ -85,7 +85,8 @@ bool Parser::ParseComputation() {
       return lex_.FailExpected("execution_thread=");
     }
     absl::string_view thread;
-    if (!lex_.String(&thread, &string_storage_)) return false;
+    std::string storage;
+    if (!lex_.String(&thread, &storage)) return false;
     if (thread != "main") module_.mutable_comp(id).execution_thread = std::string(thread);
   }
   computations_.emplace(name, id);

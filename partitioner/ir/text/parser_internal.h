@@ -120,7 +120,6 @@ class Parser {
   CanonicalTextParser canonical_{&lex_, &context_, &common_};
   SlotParser slots_{&lex_, &context_};
   RecordBuilder records_{&lex_, &module_};
-  std::string string_storage_;
   bool has_entry_ = false;
   bool single_ = false;  // the text is one instruction: operands become parameters
 };

@@ -75,9 +75,9 @@ struct Scratch {
   }
 };
 
-// The value of an attribute, or the default where it was not written.
 using A = Attr;
 
+// The value of an attribute, or the default where it was not written.
 inline CompId Comp(const Scratch& s, Attr attr) {
   return s.Has(attr) ? CompId(static_cast<uint32_t>(s[attr].value)) : CompId();
 }
@@ -86,7 +86,6 @@ inline int64_t IntOr(const Scratch& s, Attr attr, int64_t otherwise) {
 }
 inline bool Flag(const Scratch& s, Attr attr) { return s.Has(attr) && s[attr].value != 0; }
 inline Text TextOf(const Scratch& s, Attr attr) { return s.Has(attr) ? s[attr].text : Text(); }
-inline Ints IntsOr(const Scratch& s, Attr attr) { return s.Has(attr) ? s.IntsOf(attr) : Ints(); }
 
 inline Window WindowOf(const Scratch& s) {
   Window w;

@@ -7,6 +7,7 @@
 #include "shardcall/sharding/base/near_names.h"
 
 namespace shardcall::hlo_text {
+namespace {
 
 absl::string_view Nearest(absl::string_view word, absl::Span<const absl::string_view> candidates) {
   absl::string_view best;
@@ -21,6 +22,8 @@ absl::string_view Nearest(absl::string_view word, absl::Span<const absl::string_
   }
   return best;
 }
+
+}  // namespace
 
 std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_view> candidates) {
   const absl::string_view nearest = Nearest(word, candidates);

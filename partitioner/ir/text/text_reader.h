@@ -31,8 +31,7 @@ class TextReader {
   std::string storage_;
 };
 
-// The candidate closest to `word`, or empty if none is close.
-absl::string_view Nearest(absl::string_view word, absl::Span<const absl::string_view> candidates);
+// Names the candidate closest to `word`; empty if none is close.
 std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_view> candidates);
 
 }  // namespace shardcall::hlo_text

@@ -22,7 +22,7 @@ class WholeCopies {
 
   const Program& program_;
   Module& local_;
-  std::unique_ptr<ModuleCloner> cloner_;  // most programs copy nothing but small computations
+  std::unique_ptr<ModuleCloner> cloner_;  // as large as the program; made when first needed
 };
 
 }  // namespace shardcall

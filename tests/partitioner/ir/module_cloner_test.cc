@@ -71,23 +71,28 @@ TEST(ModuleCloner, OperandsPredecessorsAndCalledComputationsAreTheNewOnes) {
   EXPECT_FALSE(rare->statistics.empty());
 }
 
+// A copy of the entry alone, whose instructions the tests choose.
+struct EntryCopy {
+  EntryCopy() : from(*Parse(kProgram)), to(from.shared_context()), cloner(from, &to) {
+    made = cloner.AddComputation(from.entry());
+  }
+  InstrId old(int k) const { return from.comp(from.entry()).instructions[k]; }
+  Module from, to;
+  ModuleCloner cloner;
+  CompId made;
+};
+
 TEST(ModuleCloner, WhatAnInstructionHasBecomeCanBeSaidInsteadOfCopied) {
-  const auto from = Parse(kProgram);
-  ASSERT_TRUE(from.ok()) << from.status();
-  Module to(from->shared_context());
-  ModuleCloner cloner(*from, &to);
-  const CompId entry = from->entry();
-  const std::vector<InstrId> old = from->comp(entry).instructions;
-  const CompId made = cloner.AddComputation(entry);
-  const InstrId x = cloner.Clone(old[0]);
-  cloner.Set(old[1], x);  // %zero is left out
-  Instruction negate = cloner.CopyOf(old[2]);
+  EntryCopy e;
+  const InstrId x = e.cloner.Clone(e.old(0));
+  e.cloner.Set(e.old(1), x);  // %zero is left out
+  Instruction negate = e.cloner.CopyOf(e.old(2));
   negate.opcode = Opcode::kNegate;
-  const InstrId now = cloner.Add(old[2], negate, {x}, made);
-  EXPECT_EQ(cloner.now(old[2]), now);
-  EXPECT_EQ(to.rare(to.instr(now)), nullptr);
-  cloner.CopyOrder(old[2], now);
-  const RareAttributes* const rare = to.rare(to.instr(now));
+  const InstrId now = e.cloner.Add(e.old(2), negate, {x}, e.made);
+  EXPECT_EQ(e.cloner.now(e.old(2)), now);
+  EXPECT_EQ(e.to.rare(e.to.instr(now)), nullptr);
+  e.cloner.CopyOrder(e.old(2), now);
+  const RareAttributes* const rare = e.to.rare(e.to.instr(now));
   ASSERT_NE(rare, nullptr);
   EXPECT_EQ(rare->control_predecessors, std::vector<InstrId>{x});
   EXPECT_TRUE(rare->statistics.empty());
@@ -95,16 +100,10 @@ TEST(ModuleCloner, WhatAnInstructionHasBecomeCanBeSaidInsteadOfCopied) {
 
 // The order within a computation says nothing of an instruction of another one.
 TEST(ModuleCloner, PredecessorsThatAreNotInTheComputationAreDropped) {
-  const auto from = Parse(kProgram);
-  ASSERT_TRUE(from.ok()) << from.status();
-  Module to(from->shared_context());
-  ModuleCloner cloner(*from, &to);
-  const CompId entry = from->entry();
-  const std::vector<InstrId> old = from->comp(entry).instructions;
-  cloner.AddComputation(entry);
-  cloner.Clone(old[0]);
-  const InstrId before_its_predecessor = cloner.Clone(old[2]);
-  const RareAttributes* const rare = to.rare(to.instr(before_its_predecessor));
+  EntryCopy e;
+  e.cloner.Clone(e.old(0));
+  const InstrId before_its_predecessor = e.cloner.Clone(e.old(2));
+  const RareAttributes* const rare = e.to.rare(e.to.instr(before_its_predecessor));
   ASSERT_NE(rare, nullptr);
   EXPECT_TRUE(rare->control_predecessors.empty());
   EXPECT_FALSE(rare->statistics.empty());
