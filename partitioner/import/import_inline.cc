@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_internal.h"
 #include "shardcall/partitioner/ir/called_computations.h"
-#include "shardcall/partitioner/ir/side_effects.h"
+#include "shardcall/partitioner/ir/liveness.h"
 
 namespace shardcall::import_internal {
 namespace {
@@ -30,10 +30,11 @@ class Inliner {
   Inliner(const Module& module, bool inline_calls)
       : old_(module),
         inline_calls_(inline_calls),
+        live_(module, EffectsAt::kPartitioning),
         out_(Module(module.shared_context())),
         names_(module, UniqueNames::kInstructions),
         comp_names_(module, UniqueNames::kComputations) {
-    FindLive();
+    CountLive();
     // Every computation once is free; copies come out of the budget.
     budget_ = 3 * static_cast<int64_t>(module.num_instructions()) + 10000;
   }
@@ -83,37 +84,24 @@ class Inliner {
     const Metadata *last_old = nullptr, *last_new = nullptr;
   };
 
-  void FindLive() {
-    const int n = old_.num_instructions();
-    live_.assign(n, false);
-    position_.resize(n);
+  // By computation: its live instructions, with those of the fusions among them, which are
+  // copied with it. Also their positions.
+  void CountLive() {
+    position_.resize(old_.num_instructions());
     live_count_.assign(old_.num_computations(), 0);
-    const Effects effects(old_, EffectsAt::kPartitioning);
     for (CompId c : ComputationPostOrder(old_)) {
-      const Computation& comp = old_.comp(c);
-      const auto& list = comp.instructions;
-      if (comp.root.valid()) live_[comp.root.value] = true;
-      for (InstrId p : comp.parameters) {
-        if (p.valid()) live_[p.value] = true;
-      }
-      for (size_t k = list.size(); k-- > 0;) {
-        const InstrId id = list[k];
-        const Instruction& i = old_.instr(id);
-        position_[id.value] = static_cast<uint32_t>(k);
-        if (effects.Has(i)) live_[id.value] = true;
-        if (!live_[id.value]) {
+      const auto& list = old_.comp(c).instructions;
+      for (size_t k = 0; k < list.size(); ++k) {
+        position_[list[k].value] = static_cast<uint32_t>(k);
+        if (!live_.Has(list[k])) {
           all_live_ = false;
           continue;
         }
         ++live_count_[c.value];
-        if (i.opcode == Opcode::kFusion) {  // copied with it
-          for (CompId callee : CalledComputations(old_, i)) {
-            live_count_[c.value] += live_count_[callee.value];
-          }
-        }
-        for (InstrId operand : old_.operands(i)) live_[operand.value] = true;
-        if (const RareAttributes* rare = old_.rare(i)) {
-          for (InstrId before : rare->control_predecessors) live_[before.value] = true;
+        const Instruction& i = old_.instr(list[k]);
+        if (i.opcode != Opcode::kFusion) continue;
+        for (CompId callee : CalledComputations(old_, i)) {
+          live_count_[c.value] += live_count_[callee.value];
         }
       }
     }
@@ -177,7 +165,7 @@ class Inliner {
     if (f.next == comp.instructions.size()) return Finish();
     const InstrId id = comp.instructions[f.next];
     const Instruction& i = old_.instr(id);
-    if (!live_[id.value]) {
+    if (!live_.Has(id)) {
       ++f.next;
       return;
     }
@@ -295,9 +283,9 @@ class Inliner {
 
   const Module& old_;
   const bool inline_calls_;
+  const Liveness live_;
   InlinedModule out_;
   UniqueNames names_, comp_names_;
-  std::vector<bool> live_;
   std::vector<uint32_t> position_;   // in its computation
   std::vector<int64_t> live_count_;  // by computation
   std::vector<CompId> instances_;    // by old computation: the first copy

@@ -18,47 +18,46 @@ absl::string_view WithoutNumber(absl::string_view name) {
 
 }  // namespace
 
-UniqueNames::UniqueNames(const Module& module, Of of) : module_(module), of_(of) {
+UniqueNames::UniqueNames(Arena& arena, size_t expected)
+    : arena_(arena), module_(nullptr), of_(kInstructions) {
+  taken_.reserve(expected);
+}
+
+UniqueNames::UniqueNames(const Module& module, Of of)
+    : arena_(module.context().arena()), module_(&module), of_(of) {
   taken_.reserve(of == kInstructions ? module.num_instructions() : module.num_computations());
+}
+
+bool UniqueNames::IsOfModule(absl::string_view name) {
+  if (module_ == nullptr) return false;
+  if (of_module_.empty()) {
+    for (int i = 0; of_ == kInstructions && i < module_->num_instructions(); ++i) {
+      of_module_.insert(module_->instr(InstrId(i)).name);
+    }
+    for (int c = 0; of_ == kComputations && c < module_->num_computations(); ++c) {
+      of_module_.insert(module_->comp(CompId(c)).name);
+    }
+  }
+  return of_module_.contains(name);
 }
 
 absl::string_view UniqueNames::Take(absl::string_view name) {
   if (taken_.insert(name).second) return name;
-  if (reserved_.empty()) {
-    for (int i = 0; of_ == kInstructions && i < module_.num_instructions(); ++i) {
-      reserved_.insert(module_.instr(InstrId(i)).name);
-    }
-    for (int c = 0; of_ == kComputations && c < module_.num_computations(); ++c) {
-      reserved_.insert(module_.comp(CompId(c)).name);
-    }
-  }
-  const absl::string_view base = WithoutNumber(name);
-  int64_t& next = next_[base];
+  const absl::string_view stem = WithoutNumber(name);
+  int64_t& next = next_[stem];
   while (true) {
-    const std::string tried = absl::StrCat(base, ".", ++next);
-    if (taken_.contains(tried) || reserved_.contains(tried)) continue;
-    const absl::string_view kept = module_.context().Intern(tried);
+    const std::string made = absl::StrCat(stem, ".", ++next);
+    if (taken_.contains(made) || IsOfModule(made)) continue;
+    const absl::string_view kept = arena_.Copy(made);
     taken_.insert(kept);
     return kept;
   }
 }
 
 CompId AddNamedComputation(absl::string_view name, Module* module) {
-  const absl::string_view base = WithoutNumber(name);
-  bool taken = false;
-  int64_t number = 0;
-  absl::flat_hash_set<absl::string_view> alike;
-  for (int c = 0; c < module->num_computations(); ++c) {
-    const absl::string_view known = module->comp(CompId(c)).name;
-    taken = taken || known == name;
-    if (WithoutNumber(known) == base) alike.insert(known);
-  }
-  std::string tried(name);
-  while (taken) {
-    tried = absl::StrCat(base, ".", ++number);
-    taken = alike.contains(tried);
-  }
-  return module->AddComputation(module->context().Intern(tried));
+  UniqueNames names(module->context().arena(), module->num_computations() + 1);
+  for (int c = 0; c < module->num_computations(); ++c) names.Reserve(module->comp(CompId(c)).name);
+  return module->AddComputation(module->context().Intern(names.Take(name)));
 }
 
 }  // namespace shardcall

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/build/moved_from.h"
+#include "shardcall/partitioner/ir/build/unique_names.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/sharding/base/status.h"
@@ -34,42 +35,27 @@ absl::string_view Writer::NameOf(InstrId id) const {
 
 // As printing does: by opcode, unique in the module.
 void Writer::MakeNames() {
-  absl::flat_hash_set<std::string> taken;
-  std::vector<uint32_t> missing;
-  for (int k = 0; k < module_.num_instructions(); ++k) {
-    if (module_.instr(InstrId(k)).name.empty()) missing.push_back(k);
+  const int n = module_.num_instructions();
+  std::vector<InstrId> missing;
+  for (int k = 0; k < n; ++k) {
+    if (module_.instr(InstrId(k)).name.empty()) missing.push_back(InstrId(k));
   }
   if (!missing.empty()) {
-    for (int k = 0; k < module_.num_instructions(); ++k) {
-      taken.insert(std::string(module_.instr(InstrId(k)).name));
+    UniqueNames names(names_, n);
+    for (int k = 0; k < n; ++k) {
+      const absl::string_view name = module_.instr(InstrId(k)).name;
+      if (!name.empty()) names.Reserve(name);
+    }
+    for (InstrId id : missing) {
+      made_names_[id.value] = names.Take(OpcodeText(module_.instr(id).opcode));
     }
   }
-  std::vector<int> next(kNumOpcodes, 0);
-  for (uint32_t k : missing) {
-    const Opcode opcode = module_.instr(InstrId(k)).opcode;
-    int& number = next[static_cast<int>(opcode)];
-    std::string name;
-    do {
-      name = number == 0 ? std::string(OpcodeText(opcode))
-                         : absl::StrCat(OpcodeText(opcode), ".", number);
-      ++number;
-    } while (!taken.insert(name).second);
-    made_names_[k] = std::move(name);
-  }
   // Those of computations that text does not show may stand twice.
-  taken.clear();
-  absl::flat_hash_map<std::string, int64_t> numbers;
+  UniqueNames names(names_, module_.num_computations());
+  computation_names_.reserve(module_.num_computations());
   for (int c = 0; c < module_.num_computations(); ++c) {
-    const std::string name(module_.comp(CompId(c)).name);
-    if (!name.empty() && taken.insert(name).second) continue;
-    const std::string stem = name.empty() ? "computation" : name;
-    int64_t& number = numbers.try_emplace(stem, name.empty() ? 0 : 1).first->second;
-    std::string made;
-    do {
-      made = number == 0 ? stem : absl::StrCat(stem, ".", number);
-      ++number;
-    } while (!taken.insert(made).second);
-    made_computation_names_[c] = std::move(made);
+    const absl::string_view name = module_.comp(CompId(c)).name;
+    computation_names_.push_back(names.Take(name.empty() ? "computation" : name));
   }
 }
 

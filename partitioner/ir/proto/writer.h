@@ -100,7 +100,9 @@ class Writer {
   std::vector<std::vector<InstrId>> instructions_;  // by computation, as written
   std::vector<int64_t> computation_ids_, instruction_ids_;
   std::vector<bool> is_fusion_;
-  absl::flat_hash_map<uint32_t, std::string> made_names_, made_computation_names_;
+  Arena names_;                                                  // those that are made
+  absl::flat_hash_map<uint32_t, absl::string_view> made_names_;  // by instruction
+  std::vector<absl::string_view> computation_names_;
   std::vector<std::string> payloads_;
   absl::flat_hash_map<std::string, int64_t> payload_index_;
   absl::flat_hash_map<const Shape*, std::unique_ptr<hlo_pb::ShapeProto>> shapes_;

@@ -12,9 +12,7 @@ namespace shardcall::hlo_proto {
 bool Writer::WriteComputationHeader(CompId id, hlo_pb::HloComputationProto* p) {
   const Computation& c = module_.comp(id);
   at_ = InstrId();
-  const auto made = made_computation_names_.find(id.value);
-  if (!Utf8(made == made_computation_names_.end() ? c.name : absl::string_view(made->second),
-            "a computation's name", p->mutable_name()) ||
+  if (!Utf8(computation_names_[id.value], "a computation's name", p->mutable_name()) ||
       !Utf8(c.execution_thread, "an execution thread", p->mutable_execution_thread())) {
     return false;
   }
@@ -73,9 +71,7 @@ bool Writer::WriteHeader(hlo_pb::HloModuleProto* p) {
   at_ = InstrId();
   if (!Utf8(h.name, "the module's name", p->mutable_name())) return false;
   const CompId entry = module_.entry();
-  const auto made = made_computation_names_.find(entry.value);
-  p->set_entry_computation_name(
-      made == made_computation_names_.end() ? std::string(module_.comp(entry).name) : made->second);
+  p->set_entry_computation_name(std::string(computation_names_[entry.value]));
   p->set_entry_computation_id(computation_ids_[entry.value]);
   hlo_pb::ProgramShapeProto* shape = p->mutable_host_program_shape();
   const Computation& c = module_.comp(entry);

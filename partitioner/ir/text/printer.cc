@@ -2,11 +2,10 @@
 #include "shardcall/partitioner/ir/text/printer.h"
 
 #include <algorithm>
-#include <array>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/build/moved_from.h"
+#include "shardcall/partitioner/ir/build/unique_names.h"
 #include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/partitioner/ir/text/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
@@ -65,46 +64,26 @@ void Printer::MakeNames() {
     comp_missing |= module_.comp(CompId(c)).name.empty();
   }
   if (instr_missing) {
-    absl::flat_hash_set<absl::string_view> taken;
-    taken.reserve(n);
+    UniqueNames names(made_names_, n);
     instr_names_.resize(n);
     for (int k = 0; k < n; ++k) {
       instr_names_[k] = module_.instr(InstrId(k)).name;
-      if (!instr_names_[k].empty()) taken.insert(instr_names_[k]);
+      if (!instr_names_[k].empty()) names.Reserve(instr_names_[k]);
     }
-    std::array<int, kNumOpcodes> next{};
     for (int k = 0; k < n; ++k) {
-      if (!instr_names_[k].empty()) continue;
       const Instruction& i = module_.instr(InstrId(k));
-      if (hidden_[i.computation.value]) continue;
-      int& number = next[static_cast<int>(i.opcode)];
-      std::string& name = made_names_.emplace_back();
-      do {
-        name.assign(OpcodeText(i.opcode).data(), OpcodeText(i.opcode).size());
-        if (number > 0) {
-          name.push_back('.');
-          AppendInt(number, &name);
-        }
-        ++number;
-      } while (!taken.insert(name).second);
-      instr_names_[k] = name;
+      if (!instr_names_[k].empty() || hidden_[i.computation.value]) continue;
+      instr_names_[k] = names.Take(OpcodeText(i.opcode));
     }
   }
   if (comp_missing) {
-    absl::flat_hash_set<absl::string_view> taken;
+    UniqueNames names(made_names_, module_.num_computations());
     for (int c = 0; c < module_.num_computations(); ++c) {
       comp_names_.push_back(module_.comp(CompId(c)).name);
-      if (!comp_names_.back().empty()) taken.insert(comp_names_.back());
+      if (!comp_names_.back().empty()) names.Reserve(comp_names_.back());
     }
-    int number = 0;
     for (absl::string_view& name : comp_names_) {
-      if (!name.empty()) continue;
-      std::string& made = made_names_.emplace_back();
-      do {
-        made = number == 0 ? "computation" : absl::StrCat("computation.", number);
-        ++number;
-      } while (!taken.insert(made).second);
-      name = made;
+      if (name.empty()) name = names.Take("computation");
     }
   }
 }
@@ -300,8 +279,7 @@ std::string Printer::OneInstruction(InstrId id) {
     const Instruction& i = module_.instr(k);
     if (!i.name.empty()) return;
     if (instr_names_.empty()) instr_names_.resize(module_.num_instructions());
-    instr_names_[k.value] =
-        made_names_.emplace_back(absl::StrCat(OpcodeText(i.opcode), ".#", k.value));
+    instr_names_[k.value] = made_names_.Copy(absl::StrCat(OpcodeText(i.opcode), ".#", k.value));
   };
   need(id);
   for (InstrId k : module_.operands(id)) need(k);

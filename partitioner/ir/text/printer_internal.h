@@ -7,7 +7,6 @@
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_INTERNAL_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_INTERNAL_H_
 
-#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/sharding/context.h"
 
 namespace shardcall::hlo_text {
 
@@ -106,7 +106,7 @@ class Printer {
   absl::flat_hash_map<const void*, std::pair<size_t, size_t>> shapes_, bare_shapes_, shardings_,
       frontends_;
   std::vector<absl::string_view> instr_names_, comp_names_;  // empty unless names were made
-  std::deque<std::string> made_names_;
+  Arena made_names_;
   std::vector<bool> hidden_;  // computations inside short forms
 };
 

@@ -93,7 +93,7 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerAll(const Module& modu
                                                               const LowerOptions& options) {
   std::vector<bool> needed(module.num_computations());
   SHARDCALL_RETURN_IF_ERROR(Survey(module, &needed));
-  const Effects effects(module, EffectsAt::kRunning);
+  const Liveness live(module, EffectsAt::kRunning);
 
   auto program = std::make_shared<DeviceProgram>();
   program->name = module.header.name;
@@ -104,7 +104,7 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerAll(const Module& modu
   int64_t inline_budget = 4 * static_cast<int64_t>(module.num_instructions()) + 10000;
   for (int c = 0; c < module.num_computations(); ++c) {
     if (!needed[c]) continue;
-    SHARDCALL_RETURN_IF_ERROR(LowerComputation(module, options, CompId(c), effects, &position,
+    SHARDCALL_RETURN_IF_ERROR(LowerComputation(module, options, CompId(c), live, &position,
                                                &inline_budget, program.get(),
                                                &program->computations[c]));
   }

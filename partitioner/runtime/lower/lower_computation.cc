@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/known_targets.h"
-#include "shardcall/partitioner/ir/side_effects.h"
+#include "shardcall/partitioner/ir/liveness.h"
 #include "shardcall/partitioner/runtime/fuse/fuse.h"
 #include "shardcall/partitioner/runtime/lower/dynamic_sizes.h"
 #include "shardcall/partitioner/runtime/lower/lower_started.h"
@@ -24,13 +24,12 @@ constexpr int kMaxInlineDepth = 16;
 class ComputationLowering {
  public:
   ComputationLowering(const Module& module, const LowerOptions& options, const Computation& comp,
-                      const Effects& effects, std::vector<uint32_t>* position,
-                      int64_t* inline_budget, DeviceProgram* program, ProgramComputation* out,
-                      int depth)
+                      const Liveness& live, std::vector<uint32_t>* position, int64_t* inline_budget,
+                      DeviceProgram* program, ProgramComputation* out, int depth)
       : m_(module),
         options_(options),
         comp_(comp),
-        effects_(effects),
+        live_(live),
         inline_budget_(inline_budget),
         program_(program),
         out_(out),
@@ -78,33 +77,20 @@ class ComputationLowering {
   absl::Status AddResults(const LowerContext& context, int first, int count, Step* step,
                           Slots* result);
   bool IsStarted(InstrId id) const { return !started_.empty() && started_[position_[id.value]]; }
-  void MarkLive();
   void FindLastUses();
 
   const Module& m_;
   const LowerOptions& options_;
   const Computation& comp_;
-  const Effects& effects_;
+  const Liveness& live_;
   int64_t* inline_budget_;
   DeviceProgram* program_;
   ProgramComputation* out_;
   const int depth_;                  // of calls that were inlined to get here
   std::vector<Slots> slots_;         // by position in the computation
   std::vector<uint32_t>& position_;  // by id
-  std::vector<bool> live_;           // by position
   std::vector<bool> started_;        // by position, or empty; FindStarted
 };
-
-void ComputationLowering::MarkLive() {
-  live_.assign(comp_.instructions.size(), false);
-  live_[position_[comp_.root.value]] = true;
-  for (size_t k = comp_.instructions.size(); k-- > 0;) {
-    const Instruction& i = m_.instr(comp_.instructions[k]);
-    if (!live_[k] && !effects_.Has(i)) continue;
-    live_[k] = true;
-    for (InstrId operand : m_.operands(i)) live_[position_[operand.value]] = true;
-  }
-}
 
 absl::Status ComputationLowering::Constant(const LowerContext& context, const Literal& literal,
                                            Slots* result) {
@@ -325,8 +311,8 @@ absl::StatusOr<bool> ComputationLowering::Inline(const LowerContext& context, Sl
   call.opcode = i.opcode;
   SHARDCALL_RETURN_IF_ERROR(LowerCall(context, &call));
   *inline_budget_ -= size;
-  ComputationLowering body(m_, options_, callee, effects_, &position_, inline_budget_, program_,
-                           out_, depth_ + 1);
+  ComputationLowering body(m_, options_, callee, live_, &position_, inline_budget_, program_, out_,
+                           depth_ + 1);
   SHARDCALL_RETURN_IF_ERROR(body.Survey());
   const Slots operands = OperandSlots(i);
   size_t next = 0;
@@ -350,7 +336,6 @@ absl::Status ComputationLowering::Survey() {
   for (size_t k = 0; k < comp_.instructions.size(); ++k) {
     position_[comp_.instructions[k].value] = static_cast<uint32_t>(k);
   }
-  MarkLive();
   if (options_.dynamic == nullptr) started_ = FindStarted(m_, comp_, position_);
   return absl::OkStatus();
 }
@@ -359,7 +344,7 @@ absl::Status ComputationLowering::LowerInstructions() {
   for (size_t k = 0; k < comp_.instructions.size(); ++k) {
     const InstrId id = comp_.instructions[k];
     const Instruction& i = m_.instr(id);
-    if (!live_[k] || i.opcode == Opcode::kParameter) continue;
+    if (!live_.Has(id) || i.opcode == Opcode::kParameter) continue;
     const LowerContext context(m_, options_, id);
     Slots result;
     const bool ends = i.opcode != Opcode::kAsyncUpdate && HasTrait(i.opcode, kAsyncForm) &&
@@ -403,10 +388,10 @@ absl::Status ComputationLowering::Run() {
 }  // namespace
 
 absl::Status LowerComputation(const Module& module, const LowerOptions& options, CompId comp,
-                              const Effects& effects, std::vector<uint32_t>* position,
+                              const Liveness& live, std::vector<uint32_t>* position,
                               int64_t* inline_budget, DeviceProgram* program,
                               ProgramComputation* out) {
-  return ComputationLowering(module, options, module.comp(comp), effects, position, inline_budget,
+  return ComputationLowering(module, options, module.comp(comp), live, position, inline_budget,
                              program, out, 0)
       .Run();
 }

@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "shardcall/partitioner/ir/liveness.h"
 #include "shardcall/partitioner/ir/module.h"
-#include "shardcall/partitioner/ir/side_effects.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
 namespace shardcall {
 
-// `effects`: at kRunning. `position` is scratch of module.num_instructions() entries. Small callees
+// `live`: at kRunning. `position` is scratch of module.num_instructions() entries. Small callees
 // of `call` are lowered in place while *inline_budget, in instructions, lasts.
 absl::Status LowerComputation(const Module& module, const LowerOptions& options, CompId comp,
-                              const Effects& effects, std::vector<uint32_t>* position,
+                              const Liveness& live, std::vector<uint32_t>* position,
                               int64_t* inline_budget, DeviceProgram* program,
                               ProgramComputation* out);
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which instructions the results and the side effects of a module need.
+#ifndef SHARDCALL_PARTITIONER_IR_LIVENESS_H_
+#define SHARDCALL_PARTITIONER_IR_LIVENESS_H_
+
+#include <vector>
+
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/ir/side_effects.h"
+
+namespace shardcall {
+
+// An instruction is live if it is the root or a parameter of its computation, has a side effect
+// (of its own or in a callee), or is an operand or a control predecessor of a live one. Every
+// computation that the entry reaches is looked at as if it were called. O(instructions).
+class Liveness {
+ public:
+  Liveness(const Module& module, EffectsAt at);
+
+  bool Has(InstrId id) const { return instructions_[id.value]; }
+  // By computation: whether a chain of live instructions calls it from the entry.
+  std::vector<bool> CalledComputations() const;
+
+ private:
+  void Walk(const Computation& comp, const Effects& effects);
+
+  const Module& module_;
+  std::vector<CompId> post_order_;
+  std::vector<bool> instructions_;
+};
+
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_LIVENESS_H_
