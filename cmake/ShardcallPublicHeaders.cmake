@@ -59,7 +59,6 @@ set(SHARDCALL_PUBLIC_HEADERS
   partitioner/custom_call/cache_key.h
   partitioner/custom_call/call_limits.h
   partitioner/custom_call/call_view.h
-  partitioner/custom_call/config_text.h
   partitioner/custom_call/derive/derived_rules.h
   partitioner/custom_call/derive/lowering.h
   partitioner/custom_call/partition_context.h

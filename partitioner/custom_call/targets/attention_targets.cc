@@ -4,9 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/custom_call/config_text.h"
+#include "shardcall/kernels/ffi/attributes.h"
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -14,7 +13,8 @@ namespace shardcall {
 namespace {
 
 bool HeadsFirst(absl::string_view config) {
-  return absl::StartsWith(AttributeText(config, "layout"), "\"bhsd\"");
+  const auto attributes = AttributeMapView::Parse(config);
+  return attributes.ok() && attributes->GetString("layout", "").value_or("") == "bhsd";
 }
 bool HeadsThird(absl::string_view config) { return !HeadsFirst(config); }
 

@@ -13,9 +13,8 @@
 // Largest, least and product have no VJP here.
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/custom_call/config_text.h"
+#include "shardcall/kernels/ffi/attributes.h"
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
@@ -38,15 +37,15 @@ absl::Status CheckGroups(const CustomCallView& call) {
   const BaseMesh& mesh = *call.mesh;
   const AxisList free = Complement(mesh, call.manual_axes);
   if (free.empty()) return absl::OkStatus();
-  if (AttributeText(call.backend_config, "replica_groups").empty()) {
+  SHARDCALL_ASSIGN_OR_RETURN(const AttributeMapView attributes,
+                             AttributeMapView::Parse(call.backend_config));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<int64_t> ids,
+                             attributes.GetInts("replica_groups", {}));
+  SHARDCALL_ASSIGN_OR_RETURN(const int64_t size, attributes.GetInt("group_size", 0));
+  if (ids.empty()) {
     return Outside(call, "replica_groups, since not all axes are manual", "none");
   }
-  std::vector<int64_t> ids, size;
-  if (!AttributeInts(call.backend_config, "replica_groups", &ids)) {
-    return Outside(call, "replica_groups = dense<[..]>", std::string(call.backend_config));
-  }
-  AttributeInts(call.backend_config, "group_size", &size);
-  const int64_t members = size.size() == 1 && size[0] > 0 ? size[0] : ids.size();
+  const int64_t members = size > 0 ? size : static_cast<int64_t>(ids.size());
   std::vector<int64_t> position(mesh.num_devices());
   for (int64_t p = 0; p < mesh.num_devices(); ++p) position[mesh.order().DeviceAt(p)] = p;
   int64_t common = 0;
@@ -67,8 +66,8 @@ absl::Status CheckGroups(const CustomCallView& call) {
 }
 
 bool IsSum(absl::string_view config) {
-  const absl::string_view op = AttributeText(config, "op");
-  return op.empty() || absl::StartsWith(op, "\"sum\"");
+  const auto attributes = AttributeMapView::Parse(config);
+  return attributes.ok() && attributes->GetString("op", "sum").value_or("") == "sum";
 }
 
 absl::StatusOr<std::vector<InstrId>> AllReduce(LocalCall& call,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rule of batched FFTs, by the number of dimensions that are transformed.
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/custom_call/config_text.h"
+#include "shardcall/kernels/ffi/attributes.h"
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 
 namespace shardcall {
@@ -15,9 +14,10 @@ namespace {
 // The dimensions in `fft_length`, of which there is one if it is absent.
 template <int N>
 bool TransformsDims(absl::string_view config) {
-  const absl::string_view lengths = AttributeText(config, "fft_length");
-  const absl::string_view list = lengths.substr(0, lengths.find('>'));
-  return std::count(list.begin(), list.end(), ',') + 1 == N;
+  const auto attributes = AttributeMapView::Parse(config);
+  if (!attributes.ok()) return N == 1;
+  const auto lengths = attributes->GetInts("fft_length", {1});
+  return (lengths.ok() ? lengths->size() : 1) == N;
 }
 
 }  // namespace

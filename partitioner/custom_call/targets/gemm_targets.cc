@@ -4,9 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/custom_call/config_text.h"
+#include "shardcall/kernels/ffi/attributes.h"
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -14,9 +13,10 @@ namespace shardcall {
 namespace {
 
 bool IsTransposed(absl::string_view config, absl::string_view key) {
-  const absl::string_view value = AttributeText(config, key);
-  return absl::StartsWith(value, "\"T\"") || absl::StartsWith(value, "\"C\"") ||
-         absl::StartsWith(value, "true");
+  const auto attributes = AttributeMapView::Parse(config);
+  if (!attributes.ok()) return false;
+  const std::string text = attributes->GetString(key, "").value_or("");
+  return text == "T" || text == "C" || attributes->GetBool(key, false).value_or(false);
 }
 template <bool A, bool B>
 bool GemmOps(absl::string_view config) {

@@ -5,8 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "shardcall/partitioner/custom_call/config_text.h"
+#include "shardcall/kernels/ffi/attributes.h"
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
@@ -30,7 +29,8 @@ absl::StatusOr<std::vector<InstrId>> TopK(LocalCall& call, absl::Span<const Inst
   if (!call.IsSharded("n")) return call.CallTarget(operands);
   CheckedBuilder& b = call.builder();
   const absl::string_view config = call.call().backend_config;
-  const bool largest = !absl::StartsWith(AttributeText(config, "largest"), "false");
+  SHARDCALL_ASSIGN_OR_RETURN(const AttributeMapView attributes, AttributeMapView::Parse(config));
+  SHARDCALL_ASSIGN_OR_RETURN(const bool largest, attributes.GetBool("largest", true));
   const int line = call.shape(operands[0])->rank() - 1;
   const ElementType type = b.type(operands[0]);
 

@@ -206,6 +206,21 @@ TEST_F(RegistryTest, GemmFollowsItsTransposes) {
             "k m, k n -> m n reduction={k:add} pad={k:0}");
 }
 
+TEST_F(RegistryTest, WhatStandsInsideAStringOrADictionaryIsNoAttributeOfTheCall) {
+  for (const char* config : {R"({note = "with transb = true"})", "{more = {transb = true}}"}) {
+    EXPECT_EQ(Builtin("cublas_gemm", {F32({8, 8}), F32({8, 8})}, {F32({8, 8})}, config),
+              "m k, k n -> m n reduction={k:add} pad={k:0}")
+        << config;
+  }
+}
+
+TEST_F(RegistryTest, AttributesInTheConfigOfXlaGpuAreRead) {
+  EXPECT_EQ(Builtin("cublas_gemm", {F32({8, 8}), F32({8, 8})}, {F32({8, 8})},
+                    R"({"operation_queue_id":"0","custom_call_backend_config":)"
+                    R"({"attributes":"{transb = \"T\"}"}})"),
+            "m k, n k -> m n reduction={k:add} pad={k:0}");
+}
+
 TEST_F(RegistryTest, GemmWithAnAddendKeepsTheContractionWhole) {
   EXPECT_EQ(Builtin("cublas_gemm", {F32({4, 8}), F32({8, 2}), F32({4, 2})}, {F32({4, 2})}),
             "m k, k n, m n -> m n need_replication={k}");
