@@ -51,11 +51,16 @@ std::string CauseText(const PartitionedProgram& p, const CollectiveRecord& r) {
     case CollectiveCause::Kind::kProgram: return absl::StrCat("the program's own ", consumer);
     case CollectiveCause::Kind::kCallback: return absl::StrCat("partition callback of ", consumer);
   }
-  if (r.from != nullptr && r.to != nullptr) {
-    absl::StrAppend(&text, ": ", r.from->ToString(), " -> ", r.to->ToString());
-  } else if (r.cause.kind == CollectiveCause::Kind::kOperand && r.cause.consumer.valid()) {
-    absl::StrAppend(&text, ", by the strategy \"",
-                    StrategyOf(m.instr(r.cause.consumer).opcode).name, "\"");
+  const bool reshard = r.from != nullptr && r.to != nullptr;
+  if (reshard) absl::StrAppend(&text, ": ", r.from->ToString(), " -> ", r.to->ToString());
+  // What an op sends itself is its strategy's; of a reshard the states say all, unless the op
+  // runs on other shards than its rule leads to.
+  const Decision* decision =
+      r.cause.consumer.valid() ? p.plan.ops[r.cause.consumer.value].decision : nullptr;
+  const Strategy* strategy = decision == nullptr ? nullptr : decision->strategy;
+  if (strategy != nullptr &&
+      (reshard ? strategy->propose != nullptr : r.cause.kind == CollectiveCause::Kind::kOperand)) {
+    absl::StrAppend(&text, ", by the strategy \"", strategy->name, "\"");
   }
   return text;
 }

@@ -48,6 +48,14 @@ void FactorAssignment::Project(int t, const Sharding& s) {
       });
 }
 
+void FactorAssignment::Extend(int f, absl::Span<const AxisRef> axes) {
+  AxisList all = axes_[f];
+  for (AxisRef a : axes) {
+    if (!Conflicts(a, f) && !Overlaps({a}, axes_[f])) all.push_back(a);
+  }
+  if (all.size() > axes_[f].size()) Take(f, all);
+}
+
 void FactorAssignment::Normalize() {
   if (assigned_.empty()) return;
   // A value is partial by one op.

@@ -54,6 +54,8 @@ class FactorAssignment {
   // Takes over what `s` says of tensor `t`, where that contradicts nothing that
   // is assigned already. What lies on another mesh, or on one device, says nothing.
   void Project(int t, const Sharding& s);
+  // Shards factor f, beyond what it is sharded over, over those of `axes` that nothing else has.
+  void Extend(int f, absl::Span<const AxisRef> axes);
   // Makes the assignment one that every tensor can express: in a compound
   // dimension a minor factor is sharded only if every more major one is down
   // to extent 1, and factors of compounds divide evenly. Of reduction factors with

@@ -301,7 +301,8 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
     return status_;
   }
   const size_t fetched = shared_.records.size();
-  const LocalIds produced = StrategyOf(instr.opcode).emit(*this, op);
+  const Strategy& strategy = d.strategy != nullptr ? *d.strategy : StrategyOf(instr.opcode);
+  const LocalIds produced = strategy.emit(*this, op);
   CheckFetches(id, fetched);
   StoreResults(id, d, produced);
   return status_;

@@ -22,6 +22,8 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
+struct Strategy;  // spmd/strategies/strategy.h
+
 enum class PlanKind : uint8_t {
   kDead,       // nothing is emitted
   kParameter,  // of the entry, a loop, a branch or a call
@@ -44,7 +46,8 @@ enum class PlanKind : uint8_t {
 // of a Plan live in the program's Context.
 struct Decision {
   using States = absl::Span<const Sharding* const>;
-  const ShardingRule* rule = nullptr;  // null but for kRule
+  const ShardingRule* rule = nullptr;  // null but for ops with a rule
+  const Strategy* strategy = nullptr;  // by which the op is emitted; null but for kRule
   const BaseMesh* mesh = nullptr;      // that of factor_axes; null: the program's
   absl::Span<const absl::Span<const AxisRef>> factor_axes;  // by factor
   States operands;                                          // flat leaves; null for tokens

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -38,6 +39,7 @@ std::string InRule(const TargetRule& target, absl::string_view factor) {
 void Planner::PlanReplicated(InstrId id, PlanKind kind) {
   const Instruction& instr = module_.instr(id);
   Decision d;
+  d.strategy = &StrategyOf(instr.opcode);
   States need, produced, final;
   int collectives = 0;
   CopyList copies;

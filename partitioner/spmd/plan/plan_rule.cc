@@ -3,6 +3,7 @@
 // have, that the result wants, and their compatible unions; the cheapest by the
 // cost model wins, the first among equals.
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <utility>
 
@@ -73,12 +74,14 @@ double Planner::LocalSeconds(const Instruction& instr, const Shapes& operand_sha
   return bytes / options_.cost.memory_rate;
 }
 
-bool Planner::Evaluate(InstrId id, const MemoEntry& entry, const FactorAssignment& assignment,
-                       const Shapes& shapes, double limit, Draft* out) {
+bool Planner::Evaluate(InstrId id, const MemoEntry& entry, const Strategy& strategy,
+                       const FactorAssignment& assignment, const Shapes& shapes, double limit,
+                       Draft* out) {
   const Instruction& instr = module_.instr(id);
   *out = Draft();
   Decision& d = out->d;
   d.rule = entry.rule;
+  d.strategy = &strategy;
   if (assignment.mesh() != program_.mesh) d.mesh = assignment.mesh();
   for (const AxisList& a : assignment.axes()) out->axes.push_back(a);
   d.factor_axes = out->axes;
@@ -152,11 +155,22 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
   for (size_t k = 0; k < leading; ++k) add({by_size[k]}, {});
   add({}, {});
 
-  absl::InlinedVector<FactorAssignment, 12> tried;
-  tried.reserve(orders.size());  // drafts point into them
+  std::deque<FactorAssignment> tried;  // drafts point into them
   Draft drafts[2];
   Draft *best = nullptr, *next = &drafts[0];
+  const auto consider = [&](const Strategy& strategy, FactorAssignment assignment) {
+    if (absl::c_linear_search(tried, assignment)) return;
+    tried.push_back(std::move(assignment));
+    const double limit =
+        best == nullptr ? std::numeric_limits<double>::infinity() : best->d.seconds;
+    if (!Evaluate(id, *entry, strategy, tried.back(), shapes, limit, next) && best != nullptr) {
+      return;
+    }
+    best = next;
+    next = best == &drafts[0] ? &drafts[1] : &drafts[0];
+  };
   const absl::Span<const AxisRef> manual = program_.manual_axes(id);
+  std::vector<std::pair<const Strategy*, FactorAssignment>> proposed;
   for (const Order& order : orders) {
     // Who leads says on which mesh. What lies on another is gathered.
     const BaseMesh* mesh = program_.mesh;
@@ -164,14 +178,16 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
     FactorAssignment a(rule, mesh, manual, allowed);
     for (int t : order) a.Project(t, *state(t));
     a.Normalize();
-    if (std::find(tried.begin(), tried.end(), a) != tried.end()) continue;
-    tried.push_back(std::move(a));
-    const double limit =
-        best == nullptr ? std::numeric_limits<double>::infinity() : best->d.seconds;
-    if (!Evaluate(id, *entry, tried.back(), shapes, limit, next) && best != nullptr) continue;
-    best = next;
-    next = best == &drafts[0] ? &drafts[1] : &drafts[0];
+    absl::InlinedVector<LeadingState, 8> leading;
+    for (int t : order) leading.push_back({t, state(t)});
+    for (const Strategy* general : GeneralStrategies()) {
+      for (FactorAssignment& further : general->propose(rule, allowed, leading, a)) {
+        proposed.push_back({general, std::move(further)});
+      }
+    }
+    consider(StrategyOf(instr.opcode), std::move(a));
   }
+  for (auto& [strategy, assignment] : proposed) consider(*strategy, std::move(assignment));
   entry->decision = Keep(best->d);
   entry->moves = entry->decision->operands != operands || entry->decision->produced != wanted;
 
@@ -181,7 +197,9 @@ void Planner::Decide(InstrId id, MemoEntry* entry) {
   // call's own need-replication is its author's word, not a fallback.
   if (instr.opcode == Opcode::kCustomCall) return;
   for (int t = 0; t < num_operands && entry->fallback.empty(); ++t) {
-    if (operands[t] == nullptr || entry->decision->operands[t] == operands[t]) continue;
+    const Sharding* taken = entry->decision->operands[t];
+    if (operands[t] == nullptr || taken == operands[t]) continue;
+    if (entry->decision->strategy != &StrategyOf(instr.opcode)) continue;  // it is moved
     const TensorFactors& tensor = rule.tensor(t);
     for (size_t d = 0; d < tensor.dims.size(); ++d) {
       if (!operands[t]->IsDimSharded(static_cast<int>(d)) ||

@@ -47,8 +47,9 @@ std::string Plan::ToString(const Program& program) const {
       const OpPlan& op = ops[id.value];
       absl::StrAppend(&out, "  %", m.instr(id).name, " = ", OpcodeText(m.instr(id).opcode), " ",
                       KindName(op.kind));
-      if (op.kind == PlanKind::kRule && &StrategyOf(m.instr(id).opcode) != &kLocalStrategy) {
-        absl::StrAppend(&out, " by \"", StrategyOf(m.instr(id).opcode).name, "\"");
+      const Strategy* strategy = op.decision == nullptr ? nullptr : op.decision->strategy;
+      if (strategy != nullptr && strategy != &kLocalStrategy) {
+        absl::StrAppend(&out, " by \"", strategy->name, "\"");
       }
       if (op.decision != nullptr) {
         const Decision& d = *op.decision;

@@ -104,8 +104,8 @@ class Planner {
   IndexSet AllowedFactors(const Instruction& instr, const ShardingRule& rule) const;
   // False as soon as the decision is known to take `limit` seconds or more; then
   // what stands in `out` is not whole.
-  bool Evaluate(InstrId id, const MemoEntry& entry, const FactorAssignment& assignment,
-                const Shapes& shapes, double limit, Draft* out);
+  bool Evaluate(InstrId id, const MemoEntry& entry, const Strategy& strategy,
+                const FactorAssignment& assignment, const Shapes& shapes, double limit, Draft* out);
   double LocalSeconds(const Instruction& instr, const Shapes& operand_shapes,
                       const Decision& d) const;
 

@@ -12,6 +12,8 @@ constexpr const Strategy* kStrategies[] = {
 #undef SHARDCALL_OP
 };
 
+constexpr const Strategy* kGeneral[] = {&kMovedStrategy};
+
 // The dimension of operand 0 that factor `f` alone makes up, or -1.
 int DimOf(const ShardingRule& rule, int f) {
   if (rule.operands.empty()) return -1;
@@ -25,6 +27,8 @@ int DimOf(const ShardingRule& rule, int f) {
 }  // namespace
 
 const Strategy& StrategyOf(Opcode opcode) { return *kStrategies[static_cast<int>(opcode)]; }
+
+absl::Span<const Strategy* const> GeneralStrategies() { return kGeneral; }
 
 bool AcceptsCrossing(const Module& module, const Instruction& instr, const ShardingRule& rule,
                      int f) {

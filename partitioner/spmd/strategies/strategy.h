@@ -9,9 +9,17 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
+#include "shardcall/sharding/rule/factor_assignment.h"
 #include "shardcall/sharding/rule/rule.h"
 
 namespace shardcall {
+
+// A tensor (operands, then results) and its state, which says how the op's factors are sharded.
+struct LeadingState {
+  int tensor;
+  const Sharding* state;
+};
+using Assignments = absl::InlinedVector<FactorAssignment, 4>;
 
 struct Strategy {
   absl::string_view name;  // as the dump of the plan and the report have it
@@ -22,10 +30,17 @@ struct Strategy {
   double (*bytes)(const Module& module, const Instruction& instr, const Decision& decision);
   // The op's flat results, in the states `op.decision.produced`.
   LocalIds (*emit)(Localizer& localizer, const LocalOp& op);
+  // Factor shardings to be priced beside `from`, which is what `leading` gives where only the
+  // `allowed` factors may be sharded. Null: none.
+  Assignments (*propose)(const ShardingRule& rule, const IndexSet& allowed,
+                         absl::Span<const LeadingState> leading,
+                         const FactorAssignment& from) = nullptr;
 };
 
 // That of the op's row.
 const Strategy& StrategyOf(Opcode opcode);
+// Those that every op with a rule has beside it.
+absl::Span<const Strategy* const> GeneralStrategies();
 
 // Whether the op's strategy can run with factor `f` sharded although data crosses the shards.
 bool AcceptsCrossing(const Module& module, const Instruction& instr, const ShardingRule& rule,
@@ -38,6 +53,7 @@ double StrategyBytes(const Module& module, const Instruction& instr, const Decis
   extern const Strategy k##strategy##Strategy;
 #include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OP
+extern const Strategy kMovedStrategy;
 
 }  // namespace shardcall
 

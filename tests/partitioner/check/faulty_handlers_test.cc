@@ -15,6 +15,7 @@
 #include "shardcall/collectives/in_process/in_process.h"
 #include "shardcall/partitioner/api/executable.h"
 #include "shardcall/partitioner/api/run.h"
+#include "shardcall/partitioner/api/verify.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/runtime/execute/executor.h"
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
@@ -207,9 +208,10 @@ TEST(FaultyHandlers, ProgramsWithoutHandlersHaveNoThreadOfTheirOwn) {
 TEST(OutOfMemory, SizesThatNoMachineHasAreAStatus) {
   for (const char* dims : {"[1048576,262144]", "[4194304,4194304]"}) {
     const std::string shape = std::string("f32") + dims;
-    const std::string text = "HloModule m, num_partitions=2\nENTRY main {\n  x = " + shape +
-                             " iota(), iota_dimension=0\n  ROOT r = " + shape +
-                             " negate(x), sharding={devices=[2,1]<=[2]}\n}\n";
+    const std::string text =
+        "HloModule far_too_large, num_partitions=2\nENTRY main {\n  x = " + shape +
+        " iota(), iota_dimension=0\n  ROOT r = " + shape +
+        " negate(x), sharding={devices=[2,1]<=[2]}\n}\n";
     for (int devices : {1, 2}) {
       auto module = Parse(text.c_str());
       ASSERT_TRUE(module.ok()) << module.status();
@@ -220,6 +222,11 @@ TEST(OutOfMemory, SizesThatNoMachineHasAreAStatus) {
       EXPECT_THAT(std::string(program->Execute({}).status().message()),
                   AllOf(HasSubstr("E314"), HasSubstr("bytes) were asked for")));
     }
+    auto module = Parse(text.c_str());
+    ASSERT_TRUE(module.ok()) << module.status();
+    EXPECT_THAT(
+        std::string(Verify(*std::move(module), {}, /*seed=*/1, {}, nullptr).status().message()),
+        AllOf(HasSubstr("E314"), HasSubstr("at far_too_large")));
   }
 }
 

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// An op that needs a dimension whole (sort, FFT, a running sum) runs on shards of another one:
+// the axes move there by an all-to-all, and back where the result is wanted as before. Each
+// device sends 1/n of its shard n-1 times, where gathering would bring it the whole operand.
+//
+// Example: sort along dim 0 of f32[64,32] that is sharded [{"x"}, {}] runs on [{}, {"x"}].
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
+
+namespace shardcall {
+namespace {
+
+// The axes that `leading` states have on dimensions which the op cannot have sharded.
+AxisList AxesInTheWay(const ShardingRule& rule, const IndexSet& allowed,
+                      absl::Span<const LeadingState> leading, const BaseMesh* mesh) {
+  AxisList out;
+  for (const LeadingState& l : leading) {
+    if (l.state->mesh() != mesh || l.state->is_maximal()) continue;
+    ProjectOntoFactors(
+        rule.tensor(l.tensor), *l.state, [&](int f) { return rule.Extent(l.tensor, f); },
+        [&](int f, absl::Span<const AxisRef> axes) {
+          if (allowed.Contains(f)) return;
+          for (AxisRef a : axes) {
+            if (!Overlaps({a}, out)) out.push_back(a);
+          }
+        });
+  }
+  return out;
+}
+
+Assignments Propose(const ShardingRule& rule, const IndexSet& allowed,
+                    absl::Span<const LeadingState> leading, const FactorAssignment& from) {
+  Assignments out;
+  const AxisList axes = AxesInTheWay(rule, allowed, leading, from.mesh());
+  if (axes.empty()) return out;
+  for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
+    if (!allowed.Contains(f) || rule.factors[f].kind != FactorKind::kPassThrough) continue;
+    FactorAssignment moved = from;
+    moved.Extend(f, axes);
+    moved.Normalize();
+    // Padding is work, and not every kernel bears it: only even shards.
+    if (moved == from || rule.factors[f].size % AxesSize(moved.axes()[f]) != 0) continue;
+    out.push_back(std::move(moved));
+  }
+  return out;
+}
+
+LocalIds Emit(Localizer& l, const LocalOp& op) { return StrategyOf(op.instr.opcode).emit(l, op); }
+
+}  // namespace
+
+constexpr Strategy kMovedStrategy{"moved", nullptr, nullptr, Emit, Propose};
+
+}  // namespace shardcall
