@@ -146,8 +146,8 @@ class Parser {
     });
   }
 
-  // Against the shapes. A factor alone in a dimension may have another extent
-  // there, as in a concatenate; a compound must give the size.
+  // Checks the tensors against the shapes. A factor that is alone in a dimension may have another
+  // extent there, as in a concatenate; the sizes of a compound must multiply to the extent.
   absl::Status Check(absl::Span<const Shape* const> shapes,
                      const std::vector<TensorFactors>& tensors, int first, absl::string_view what) {
     auto error = [&](std::string message, int64_t expected, int64_t found) {
