@@ -17,8 +17,8 @@ struct CostModel {
   double bandwidth = 50e9;    // bytes per second between devices
   double flop_rate = 200e12;  // per second: dot, convolution
   double memory_rate = 2e12;  // bytes per second: everything else, bytes touched
-  double latency = 2e-6;  // seconds per collective
-  double trip_count = 16;  // assumed for a loop whose trip count is unknown
+  double latency = 2e-6;      // seconds per collective
+  double trip_count = 16;     // assumed for a loop whose trip count is unknown
 };
 
 // One core and shared memory, which is what the host evaluator has.

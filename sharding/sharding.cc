@@ -77,7 +77,7 @@ absl::Status UsedAxes(const ShardingBuilder& b, AxisList* used) {
   absl::Status status;
   const auto use = [&](absl::Span<const AxisRef> axes) {
     for (const AxisRef& a : axes) {
-      if (!status.ok()) return;  // the checks below need `used` to hold valid parts only
+      if (!status.ok()) return;   // the checks below need `used` to hold valid parts only
       if (a.size == 1) continue;  // a part of size 1 shards nothing and is skipped
       if (a.axis >= b.mesh->num_axes() || a.pre_size == 0 || a.size == 0 ||
           static_cast<uint64_t>(b.mesh->axis_size(a.axis)) % (uint64_t{a.pre_size} * a.size) != 0) {

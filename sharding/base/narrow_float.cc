@@ -17,7 +17,7 @@ namespace shardcall {
 namespace {
 
 enum class Special : uint8_t {
-  kIeee,  // IEEE 754: the largest exponent encodes infinity and NaN
+  kIeee,          // IEEE 754: the largest exponent encodes infinity and NaN
   kOneNan,        // no infinity; all ones is NaN (the "fn" kinds)
   kUnsignedZero,  // no infinity, no -0; the bits of -0 are the one NaN ("fnuz")
   kFinite,        // neither infinity nor NaN

@@ -36,7 +36,7 @@ struct Move {
   int dim = -1, dim2 = -1;
   const Sharding* before = nullptr;
   const Sharding* after = nullptr;
-  double bytes = 0;  // sent per device, by the cost formulas in collectives/README.md
+  double bytes = 0;  // sent per device, as bytes_moved in partitioner/api/README.md
 };
 
 struct ReshardPlan {
