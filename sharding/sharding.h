@@ -3,7 +3,7 @@
 // the engine decides; a LocalState is a Sharding with tiles and padding. The
 // last two are interned in a Context: equality is pointer equality.
 //
-// In a Sharding every axis part stands in exactly one place: a dimension, the
+// In a Sharding every axis part is in exactly one place: a dimension, the
 // partial axes, or the manual axes; all others are replicated.
 #ifndef SHARDCALL_SHARDING_SHARDING_H_
 #define SHARDCALL_SHARDING_SHARDING_H_

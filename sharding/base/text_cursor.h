@@ -32,7 +32,7 @@ class TextCursor {
   absl::Status Expect(absl::string_view token);
   absl::Status ExpectEnd();
 
-  // Letters, digits, '_', '-' and '.'; empty if none stands here.
+  // Letters, digits, '_', '-' and '.'; empty if none comes next.
   absl::string_view Identifier();
   // A decimal integer, at least 0.
   absl::StatusOr<int64_t> Integer();

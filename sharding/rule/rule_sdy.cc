@@ -48,7 +48,7 @@ class Parser {
   }
 
  private:
-  // One letter from i to z, or z_1, z_2, ..; empty if none stands here.
+  // One letter from i to z, or z_1, z_2, ..; empty if none comes next.
   std::string Symbol() {
     const absl::string_view text = in_.text();
     size_t end = in_.position();

@@ -54,7 +54,7 @@ class TellingCommunicator final : public ForwardingCommunicator {
   absl::Status Permute(absl::Span<const std::pair<int, int>> pairs, const void* in, void* out,
                        int64_t bytes, CollectiveTag tag) override {
     const Told mine{true, observer_.Brings()};
-    Told theirs;  // stays unset where nobody sends to this device
+    Told theirs;  // stays unset if no device sends to this one
     SHARDCALL_RETURN_IF_ERROR(inner().Permute(pairs, &mine, &theirs, sizeof(Told), tag));
     if (theirs.there) Learn({theirs.value}, false, ElementType::kInvalid);
     return inner().Permute(pairs, in, out, bytes, tag);

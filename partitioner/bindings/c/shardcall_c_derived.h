@@ -43,7 +43,7 @@ typedef struct Shardcall_ShapeFunction {
    * thread, and must depend on the request only. */
   int (*infer)(const Shardcall_ShapeRequest* request, void* data);
   void* data;    /* lives as long as the registration */
-  int32_t tuple; /* one result stands in a tuple, too; several always do */
+  int32_t tuple; /* one result is in a tuple, too; several always are */
 } Shardcall_ShapeFunction;
 
 enum { SHARDCALL_OPERAND = 0, SHARDCALL_RESULT = 1, SHARDCALL_COTANGENT = 2 };

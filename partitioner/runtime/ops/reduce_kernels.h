@@ -22,9 +22,10 @@ using ReduceFn = void (*)(ElementType type, const void* in, const void* init, vo
 // Null if there is none.
 ReduceFn FindReduceFn(Opcode monoid, ElementType type);
 
-// A sum of f32 elements that arrive in pieces. SumRow adds elements first, first + 1, .. of the
-// reduced dimension to the partial sums; SumColumns adds one row of elements to the partial sums
-// of its number. Those have the layout [kReduceParts, columns], and are initialised to kNoSum.
+// A sum of f32 elements that arrive in pieces. A SumRowFn adds elements first, first + 1, .. of
+// the reduced dimension to the partial sums; a SumColumnsFn adds one row of elements to the
+// partial sums of its number. Those have the layout [kReduceParts, columns], and are initialised
+// to kNoSum.
 inline constexpr double kNoSum = -0.0;  // 0 would turn -0 into 0
 using SumRowFn = void (*)(const float* x, int64_t n, int64_t first, double* parts);
 using SumColumnsFn = void (*)(const float* x, int64_t n, double* part);
