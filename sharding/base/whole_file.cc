@@ -23,7 +23,7 @@ absl::Status FileError(const char* code, const std::string& path, const char* wh
 }
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
-  struct stat info;  // a stream over a directory opens, and throws when read
+  struct stat info;  // std::ifstream opens a directory and throws when it is read
   if (stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) {
     return FileError("E060", path, "read");
   }
