@@ -184,12 +184,15 @@ absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& progr
   const LocalProgram& local = program.local;
   const int n = static_cast<int>(program.global->program.num_partitions);
   if (options.backend == Backend::kPjrt) return RunOnEngine(program, inputs, options);
-  if (options.backend == Backend::kNccl && communicator == nullptr) {
-    SHARDCALL_RETURN_IF_ERROR(CheckNcclDevice());
-    return ToStatus({.code = "E303",
-                     .message = "the nccl backend needs a communicator per process",
-                     .fix = "Pass what ConnectNccl gives"},
-                    absl::StatusCode::kFailedPrecondition);
+  if (options.backend != Backend::kInProcess && communicator == nullptr) {
+    const bool nccl = options.backend == Backend::kNccl;
+    if (nccl) SHARDCALL_RETURN_IF_ERROR(CheckNcclDevice());
+    return ToStatus(
+        {.code = "E303",
+         .message = absl::StrCat("the ", nccl ? "nccl" : "mpi",
+                                 " backend needs a communicator per process"),
+         .fix = absl::StrCat("Pass what ", nccl ? "ConnectNccl" : "ConnectMpi", " gives")},
+        absl::StatusCode::kFailedPrecondition);
   }
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> device_program,
                              LowerLocal(program, options));

@@ -170,7 +170,8 @@ bool Equal(const RuleText& a, const RuleText& b) {
 bool Equal(const PartitionerCallbacks& a, const PartitionerCallbacks& b) {
   return !a.identity.empty() && a.identity == b.identity && a.version == b.version &&
          a.can_side_effecting_have_replicated_sharding ==
-             b.can_side_effecting_have_replicated_sharding;
+             b.can_side_effecting_have_replicated_sharding &&
+         a.propagate_reads_result_alone == b.propagate_reads_result_alone;
 }
 
 bool Equal(const TargetRule& a, const TargetRule& b) {
@@ -207,10 +208,11 @@ std::string Describe(const TargetRule& r) {
                                          }),
                            "}");
       }
-      absl::StrAppend(&out, ", version ", r.callbacks.version,
-                      r.callbacks.can_side_effecting_have_replicated_sharding
-                          ? ", replicated with side effects"
-                          : "");
+      absl::StrAppend(
+          &out, ", version ", r.callbacks.version,
+          r.callbacks.can_side_effecting_have_replicated_sharding ? ", replicated with side effects"
+                                                                  : "",
+          r.callbacks.propagate_reads_result_alone ? ", propagating from the result alone" : "");
       break;
     case RuleLevel::kRule: {
       std::vector<std::string> texts;

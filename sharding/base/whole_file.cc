@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -42,7 +43,8 @@ absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes) {
     out.close();
     return out ? absl::OkStatus() : FileError("E061", path, "written");
   }
-  const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
+  static std::atomic<int> written{0};  // threads of a process may write the same file
+  const std::string temporary = absl::StrCat(path, ".", getpid(), ".", written++, ".tmp");
   {
     std::ofstream out(temporary, std::ios::binary);
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
