@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start and Done for backends whose calls need a thread: one thread per rank
-// makes the calls that were started, in order, while the rank computes.
+// Start and Done for backends whose calls block: one thread per rank makes the started calls, in
+// order, while the rank computes.
 //
 //   AsyncCommunicator async(comm);
 //   auto pending = async.Start([&](Communicator& c) { return c.AllGather(...); });
@@ -22,13 +22,13 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// `inner` outlives it, and is used through it alone. One thread at a time may
-// use it, but for Abort. Ordinary calls wait until those that were started are
-// over, and then run on the caller's thread.
+// `inner` must outlive this object and be used only through it. One thread at a time may use it,
+// except for Abort. Ordinary calls wait until all started ones are done, and then run on the
+// caller's thread.
 class AsyncCommunicator final : public ForwardingCommunicator {
  public:
   explicit AsyncCommunicator(Communicator& inner) : ForwardingCommunicator(inner) {}
-  ~AsyncCommunicator() override;  // awaits what was started
+  ~AsyncCommunicator() override;  // waits for all started calls
 
   std::unique_ptr<Pending> Start(Call call) override;
 
@@ -41,13 +41,13 @@ class AsyncCommunicator final : public ForwardingCommunicator {
   class Ticket;
 
   void Before() override { Drain(); }
-  // Until all that was started is over.
+  // Waits until all started calls are done.
   void Drain();
   void Work();
 
   std::mutex mutex_;
   std::condition_variable started_, finished_;
-  std::deque<std::shared_ptr<Job>> jobs_;  // the first one runs
+  std::deque<std::shared_ptr<Job>> jobs_;  // the first one is running
   bool stop_ = false;
   std::thread thread_;  // from the first Start on
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What backends share of calls between pairs of ranks: the checks of arguments, and
-// send and receive as one function. Backends derive from it.
+// Shared by backends for calls between pairs of ranks: argument checks, and send and receive as
+// one function. Backends derive from it.
 #ifndef SHARDCALL_COLLECTIVES_BACKEND_H_
 #define SHARDCALL_COLLECTIVES_BACKEND_H_
 
@@ -22,12 +22,12 @@ class BackendCommunicator : public Communicator {
   absl::Status Recv(int from, void* data, int64_t bytes, CollectiveTag tag) final;
 
  protected:
-  // A permute of signature.amount bytes: `in` goes to `target`, `out` comes from
-  // `source`, either of them -1 for none (`out` is then zero) or this rank. The
-  // arguments are checked.
+  // A permute of signature.amount bytes: `in` is sent to `target`, and `out` received from
+  // `source`. Either may be -1 for none (`out` is then zeroed) or this rank. The arguments have
+  // been checked.
   virtual absl::Status PermuteWith(const CallSignature& signature, int source, int target,
                                    const void* in, void* out, CollectiveTag tag) = 0;
-  // A send, whose data is read alone, or a receive, likewise.
+  // A send, which only reads `data`, or a receive. The arguments have been checked.
   virtual absl::Status PointToPoint(const CallSignature& signature, int partner, void* data,
                                     CollectiveTag tag) = 0;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a collective call is, as far as all members must agree on it, with its
-// text in diagnostics and the checks of arguments that every backend makes.
+// Describes a collective call by what all members must agree on. Has its text in diagnostics and
+// the argument checks of every backend.
 #ifndef SHARDCALL_COLLECTIVES_CALL_H_
 #define SHARDCALL_COLLECTIVES_CALL_H_
 
@@ -35,11 +35,11 @@ absl::string_view CollectiveOpName(CollectiveOp op);  // "all-reduce"
 struct CallSignature {
   CollectiveOp op = CollectiveOp::kBarrier;
   ReduceKind kind = ReduceKind::kSum;        // all-reduce and reduce-scatter
-  ElementType type = ElementType::kInvalid;  // the same two
+  ElementType type = ElementType::kInvalid;  // of all-reduce and reduce-scatter
   int32_t root = -1;                         // broadcast: index into the group
   int64_t amount = 0;                        // elements if there is a type, else bytes
 
-  // Bytes of one block: what the interface calls count, or bytes.
+  // Bytes of one block; `amount` counts the elements of a block, or its bytes.
   int64_t block_bytes() const {
     return type == ElementType::kInvalid ? amount : amount * ElementTypeBytes(type);
   }
@@ -49,7 +49,7 @@ struct CallSignature {
 // "all-reduce(sum, f32[1024])", "all-gather(4096 bytes)", "broadcast(8 bytes from 1)".
 std::string SignatureText(const CallSignature& signature);
 
-// Ranks sorted, runs joined: {4, 0, 2, 3} gives "0,2-4".
+// Sorted ranks with runs joined: {4, 0, 2, 3} gives "0,2-4".
 std::string RankListText(absl::Span<const int> ranks);
 // "rank 3" or "ranks 0,2-4".
 std::string RanksText(absl::Span<const int> ranks);
@@ -69,13 +69,13 @@ absl::Status CheckBlocks(size_t group_size, absl::Span<const int64_t> send_offse
                          absl::Span<const int64_t> send_sizes,
                          absl::Span<const int64_t> recv_offsets,
                          absl::Span<const int64_t> recv_sizes);
-// E306 unless sources are unique, targets are unique, and all are in [0, size).
-// Gives this rank's partners, -1 for none.
+// E306 unless sources are unique, targets are unique, and all are in [0, size). Returns this
+// rank's partners, -1 for none.
 absl::Status FindPartners(absl::Span<const std::pair<int, int>> pairs, int rank, int size,
                           int* source, int* target);
 
-// What calls return once somebody has aborted: kAborted with the reason's text,
-// under E304 unless it has a code of its own.
+// The status of calls after an abort: kAborted with the reason's text, under E304 unless it has a
+// code of its own.
 absl::Status AbortedStatus(const absl::Status& reason);
 
 }  // namespace shardcall

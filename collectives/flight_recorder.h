@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last calls of one rank, kept so that an error can say what each rank last
-// did. Written by the rank, read by any thread, and over MPI by other processes
-// of the host, which copy the log from the rank's memory.
+// The last calls of one rank, so that an error can report what each rank last did. Written by the
+// rank, read by any thread. With MPI other processes of the host copy the log from the rank's
+// memory.
 #ifndef SHARDCALL_COLLECTIVES_FLIGHT_RECORDER_H_
 #define SHARDCALL_COLLECTIVES_FLIGHT_RECORDER_H_
 
@@ -17,16 +17,16 @@
 
 namespace shardcall {
 
-// Plain memory, valid however it was copied if IsLog().
+// Trivially copyable. A copy that was made during a write is safe to read if IsLog().
 class FlightLog {
  public:
   static constexpr int kEntries = 8;
 
-  bool IsLog() const;  // no, if this memory has become something else
+  bool IsLog() const;  // false if this memory holds something else
   // "last completed all-gather(64 bytes) #13 (%ag.1) and is in no collective".
   std::string Summary() const;
-  // One line per kept call, oldest first, each with `prefix` before it:
-  // "#13 all-gather(64 bytes) (%ag.1) over 0-3: done".
+  // One line per kept call, oldest first, each after `prefix`: "#13 all-gather(64 bytes) (%ag.1)
+  // over 0-3: done".
   std::string History(absl::string_view prefix) const;
 
  private:
@@ -55,8 +55,8 @@ class FlightLog {
 
 class FlightRecorder {
  public:
-  // Opens the record of a call; gives its number, 1 for the rank's first call.
-  // `ranks` is the group, or the partners; the first few are kept.
+  // Begins the record of a call and returns its number; the rank's first call is 1. `ranks` is the
+  // group, or the partners; the first few are kept.
   int64_t Begin(const CallSignature& signature, absl::Span<const int> ranks,
                 absl::string_view name);
   void End(bool ok);
@@ -65,7 +65,7 @@ class FlightRecorder {
   int64_t last_number() const;
   std::string Summary() const;
   std::string History(absl::string_view prefix) const;
-  // Where the log lies, for those who copy it; it stays as long as the recorder.
+  // The log, for processes that copy it; valid as long as the recorder.
   const FlightLog* log() const { return &log_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator that hands every call on to another one.
+// A communicator that forwards every call to another one.
 #ifndef SHARDCALL_COLLECTIVES_FORWARDING_H_
 #define SHARDCALL_COLLECTIVES_FORWARDING_H_
 
@@ -14,8 +14,7 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// `inner` outlives it. A class derived from it says what comes before the calls,
-// or overrides those that differ.
+// `inner` outlives it. A derived class adds code before the calls, or overrides some of them.
 class ForwardingCommunicator : public Communicator {
  public:
   explicit ForwardingCommunicator(Communicator& inner) : inner_(inner) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that run different programs hang in their collectives. This finds it at
-// the start, where it can still be said.
+// Ranks that run different programs hang in their collectives. This check detects it at the start,
+// where it can still be reported.
 #ifndef SHARDCALL_COLLECTIVES_PROGRAM_CHECK_H_
 #define SHARDCALL_COLLECTIVES_PROGRAM_CHECK_H_
 
@@ -15,11 +15,11 @@ namespace shardcall {
 struct ProgramIdentity {
   uint64_t program_hash = 0;  // of the partitioned program
   int world_size = 0;         // devices that it is partitioned for
-  absl::string_view version;  // of shardcall; the first 47 characters count
+  absl::string_view version;  // of shardcall; the first 47 characters are compared
 };
 
-// Collective over all ranks. If any rank differs, every rank gets E308, which says
-// who has what; E051 if the program is for another number of devices.
+// Collective over all ranks. If any rank differs, every rank gets E308, which lists the ranks'
+// values; E051 if the program is for another number of devices.
 absl::Status CheckProgram(Communicator& communicator, const ProgramIdentity& identity);
 
 }  // namespace shardcall

@@ -14,7 +14,7 @@
 namespace shardcall {
 namespace {
 
-// A block of accumulators stays in the first-level cache.
+// A block of accumulators fits into the first-level cache.
 constexpr int64_t kBlockBytes = 16 << 10;
 
 // Integers wrap, so they are added in a type that is unsigned after promotion.
@@ -40,7 +40,7 @@ struct Product {
     } else if constexpr (std::is_floating_point_v<T>) {
       return a * b;
     } else {
-      // Spelled out: the library's operator repairs infinities with a slow call.
+      // Written out, because the library's operator handles infinities with a slow call.
       return T(a.real() * b.real() - a.imag() * b.imag(),
                a.real() * b.imag() + a.imag() * b.real());
     }
@@ -102,7 +102,7 @@ void FoldBlock(Sources sources, int64_t first, int64_t count, T* __restrict acc)
   }
 }
 
-// Brings the accumulator of an integer narrower than a byte back to its bits.
+// Wraps the accumulator of an integer type narrower than a byte to the type's bits.
 void WrapToBits(int bits, bool is_signed, uint8_t* acc, int64_t count) {
   const int drop = 8 - bits;
   for (int64_t i = 0; i < count; ++i) {

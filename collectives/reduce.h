@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum that every host backend uses, so that results are byte-identical
-// across them: a left fold over buffers in the order given. Types narrower
-// than f32 fold in f32 and round once at the end; integers wrap; pred's sum is
-// `or` and its product `and`; max and min of floats pass a NaN on.
+// The reduction of every host backend, so that results are byte-identical across them: a left fold
+// over buffers in the order given. Types narrower than f32 are folded in f32 and rounded once at
+// the end; integers wrap; pred's sum is `or` and its product `and`; max and min of floats
+// propagate NaN.
 #ifndef SHARDCALL_COLLECTIVES_REDUCE_H_
 #define SHARDCALL_COLLECTIVES_REDUCE_H_
 
@@ -19,9 +19,9 @@ namespace shardcall {
 // complex numbers; anything of a type that has no arithmetic.
 absl::Status CheckReduction(ReduceKind kind, ElementType type);
 
-// For elements i in [first, first + count): folds sources[0][i], sources[1][i],
-// ... and stores the result at i of each of `outs`. An out may be one of the
-// sources; otherwise buffers do not overlap. CheckReduction must hold, and there
+// For elements i in [first, first + count): folds sources[0][i], sources[1][i], ... and stores the
+// result at i of each of `outs`. An out may be one of the sources; otherwise buffers do not
+// overlap. CheckReduction must hold, and there must be at least one source.
 // is at least one source.
 //   ReduceRange(kSum, kBF16, {{256}, {1}, {1}}, {out}, 0, 1) stores 258:
 //   256 + 1 rounded to bf16 each time would stay 256.

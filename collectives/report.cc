@@ -10,7 +10,7 @@
 namespace shardcall {
 namespace {
 
-// With hundreds of absent ranks the first few tell enough.
+// With hundreds of absent ranks the first few are enough.
 constexpr size_t kNamedInFull = 8;
 
 }  // namespace

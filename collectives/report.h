@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The statuses of a rendezvous that fails, the same on every backend: E301 for
-// a deadline that passed and E305 for members that call different things.
+// The statuses of a collective that fails, the same for every backend: E301 for a deadline that
+// has passed and E305 for members whose calls differ.
 #ifndef SHARDCALL_COLLECTIVES_REPORT_H_
 #define SHARDCALL_COLLECTIVES_REPORT_H_
 
@@ -23,8 +23,8 @@ struct LateReport {
   std::vector<int> waiting;  // ranks
   std::vector<int> absent;   // ranks
   absl::Duration waited;
-  std::vector<std::string> last;  // per absent rank what it last did; may be empty
-  std::string programs;           // whether all run the same one; may be empty
+  std::vector<std::string> last;  // by absent rank: its last calls; may be empty
+  std::string programs;           // whether all ranks run the same program; may be empty
   std::string history;            // flight records, one line each; may be empty
 };
 // "E301 all-reduce(sum, f32[8]) #14 (%ar.2): ranks 0,2-7 have waited 20 s;
@@ -33,7 +33,7 @@ absl::Status LateStatus(const LateReport& report);
 
 struct MemberText {
   int rank;
-  std::string text;  // what it calls
+  std::string text;  // its call
 };
 // "E305 members of one collective call different things: rank 0 calls ...;
 //  ranks 1-3 call ...".

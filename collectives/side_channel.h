@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks exchange a few bytes outside of a transport that needs help to
-// start, or cannot tell who is absent: over another communicator, or TCP.
+// Exchanges a few bytes between ranks outside of a transport (NCCL) that needs this to start, or
+// to find absent ranks: over another communicator, or TCP.
 #ifndef SHARDCALL_COLLECTIVES_SIDE_CHANNEL_H_
 #define SHARDCALL_COLLECTIVES_SIDE_CHANNEL_H_
 
@@ -25,27 +25,27 @@ class SideChannel {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Collective over the group: the text of every member, in group order. `what`
-  // is for messages. E301 names who did not come in time.
+  // Collective over the group: returns the text of every member, in group order. `what` is for
+  // messages. E301 names the ranks that did not come in time.
   virtual absl::StatusOr<std::vector<std::string>> Gather(absl::Span<const int> group,
                                                           const std::string& mine,
                                                           absl::string_view what) = 0;
-  // OK, or the failure that another rank has told, where one can.
+  // OK, or the failure that another rank has sent, where the channel can receive one.
   virtual absl::Status Told() { return absl::OkStatus(); }
-  // As those of a communicator.
+  // The same as in Communicator.
   virtual void BeginWait() {}
   virtual void EndWait() {}
   virtual Departures FindDeparted(absl::Span<const int> /*group*/) { return {}; }
-  // Tells the others that this rank has failed, where that can be told.
+  // Sends this rank's failure to the others, where the channel can.
   virtual void Abort(const absl::Status& /*reason*/) {}
 };
 
 // Over a communicator, which outlives it.
 std::unique_ptr<SideChannel> SideChannelOver(Communicator& communicator);
 
-// Over TCP: rank 0 listens at `address` ("host:port"), the others connect to it.
-// E301 if that takes longer than `deadline`, which bounds every Gather too; E306
-// for an address that is none, E307 where the system fails.
+// Over TCP: rank 0 listens at `address` ("host:port"), the others connect to it. E301 if that
+// takes longer than `deadline`, which also bounds every Gather; E306 for an invalid address, E307
+// where the system fails.
 absl::StatusOr<std::unique_ptr<SideChannel>> SideChannelOverTcp(const std::string& address,
                                                                 int rank, int size,
                                                                 absl::Duration deadline);

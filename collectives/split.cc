@@ -93,7 +93,7 @@ class SubCommunicator final : public Communicator {
 
  private:
   using Ranks = absl::InlinedVector<int, 16>;
-  // The parent's ranks.
+  // The ranks of the parent for these ranks.
   absl::StatusOr<Ranks> Outer(absl::Span<const int> ranks) const {
     Ranks outer;
     for (int rank : ranks) {
@@ -113,7 +113,7 @@ class SubCommunicator final : public Communicator {
   const int rank_;
 };
 
-// Offsets from the lowest of them.
+// Offsets relative to the lowest address among them.
 template <typename T>
 T* Lowest(absl::Span<T* const> buffers, std::vector<int64_t>* offsets) {
   T* const lowest = *std::min_element(buffers.begin(), buffers.end(), std::less<>());

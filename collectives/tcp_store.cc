@@ -26,7 +26,8 @@ namespace shardcall {
 namespace {
 
 enum Kind : uint32_t { kPut = 1, kGet = 2 };
-// Before key and value; in the byte order of the machine, as ranks are alike.
+// Sent before key and value, in native byte order, since all ranks run on the same kind of
+// machine.
 struct Request {
   uint32_t kind;
   uint32_t key_bytes;
@@ -93,7 +94,7 @@ bool ReceiveAll(int socket, void* data, size_t bytes) {
   return true;
 }
 
-// The server's side of one client.
+// The server's state of one client.
 struct Peer {
   int socket;
   std::string received;
@@ -107,7 +108,7 @@ bool Reply(int socket, uint32_t size, const std::string& value) {
   return SendAll(socket, (message += value).data(), sizeof(size) + value.size());
 }
 
-// Takes whole requests from what was received; false if the peer makes no sense.
+// Handles the complete requests in what was received; false if the peer's data is invalid.
 bool Take(Peer& peer, std::map<std::string, std::string>& values) {
   Request request;
   while (peer.received.size() >= sizeof(request)) {
@@ -170,7 +171,7 @@ void TcpStoreServer::Serve() {
   while (true) {
     std::vector<pollfd> polled = {{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
     for (const Peer& peer : peers) polled.push_back({peer.socket, POLLIN, 0});
-    // Waits end some milliseconds late at most.
+    // Waits end at most some milliseconds late.
     const bool anybody_waits =
         std::any_of(peers.begin(), peers.end(), [](const Peer& peer) { return peer.waits; });
     poll(polled.data(), polled.size(), anybody_waits ? 10 : 1000);
@@ -216,7 +217,7 @@ absl::StatusOr<std::unique_ptr<TcpStoreClient>> TcpStoreClient::Connect(const st
   while (true) {
     const int made = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (made < 0) return SystemError("cannot make a socket");
-    const timeval patience{1, 0};  // of one try
+    const timeval patience{1, 0};  // per attempt
     setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     if (connect(made, info->ai_addr, info->ai_addrlen) == 0) {
       const int yes = 1;
@@ -253,7 +254,7 @@ absl::StatusOr<std::string> TcpStoreClient::Get(const std::string& key, absl::Du
   const Request request{kGet, static_cast<uint32_t>(key.size()), 0, static_cast<uint32_t>(ms)};
   std::string message(reinterpret_cast<const char*>(&request), sizeof(request));
   message += key;
-  // The server answers in time; a server that is stopped does not.
+  // The server replies in time unless its process is stopped.
   const timeval limit{ms / 1000 + 1, 0};
   setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   uint32_t size = 0;

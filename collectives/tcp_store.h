@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small store of texts by key over TCP: Put sets a key, Get awaits it. Its
-// server is a thread of one process. For the start of jobs, not for data; there
-// is no encryption and no authentication, so it belongs on a private network.
+// A small key-value store over TCP: Put sets a key, Get waits for it. Its server is a thread of
+// one process. It is for the start of jobs, not for data; there is no encryption and no
+// authentication, so use it only on a private network.
 #ifndef SHARDCALL_COLLECTIVES_TCP_STORE_H_
 #define SHARDCALL_COLLECTIVES_TCP_STORE_H_
 
@@ -17,7 +17,7 @@ namespace shardcall {
 
 class TcpStoreServer {
  public:
-  // Listens at "host:port"; port 0 takes a free one.
+  // Listens at "host:port"; port 0 selects a free one.
   static absl::StatusOr<std::unique_ptr<TcpStoreServer>> Listen(const std::string& address);
   ~TcpStoreServer();
 
@@ -35,13 +35,13 @@ class TcpStoreServer {
 
 class TcpStoreClient {
  public:
-  // Tries until the deadline, as the server may start later.
+  // Tries until the deadline, since the server may start later.
   static absl::StatusOr<std::unique_ptr<TcpStoreClient>> Connect(const std::string& address,
                                                                  absl::Duration deadline);
   ~TcpStoreClient();
 
   absl::Status Put(const std::string& key, const std::string& value);
-  // kNotFound if nobody has put the key within `patience`.
+  // kNotFound if no one has put the key within `patience`.
   absl::StatusOr<std::string> Get(const std::string& key, absl::Duration patience);
 
  private:

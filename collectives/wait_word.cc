@@ -19,8 +19,8 @@ MonotonicTime DeadlineAfter(absl::Duration duration) {
 }
 
 void WaitWord::StoreAndWakeAll(uint32_t value) {
-  // Sequentially consistent, as is the waiter's count: either it sees the new
-  // value when it falls asleep, or it is seen here.
+  // Sequentially consistent, like the waiter's count: either the waiter sees the new value before
+  // it sleeps, or the waiter is counted here.
   word_.store(value, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
@@ -43,8 +43,8 @@ uint32_t WaitWord::AwaitChange(uint32_t old, MonotonicTime deadline, int yields)
     const uint32_t value = Load();
     if (value != old) return value;
     if (deadline != kNever && std::chrono::steady_clock::now() >= deadline) return old;
-    // The bitset form takes an absolute time of the monotonic clock, which is
-    // the clock that steady_clock reads. Any return, early or not, looks again.
+    // The bitset form takes an absolute time of the monotonic clock, which steady_clock uses.
+    // After any return, early or not, the word is read again.
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     syscall(SYS_futex, &word_, FUTEX_WAIT_BITSET_PRIVATE, old,
             deadline == kNever ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);

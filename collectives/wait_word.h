@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A 32-bit word that threads wait on until it changes or a deadline passes. A
-// waiter first gives the core to others a few times, as a meeting of devices is
-// often a matter of microseconds, then sleeps, so that hundreds of devices can
-// share two cores.
+// A 32-bit word that threads wait on until it changes or a deadline passes. A waiter first yields
+// the core a few times, since devices often meet within microseconds, then sleeps, so that
+// hundreds of devices can share two cores.
 #ifndef SHARDCALL_COLLECTIVES_WAIT_WORD_H_
 #define SHARDCALL_COLLECTIVES_WAIT_WORD_H_
 
@@ -14,7 +13,7 @@
 
 namespace shardcall {
 
-// A point of the monotonic clock; kNever waits for ever.
+// A time of the monotonic clock; kNever waits forever.
 using MonotonicTime = std::chrono::steady_clock::time_point;
 inline constexpr MonotonicTime kNever = MonotonicTime::max();
 
@@ -26,12 +25,12 @@ class WaitWord {
   explicit WaitWord(uint32_t value) : word_(value) {}
 
   uint32_t Load() const { return word_.load(std::memory_order_acquire); }
-  // Changes the word without waking anybody.
+  // Changes the word without waking any waiter.
   void Store(uint32_t value) { word_.store(value, std::memory_order_release); }
   void StoreAndWakeAll(uint32_t value);
 
-  // Returns the word once it is not `old`, or `old` if the deadline has passed.
-  // Looks up to `yields` times before it sleeps.
+  // Returns the word once it is not `old`, or `old` if the deadline has passed. Polls up to
+  // `yields` times before it sleeps.
   uint32_t AwaitChange(uint32_t old, MonotonicTime deadline, int yields = 0) const;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Axis parts as intervals: a part of axis k takes the factors between pre_size
-// and pre_size * size of the axis. Two parts are apart where one ends before the
-// other begins and the cuts divide each other; parts with other cuts (3 and 2
-// in an axis of 6) cannot stand side by side and count as overlapping.
+// Treats axis parts as intervals: a part of axis k spans the factors from pre_size to pre_size *
+// size of the axis. Two parts are disjoint where one ends before the other begins and the cuts
+// divide each other. Parts whose cuts do not (3 and 2 in an axis of 6) cannot be used together and
+// count as overlapping.
 #include <algorithm>
 #include <numeric>
 
@@ -28,13 +28,13 @@ void AppendMerged(AxisRef a, AxisList* out) {
   }
 }
 
-// Walks two lists in step. Gives the common leading part and where `b` goes on.
+// Result of matching two lists: the common leading part, and the rest of `b` after it.
 struct Common {
   AxisList prefix;
   AxisList rest_of_b;
 };
 
-// Takes the next part if `current` is used up, with all that continues it.
+// Takes the next part if `current` is used up, and merges the parts that continue it.
 void Fetch(absl::Span<const AxisRef> axes, size_t* next, AxisRef* current) {
   while (*next < axes.size()) {
     const AxisRef& a = axes[*next];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base axis parts by the names that users gave: base axes 2,2 named as one
-// axis "data" of 4 turn {axis 0, axis 1} into "data", and {axis 0} into
-// "data":(1)2. Parts without a name are called x0, x1, .. after their base axis.
+// Translates parts of base axes into the axis names of the user: with base axes of sizes 2,2 that
+// form one axis "data" of size 4, {axis 0, axis 1} is "data" and {axis 0} is "data":(1)2. A base
+// axis k that has no name is called xk.
 #ifndef SHARDCALL_SHARDING_AXIS_NAMES_H_
 #define SHARDCALL_SHARDING_AXIS_NAMES_H_
 
@@ -24,7 +24,7 @@ struct NamedAxisRef {
 
 std::vector<NamedAxisRef> NameAxes(const BaseMesh& mesh, absl::Span<const AxisRef> axes);
 
-// `"data"`, `"data":(1)2`; joined with ", ". V3 text quotes with '.
+// `"data"`, `"data":(1)2`; a list is joined with ", ". V3 text has ' for its quotes.
 std::string AxisRefText(const NamedAxisRef& ref, char quote = '"');
 std::string AxisRefsText(absl::Span<const NamedAxisRef> refs, char quote = '"');
 

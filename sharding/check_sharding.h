@@ -7,9 +7,8 @@
 
 namespace shardcall {
 
-// E162 for an axis part that stands twice or is none of the mesh, for a device that
-// the mesh does not have, for a rank that no array has, and for a sharding without a
-// mesh.
+// E162 for an axis part that occurs twice or does not fit an axis of the mesh, for a device that
+// the mesh does not have, for a rank that no array has, and for a sharding without a mesh.
 absl::Status CheckSharding(const ShardingBuilder& sharding);
 
 }  // namespace shardcall

@@ -18,7 +18,7 @@ struct CodeInfo {
 
 // By code: errors, then warnings.
 absl::Span<const CodeInfo> AllCodes();
-// Null for a code that nothing has.
+// Null for an unknown code.
 const CodeInfo* FindCode(absl::string_view code);
 
 }  // namespace shardcall

@@ -29,7 +29,7 @@ void* Arena::Allocate(size_t bytes, size_t alignment) {
     left_ -= skip + bytes;
     return out;
   }
-  if (bytes > kBlockBytes / 4) {  // a block of its own; the current one goes on
+  if (bytes > kBlockBytes / 4) {  // large data get a block of their own
     blocks_.push_back(std::make_unique<char[]>(bytes + alignment));
     char* out = blocks_.back().get();
     return out + (alignment - reinterpret_cast<uintptr_t>(out) % alignment) % alignment;
@@ -55,7 +55,7 @@ size_t Context::NewSlot() {
   return next++;
 }
 
-// A buffer is of an element, which an array of them would not have.
+// Buffer shapes hold an element shape, so they are made by MakeBuffer and never as an array.
 static ElementType OfArray(ElementType type) {
   return type == ElementType::kBuffer ? ElementType::kInvalid : type;
 }
@@ -70,7 +70,7 @@ const Shape* Context::MakeArray(ElementType type, absl::Span<const int64_t> dims
   SHARDCALL_CHECK(minor_to_major.size() == dims.size());
   SHARDCALL_CHECK(dynamic.empty() || dynamic.size() == dims.size());
   if (!AnyDynamic(dynamic)) dynamic = {};
-  // A scalar's only layout says nothing, so it is the scalar without one.
+  // The only layout of a scalar carries no information, so the shape is that without a layout.
   const bool has_layout = !dims.empty() || !layout_suffix.empty();
   return shapes_->Intern({.type = OfArray(type),
                           .has_layout = has_layout,
@@ -165,7 +165,7 @@ const Shape* Context::WithDefaultLayout(const Shape* shape) {
 absl::string_view Context::Intern(absl::string_view text) {
   auto it = strings_.find(text);
   if (it != strings_.end()) return it->second;
-  // Empty text too has a data pointer of its own.
+  // The empty text also needs a data pointer of its own.
   const absl::string_view copy = text.empty() ? absl::string_view("", 0) : arena_.Copy(text);
   strings_.emplace(copy, copy);
   return copy;

@@ -81,9 +81,8 @@ class Context {
   // the Context.
   absl::string_view Intern(absl::string_view text);
 
-  // One value of type T per Context, made on first use: how the interners of
-  // other rooms live here without this header naming them. T is default
-  // constructible.
+  // One value of type T per Context, made on first use. Other libraries keep their interning
+  // tables here, so this header does not name them. T is default constructible.
   template <typename T>
   T& Get() {
     static const size_t index = NewSlot();
@@ -101,7 +100,7 @@ class Context {
   Arena arena_;
   std::unique_ptr<ShapeInterner> shapes_;
   absl::flat_hash_map<absl::string_view, absl::string_view> strings_;
-  // By the number that a type gets on its first Get in the process.
+  // Indexed by the number that a type gets on its first Get in the process.
   std::vector<std::shared_ptr<void>> slots_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From base meshes back to texts.
+// Conversions from base meshes back to the text forms.
 #include "shardcall/sharding/convert.h"
 
 #include <memory>
@@ -32,7 +32,7 @@ ShardingConstraint AsConstraint(const Sharding& s, bool open) {
   return out;
 }
 
-// Names of all axes, or none where the user's names do not cover the mesh.
+// Whether the user's axis names cover the whole mesh.
 bool NamesCover(const BaseMesh& base) {
   AxisList all;
   for (const BaseMesh::NamedAxis& n : base.names()) {
@@ -105,7 +105,7 @@ absl::StatusOr<HloSharding> ToHloSharding(const ShardingConstraint& c) {
   subgroup(HloSharding::Subgroup::kUnreduced, c.unreduced);
   const AxisList rest = Complement(mesh, all);
   subgroup(HloSharding::Subgroup::kReplicated, rest);
-  if (AxesSize(all) == 1) {  // one device: nothing to cut
+  if (AxesSize(all) == 1) {  // one shard, so nothing is tiled
     out.kind = HloSharding::Kind::kReplicated;
     out.tile.clear();
     return out;
@@ -184,7 +184,7 @@ absl::StatusOr<NamedSharding> ToNamedSharding(const ShardingConstraint& c, bool 
   out.unreduced = Names(base, c.unreduced);
   out.manual = Names(base, c.manual);
   out.unreduced_op = c.unreduced_op;
-  // Sets come in the order of the declared mesh.
+  // Puts the sets of axes in the order of the declared mesh.
   SHARDCALL_RETURN_IF_ERROR(
       CheckAndNormalize(out.mesh != nullptr ? *out.mesh : DeclaredMesh(base), &out));
   return out;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between what texts say and base meshes. A MeshCollector sees every mesh and
-// tiling of a module and makes one base mesh per device order, the common
-// refinement of all that use it: [2,4]<=[8] and [4,2]<=[8] meet on axes 2,2,2.
-// Tilings by an iota expression lie on the identity order where their tiles
-// divide it; a list, and tiles that do not divide, have an order of their own;
-// cuts that contradict each other (2x3 against 3x2) have a base mesh each.
+// Converts shardings between their text forms and base meshes. A MeshCollector sees every mesh and
+// tiling of a module and makes one base mesh per device order, the common refinement of all that
+// use it: [2,4]<=[8] and [4,2]<=[8] give one base mesh with axes 2,2,2. A tiling given by an iota
+// expression uses the identity order if its tiles divide the iota dimensions; explicit device
+// lists, and tiles that do not divide, have a device order of their own. Meshes whose cuts
+// contradict each other (2x3 against 3x2) get separate base meshes.
 //
-// Conversions are exact, or errors: E162 axes, E163 a mesh, rank or device
-// that does not fit the program, E164 what a form cannot say.
+// Conversions are exact or fail: E162 for axes, E163 for a mesh, rank or device that does not fit
+// the program, E164 for a sharding that the target form cannot express.
 #ifndef SHARDCALL_SHARDING_CONVERT_H_
 #define SHARDCALL_SHARDING_CONVERT_H_
 
@@ -27,14 +27,14 @@ namespace shardcall {
 // the Context that Finish was given.
 class MeshSet {
  public:
-  // The mesh of what names none: that of the first named mesh, else of the
-  // first tiling, else one axis over all devices.
+  // The mesh of shardings that name none: the base mesh of the first named mesh, else of the first
+  // tiling, else one axis over all devices.
   const BaseMesh* main() const { return bases_[0]; }
   int64_t num_devices() const { return bases_[0]->num_devices(); }
   absl::Span<const BaseMesh* const> bases() const { return bases_; }
   const Mesh* FindMesh(absl::string_view name) const;  // null if there is none
 
-  // The parts of base axes that a named axis is made of. Null mesh: E163.
+  // The parts of a base mesh's axes that each axis of a mesh consists of.
   struct Placed {
     const BaseMesh* base = nullptr;
     std::vector<std::vector<Run>> axes;  // per axis of the mesh, major to minor
@@ -56,17 +56,17 @@ class MeshSet {
 class MeshCollector {
  public:
   void AddNamed(const Mesh& mesh);
-  // A base mesh of an earlier import, before anything else is added: what lies on
-  // it cuts its axes no further.
+  // A base mesh of an earlier import. Call this before adding anything else. Meshes that fit it do
+  // not cut its axes any further.
   void AddBase(const Mesh& mesh);
-  // Of any kind, tuples too; only tiles and inline meshes count. E160 for a
-  // device list that is no permutation.
+  // The mesh of a sharding of any kind; tuples are visited element by element. Kinds other than
+  // tiled and V3 (inline mesh) add none. E160 for a device list that is not a permutation.
   absl::Status AddTiling(const HloSharding& sharding);
   absl::Status AddTiling(const NamedSharding& sharding);  // its inline mesh
 
-  // `num_devices`: the program's partitions, or 0 for those of the largest
-  // mesh. E163 for a mesh over another number of devices (maximal meshes and
-  // the mesh without axes excepted).
+  // `num_devices`: the program's partitions, or 0 for the number of devices of the largest mesh.
+  // E163 for a mesh over another number of devices, except for maximal meshes and the mesh without
+  // axes.
   absl::StatusOr<MeshSet> Finish(Context& context, int64_t num_devices = 0);
 
  private:
@@ -75,18 +75,18 @@ class MeshCollector {
   std::vector<TileRuns> tilings_;
 };
 
-// A fully specified sharding from what a program says, open dims closed.
+// A fully specified sharding from the constraint that a program gives; open dims become closed.
 // Requires !constraint.unknown.
 const Sharding* ToSharding(Context& context, const ShardingConstraint& constraint);
 
-// V2, or V1 where the devices have no iota form. E164 for a partial op that is
-// not a sum, and for open dims.
+// V2 text form, or V1 where the devices have no iota form. E164 for a partial op other than sum
+// and for open dims.
 absl::StatusOr<HloSharding> ToHloSharding(const Sharding& sharding);
 absl::StatusOr<HloSharding> ToHloSharding(const ShardingConstraint& constraint);
 
-// By names: with `@mesh`, or with the mesh inline, which V3 text needs. Axes
-// without a name are called x0, x1, ..; E164 for partial ops other than sum,
-// max and min, and for unknown shardings.
+// By axis names: with `@mesh`, or with the mesh inline, which V3 text needs. Axes without a name
+// are called x0, x1, ..; E164 for partial ops other than sum, max and min, and for unknown
+// shardings.
 absl::StatusOr<NamedSharding> ToNamedSharding(const Sharding& sharding, bool inline_mesh,
                                               bool open = false);
 absl::StatusOr<NamedSharding> ToNamedSharding(const ShardingConstraint& constraint,
@@ -95,11 +95,11 @@ absl::StatusOr<NamedSharding> ToNamedSharding(const ShardingConstraint& constrai
 absl::StatusOr<HloSharding> ToHloShardingV3(const Sharding& sharding);
 absl::StatusOr<HloSharding> ToHloShardingV3(const ShardingConstraint& constraint);
 
-// As XLA's programs say it: tiles, or V3 for what tiles cannot say.
+// The form that XLA prints: tiles, or V3 for a sharding that tiles cannot express.
 absl::StatusOr<HloSharding> ToHloShardingOrV3(const Sharding& sharding);
 absl::StatusOr<HloSharding> ToHloShardingOrV3(const ShardingConstraint& constraint);
 
-// The mesh that a base mesh prints as: its user's names, or x0, x1, ..
+// The mesh that is printed for a base mesh: with the user's axis names, or x0, x1, ..
 Mesh DeclaredMesh(const BaseMesh& base);
 
 }  // namespace shardcall

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a machine is taken to be, wherever a choice is weighed: by the plan, by the schedule of
-// asynchronous collectives, and where a step's time is told.
+// The performance model of the machine, used wherever costs are compared or times predicted: by
+// the plan, by the scheduling of asynchronous collectives, and in estimates of a step's time.
 #ifndef SHARDCALL_SHARDING_COST_MODEL_H_
 #define SHARDCALL_SHARDING_COST_MODEL_H_
 
@@ -10,24 +10,24 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Time of a choice = bytes sent / bandwidth + collectives x latency + flops / flop_rate + bytes
-// touched / memory_rate, per device. Only ratios matter. By bytes sent alone, "compute
-// everything everywhere" would be free. By default an accelerator's.
+// Cost of a choice = bytes sent / bandwidth + collectives x latency + flops / flop_rate + bytes
+// touched / memory_rate, all per device. Only ratios matter. By bytes sent alone, computing
+// everything on every device would be free. The defaults are those of an accelerator.
 struct CostModel {
   double bandwidth = 50e9;    // bytes per second between devices
   double flop_rate = 200e12;  // per second: dot, convolution
   double memory_rate = 2e12;  // bytes per second: everything else, bytes touched
-  double latency = 2e-6;      // seconds a collective
-  double trip_count = 16;     // of a loop that does not say how often it runs
+  double latency = 2e-6;      // seconds per collective
+  double trip_count = 16;     // assumed for a loop whose trip count is unknown
 };
 
-// One core and shared memory, as the host's evaluator has them.
+// One core and shared memory, which is what the host evaluator has.
 constexpr CostModel HostCosts() {
   return {.bandwidth = 2e9, .flop_rate = 30e9, .memory_rate = 5e9, .latency = 20e-6};
 }
 
-// "bandwidth=50e9, flops=200e12, memory=2e12, latency=2e-6, trips=16": what is left out stays as
-// in `base`. E211: another name, or what is no positive number.
+// "bandwidth=50e9, flops=200e12, memory=2e12, latency=2e-6, trips=16"; fields that are not named
+// keep their value in `base`. E211 for an unknown name or a value that is not a positive number.
 absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel& base = {});
 
 }  // namespace shardcall

@@ -9,7 +9,7 @@
 namespace shardcall {
 namespace {
 
-// A run of positions in steps of `position_stride`.
+// A run of positions with stride `position_stride`.
 struct Segment {
   int64_t size, position_stride, device_stride = 0;
 };
@@ -27,7 +27,7 @@ std::vector<Segment> OrderSegments(const DeviceOrder& order) {
   return out;
 }
 
-// Cuts [stride, stride * size) of positions at the order's dimensions and
+// Cuts the positions of stride `stride` and size `size` at the dimensions of the device order and
 // appends the pieces, major to minor. False if the cuts do not divide.
 bool AppendPieces(const std::vector<Segment>& order, int64_t stride, int64_t size,
                   std::vector<Segment>* out) {
@@ -45,7 +45,7 @@ bool AppendPieces(const std::vector<Segment>& order, int64_t stride, int64_t siz
   return covered == size;
 }
 
-// Positions along a list of axes, in the order of its coordinates.
+// The positions along a list of axes, in the order of the axes' coordinates.
 std::vector<int64_t> Positions(const BaseMesh& mesh, absl::Span<const AxisRef> axes) {
   std::vector<int64_t> out = {0};
   for (const AxisRef& a : axes) {

@@ -19,13 +19,13 @@ absl::Status BadOrder(std::string message, std::string found) {
                    .fix = "give every device id from 0 exactly once"});
 }
 
-// One dimension of an iota expression: positions in steps of `position_stride`
-// are devices in steps of `device_stride`.
+// One dimension of an iota expression: positions with stride `position_stride` hold devices with
+// stride `device_stride`.
 struct Dim {
   int64_t size, position_stride, device_stride;
 };
 
-// Minor to major in positions. Empty if `ids` is no iota expression.
+// Minor to major in positions. Empty if `ids` is not an iota expression.
 std::vector<Dim> RecogniseIota(const std::vector<int64_t>& ids) {
   const int64_t n = ids.size();
   if (ids[0] != 0) return {};

@@ -27,7 +27,7 @@ void Transpose(const std::vector<size_t>& dims, int sorted_dim, HloSharding* s) 
   if (!s->is_list()) {
     std::vector<std::vector<Run>> runs;
     if (!CutAtTiles(s->reshape, s->perm, s->tile, &runs)) {
-      // Tiles that do not divide the reshape dims: spelled out, as in XLA.
+      // The tiles do not divide the reshape dims: list the devices, as XLA does.
       const DeviceOrder order = *DeviceOrder::Iota(s->reshape, s->perm);
       for (int64_t p = 0; p < order.num_devices(); ++p) s->list.push_back(order.DeviceAt(p));
       s->reshape.clear();
@@ -167,7 +167,7 @@ int64_t HloSharding::num_devices() const { return Product(tile); }
 void CanonicalizeTiles(HloSharding* s) {
   if (s->kind != HloSharding::Kind::kTiled || s->subgroups.empty()) return;
   const int data = s->num_data_dims();
-  // Order of the dims, and which subgroups are left.
+  // The order of the dims, and the subgroups that remain.
   std::vector<size_t> order;
   for (int i = 0; i < data; ++i) order.push_back(i);
   std::vector<HloSharding::Subgroup> kinds;
@@ -185,7 +185,7 @@ void CanonicalizeTiles(HloSharding* s) {
     sizes.push_back(size);
   }
   if (Product(absl::MakeConstSpan(s->tile).first(data)) == 1 && kinds.size() <= 1) {
-    // One kind over all devices needs no tiles. No kind: a single device.
+    // A single subgroup over all devices needs no tiles. Without any there is a single device.
     const HloSharding::Subgroup only =
         kinds.empty() ? HloSharding::Subgroup::kReplicated : kinds[0];
     s->kind = only == HloSharding::Subgroup::kManual      ? HloSharding::Kind::kManual
@@ -199,7 +199,7 @@ void CanonicalizeTiles(HloSharding* s) {
     return;
   }
   Transpose(order, -1, s);
-  // Neighbours of one kind are one dim now.
+  // Subgroups of one kind are merged into one dim.
   std::vector<int64_t> tile(s->tile.begin(), s->tile.begin() + data);
   tile.insert(tile.end(), sizes.begin(), sizes.end());
   s->tile = std::move(tile);

@@ -44,9 +44,9 @@ struct HloSharding {
   // kTiled. Tile dims: the data dims, then one per subgroup.
   std::vector<int64_t> tile;
   std::vector<Subgroup> subgroups;
-  // Devices in row-major order of the tiles: a list as written, or else the
-  // canonical iota expression. A list may name any ids; what is no permutation
-  // of 0..n-1 is refused when it is converted.
+  // Devices in row-major order of the tiles: a list as written, or else the canonical iota
+  // expression. A list may name any ids; one that is not a permutation of 0..n-1 is refused when
+  // it is converted.
   std::vector<int64_t> list;
   std::vector<int64_t> reshape, perm;
   bool is_list() const { return !list.empty(); }

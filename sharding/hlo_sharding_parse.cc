@@ -33,7 +33,7 @@ class Parser {
   }
 
  private:
-  // What stands behind '{', with the closing brace.
+  // The text after '{', up to and including the closing brace.
   absl::Status Single(HloSharding* out) {
     if (in_.Consume("mesh[")) return Named(out);
     if (in_.Consume("maximal_mesh[")) {
@@ -125,7 +125,7 @@ class Parser {
     return in_.Expect(close);
   }
 
-  // `r,..]` and `T(p,..)`, as the canonical order.
+  // `r,..]` and `T(p,..)`, stored as the canonical iota expression.
   absl::Status Iota(HloSharding* out, int64_t devices) {
     const size_t begin = in_.position();
     std::vector<int64_t> reshape, perm;

@@ -93,8 +93,8 @@ std::string BaseMesh::AxisName(AxisRef a) const {
 }
 
 std::vector<NamedAxisRef> NameAxes(const BaseMesh& mesh, absl::Span<const AxisRef> axes) {
-  // A piece of a base axis with the place it has in a named axis, or in the
-  // base axis where no name covers it.
+  // A piece of a base axis and its place in a named axis, or in the base axis itself where no
+  // named axis covers it.
   struct Piece {
     int64_t begin, end;  // factors of the base axis
     int name;            // index in names(), or -1

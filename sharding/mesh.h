@@ -111,13 +111,12 @@ class BaseMesh {
   // The coordinate of a position along `axes`, major to minor.
   int64_t Coordinate(absl::Span<const AxisRef> axes, int64_t position) const;
 
-  // The refs that cover coordinates of stride `stride` and size `size`, major
-  // to minor; nullopt-like empty result with ok=false if the cuts do not fit
-  // the axes.
+  // The refs that cover coordinates of stride `stride` and size `size`, major to minor. False if
+  // such cuts do not divide the axes; `out` is then unspecified.
   bool FromStride(int64_t stride, int64_t size, AxisList* out) const;
 
-  // Names for printing: user axes in order, each a list of base refs. Set by
-  // import; `names()` is empty where the program named nothing.
+  // Names for printing: user axes in order, each a list of base refs. Set by import; `names()` is
+  // empty if the program names no axes.
   struct NamedAxis {
     std::string name;
     AxisList refs;  // major to minor
@@ -160,9 +159,9 @@ AxisList Minus(const BaseMesh& mesh, absl::Span<const AxisRef> axes,
 // Every base axis part not in `used`, in mesh order.
 AxisList Complement(const BaseMesh& mesh, absl::Span<const AxisRef> used);
 
-// The devices in the order of the coordinates along `axes`, which must cover the
-// mesh once: as an iota expression, or spelled out. AxesAsIota is false where
-// the device order is a list, or `axes` do not divide it.
+// The devices in the order of the coordinates along `axes`, which must cover each device of the
+// mesh once: as an iota expression, or as a list. AxesAsIota is false where the device order is a
+// list, or where the cuts of `axes` do not divide its dimensions.
 bool AxesAsIota(const BaseMesh& mesh, absl::Span<const AxisRef> axes, DeviceOrder* out);
 std::vector<int64_t> AxesAsList(const BaseMesh& mesh, absl::Span<const AxisRef> axes);
 
@@ -174,7 +173,8 @@ struct IotaGroups {
   int64_t num_groups = 1, group_size = 1;
   std::vector<int64_t> reshape, perm;
 };
-// False if the order is an explicit list; then spell the groups out.
+// False if the order is an explicit list, or the cuts do not divide it; GroupsAsLists then lists
+// the groups.
 bool GroupsAsIota(const BaseMesh& mesh, absl::Span<const AxisRef> axes, IotaGroups* out);
 std::vector<std::vector<int64_t>> GroupsAsLists(const BaseMesh& mesh,
                                                 absl::Span<const AxisRef> axes);

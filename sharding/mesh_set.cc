@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base meshes from all meshes and tilings of a module, and shardings onto them.
+// Makes base meshes from all meshes and tilings of a module, and converts shardings onto them.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -19,11 +19,11 @@ std::vector<int64_t> AxisSizes(const Mesh& mesh) {
   return out;
 }
 
-// Says nothing of devices: the mesh without axes, and a single device.
+// The mesh without axes and the maximal mesh constrain no device order.
 bool IsTrivial(const Mesh& mesh) { return mesh.axes.empty(); }
 
-// A base mesh in the making: the strides at which its axes are cut, ascending,
-// each dividing the next.
+// A base mesh under construction: the strides at which its axes are cut, ascending, each dividing
+// the next.
 struct Group {
   DeviceOrder order;
   std::vector<int64_t> cuts;
@@ -125,7 +125,7 @@ absl::Status DeviceCountError(absl::string_view what, int64_t expected, int64_t 
                           "partitions to that of the mesh"});
 }
 
-// E160 for a mesh that Mesh::Create has not made, and whose axes do not cover its order.
+// E160 for a mesh that was not made by Mesh::Create and whose axes do not cover its order.
 absl::Status CheckCover(const Mesh& m) {
   int64_t n = 1;
   bool fits = true;

@@ -34,11 +34,10 @@ struct NamedSharding {
   friend bool operator==(const NamedSharding& a, const NamedSharding& b);
 };
 
-// Errors E162: an axis that `mesh` lacks, a part that does not fit its axis, an
-// axis part that stands twice. Puts neighbouring parts of one axis together,
-// drops the size of a part that is the whole axis, and resolves '0', '1', ..
-// where that is no axis name to the axis at that index. Replicated, unreduced
-// and manual axes come out in mesh order.
+// Errors E162: an axis that `mesh` lacks, a part that does not fit its axis, an axis part that
+// occurs twice. Merges neighbouring parts of one axis, drops the size of a part that is the whole
+// axis, and resolves '0', '1', .., unless they are axis names, to the axis at that index.
+// Replicated, unreduced and manual axes come out in mesh order.
 absl::Status CheckAndNormalize(const Mesh& mesh, NamedSharding* sharding);
 
 }  // namespace shardcall

@@ -14,7 +14,7 @@
 namespace shardcall {
 namespace {
 
-// Products of sizes from text may pass 2^63; they stay at the largest number.
+// Products of sizes that were read from text may pass 2^63; they saturate at INT64_MAX.
 int64_t SaturatingMultiply(int64_t a, int64_t b) {
   int64_t out;
   return __builtin_mul_overflow(a, b, &out) ? INT64_MAX : out;
@@ -140,7 +140,7 @@ const Shape* Shape::leaf(int flat_index) const {
 
 std::string Shape::ToString(bool with_layout) const {
   std::string out;
-  // Tuples nest deeply in text; an explicit stack of (tuple, next element).
+  // Tuples may nest deeply in text, so this keeps an explicit stack of (tuple, next element).
   std::vector<std::pair<const Shape*, size_t>> stack;
   const Shape* next = this;
   while (true) {

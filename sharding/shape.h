@@ -39,8 +39,7 @@ class Shape {
   // Layout: minor to major, empty if the text gave none (and for scalars).
   bool has_layout() const { return has_layout_; }
   absl::Span<const int64_t> minor_to_major() const { return minor_to_major_; }
-  // What stands behind the colon of a layout in canonical order, e.g.
-  // "T(8,128)S(1)"; usually empty.
+  // The text after the colon of a layout in canonical order, e.g. "T(8,128)S(1)"; usually empty.
   absl::string_view layout_suffix() const { return layout_suffix_; }
 
   // Tuples.

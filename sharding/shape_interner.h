@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table behind Context::MakeArray and its kin. Internal to sharding/.
+// The table behind Context::MakeArray and the other Make functions. Internal to sharding/.
 #ifndef SHARDCALL_SHARDING_SHAPE_INTERNER_H_
 #define SHARDCALL_SHARDING_SHAPE_INTERNER_H_
 
@@ -12,7 +12,7 @@ class ShapeInterner {
  public:
   explicit ShapeInterner(Arena* arena) : arena_(arena) {}
 
-  // What tells one shape from another; spans belong to the caller.
+  // Everything that distinguishes shapes; the spans belong to the caller.
   struct Key {
     ElementType type = ElementType::kInvalid;
     bool has_layout = false;

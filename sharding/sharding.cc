@@ -14,8 +14,8 @@
 namespace shardcall {
 namespace {
 
-// Whether `b` goes on where `a`, a part of the same axis, ends. Parts that no axis has,
-// whose sizes multiplied would wrap round to those of one, stay apart for UsedAxes.
+// Whether `b` continues `a`, a part of the same axis. Invalid parts, whose sizes could wrap round
+// when multiplied, are not merged, so that UsedAxes reports them.
 bool Continues(const AxisRef& a, const AxisRef& b) {
   const uint64_t cut = uint64_t{a.pre_size} * a.size;
   return cut != 0 && cut == b.pre_size && cut * b.size <= kMaxDevices;
@@ -63,8 +63,8 @@ std::string RefText(const AxisRef& a) {
   return absl::StrCat("axis ", a.axis, ":(", a.pre_size, ")", a.size);
 }
 
-// All axis parts of a sharding in `used`; an error where one stands twice, or is none
-// of the mesh.
+// Puts all axis parts of a sharding into `used`. An error where a part occurs twice or does not
+// fit an axis of the mesh.
 absl::Status UsedAxes(const ShardingBuilder& b, AxisList* used) {
   if (b.mesh == nullptr) return Unfit("a sharding has no mesh", "a mesh", "none");
   if (b.refused_rank != 0) {
@@ -77,8 +77,8 @@ absl::Status UsedAxes(const ShardingBuilder& b, AxisList* used) {
   absl::Status status;
   const auto use = [&](absl::Span<const AxisRef> axes) {
     for (const AxisRef& a : axes) {
-      if (!status.ok()) return;   // `used` has parts of the mesh alone
-      if (a.size == 1) continue;  // nothing, and left out
+      if (!status.ok()) return;   // the checks below need `used` to hold valid parts only
+      if (a.size == 1) continue;  // a part of size 1 shards nothing and is skipped
       if (a.axis >= b.mesh->num_axes() || a.pre_size == 0 || a.size == 0 ||
           static_cast<uint64_t>(b.mesh->axis_size(a.axis)) % (uint64_t{a.pre_size} * a.size) != 0) {
         status = Unfit("a sharding names what is no part of an axis of its mesh",
@@ -221,7 +221,7 @@ absl::Status CheckSharding(const ShardingBuilder& b) {
 
 const Sharding* ShardingBuilder::Intern(Context& context) const {
   if (refused_rank != 0 || partial_op > PartialOp::kXor) return nullptr;
-  // The engine hands in canonical lists nearly always; a copy is for the rest.
+  // The engine passes canonical lists nearly always; only the others are copied.
   bool is_canonical = maximal_device < 0 && IsMerged(partial) && IsMerged(manual) &&
                       std::is_sorted(partial.begin(), partial.end()) &&
                       std::is_sorted(manual.begin(), manual.end()) &&

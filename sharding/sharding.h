@@ -3,7 +3,7 @@
 // the engine decides; a LocalState is a Sharding with tiles and padding. The
 // last two are interned in a Context: equality is pointer equality.
 //
-// In a Sharding every axis part stands in exactly one place: a dimension, the
+// In a Sharding every axis part is in exactly one place: a dimension, the
 // partial axes, or the manual axes; all others are replicated.
 #ifndef SHARDCALL_SHARDING_SHARDING_H_
 #define SHARDCALL_SHARDING_SHARDING_H_
@@ -44,7 +44,7 @@ class Sharding {
   // Union of all axes in use; sorted, canonical.
   absl::Span<const AxisRef> used() const { return used_; }
 
-  // `[{"data"}, {}]`, with `partial=add{"model"}`, `manual={..}` behind.
+  // `[{"data"}, {}]`, followed by `partial=add{"model"}` and `manual={..}` where present.
   std::string ToString() const;
 
  private:
@@ -70,18 +70,18 @@ struct ShardingBuilder {
   int64_t maximal_device = -1;
   int refused_rank = 0;
   static bool FitsRank(int rank) { return rank >= 0 && rank <= kMaxRank; }
-  // Null for what CheckSharding refuses.
+  // Null for a builder that CheckSharding refuses.
   const Sharding* Intern(Context& context) const;
 };
-// Null as well where it is refused.
+// Null for arguments that CheckSharding refuses.
 const Sharding* ReplicatedSharding(Context& context, const BaseMesh* mesh, int rank,
                                    absl::Span<const AxisRef> manual = {});
 
 // Meshes of a Context, interned by (sizes, order).
 BaseMesh* InternBaseMesh(Context& context, std::vector<int64_t> sizes, DeviceOrder order);
 
-// What a program says of one leaf. Axes are base refs already; what cannot be
-// said on the base mesh is an error of import.
+// The sharding annotation of one leaf of a program's value. Axes are base refs already; import
+// fails for an annotation that the base mesh cannot express.
 struct ShardingConstraint {
   const BaseMesh* mesh = nullptr;
   struct Dim {

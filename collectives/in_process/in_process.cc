@@ -17,7 +17,7 @@
 namespace shardcall {
 namespace {
 
-// Lets a span look up a vector.
+// For lookup of a vector by a span.
 struct RanksHash {
   using is_transparent = void;
   size_t operator()(absl::Span<const int> ranks) const { return absl::HashOf(ranks); }
@@ -238,7 +238,7 @@ absl::Status InProcessCommunicator::PermuteWith(const CallSignature& call, int s
     recorder.End(status.ok());
     SHARDCALL_RETURN_IF_ERROR(status);
   }
-  // Last, since out may be the memory that was sent.
+  // Last, since out may be the buffer that was sent.
   if (source < 0 && bytes > 0) std::memset(out, 0, bytes);
   return absl::OkStatus();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend whose devices are threads of one process. They read and write
-// each other's buffers directly, sleep while they wait, and agree on every call
-// before a byte moves. A device that errs, leaves or never comes ends the calls
-// of its groups with a status that names it; it never hangs or harms the others.
+// The backend whose devices are threads of one process. They read and write each other's buffers
+// directly, sleep while they wait, and agree on every call before data is moved. A device that
+// fails, leaves or never comes ends the calls of its groups with a status that names it; the other
+// devices never hang.
 //
 //   InProcessWorld world(8, absl::Seconds(20));
 //   // on thread r:
@@ -26,9 +26,9 @@ class InProcessWorld {
   // `deadline` bounds every wait for another device. size is at least 1.
   InProcessWorld(int size, absl::Duration deadline);
 
-  // The communicator of device r, once per r. One thread at a time may use it,
-  // but for Abort. To destroy it is to leave: pending and later calls of groups
-  // that still need this device fail with E304. It may outlive the world.
+  // The communicator of device r; call this once per r. One thread at a time may use it, except
+  // for Abort. Destroying it means leaving: pending and later calls of groups that still need this
+  // device fail with E304. It may outlive the world.
   std::unique_ptr<Communicator> Rank(int r);
 
  private:

@@ -16,8 +16,8 @@ namespace shardcall {
 
 namespace {
 
-// A meeting is over once each device had the core; with many of them it takes
-// so long that it is better to sleep.
+// A rendezvous ends when each device has had the core. With many devices this takes so long that
+// it is better to sleep.
 int YieldsFor(size_t members) { return std::clamp(static_cast<int>(6400 / members), 8, 100); }
 
 }  // namespace
@@ -83,7 +83,7 @@ absl::Status InProcessGroup::Run(int index, const Order* order, const CallSignat
         FailLocked(Late(call, signature, name, number, patience));
       }
       lock.unlock();
-      // All may have arrived just now: then the work is a copy away from done.
+      // All members may just have arrived: then the work will soon be done.
       call.state.AwaitChange(kGathering, kNever);
     }
     if (call.state.Load() == kDead) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the threads of one group meet. One call at a time is open; the member
-// that arrives last checks that all agree and opens the work, which everybody
-// who is awake executes. Buffers are touched only between then and the moment
-// the work is done, and until that moment no member returns: one that gives up
-// waiting does so while nobody reads yet, and takes the call down for all.
+// Synchronises the threads of one group. One call at a time is open. The member that arrives last
+// checks that all agree and opens the work, which all threads that are awake execute. Buffers are
+// accessed only from then until the work is done, and meanwhile no member returns. A member can
+// give up waiting only before that, and this fails the call for all.
 //
 // Failures are final: later calls on the group return the same status.
 #ifndef SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_GROUP_H_
@@ -29,7 +28,7 @@ namespace shardcall {
 
 class InProcessGroup {
  public:
-  // One order in which the members are listed, interned per group.
+  // One order of the members, interned per group.
   struct Order {
     std::vector<int> ranks;
     std::vector<int> slots;  // position in the order -> index of the member
@@ -40,7 +39,7 @@ class InProcessGroup {
 
   const std::vector<int>& ranks() const { return ranks_; }
   bool Holds(int rank) const { return IndexOf(rank) >= 0; }
-  int IndexOf(int rank) const;  // of the member; -1 if there is none
+  int IndexOf(int rank) const;  // of the member; -1 if `rank` is none
   const Order* InternOrder(absl::Span<const int> ranks);
 
   // The call of member `index`. Blocks until all members have called and the
@@ -49,8 +48,7 @@ class InProcessGroup {
                    const MemberBuffers& buffers, absl::string_view name, int64_t number,
                    absl::Duration patience);
 
-  // Ends an open call, and all later ones, with `status`; work that is under
-  // way is finished first.
+  // Ends an open call, and all later ones, with `status`; work in progress is finished first.
   void Fail(const absl::Status& status);
 
  private:
@@ -62,8 +60,8 @@ class InProcessGroup {
     MemberBuffers buffers;
     absl::string_view name;
   };
-  // A stretch of the items. A thread begins with that of the core it runs on, so
-  // that a core touches the same memory in every call, then helps with the others.
+  // A range of the items. A thread begins with the range of the core it runs on, so that a core
+  // accesses the same memory in every call, then helps with the others.
   static constexpr int kSegments = 8;
   struct alignas(64) Segment {
     std::atomic<int64_t> next{0};
@@ -87,13 +85,13 @@ class InProcessGroup {
 
   const std::vector<int> ranks_;
   const absl::Span<FlightRecorder> recorders_;
-  const int yields_;  // before a wait falls asleep
+  const int yields_;  // times to yield before a wait sleeps
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<Order>> orders_;
   absl::Status failure_;
-  // Two records suffice: all members are in call k before k+1 can be complete,
-  // so k-1 is free by then.
+  // Two records suffice: call k+1 can complete only after all members have entered it, and so have
+  // left k-1.
   uint64_t round_ = 0;
   std::array<Call, 2> calls_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where one sender and one receiver meet, for permutes and for send and recv.
-// Whoever comes second copies from the sender's buffer to the receiver's; both
-// return only after that, or after the pair has failed. Failures are final.
+// Synchronises one sender and one receiver, for permutes and for send and recv. The one that comes
+// second copies from the sender's buffer to the receiver's; both return only after that, or after
+// the pair has failed. Failures are final.
 #ifndef SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_PAIR_H_
 #define SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_PAIR_H_
 
@@ -29,16 +29,16 @@ class InProcessPair {
 
   bool Holds(int rank) const { return ranks_[0] == rank || ranks_[1] == rank; }
 
-  // Offers this side's buffer and, if the other side is there, copies. Each Post
-  // is followed by one Await or one Withdraw of that side, by the same thread;
-  // until it returns, `data` and `name` must stay.
+  // Offers this side's buffer and, if the other side is there, copies. Each Post must be followed
+  // by one Await or one Withdraw of that side, by the same thread; until that returns, `data` and
+  // `name` must stay valid.
   void Post(Side side, const CallSignature& signature, void* data, absl::string_view name,
             int64_t number);
   absl::Status Await(Side side, absl::Duration patience, MonotonicTime deadline);
   // Takes an offer back because this rank's call has failed elsewhere.
   void Withdraw(Side side, const absl::Status& reason);
 
-  // Ends a pending call, and all later ones; a copy under way is finished first.
+  // Ends a pending call, and all later ones; a copy in progress is finished first.
   void Fail(const absl::Status& status);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the devices of an InProcessWorld share: the meeting places, made when
-// first used, and who has left or aborted.
+// Shared by the devices of an InProcessWorld: the groups and pairs, made on first use, and the
+// record of who has left or aborted.
 #ifndef SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_STATE_H_
 #define SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_STATE_H_
 
@@ -27,7 +27,8 @@ class InProcessState {
   absl::Duration deadline() const { return deadline_; }
   FlightRecorder& recorder(int rank) { return recorders_[rank]; }
 
-  // Live as long as the state; already failed if a member left or all aborted.
+  // The results live as long as the state; they have failed already if a member has left or the
+  // world was aborted.
   InProcessGroup* FindGroup(absl::Span<const int> ranks);
   InProcessPair* FindPair(int sender, int receiver);
 

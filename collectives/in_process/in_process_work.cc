@@ -11,13 +11,13 @@
 namespace shardcall {
 namespace {
 
-constexpr int64_t kItemBytes = 256 << 10;  // that an item reads and writes, about
+constexpr int64_t kItemBytes = 256 << 10;  // read and written by an item, approximately
 constexpr int64_t kMinGrainBytes = 4 << 10;
 constexpr int64_t kSmallBytes = 128 << 10;  // of a whole collective
 constexpr int64_t kSwapBytes = 8 << 10;
-// Pieces of what goes to all members. C libraries copy the short ones by vectors, the
-// long ones by `rep movsb`, which does not read what it overwrites: better where a
-// collective writes more than caches hold.
+// Piece sizes for data that is copied to all members. C libraries copy short pieces with vector
+// instructions and long ones with `rep movsb`, which does not read the destination. That is better
+// if a collective writes more than the caches hold.
 constexpr int64_t kNearBytes = 2 << 10, kFarBytes = 4 << 10;
 constexpr int64_t kBeyondCaches = 128 << 20;
 
@@ -31,8 +31,8 @@ void Copy(void* to, const void* from, int64_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-// Exchanges what goes from a to b and from b to a. Reads both sides of a piece
-// before it writes either, since a member's in and out may be the same memory.
+// Exchanges the blocks from a to b and from b to a. Reads both sides of a piece before it writes
+// either, since a member's in and out may be the same memory.
 void Swap(const char* a_in, char* a_out, const char* b_in, char* b_out, int64_t bytes) {
   char a_piece[kSwapBytes];
   char b_piece[kSwapBytes];
@@ -54,7 +54,7 @@ void InProcessWork::Plan(const CallSignature& signature,
   const int64_t n = static_cast<int64_t>(members_.size());
   const int64_t amount = signature.amount;
   const int64_t unit = signature.block_bytes() == 0 ? 1 : signature.block_bytes() / amount;
-  // An item of a reduction or an all-gather touches its grain at every member.
+  // An item of a reduction or an all-gather accesses `grain_` elements at every member.
   const int64_t grain_bytes = std::clamp(kItemBytes / (2 * n), kMinGrainBytes, kItemBytes / 4);
   grain_ = std::max<int64_t>(64, grain_bytes / unit);
   if (signature.op == CollectiveOp::kAllToAll) grain_ = kItemBytes / 4;
@@ -70,7 +70,7 @@ void InProcessWork::Plan(const CallSignature& signature,
       break;
     case CollectiveOp::kAllToAll:
       total_bytes *= n;
-      // Short blocks: a row of the matrix of blocks is one item.
+      // Short blocks: an item is a whole row of the matrix of blocks.
       if (amount <= kMinGrainBytes) ranges_ = 0;
       num_items_ = ranges_ == 0 ? (amount == 0 ? 0 : n) : n * n * ranges_;
       break;
@@ -105,7 +105,7 @@ void InProcessWork::RunItem(int64_t item) const {
   }
 }
 
-// Piece by piece: each is read from far once.
+// Copies piece by piece, so that each is read from memory only once.
 void InProcessWork::CopyToAll(const char* from, int64_t offset, int64_t bytes) const {
   absl::InlinedVector<char*, 16> outs;
   for (const MemberBuffers* member : members_) {
@@ -118,8 +118,7 @@ void InProcessWork::CopyToAll(const char* from, int64_t offset, int64_t bytes) c
   }
 }
 
-// A range of the result depends on that range of every `in` and of nothing
-// else, so it may be stored where an `in` lies.
+// A range of the result depends only on the same range of every `in`, so it may overwrite an `in`.
 void InProcessWork::RunAllReduce(int64_t first, int64_t count) const {
   Sources sources;
   Outs outs;

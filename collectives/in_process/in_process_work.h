@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collective among threads, cut into items that any thread may execute: they
-// read and write the members' buffers directly, and two items never touch the
-// same byte but to read it. So the threads that happen to run do all the work,
-// and members that sleep need not be scheduled.
+// A collective among threads, cut into items that any thread may execute. Items access the
+// members' buffers directly, and a byte that one item writes is not accessed by another. So the
+// threads that are running do all the work, and sleeping members need not be scheduled.
 #ifndef SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_WORK_H_
 #define SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_WORK_H_
 
@@ -14,24 +13,24 @@
 
 namespace shardcall {
 
-// One member's buffers. For ragged-all-to-all the lists have one entry per
-// member, in bytes.
+// One member's buffers. For all-to-all-v (ragged-all-to-all) the lists have one entry per member,
+// in bytes.
 struct MemberBuffers {
   const void* in = nullptr;
   void* out = nullptr;
-  // Stands for block 0 of `in` where out is the same memory (reduce-scatter).
+  // Replaces block 0 of `in` where out is the same memory (reduce-scatter).
   const void* first_block = nullptr;
   absl::Span<const int64_t> send_offsets, send_sizes, recv_offsets, recv_sizes;
 };
 
 class InProcessWork {
  public:
-  // `members` in group order. The caller has checked that all agree, and that
-  // `in` of all-gather and ragged-all-to-all is no part of any `out`.
+  // `members` in group order. The caller has checked that all agree, and that `in` of all-gather
+  // and ragged-all-to-all does not overlap any `out`.
   void Plan(const CallSignature& signature, std::vector<const MemberBuffers*> members);
 
   int64_t num_items() const { return num_items_; }
-  // So little that sharing it out would cost more than doing it.
+  // Whether there is so little work that distributing it would cost more than doing it.
   bool is_small() const { return small_; }
   void RunItem(int64_t item) const;
 
@@ -42,15 +41,15 @@ class InProcessWork {
   void RunAllToAll(size_t a, size_t b, int64_t first, int64_t count) const;
   void RunAllToAllRow(size_t a) const;
   void RunAllToAllV(size_t receiver) const;
-  // Copies `from` to byte `offset` of every member's out, but for where it lies there.
+  // Copies `from` to byte `offset` of every member's out, except where it is there already.
   void CopyToAll(const char* from, int64_t offset, int64_t bytes) const;
 
   CallSignature signature_;
   std::vector<const MemberBuffers*> members_;
   int64_t grain_ = 1;   // elements (reductions) or bytes of one item
-  int64_t ranges_ = 1;  // items that one block is cut into
+  int64_t ranges_ = 1;  // number of items per block
   int64_t num_items_ = 0;
-  int64_t piece_bytes_ = 1;  // of what is copied to all
+  int64_t piece_bytes_ = 1;  // of data that is copied to all members
   bool small_ = true;
 };
 

@@ -49,7 +49,7 @@ absl::Status MpiCommunicator::Recorded(const CallSignature& signature, absl::Spa
                                        CollectiveTag tag,
                                        absl::FunctionRef<absl::Status(const MpiMeeting&)> body) {
   std::lock_guard<std::mutex> lock(session_.call_mutex());
-  // Who meets nobody would hear of no failure else.
+  // A rank that waits for no other would not notice a failure otherwise.
   const bool alone = ranks.empty() || (ranks.size() == 1 && ranks[0] == rank());
   SHARDCALL_RETURN_IF_ERROR(alone ? session_.Poll() : session_.PollNowAndThen());
   MpiMeeting meeting;
@@ -89,7 +89,7 @@ absl::Status MpiCommunicator::Move(Call& call, absl::FunctionRef<Transfer(int)> 
     return call.partners[j - (j > me ? 1 : 0)];
   };
   MpiMessages messages(session_);
-  // Each starts with its successor, so that not all send to one member at once.
+  // Each begins with its successor, so that not all send to the same member at once.
   for (int step = 1; step < n; ++step) {
     const int j = (me + n - step) % n;
     const MpiPartner& partner = partner_of(j);
@@ -103,8 +103,8 @@ absl::Status MpiCommunicator::Move(Call& call, absl::FunctionRef<Transfer(int)> 
     messages.Send(partner.rank, rendezvous_.SendTag(partner), t.send, t.send_bytes);
   }
   const Transfer own = transfer_of(me);
-  // A short copy takes time that is waited anyway; a long one keeps others from
-  // this rank's data.
+  // Copy a short own block while waiting for messages; a long copy would delay the other ranks'
+  // messages.
   const bool copy_last = own.send_bytes > (1 << 20);
   if (!copy_last) Copy(own.receive, own.send, own.send_bytes);
   SHARDCALL_RETURN_IF_ERROR(rendezvous_.Await(messages));
@@ -138,8 +138,8 @@ absl::Status MpiCommunicator::AllGather(Group group, const void* in, void* out, 
     SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
     char* const blocks = static_cast<char*>(out);
     const char* from = static_cast<const char*>(in);
-    // In place, another block goes where the input is. Of long ones the output is sent
-    // too: what was just written there is in the cache, and the input need not be.
+    // In place, another block overwrites the input. A long output is also sent from the output: it
+    // was just written, so it is in the cache, and the input need not be.
     constexpr int64_t kLong = 4 << 20;
     if (in == out || bytes >= kLong / call.members->count()) {
       char* const mine = blocks + call.members->me * bytes;
@@ -217,7 +217,7 @@ absl::Status MpiCommunicator::Broadcast(Group group, int root, void* buffer, int
       if (partner.role == MpiRole::kReceiver) {
         messages.Receive(partner.rank, rendezvous_.ReceiveTag(partner), buffer, bytes);
       } else {
-        // Synchronous, so that a root learns of members that await another.
+        // Synchronous, so that the root learns of members that are in another call.
         messages.Send(partner.rank, rendezvous_.SendTag(partner), buffer, bytes, true);
       }
     }
@@ -255,7 +255,7 @@ absl::Status MpiCommunicator::PermuteWith(const CallSignature& signature, int so
   const int64_t bytes = signature.amount;
   const bool sends = target >= 0 && target != rank();
   const bool receives = source >= 0 && source != rank();
-  // One partner, if source and target are the same rank.
+  // Only one partner, if source and target are the same rank.
   absl::InlinedVector<MpiPartner, 2> partners;
   absl::InlinedVector<int, 2> ranks;
   if (receives) partners.push_back({source, MpiRole::kReceiver, 0, bytes});
@@ -283,7 +283,7 @@ absl::Status MpiCommunicator::PermuteWith(const CallSignature& signature, int so
     }
     SHARDCALL_RETURN_IF_ERROR(rendezvous_.Await(messages));
     rendezvous_.End();
-    // Last, since out may be the memory that was sent.
+    // Last, since out may be the buffer that was sent.
     if (source < 0 && bytes > 0) std::memset(out, 0, bytes);
     return absl::OkStatus();
   });

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MPI backend. Messages go directly between the members, from buffer to
-// buffer, so no MPI communicator per group is needed, whose making would block
-// without a deadline. mpi_rendezvous.h tells who does not come or disagrees.
+// The MPI backend. Messages go directly between the members' buffers, so no MPI communicator per
+// group is needed; making one would block without a deadline. mpi_rendezvous.h finds members that
+// are absent or disagree.
 //
-// A short all-reduce gathers and folds; a long one is cut into pieces, each an
-// all-to-all of chunks, a fold of one chunk in group order, and an all-gather of
-// the results.
+// A short all-reduce gathers and folds. A long one is split into pieces, each an all-to-all of
+// chunks, a fold of one chunk in group order, and an all-gather of the results.
 #ifndef SHARDCALL_COLLECTIVES_MPI_MPI_COMMUNICATOR_H_
 #define SHARDCALL_COLLECTIVES_MPI_MPI_COMMUNICATOR_H_
 
@@ -82,13 +81,13 @@ class MpiCommunicator final : public BackendCommunicator {
     uint64_t hash = 0;
     int count() const { return static_cast<int>(ranks.size()); }
   };
-  // A call under way. `partners` are the other members, in group order.
+  // A call in progress. `partners` are the other members, in group order.
   struct Call {
     const Members* members = nullptr;
     MpiMeeting meeting;
     absl::InlinedVector<MpiPartner, 16> partners;
   };
-  // Lets a span look up a vector.
+  // For lookup of a vector by a span.
   struct RanksHash {
     using is_transparent = void;
     size_t operator()(absl::Span<const int> ranks) const { return absl::HashOf(ranks); }
@@ -99,26 +98,26 @@ class MpiCommunicator final : public BackendCommunicator {
   };
 
   absl::StatusOr<const Members*> FindMembers(Group group);
-  // Checks the arguments, fills call.members and its meeting, and runs `body`
-  // under the session's lock, recorded.
+  // Checks the arguments, fills call.members and its meeting, and runs `body` under the session's
+  // lock and with a flight record.
   absl::Status Run(Group group, const CallSignature& signature, CollectiveTag tag,
                    absl::FunctionRef<absl::Status(Call&)> body);
   absl::Status Recorded(const CallSignature& signature, absl::Span<const int> ranks,
                         CollectiveTag tag, absl::FunctionRef<absl::Status(const MpiMeeting&)> body);
 
-  // What goes to member j and comes from it; for this rank itself too.
+  // The blocks to and from member j; for this rank itself too.
   struct Transfer {
     const char* send = nullptr;
     int64_t send_bytes = 0;
     char* receive = nullptr;
     int64_t receive_bytes = 0;
   };
-  // Moves all blocks; the caller has begun the meeting and ends it. A block that
-  // is received must not overlap one that is sent.
+  // Moves all blocks; the caller begins and ends the rendezvous. A received block must not overlap
+  // one that is sent.
   absl::Status Move(Call& call, absl::FunctionRef<Transfer(int)> transfer_of);
-  // Begins, moves and ends.
+  // Begins the rendezvous, moves all blocks and ends it.
   absl::Status Exchange(Call& call, absl::FunctionRef<Transfer(int)> transfer_of);
-  // Begins with all other members as partners, the same bytes with each.
+  // Begins the rendezvous with all other members as partners, with the same number of bytes each.
   absl::Status BeginWithAll(Call& call, int64_t bytes);
 
   absl::Status ShortAllReduce(Call& call, const char* in, char* out);
@@ -128,7 +127,7 @@ class MpiCommunicator final : public BackendCommunicator {
   MpiSession& session_;
   std::optional<MpiSession::Waiting> waits_elsewhere_;
   MpiRendezvous rendezvous_;
-  // Values are pointers, so that a call can hold one while others are added.
+  // Values are pointers, so that they stay in place while others are added.
   absl::flat_hash_map<std::vector<int>, std::unique_ptr<Members>, RanksHash, RanksEqual> members_;
 };
 

@@ -14,7 +14,7 @@ uint64_t Mix(uint64_t hash, uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-// A send is met by a receive.
+// A send matches a receive.
 CollectiveOp Normal(CollectiveOp op) {
   return op == CollectiveOp::kRecv ? CollectiveOp::kSend : op;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank says to a partner of the call it is in: the signature, the group,
-// what the two move between them, and how many calls they have begun together.
+// The description of a call that a rank sends to a partner: the signature, the group, the bytes
+// that the two exchange, and how many calls they have begun together.
 #ifndef SHARDCALL_COLLECTIVES_MPI_MPI_HEADER_H_
 #define SHARDCALL_COLLECTIVES_MPI_MPI_HEADER_H_
 
@@ -12,7 +12,7 @@
 
 namespace shardcall {
 
-// Which way data goes between two ranks of a call, seen from one of them.
+// The direction of data between two ranks of a call, as seen by one of them.
 enum class MpiRole : uint8_t { kBoth, kSender, kReceiver };
 
 struct MpiPartner {
@@ -22,7 +22,7 @@ struct MpiPartner {
   int64_t receive_bytes = 0;
 };
 
-// One call of this rank, as far as its partners are told.
+// A call of this rank, as its partners are told.
 struct MpiMeeting {
   CallSignature signature;
   uint64_t group_hash = 0;  // of the ranks in group order
@@ -30,25 +30,25 @@ struct MpiMeeting {
   int64_t number = 0;  // at this rank
 };
 
-// Sent as it lies in memory, between equal programs.
+// Sent as raw memory, since all ranks run the same build.
 struct MpiHeader {
   CallSignature signature;
   MpiRole role;
   uint64_t group_hash;
   int64_t send_bytes;
   int64_t receive_bytes;
-  int64_t number;   // of the call, at the sender; 0: nothing was said yet
-  int64_t meeting;  // calls that both ranks have begun together, this one too
+  int64_t number;   // of the call, at the sender; 0: no header received yet
+  int64_t meeting;  // number of calls that both ranks have begun together, including this one
   char name[40];
 };
 
 MpiHeader MpiHeaderFor(const MpiMeeting& meeting, const MpiPartner& partner, int64_t count);
-// Whether two ranks of a pair are in the same call, told by each to the other.
+// Whether two ranks are in the same call, by the headers they sent each other.
 bool Agree(const MpiHeader& mine, const MpiHeader& theirs);
 // "all-reduce(sum, f32[8]) (%ar)"; with_sizes adds group and bytes.
 std::string HeaderText(const MpiHeader& header, bool with_sizes);
-// The tag of the messages of a call from one rank to another: equal if both
-// agree, else most likely not. 1 to 2^30.
+// The tag of a call's messages from one rank to another: equal if both agree, else different with
+// high probability. In [1, 2^30].
 int MessageTag(const MpiMeeting& meeting, int from, int to, int64_t bytes);
 
 }  // namespace shardcall

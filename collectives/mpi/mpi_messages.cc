@@ -12,9 +12,8 @@
 namespace shardcall {
 namespace {
 
-// A rank that waits lets others have the core at once, and after a while sleeps
-// between looks; sooner where ranks share cores, since who waits long here keeps
-// others from moving its data.
+// A rank that waits yields the core immediately, and after a while sleeps between polls. It sleeps
+// earlier where ranks share cores, since polling then delays the ranks that it waits for.
 constexpr absl::Duration kSleepAfter = absl::Milliseconds(5);
 constexpr absl::Duration kSleepAfterWhenShared = absl::Milliseconds(1);
 constexpr int kLooksPerWatch = 64;
@@ -61,7 +60,7 @@ absl::Status MpiMessages::Await(const Watch& watch) {
   absl::InlinedVector<int, 16> indices(total);
   absl::InlinedVector<MPI_Status, 16> statuses(total);
   MonotonicTime progress = std::chrono::steady_clock::now();
-  // MPI yields where it has seen that there are more ranks than cores.
+  // MPI yields if it has detected more ranks than cores.
   const absl::Duration sleep_after = session_.mpi_yields() ? kSleepAfterWhenShared : kSleepAfter;
   bool sleepy = false;
   int left = total;
@@ -129,8 +128,8 @@ std::vector<int> MpiMessages::pending_peers() const {
   return peers;
 }
 
-// The caller's buffers die soon: what has not matched yet never shall. Requests
-// keep their handles, for pending_peers().
+// The caller's buffers will be freed, so cancel receives that have not matched yet. Requests keep
+// their handles, for pending_peers().
 void MpiMessages::CancelReceives() {
   for (size_t i = 0; i < requests_.size(); ++i) {
     if (requests_[i] == MPI_REQUEST_NULL || !records_[i].receives) continue;

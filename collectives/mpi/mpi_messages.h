@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of messages under way at once, awaited together against a deadline.
+// A set of messages in flight that are awaited together, with a deadline.
 #ifndef SHARDCALL_COLLECTIVES_MPI_MPI_MESSAGES_H_
 #define SHARDCALL_COLLECTIVES_MPI_MPI_MESSAGES_H_
 
@@ -20,21 +20,21 @@ class MpiMessages {
  public:
   explicit MpiMessages(MpiSession& session) : session_(session) {}
 
-  // Posts a message; more than kMaxMessageBytes travel as several. A synchronous
-  // one is through only when the receiver has begun to take it. Errors show in
-  // Await. Buffers stay until Await has returned OK.
+  // Posts a message; one of more than kMaxMessageBytes is sent in parts. A synchronous send
+  // completes only when the receiver has matched it. Await reports errors. Buffers must stay valid
+  // until Await has returned OK.
   void Send(int to, int tag, const void* data, int64_t bytes, bool synchronous = false);
   void Receive(int from, int tag, void* data, int64_t bytes);
 
-  // Called now and then while nothing comes, with the time since something did;
-  // what it returns ends the wait.
+  // Called now and then while nothing arrives, with the time since the last progress; an error
+  // that it returns ends the wait.
   using Watch = std::function<absl::Status(absl::Duration idle)>;
 
-  // Until all messages are through. E307 where MPI fails.
+  // Waits until all messages have completed. E307 where MPI fails.
   absl::Status Await(const Watch& watch);
 
-  // Ranks from which a message is outstanding, else those that have not taken
-  // one; sorted, each once.
+  // Ranks whose messages are missing, or else those that have not received ours; sorted, without
+  // duplicates.
   std::vector<int> pending_peers() const;
 
  private:

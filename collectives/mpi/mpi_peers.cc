@@ -46,7 +46,7 @@ MpiPeers::State MpiPeers::StateOf(int rank) const {
   std::ifstream file(absl::StrCat("/proc/", peers_[rank].process, "/stat"));
   std::string line;
   if (!std::getline(file, line)) return State::kEnded;
-  // "pid (name) S ...", and the name may hold anything.
+  // "pid (name) S ...", where the name may contain any characters.
   const size_t end = line.rfind(')');
   if (end == std::string::npos || end + 2 >= line.size()) return State::kUnknown;
   switch (line[end + 2]) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank can see of the others' processes without their help: whether they
-// live, are stopped, and their flight logs, read from their memory. Only ranks
-// of the same host can be seen, where the system lets them.
+// What a rank can observe of the others' processes without their cooperation: whether they are
+// alive or stopped, and their flight logs, read from their memory. Works only for ranks of the
+// same host, where the system permits it.
 #ifndef SHARDCALL_COLLECTIVES_MPI_MPI_PEERS_H_
 #define SHARDCALL_COLLECTIVES_MPI_MPI_PEERS_H_
 
@@ -15,9 +15,9 @@ namespace shardcall {
 
 class MpiPeers {
  public:
-  // What each rank tells the others at the start.
+  // Exchanged by all ranks at the start.
   struct Identity {
-    uint64_t host = 0;  // equal for processes that see each other's ids
+    uint64_t host = 0;  // equal for processes that see each other's process ids
     int64_t process = 0;
     uint64_t log = 0;  // address of its FlightLog
   };
@@ -27,7 +27,7 @@ class MpiPeers {
 
   enum class State { kUnknown, kRuns, kStopped, kEnded };
   State StateOf(int rank) const;
-  // False where it cannot be read.
+  // False if it cannot be read.
   bool ReadLog(int rank, FlightLog* log) const;
 
  private:

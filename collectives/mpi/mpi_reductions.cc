@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-reduce and reduce-scatter over MPI, with the fold of reduce.h, so that
-// they give the bytes that threads of one process give.
+// All-reduce and reduce-scatter over MPI, with the fold of reduce.h, so that results are
+// byte-identical to those of the in-process backend.
 #include <algorithm>
 #include <vector>
 
@@ -11,7 +11,7 @@
 namespace shardcall {
 namespace {
 
-// Up to here an all-reduce takes one step, in which all send all.
+// Up to this size an all-reduce takes one step, in which every rank sends its data to all others.
 constexpr int64_t kShortBytes = 8 << 10;
 // Long reductions go through a scratch of about this size, which stays in use.
 constexpr int64_t kPieceBytes = 4 << 20;
@@ -94,7 +94,7 @@ absl::Status MpiCommunicator::LongAllReduce(Call& call, const char* in, char* ou
     for (int j = 0; j < n; ++j) {
       sources.push_back(j == members.me ? in + begin(j) * element : scratch + j * mine);
     }
-    // All sends too are over then: results come where chunks of `in` may lie.
+    // After this all sends are complete too: results may overwrite chunks of `in`.
     SHARDCALL_RETURN_IF_ERROR(Move(call, [&](int j) {
       if (j == members.me) return Transfer();
       return Transfer{in + begin(j) * element, bytes(j), scratch + j * mine, mine};
@@ -117,7 +117,7 @@ absl::Status MpiCommunicator::LongReduceScatter(Call& call, const char* in, char
   const int64_t n = members.count();
   const int64_t piece = std::max<int64_t>(1, kPieceBytes / element / n);
   int64_t first = 0;
-  do {  // once even for nothing, since members meet
+  do {  // at least once, since the members must synchronise
     const int64_t count = std::min(piece, signature.amount - first);
     const int64_t at = first * element;
     const int64_t bytes = count * element;
@@ -126,8 +126,8 @@ absl::Status MpiCommunicator::LongReduceScatter(Call& call, const char* in, char
     for (int j = 0; j < n; ++j) {
       sources.push_back(j == members.me ? in + j * block + at : scratch + j * bytes);
     }
-    // What is sent from [at, at + bytes) of block 0 is gone before `out`, which
-    // may lie there, is written.
+    // The sends of [at, at + bytes) of block 0 are complete before `out`, which may be the same
+    // memory, is written.
     SHARDCALL_RETURN_IF_ERROR(Move(call, [&](int j) {
       if (j == members.me) return Transfer();
       return Transfer{in + j * block + at, bytes, scratch + j * bytes, bytes};

@@ -13,9 +13,9 @@
 namespace shardcall {
 namespace {
 
-constexpr int kHeaderTag = 0;  // data have tags from 1 on
-// A rank tells what it calls after this wait, and looks at the processes it
-// waits for as often; earlier where the deadline is short.
+constexpr int kHeaderTag = 0;  // tags of data start at 1
+// After this wait a rank sends its header, and then checks at this interval the processes that it
+// waits for; earlier if the deadline is short.
 constexpr absl::Duration kUnusualWait = absl::Milliseconds(50);
 
 bool Holds(const std::vector<int>& sorted, int rank) {
@@ -87,7 +87,7 @@ void MpiRendezvous::Announce() {
 
 const MpiHeader* MpiRendezvous::Heard(const MpiPartner& partner) const {
   const MpiHeader& header = session_.heard(partner.rank);
-  // Else it speaks of an earlier call, or of one that this rank comes to later.
+  // Otherwise it is about an earlier call, or about one that this rank has not reached yet.
   return header.number > 0 && header.meeting == session_.meetings(partner.rank) ? &header : nullptr;
 }
 
@@ -97,8 +97,8 @@ absl::Status MpiRendezvous::CheckHeard() const {
     const MpiHeader* const theirs = Heard(partner);
     if (theirs != nullptr) pairs.push_back({partner.rank, HeaderTo(partner), *theirs});
   }
-  // Somebody may still wait in a call that this rank has left, since its own
-  // part was done: who sends blocks of other sizes than awaited, say.
+  // Another rank may still wait in a call that this rank has finished, for example because it
+  // expects a block of another size.
   for (int rank = 0; rank < session_.size(); ++rank) {
     const MpiHeader& theirs = session_.heard(rank);
     if (theirs.number > 0 && theirs.meeting == session_.met(rank).meeting) {
@@ -137,11 +137,12 @@ absl::Status MpiRendezvous::ExchangeHeaders() {
 absl::Status MpiRendezvous::Mismatch(absl::Span<const Pair> pairs) const {
   const auto wrong = std::find_if(pairs.begin(), pairs.end(),
                                   [](const Pair& pair) { return !Agree(pair.mine, pair.theirs); });
-  // Calls that look equal differ in their group or in the sizes of blocks.
+  // Calls with equal texts differ in their group or in the sizes of blocks.
   const bool looks_equal = HeaderText(wrong->mine, false) == HeaderText(wrong->theirs, false);
   std::vector<MemberText> texts = {{session_.rank(), HeaderText(wrong->mine, looks_equal)},
                                    {wrong->rank, HeaderText(wrong->theirs, looks_equal)}};
-  // Others only if they are in the same call, and not with sizes of other pairs.
+  // Add other ranks only if they are in the same call, and if the difference is not in the sizes
+  // of blocks.
   for (const Pair& pair : pairs) {
     if (looks_equal || pair.rank == wrong->rank || pair.mine.number != wrong->mine.number) continue;
     texts.push_back({pair.rank, HeaderText(pair.theirs, false)});
@@ -161,7 +162,7 @@ absl::Status MpiRendezvous::Late(absl::Duration idle, const std::vector<int>& pe
     const bool here = !Holds(pending, partner.rank) || Heard(partner) != nullptr;
     (here ? report.waiting : report.absent).push_back(partner.rank);
   }
-  if (report.absent.empty()) {  // all are in the call, and data do not move
+  if (report.absent.empty()) {  // all are in the call, but no data arrives
     report.waiting = {session_.rank()};
     report.absent = pending;
   }

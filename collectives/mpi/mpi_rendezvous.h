@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks meet over MPI. A call's messages go out at once, with tags that are
-// equal only if both ends agree on the call, so agreement costs no message. A
-// rank that waits for a while tells all partners what it calls; from what they
-// tell it finds out who disagrees, and at the deadline who is absent.
+// How ranks synchronise over MPI. A call's messages are sent at once, with tags that are equal
+// only if both ends agree on the call, so agreement costs no message. A rank that has waited for a
+// while sends its header to all partners; from the headers it receives it finds out who disagrees,
+// and at the deadline who is absent.
 //
 // With `check_every_call` ranks exchange headers before any data, and every
 // member of a call in which two disagree gets E305 at once.
@@ -26,15 +26,14 @@ class MpiRendezvous {
  public:
   MpiRendezvous(MpiSession& session, absl::Duration patience, bool check_every_call);
 
-  // Opens a call. `partners`, each rank once, stay until End.
+  // Begins a call. `partners`, each rank once, stay valid until End.
   absl::Status Begin(const MpiMeeting& meeting, absl::Span<const MpiPartner> partners);
-  // Of the messages to and from a partner of the open call.
+  // Tags of the messages to and from a partner of the current call.
   int SendTag(const MpiPartner& partner) const;
   int ReceiveTag(const MpiPartner& partner) const;
-  // Awaits messages of the open call. Any error is final and has been told to
-  // all ranks.
+  // Awaits messages of the current call. Any error is final and has been sent to all ranks.
   absl::Status Await(MpiMessages& messages);
-  // All partners were met.
+  // Ends the call, after all partners have taken part.
   void End();
 
  private:
@@ -42,10 +41,10 @@ class MpiRendezvous {
   absl::Status Watch(absl::Duration idle, const MpiMessages& messages);
   void Announce();
   MpiHeader HeaderTo(const MpiPartner& partner) const;
-  // What the partner said of the open call, or null.
+  // The header that the partner sent about the current call, or null.
   const MpiHeader* Heard(const MpiPartner& partner) const;
   absl::Status CheckHeard() const;
-  // What two ranks say of one call, at least one pair of them in disagreement.
+  // The headers of two ranks about one call.
   struct Pair {
     int rank;  // the other's
     MpiHeader mine, theirs;

@@ -26,18 +26,18 @@ namespace shardcall {
 namespace {
 
 constexpr int kControlTag = 1;
-// How long a rank that has failed pushes its notices out, and how long it stays
-// before it ends: a launcher kills the job when the first rank ends so.
+// How long a rank that has failed sends its notices, and how long it stays before it exits: a
+// launcher kills the job when the first rank exits with an error.
 constexpr auto kTellTime = std::chrono::milliseconds(20);
 constexpr auto kStayTime = std::chrono::milliseconds(500);
 
-std::atomic<int> waiting{0};  // or with a failure to report
+std::atomic<int> waiting{0};  // Waiting objects, plus 1 after a failure
 std::atomic<bool> was_terminated{false};
-std::atomic<int> rank_of_process{-1};  // of a job that has a launcher, once it has started
+std::atomic<int> rank_of_process{-1};  // if the job has a launcher, once MPI has started
 constexpr size_t kTextBytes = 512;
 static_assert(std::atomic<int>::is_always_lock_free);
 
-// In a handler of signals. What a rank runs keeps its names while it runs.
+// Runs in a signal handler. The name stays valid while its instruction runs.
 void SayWhatThisRankDoes() {
   const std::string* const name = ComputingOverMpi().load(std::memory_order_relaxed);
   char text[kTextBytes];
@@ -47,7 +47,7 @@ void SayWhatThisRankDoes() {
       "rank ended: its own error says so\n",
       rank_of_process.load(), name == nullptr ? "is in no collective" : "computes %",
       name == nullptr ? "" : name->c_str());
-  // Nothing is left to do where it cannot be written.
+  // If the write fails, nothing else can be done.
   if (length > 0) (void)!write(STDERR_FILENO, text, length);
 }
 
@@ -98,7 +98,7 @@ absl::StatusOr<MpiSession*> MpiSession::Open(absl::Duration deadline) {
 }
 
 absl::Status MpiSession::Start(absl::Duration deadline) {
-  // A rank whose launcher is killed would go on for ever.
+  // A rank whose launcher is killed would run forever.
   if (LaunchedByMpi()) prctl(PR_SET_PDEATHSIG, SIGKILL);
   struct sigaction action{};
   if (sigaction(SIGTERM, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) {
@@ -198,7 +198,7 @@ void MpiSession::Abort(const absl::Status& reason) {
   if (failed_.load(std::memory_order_acquire)) return;
   SetFailure(AbortedStatus(reason));
   must_tell_.store(true);
-  // A thread that is in a call tells the others; else this one does.
+  // If another thread is in a call, it sends the notices, else this one does.
   std::unique_lock<std::mutex> lock(call_mutex_, std::try_to_lock);
   if (lock.owns_lock() && must_tell_.exchange(false)) SendNotices();
 }
@@ -253,7 +253,7 @@ void MpiSession::Tell(int to, const MpiHeader& header) {
   telling.message.from = rank_;
   telling.message.code = 0;
   telling.message.header = header;
-  // A message that cannot be sent makes a report poorer, no more.
+  // If this message cannot be sent, only the report has less detail.
   MPI_Isend(&telling.message, offsetof(Control, text), MPI_BYTE, to, kControlTag, control_,
             &telling.request);
 }
@@ -263,8 +263,8 @@ void MpiSession::Finish() {
   int finalised = 0;
   MPI_Finalized(&finalised);
   if (!initialised_here_ || finalised) return;
-  // MPI_Finalize waits for all ranks for ever. So this waits first, and gives up
-  // when a rank says that it failed.
+  // MPI_Finalize would wait for all ranks forever. This waits first, and stops when a rank reports
+  // a failure.
   MPI_Request everybody;
   absl::Status status = Poll();
   if (status.ok()) status = MpiStatus(MPI_Ibarrier(control_, &everybody), "MPI_Ibarrier");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process has of MPI: its initialisation and end, the communicators, and
-// the one failure that ends its use. A rank that fails tells all others by a
-// notice, which they look for while they wait and whenever they call; after a
-// failure MPI is not called again, so a peer that is gone can block nobody.
+// The MPI state of a process: its initialisation and end, the communicators, and the one failure
+// that ends its use. A rank that fails sends all others a notice, which they look for while they
+// wait and in every call. After a failure MPI is not called again, so a peer that is gone cannot
+// block anyone.
 #ifndef SHARDCALL_COLLECTIVES_MPI_MPI_SESSION_H_
 #define SHARDCALL_COLLECTIVES_MPI_MPI_SESSION_H_
 
@@ -37,41 +37,41 @@ class MpiSession {
   MPI_Comm comm() const { return comm_; }
   FlightRecorder& recorder() { return recorder_; }
 
-  // Held during every call, as MPI may allow one thread at a time.
+  // Held during every call, since MPI may permit only one thread at a time.
   std::mutex& call_mutex() { return call_mutex_; }
 
-  // With call_mutex held: looks for what others tell; the failure if there is one.
+  // With call_mutex held: receives notices and headers; returns the failure if there is one.
   absl::Status Poll();
-  // The same without looking, but for every 64th time: a look costs as much as
-  // a short message, and a rank that waits looks anyway.
+  // Polls only every 64th time: polling costs as much as a short message, and a rank that waits
+  // polls anyway.
   absl::Status PollNowAndThen();
-  // With call_mutex held: makes `status` the failure, unless there is one, tells
-  // all ranks, and returns the failure.
+  // With call_mutex held: makes `status` the failure, unless there is one already, sends it to all
+  // ranks, and returns the failure.
   absl::Status Fail(const absl::Status& status);
-  // From any thread.
+  // May be called from any thread.
   void Abort(const absl::Status& reason);
 
-  // With call_mutex held: tells a rank what this one calls.
+  // With call_mutex held: sends a rank the header of this rank's call.
   void Tell(int to, const MpiHeader& header);
-  // The last that a rank told; how often any did.
+  // The last header that a rank sent, and how many headers were received from all ranks.
   const MpiHeader& heard(int rank) const { return heard_[rank]; }
   int64_t heard_count() const { return heard_count_; }
 
-  // Whether a look for messages gives the core away by itself.
+  // Whether MPI itself yields the core when it polls.
   bool mpi_yields() const { return mpi_yields_; }
-  // With call_mutex held, of another rank: how many calls both have begun, over
-  // all communicators, and the last one that is over.
+  // With call_mutex held, by the other rank: how many calls both have begun, over all
+  // communicators, and the header of the last finished one.
   int64_t& meetings(int rank) { return meetings_[rank]; }
   MpiHeader& met(int rank) { return met_[rank]; }
 
   const MpiPeers& peers() const { return peers_; }
-  // Whether all ranks run the same program, for reports.
+  // Whether all ranks run the same program, for reports of failures.
   const std::string& program_note() const { return program_note_; }
   void set_program_note(std::string note) { program_note_ = std::move(note); }
 
-  // Stands while a rank waits for others: a SIGTERM, unless the program handles
-  // it, then ends the wait, so that the rank can say whom it waited for. At any
-  // other time, and the second time, it ends the process.
+  // Exists while a rank waits for others. A SIGTERM, unless the program handles it, then ends the
+  // wait, so that the rank can report which ranks it waited for. At any other time, and on the
+  // second signal, it ends the process.
   class Waiting {
    public:
     Waiting();
@@ -79,8 +79,8 @@ class MpiSession {
   };
   static bool terminated();
 
-  // Memory that outlives every message. Contents last until the next call of
-  // the same method.
+  // Memory that outlives every message. Its contents are valid until the next call of the same
+  // method.
   char* SendArea(int64_t bytes) { return Area(send_area_, bytes); }
   char* ReceiveArea(int64_t bytes) { return Area(receive_area_, bytes); }
   char* Scratch(int64_t bytes) { return Area(scratch_, bytes); }
@@ -139,7 +139,7 @@ class MpiSession {
   std::atomic<bool> must_tell_{false};
 };
 
-// OK for MPI_SUCCESS, else E307 with MPI's text.
+// OK for MPI_SUCCESS, else E307 with MPI's error text.
 absl::Status MpiStatus(int code, absl::string_view what);
 
 }  // namespace shardcall

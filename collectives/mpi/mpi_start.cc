@@ -37,7 +37,7 @@ absl::Status EndedByLauncher() {
                   absl::StatusCode::kUnavailable);
 }
 
-// What the thread that initialises MPI has to say; it may outlive its caller.
+// The result of the thread that initialises MPI; it may outlive the caller.
 struct Initialisation {
   std::mutex mutex;
   std::condition_variable changed;
@@ -60,7 +60,7 @@ absl::Status StartMpi(absl::Duration deadline, bool* here) {
   int initialised = 0;
   MPI_Initialized(&initialised);
   if (!initialised) {
-    // MPI_Init waits for all ranks for ever.
+    // MPI_Init would wait for all ranks forever.
     auto shared = std::make_shared<Initialisation>();
     std::thread([shared] {
       int level = 0;
@@ -73,7 +73,7 @@ absl::Status StartMpi(absl::Duration deadline, bool* here) {
     std::unique_lock<std::mutex> lock(shared->mutex);
     const MonotonicTime end = DeadlineAfter(deadline);
     while (!shared->done) {
-      // A signal wakes nobody here.
+      // A signal does not wake this wait, so it polls.
       shared->changed.wait_for(lock, std::chrono::milliseconds(20));
       if (shared->done) break;
       if (MpiSession::terminated()) return EndedByLauncher();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The start of MPI in a process, bounded by a deadline, and its shared memory.
+// Initialises MPI in a process, with a deadline, and handles its shared memory file.
 #ifndef SHARDCALL_COLLECTIVES_MPI_MPI_START_H_
 #define SHARDCALL_COLLECTIVES_MPI_MPI_START_H_
 
@@ -13,26 +13,26 @@
 
 namespace shardcall {
 
-// Initialises MPI unless the program has; *here says whether it did. E301 if
-// the other ranks do not start in time: the thread that waits for them is then
-// left behind, and MPI must not be used. E307 if MPI fails or is finalised.
+// Initialises MPI unless the program has; *here tells whether it did. E301 if the other ranks do
+// not start in time: the thread that waits for them is then abandoned, and MPI must not be used.
+// E307 if MPI fails or is finalised.
 absl::Status StartMpi(absl::Duration deadline, bool* here);
 
-// Awaits a request of the start.
+// Waits for a request during the start.
 absl::Status AwaitAtStart(MPI_Request* request, absl::Duration deadline, absl::string_view what);
 
-// Whether Open MPI itself yields the core when it finds nothing to do.
+// Whether Open MPI itself yields the core when nothing has arrived.
 bool MpiYields();
 
-// Open MPI keeps a file in /dev/shm per rank, which stays for ever when the
-// launcher is killed. Once all ranks of the host have it mapped the name can go.
+// Open MPI keeps a file in /dev/shm per rank, which stays forever if the launcher is killed. Once
+// all ranks of the host have mapped it, it can be unlinked.
 class MpiSegment {
  public:
-  // Whether this process has the files of all `local` ranks of its host mapped,
-  // its own, that of `rank`, among them.
+  // Whether this process has mapped the files of all `local` ranks of its host, including its own,
+  // that of `rank`.
   bool Find(int rank, int local);
   void DropName();
-  // Before MPI is finalised, which complains if the name is gone.
+  // To be called before MPI is finalised, which complains if the name is missing.
   void RestoreName() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for the MPI backend where shardcall is built without it.
+// Replaces the MPI backend where shardcall is built without it.
 #include "shardcall/collectives/mpi/mpi.h"
 #include "shardcall/sharding/base/status.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry of the NCCL backend in a build with the CUDA toolkit.
+// The functions of nccl.h in a build with the CUDA toolkit.
 #include "shardcall/collectives/nccl/nccl.h"
 
 #include <cuda_runtime_api.h>
@@ -23,7 +23,7 @@ std::string VersionText(int version, int minor_unit) {
   return absl::StrFormat("%d.%d", version / 1000, version % 1000 / minor_unit);
 }
 
-// The side channel of an only rank.
+// The side channel of a single rank.
 class Alone final : public SideChannel {
  public:
   int rank() const override { return 0; }
@@ -34,7 +34,7 @@ class Alone final : public SideChannel {
   }
 };
 
-// Without a driver cudaGetDeviceCount fails and leaves the count as it was.
+// Without a driver cudaGetDeviceCount fails and does not set the count.
 absl::StatusOr<int> CountDevices() {
   int devices = 0;
   const cudaError_t error = cudaGetDeviceCount(&devices);

@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> NcclCommunicator::Create(
     bool register_buffers) {
   auto made = std::unique_ptr<NcclCommunicator>(
       new NcclCommunicator(std::move(side), device, deadline, check_every_call, register_buffers));
-  // The others, who wait for this rank, are told if it cannot come.
+  // The other ranks wait for this one, so they are notified if it cannot start.
   const absl::Status started = made->Start();
   if (started.ok()) return made;
   made->Fail(started);
@@ -53,8 +53,8 @@ NcclCommunicator::~NcclCommunicator() {
   for (auto& [ranks, clique] : cliques_) {
     for (Which which : {kIn, kOut}) Deregister(*clique, which);
   }
-  // An orderly end waits for all members, without a deadline; nothing is under way
-  // here, so to abort loses nothing.
+  // An orderly destruction would wait for all members without a deadline. No work is in progress
+  // here, so aborting loses nothing.
   AbortAll();
   if (event_ != nullptr) cudaEventDestroy(event_);
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
@@ -123,12 +123,12 @@ absl::Status NcclCommunicator::PrepareGroups(absl::Span<const std::vector<int>> 
                                 "that is not there",
                      .fix = "Give groups that share no rank"});
   }
-  // The same on every rank, so all take part or none.
+  // These conditions are the same on every rank, so either all ranks take part or none.
   if (!prepared_.emplace(groups.begin(), groups.end()).second || world_ == nullptr) {
     return absl::OkStatus();
   }
   SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device_), "cudaSetDevice"));
-  // A group has its communicator on all of its ranks or on none.
+  // A group has its communicator either on all of its ranks or on none.
   if (mine >= 0 && cliques_.count(groups[mine]) > 0) mine = -1;
   auto clique = std::make_unique<Clique>();
   int key = 0;
@@ -175,7 +175,7 @@ absl::StatusOr<char*> NcclCommunicator::Scratch(Call& call, Which which, int64_t
   }
   Clique& clique = *call.clique;
   if (register_buffers_ && clique.registered[which] != scratch.data()) {
-    // Where NCCL does not take it, it copies by way of its own buffers.
+    // If NCCL does not register the memory, it copies through its own buffers.
     const ncclResult_t result =
         ncclCommRegister(clique.comm, scratch.data(), scratch.bytes(), &clique.handles[which]);
     if (result == ncclSuccess) clique.registered[which] = scratch.data();
@@ -209,7 +209,7 @@ absl::Status NcclCommunicator::Recorded(Call& call, Body body) {
   SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device_), "cudaSetDevice"));
   call.number = recorder_.Begin(call.signature, call.ranks, call.name);
   absl::Status status;
-  // Pairs have no group in which all could compare.
+  // A permute over pairs has no group in which all ranks could compare.
   if (check_every_call_ && call.ranks.size() > 1 && call.ranks == call.clique->ranks) {
     status = Compare(call, call.ranks);
   }
@@ -240,14 +240,14 @@ void NcclCommunicator::AbortAll() {
   if (world_ != nullptr) abort(*world_);
 }
 
-// On the thread that makes the calls.
+// Called on the thread that makes the calls.
 void NcclCommunicator::Fail(const absl::Status& status) {
   {
     std::lock_guard<std::mutex> lock(failure_mutex_);
     if (failure_.ok()) failure_ = status;
     failed_.store(true, std::memory_order_release);
   }
-  // Kernels that wait for peers end with this; nobody waits for ever.
+  // This ends kernels that wait for peers, so that nothing waits forever.
   AbortAll();
   side_->Abort(failure());
 }
@@ -258,7 +258,7 @@ void NcclCommunicator::Abort(const absl::Status& reason) {
     if (!failure_.ok()) return;
     failure_ = AbortedStatus(reason);
   }
-  // A call under way sees it, and aborts NCCL's communicators.
+  // A call in progress detects this, and aborts NCCL's communicators.
   failed_.store(true, std::memory_order_release);
   side_->Abort(failure());
 }

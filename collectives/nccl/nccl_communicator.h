@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NCCL backend. NCCL itself never gives up on a peer, so communicators are
-// non-blocking, every call is polled against the deadline, and a failure aborts
-// all communicators of the process and is told to the others by the side
-// channel. When the deadline has passed, members compare there what they call,
-// which names who is absent or disagrees.
+// The NCCL backend. NCCL itself never gives up on a peer, so communicators are non-blocking, every
+// call is polled until the deadline, and a failure aborts all communicators of the process and is
+// sent to the others over the side channel. When the deadline has passed, members compare their
+// calls over the side channel, which finds those that are absent or disagree.
 //
-// The communicators of groups that were prepared are split off that of all, which
-// every rank takes part in. One of another group is made when the group first
+// The communicators of prepared groups are split off the world communicator, which all ranks take
+// part in. That of another group is made at the group's first call; its id is exchanged over the
+// side channel, since the other ranks take no part.
 // meets, its id passed by the side channel, since the others do not know of it.
 #ifndef SHARDCALL_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
 #define SHARDCALL_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
@@ -47,7 +47,7 @@ class NcclCommunicator final : public BackendCommunicator {
   absl::string_view backend() const override { return "nccl"; }
   int rank() const override { return side_->rank(); }
   int size() const override { return side_->size(); }
-  // On which all of this communicator's device work runs.
+  // The stream of all device work of this communicator.
   void* stream() const override { return stream_; }
 
   absl::Status PrepareGroups(absl::Span<const std::vector<int>> groups) override;
@@ -80,7 +80,7 @@ class NcclCommunicator final : public BackendCommunicator {
     ncclComm_t comm = nullptr;
     std::vector<int> ranks;
     int me = 0;
-    // By scratch: what is registered with it, and NCCL's handle.
+    // By scratch buffer: the registered address, and NCCL's handle.
     const char* registered[2] = {nullptr, nullptr};
     void* handles[2] = {nullptr, nullptr};
     int count() const { return static_cast<int>(ranks.size()); }
@@ -90,52 +90,52 @@ class NcclCommunicator final : public BackendCommunicator {
     int64_t number = 0;
     absl::string_view name;
     Clique* clique = nullptr;
-    std::vector<int> ranks;  // that it meets
+    std::vector<int> ranks;  // ranks that take part
   };
   using Body = absl::FunctionRef<absl::Status(Call&)>;
 
   NcclCommunicator(std::unique_ptr<SideChannel> side, int device, absl::Duration deadline,
                    bool check_every_call, bool register_buffers);
 
-  // What of CUDA this rank needs, and the communicator of all.
+  // Sets up CUDA for this rank and the world communicator.
   absl::Status Start();
   absl::StatusOr<Clique*> FindClique(Group group);
   absl::StatusOr<Clique*> MakeClique(Group group);
-  // Checks the group and the signature, and runs `body` recorded; a failure of
-  // it is final.
+  // Checks the group and the signature, and runs `body` with a flight record; its failure is
+  // final.
   absl::Status Run(Group group, const CallSignature& signature, CollectiveTag tag, Body body);
-  // The same over the communicator of all, meeting `ranks` alone.
+  // The same over the world communicator, with only `ranks` taking part.
   absl::Status RunPairs(std::vector<int> ranks, const CallSignature& signature, CollectiveTag tag,
                         Body body);
   absl::Status Recorded(Call& call, Body body);
 
-  // A call of NCCL, or the end of a group of them: awaits that it is enqueued.
+  // Waits until a call of NCCL, or the end of a group of calls, is enqueued.
   absl::Status Enqueued(Call& call, ncclResult_t result, absl::string_view what);
-  // Awaits what is on the stream.
+  // Waits for the work on the stream.
   absl::Status Finish(Call& call);
   absl::Status Await(Call& call, absl::FunctionRef<absl::StatusOr<bool>()> is_done);
   absl::Status Look(Call& call, absl::FunctionRef<absl::StatusOr<bool>()> is_done);
-  // What the members say of a call that does not end.
+  // Reports what the members say about a call that does not end.
   absl::Status Explain(const Call& call);
-  // E304 if one of those that the call meets has ended, or the job ends.
+  // E304 if a rank that takes part has ended, or if the job ends.
   absl::Status FindLost(const Call& call);
   absl::Status Compare(const Call& call, absl::Span<const int> group);
   void Fail(const absl::Status& status);
   absl::Status failure() const;
 
-  // Where NCCL reads `in` and writes `out`, staged where they are in host memory.
-  // `apart`: in is copied if it lies where out does.
+  // Device memory from which NCCL reads `in`, or to which it writes `out`; host memory is staged.
+  // `apart`: in is copied if it is the same memory as out.
   absl::StatusOr<const char*> StageIn(Call& call, const void* in, int64_t bytes, bool apart);
   absl::StatusOr<char*> StageOut(Call& call, void* out, int64_t bytes);
-  // Scratch of at least `bytes`, registered with the call's communicator: NCCL then
-  // sends from where the data are, instead of by way of its own buffers.
+  // Scratch of at least `bytes`, registered with the call's communicator: NCCL then sends directly
+  // from it, instead of through its own buffers.
   enum Which { kIn, kOut };
   absl::StatusOr<char*> Scratch(Call& call, Which which, int64_t bytes);
   void Deregister(Clique& clique, Which which);
-  // All communicators, those that were split off before what they came from.
+  // Aborts all communicators, split ones before the one they were split from.
   void AbortAll();
-  // Only what has come is copied to host memory: the copy would wait for the rest
-  // without a deadline, and after a failure the caller's memory may be gone.
+  // Copies to host memory only after the data has arrived: the copy would wait for it without a
+  // deadline, and after a failure the caller's memory may be gone.
   absl::Status CopyBack(void* out, const char* staged, int64_t bytes);
   absl::Status CopyToHost(const void* in, int64_t bytes, std::vector<char>* host);
   absl::Status CopyFromHost(void* out, const std::vector<char>& host);

@@ -47,7 +47,7 @@ absl::Status DeviceScratch::Grow(int64_t bytes) {
   void* made = nullptr;
   of_nccl_ = ncclMemAlloc(&made, bytes) == ncclSuccess && made != nullptr;
   if (!of_nccl_) {
-    cudaGetLastError();  // of the attempt
+    cudaGetLastError();  // clears the error of the attempt
     SHARDCALL_RETURN_IF_ERROR(CudaStatus(cudaMalloc(&made, bytes), "cudaMalloc"));
   }
   data_ = static_cast<char*>(made);
@@ -76,7 +76,7 @@ std::optional<NativeReduction> FindNative(ReduceKind kind, ElementType type) {
     case ElementType::kU64: nccl_type = ncclUint64; break;
     case ElementType::kF32: nccl_type = ncclFloat32; break;
     case ElementType::kF64: nccl_type = ncclFloat64; break;
-    // Sums alone: a product mixes the parts.
+    // Only sums: a product would mix the real and imaginary parts.
     case ElementType::kC64:
       nccl_type = ncclFloat32;
       units = 2;
@@ -85,12 +85,12 @@ std::optional<NativeReduction> FindNative(ReduceKind kind, ElementType type) {
       nccl_type = ncclFloat64;
       units = 2;
       break;
-    // f16 and bf16 would be rounded at every step, the fold rounds once.
+    // NCCL would round f16 and bf16 at every step, while the fold rounds once.
     default: return std::nullopt;
   }
   if (kind == ReduceKind::kSum) return NativeReduction{nccl_type, ncclSum, units};
   if (units > 1) return std::nullopt;
-  // Of floats NCCL's maximum and minimum drop a NaN, which ours pass on.
+  // NCCL's maximum and minimum of floats drop a NaN, while ours propagate it.
   const bool is_float = type == ElementType::kF32 || type == ElementType::kF64;
   switch (kind) {
     case ReduceKind::kProduct: return NativeReduction{nccl_type, ncclProd, units};

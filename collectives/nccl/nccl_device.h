@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the NCCL backend holds of CUDA and NCCL, each freed by its owner, and
-// their errors as statuses.
+// RAII owners of the CUDA and NCCL resources of the NCCL backend, and their errors as statuses.
 #ifndef SHARDCALL_COLLECTIVES_NCCL_NCCL_DEVICE_H_
 #define SHARDCALL_COLLECTIVES_NCCL_NCCL_DEVICE_H_
 
@@ -22,8 +21,8 @@ namespace shardcall {
 absl::Status CudaStatus(cudaError_t code, absl::string_view what);
 absl::Status NcclStatus(ncclResult_t code, absl::string_view what);
 
-// Device memory that grows and is kept, NCCL's own where it gives some: only such
-// can be registered for every way of transport.
+// Device memory that grows and is kept. It is allocated by NCCL where possible, since only such
+// memory can be registered for every transport.
 class DeviceScratch {
  public:
   DeviceScratch() = default;
@@ -33,8 +32,8 @@ class DeviceScratch {
 
   char* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
-  // At least `bytes`, never null; what it held is lost if it grows. Nothing that
-  // uses it may be under way, and no communicator may have it registered.
+  // Ensures at least `bytes`, never null; the contents are lost if it grows. No work that uses it
+  // may be in progress, and no communicator may have it registered.
   absl::Status Grow(int64_t bytes);
 
  private:
@@ -47,13 +46,13 @@ class DeviceScratch {
 // Whether a kernel or NCCL may read the pointer; host memory is staged.
 bool IsDevicePointer(const void* pointer);
 
-// How NCCL does a reduction of a type.
+// NCCL's form of a reduction.
 struct NativeReduction {
   ncclDataType_t type;
   ncclRedOp_t op;
-  int units = 1;  // NCCL's elements in one of ours: 2 for complex numbers
+  int units = 1;  // NCCL elements per element: 2 for complex numbers
 };
-// None where NCCL has no such type or reduction, or would round in between.
+// Nullopt where NCCL has no such type or reduction, or would round intermediate sums.
 std::optional<NativeReduction> FindNative(ReduceKind kind, ElementType type);
 
 }  // namespace shardcall

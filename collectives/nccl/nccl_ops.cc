@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives of the NCCL backend: staging, NCCL's calls, and folds on the
-// host for what NCCL cannot reduce.
+// The collectives of the NCCL backend: staging, NCCL's calls, and folds on the host for reductions
+// that NCCL lacks.
 #include <algorithm>
 #include <cstring>
 
@@ -198,7 +198,7 @@ absl::Status NcclCommunicator::AllToAllV(Group group, const void* in,
       CheckBlocks(group.size(), send_offsets, send_sizes, recv_offsets, recv_sizes));
   return Run(group, signature, tag, [&](Call& call) -> absl::Status {
     const int n = call.clique->count();
-    // Blocks may lie far apart, so each is staged by itself, one after another.
+    // Blocks may be far apart, so each is staged separately, one after another.
     std::vector<Piece> staged;
     int64_t in_bytes = 0, out_bytes = 0;
     bool any_in = false, any_out = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How calls of NCCL are awaited, and what is said of those that do not end. NCCL waits
-// for a rank that has ended as for one that is late.
+// How calls of NCCL are awaited, and how those that do not end are reported. NCCL itself does not
+// distinguish a rank that has ended from one that is late.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -39,13 +39,13 @@ absl::Status NcclCommunicator::Look(Call& call, absl::FunctionRef<absl::StatusOr
     SHARDCALL_ASSIGN_OR_RETURN(const bool done, is_done());
     if (done) return absl::OkStatus();
     if (failed_.load(std::memory_order_acquire)) return failure();
-    // By the clock: on a busy machine each look may take a while, and a launcher that
-    // ends a job gives its ranks a second.
+    // Checks the clock and does not count polls: on a busy machine a poll may take a while, and a
+    // launcher that ends a job gives its ranks only a second.
     const MonotonicTime now = std::chrono::steady_clock::now();
     if (now >= end) return Explain(call);
     if (now >= next_question) {
       next_question = now + kBetweenQuestions;
-      // A rank that has failed moves no data any more; it says so by the side channel.
+      // A rank that has failed sends no data any more; it reports over the side channel.
       SHARDCALL_RETURN_IF_ERROR(side_->Told());
       SHARDCALL_RETURN_IF_ERROR(FindLost(call));
     }
@@ -101,7 +101,7 @@ absl::Status NcclCommunicator::Compare(const Call& call, absl::Span<const int> g
 }
 
 absl::Status NcclCommunicator::Explain(const Call& call) {
-  // Of a permute each rank meets others, so there is no group to compare in.
+  // In a permute each rank has different partners, so there is no group to compare in.
   const bool whole = call.ranks == call.clique->ranks;
   if (whole) SHARDCALL_RETURN_IF_ERROR(Compare(call, call.ranks));
   LateReport report;

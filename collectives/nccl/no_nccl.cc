@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for the NCCL backend where shardcall is built without it.
+// Replaces the NCCL backend where shardcall is built without it.
 #include "shardcall/collectives/nccl/nccl.h"
 #include "shardcall/sharding/base/status.h"
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of XLA's typed FFI, versions 0.1 to 0.5, in declarations of our own
-// (x86-64 and AArch64 Linux: LP64, little endian): what a handler is given. The
-// table of functions that a handler calls back stands in abi_table.h.
+// The C ABI of XLA's typed FFI, versions 0.1 to 0.5, declared here without XLA's headers (for
+// x86-64 and AArch64 Linux: LP64, little endian): the structs that a handler is given. The table
+// of functions that a handler calls back is in abi_table.h.
 //
-// `struct_size` is a lower bound of what the other side filled, never a length
-// to copy; the values that XLA's headers ask for are the k...Size constants. A
-// call frame alone is compared for equality, with 168 although it has 176 bytes.
-// Sizes and offsets are asserted in abi.cc, and against XLA's own header in
-// tests/kernels where that is found.
+// `struct_size` is a lower bound of what the other side has filled in, never a length to copy; the
+// values that XLA's headers require are the k...Size constants. Only that of a call frame is
+// compared for equality: with 168, although the struct has 176 bytes. Sizes and offsets are
+// asserted in abi.cc, and against XLA's own header in tests/kernels if that is found.
 #ifndef SHARDCALL_KERNELS_FFI_ABI_H_
 #define SHARDCALL_KERNELS_FFI_ABI_H_
 
@@ -16,9 +15,9 @@
 
 namespace shardcall::abi {
 
-struct Error;             // ours: see ffi_error.h
-struct Future;            // ours: see ffi_future.h
-struct ExecutionContext;  // ours: see ffi_context.h
+struct Error;             // defined in ffi_error.h
+struct Future;            // defined in ffi_future.h
+struct ExecutionContext;  // defined in ffi_context.h
 struct Api;               // abi_table.h
 
 inline constexpr int kMajorVersion = 0;
@@ -125,17 +124,17 @@ struct CallFrame {
   Args args;
   Rets rets;
   Attrs attrs;
-  Future* future;  // out; beyond struct_size, yet written
+  Future* future;  // out; beyond struct_size, but written
 };
 
-// Null is success; an error passes to the caller.
+// Null is success; the caller takes ownership of an error.
 using Handler = Error*(CallFrame*);
 
 struct Metadata {
   size_t struct_size;
   ApiVersion api_version;
   Traits traits;
-  TypeId state_type;  // from 0.2; beyond struct_size, yet written
+  TypeId state_type;  // from 0.2; beyond struct_size, but written
 };
 
 struct MetadataExtension {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that a typed-FFI handler calls back, in the order of XLA's
-// table, each with one struct of arguments. A call frame carries the table, so
-// it is chosen by the version of the handler: see ffi_table.h.
+// The functions that a typed-FFI handler calls back, in the order of XLA's table, each with one
+// struct of arguments. A call frame carries the table, so the table is chosen by the version of
+// the handler: see ffi_table.h.
 #ifndef SHARDCALL_KERNELS_FFI_ABI_TABLE_H_
 #define SHARDCALL_KERNELS_FFI_ABI_TABLE_H_
 
@@ -9,7 +9,7 @@
 
 namespace shardcall::abi {
 
-// Every struct of arguments starts so.
+// The first member of every struct of arguments.
 struct Header {
   size_t struct_size;
   ExtensionBase* extension_start;
@@ -62,7 +62,7 @@ struct TypeRegisterArgs {
   Header header;
   ByteSpan name;
   TypeId* type_id;            // in and out
-  const TypeInfo* type_info;  // from 0.2; beyond struct_size, yet read
+  const TypeInfo* type_info;  // from 0.2; beyond struct_size, but read
 };
 inline constexpr size_t kTypeRegisterArgsSize = 40;
 struct ContextGetArgs {
@@ -79,7 +79,7 @@ struct StateArgs {
   const TypeId* type_id;
   void* state;  // in for set, out for get
 };
-// State of 0.2, and what 0.1 gets with. It sets with a deleter.
+// The state arguments of 0.2, and of state_get in 0.1. state_set of 0.1 also uses the deleter.
 struct OldStateArgs {
   Header header;
   ExecutionContext* ctx;
@@ -114,7 +114,7 @@ struct NumThreadsArgs {
 };
 struct FutureCreateArgs {
   Header header;
-  Future* future;  // out; beyond struct_size, yet read
+  Future* future;  // out; beyond struct_size, but read
 };
 struct FutureSetAvailableArgs {
   Header header;
@@ -123,7 +123,7 @@ struct FutureSetAvailableArgs {
 struct FutureSetErrorArgs {
   Header header;
   Future* future;
-  Error* error;  // passes to the future
+  Error* error;  // the future takes ownership
 };
 struct RunIdGetArgs {
   Header header;

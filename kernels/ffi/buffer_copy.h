@@ -15,17 +15,17 @@
 
 namespace shardcall {
 
-// How a copy lies in memory.
+// The memory layout of a copy.
 struct CopyPlace {
   size_t guard = kGuardBytes;              // bytes on either side
-  std::optional<FenceSide> fence = {};     // pages that may not be touched, on both sides
+  std::optional<FenceSide> fence = {};     // inaccessible pages on both sides
   std::optional<unsigned char> fill = {};  // of guards and of new results
 };
 
-// A copy of a buffer: guard, data, rounding, guard.
+// A copy of a buffer: guard, data, padding for alignment, guard.
 class BufferCopy {
  public:
-  // `name`: "operand 1, f32[4,16]". `is_result`: what it holds before is no one's.
+  // `name`: "operand 1, f32[4,16]". `is_result`: the present contents have no meaning.
   BufferCopy(const BufferView& from, const CopyPlace& place, std::string name, bool is_result);
   BufferCopy(const BufferCopy&) = delete;
   BufferCopy& operator=(const BufferCopy&) = delete;
@@ -33,15 +33,15 @@ class BufferCopy {
 
   char* data() const { return data_; }  // null where there was no memory
   const BufferView& from() const { return from_; }
-  // Lifts the poison of a sanitizer.
+  // Removes the sanitizer's poison from the guards.
   void Open();
   void CopyBack() const;
   bool Changed() const;
   // "3 bytes from 4 past its end"; empty if the guards are whole.
   std::string Damage() const;
 
-  // How far an address lies beside the data, and on which side: in its fences alone.
-  // May be called by a handler of signals, as `name` may.
+  // Whether the address is in a fence next to the data, at what distance and on which side. This
+  // and `name` may be called in a signal handler.
   bool InFence(const char* address, size_t* bytes, bool* past_end) const;
   const std::string& name() const { return name_; }
 
@@ -53,16 +53,16 @@ class BufferCopy {
   const size_t size_;
   const CopyPlace place_;
   const std::string name_;
-  size_t before_ = 0, after_ = 0;  // bytes that are filled and looked at
+  size_t before_ = 0, after_ = 0;  // bytes that are filled and checked
   std::unique_ptr<char[]> memory_;
-  char* pages_ = nullptr;  // in place of `memory_`
+  char* pages_ = nullptr;  // used instead of `memory_`
   size_t mapped_ = 0;
   char* data_ = nullptr;
 };
 
 using BufferCopies = std::vector<std::unique_ptr<BufferCopy>>;
 
-// The copies of a call under way, for DescribeFence.
+// The copies of a call in progress, for DescribeFence.
 class FencedCall {
  public:
   explicit FencedCall(const BufferCopies& copies);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a custom-call target is at run time: a handler that gets dense,
-// row-major local buffers (in the layouts that the call states), attributes and
-// a context, and fills its results. Handlers live in a HandlerRegistry, a
-// value that is passed around; rules (compile time) live in a registry of the
-// partitioner, joined by the target's name.
+// The run-time side of a custom-call target: a handler, which gets dense, row-major local buffers
+// (in the layouts that the call states), attributes and a context, and fills its results. Handlers
+// are kept in a HandlerRegistry, a value that is passed around. Rules (compile time) are in a
+// registry of the partitioner; the target's name connects the two.
 //
-// Handlers for platform CUDA get device pointers, and their device with its stream
-// in the context; work that they leave on the stream is awaited (staged_call.h).
+// Handlers for platform CUDA get device pointers, and their device with its stream in the context.
+// The runtime waits for work that they leave on the stream (staged_call.h).
 //
-// A handler may be called on several devices' threads at once. It writes every
-// element of every result, reads no result before it wrote it, and reports what
-// is wrong with its operands or attributes as a Status, never by a throw.
+// A handler may be called on several devices' threads at once. It must write every element of
+// every result, must not read a result before writing it, and reports errors in its operands or
+// attributes as a Status, never by throwing.
 #ifndef SHARDCALL_KERNELS_FFI_HANDLER_H_
 #define SHARDCALL_KERNELS_FFI_HANDLER_H_
 
@@ -53,39 +52,39 @@ struct BufferView {
   std::string ToString() const;  // "f32[4,8]"
 };
 
-// What handlers keep for one call of one program, such as the state of an FFI
-// `instantiate` stage: made by the device that comes first, shared by all.
+// State that handlers keep for one call of one program, such as that of an FFI `instantiate`
+// stage: made by the first device that needs it, shared by all.
 class CallSite : public KeptStates {};
 
-// Computations that a call carries (called_computations), run on its device.
+// Computations attached to a call (called_computations), run on its device.
 class AttachedComputations {
  public:
   virtual ~AttachedComputations() = default;
   virtual int size() const = 0;
-  // E133 where operands or results do not fit the computation's.
+  // E133 if operands or results do not match the computation.
   virtual absl::Status Call(int index, absl::Span<const BufferView> operands,
                             absl::Span<const BufferView> results) const = 0;
 };
 
-// What a handler sees of its device.
+// What a handler is told about its call and its device.
 struct HandlerContext {
   absl::string_view target = {};
   absl::string_view instruction = {};            // name, for messages
   const AttributeMapView* attributes = nullptr;  // null: there are none
-  absl::string_view backend_config = {};         // as the text has it
+  absl::string_view backend_config = {};         // as in the text
   int device_ordinal = 0;                        // partition id
   int num_devices = 1;
   Communicator* communicator = nullptr;        // null when run on one device
-  std::shared_ptr<HandlerDevice> device = {};  // where the buffers lie; null: in host memory
+  std::shared_ptr<HandlerDevice> device = {};  // that holds the buffers; null: host memory
   const BaseMesh* mesh = nullptr;              // of the program; null: none. See mesh_view.h
-  const AttachedComputations* computations = nullptr;  // null: there are none
-  int api_version = 4;                                 // of the call, 1 to 4
-  bool tuple_result = false;                           // of the call, even with one leaf
-  int64_t run_id = 0;                                  // one for all devices of a run
-  absl::Duration deadline = absl::Seconds(60);         // for work that goes on after the handler
-  CallSite* call_site = nullptr;                       // null: nothing is kept
+  const AttachedComputations* computations = nullptr;          // null: there are none
+  int api_version = 4;                                         // of the call, 1 to 4
+  bool tuple_result = false;                                   // of the call, even with one leaf
+  int64_t run_id = 0;                                          // one for all devices of a run
+  absl::Duration deadline = absl::Seconds(60);                 // for asynchronous work
+  CallSite* call_site = nullptr;                               // null: nothing is kept
   const absl::btree_map<int64_t, void*>* user_data = nullptr;  // by FFI type id; null: none
-  // An owner of all operands and results, for work that missed its deadline.
+  // Gives an owner of all operands and results, for work that has missed its deadline.
   std::function<std::shared_ptr<const void>()> keep_buffers = {};
 
   // Never null.
@@ -103,52 +102,50 @@ struct HandlerEntry {
   bool own_version_only = false;  // calls of other versions are refused, E140
   std::vector<std::string> traits = {};
   std::string source = {};          // "built in" or a library's path
-  std::string backend_config = {};  // calls with this text alone; empty: any
+  std::string backend_config = {};  // only calls with this text; empty: any
   HostHandler host = {};
-  std::vector<const void*> functions = {};  // of a library: equal ones make equal entries
+  std::vector<const void*> functions = {};  // of a library; entries with equal ones are equal
 
-  std::string ApiText() const;  // "4", "1 to 3" or, where calls of every version are taken, "any"
+  std::string ApiText() const;  // "4", "1 to 3" or, if calls of every version are accepted, "any"
 };
 
 class HandlerRegistry {
  public:
-  // kAlreadyExists (E141) if the target stands there for that platform and that
-  // backend_config, unless it is the same: functions of a library, with the same
-  // API version.
-  // kInvalidArgument (E141) for an entry without name, platform or handler, and
-  // for a name that begins with $, which XLA reserves.
+  // kAlreadyExists (E141) if the target is registered for that platform and that backend_config
+  // already, unless it is the same: equal functions of a library, with the same API version.
+  // kInvalidArgument (E141) for an entry without name, platform or handler, and for a name that
+  // begins with $, which XLA reserves.
   absl::Status Register(HandlerEntry entry);
-  // Is told of every entry of a platform, those that are there first. An entry that
-  // it refuses is not registered; nor is the watcher, if that is one that is there. It
-  // may register more. A throw is E121. E141 if the platform has a watcher.
+  // The watcher is called with every entry of a platform, the existing ones first. An entry that
+  // it refuses is not registered; if it refuses an existing one, the watcher itself is not. It may
+  // register more entries. A throw is E121. E141 if the platform has a watcher.
   using Watcher = std::function<absl::Status(const HandlerEntry& entry)>;
   absl::Status Watch(absl::string_view platform, Watcher watcher);
-  // Takes back what was registered after there were `count` entries.
+  // Removes all entries except the first `count`.
   void Rewind(size_t count);
   size_t size() const { return entries_.size(); }
-  // The entry for calls with this backend_config, else that for any. E140 if
-  // there is none: it says for which platforms the target is registered, what
-  // names are near, and `where` it is called. The pointer stays valid as long as
-  // the registry lives where it is.
+  // The entry for calls with this backend_config, else that for any. E140 if there is none, which
+  // lists the platforms that have the target, similar names, and `where` it is called. The pointer
+  // stays valid as long as the registry lives and is not moved.
   absl::StatusOr<const HandlerEntry*> Find(absl::string_view target, absl::string_view platform,
                                            absl::string_view backend_config = "",
                                            absl::string_view where = "") const;
   std::vector<const HandlerEntry*> List() const;  // by target, then platform
 
-  // The entry that a run calls: the host's, else one for a platform whose devices
-  // can be opened; `device_first`: the other way round. E140 as of Find.
+  // The entry that a run calls: the host's, else one for a platform whose devices can be opened;
+  // the other way round with `device_first`. E140 as for Find.
   absl::StatusOr<const HandlerEntry*> FindForRun(absl::string_view target,
                                                  absl::string_view backend_config,
                                                  bool device_first = false) const;
-  // How devices of a platform are opened. CUDA's are where this build has the
-  // toolkit; else, and without a GPU, opening is E303 (kUnavailable).
+  // Sets how devices of a platform are opened. CUDA devices are available if this build has the
+  // toolkit; otherwise, and without a GPU, opening one is E303 (kUnavailable).
   void SetDevices(absl::string_view platform, HandlerDeviceOpener opener) {
     devices_[PlatformKey(platform)] = std::move(opener);
   }
   absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenDevice(absl::string_view platform, int ordinal,
                                                             void* stream) const;
 
-  // What handlers of the typed FFI get as UserData of a type; not owned.
+  // The UserData of a type that handlers of the typed FFI get; not owned.
   void SetUserData(int64_t type_id, void* data) { user_data_[type_id] = data; }
   const absl::btree_map<int64_t, void*>& user_data() const { return user_data_; }
 
@@ -157,7 +154,7 @@ class HandlerRegistry {
   using Key = std::tuple<std::string, std::string, std::string>;
   absl::Status Tell(const Watcher& watcher, const HandlerEntry& entry) const;
 
-  std::map<Key, HandlerEntry> entries_;      // whose entries stay where they are
+  std::map<Key, HandlerEntry> entries_;      // pointers to its entries stay valid
   std::vector<Key> order_;                   // as registered
   std::map<std::string, Watcher> watchers_;  // by PlatformKey
   absl::btree_map<int64_t, void*> user_data_;

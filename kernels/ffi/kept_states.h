@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What handlers keep between calls: for one call of a program (CallSite), or for one
-// device and its stream (HandlerDevice::kept).
+// State that handlers keep between calls: for one call of a program (CallSite), or for one device
+// and its stream (HandlerDevice::kept).
 #ifndef SHARDCALL_KERNELS_FFI_KEPT_STATES_H_
 #define SHARDCALL_KERNELS_FFI_KEPT_STATES_H_
 
@@ -18,8 +18,8 @@ namespace shardcall SHARDCALL_PUBLIC {
 class KeptStates {
  public:
   using Maker = absl::FunctionRef<absl::StatusOr<std::shared_ptr<void>>()>;
-  // What `owner` made here before, else what `make` makes. It must keep the
-  // owner alive, lest another one stands at its address. Failures are not kept.
+  // The object that was made for `owner` before, else the result of `make`. The object must keep
+  // the owner alive, so that no other owner gets its address. Failures are not kept.
   absl::StatusOr<std::shared_ptr<void>> GetOrMake(const void* owner, Maker make);
 
  private:

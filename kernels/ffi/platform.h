@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Platforms that handlers are registered for. Any name is one. Those of XLA have the
-// spelling and the aliases of one table, others stay as they are written; capitals make
-// no difference, as for XLA.
+// Platforms that handlers are registered for. Any name is allowed. Those of XLA have a fixed
+// spelling and aliases, others keep their spelling; names are case-insensitive, as in XLA.
 #ifndef SHARDCALL_KERNELS_FFI_PLATFORM_H_
 #define SHARDCALL_KERNELS_FFI_PLATFORM_H_
 
@@ -13,11 +12,11 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// "Host" for host and cpu, "CUDA" for cuda and gpu, "ROCM", "SYCL" and "TPU", each of any
-// case; other names as they are. E141 for an empty one.
+// "Host" for host and cpu, "CUDA" for cuda and gpu, "ROCM", "SYCL" and "TPU", in any case; other
+// names unchanged. E141 for an empty name.
 absl::StatusOr<std::string> PlatformFromName(absl::string_view name);
 
-// Equal for names of one platform, by alias or by capitals, and for no others.
+// Equal for names of the same platform (aliases, or different case), and only for those.
 std::string PlatformKey(absl::string_view name);
 
 }  // namespace shardcall

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a handler of XLA's typed FFI may ask this runtime for beyond XLA's own
- * contexts: its place in the mesh, the other devices, and the computations that
- * the call carries. Plain C, nothing else is needed; the same on every backend.
+/* Services of this runtime for handlers of XLA's typed FFI, beyond XLA's own
+ * contexts: the device's coordinates in the mesh, collectives with other devices,
+ * and the computations that the call carries. Plain C without dependencies; the
+ * same on every backend.
  *
  * With XLA's C++ headers, of any version:
  *
@@ -11,13 +12,13 @@
  *
  * With the C header: XLA_FFI_ExecutionContext_Get (InvokeContext_Get) with that
  * type id, or from 0.4 XLA_FFI_InvokeContext_FindExtension with that extension
- * type: the struct begins as an XLA_FFI_Extension does. Another runtime answers
+ * type: the struct begins as an XLA_FFI_Extension does. Other runtimes return
  * NOT_FOUND.
  *
- * Valid until the call has ended, a future that it returned included; from any
- * thread. The functions return 0 or a code of absl::StatusCode, and then
- * `message` says why; a handler that fails after one did is reported with that
- * reason. Collectives meet as instructions do: all devices of the group call with
+ * The struct is valid, on any thread, until the call and a future that it returned
+ * have ended. The functions return 0 or a code of absl::StatusCode, whose reason
+ * `message` then gives; if the handler fails after that, this reason is reported.
+ * Collectives synchronise like instructions: all devices of the group call with
  * equal arguments, in the same order as their other collectives, and wait no
  * longer than the deadline of the run.
  */
@@ -64,16 +65,16 @@ struct Shardcall_FfiDevice {
 
   int32_t device; /* partition id, 0 .. num_devices - 1 */
   int32_t num_devices;
-  /* The program's mesh, axes major to minor, and this device's coordinates. No
-   * axes where the program names none and shards nothing, or runs on one device. */
+  /* The program's mesh, axes major to minor, and this device's coordinates. There are no
+   * axes if the program names none and shards nothing, or if it runs on one device. */
   int32_t num_axes;
   int32_t num_computations;
   const char* const* axis_names;
   const int64_t* axis_sizes;
   const int64_t* axis_coordinates;
-  /* The devices that differ from this one along one axis alone, itself included,
-   * in the order of the axis. Writes at most `capacity`; returns how many there
-   * are, -1 if there is no such axis. */
+  /* The devices that differ from this one only along that axis, including itself,
+   * in the order of the axis. Writes at most `capacity` of them; returns their
+   * number, or -1 if there is no such axis. */
   int32_t (*devices_along)(const Shardcall_FfiDevice*, const char* axis, int32_t* devices,
                            int32_t capacity);
 
@@ -105,7 +106,7 @@ struct Shardcall_FfiDevice {
                               const Shardcall_FfiBuffer* operands, int32_t num_operands,
                               const Shardcall_FfiBuffer* results, int32_t num_results);
 
-  /* Of the last function that failed; alive until the next one is called. */
+  /* The reason of the last failure; valid until the next function is called. */
   const char* (*message)(const Shardcall_FfiDevice*);
   void* reserved;
 };

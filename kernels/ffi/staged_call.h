@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of handlers that are written for an accelerator, from programs whose
-// values lie in host memory: operands are copied to the device, the handler gets
-// device pointers and the stream, the stream is awaited, results are copied back.
+// Calls of accelerator handlers from programs whose values are in host memory: copies operands to
+// the device, calls the handler with device pointers and the stream, waits for the stream, and
+// copies results back.
 #ifndef SHARDCALL_KERNELS_FFI_STAGED_CALL_H_
 #define SHARDCALL_KERNELS_FFI_STAGED_CALL_H_
 
@@ -14,11 +14,10 @@
 
 namespace shardcall {
 
-// Operands and results are host memory; a result that is an operand's memory is
-// one buffer on the device too. Computations that the call carries run on the host,
-// staged the other way. Errors: the handler's; E309 where the device fails, E319
-// where the stream is not idle context.deadline after the handler returned. Both
-// name target and instruction.
+// Operands and results are host memory; a result that shares an operand's memory does so on the
+// device too. Computations that the call carries run on the host, with their operands copied
+// there. Errors: the handler's; E309 if the device fails; E319 if the stream is not idle
+// context.deadline after the handler returned. The latter two name target and instruction.
 absl::Status CallStaged(const HandlerEntry& entry, const std::shared_ptr<HandlerDevice>& device,
                         HandlerContext context, absl::Span<const BufferView> operands,
                         absl::Span<const BufferView> results);

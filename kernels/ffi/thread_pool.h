@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that handlers of the typed FFI may schedule work on: one for each
-// core, started at the first task and kept for the life of the process.
+// The threads on which handlers of the typed FFI may schedule work: one per core, started at the
+// first task and kept until the process ends.
 #ifndef SHARDCALL_KERNELS_FFI_THREAD_POOL_H_
 #define SHARDCALL_KERNELS_FFI_THREAD_POOL_H_
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers written against XLA's typed FFI (API version 4), as ours.
+// Makes registry entries of handlers that use XLA's typed FFI (API version 4).
 //
-// Stages, as XLA has them: `instantiate` once for each call in a program,
-// with attributes alone; `prepare`, `initialize` and `execute` at each call.
-// What instantiate sets lives as long as the program, the states of the others
-// as long as the call.
+// Stages, as in XLA: `instantiate` once for each call in a program, with attributes only;
+// `prepare`, `initialize` and `execute` at each call. State set by instantiate lives as long as
+// the program, that of the other stages as long as the call.
 //
-// A handler that fails keeps its code: E317. One that breaks the ABI (returns
-// what is no error or no future of ours) is E318, a future that is not complete
-// within HandlerContext::deadline E319; a throw is E317.
+// A handler that fails is E317 and keeps its status code; one that throws is E317 too. One that
+// breaks the ABI (returns something that is not an error or future made by the runtime) is E318; a
+// future that is not complete within HandlerContext::deadline is E319.
 #ifndef SHARDCALL_KERNELS_FFI_TYPED_HANDLER_H_
 #define SHARDCALL_KERNELS_FFI_TYPED_HANDLER_H_
 
@@ -33,18 +32,17 @@ struct FfiMetadata {
   int64_t state_type = 0;  // 0: none
 };
 
-// Asks a stage's function. `target` and `stage` are for messages. E144 if it
-// throws, refuses, does not answer, or is of a version that is not supported; E319 if it
-// does not return.
+// Queries the metadata of a stage's function. `target` and `stage` are for messages. E144 if it
+// throws, fails, does not answer, or has an unsupported version; E319 if it does not return.
 absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string_view target,
                                              abi::Stage stage,
                                              absl::Duration deadline = kLoadDeadline);
 
-// "COMMAND_BUFFER_COMPATIBLE" for the bits that are known.
+// "COMMAND_BUFFER_COMPATIBLE" and so on for the known bits.
 std::vector<std::string> FfiTraitNames(abi::Traits traits);
 
-// An entry that can be registered; `execute` is required. `library` is kept as
-// long as the entry, or work that it started, lives. E144 as above.
+// An entry for a HandlerRegistry; `execute` is required. `library` is kept as long as the entry,
+// or work that it started, lives. E144 as above.
 absl::StatusOr<HandlerEntry> MakeTypedEntry(absl::string_view target, absl::string_view platform,
                                             const abi::HandlerBundle& stages,
                                             absl::string_view source,

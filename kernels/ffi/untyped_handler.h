@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers of the three ABIs before the typed FFI as ours. For platform Host:
+// Makes registry entries of handlers of the three ABIs before the typed FFI. For platform Host:
 //   1 ORIGINAL                  void f(void* out, const void** in)
 //   2 STATUS_RETURNING          void f(void* out, const void** in, XlaCustomCallStatus*)
 //   3 STATUS_RETURNING_UNIFIED  void f(void* out, const void** in, const char* opaque,
@@ -7,15 +7,14 @@
 // For CUDA and other devices, as XLA:GPU calls them, 1 without and 2 and 3 with a status:
 //   1  void f(cudaStream_t, void** buffers, const char* opaque, size_t opaque_len)
 //   2, 3  ... , XlaCustomCallStatus*)
-// with the device memory of all operands' leaves, then of all results' leaves.
+// `buffers` is the device memory of all operands' leaves, then of all results' leaves.
 //
-// `in` points to the operands' leaves. `out` is the result's buffer, or for a
-// tuple, even of one, the table of its leaves' buffers. `opaque` is the call's
-// backend_config, in its raw bytes. No shapes are passed: what a function reads
-// beyond its buffers nobody can tell.
+// `in` points to the operands' leaves. `out` is the result's buffer, or, for a tuple (even of one
+// element), the table of its leaves' buffers. `opaque` is the call's backend_config as raw bytes.
+// No shapes are passed, so reads out of bounds cannot be detected.
 //
-// A library of such handlers sets its status through the two C functions below,
-// which it leaves undefined: programs that link this room export them.
+// A library of such handlers sets its status through the two C functions below, which it leaves
+// undefined: programs that link this library export them.
 #ifndef SHARDCALL_KERNELS_FFI_UNTYPED_HANDLER_H_
 #define SHARDCALL_KERNELS_FFI_UNTYPED_HANDLER_H_
 
@@ -41,10 +40,9 @@ namespace shardcall SHARDCALL_PUBLIC {
 // "API_VERSION_ORIGINAL" and so on for 1 to 4.
 absl::string_view ApiVersionName(int api_version);
 
-// An entry that can be registered. With `api_version` 1, 2 or 3 calls of
-// another version are E140; with 0 the ABI is what the call says. E144 for a
-// null function or another version. A failure that the function sets, and a throw,
-// are E317.
+// An entry for a HandlerRegistry. With `api_version` 1, 2 or 3, calls of another version are E140;
+// with 0 the call determines the ABI. E144 for a null function or another version. A failure that
+// the function reports, or a throw, is E317.
 absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::string_view platform,
                                               void* function, int api_version,
                                               absl::string_view source,

@@ -30,7 +30,7 @@ absl::Status Cannot(absl::string_view what, absl::string_view target, std::strin
                   absl::StatusCode::kFailedPrecondition);
 }
 
-// What is passed does not fit the call that it is about.
+// The error for arguments that do not fit the call.
 absl::Status Misfit(absl::string_view what, absl::string_view target, std::string message,
                     std::string expected, std::string found, std::string fix) {
   return ToStatus({.code = "E123",
@@ -97,7 +97,7 @@ bool Knows(const CheckedBuilder& b, InstrId id) {
   return id.valid() && id.value < static_cast<uint32_t>(b.module().num_instructions());
 }
 
-// Layouts and aliases are those of the one call; what is made of it has none.
+// The attributes of a derived call, which has none of the layouts and aliases of the original.
 CustomCallAttrs PlainAttrs(const CustomCallAttrs& call, absl::string_view target) {
   CustomCallAttrs attrs;
   attrs.target = target;
@@ -156,7 +156,7 @@ class Batcher {
     return Leaves(b_, made);
   }
 
-  // while (i < size): operands[i] in, results[i] out.
+  // A loop over the batch, while (i < size): iteration i reads operands[i] and writes results[i].
   absl::StatusOr<Ids> AsLoop() {
     SHARDCALL_ASSIGN_OR_RETURN(const InstrId start, b_.ConstantInt(ElementType::kS32, 0));
     Ids init = {start};
@@ -250,7 +250,7 @@ class Batcher {
   const int64_t size_;
 };
 
-// Whether the call's own rule has `...` where the batch is.
+// Whether the rule of the call has `...` where the batch dimension is.
 bool RuleTakesBatch(const TargetRegistry& targets, const CallParts& call,
                     const std::vector<bool>& batched) {
   const TargetRule* rule = targets.Find(call.attrs->target, call.instr->backend_config);
@@ -281,7 +281,7 @@ absl::StatusOr<std::vector<InstrId>> Vjp(CheckedBuilder& b, const TargetRegistry
                                          InstrId call, absl::Span<const InstrId> cotangents) {
   constexpr absl::string_view kWhat = "VJP";
   SHARDCALL_ASSIGN_OR_RETURN(const CallParts parts, PartsOf(b.module(), call, kWhat));
-  // Adding to the module moves its instructions.
+  // Copied first, because adding to the module moves its instructions.
   const CustomCallAttrs& primal = *parts.attrs;
   const absl::string_view config = parts.instr->backend_config;
   const TargetFacts* facts = targets.Facts(primal.target);

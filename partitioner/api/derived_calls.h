@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls made of calls, as the target's author declared: its VJP (RegisterVjp)
-// and its form under vmap (RegisterBatching).
+// Calls derived from calls, as the target's author declared: the VJP (RegisterVjp) and the form
+// under vmap (RegisterBatching).
 #ifndef SHARDCALL_PARTITIONER_API_DERIVED_CALLS_H_
 #define SHARDCALL_PARTITIONER_API_DERIVED_CALLS_H_
 
@@ -14,25 +14,24 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Whether the VJP has an argument for it. A result without (a norm's rstd, which
-// is kept for the VJP alone) is not differentiated.
+// Whether the VJP takes the cotangent of flat result `result`. A result whose cotangent it does
+// not take (a norm's rstd, which is kept for the VJP only) is not differentiated.
 bool TakesCotangent(const VjpSpec& vjp, int result);
 
-// The gradients of the operands of `call`, a custom call of the computation that
-// `b` builds: by operand, invalid where the VJP gives none (an index, say).
-// `cotangents` has one value of the shape of each flat result; an invalid one
-// stands for zeros, and is the only one for results whose cotangent the VJP does
-// not take. A VJP by a computation becomes a call of it, in the sizes of
-// this one. Errors E118: no VJP is registered, operands or results that are no
-// arrays; E123 cotangents that do not fit; E113 sizes that the computation cannot have.
+// The gradients of the operands of `call`, a custom call of the computation that `b` builds: by
+// operand, invalid where the VJP gives none (for an index, say). `cotangents` has one value of the
+// shape of each flat result; an invalid one stands for zeros, and must be given for results whose
+// cotangent the VJP does not take. A VJP that is declared as a computation becomes a call of it,
+// resized to the shapes of this call. Errors E118: no VJP is registered, or operands or results
+// are not arrays; E123: cotangents that do not fit; E113: sizes that the computation cannot have.
 absl::StatusOr<std::vector<InstrId>> Vjp(CheckedBuilder& b, const TargetRegistry& targets,
                                          InstrId call, absl::Span<const InstrId> cotangents);
 
-// `call`, a custom call of the module on which `b` works, with batched operands:
-// operands[k] has the shape of the call's, and one more leading dimension where
-// batched[k]. Results have that dimension. The way is the one registered, else the
-// target's own `...` where they stand for it, else one call after another in a
-// loop. Errors E118, and E123 where the operands do not fit the call.
+// `call`, a custom call of the module that `b` builds, with batched operands: operands[k] has the
+// shape of the call's operand, with one more leading dimension where batched[k]. All results have
+// that dimension. Uses the batching that is registered, else the `...` of the target's rule if the
+// batch fits it, else a loop with one call per iteration. Errors E118, and E123 where the operands
+// do not fit the call.
 absl::StatusOr<std::vector<InstrId>> Vmap(CheckedBuilder& b, const TargetRegistry& targets,
                                           InstrId call, absl::Span<const InstrId> operands,
                                           const std::vector<bool>& batched);

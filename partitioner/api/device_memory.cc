@@ -13,20 +13,20 @@ int64_t Bytes(const Shape* shape) {
   return bytes;
 }
 
-// What has its operands' memory, or none of its own.
+// Ops whose result shares the memory of their operands, or has none of its own.
 bool IsView(Opcode opcode) {
   return opcode == Opcode::kParameter || opcode == Opcode::kTuple ||
          opcode == Opcode::kGetTupleElement || opcode == Opcode::kBitcast ||
          opcode == Opcode::kOptBarrier || opcode == Opcode::kAfterAll;
 }
 
-// The most that a computation holds at once beside its parameters and its root's value;
-// `inner` has that of the computations before it, and `last_use`, by instruction, zeros.
+// The peak bytes that a computation holds beside its parameters and its root's value. `inner` has
+// this for the computations before it; `last_use` must be zero, by instruction.
 int64_t Temporaries(const Module& module, CompId comp, const std::vector<int64_t>& inner,
                     std::vector<size_t>* last_use) {
   const absl::Span<const InstrId> order = module.comp(comp).instructions;
   std::vector<size_t>& last = *last_use;
-  // Views prolong the lives of what they show.
+  // A view keeps its operands alive.
   const size_t end = order.size();
   last[module.comp(comp).root.value] = end;
   for (size_t at = order.size(); at-- > 0;) {

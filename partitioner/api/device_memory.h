@@ -9,13 +9,13 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Bytes that one device needs for a per-device module, in the order in which its
-// instructions stand: every value is held from where it is computed to its last use.
-// Nothing is fused and no operand is overwritten, so a compiler may need less.
+// Bytes that one device needs for a per-device module when its instructions run in their order:
+// every value is held from where it is computed to its last use. Nothing is fused and no operand
+// is overwritten, so a compiler may need less.
 struct DeviceMemory {
   int64_t arguments = 0;
   int64_t outputs = 0;
-  int64_t temporaries = 0;  // at most at once, beside arguments and outputs
+  int64_t temporaries = 0;  // peak, beside arguments and outputs
 };
 DeviceMemory CountDeviceMemory(const Module& local);
 

@@ -13,13 +13,13 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// What executes per-device programs in place of our own runtime, with all devices in
-// this process: a PJRT plugin's devices (bindings/pjrt).
+// Executes per-device programs instead of shardcall's runtime, on devices that all belong to this
+// process, such as those of a PJRT plugin (bindings/pjrt).
 class Engine {
  public:
   virtual ~Engine() = default;
-  // Every device runs `local`: arguments[d] are device d's flat leaves, and so are the
-  // results. `handlers` (null: none) are for its custom calls.
+  // Runs `local` on every device: arguments[d] are the flat leaves of device d, and the results
+  // are indexed likewise. `handlers` (null: none) serve its custom calls.
   virtual absl::StatusOr<std::vector<std::vector<Tensor>>> Execute(
       const Module& local, std::vector<std::vector<Tensor>> arguments,
       const HandlerRegistry* handlers, absl::Duration deadline) = 0;

@@ -20,8 +20,8 @@ namespace shardcall SHARDCALL_PUBLIC {
 class Executable {
  public:
   int num_devices() const { return num_devices_; }
-  // Global inputs and outputs, by flat leaf. Errors E313 where the inputs do not
-  // fit, then what a step reports. May be called from several threads at once.
+  // Global inputs and outputs, by flat leaf. Errors E313 where the inputs do not fit, and whatever
+  // a step reports. Thread-safe.
   absl::StatusOr<std::vector<Tensor>> Execute(const std::vector<Tensor>& inputs) const;
   // Null on one device.
   const PartitionedProgram* partitioned() const { return partitioned_.get(); }
@@ -35,11 +35,10 @@ class Executable {
   int num_devices_ = 1;
 };
 
-// For the devices that the module or options.partition name, in this process:
-// of options, `partition`, `handlers` and `deadline` count, and the registries
-// must outlive the result. Errors: those of the verifier and of Partition, E310
-// to E312 of lowering, E140 for targets without a handler, which says what is
-// registered.
+// Compiles for the devices that the module or options.partition name, all in this process. Only
+// `partition`, `handlers` and `deadline` of the options are used, and the registries must outlive
+// the result. Errors: those of the verifier and of Partition, E310 to E312 of lowering, E140 for
+// targets without a handler, which lists the registered ones.
 absl::StatusOr<Executable> Compile(Module module, const RunOptions& options);
 
 }  // namespace shardcall

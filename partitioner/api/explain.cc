@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of `explain` and the contracts over totals.
+// The texts of `explain`, and contracts over totals.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/ascii.h"

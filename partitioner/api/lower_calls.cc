@@ -34,9 +34,8 @@ absl::string_view WithoutNumber(absl::string_view name) {
   return name.substr(0, dot);
 }
 
-// By what name lowerings are asked for an instruction; empty: they are not. A plain
-// call is marked by composite.name, or by calling a computation of a name that has
-// a lowering of its own.
+// The name under which lowerings are asked for an instruction; empty: none are. A plain call is
+// marked by composite.name, or by calling a computation for whose name there is a lowering.
 absl::string_view MarkedName(const Module& m, const Instruction& i,
                              const LoweringRegistry& lowerings) {
   if (i.opcode == Opcode::kCustomCall) {
@@ -53,7 +52,7 @@ absl::string_view MarkedName(const Module& m, const Instruction& i,
   return lowerings.Knows(full) ? full : lowerings.Knows(plain) ? plain : absl::string_view();
 }
 
-// Without composite.*; null if nothing is left.
+// The attributes without composite.*; null if none are left.
 const FrontendAttributes* PlainFrontend(Context& context, const FrontendAttributes* given) {
   if (given == nullptr) return nullptr;
   std::vector<std::pair<absl::string_view, absl::string_view>> left;
@@ -63,8 +62,7 @@ const FrontendAttributes* PlainFrontend(Context& context, const FrontendAttribut
   return left.empty() ? nullptr : InternFrontendAttributes(context, left);
 }
 
-// Columns before rows in memory, for matrices: what has as many dimensions as
-// `matrix_rank`.
+// Column-major layout for matrices: values with as many dimensions as `matrix_rank`.
 const Shape* ColumnMajor(Context& context, const Shape* shape, int matrix_rank) {
   const int rank = shape->rank();
   if (rank < 2 || rank < matrix_rank) return context.WithDefaultLayout(shape->bare());
@@ -119,7 +117,7 @@ class Rewriter {
   }
 
  private:
-  // Invalid where it stays as it is.
+  // Returns an invalid id where the call stays as it is.
   absl::StatusOr<InstrId> TryLower(InstrId id, CompId to) {
     const Instruction& i = old_.instr(id);
     LoweringRequest request;
@@ -143,7 +141,7 @@ class Rewriter {
     }
     for (const auto* list : {&operands, &results}) {
       for (const Shape* s : *list) {
-        if (!s->IsArray()) return InstrId();  // tokens and nested tuples: the body
+        if (!s->IsArray()) return InstrId();  // tokens and nested tuples: inline the body
       }
     }
     request.operands = operands;
@@ -226,7 +224,7 @@ class Rewriter {
       attrs.has_layout_constraints = true;
       attrs.operand_layouts = layouts;
     }
-    // The call's tuple stays one, even of one element.
+    // A result that is a tuple stays one, even with one element.
     const bool tuple = results.size() != 1 || (i.shape->IsTuple() && m == 1);
     SHARDCALL_ASSIGN_OR_RETURN(
         const InstrId made,
@@ -250,7 +248,7 @@ class Rewriter {
     if (i.shape->IsTuple()) {
       SHARDCALL_ASSIGN_OR_RETURN(last, b.Add(Opcode::kTuple, values));
     }
-    // What was said of the call's result is said of what stands for it.
+    // The annotations of the call's result go to the value that replaces it.
     Instruction& end = out_.mutable_instr(last);
     end.sharding = i.sharding;
     const FrontendAttributes* frontend = PlainFrontend(context, i.frontend);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the lowerings of a platform in place of composites and of custom calls
-// that are marked by name; before partitioning, so that what comes of it has a
-// rule like any other call.
+// Replaces composites and custom calls that are marked by name by the lowerings of a platform.
+// This runs before partitioning, so that the resulting calls have rules like any other call.
 #ifndef SHARDCALL_PARTITIONER_API_LOWER_CALLS_H_
 #define SHARDCALL_PARTITIONER_API_LOWER_CALLS_H_
 
@@ -14,20 +13,19 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// `module` with every marked call that a lowering takes as a custom call, with
-// converts, copies to other layouts and a tuple around it where they are needed.
-// Composites that all skip are plain calls, to be inlined. The module must have
-// passed VerifyModule, and the result does. A plain call is marked, too, if it has a
-// composite.name, or calls a computation of a name for which there is a lowering
-// in particular ("my_gelu", also as "my_gelu.5"). Errors: those of lowerings (E121);
-// E119 an answer that does not fit the call: counts, types, results.
+// `module` with every marked call that a lowering accepts replaced by a custom call, with
+// converts, layout copies and a tuple around it where needed. Composites that all lowerings skip
+// become plain calls, to be inlined. A plain call is marked, too, if it has a composite.name, or
+// if it calls a computation for whose exact name there is a lowering ("my_gelu", also as
+// "my_gelu.5"). The module must have passed VerifyModule, and so does the result. Errors: those of
+// lowerings (E121); E119 for an answer that does not fit the call in its counts, types or results.
 absl::StatusOr<Module> LowerCalls(Module module, const LoweringRegistry& lowerings,
                                   absl::string_view platform);
 
-// For any name: a composite for which `handlers` has a handler of the same name,
-// and `targets` (null: any) a rule, becomes a call of that, with the composite's
-// attributes. So a plugin's kernel takes the place of a body, and none without a
-// rule takes that of a body that can be partitioned. Both must outlive it.
+// A lowering for any name: a composite becomes a call of the same name, with the composite's
+// attributes, if `handlers` has a handler and `targets` (null: no check) a rule for it. So a
+// plugin's kernel replaces the body, but a kernel without a rule does not replace a body that can
+// be partitioned. Both registries must outlive the function.
 LoweringFunction LowerToHandlers(const HandlerRegistry* handlers, const TargetRegistry* targets);
 
 }  // namespace shardcall

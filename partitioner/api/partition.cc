@@ -15,7 +15,7 @@
 namespace shardcall {
 namespace {
 
-// Adds the time of its life to `*us`.
+// Adds the duration of its scope to `*us`.
 class StageTimer {
  public:
   explicit StageTimer(double* us) : us_(us), start_(std::chrono::steady_clock::now()) {}
@@ -61,7 +61,7 @@ absl::Status CleanUp(LocalProgram* local, const PartitionOptions& options) {
 
 namespace {
 
-// One device: what the program says of shardings does not count.
+// For one device: drops the sharding annotations of the program.
 absl::Status RemoveShardings(Module* module) {
   if (HasManualRegion(*module)) {
     Diagnostic d;
@@ -91,8 +91,8 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   if (options.num_partitions == 1 && module.header.num_partitions != 1) {
     SHARDCALL_RETURN_IF_ERROR(RemoveShardings(&module));
   }
-  // Names that printing would make come first, so that the replayed text of a
-  // stage has the names of the program itself.
+  // Assign missing names now, as printing would, so that a stage's printed text, when it is read
+  // again, has the same names as the program.
   for (int k = 0; k < module.num_instructions(); ++k) {
     if (!module.instr(InstrId(k)).name.empty()) continue;
     AssignNames(&module);
@@ -151,7 +151,7 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
   if (options.verify_output) {
     const absl::Status status = VerifyModule(out->local.module, "partitioned module");
     if (!status.ok()) {
-      // Who builds a module, and does not verify it, may have made it so.
+      // The caller may have passed an invalid module without verifying it.
       SHARDCALL_RETURN_IF_ERROR(VerifyModule(global->program.module, "the given module"));
       return absl::InternalError(
           absl::StrCat("the partitioned module does not verify, which is a bug of shardcall: ",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HLO module in, per-device SPMD module out: import, propagate, plan, localize,
-// clean up, with what each stage made kept for explaining and running.
+// Turns an HLO module into a per-device SPMD module: import, propagate, plan, localize, clean up.
+// The result of each stage is kept, for explaining and running.
 //
 //   auto module = ParseModule(text, context, "x.hlo", &targets);
 //   auto result = Partition(*std::move(module), {.targets = &targets});
@@ -25,7 +25,7 @@ namespace shardcall SHARDCALL_PUBLIC {
 
 struct PartitionOptions {
   int64_t num_partitions = 0;                     // 0: what the module says
-  bool propagate = true;                          // false: what is unannotated is replicated
+  bool propagate = true;                          // false: unannotated values are replicated
   const TargetRegistry* targets = nullptr;        // not owned; required
   std::vector<std::string> allow_replicate = {};  // targets that may be gathered, or "all"
   SpmdOptions spmd = {};
@@ -52,7 +52,7 @@ struct PropagatedProgram {
   std::unique_ptr<RuleTable> rules;
   StageTimes times;
 };
-// On the heap: the rule table refers to the program.
+// On the heap, since the rule table refers to the program.
 absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
     Module module, const PartitionOptions& options);
 
@@ -62,7 +62,7 @@ struct PartitionedProgram {
   Plan plan;
   LocalProgram local;
   StageTimes times;
-  int64_t instructions_in = 0;  // of the module as given
+  int64_t instructions_in = 0;  // of the input module
 };
 absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
                                                               const PartitionOptions& options);

@@ -96,7 +96,7 @@ std::string ProgramOf(const SpecifiedCall& call) {
 
 absl::StatusOr<CallPartitioning> PartitionCall(const SpecifiedCall& call,
                                                const TargetRegistry& targets) {
-  // The mesh is read first: its devices are the program's, whatever operands say.
+  // Parse the mesh first: it gives the number of devices, whatever the operands name.
   SHARDCALL_ASSIGN_OR_RETURN(const HloSharding whole, ParseHloSharding(Annotation(call, "[]")));
   const int64_t devices = whole.named.mesh->num_devices();
   const std::string name = absl::StrCat("call of ", call.target);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of a target, partitioned: what its rule or its callbacks make of the
-// shardings of its operands. No kernel is needed, so this is how a target is tested
-// where its kernel cannot run. partitioner/check/rule_matchers.h has it as a matcher.
+// Partitions a single call of a target: what its rule or its callbacks make of the shardings of
+// its operands. It needs no kernel, so targets can be tested where their kernels cannot run.
+// partitioner/check/rule_matchers.h has it as a matcher.
 //
 //   PartitionCall({.target = "my_norm",
 //                  .mesh = "'data'=4,'model'=2",
 //                  .operands = {"f32[8,16] [{'data'}, {'model'}]", "f32[16] [{}]"}},
 //                 targets)
-// gives results {"[{'data'}, {}]"} where the columns must be whole.
+// gives results {"[{'data'}, {}]"} if the rule needs the columns whole.
 #ifndef SHARDCALL_PARTITIONER_API_PARTITION_CALL_H_
 #define SHARDCALL_PARTITIONER_API_PARTITION_CALL_H_
 
@@ -24,11 +24,11 @@ namespace shardcall SHARDCALL_PUBLIC {
 struct SpecifiedCall {
   std::string target = "";
   std::string mesh = "";                   // axes and their sizes, as in HLO: "'x'=2,'y'=4"
-  std::vector<std::string> operands = {};  // a shape, and a sharding if it is not whole
-  // Shapes of the results; empty: those that the target's rule or function gives. One
-  // that has a sharding behind it is wanted so by who uses it.
+  std::vector<std::string> operands = {};  // a shape, and a sharding unless replicated
+  // Shapes of the results; empty: those inferred by the target's rule or shape function. A shape
+  // followed by a sharding makes the users of that result require the sharding.
   std::vector<std::string> results = {};
-  std::string backend_config = "";  // as HLO has it
+  std::string backend_config = "";  // as in HLO text
   bool has_side_effect = false;
 };
 
@@ -42,8 +42,8 @@ std::string ProgramOf(const SpecifiedCall& call);
 // Errors as of ParseModule (a shape or a sharding that cannot be read) and Partition.
 absl::StatusOr<CallPartitioning> PartitionCall(const SpecifiedCall& call,
                                                const TargetRegistry& targets);
-// A sharding over the call's mesh, "[{'x'}, {}]", as PartitionCall writes it. Errors
-// E160 to E163.
+// The canonical text of a sharding over the call's mesh, "[{'x'}, {}]", as PartitionCall prints
+// it. Errors E160 to E163.
 absl::StatusOr<std::string> CanonicalSharding(const SpecifiedCall& call,
                                               const std::string& sharding);
 

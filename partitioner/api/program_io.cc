@@ -18,7 +18,7 @@ void AppendLeaves(const Shape* shape, std::vector<LeafShape>* out) {
   }
 }
 
-// "output 1, %y": with the name of the instruction that a device makes it by.
+// "output 1, %y": with the name of the local instruction that computes it.
 std::string OutputText(const LocalProgram& local, size_t k) {
   const Module& m = local.module;
   const InstrId root = m.comp(m.entry()).root;
@@ -79,7 +79,7 @@ absl::StatusOr<Tensor> JoinOutput(const LocalProgram& local, size_t k,
   Dims dims(local.output_shapes[k]->dims().begin(), local.output_shapes[k]->dims().end());
   std::vector<DimState> sizes;
   if (local.output_shapes[k]->IsArray() && local.output_shapes[k]->IsDynamic()) {
-    // Every device holds the whole value, as large as it is.
+    // Not sharded: every device holds the whole value.
     dims = parts[0].dims();
     for (int64_t size : dims) sizes.push_back({.tile = size});
     state.dims = sizes;

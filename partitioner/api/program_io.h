@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Global arrays into a partitioned program and out of it, whatever runs it.
+// Distributes global arrays to a partitioned program and assembles its outputs, for any engine.
 #ifndef SHARDCALL_PARTITIONER_API_PROGRAM_IO_H_
 #define SHARDCALL_PARTITIONER_API_PROGRAM_IO_H_
 
@@ -20,14 +20,15 @@ namespace shardcall SHARDCALL_PUBLIC {
 std::vector<LeafShape> ParameterLeaves(const Module& module);
 std::vector<LeafShape> ResultLeaves(const Module& module);
 
-// E313 where global inputs are not what the program's parameters say; all, their count, or
-// input k alone.
+// E313 where global inputs do not match the program's parameters: of all inputs, of their number,
+// or of input k alone.
 absl::Status CheckInputs(const PartitionedProgram& program, absl::Span<const Tensor> inputs);
 absl::Status CheckInputCount(size_t expected, size_t found);
 absl::Status CheckInput(size_t k, const LeafShape& leaf, const Tensor& input);
 
-// Global outputs from what the devices hold: parts[d] of output k, by_device[d][k] of all.
-// E321, with the output's name, where `check_replicas` and copies of a part differ.
+// Global outputs from the shards of the devices: parts[d] are those of output k, by_device[d][k]
+// those of all outputs. E321, with the output's name, if `check_replicas` is set and replicas of a
+// shard differ.
 absl::StatusOr<Tensor> JoinOutput(const LocalProgram& local, size_t k,
                                   absl::Span<const Tensor> parts, bool check_replicas);
 absl::StatusOr<std::vector<Tensor>> JoinOutputs(const LocalProgram& local,

@@ -67,8 +67,8 @@ std::string CauseText(const PartitionedProgram& p, const CollectiveRecord& r) {
 
 namespace {
 
-// Flat entry parameters or results: the whole array's shape, and how the devices
-// hold it, in XLA's text. Null for tokens and for what such text cannot say.
+// Flat entry parameters or results: the global shape and the sharding in XLA's text. Null for
+// tokens and for shardings that XLA's text cannot express.
 Json HeldAs(absl::Span<const Shape* const> shapes, absl::Span<const LocalState* const> states) {
   Json list = Json::array();
   for (size_t k = 0; k < shapes.size(); ++k) {

@@ -26,18 +26,18 @@ std::map<std::string, CollectiveTotal> TotalsByOpcode(const LocalProgram& local)
 // Sum over all opcodes, weighted by executions; bytes that one device sends.
 double TotalBytesMoved(const LocalProgram& local);
 
-// Who asked for a collective: "operand 1 of %dot.3: [{"data"},{}] -> [{},{}]".
+// Which value a collective moves, and for whom: "operand 1 of %dot.3: [{"data"},{}] -> [{},{}]".
 std::string CauseText(const PartitionedProgram& p, const CollectiveRecord& r);
 
-// What is gathered, or computed whole, unasked: "operand 1 is gathered by cost:
-// [{"data"},{}] -> [{},{}], 1.5 KiB sent per device".
+// Describes a value that is gathered, or computed whole, without the program requesting it:
+// "operand 1 is gathered by cost: [{"data"},{}] -> [{},{}], 1.5 KiB sent per device".
 std::string GatherText(const Gather& g);
 
 std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options);
 
 enum class ExplainFormat { kText, kJson, kHtml };
-// Every collective with bytes, consumer, from -> to, and where both came from;
-// then fallbacks and totals.
+// Lists every collective with its bytes, consumer, source and target sharding and the origin of
+// both; then fallbacks and totals.
 std::string Explain(const PartitionedProgram& p, const SpmdOptions& options, ExplainFormat format);
 
 // A contract over the totals: "all-gather=0, bytes<=1GiB"; terms are an opcode

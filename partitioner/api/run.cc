@@ -26,7 +26,7 @@ namespace {
 
 uint64_t HashText(absl::string_view text) { return StableHash().Add(text).value(); }
 
-// Every rank's outputs to every rank.
+// All-gathers the outputs of every rank.
 absl::StatusOr<std::vector<std::vector<Tensor>>> ExchangeOutputs(std::vector<Tensor> mine,
                                                                  Communicator& comm) {
   std::vector<int> everyone(comm.size());
@@ -184,12 +184,15 @@ absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& progr
   const LocalProgram& local = program.local;
   const int n = static_cast<int>(program.global->program.num_partitions);
   if (options.backend == Backend::kPjrt) return RunOnEngine(program, inputs, options);
-  if (options.backend == Backend::kNccl && communicator == nullptr) {
-    SHARDCALL_RETURN_IF_ERROR(CheckNcclDevice());
-    return ToStatus({.code = "E303",
-                     .message = "the nccl backend needs a communicator per process",
-                     .fix = "Pass what ConnectNccl gives"},
-                    absl::StatusCode::kFailedPrecondition);
+  if (options.backend != Backend::kInProcess && communicator == nullptr) {
+    const bool nccl = options.backend == Backend::kNccl;
+    if (nccl) SHARDCALL_RETURN_IF_ERROR(CheckNcclDevice());
+    return ToStatus(
+        {.code = "E303",
+         .message = absl::StrCat("the ", nccl ? "nccl" : "mpi",
+                                 " backend needs a communicator per process"),
+         .fix = absl::StrCat("Pass what ", nccl ? "ConnectNccl" : "ConnectMpi", " gives")},
+        absl::StatusCode::kFailedPrecondition);
   }
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceProgram> device_program,
                              LowerLocal(program, options));
@@ -198,7 +201,7 @@ absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& progr
   }
   SHARDCALL_RETURN_IF_ERROR(CheckInputs(program, inputs));
   ProgramIdentity identity;
-  // Whether collectives overlap decides their order.
+  // Overlapped collectives run in another order, so ranks must agree on it.
   identity.program_hash = HashText(
       absl::StrCat(PrintModule(local.module), device_program->has_starts ? "overlap" : ""));
   identity.world_size = n;
@@ -222,8 +225,8 @@ absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& progr
   DeviceContext device;
   device.device = communicator->rank();
   device.num_devices = n;
-  // Gone before the outputs are exchanged; after a failure, once Abort ended what
-  // was under way. NCCL's calls are made one after another.
+  // Destroyed before the outputs are exchanged; after a failure, once Abort has ended pending
+  // calls. NCCL's calls are made one after another.
   auto started = std::make_shared<StartedCalls>(
       communicator, device_program->has_starts && options.backend == Backend::kMpi);
   device.comm = started->comm();
@@ -232,8 +235,8 @@ absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& progr
   device.handlers = options.handlers;
   device.deadline = options.deadline;
   device.at = &ComputingOverMpi();
-  // Ranks agree on the number without a word: all make the same runs over the
-  // communicator. What one of them evaluates alone counts elsewhere.
+  // Ranks agree on the run number without communicating, since all make the same runs over the
+  // communicator. Runs that a rank evaluates alone are numbered separately.
   static std::atomic<int64_t> runs{0};
   device.run_id = (int64_t{1} << 32) + ++runs;
   absl::StatusOr<std::vector<Tensor>> mine =

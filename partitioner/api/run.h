@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a module over N devices: partition, cut the inputs, execute on a
-// backend, put the outputs together.
+// Runs a module over N devices: partitions it, shards the inputs, executes on a backend, and
+// assembles the outputs.
 #ifndef SHARDCALL_PARTITIONER_API_RUN_H_
 #define SHARDCALL_PARTITIONER_API_RUN_H_
 
@@ -29,50 +29,49 @@ absl::StatusOr<Backend> BackendFromName(absl::string_view name);  // E330
 struct RunOptions {
   PartitionOptions partition = {};
   Backend backend = Backend::kInProcess;
-  // Of every wait for another device, and of every handler (E319).
+  // Limit of every wait for another device, and of every handler (E319).
   absl::Duration deadline = absl::Seconds(60);
   const HandlerRegistry* handlers = nullptr;  // not owned
   Engine* engine = nullptr;                   // of kPjrt, not owned
-  bool check_replicas = false;                // E321 where copies of a part differ
-  // Collectives go on while the devices compute, where there is something to
-  // compute. Results have the same bits. Not with NCCL.
+  bool check_replicas = false;                // E321 if replicas of an output shard differ
+  // Make collectives asynchronous, so that devices compute meanwhile, where there is enough to
+  // compute. Results are bitwise the same. Not with NCCL.
   bool overlap = true;
   OverlapOptions schedule = {};
 };
 
-// The plain evaluator: one device, annotations ignored.
+// The plain evaluator: one device, sharding annotations ignored.
 absl::StatusOr<std::vector<Tensor>> Evaluate(const Module& module, std::vector<Tensor> inputs,
                                              const HandlerRegistry* handlers);
-// The same where a handler may take no longer than `deadline` (E319).
+// The same, with a limit `deadline` for each handler (E319).
 absl::StatusOr<std::vector<Tensor>> EvaluateWithin(const Module& module, std::vector<Tensor> inputs,
                                                    const HandlerRegistry* handlers,
                                                    absl::Duration deadline);
-// The unpartitioned module on N devices with whole arrays: manual regions run
-// once per device on its slices, the devices meet in their collectives.
+// Runs the unpartitioned module on N devices with whole arrays: each device runs manual regions on
+// its own slices, and their collectives connect the devices.
 absl::StatusOr<std::vector<Tensor>> EvaluateGlobally(const Module& module,
                                                      std::vector<Tensor> inputs, int num_devices,
                                                      const HandlerRegistry* handlers,
                                                      absl::Duration deadline);
 bool HasManualRegion(const Module& module);
 
-// The module with collectives started early and awaited late (pass/overlap.h), or
-// none where nothing is to be gained.
+// The module with asynchronous collectives (pass/overlap.h), or none where none would gain time.
 absl::StatusOr<absl::optional<Module>> Overlapped(const Module& local,
                                                   const OverlapOptions& schedule = {});
 
-// A partitioned program over its devices. With MPI every rank calls and gets all
-// outputs; `communicator` is then its connection (else null). Global inputs and
-// outputs. A handler that does not return is left behind with all that it uses (E319;
-// with MPI or NCCL the job is aborted, and the communicator must stay).
+// Runs a partitioned program over its devices; inputs and outputs are global. With MPI and NCCL
+// every rank calls this with its `communicator` (else null) and gets all outputs. A handler that
+// does not return is abandoned along with everything it uses (E319; with MPI or NCCL the job is
+// aborted, and the communicator must stay alive).
 absl::StatusOr<std::vector<Tensor>> RunPartitioned(const PartitionedProgram& program,
                                                    const std::vector<Tensor>& inputs,
                                                    const RunOptions& options,
                                                    Communicator* communicator);
-// What a device executes under these options.
+// The program that a device executes under these options.
 absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerLocal(const PartitionedProgram& program,
                                                                 const RunOptions& options);
-// The same on threads, with the local module lowered before. E313 where the
-// inputs are not the program's parameters.
+// Runs on threads a local module that was lowered before. E313 where the inputs do not match the
+// program's parameters.
 absl::StatusOr<std::vector<Tensor>> RunLowered(const PartitionedProgram& program,
                                                std::shared_ptr<const DeviceProgram> lowered,
                                                const std::vector<Tensor>& inputs,

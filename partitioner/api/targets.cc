@@ -14,13 +14,13 @@
 namespace shardcall {
 namespace {
 
-// What stands of one target in the registry of rules.
+// What the rule registry has for one target.
 struct Rules {
   std::set<std::string> kinds, sources;
   std::string has;
 };
 
-// Whether every factor of a result is one of an operand.
+// Whether every factor of every result occurs in an operand, so that shapes can be inferred.
 bool GivesShapes(const TargetRule& rule) {
   if (rule.alternatives.empty()) return false;
   for (const RuleAlternative& a : rule.alternatives) {

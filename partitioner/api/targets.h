@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is registered, as the table that `shardcall targets` prints.
+// The registered targets, as the table that `shardcall targets` prints.
 #ifndef SHARDCALL_PARTITIONER_API_TARGETS_H_
 #define SHARDCALL_PARTITIONER_API_TARGETS_H_
 
@@ -12,10 +12,9 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// A line per target and platform, by name: platform, api version (1 to 4; 0: the
-// untyped ABI that a call says), kind of rule, what else it has (shapes of its
-// results, a VJP, a batching rule), traits, source.
-// `lowerings`, if given, stand behind the targets.
+// One line per target and platform, by name: platform, api version (1 to 4; 0: the untyped ABI
+// that the call itself names), kind of rule, what else is registered (shape inference, a VJP, a
+// batching rule), traits, source. `lowerings`, if given, follow the targets.
 std::string DescribeTargets(const TargetRegistry& rules, const HandlerRegistry& handlers,
                             const LoweringRegistry* lowerings = nullptr);
 

@@ -29,8 +29,8 @@ double Tolerance(ElementType type) {
   }
 }
 
-// Sums of whole numbers beyond this are rounded, so their order counts. (Sums in
-// narrower types make the whole program inexact.)
+// Sums of whole numbers beyond this are rounded, so their order matters. (Sums in narrower types
+// make the whole program inexact.)
 double LargestExact(ElementType type) {
   switch (type) {
     case ElementType::kF32:
@@ -83,7 +83,7 @@ OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact,
     }
   }
   if (!of_any_size && d.largest > LargestExact(reference.type())) exact = false;
-  // The sign of zero may differ between a sum of parts and the whole.
+  // A sum of partial sums may have another sign of zero.
   d.ok = same_specials &&
          (exact ? d.max_abs_diff == 0 : d.max_abs_diff <= Tolerance(reference.type()) * d.largest);
   return d;
@@ -125,15 +125,14 @@ struct Reference {
   ExactResults results;
 };
 
-// Inputs of both signs, if the program computes numbers from them that sums in another
-// order would not move further than the comparison allows. Else positive ones: signs
-// that cancel and second moments below zero would turn one rounding, which sharding may
-// change, into any difference.
+// Inputs of both signs, unless perturbed sums move an output further than the comparison allows.
+// Else positive ones: cancelling signs and negative second moments could turn one rounding
+// difference, which sharding may cause, into an arbitrarily large one.
 absl::StatusOr<Reference> MakeReference(
     const std::vector<LeafShape>& parameters, uint64_t seed, const ExactOptions& options,
     absl::FunctionRef<absl::StatusOr<ExactResults>(std::vector<Tensor>, const ExactOptions&)>
         evaluate) {
-  // Of loops that end by chance.
+  // For loops whose end depends on the inputs.
   constexpr int64_t kMostSteps = int64_t{1} << 22;
   ExactOptions limited = options;
   limited.most_steps = kMostSteps;
@@ -198,7 +197,8 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
     result.exact = reference.results.all();
     return absl::OkStatus();
   };
-  // What the partitioned program says: over how many devices, and which of them draws.
+  // These programs are partitioned first, which gives the number of devices and the device that
+  // draws each random number.
   const bool partition_first =
       manual || (options.partition.num_partitions != 1 && DrawsNumbers(module));
   if (!partition_first) {
@@ -207,7 +207,7 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
     SHARDCALL_RETURN_IF_ERROR(status);
   }
   if (options.partition.num_partitions == 1) {
-    // The plain evaluator stands for one device: it is compared with itself.
+    // The plain evaluator is the one-device program, so it is compared with itself.
     if (manual) {
       return unsupported(
           absl::UnimplementedError("a program with manual regions runs over its own devices only"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proof by execution: the partitioned program against the unpartitioned one.
+// Verification by execution: compares the partitioned program with the unpartitioned one.
 #ifndef SHARDCALL_PARTITIONER_API_VERIFY_H_
 #define SHARDCALL_PARTITIONER_API_VERIFY_H_
 
@@ -18,27 +18,27 @@ struct OutputDifference {
   bool bitwise = false;
   bool ok = false;
 };
-// Compares by type: integers and pred bitwise; floats bitwise, but for the sign of zero,
-// if `exact`, else within 1e-6 (1e-2 for bf16 and narrower) of the reference's largest
-// value; with equal NaNs and infinities. Where it is not known how the values came about,
-// those past which sums of whole numbers are rounded (2^24 in f32) are not exact.
+// Compares by type. Integers and pred: bitwise. Floats: equal except for the sign of zero if
+// `exact`, else within 1e-6 (1e-2 for bf16 and other narrow types) of the reference's largest
+// value; NaNs and infinities must match. Unless `of_any_size`, floats whose largest value exceeds
+// the limit up to which sums of whole numbers are exact (2^24 in f32) are not compared as exact.
 OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact,
                          bool of_any_size = false);
 
 struct VerifyResult {
   enum class Status { kOk, kMismatch, kUnsupported } status = Status::kOk;
   int64_t num_partitions = 0;
-  bool exact = false;  // of every output
+  bool exact = false;  // whether every output is exact
   std::vector<OutputDifference> outputs;
-  std::string reason;  // of kMismatch and kUnsupported
+  std::string reason;  // for kMismatch and kUnsupported
 };
 std::string VerifyJson(const VerifyResult& result);
 
-// `given` replaces random inputs if not empty: integers of both signs, or positive
-// fractions where those would make the outputs follow from rounding. Outputs that only
-// exact values make must be equal to the bit, the others within what Compare allows.
-// Errors of parsing and
-// partitioning are errors; an op that cannot be executed is kUnsupported.
+// `given` replaces random inputs if not empty. Random inputs are integers of both signs, or
+// positive fractions where the signs would make outputs depend on rounding. Outputs that are
+// computed from exact values only must be bitwise equal, the others within the tolerance of
+// Compare. Errors of parsing and partitioning are errors; a program with an op that cannot be
+// executed is kUnsupported.
 absl::StatusOr<VerifyResult> Verify(Module module, const RunOptions& options, uint64_t seed,
                                     std::vector<Tensor> given, Communicator* communicator);
 

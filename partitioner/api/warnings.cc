@@ -15,14 +15,14 @@
 namespace shardcall {
 namespace {
 
-// Notes of earlier stages carry their code as text.
+// Notes of earlier stages have their code at the start of the text.
 ProgramWarning FromText(const std::string& text) {
   const bool coded = text.size() > 5 && text[0] == 'W' && text[4] == ' ';
   return {coded ? text.substr(0, 4) : "", InstrId(), coded ? text.substr(5) : text};
 }
 
-// The reshards that need more room on the way than at either end: their axes clash in such
-// a way that a dimension is gathered whole and cut again.
+// Reshards with full rematerialization: their intermediate state needs more memory than either
+// end, since the axes conflict and a dimension is gathered whole and sliced again.
 void AddRematerialized(const PartitionedProgram& p, std::vector<ProgramWarning>* out) {
   const Program& program = p.global->program;
   std::set<std::tuple<InstrId, CollectiveCause::Kind, int, const Sharding*>> seen;
@@ -41,7 +41,7 @@ void AddRematerialized(const PartitionedProgram& p, std::vector<ProgramWarning>*
     if (result) {
       absl::StrAppend(&text, "; the right came from: ", value);
     } else {
-      // A call may have no result that could say why.
+      // A call without results has no sharding that could be explained.
       const Instruction& consumer = program.module.instr(r.cause.consumer);
       const std::string wanted =
           consumer.shape->num_leaves() == 0
@@ -78,7 +78,7 @@ std::vector<ProgramWarning> Warnings(const PartitionedProgram& p) {
   AddRematerialized(p, &out);
   for (const Fallback& f : p.plan.fallbacks) out.push_back({"W202", f.instr, f.reason});
   for (const auto& [instr, g] : p.plan.gathers) {
-    if (g.kind == Gather::Kind::kHandler) continue;  // W202 says it
+    if (g.kind == Gather::Kind::kHandler) continue;  // reported as W202
     out.push_back({"W203", instr, GatherText(g)});
   }
   return out;

@@ -10,7 +10,7 @@
 namespace shardcall {
 namespace {
 
-// Fields are written with their length, so that no two records have one text.
+// Fields are written with their length, so that different records have different texts.
 class Fields {
  public:
   Fields& Add(absl::string_view field) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every call of a target keeps beyond what its rule says: sizes that follow from
-// others, and what its operands hold. Checks of the rule call the target so.
+// Constraints that every call of a target satisfies beyond its rule: sizes that follow from other
+// sizes, and ranges of operand values. The checker of rules makes its example calls within them.
 //
-//   // A step of an LSTM: gates[b, 4 h], and rows that are taken from a table of s.
+//   // A step of an LSTM: gates[b, 4 h], and rows that are looked up in a table of s.
 //   targets.RegisterCallLimits("lstm", {.sizes = {{"g", "4 h"}},
 //                                       .ranges = {{.operand = 2, .high = "s"}}});
 #ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_CALL_LIMITS_H_
@@ -31,17 +31,18 @@ absl::StatusOr<SizeFormula> ParseSizeFormula(absl::string_view text);
 
 struct OperandRange {
   int operand = 0;        // by number, tuples flattened
-  std::string low = "0";  // the least that its elements are
-  std::string high = {};  // above all of them; both as ParseSizeFormula reads them
+  std::string low = "0";  // lower bound of the elements
+  std::string high = {};  // exclusive upper bound; both are formulas
 };
 
 struct CallLimits {
-  // Factor, and its size: "g" is "4 h". What a formula names is no formula itself.
+  // A factor and the formula of its size: "g" is "4 h". A formula must not use a factor that has
+  // one.
   std::vector<std::pair<std::string, std::string>> sizes = {};
   std::vector<OperandRange> ranges = {};
 };
 bool operator==(const CallLimits& a, const CallLimits& b);
-// E105: formulas that do not parse, or that are of each other; a range of nothing.
+// E105: formulas that do not parse, or that use a factor with a formula; an empty range.
 absl::Status CheckCallLimits(const CallLimits& limits);
 
 }  // namespace shardcall

@@ -14,8 +14,8 @@
 namespace shardcall {
 namespace {
 
-// What the text says, on a mesh of a Context of its own: reading it may name the
-// axes of a mesh, which the program's stay free of.
+// Parses `text` on a mesh in a Context of its own, since parsing may cut and name the axes of a
+// mesh, and the program's mesh must not change.
 absl::StatusOr<ShardingConstraint> Read(Context& context, const BaseMesh& base,
                                         absl::string_view text, int rank) {
   Mesh mesh = DeclaredMesh(base);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shapes of calls' results: by the function of their target, else by its
-// rule string, whose factors get their sizes from the operands.
+// Infers the shapes of calls' results: by the shape function of the target, else by its rule
+// string, whose factors get their sizes from the operands.
 #include <algorithm>
 #include <exception>
 #include <map>
@@ -46,7 +46,7 @@ absl::Status NoShape(absl::string_view target, std::string why, std::string foun
                   absl::StatusCode::kFailedPrecondition);
 }
 
-// Sizes of factors and of what ellipses stand for, from operands.
+// Sizes of factors and of the dimensions that ellipses stand for, taken from operands.
 class FactorSizes {
  public:
   FactorSizes(const RuleAlternative& a, absl::string_view target) : a_(a), target_(target) {
@@ -151,7 +151,7 @@ bool FitsOperands(const RuleAlternative& a, absl::string_view config,
   return true;
 }
 
-// The results with the types that `signature` says; null: with the operands' one.
+// The results with the types that `signature` gives; with null, of the operands' common type.
 absl::StatusOr<const Shape*> InferByRule(const RuleAlternative& a, const TypeSignature* signature,
                                          absl::string_view target, Context& context,
                                          absl::Span<const Shape* const> operands) {
@@ -180,7 +180,7 @@ absl::StatusOr<const Shape*> InferByRule(const RuleAlternative& a, const TypeSig
   return num_results == 1 ? results[0] : context.MakeTuple(results);
 }
 
-// With each of its type signatures, or with none.
+// The results under each of the type signatures, or without one if there are none.
 absl::StatusOr<std::vector<const Shape*>> AllByRule(const RuleAlternative& a,
                                                     const ShapeRequest& call,
                                                     absl::Span<const Shape* const> operands) {
@@ -206,7 +206,7 @@ absl::StatusOr<std::vector<const Shape*>> AllByRule(const RuleAlternative& a,
 absl::StatusOr<const Shape*> AskFunction(const ShapeFunction& function, const ShapeRequest& call) {
   std::string what;
   absl::StatusCode code = absl::StatusCode::kInternal;
-  try {  // an author's function
+  try {  // user code may throw
     absl::StatusOr<const Shape*> shape = function(call);
     if (shape.ok() && *shape != nullptr) return call.context->WithDefaultLayout(*shape);
     if (!shape.ok() && !DiagnosticCode(shape.status()).empty()) return shape.status();
@@ -224,7 +224,7 @@ absl::StatusOr<const Shape*> AskFunction(const ShapeFunction& function, const Sh
                   code);
 }
 
-// Arrays, their types and dimensions; layouts apart.
+// Whether arrays agree in types and dimensions; layouts are ignored.
 bool SameLeaves(const Shape* a, const Shape* b) {
   if (a->num_leaves() != b->num_leaves()) return false;
   for (int k = 0; k < a->num_leaves(); ++k) {
@@ -234,7 +234,7 @@ bool SameLeaves(const Shape* a, const Shape* b) {
   return true;
 }
 
-// For rules that say nothing of types.
+// `shape` with the element types of `declared`, for rules that do not give types.
 const Shape* WithTypesOf(Context& context, const Shape* shape, const Shape* declared) {
   if (shape->num_leaves() != declared->num_leaves()) return shape;
   Leaves leaves;
@@ -299,7 +299,7 @@ absl::StatusOr<const Shape*> TargetRegistry::InferShape(const ShapeRequest& call
 absl::Status TargetRegistry::CheckShape(const ShapeRequest& call, const Shape* declared) const {
   const TargetFacts* facts = Facts(call.target);
   const Leaves operands = LeavesOf(call.operands);
-  // Which bounds a target gives for bounded sizes, no rule says.
+  // No rule tells the bounds of a result of dynamic shape, so such calls are not checked.
   auto dynamic = [](const Shape* s) { return s->IsArray() && s->IsDynamic(); };
   if (std::any_of(operands.begin(), operands.end(), dynamic)) return absl::OkStatus();
   for (int k = 0; k < declared->num_leaves(); ++k) {
@@ -314,8 +314,8 @@ absl::Status TargetRegistry::CheckShape(const ShapeRequest& call, const Shape* d
   } else {
     const TargetRule* rule = Find(call.target, call.backend_config);
     if (rule == nullptr || rule->alternatives.empty()) return absl::OkStatus();
-    // The right one of several signatures is whichever fits; a rule that says
-    // too little of the result says nothing against it.
+    // Of several signatures any that fits is right. A rule that does not determine the result
+    // (E112) cannot contradict it.
     for (const RuleAlternative& a : rule->alternatives) {
       if (!FitsOperands(a, call.backend_config, operands)) continue;
       const absl::StatusOr<Leaves> shapes = AllByRule(a, call, operands);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a partition callback may see and do: its call (call_view.h), the
-// shardings that propagation decided, and a builder of the local program that
-// takes the call's place on every device. Implemented by the partitioner; the
-// callback sees neither the engine nor the rest of the program.
+// What a partition callback can see and do: its call (call_view.h), the shardings that propagation
+// decided, and a builder for the local program that replaces the call on every device. Implemented
+// by the partitioner; the callback sees neither the engine nor the rest of the program.
 //
-// Nothing here crashes on misuse: it is E120 with target and instruction, and
-// the callback passes the status on.
+// Misuse never crashes: it returns E120 with target and instruction, and the callback passes that
+// status on.
 #ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_PARTITION_CONTEXT_H_
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_PARTITION_CONTEXT_H_
 
@@ -24,8 +23,7 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// A value of the local program: the same code on every device, with the
-// device's own shard.
+// A value of the local program, which is the same code on every device: the device's own shard.
 struct LocalValue {
   InstrId id;
 };
@@ -35,21 +33,20 @@ class PartitionContext {
   virtual ~PartitionContext() = default;
 
   virtual const CustomCallView& call() const = 0;
-  // Shardings as propagation decided them, on call().mesh; what lies on another
-  // mesh of the program shows as replicated. Null for tokens and for an index
-  // that does not exist.
+  // Shardings as propagation decided them, on call().mesh; a value on another mesh of the program
+  // appears as replicated. Null for tokens and for an index that does not exist.
   virtual const Sharding* operand_sharding(int i) const = 0;
   virtual const Sharding* result_sharding(int i) const = 0;
 
-  // Local operand i (flat) resharded to `sharding`: tiles of ceil(D/n) elements,
-  // what lies past the end of the dimension is undefined. Tokens: null.
+  // Local operand i (flat) resharded to `sharding`: tiles of ceil(D/n) elements; elements past the
+  // end of the dimension are undefined. Tokens: null.
   virtual absl::StatusOr<LocalValue> Operand(int i, const Sharding* sharding) = 0;
   virtual absl::StatusOr<const Shape*> ShapeOf(LocalValue x) = 0;
 
-  // Any HLO op, at the place of the call: values are ids of LocalValues.
+  // Adds any HLO op at the place of the call; its ids are the ids of LocalValues.
   virtual CheckedBuilder& builder() = 0;
-  // The first global index that this device's tile has in dimension `dim` of an
-  // array `global` under `sharding` (canonical tiles): s32[].
+  // The first global index, s32[], of this device's tile in dimension `dim` of an array of shape
+  // `global` under `sharding` (canonical tiles).
   virtual absl::StatusOr<LocalValue> TileStart(const Shape* global, const Sharding* sharding,
                                                int dim) = 0;
   // x, a shard of `global`, with the scalar `fill` past the valid extent of any of
@@ -61,16 +58,15 @@ class PartitionContext {
   // local operands, with given local leaf shapes of the results.
   virtual absl::StatusOr<std::vector<LocalValue>> CallTarget(
       absl::Span<const LocalValue> operands, absl::Span<const Shape* const> results) = 0;
-  // The same with other attributes: `backend_config` in place of the call's own, a
-  // dictionary "{..}" for a typed call, any bytes for others. E120 for what is none.
+  // The same with other attributes: `backend_config` replaces the call's own. It is a dictionary
+  // "{..}" for a typed call (else E120) and any bytes for others.
   virtual absl::StatusOr<std::vector<LocalValue>> CallTargetWith(
       absl::string_view backend_config, absl::Span<const LocalValue> operands,
       absl::Span<const Shape* const> results) = 0;
-  // An HLO module as text, whose entry takes `operands` as its parameters; gives
-  // the flat leaves of its root. It may hold collectives over the program's
-  // devices (global device ids) and custom calls, which stay as they are; one
-  // that is written without its shape has what its target gives. E0xx of the text as
-  // the parser and the verifier give them.
+  // Inlines an HLO module given as text, whose entry takes `operands` as its parameters, and
+  // returns the flat leaves of its root. It may contain collectives over the program's devices
+  // (global device ids) and custom calls, which stay as they are; a custom call without a written
+  // shape gets the one inferred for its target. Errors E0xx as from the parser and the verifier.
   virtual absl::StatusOr<std::vector<LocalValue>> AddProgram(
       absl::string_view hlo, absl::Span<const LocalValue> operands) = 0;
 
@@ -90,12 +86,12 @@ class PartitionContext {
   // goes to device i, and what arrives is joined along `join`, in group order.
   virtual absl::StatusOr<LocalValue> AllToAll(LocalValue x, int split, int join,
                                               absl::Span<const AxisRef> axes) = 0;
-  // Pairs of coordinates along `axes`, (source, target), in every group; a
-  // device that is no target gets zeros.
+  // `pairs` are (source, target) coordinates along `axes`, in every group; a device that is not a
+  // target gets zeros.
   virtual absl::StatusOr<LocalValue> CollectivePermute(
       LocalValue x, absl::Span<const AxisRef> axes,
       absl::Span<const std::pair<int64_t, int64_t>> pairs) = 0;
-  // The cheapest way from one sharding of an array of shape `global` to another.
+  // The cheapest reshard of an array of shape `global` from one sharding to another.
   virtual absl::StatusOr<LocalValue> Reshard(LocalValue x, const Shape* global,
                                              const Sharding* from, const Sharding* to) = 0;
 

@@ -15,7 +15,7 @@
 namespace shardcall {
 namespace {
 
-// Dimensions of one value of a rule string; a parenthesis is one dimension.
+// The dimensions of one value of a rule string; a parenthesised compound is one dimension.
 RuleAlternative::Value ReadValue(absl::string_view text) {
   RuleAlternative::Value value;
   bool inside = false;
@@ -94,7 +94,7 @@ bool Fits(const RuleAlternative& a, absl::Span<const Shape* const> operands,
   return true;
 }
 
-// Sizes of the inferred factors for these shapes; 1 where they do not follow.
+// Sizes of the inferred factors for these shapes; 1 where the shapes do not determine them.
 std::vector<std::pair<std::string, int64_t>> InferSizes(const RuleAlternative& a,
                                                         absl::Span<const Shape* const> operands,
                                                         absl::Span<const Shape* const> results) {
@@ -148,7 +148,7 @@ absl::StatusOr<ShardingRule> InstantiateAlternative(const RuleAlternative& a,
   return InstantiateRule(*rule, operands, results);
 }
 
-// A body settles what its rule leaves open.
+// Open factors are an error for a rule alone; with callbacks the body handles them.
 absl::StatusOr<ShardingRule> RuleOfCall(const TargetRule& target, const RuleAlternative& a,
                                         absl::Span<const Shape* const> operands,
                                         absl::Span<const Shape* const> results) {
@@ -166,11 +166,12 @@ bool Equal(const RuleText& a, const RuleText& b) {
          a.pad == b.pad && a.sizes == b.sizes;
 }
 
-// Functions have no equality: callbacks are equal by what they are known by.
+// Functions cannot be compared, so callbacks are equal by their identities.
 bool Equal(const PartitionerCallbacks& a, const PartitionerCallbacks& b) {
   return !a.identity.empty() && a.identity == b.identity && a.version == b.version &&
          a.can_side_effecting_have_replicated_sharding ==
-             b.can_side_effecting_have_replicated_sharding;
+             b.can_side_effecting_have_replicated_sharding &&
+         a.propagate_reads_result_alone == b.propagate_reads_result_alone;
 }
 
 bool Equal(const TargetRule& a, const TargetRule& b) {
@@ -207,10 +208,11 @@ std::string Describe(const TargetRule& r) {
                                          }),
                            "}");
       }
-      absl::StrAppend(&out, ", version ", r.callbacks.version,
-                      r.callbacks.can_side_effecting_have_replicated_sharding
-                          ? ", replicated with side effects"
-                          : "");
+      absl::StrAppend(
+          &out, ", version ", r.callbacks.version,
+          r.callbacks.can_side_effecting_have_replicated_sharding ? ", replicated with side effects"
+                                                                  : "",
+          r.callbacks.propagate_reads_result_alone ? ", propagating from the result alone" : "");
       break;
     case RuleLevel::kRule: {
       std::vector<std::string> texts;
@@ -432,7 +434,7 @@ const TargetRule* TargetRegistry::Find(absl::string_view target,
 void TargetRegistry::Restore(const TargetRegistry& before) {
   std::erase_if(rules_, [&](const auto& r) { return before.rules_.count(r.first) == 0; });
   for (auto& [key, rule] : rules_) {
-    // What batching adds is all that changes in a rule that is there.
+    // The only change to an existing rule is that batching adds alternatives.
     const TargetRule& then = before.rules_.at(key);
     if (rule.alternatives.size() != then.alternatives.size()) rule = then;
   }

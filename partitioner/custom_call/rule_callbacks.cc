@@ -12,7 +12,7 @@ namespace {
 
 using Shardings = absl::Span<const Sharding* const>;
 
-// The factors of the call, none sharded yet.
+// The factor assignment of the call before anything is sharded.
 FactorAssignment Factors(const ShardingRule& rule, const CustomCallView& call) {
   IndexSet allowed;
   for (size_t f = 0; f < rule.factors.size(); ++f) {
@@ -21,8 +21,8 @@ FactorAssignment Factors(const ShardingRule& rule, const CustomCallView& call) {
   return FactorAssignment(rule, call.mesh, call.manual_axes, allowed);
 }
 
-// Takes over the shardings of tensors `first` and following: whoever names an axis
-// first has it.
+// Takes over the shardings of tensors `first` and following. If two factors want an axis, the
+// first one gets it.
 void Project(int first, Shardings shardings, FactorAssignment* factors) {
   for (size_t k = 0; k < shardings.size(); ++k) {
     if (shardings[k] != nullptr) factors->Project(first + static_cast<int>(k), *shardings[k]);
@@ -131,7 +131,7 @@ absl::StatusOr<InstrId> LocalCall::LocalIndices(InstrId x, absl::string_view fac
   SHARDCALL_ASSIGN_OR_RETURN(start, b.BroadcastScalar(start, shape(x)));
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId local, b.Add(Opcode::kSubtract, {x, start}));
   if (Size(factor) % AxesSize(Axes(factor)) == 0) return local;
-  // The last tiles go on behind the dimension's end.
+  // The last tiles may reach past the dimension's end, where an index would be out of bounds.
   SHARDCALL_ASSIGN_OR_RETURN(InstrId end, b.ConstantInt(type, Size(factor)));
   SHARDCALL_ASSIGN_OR_RETURN(end, b.BroadcastScalar(end, shape(x)));
   SHARDCALL_ASSIGN_OR_RETURN(InstrId none, b.ConstantInt(type, -1));
@@ -209,7 +209,7 @@ absl::StatusOr<InstrId> LocalCall::AllGather(InstrId x, int dim, absl::string_vi
 absl::Status RegisterRuleWithBody(TargetRegistry& registry, std::string target,
                                   std::vector<RuleAlternative> alternatives, LocalBody body,
                                   std::string source) {
-  // A registry of its own parses the rules and keeps them.
+  // A separate registry parses the rules and keeps them for the callbacks.
   auto rules = std::make_shared<TargetRegistry>();
   SHARDCALL_RETURN_IF_ERROR(rules->RegisterCallbacksOfRule(target, alternatives, {}, source));
   auto rule_of = [rules, target](const CustomCallView& call) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Targets whose dimensions a rule describes, but whose shards need more than a
-// call of the target: indices that count from the shard's first element, or
-// partial results that are combined in a way of their own. Such a target gives a
-// rule and a body; its three callbacks follow.
+// Targets whose dimensions a rule describes, but whose shards need more than a call of the target:
+// for example indices that must be relative to the shard's first element, or partial results that
+// are combined in a special way. Such a target registers a rule and a body, and its three
+// callbacks are made from them.
 //
-// In the rule, a factor may stand in results alone (the body computes that part
-// of the result), and a pass-through factor may be missing from a result (the
-// body combines over it). A reduction factor leaves partial results, as in any
-// rule. Where a factor has a pad, operands are filled with it.
+// In the rule, a factor may occur in results only (the body computes its part of the result), and
+// a pass-through factor may be missing from a result (the body combines over it). A reduction
+// factor leaves partial results, as in any rule. Where a factor has a pad value, operands are
+// padded with it.
 //
-// Example: the columns of a one-hot matrix, `t -> t v`. On a device that has the
-// columns from `first` on, the body subtracts `first` from the indices and calls
-// the target for as many columns as there are.
+// Example: the columns of a one-hot matrix, `t -> t v`. On a device whose columns start at
+// `first`, the body subtracts `first` from the indices and calls the target with the local number
+// of columns.
 #ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_RULE_CALLBACKS_H_
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_RULE_CALLBACKS_H_
 
@@ -31,8 +31,8 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// A call on one device, as a body sees it. Factors are named as in the rule; one
-// that the rule does not have (or whose dimensions `...` has) is a CHECK failure.
+// A call on one device, as a body sees it. Factors are named as in the rule; a name that the rule
+// does not have, or that only `...` stands for, is a CHECK failure.
 class LocalCall {
  public:
   LocalCall(PartitionContext& context, const ShardingRule& rule, const FactorAssignment& factors)
@@ -49,9 +49,9 @@ class LocalCall {
   int64_t Tile(absl::string_view factor) const;                    // of each device
   // The first global index of this device's tile: s32[].
   absl::StatusOr<InstrId> Start(absl::string_view factor) const;
-  // Indices into the factor's dimension, counted from this device's first one, in
-  // x's signed integer type: what is in [0, Tile) is on this device. One that is no
-  // index of the global dimension is none here either, padding or not.
+  // Indices into the factor's dimension, made relative to this device's first one, in x's signed
+  // integer type: those in [0, Tile) are on this device. An index that is invalid in the global
+  // dimension is invalid here too, even where the tile is padded.
   absl::StatusOr<InstrId> LocalIndices(InstrId x, absl::string_view factor) const;
   // x, which has the local dimensions of operand `i`, with the scalar `fill` past
   // the valid extent of `dim`.
@@ -62,8 +62,8 @@ class LocalCall {
   const Shape* LocalResult(int i) const;  // the local shape of result i
   // The target on these operands, with the local shapes of all results.
   absl::StatusOr<std::vector<InstrId>> CallTarget(absl::Span<const InstrId> operands) const;
-  // A typed-FFI call of `target` with the attributes `config` ("" or "{..}"), and its
-  // result leaves. Nothing else of the call is kept: CallTarget keeps all.
+  // A typed-FFI call of `target` with the attributes `config` ("" or "{..}"); returns its result
+  // leaves. It keeps nothing else of the original call, unlike CallTarget.
   absl::StatusOr<std::vector<InstrId>> MakeCall(absl::string_view target, absl::string_view config,
                                                 absl::Span<const InstrId> operands,
                                                 absl::Span<const Shape* const> results) const;
@@ -78,13 +78,12 @@ class LocalCall {
   const FactorAssignment& factors_;
 };
 
-// Makes this device's results of the local operands, in the shapes LocalResult.
+// Computes this device's results, in the shapes LocalResult, from the local operands.
 using LocalBody = std::function<absl::StatusOr<std::vector<InstrId>>(
     LocalCall& call, absl::Span<const InstrId> operands)>;
 
-// Registers `target` with the callbacks of a rule and a body; `alternatives` as
-// for RegisterRules, without compounds. A body that asks for what does not fit
-// is E120 or E021 to E025.
+// Registers `target` with the callbacks that follow from a rule and a body; `alternatives` as for
+// RegisterRules, but without compounds. Misuse in a body is E120 or E021 to E025.
 absl::Status RegisterRuleWithBody(TargetRegistry& registry, std::string target,
                                   std::vector<RuleAlternative> alternatives, LocalBody body,
                                   std::string source = "program");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a target's author may declare beside its rule. Each is optional.
+// Optional declarations of a target's author beside its rule.
 #ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_TARGET_FACTS_H_
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_TARGET_FACTS_H_
 
@@ -37,24 +37,23 @@ struct VjpArgument {
 };
 struct VjpSpec {
   std::string target = {};       // or
-  std::string computation = {};  // HLO text, written as a reference of partition_like is
+  std::string computation = {};  // HLO text, as for RegisterReference
   std::vector<VjpArgument> arguments = {};
   std::vector<int> gradients = {};  // result k is the gradient of operand gradients[k]
   // backend_config of the target's call; nullopt: the one of the call itself.
   std::optional<std::string> backend_config = std::nullopt;
-  // By factor of the rule ("..." for what that stands for): the value of padding, in
-  // every operand of the VJP, cotangents too, that adds nothing to gradients which
-  // are sums over the factor. Without it what the rule's own pads imply holds; see
-  // TransposedRules.
+  // By factor of the rule ("..." for the factors that it stands for): the padding value, for every
+  // operand of the VJP including cotangents, that adds nothing to gradients which are sums over
+  // the factor. Without it the value that the rule's own pads imply is used; see TransposedRules.
   std::vector<std::pair<std::string, double>> pad = {};
   // Whether calls with this backend_config have this VJP; null: all.
   bool (*applies)(absl::string_view backend_config) = nullptr;
-  // Operands that a call may leave out have no gradient then: the VJP's target is
-  // called for the others alone. Without it such a call has no VJP.
+  // If a call leaves out optional operands, the VJP's target is called for the others alone, and
+  // the absent ones get no gradient. If this is false, such a call has no VJP.
   bool skip_absent_operands = false;
 };
 
-// What vmap makes of a call.
+// The form of a call under vmap.
 struct BatchingSpec {
   enum class Kind : uint8_t {
     kLeading,    // the target takes one more leading dimension on operands that
@@ -67,10 +66,10 @@ struct BatchingSpec {
 };
 
 struct TargetFacts {
-  ShapeFunction shapes = {};  // null: by the rule string, where that says enough
-  std::vector<const void*> shapes_identity = {};  // what the function is known by; may be empty
+  ShapeFunction shapes = {};  // null: shapes follow from the rule string, where it suffices
+  std::vector<const void*> shapes_identity = {};  // identifies the function; may be empty
   std::string shapes_source = {};
-  // HLO that computes what the target does, and whose rule it has; null: none. See
+  // HLO that computes the same as the target, and that its rule was made from; null: none. See
   // partitioner/check/reference.h.
   std::shared_ptr<const std::string> reference = {};
   std::optional<VjpSpec> vjp = {};

@@ -120,7 +120,7 @@ absl::StatusOr<std::vector<ElementType>> TypeSignature::Results(
   }
   std::array<ElementType, 128> letters;
   letters.fill(ElementType::kInvalid);
-  // Plain letters bind; what is made of them is compared after.
+  // Plain letters are bound first; real(T) and complex(T) are compared with them afterwards.
   for (int k = 0; k < num_operands_; ++k) {
     const Value& v = values_[k];
     ElementType& bound = letters[v.letter];

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element types of a target's operands and results, as text:
 //   "T, s32 -> T, real(T)"
-// An upper-case letter is any one type, the same wherever it stands; real(T) is
-// that of the parts of complex T, else T itself; complex(T) the other way round.
-// Where a target takes several, they stand behind one another, the usual one
-// first: "T -> T, f32 | T -> T, T".
+// An upper-case letter is any one type, the same at each occurrence; real(T) is the type of the
+// real part of complex T, else T itself; complex(T) is the inverse. Several signatures are
+// separated by '|', the usual one first: "T -> T, f32 | T -> T, T".
 #ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_TYPE_SIGNATURE_H_
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_TYPE_SIGNATURE_H_
 
@@ -19,22 +18,22 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// f32 of c64, f64 of c128, others themselves; and back.
+// RealPartType is f32 for c64, f64 for c128, else the type itself; ComplexTypeOf is the inverse.
 ElementType RealPartType(ElementType type);
 ElementType ComplexTypeOf(ElementType type);
 
 class TypeSignature {
  public:
   // Errors E110: no arrow, an unknown type, a letter that no operand binds.
-  static absl::StatusOr<TypeSignature> Parse(absl::string_view text);  // of one
+  static absl::StatusOr<TypeSignature> Parse(absl::string_view text);  // a single signature
   static absl::StatusOr<std::vector<TypeSignature>> ParseAll(absl::string_view text);
 
   int num_operands() const { return num_operands_; }
   int num_results() const { return static_cast<int>(values_.size()) - num_operands_; }
-  // The results' types. Errors E112: counts, an operand of another type.
+  // The results' types. Errors E112: wrong number of operands, or an operand of another type.
   absl::StatusOr<std::vector<ElementType>> Results(absl::Span<const ElementType> operands) const;
-  // Types of all tensors with `any` in place of every letter; empty where that
-  // makes no sense (complex(s32)).
+  // Types of all tensors with `any` in place of every letter; empty where the signature has no
+  // such types (complex(s32)).
   std::vector<ElementType> With(ElementType any) const;
   bool has_letters() const { return has_letters_; }
 

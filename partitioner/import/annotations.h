@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making what import reads: annotations and the attributes they stand in.
+// Makes the annotations that import reads, and the frontend attributes that hold them.
 #ifndef SHARDCALL_PARTITIONER_IMPORT_ANNOTATIONS_H_
 #define SHARDCALL_PARTITIONER_IMPORT_ANNOTATIONS_H_
 
@@ -9,16 +9,16 @@
 
 namespace shardcall::import_internal {
 
-// `attributes` (may be null) with `value` in place of what stands under `key`.
+// `attributes` (may be null) with `value` under `key`, in place of an older value.
 const FrontendAttributes* WithAttribute(Context& context, const FrontendAttributes* attributes,
                                         absl::string_view key, absl::string_view value);
-// Without those whose key `drop` holds for; null if none is left.
+// `attributes` without the keys for which `drop` is true; null if none are left.
 const FrontendAttributes* WithoutAttributes(Context& context, const FrontendAttributes* attributes,
                                             absl::FunctionRef<bool(absl::string_view key)> drop);
 
-// A `Sharding` custom call for a value of `shape`, that says nothing yet.
+// A `Sharding` custom call for a value of `shape`, without an annotation.
 Instruction ShardingCall(Context& context, const Shape* shape);
-// One that says what the annotation of `from` does, of a value of its shape.
+// A `Sharding` custom call with the annotation of `from`, for a value of its shape.
 Instruction ShardingCallLike(Context& context, const Instruction& from);
 
 }  // namespace shardcall::import_internal

@@ -86,9 +86,9 @@ class Exporter {
     }
   }
 
-  // What a body or branch ends with may be held otherwise than what the caller
-  // makes of it; HLO wants one word of the two. A tuple says nothing then, its
-  // elements do; another value gets an annotation behind it.
+  // The result of a body or branch may be sharded otherwise than the caller's result, but HLO
+  // requires the two annotations to be equal. For a tuple the root's annotation is dropped, since
+  // its elements have their own; another value gets an annotation op with the caller's sharding.
   void AgreeOnRoots(InstrId id) {
     const Opcode opcode = out_.instr(id).opcode;
     if (opcode != Opcode::kWhile && opcode != Opcode::kConditional) return;
@@ -101,7 +101,7 @@ class Exporter {
         out_.mutable_instr(root).sharding = nullptr;
         continue;
       }
-      // Of conditions only the value counts.
+      // The root of a loop's condition has another shape, and keeps its annotation.
       if (out_.instr(root).shape != caller.shape) continue;
       const Instruction annotation = ShardingCallLike(context_, caller);
       out_.SetRoot(callee, out_.Add(callee, annotation, absl::MakeConstSpan(&root, 1)));
@@ -122,7 +122,7 @@ class Exporter {
         it != p_.boundaries.end() && !Attribute(i, kManualAxes).empty()) {
       return SetBoundary(id, it->second, &i);
     }
-    // Values that are another's leaves speak through that one.
+    // A value whose leaves are aliases is annotated where they are made.
     const bool alias = p_.leaves.canonical(id) != p_.leaves.leaf(id);
     if (p_.uses_shardy && !alias && kind != AnnotationKind::kManualBoundary) {
       return SetShardy(id, &i);
@@ -158,14 +158,14 @@ class Exporter {
     const HloSharding*& known = texts_[s];
     if (known != nullptr) return known;
     const bool sum = s->partial().empty() || s->partial_op() == PartialOp::kSum;
-    // Tiles alone are read onto the first base mesh that they fit, which need not
-    // be theirs; names keep it.
+    // Tiles are read onto the first base mesh that they fit, which may be another one; names keep
+    // the mesh.
     const bool other_mesh = p_.meshes.size() > 1 && s->mesh() != p_.mesh;
     absl::StatusOr<HloSharding> made =
         options_.named || !sum || other_mesh ? ToHloShardingV3(*s) : ToHloSharding(*s);
     if (!made.ok()) return made.status();
-    // So they do where a list of devices is not that of the mesh: in another order
-    // of its axes, or sorted within subgroups.
+    // Use names also where the device list is not that of the mesh, because it has another order
+    // of axes or is sorted within subgroups.
     const DeviceOrder& order = s->mesh()->order();
     if (made->is_list() && (order.is_iota() || order.list() != made->list)) {
       SHARDCALL_ASSIGN_OR_RETURN(made, ToHloShardingV3(*s));
@@ -173,7 +173,7 @@ class Exporter {
     return known = InternHloSharding(context_, *std::move(made));
   }
 
-  // Shardy's attributes speak of free axes only; `more_major` goes before them.
+  // Shardy's attributes name free axes only; `more_major` axes go before those of each dimension.
   absl::StatusOr<NamedSharding> Named(const Sharding& s, const std::vector<AxisList>* more_major,
                                       const ManualBoundary::Partial* partial = nullptr) {
     ShardingBuilder b(s);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decided shardings back into a module, so that the text of one stage is the
-// input of the next: importing it again without propagation gives the same
-// program, with every constraint closed. Base meshes, which sharding texts do
-// not show, stand in the header's frontend attribute `shardcall.meshes`.
+// Writes decided shardings back into a module, so that the text of one stage can be the input of
+// the next: importing it again without propagation gives the same program, with every constraint
+// closed. Sharding texts do not contain base meshes, so these are stored in the header's frontend
+// attribute `shardcall.meshes`.
 #ifndef SHARDCALL_PARTITIONER_IMPORT_EXPORT_H_
 #define SHARDCALL_PARTITIONER_IMPORT_EXPORT_H_
 
@@ -14,17 +14,16 @@
 namespace shardcall SHARDCALL_PUBLIC {
 
 struct ExportOptions {
-  // `sharding=` in the named form, {mesh['data'=4], [{'data'}]}, not in V2.
+  // Print `sharding=` in V3 form, {mesh['data'=4], [{'data'}]}, not V2.
   bool named = false;
-  // Keep what the header allows propagation to set; else nothing may be set.
+  // Keep the header's flags that allow propagation to set shardings; else clear them.
   bool keep_propagation_flags = true;
 };
 
-// The imported module with `sharding={..}` on every instruction, and with the
-// `xla.sdy.*` shardings rewritten where the program had such. `by_leaf` has an
-// entry per leaf of program.leaves; null where there is nothing to say (tokens).
-// E164 for what text cannot say (a value partial by an operation other than
-// sum, maximum and minimum).
+// The imported module with `sharding={..}` on every instruction, and with new `xla.sdy.*`
+// shardings where the program had such. `by_leaf` has an entry per leaf of program.leaves; null
+// for leaves without a sharding (tokens). E164 for shardings that text cannot express (a value
+// that is partial by an operation other than sum, maximum and minimum).
 absl::StatusOr<Module> ExportShardings(const Program& program,
                                        absl::Span<const Sharding* const> by_leaf,
                                        const ExportOptions& options = {});

@@ -96,7 +96,7 @@ absl::Status Annotations::ReadConstraints() {
       SHARDCALL_RETURN_IF_ERROR(ReadGspmdBoundary(id));
     }
   }
-  // Members join when all values have their own constraints.
+  // Groups are read last, when all values have their own constraints.
   for (InstrId id : groups) SHARDCALL_RETURN_IF_ERROR(ReadGroup(id));
   return absl::OkStatus();
 }
@@ -134,7 +134,7 @@ absl::Status Annotations::HoldDynamicSizesWhole() {
 
 namespace {
 
-// Shards of a dimension without a bound have no size.
+// A shard of a dimension without a bound would have no static size.
 absl::Status RefuseUnbounded(const Module& module) {
   for (int n = 0; n < module.num_instructions(); ++n) {
     const Instruction& i = module.instr(InstrId(n));
@@ -178,8 +178,8 @@ absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options
   }
   SHARDCALL_RETURN_IF_ERROR(RefuseUnbounded(module));
   InlinedModule inlined = import_internal::InlineCalls(module, options.inline_calls);
-  // What import must add to the module changes ids, so it starts again; a second
-  // reading asks for nothing more.
+  // An edit of the module changes ids, so import starts again on the edited module; the second
+  // round requests no more edits.
   for (int round = 0;; ++round) {
     Program program{Module(module.shared_context())};
     ModuleEdit edit;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Annotations of the three writers as constraints: Shardy's attributes, GSPMD's
-// shardings with `unspecified_dims`, and named shardings. A constraint is read
-// once per distinct text.
+// Converts annotations to constraints: Shardy's attributes, GSPMD's shardings with
+// `unspecified_dims`, and named shardings (V3). A constraint is parsed once per distinct text.
 #ifndef SHARDCALL_PARTITIONER_IMPORT_IMPORT_ANNOTATIONS_H_
 #define SHARDCALL_PARTITIONER_IMPORT_IMPORT_ANNOTATIONS_H_
 
@@ -35,16 +34,16 @@ class Annotations {
   // Parses every distinct text and builds the base meshes of the program. E051
   // where the header, the options and the meshes differ in devices.
   absl::Status ReadMeshes(const ImportOptions& options);
-  // Constraints by leaf, boundaries of manual regions, kinds of annotation.
+  // Fills in constraints by leaf, boundaries of manual regions, and kinds of annotation.
   absl::Status ReadConstraints();
-  // Values of dynamic size are held whole: the size of a shard would not be known.
-  // E054: a sharding that cuts one.
+  // Dynamic shapes are not sharded, since the size of a shard would not be known. E054: a sharding
+  // of such a value.
   absl::Status HoldDynamicSizesWhole();
-  // After regions are found: constraints name the manual axes in force.
-  // E172: an annotation that contradicts the region it stands in.
+  // Call after regions are found: adds the manual axes in force to the constraints. E172: an
+  // annotation that contradicts its region.
   absl::Status SettleManualAxes();
-  // Entry parameters and results; asks for identities where a result's
-  // constraint differs from its producer's.
+  // Reads the shardings of entry parameters and results, and requests identity ops where a
+  // result's constraint differs from its producer's.
   absl::Status ReadSignature(ModuleEdit* edit);
 
  private:

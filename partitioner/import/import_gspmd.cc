@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `sharding={..}` of GSPMD (V1, V2) and of the named form (V3). Dimensions are
-// closed but for those that `unspecified_dims` or `?` opens.
+// Reads `sharding={..}` of GSPMD (V1, V2) and of the named form (V3). Dimensions are closed except
+// those that `unspecified_dims` or `?` opens.
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -81,7 +81,7 @@ absl::Status Annotations::ReadHloSharding(InstrId id) {
   return absl::OkStatus();
 }
 
-// Of an outfeed the sharding speaks of the operand, and in a list also of the token.
+// The sharding of an outfeed is that of its operand; in a list the token has an entry too.
 absl::Status Annotations::ReadOutfeed(InstrId id) {
   const Instruction& i = m_.instr(id);
   const InstrId data = m_.operand(id, 0);
@@ -98,9 +98,9 @@ absl::Status Annotations::ReadOutfeed(InstrId id) {
   return absl::OkStatus();
 }
 
-// A pair `Sharding`, `SPMDFullToShardShape`: the first gives the dimensions,
-// and the axes that are manual behind the second but not before are the
-// region's own. `SPMDShardToFullShape` the other way round.
+// A pair `Sharding`, `SPMDFullToShardShape`: the first gives the dimensions. The region's own axes
+// are those that are manual after the second and not before. `SPMDShardToFullShape` is the
+// inverse.
 absl::Status Annotations::ReadGspmdBoundary(InstrId id) {
   const Instruction& i = m_.instr(id);
   ManualBoundary boundary;

@@ -34,16 +34,16 @@ struct InlinedModule {
   std::vector<CallFrame> frames;
 };
 
-// A new module with calls inlined (while it stays below 4 times the size plus
-// 10,000 instructions), loops and branches cloned per caller, and dead
-// instructions and unreachable computations left out. Annotations inside
-// reducers and comparators go: a scalar there has nothing to shard.
+// A new module with calls inlined (while the copies stay below 3 times the module's instructions
+// plus 10,000), loops and branches cloned per caller, and dead instructions and unreachable
+// computations removed. Annotations inside reducers and comparators are dropped, since their
+// values are scalars.
 InlinedModule InlineCalls(const Module& module, bool inline_calls);
 
 // Attributes of annotations.
 inline constexpr absl::string_view kSdySharding = "xla.sdy.sharding";
 inline constexpr absl::string_view kSdyMeshes = "xla.sdy.meshes";
-// Ours, in the header of an exported module: the base meshes it was made with.
+// shardcall's own, in the header of an exported module: the base meshes it was made with.
 inline constexpr absl::string_view kBaseMeshes = "shardcall.meshes";
 inline constexpr absl::string_view kInShardings = "xla.sdy.in_shardings";
 inline constexpr absl::string_view kOutShardings = "xla.sdy.out_shardings";
@@ -62,8 +62,8 @@ inline absl::string_view Attribute(const Instruction& i, absl::string_view key) 
   return i.frontend == nullptr ? absl::string_view() : i.frontend->Find(key);
 }
 
-// Clones and identities put into a module that is complete already: a copy of
-// it with them in place, ids in order. Rare, so it is one plain pass.
+// Clones and identities to insert into a complete module. ApplyEdit makes a copy of the module
+// that has them, with ids in order. Edits are rare, so one plain pass is enough.
 struct ModuleEdit {
   // An operand slot, of an instruction or of the clone made of it.
   struct Use {
@@ -76,8 +76,8 @@ struct ModuleEdit {
     InstrId source;
     std::vector<Use> uses;
   };
-  // A `Sharding` custom call on operand `operand` of `user`, right before it; on
-  // the entry's result at flat index `operand` if `user` is invalid.
+  // A `Sharding` custom call on operand `operand` of `user`, right before it; if `user` is
+  // invalid, on the entry's result at flat index `operand`.
   struct Identity {
     InstrId user;
     int operand = 0;
@@ -90,17 +90,16 @@ struct ModuleEdit {
 };
 void ApplyEdit(const ModuleEdit& edit, InlinedModule* module);
 
-// Sorted and merged: lists of parts as sets.
+// The parts sorted and merged, so that they compare as sets.
 AxisList AsSet(const BaseMesh& mesh, absl::Span<const AxisRef> axes);
 
-// Finds which manual axes are in force at each instruction from data flow:
-// values that touch each other without a boundary between them stand in the
-// same region. Fills region_of and regions of `program`, whose boundaries are
-// known. What has no place of its own (constants and what is computed from them
-// alone) goes where it is used; `edit` gets the copies that needs, and then the
-// answer holds only after applying it and asking again.
-// Errors: E174 an axis made manual twice, E175 a value that crosses the edge of
-// a region without a boundary.
+// Finds which manual axes are in force at each instruction, from data flow: values that are
+// connected without a boundary between them are in the same region. Fills region_of and regions of
+// `program`, whose boundaries are known. Values without a region of their own (constants and
+// values computed from constants only) belong to the region of their users; if users are in
+// several regions, `edit` gets clones, and FindRegions must run again after the edit is applied.
+// Errors: E174 an axis made manual twice, E175 a value that crosses the edge of a region without a
+// boundary.
 absl::Status FindRegions(const InlinedModule& inlined, Program* program, ModuleEdit* edit);
 
 }  // namespace shardcall::import_internal

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both forms of manual regions share: boundaries and their checks, and the
-// manual axes of the constraints inside.
+// The code that both forms of manual regions share: boundaries and their checks, and the manual
+// axes of the constraints inside.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -97,8 +97,8 @@ absl::Status Annotations::SettleManualAxes() {
       if (c == nullptr || (manual.empty() && c->manual.empty())) continue;
       const ShardingConstraint*& known = memo[{c, region}];
       if (known == nullptr) {
-        // Groups and single devices stand apart from regions; a sharding that
-        // names manual axes must name those in force.
+        // A shard_as or shard_like group and a maximal sharding are independent of regions. A
+        // sharding that names manual axes must name those in force.
         AxisList all;
         for (const ShardingConstraint::Dim& d : c->dims) {
           all.insert(all.end(), d.axes.begin(), d.axes.end());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meshes of a module and the number of its devices.
+// Collects the meshes of a module and the number of its devices.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,10 +32,10 @@ absl::Status Annotations::CollectShardings(MeshCollector* collector) {
   for (int n = 0; n < m_.num_instructions(); ++n) {
     const Instruction& i = m_.instr(InstrId(n));
     SHARDCALL_RETURN_IF_ERROR(CollectShardy(i, collector));
-    // Shardy has no word for what an outfeed writes.
+    // Shardy has no annotation for the data of an outfeed.
     const bool counts = !has_dictionary_ || i.opcode == Opcode::kOutfeed;
     if (i.sharding == nullptr || !counts || !seen.insert(i.sharding).second) continue;
-    // Iota forms first: the program's mesh is that of the common order.
+    // Iota forms first: the program's main mesh is the one of the common device order.
     if (HasList(*i.sharding)) {
       lists.push_back(InstrId(n));
       continue;
@@ -84,7 +84,7 @@ absl::Status Annotations::ReadMeshes(const ImportOptions& options) {
   const int64_t devices = given > 0 ? given : wanted;
   absl::StatusOr<MeshSet> meshes = collector.Finish(context, devices);
   if (!meshes.ok()) {
-    // Where all meshes agree and only the number differs, say so.
+    // If the meshes agree with each other and only the number of devices differs, report that.
     absl::StatusOr<MeshSet> natural = collector.Finish(context, 0);
     if (devices > 0 && natural.ok() && natural->num_devices() != devices) {
       return CountsDiffer(given > 0 ? "the module's num_partitions and its meshes"
@@ -103,8 +103,8 @@ absl::Status Annotations::ReadMeshes(const ImportOptions& options) {
   return absl::OkStatus();
 }
 
-// The base meshes of an exported module are declared under names of their own;
-// users see those of their meshes.
+// The base meshes of an exported module are declared under names of their own; diagnostics use the
+// names of the user's meshes.
 absl::Status Annotations::NameBaseMeshes() {
   std::vector<BaseMesh*> bases;
   for (const BaseMesh* base : p_.meshes) {

@@ -48,8 +48,8 @@ class RegionFinder {
     return it == p_.boundaries.end() ? nullptr : &it->second;
   }
 
-  // Computations whose instructions stand in a region: the entry, and those of
-  // loops, branches and calls of such.
+  // Ops whose called computations belong to a region: loops, branches and calls. With the entry,
+  // these are the computations whose instructions are assigned to regions.
   static bool CarriesRegion(Opcode opcode) {
     return opcode == Opcode::kWhile || opcode == Opcode::kConditional || opcode == Opcode::kCall ||
            opcode == Opcode::kAsyncStart;
@@ -76,7 +76,7 @@ class RegionFinder {
     owned_.assign(m_.num_computations(), false);
     owner_.assign(m_.num_computations(), InstrId());
     owned_[m_.entry().value] = true;
-    // Callers come before what they call, so one pass in order finds all.
+    // Callers come before callees, so one pass in order finds all.
     for (int c = 0; c < m_.num_computations(); ++c) {
       if (!owned_[c]) continue;
       for (InstrId id : m_.comp(CompId(c)).instructions) {
@@ -98,7 +98,7 @@ class RegionFinder {
         }
       }
     }
-    // Edges by component, once components are final.
+    // Boundaries by component, once components are final.
     region_.assign(m_.num_instructions(), kUnknown);
     for (const auto& [id, boundary] : p_.boundaries) boundaries_.push_back(id);
     std::sort(boundaries_.begin(), boundaries_.end());
@@ -186,7 +186,7 @@ class RegionFinder {
       for (InstrId id : it->second) {
         const ManualBoundary& b = *Boundary(id);
         const uint32_t result = Find(id.value);
-        // The region of the side that is known gives the other's.
+        // If the region of one side is known, that of the other side follows.
         int outside = kUnknown, inside = kUnknown;
         int& result_side = b.entry ? inside : outside;
         int& operand_side = b.entry ? outside : inside;
@@ -210,8 +210,8 @@ class RegionFinder {
     return absl::OkStatus();
   }
 
-  // Components that only side effects keep alive: they stand where the call
-  // stood that they came from, or where their computation is called.
+  // Components that are alive only through side effects: they take the region of the call that
+  // they were inlined from, or of the caller of their computation.
   absl::Status AnchorTheRest() {
     for (int c = 0; c < m_.num_computations(); ++c) {
       if (!owned_[c]) continue;
@@ -228,7 +228,7 @@ class RegionFinder {
         if (const ManualBoundary* b = Boundary(id); b != nullptr && b->entry) {
           SHARDCALL_ASSIGN_OR_RETURN(region, Inner(id, region, b->manual_axes));
         }
-        // A sharding that names manual axes knows.
+        // A sharding that names manual axes determines the region.
         const ShardingConstraint* c = nullptr;
         if (m_.instr(id).shape->num_leaves() > 0) c = p_.constraints[p_.leaves.leaf(id).value];
         if (c != nullptr && c->mesh == &mesh_ && !c->manual.empty()) {
@@ -258,8 +258,8 @@ class RegionFinder {
     return b.entry ? Outer(id, result, b.manual_axes) : Inner(id, result, b.manual_axes);
   }
 
-  // From users to operands: each instance of a neutral value stands in one
-  // region, and asks for its operands there.
+  // From users to operands: each copy of a neutral value is in one region, and needs its operands
+  // in that region.
   absl::Status PlaceNeutral() {
     struct Demand {
       int region;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shardy's form: attributes `xla.sdy.*`, which are the truth where they stand.
+// Reads Shardy's form: attributes `xla.sdy.*`, which take precedence over other annotations.
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -37,8 +37,7 @@ absl::Status Annotations::CollectShardy(const Instruction& i, MeshCollector* col
     absl::StatusOr<std::vector<NamedSharding>> parsed = ParseSdyShardings(value);
     if (!parsed.ok()) return At(parsed.status(), i);
     *into = *std::move(parsed);
-    // Without the dictionary of meshes `@mesh` cannot be read; what stands in
-    // `sharding=` then counts.
+    // Without the dictionary of meshes `@mesh` cannot be resolved, so `sharding=` is used.
     if (into == &out.shardings && !has_dictionary_) {
       for (const NamedSharding& s : out.shardings) {
         if (s.mesh == nullptr && i.sharding != nullptr) out.has_sharding = false;
@@ -53,8 +52,8 @@ absl::Status Annotations::CollectShardy(const Instruction& i, MeshCollector* col
   return absl::OkStatus();
 }
 
-// False where the attribute is a copy: XLA gives a get-tuple-element the
-// attributes of its producer.
+// False where the attribute is a copy: XLA copies to a get-tuple-element the attributes of its
+// producer.
 bool Annotations::UsesShardyAttribute(InstrId id, const SdyAttributes** out) const {
   const Instruction& i = m_.instr(id);
   if (i.frontend == nullptr) return false;
@@ -145,7 +144,7 @@ absl::Status Annotations::ReadShardyBoundary(InstrId id, const SdyAttributes& at
     c->manual.clear();
     const ShardingConstraint* whole = Own(*std::move(c));
     global.push_back(whole);
-    // Inside, what is left of each dimension speaks of the free axes.
+    // Inside the region the remaining axes of each dimension are the free ones.
     if (boundary.entry) {
       ShardingConstraint local = *whole;
       for (ShardingConstraint::Dim& d : local.dims) {
@@ -160,7 +159,7 @@ absl::Status Annotations::ReadShardyBoundary(InstrId id, const SdyAttributes& at
   return SetManualDims(id, global, std::move(boundary));
 }
 
-// The group's members are values; the custom call has none of its own.
+// The group applies to the operands; the custom call has no value of its own.
 absl::Status Annotations::ReadGroup(InstrId id) {
   const Instruction& i = m_.instr(id);
   absl::string_view text = Attribute(i, kGroupId);

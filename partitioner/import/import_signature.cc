@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry parameters and results: what is fixed and what propagation may set.
+// Entry parameters and results: which shardings are fixed and which propagation may set.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,7 +9,7 @@
 namespace shardcall::import_internal {
 namespace {
 
-// One entry stands for all.
+// A single flag applies to all leaves.
 std::vector<bool> Spread(const std::vector<bool>& flags, int leaves) {
   if (flags.size() == 1) return std::vector<bool>(leaves, flags[0]);
   std::vector<bool> out = flags;
@@ -19,8 +19,8 @@ std::vector<bool> Spread(const std::vector<bool>& flags, int leaves) {
 
 }  // namespace
 
-// A `Sharding` custom call on result `flat`, so that the result can differ from
-// what its producer and the producer's other users have.
+// Requests a `Sharding` custom call on result `flat`, so that the result can be sharded otherwise
+// than its producer and the producer's other users.
 void Annotations::AskForIdentity(int flat, const ShardingConstraint& c, ModuleEdit* edit) {
   ModuleEdit::Identity identity;
   Context& context = m_.context();
@@ -34,7 +34,7 @@ void Annotations::AskForIdentity(int flat, const ShardingConstraint& c, ModuleEd
     if (!sharding.ok()) return;
     identity.sharding = InternHloSharding(context, *std::move(sharding));
   }
-  // The element of the root that is this result.
+  // Find the element of the root that is this result.
   const InstrId root = m_.comp(m_.entry()).root;
   const Shape* shape = m_.instr(root).shape;
   identity.operand = flat;
@@ -76,7 +76,7 @@ absl::Status Annotations::ReadSignature(ModuleEdit* edit) {
   const InstrId root = entry.root;
   leaves = m_.instr(root).shape->num_leaves();
   p_.may_set_output = Spread(m_.header.propagate_to_output, leaves);
-  // What the values of the results are told elsewhere.
+  // The constraints that the results' values have elsewhere in the program.
   absl::flat_hash_map<uint32_t, std::vector<LeafId>> told;
   for (int k = 0; k < leaves; ++k) told[p_.leaves.canonical(root, k).value];
   for (int l = 0; l < p_.leaves.num_leaves(); ++l) {
@@ -91,7 +91,7 @@ absl::Status Annotations::ReadSignature(ModuleEdit* edit) {
     const LeafId id = p_.leaves.leaf(root, k);
     const std::vector<LeafId>& others = told[p_.leaves.canonical(id).value];
     const ShardingConstraint*& c = p_.constraints[id.value];
-    // Shardy says it on the value (FuncResultSharding), not on the result.
+    // Shardy annotates the value (FuncResultSharding), not the result.
     const bool given = c != nullptr || (p_.uses_shardy && !others.empty());
     if (!given && !p_.may_set_output[k]) c = Own(ClosedConstraint(p_.mesh, leaf->rank()));
     if (c == nullptr || c->unknown) continue;

@@ -35,8 +35,8 @@ LeafTable BuildLeafTable(const Module& module) {
     }
   }
 
-  // Loops first: a body may stand before its loop. Two loops that share a body
-  // are one value each with the same parameter, so the later one joins.
+  // Loops first, because a body may come before its loop. Two loops that share a body both alias
+  // its parameter, so the later one joins the first.
   for (int i = 0; i < n; ++i) {
     const Instruction& instr = module.instr(InstrId(i));
     if (instr.opcode != Opcode::kWhile) continue;
@@ -55,7 +55,7 @@ LeafTable BuildLeafTable(const Module& module) {
     AliasParameter(module, loop.condition, table.first_, first, &table.canonical_);
   }
 
-  // Operands precede users in a computation, so one pass in its order does.
+  // Operands precede users in a computation, so one pass in order suffices.
   for (int c = 0; c < module.num_computations(); ++c) {
     for (InstrId id : module.comp(CompId(c)).instructions) {
       const Instruction& instr = module.instr(id);

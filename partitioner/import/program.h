@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What import makes of a module: calls inlined, annotations of every style
-// turned into typed constraints on leaves, manual regions found, base meshes
-// built. Later stages read only this; the module in it is not edited again.
+// The result of import: calls are inlined, annotations of every style are typed constraints on
+// leaves, manual regions are found, and base meshes are built. Later stages read only this; its
+// module is not edited again.
 #ifndef SHARDCALL_PARTITIONER_IMPORT_PROGRAM_H_
 #define SHARDCALL_PARTITIONER_IMPORT_PROGRAM_H_
 
@@ -75,18 +75,18 @@ struct Program {
     return module.instr(leaves.instr(l)).shape->leaf(leaves.index(l));
   }
   int64_t num_partitions = 1;
-  // The mesh that unannotated values are replicated on, and all others.
+  // The mesh that unannotated values are replicated on; `meshes` has all base meshes.
   const BaseMesh* mesh = nullptr;
   std::vector<const BaseMesh*> meshes;
 
-  // By leaf (not canonical); null where the program says nothing.
+  // By leaf (not canonical); null where the program has no annotation.
   std::vector<const ShardingConstraint*> constraints;
   std::vector<std::unique_ptr<ShardingConstraint>> owned_constraints;
 
   // By instruction.
   std::vector<AnnotationKind> annotation;
   absl::flat_hash_map<InstrId, ManualBoundary> boundaries;
-  // What the sharding of an outfeed says of the leaves that it writes.
+  // By outfeed: the constraints of the leaves that it writes.
   absl::flat_hash_map<InstrId, std::vector<const ShardingConstraint*>> outfeeds;
   // Manual axes in force at an instruction: regions[region_of[i]]; 0 is none.
   std::vector<uint16_t> region_of;

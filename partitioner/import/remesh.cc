@@ -76,7 +76,7 @@ class Remesher {
     return absl::OkStatus();
   }
 
-  // What is written for a number of devices cannot be scaled.
+  // Refuses ops that are written for a fixed number of devices.
   absl::Status CheckNoDevices() const {
     for (int n = 0; n < m_.num_instructions(); ++n) {
       const Instruction& i = m_.instr(InstrId(n));
@@ -90,14 +90,14 @@ class Remesher {
     return absl::OkStatus();
   }
 
-  // What an exported module says of the meshes it was made with.
+  // Drops the base meshes that an exported module was made with.
   void DropBaseMeshes() {
     m_.header.frontend = import_internal::WithoutAttributes(
         m_.context(), m_.header.frontend,
         [](absl::string_view key) { return key == import_internal::kBaseMeshes; });
   }
 
-  // Sets what `mesh` has of the axes. Meshes of one device stay.
+  // Sets the new sizes of the axes that `mesh` has. Maximal meshes stay.
   absl::Status Resize(Mesh* mesh) {
     if (mesh->maximal_device >= 0 || mesh->axes.empty()) return absl::OkStatus();
     if (!mesh->order.is_identity()) {
@@ -160,7 +160,7 @@ class Remesher {
       const Instruction& i = m_.instr(InstrId(n));
       if (i.sharding != nullptr) SHARDCALL_RETURN_IF_ERROR(collector.AddTiling(*i.sharding));
     }
-    // In a context of its own: these meshes are not the program's any more.
+    // In a separate context, since the program's meshes change.
     Context scratch;
     const int64_t given = m_.header.has_num_partitions ? m_.header.num_partitions : 0;
     SHARDCALL_ASSIGN_OR_RETURN(const MeshSet meshes, collector.Finish(scratch, given));
@@ -189,7 +189,7 @@ class Remesher {
       return Refused("a device list has no axes to resize", where,
                      "dump the program for the smaller mesh", "devices=[..]<=[..]", s->Print());
     }
-    // The first axis covers positions of the permuted dims from `before` on.
+    // The first axis covers the positions of the permuted dims from `before` on.
     int64_t before = 1;
     for (int64_t dim : s->perm) {
       if (dim == 0) break;
@@ -214,8 +214,8 @@ class Remesher {
 
   absl::Span<const AxisSize> sizes_;
   Module& m_;
-  std::vector<bool> used_;          // per entry of sizes_
-  std::vector<std::string> names_;  // axes there are
+  std::vector<bool> used_;          // whether each entry of sizes_ was used
+  std::vector<std::string> names_;  // names of all axes
   int64_t devices_ = 1;
   int64_t first_ = 1;  // present size of the first axis of unnamed tilings
   int64_t size_ = 0;   // its new size; 0 if it stays

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program for other mesh sizes: what is made for 512 devices is checked on 8.
+// Changes a program to other mesh sizes, for example to check on 8 devices one written for 512.
 #ifndef SHARDCALL_PARTITIONER_IMPORT_REMESH_H_
 #define SHARDCALL_PARTITIONER_IMPORT_REMESH_H_
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fields of attribute records (attributes.h) are made of. A field points to
-// what the writer of the record holds, until the record is interned, which copies. What
-// would be gone at the end of the statement does not compile:
+// Types of the fields of attribute records (attributes.h). A field refers to memory of the caller
+// until the record is interned, which copies it. Assigning a temporary, which would be gone at the
+// end of the statement, does not compile:
 //
 //   DotAttrs dot;
 //   dot.lhs_contracting = {1};                                    // refused
 //   const int64_t one[] = {1};  dot.lhs_contracting = one;        // good
 //
-// CheckedBuilder::Dot also takes DotDimensions, which hold their values.
+// CheckedBuilder::Dot also takes DotDimensions, which own their values.
 #ifndef SHARDCALL_PARTITIONER_IR_ATTRIBUTE_FIELDS_H_
 #define SHARDCALL_PARTITIONER_IR_ATTRIBUTE_FIELDS_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the kind of a record of attributes to its struct, for what is done with every kind.
+// Maps the kind of an attribute record to its struct, for code that handles every kind.
 #ifndef SHARDCALL_PARTITIONER_IR_ATTRIBUTE_RECORDS_H_
 #define SHARDCALL_PARTITIONER_IR_ATTRIBUTE_RECORDS_H_
 
@@ -14,7 +14,7 @@ struct RecordType {
   using Record = T;
 };
 
-// What f(RecordType<T>()) gives for the struct of that kind.
+// f(RecordType<T>()) for the struct T of that kind.
 template <typename F>
 auto ForRecordType(AttrKind kind, F&& f) {
   switch (kind) {
@@ -25,7 +25,7 @@ auto ForRecordType(AttrKind kind, F&& f) {
   SHARDCALL_CHECK(false);
 }
 
-// What f gives for the record as what it is.
+// f(record) with the record as its own struct.
 template <typename F>
 auto ForRecord(const Attributes& attributes, F&& f) {
   return ForRecordType(attributes.kind, [&](auto type) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words that fields of attributes may hold (Word in attributes.inc).
+// The words that fields of attributes may have as values (Word in attributes.inc).
 #ifndef SHARDCALL_PARTITIONER_IR_ATTRIBUTE_WORDS_H_
 #define SHARDCALL_PARTITIONER_IR_ATTRIBUTE_WORDS_H_
 
@@ -10,8 +10,8 @@ namespace shardcall {
 
 using Words = absl::Span<const absl::string_view>;
 
-// In the order of their numbers in messages. A first word that is empty stands for "not set";
-// text may write it as `unset`, unless that is empty.
+// In the order of their numbers in messages. An empty first word means "not set"; text may write
+// it as `unset`, unless that is empty.
 struct WordList {
   Words words;
   absl::string_view unset;
@@ -72,7 +72,7 @@ inline constexpr WordList kModes = {in_order::kModes, ""};
 
 }  // namespace words
 
-// -1 if it is not there.
+// The index of `word`; -1 if it is not in the list.
 inline int IndexOf(absl::string_view word, Words words) {
   for (size_t k = 0; k < words.size(); ++k) {
     if (words[k] == word) return static_cast<int>(k);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opcode-specific data of instructions: one immutable record per distinct
-// value, interned in the Context and shared by equal instructions. Each struct
-// lists its fields once, in Fields(); hashing, equality, the deep copy into the
-// arena, and what an instruction calls follow from that. How the fields are read and
-// written, as text and as messages, stands in attributes.inc; which opcode has which
-// struct in the opcode table (opcode.h).
+// Opcode-specific data of instructions: one immutable record per distinct value, interned in the
+// Context and shared by equal instructions. Each struct lists its fields once, in Fields();
+// hashing, equality, the deep copy into the arena, and the list of called computations follow from
+// that. attributes.inc describes how the fields are read and written, as text and as messages; the
+// opcode table (opcode.h) tells which opcode has which struct.
 #ifndef SHARDCALL_PARTITIONER_IR_ATTRIBUTES_H_
 #define SHARDCALL_PARTITIONER_IR_ATTRIBUTES_H_
 
@@ -59,10 +58,10 @@ enum class Direction : uint8_t { kEq, kNe, kGe, kGt, kLe, kLt };
 enum class CompareType : uint8_t { kFloat, kTotalOrder, kSigned, kUnsigned };
 struct CompareAttrs : AttrBase<AttrKind::kCompare> {
   Direction direction = Direction::kEq;
-  CompareType type = CompareType::kFloat;  // filled with the natural one on reading
+  CompareType type = CompareType::kFloat;  // if the text gives none, NaturalCompareType
   SHARDCALL_ATTR_FIELDS(direction, type)
 };
-// The one that a comparison of such elements has which names none.
+// The comparison type for elements of `type` if none is written.
 CompareType NaturalCompareType(ElementType type);
 struct ParameterAttrs : AttrBase<AttrKind::kParameter> {
   int64_t number = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes with other called computations: what every copy of an instruction
-// into another module, or of a computation within one, needs.
+// Replaces the called computations in attributes, as every copy of an instruction into another
+// module or within one needs.
 #ifndef SHARDCALL_PARTITIONER_IR_CALLED_COMPUTATIONS_H_
 #define SHARDCALL_PARTITIONER_IR_CALLED_COMPUTATIONS_H_
 
@@ -9,12 +9,12 @@
 
 namespace shardcall {
 
-// The attributes of `i` with the called computations replaced by `now`, one for
-// one in the order in which CalledComputations gives them.
+// The attributes of `i` with the called computations replaced by `now`, in the order of
+// CalledComputations.
 const Attributes* WithComputations(Context& context, const Instruction& i,
                                    absl::Span<const CompId> now);
 
-// Likewise, each replaced by what `map` gives for it.
+// The same, with each computation replaced by map(computation).
 template <typename F>
 const Attributes* MapComputations(const Module& module, const Instruction& i, F&& map) {
   absl::InlinedVector<CompId, 2> called = CalledComputations(module, i);

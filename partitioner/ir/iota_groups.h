@@ -18,20 +18,20 @@ struct IotaForm {
   absl::InlinedVector<int64_t, 8> dims, perm;
 };
 
-// Whether there are dims, positive and with that product, and perm permutes them; an empty
-// perm is the identity.
+// Whether there are dims, all positive, whose product is `devices`, and perm permutes them; an
+// empty perm is the identity.
 bool IsIota(absl::Span<const int64_t> dims, absl::Span<const int64_t> perm, int64_t devices);
 
-// As XLA writes it: dims of size 1 dropped, dims that stay neighbours merged, and no perm of
-// a single dim. Requires IsIota.
+// The form that XLA prints: dims of size 1 dropped, dims that stay neighbours merged, and no perm
+// for a single dim. Requires IsIota.
 IotaForm SimplifiedIota(absl::Span<const int64_t> dims, absl::Span<const int64_t> perm);
 
-// The devices of each group, out of 0..devices-1 where all are one group; none where they
-// name mesh axes, or are an iota that does not add up.
+// The devices of each group; if all devices are one group, 0..devices-1. Nullopt for groups that
+// name mesh axes, or for an invalid iota.
 absl::optional<std::vector<std::vector<int64_t>>> ListedGroups(const ReplicaGroups& groups,
                                                                int64_t devices);
 
-// `groups` in that form, if they are an iota at all; what is none stays for the verifier.
+// `groups` in simplified form if they are a valid iota; an invalid one is left for the verifier.
 ReplicaGroups Simplified(const ReplicaGroups& groups, Arena& arena);
 
 }  // namespace shardcall

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one table of custom-call targets that the compiler itself knows: annotations of
-// shardings, the ends of manual regions, and hints. They have no handler.
+// The custom-call targets that the compiler itself implements: annotations of shardings,
+// boundaries of manual regions, and hints. They have no handler.
 #ifndef SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_
 #define SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_
 
@@ -19,16 +19,16 @@ enum class KnownTarget : uint8_t {
 };
 
 // Bits of the traits column.
-inline constexpr uint32_t kIsIdentity = 1;      // the result, if there is one, is the operand
-inline constexpr uint32_t kSaysSharding = 2;    // and the call says how the value is sharded
+inline constexpr uint32_t kIsIdentity = 1;      // the result, if any, is the operand
+inline constexpr uint32_t kSaysSharding = 2;    // the call annotates the value's sharding
 inline constexpr uint32_t kEntersManual = 4;    // whole arrays in, shards out
 inline constexpr uint32_t kLeavesManual = 8;    // shards in, whole arrays out
-inline constexpr uint32_t kOfShardy = 16;       // its attributes are Shardy's
+inline constexpr uint32_t kOfShardy = 16;       // its attributes have Shardy's form
 inline constexpr uint32_t kKeepsSharding = 32;  // a hint: operand and result are sharded alike
 inline constexpr uint32_t kManualBoundaryTarget = kEntersManual | kLeavesManual;
 
 KnownTarget FindKnownTarget(absl::string_view text);
-// Of a custom call, else kNone.
+// kNone for other instructions.
 KnownTarget KnownTargetOf(const Instruction& instr);
 absl::string_view KnownTargetText(KnownTarget target);
 uint32_t TraitsOf(KnownTarget target);

@@ -24,7 +24,7 @@ const Literal* MakeLiteral(Context& context, const Shape* shape, absl::Span<cons
 const Literal* MakeTupleLiteral(Context& context, const Shape* shape,
                                 absl::Span<const Literal* const> elements);
 const Literal* MakeElidedLiteral(Context& context, const Shape* shape);
-// A scalar of `type`, converted from double or int64 (complex: real part).
+// A scalar of `type` from a double or an int64 (for complex types: the real part).
 const Literal* MakeScalarLiteral(Context& context, ElementType type, double value);
 const Literal* MakeScalarIntLiteral(Context& context, ElementType type, int64_t value);
 

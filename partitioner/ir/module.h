@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// HLO modules as flat arrays. An instruction is a record in one per-module
-// array with a 32-bit id; its operands are a span in an operand pool. A
-// computation lists its instructions in text order, operands before users.
-// Modules are built front to back and not edited in place but by passes, which
-// build a new one or overwrite whole records.
+// HLO modules as flat arrays. An instruction is a record in one per-module array with a 32-bit id;
+// its operands are a span in an operand pool. A computation lists its instructions in text order,
+// operands before users. Modules are built front to back. Only passes change them, by building a
+// new module or overwriting whole records.
 #ifndef SHARDCALL_PARTITIONER_IR_MODULE_H_
 #define SHARDCALL_PARTITIONER_IR_MODULE_H_
 
@@ -54,7 +53,7 @@ struct Instruction {
   uint32_t operand_begin = 0, operand_count = 0;
   const Attributes* attrs = nullptr;             // never null
   absl::string_view name;                        // without %; empty: made at printing
-  const HloSharding* sharding = nullptr;         // as the text has it, or null
+  const HloSharding* sharding = nullptr;         // as in the text, or null
   const FrontendAttributes* frontend = nullptr;  // or null
   const Metadata* metadata = nullptr;            // or null
   absl::string_view backend_config;              // interned; raw dictionary with braces, or string
@@ -66,7 +65,7 @@ struct Instruction {
   }
 };
 
-// Attributes that hardly any instruction has.
+// Attributes that few instructions have.
 struct RareAttributes {
   std::vector<InstrId> control_predecessors;
   std::string statistics, origin, result_accuracy;  // as text
@@ -152,21 +151,21 @@ class Module {
   }
   RareAttributes& mutable_rare(InstrId id);
 
-  // Room for that many more instructions and operands; saves reallocation.
+  // Reserves memory for that many more instructions and operands.
   void Reserve(size_t instructions, size_t operands);
   CompId AddComputation(absl::string_view name);
-  // Appends to the computation; a parameter also enters `parameters`. The first
-  // form copies every field but operands, computation and extra from `proto`.
+  // Appends to the computation; a parameter is also added to `parameters`. The first form copies
+  // all fields of `proto` but operands, computation and extra.
   InstrId Add(CompId comp, const Instruction& proto, absl::Span<const InstrId> operands);
   InstrId Add(CompId comp, Opcode opcode, const Shape* shape, absl::Span<const InstrId> operands,
               const Attributes* attrs = nullptr);
   void SetRoot(CompId comp, InstrId root) { computations_[comp.value].root = root; }
 
-  // Text that the names and strings of this module point into.
+  // Keeps alive text that the names and strings of this module point into.
   void KeepText(std::shared_ptr<const std::string> text) { texts_.push_back(std::move(text)); }
   const std::vector<std::shared_ptr<const std::string>>& texts() const { return texts_; }
 
-  // What the module keeps of the binary message it was read from; else null.
+  // The parts of the binary message it was read from that the module keeps; else null.
   const std::shared_ptr<const ProtoSource>& proto_source() const { return proto_source_; }
   void KeepProtoSource(std::shared_ptr<const ProtoSource> s) { proto_source_ = std::move(s); }
 

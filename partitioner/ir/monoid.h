@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reductions that the engine understands: add, multiply, maximum, minimum,
-// and, or, xor over scalars. Recognising them in a module's computations, their
-// identities, and making the small computations that emitted reductions call.
+// The reductions that the engine knows: add, multiply, maximum, minimum, and, or, xor over
+// scalars. It recognises them in a module's computations, has their identities, and makes the
+// small computations that emitted reductions call.
 #ifndef SHARDCALL_PARTITIONER_IR_MONOID_H_
 #define SHARDCALL_PARTITIONER_IR_MONOID_H_
 
@@ -16,7 +16,7 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// The rows: an op, and a value that is partial by it.
+// A row of the table: an op, and the PartialOp that it combines.
 struct Monoid {
   Opcode op;
   PartialOp partial;
@@ -38,25 +38,24 @@ Opcode MonoidOf(PartialOp op);
 // type, with op one of the above.
 bool RecognizeMonoid(const Module& module, CompId computation, Opcode* op);
 
-// The same as a partial op; false, too, for a computation that there is not.
+// The same as a PartialOp; also false for an invalid `computation`.
 bool RecognizePartialOp(const Module& module, CompId computation, PartialOp* out);
 
-// A float sum starts from +0 or from -0: only -0 is exact, as +0 + -0 is +0.
+// The identity of a float sum is +0 or -0. Only -0 is exact, as +0 + -0 is +0.
 enum class ZeroSign : uint8_t { kPositive, kExact };
 
-// The value that leaves every other unchanged: add 0, multiply 1, maximum the
-// least value (-inf), minimum the greatest, and all ones, or and xor 0. Null if
-// the type has none (maximum of complex, and of floats, add of f8e8m0fnu).
+// The identity element: add 0, multiply 1, maximum the least value (-inf), minimum the greatest,
+// and all ones, or and xor 0. Null if the type has none (maximum of complex, and of floats, add of
+// f8e8m0fnu).
 const Literal* IdentityLiteral(Context& context, Opcode monoid, ElementType type,
                                ZeroSign zero = ZeroSign::kPositive);
-// Its bits in a host buffer, zero-extended. False if there is none, or if the
-// type is wider than 8 bytes and the identity is not all zero bits.
+// The identity's bits in a host buffer, zero-extended. False if there is none, or if the type is
+// wider than 8 bytes and the identity is not all zero bits.
 bool IdentityBits(Opcode monoid, ElementType type, uint64_t* bits,
                   ZeroSign zero = ZeroSign::kPositive);
 
-// The reduction computations of one module that is being built, named as
-// "add.f32": one per (op, type), made on first use. Builders of the same module
-// share one table.
+// The reduction computations of a module under construction, named as "add.f32": one per (op,
+// type), made on first use. Builders of the same module share one table.
 class MonoidTable {
  public:
   explicit MonoidTable(Module* module) : module_(module) {}

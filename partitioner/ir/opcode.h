@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opcodes, and what their rows in opcodes.inc say that all layers may ask.
+// Opcodes, and the properties of each in opcodes.inc that all layers may use.
 #ifndef SHARDCALL_PARTITIONER_IR_OPCODE_H_
 #define SHARDCALL_PARTITIONER_IR_OPCODE_H_
 
@@ -29,32 +29,32 @@ inline constexpr int kNumOpcodes = 0
 // Bits of the traits column.
 inline constexpr uint32_t kElementwise = 1;  // result element = f(operand elements there)
 inline constexpr uint32_t kCommutative = 2;
-inline constexpr uint32_t kCollectiveOp = 4;  // talks to other devices
+inline constexpr uint32_t kCollectiveOp = 4;  // communicates with other devices
 inline constexpr uint32_t kCallsComputation = 8;
 inline constexpr uint32_t kSideEffect = 16;  // by itself, whatever its attributes
 inline constexpr uint32_t kAsyncForm = 32;
-// Each result element is made of at most one element of each operand, wherever that stands.
+// Each result element depends on at most one element of each operand, at any position.
 inline constexpr uint32_t kMapsElements = 64;
 // Elements of an operand are combined: summed, solved with, transformed.
 inline constexpr uint32_t kCombinesElements = 128;
-// Elementwise, and gives no number that the operands lack, up to sign and precision.
+// Elementwise, and each result is one of the operands' numbers, up to sign and precision.
 inline constexpr uint32_t kKeepsValues = 256;
-// Of operands that are constants, cheaper made again on every shard than moved.
+// With constant operands it is cheaper to compute on every shard than to communicate.
 inline constexpr uint32_t kCheap = 512;
-// A shape with dynamic dimensions is inferred from operands that have them.
+// Inference gives the result dynamic dimensions if operands have them.
 inline constexpr uint32_t kCarriesDynamicSizes = 1024;
-// Its result is its operand, seen otherwise; nothing is computed or moved.
+// The result is the operand reinterpreted; nothing is computed or moved.
 inline constexpr uint32_t kFree = 2048;
-// Nothing is computed, whatever the size.
+// Takes no time, whatever the size.
 inline constexpr uint32_t kNoWork = 4096;
-// Every device has it: no device can be named to compute it.
+// Runs on every device, so it cannot be assigned to one device.
 inline constexpr uint32_t kEveryDevice = 8192;
 
 struct OpcodeInfo {
   absl::string_view text;
   AttrKind attrs;
   int arity;                    // number of operands; -1: any
-  absl::string_view stablehlo;  // the name there; empty where it needs more than a name
+  absl::string_view stablehlo;  // the name in StableHLO; empty where a name is not enough
   uint32_t traits;
 };
 inline constexpr OpcodeInfo kOpcodeInfo[] = {
@@ -76,7 +76,7 @@ constexpr bool HasTrait(Opcode opcode, uint32_t trait) {
 // False if there is no such opcode.
 bool OpcodeFromText(absl::string_view text, Opcode* opcode);
 
-// An op that has forms of its own for its start and its end. Ops without one start in an
+// An op that has opcodes of its own for its start and its done. Other asynchronous ops start with
 // async-start, and a send or recv is itself a start.
 struct AsyncForms {
   Opcode whole, start, done;
@@ -89,8 +89,7 @@ inline constexpr AsyncForms kAsyncForms[] = {
     {Opcode::kSend, Opcode::kSend, Opcode::kSendDone},
     {Opcode::kRecv, Opcode::kRecv, Opcode::kRecvDone},
 };
-// The forms of which `opcode` is the end, the start (of its own form), or the whole; null if
-// there are none.
+// The forms whose done, start, or synchronous op `opcode` is; null if there are none.
 const AsyncForms* FormsEndedBy(Opcode opcode);
 const AsyncForms* FormsStartedBy(Opcode opcode);
 const AsyncForms* FormsOf(Opcode opcode);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// output_to_operand_aliasing, which instructions keep as text:
-// {{0}: (1, {}), {1}: (0, {2})}.
+// Parses output_to_operand_aliasing, which instructions keep as text: {{0}: (1, {}), {1}: (0,
+// {2})}.
 #ifndef SHARDCALL_PARTITIONER_IR_OUTPUT_ALIASING_H_
 #define SHARDCALL_PARTITIONER_IR_OUTPUT_ALIASING_H_
 
@@ -13,7 +13,7 @@
 
 namespace shardcall {
 
-// A part of the result that is a part of an operand; indices into tuples.
+// A part of the result that aliases a part of an operand; indices into tuples.
 struct OutputAlias {
   std::vector<int64_t> output;
   int64_t operand = 0;

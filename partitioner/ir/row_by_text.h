@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a table of names by their texts, as fast as reading a few of the characters.
+// Fast lookup of a table's row by its text, from the length and a few characters.
 #ifndef SHARDCALL_PARTITIONER_IR_ROW_BY_TEXT_H_
 #define SHARDCALL_PARTITIONER_IR_ROW_BY_TEXT_H_
 
@@ -11,13 +11,12 @@
 
 namespace shardcall {
 
-// Of `kRows`, an array whose elements have a `text`, all different and not empty. A table of
-// slots with linear probing, filled at compile time; the hash reads the length and four
-// characters.
+// For `kRows`, an array whose elements have a `text`, all different and not empty. A hash table
+// with linear probing, filled at compile time; the hash uses the length and four characters.
 template <const auto& kRows>
 class RowByText {
  public:
-  // -1 if there is none.
+  // The row's index; -1 if there is none.
   static int Find(absl::string_view text) {
     if (text.empty()) return -1;
     for (uint32_t at = SlotOf(text); kTable[at] >= 0; at = (at + 1) % kSlots) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one answer to whether an instruction must stay although nothing reads it.
+// Decides whether an instruction must stay although nothing uses its result.
 #ifndef SHARDCALL_PARTITIONER_IR_SIDE_EFFECTS_H_
 #define SHARDCALL_PARTITIONER_IR_SIDE_EFFECTS_H_
 
@@ -11,15 +11,15 @@
 namespace shardcall {
 
 enum class EffectsAt : uint8_t {
-  kPartitioning,  // members of sharding groups and InspectSharding have one, too
+  kPartitioning,  // sharding group members and InspectSharding count, too
   kRunning,
 };
 
-// By itself: its callees are not looked at. A constraint or a manual boundary says nothing
-// where nobody reads it, whatever flag it carries.
+// For the instruction alone, without its callees. An unused annotation or manual boundary has no
+// effect, even if its has_side_effect is set.
 bool HasSideEffect(const Instruction& instr, EffectsAt at);
 
-// Those of callees, too. The module must outlive it, and does not change.
+// Includes effects of callees. The module must outlive this object and not change.
 class Effects {
  public:
   Effects(const Module& module, EffectsAt at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often a while loop runs, where that can be read off its text.
+// The trip count of a while loop, where its computations show it.
 #ifndef SHARDCALL_PARTITIONER_IR_TRIP_COUNT_H_
 #define SHARDCALL_PARTITIONER_IR_TRIP_COUNT_H_
 
@@ -9,11 +9,11 @@
 
 namespace shardcall {
 
-// Trip count of a counted loop (counter from a constant, plus a constant,
-// compared with a constant), or -1. Looks through tuples, calls are inlined by
-// import already.
+// The trip count of a counted loop (the counter starts from a constant, is incremented by a
+// constant and compared with a constant), or -1. Looks through tuples; calls were inlined by
+// import.
 int64_t KnownTripCount(const Module& module, InstrId loop);
-// That, or CostModel::trip_count.
+// The known trip count, else `otherwise` (CostModel::trip_count).
 double TripCountOr(const Module& module, InstrId loop, double otherwise);
 
 }  // namespace shardcall

@@ -14,8 +14,8 @@
 namespace shardcall {
 namespace {
 
-// Computations whose instructions run one after another: the entry, and what loops,
-// branches and calls of such run.
+// Computations whose instructions run in sequence: the entry, and those called from such a
+// computation by loops, conditionals and calls.
 std::vector<bool> FindSequential(const Module& m) {
   std::vector<bool> found(m.num_computations());
   std::vector<CompId> work = {m.entry()};
@@ -78,8 +78,8 @@ class Overlap final : public Pass {
   }
 
  private:
-  // The schedule's order. A collective is a pair only where enough is computed
-  // between its ends. Whether there is any pair.
+  // Emits the instructions in the schedule's order. A collective becomes a pair only if enough is
+  // computed between start and done. Returns whether there is any pair.
   bool Rewrite(const Module& m, const std::vector<ScheduledEvent>& events,
                const OverlapCosts& costs, ModuleCloner* cloner, Module* out) {
     struct Open {
@@ -89,7 +89,7 @@ class Overlap final : public Pass {
     };
     std::vector<Open> open;  // few at a time
     std::vector<bool> pairs;
-    std::vector<size_t> number(events.size());  // of the collective, in order of starts
+    std::vector<size_t> number(events.size());  // by event: its collective, in order of starts
     double clock = 0;
     for (size_t e = 0; e < events.size(); ++e) {
       const InstrId id = events[e].id;
@@ -120,11 +120,11 @@ class Overlap final : public Pass {
         AddDone(m, id, starts[number[e]], cloner, out);
       }
     }
-    // The order alone may have changed, which no pair needs then.
+    // Without a pair a new order has no purpose, so it does not count as a change.
     return std::find(pairs.begin(), pairs.end(), true) != pairs.end();
   }
 
-  // The start keeps the collective's name, which errors state.
+  // The start keeps the collective's name, which errors print.
   InstrId AddStart(const Module& m, InstrId id, ModuleCloner* cloner, Module* out) {
     Context& context = out->context();
     Instruction start = cloner->CopyOf(id);
@@ -133,7 +133,7 @@ class Overlap final : public Pass {
     const Shape* given = context.MakeTuple(shapes);
     if (const AsyncForms* const forms = FormsOf(start.opcode); forms != nullptr) {
       start.opcode = forms->start;
-      // The start of an all-reduce has the shape of its result alone.
+      // The start of an all-reduce has the shape of its result only.
       if (forms->whole != Opcode::kAllReduce) {
         start.shape = context.MakeTuple({shapes.size() == 1 ? shapes[0] : given, start.shape});
       }
@@ -151,7 +151,7 @@ class Overlap final : public Pass {
     return now;
   }
 
-  // A computation of the collective alone.
+  // A computation that contains only the collective.
   CompId Wrap(const Instruction& collective, absl::Span<const Shape* const> operands, Module* out) {
     const CompId comp = out->AddComputation("async_wrapped");
     absl::InlinedVector<InstrId, 8> parameters;

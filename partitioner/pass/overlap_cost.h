@@ -10,10 +10,10 @@
 
 namespace shardcall {
 
-// Collectives that a pair can stand for: of static arrays, not yet asynchronous.
+// Whether a collective can become a pair: it has static arrays and is not asynchronous yet.
 bool CanOverlap(const Module& module, const Instruction& instr);
 
-// True for instructions that only name or reinterpret what is there.
+// True for instructions that only name or reinterpret values.
 bool IsFree(const Instruction& instr);
 
 // Bytes of the operands and of the result.
@@ -23,9 +23,9 @@ class OverlapCosts {
  public:
   OverlapCosts(const Module& module, const CostModel& cost);
 
-  // Microseconds the device computes: 0 for collectives that can overlap.
+  // Microseconds of computation: 0 for collectives that can overlap.
   double Work(const Instruction& instr) const;
-  // Microseconds that the data of a collective are under way.
+  // Microseconds that a collective takes.
   double Transfer(const Instruction& instr) const;
 
  private:

@@ -27,7 +27,7 @@ class Scheduler {
     for (int k = 0; k < size(); ++k) {
       if (waits_for_[k] == 0 && instr(k).opcode != Opcode::kParameter) Ready(k);
     }
-    // Parameters keep their numbers: they come first, in order.
+    // Parameters come first, in order.
     for (int k = 0; k < size(); ++k) {
       if (instr(k).opcode != Opcode::kParameter) continue;
       Record(ScheduledEvent::kRun, k);
@@ -44,14 +44,14 @@ class Scheduler {
       Execute();
     }
     Need(Position(root));
-    for (int k = 0; k < size(); ++k) Need(k);  // what nothing needed
+    for (int k = 0; k < size(); ++k) Need(k);  // instructions that the root does not need
     return std::move(events_);
   }
 
  private:
   struct Flight {
     int position = 0;
-    double over = 0;  // the clock when its data are there
+    double over = 0;  // the time at which its data have arrived
     int64_t bytes = 0;
   };
   using Heap = std::priority_queue<int, std::vector<int>, std::greater<int>>;
@@ -89,7 +89,7 @@ class Scheduler {
 
   void Ready(int k) { (CanOverlap(m_, instr(k)) ? ready_collectives_ : ready_).push(k); }
 
-  // Its users need not wait for it any longer.
+  // Users of its result are no longer blocked by it.
   void MakeAvailable(int k) {
     available_[k] = true;
     for (int e = begin_[k]; e < begin_[k + 1]; ++e) {
@@ -104,8 +104,8 @@ class Scheduler {
     if (kind != ScheduledEvent::kStart) recorded_[k] = true;
   }
 
-  // Records what is available but was put off until somebody needs it: the ends of
-  // collectives, and instructions that cost nothing.
+  // Records instructions that are available but were deferred until needed: dones of collectives,
+  // and instructions that cost nothing.
   void Need(int k) {
     std::vector<int> stack = {k};
     while (!stack.empty()) {
@@ -115,7 +115,7 @@ class Scheduler {
         continue;
       }
       const size_t before = stack.size();
-      if (!CanOverlap(m_, instr(at))) {  // a start has recorded what it needs
+      if (!CanOverlap(m_, instr(at))) {  // a start has recorded its operands
         for (InstrId operand : m_.operands(instr(at))) {
           if (!recorded_[Position(operand)]) stack.push_back(Position(operand));
         }
@@ -142,7 +142,7 @@ class Scheduler {
       const int k = ready_collectives_.top();
       const int64_t bytes = TouchedBytes(m_, instr(k));
       const bool turn = k <= FirstOpen();
-      // Where nothing else can go on it starts in any case.
+      // If nothing else can run, the collective starts whatever its size.
       const bool early =
           in_flight_.empty() &&
           (ready_.empty() || bytes <= options_.max_early_bytes - early_started_bytes_);
@@ -166,7 +166,7 @@ class Scheduler {
     MakeAvailable(k);
   }
 
-  // The first that is neither available nor under way.
+  // The first instruction that has neither run nor started.
   int FirstOpen() {
     while (first_ < size() && (available_[first_] || started_[first_])) ++first_;
     while (!early_started_.empty() && early_started_.top().first < first_) {
@@ -176,8 +176,8 @@ class Scheduler {
     return first_;
   }
 
-  // The next instruction runs ahead of one that waits, and the early results
-  // already hold as much as they may.
+  // Whether the next instruction would run ahead of a waiting one although the early results
+  // already hold as much memory as allowed.
   bool WouldRunTooFarAhead() {
     if (ready_.top() <= FirstOpen()) {
       early_bytes_ = 0;
@@ -210,11 +210,11 @@ class Scheduler {
   std::vector<int> begin_, users_, waits_for_;        // by position
   std::vector<bool> recorded_, available_, started_;  // by position
   Heap ready_, ready_collectives_;
-  std::deque<Flight> in_flight_;  // in the order of their ends
-  double clock_ = 0, link_ = 0;   // microseconds; the link is busy until then
-  int first_ = 0;                 // all before it is available or under way
-  int64_t early_bytes_ = 0;       // of results made while an earlier one waits
-  // Collectives whose turn has not come yet: position, bytes.
+  std::deque<Flight> in_flight_;  // in order of arrival
+  double clock_ = 0, link_ = 0;   // in microseconds; link_ is when the link is free
+  int first_ = 0;                 // all before it have run or started
+  int64_t early_bytes_ = 0;       // of results computed while an earlier instruction waits
+  // Collectives that started ahead of program order: position, bytes.
   using EarlyStart = std::pair<int, int64_t>;
   std::priority_queue<EarlyStart, std::vector<EarlyStart>, std::greater<EarlyStart>> early_started_;
   int64_t early_started_bytes_ = 0;

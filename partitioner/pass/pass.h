@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over modules, and the pipeline that runs them with the verifier and an
-// optional dump behind each. A pass makes a new module and tells where each
-// instruction went, so that records kept beside the module can follow.
+// Passes over modules, and the pipeline that runs them, with the verifier and an optional dump
+// after each. A pass makes a new module and maps each old instruction to its new id, so that
+// records kept beside the module can follow.
 #ifndef SHARDCALL_PARTITIONER_PASS_PASS_H_
 #define SHARDCALL_PARTITIONER_PASS_PASS_H_
 
@@ -20,7 +20,7 @@ namespace shardcall SHARDCALL_PUBLIC {
 struct PassResult {
   explicit PassResult(Module m) : module(std::move(m)) {}
   Module module;
-  std::vector<InstrId> moved_to;      // by old instruction; invalid where it is gone
+  std::vector<InstrId> moved_to;      // by old instruction; invalid if removed
   std::vector<CompId> comp_moved_to;  // by old computation
   bool changed = false;
 };
@@ -34,18 +34,17 @@ class Pass {
 
 struct PipelineOptions {
   bool verify = false;  // after every pass; an error names the pass
-  // Called with the pass's name and the module after it.
+  // Called after each pass with its name and the module.
   std::function<void(absl::string_view, const Module&)> dump;
 };
 
-// Runs the passes in order; moved_to is that of all together.
+// Runs the passes in order; moved_to is the composition of all of them.
 absl::StatusOr<PassResult> RunPipeline(Module module,
                                        const std::vector<std::unique_ptr<Pass>>& passes,
                                        const PipelineOptions& options);
 
-// Drops instructions that nothing live uses and that have no effect of their
-// own, and computations that nothing calls. Before: any module. After: the
-// same program, in the same order. Parameters stay.
+// Drops instructions without live users and side effects, and computations that nothing calls. The
+// rest keeps its order. Parameters stay.
 std::unique_ptr<Pass> MakeDeadCodeElimination();
 
 // Names every instruction and computation, uniquely in the module: given names

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom calls with callbacks: `infer` gives the results from the operands, and
-// `propagate_user_sharding` is asked before a user's wish reaches a result. A
-// callback that fails or throws is E121 with target and instruction, one whose
-// sharding does not fit E120.
+// Custom calls with callbacks: infer_sharding_from_operands gives the results' shardings from the
+// operands, and propagate_user_sharding is asked before a user's sharding reaches a result. A
+// callback that fails or throws is E121 with target and instruction, one whose sharding does not
+// fit E120.
 #include <algorithm>
 #include <exception>
 
@@ -25,8 +25,8 @@ absl::Status CallbackError(const Instruction& instr, absl::string_view callback,
                   code);
 }
 
-// Misuse says all but whose it is; callbacks that stand for a rule fail where the call
-// does not fit it.
+// E120 lacks the name of the callback, which is added here. The same holds for E111, when
+// callbacks that were made from a rule do not fit the call.
 absl::Status CallbackFailure(const Instruction& instr, const TargetRule& target,
                              absl::string_view callback, const absl::Status& status) {
   const absl::string_view code = DiagnosticCode(status);
@@ -39,7 +39,7 @@ absl::Status CallbackFailure(const Instruction& instr, const TargetRule& target,
 
 }  // namespace
 
-// Each question is asked once: callbacks are functions of what they are given.
+// Answers are memoised, since callbacks depend on their arguments only.
 absl::StatusOr<std::vector<const Sharding*>> PropagationEngine::AskInferCallback(
     const Node& node, const std::vector<const Sharding*>& operands) {
   const Instruction& instr = program_.module.instr(node.instr);
@@ -72,7 +72,7 @@ absl::StatusOr<std::vector<const Sharding*>> PropagationEngine::AskInferCallback
   for (size_t r = 0; r < results; ++r) {
     const Sharding*& s = (*inferred)[r];
     if (s == nullptr || !view.results[r]->IsArray()) continue;
-    // What lies on another mesh of the program comes from an operand.
+    // Such a result has the sharding of an operand, which may be on another mesh of the program.
     if (std::find(operands.begin(), operands.end(), s) != operands.end() &&
         s->rank() == view.results[r]->rank()) {
       continue;
@@ -117,7 +117,8 @@ absl::Status PropagationEngine::VisitCallbacks(uint32_t n, const Node& node) {
   return absl::OkStatus();
 }
 
-// What the result becomes: at least what it is, at most what the callback says.
+// The new sharding of the result: the present one, extended by as much of `wanted` as the callback
+// accepts.
 absl::StatusOr<const Sharding*> PropagationEngine::AskUserCallback(const Node& node, LeafId leaf,
                                                                    const Sharding* wanted) {
   const Sharding* before = sharding_[leaf.value];
@@ -154,7 +155,7 @@ absl::StatusOr<const Sharding*> PropagationEngine::AskUserCallback(const Node& n
   return Extended(before, s, wanted, *limits_[leaf.value]);
 }
 
-// `before` with what `s` adds to it.
+// `before` extended by the axes of `s`.
 const Sharding* PropagationEngine::Extended(const Sharding* before, const Sharding* s,
                                             const Sharding* wanted, const Limits& limits) {
   if (s == nullptr || s->is_maximal() || s->mesh() != wanted->mesh()) return before;

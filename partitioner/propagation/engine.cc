@@ -50,7 +50,7 @@ const StepResult& PropagationEngine::StepOf(const Node& node, absl::Span<const L
   Memo& memo = memos_.emplace_back();
   memo.rule = node.rule;
   memo.tensors = context_.arena().Copy(absl::MakeConstSpan(tensors));
-  // Tokens and the like have no sharding; a step sees them as empty.
+  // Tokens have no sharding; a step sees them as replicated.
   for (StepTensor& t : tensors) {
     if (t.sharding != nullptr) continue;
     t = {ReplicatedSharding(context_, program_.mesh, 0), InternLimits({})};
@@ -81,8 +81,8 @@ void PropagationEngine::VisitRule(uint32_t n, const Node& node, int stage) {
   }
 }
 
-// Entry [operand 0 {m, a}] -> local {a}; what the local side gains goes behind
-// the manual axes of the global one, and the other way round.
+// Entry [operand 0 {m, a}] -> local {a}: axes that the local side gains are appended to the manual
+// axes of the global side, and the other way round.
 void PropagationEngine::VisitBoundary(uint32_t n, const Node& node) {
   const ManualBoundary& b = program_.boundaries.at(node.instr);
   const absl::Span<const LeafId> leaves = graph_.leaves(node);
@@ -120,7 +120,7 @@ absl::Status PropagationEngine::Visit(uint32_t n, int stage) {
     case NodeKind::kRule: VisitRule(n, node, stage); break;
     case NodeKind::kBoundary: VisitBoundary(n, node); break;
     case NodeKind::kCallbacks:
-      // Callbacks are asked where ops with a rule of their own level are.
+      // Callbacks take part from level 1, like ops with a rule of their own.
       if (stage < 2)
         Queue(n, 2);
       else

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk behind Propagate: rounds over a queue per stage (step.h). A round
-// takes the lowest stage that has nodes, asks every node of it for proposals,
-// and then applies them leaf by leaf in a total order: factor kind, bytes of the
-// source, canonical number of the source. Axes are only added, and what a leaf
-// gains queues its nodes again at the lowest stage.
+// The fixed point iteration of Propagate: rounds over a queue per stage (step.h). A round takes
+// the lowest stage that has nodes, asks each of them for proposals, and then applies these leaf by
+// leaf in a total order: factor kind, bytes of the source, canonical number of the source. Axes
+// are only added, and a leaf that gains axes puts its nodes back into the lowest stage's queue.
 #ifndef SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_
 #define SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_
 
@@ -43,11 +42,11 @@ class PropagationEngine {
     uint64_t from_order;  // canonical number of the source
   };
 
-  // seed.cc: what the program says, before anything moves.
+  // seed.cc: the initial shardings, from the program's annotations.
   void FindConstraints();
   void SeedAll(int priority);
   void SeedLeaf(LeafId leaf, int priority);
-  // Dimensions of user priority `priority` take their axes.
+  // Applies the axes of dimensions with user priority `priority`.
   void Activate(int priority);
   AxisList ManualAxes(LeafId leaf) const;
   const Limits* InternLimits(const Limits& limits);
@@ -86,7 +85,7 @@ class PropagationEngine {
   std::vector<const Limits*> limits_;
   std::vector<const ShardingConstraint*> constraint_;
   std::vector<Provenance> provenance_;
-  std::vector<int64_t> brought_;  // factor of shards that the provenance stands for
+  std::vector<int64_t> brought_;  // number of shards that the recorded provenance added
 
   std::deque<Limits> limits_storage_;
   InternTable<Limits> limits_table_;
@@ -94,13 +93,13 @@ class PropagationEngine {
   InternTable<Memo> memo_table_;
 
   std::vector<uint32_t> queue_[kNumStages];
-  std::vector<uint32_t> round_;  // what a round takes off its queue
+  std::vector<uint32_t> round_;  // the nodes that a round takes off its queue
   std::vector<uint8_t> queued_;  // by node, a bit per stage
   std::vector<Pending> pending_;
   std::deque<Proposal> own_proposals_;  // of this round's boundaries and callbacks
 
-  // What callbacks answered, by kind of call, manual region, result (-1: all) and
-  // the shardings they were given.
+  // Answers of callbacks, by kind of call, manual region, result (-1: all) and the shardings they
+  // were given.
   using Asked = std::tuple<const void*, int, int, std::vector<const Sharding*>>;
   absl::flat_hash_map<Asked, std::vector<const Sharding*>> answers_;
 };

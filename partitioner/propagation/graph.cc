@@ -105,8 +105,8 @@ void PropagationGraph::AddRuleNode(InstrId i, const ShardingRule* rule) {
   nodes_.push_back(node);
 }
 
-// All tensors share all dimensions. In a group every member counts as a result:
-// none of them is a mere operand.
+// All tensors share all dimensions. In a group every member counts as a result, since a cheap
+// operand would not be a source for the others.
 const StepRule* PropagationGraph::Identity(const Shape* shape, int tensors, bool group) {
   const StepRule** slot = group ? nullptr : &identities_[shape->bare()];
   if (slot != nullptr && *slot != nullptr) return *slot;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph that propagation walks: nodes (ops, data-flow edges, boundaries,
-// groups) over canonical leaves, each node a rule and the leaves it speaks of.
+// The graph that propagation walks: nodes (ops, data-flow edges, boundaries, groups) over
+// canonical leaves. Each node has a rule and the leaves it applies to.
 #ifndef SHARDCALL_PARTITIONER_PROPAGATION_GRAPH_H_
 #define SHARDCALL_PARTITIONER_PROPAGATION_GRAPH_H_
 
@@ -35,12 +35,12 @@ class PropagationGraph {
   absl::Span<const LeafId> leaves(const Node& n) const {
     return absl::MakeConstSpan(leaf_pool_).subspan(n.leaf_begin, n.leaf_count);
   }
-  // Nodes that a canonical leaf stands in.
+  // Nodes that a canonical leaf occurs in.
   absl::Span<const uint32_t> nodes_of(LeafId leaf) const {
     return absl::MakeConstSpan(adjacent_).subspan(
         adjacent_begin_[leaf.value], adjacent_begin_[leaf.value + 1] - adjacent_begin_[leaf.value]);
   }
-  // The callbacks node that makes a leaf, or -1.
+  // The node with callbacks that produces a leaf, or -1.
   int callbacks_of(LeafId leaf) const {
     auto it = callbacks_.find(leaf);
     return it == callbacks_.end() ? -1 : it->second;
@@ -48,10 +48,11 @@ class PropagationGraph {
   // Canonical leaves of each shard_as and shard_like group.
   absl::Span<const std::vector<LeafId>> shard_as() const { return shard_as_; }
 
-  // Position of each instruction in post-order from the roots by operand
-  // number; what no root reaches comes after. Reads no names and no text order.
+  // Position of each instruction in post-order from the roots by operand number; unreachable
+  // instructions come last. Independent of names and of the order of the text.
   absl::Span<const uint32_t> order() const { return order_; }
-  // Whether the instruction is a constant expression that moves or maps only.
+  // Whether the instruction is a constant expression of cheap ops: elementwise ones and ones that
+  // move data.
   bool is_cheap(InstrId i) const { return cheap_[i.value]; }
 
  private:

@@ -41,7 +41,7 @@ std::string Origin(const Program& program, LeafId leaf, bool constraint) {
   return absl::StrCat(constraint ? "constraint at " : "", Name(m, i));
 }
 
-// "operand 1", "result", "result 2" of `via`, where `leaf` stands in it.
+// "operand 1", "result" or "result 2": the place of `leaf` in `via`.
 std::string Place(const Program& program, InstrId via, LeafId leaf) {
   const Module& m = program.module;
   const Shape* shape = m.instr(via).shape;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sharding propagation over factor rules, forwards and backwards: what each
-// leaf's sharding shall be, and where that came from.
+// Sharding propagation over factor rules, forwards and backwards. It decides the sharding of each
+// leaf and records where it came from.
 #ifndef SHARDCALL_PARTITIONER_PROPAGATION_PROPAGATION_H_
 #define SHARDCALL_PARTITIONER_PROPAGATION_PROPAGATION_H_
 
@@ -16,9 +16,9 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Where the sharding of a canonical leaf came from: a constraint (from is
-// invalid), or another leaf through instruction `via`. The last step of the
-// leaf that brought the most axes; follow `from` back to the origin.
+// Where the sharding of a canonical leaf came from: a constraint (from is invalid), or another
+// leaf through instruction `via`. Of several steps it is the one that brought the most shards;
+// follow `from` back to the origin.
 struct Provenance {
   LeafId from;
   InstrId via;
@@ -31,16 +31,16 @@ struct PropagationResult {
   // force at the leaf's instruction.
   std::vector<const Sharding*> sharding;
   std::vector<Provenance> provenance;
-  // The entry's flat results as the caller gets them: what the root's own
-  // annotation says, else the value's sharding if that is annotated or may be
-  // set, else replicated. A root leaf may alias a value that is kept otherwise.
+  // Shardings of the entry's flat results: the root's own annotation, else the value's sharding if
+  // that is annotated or may be set, else replicated. The same value may have another sharding
+  // inside the program.
   std::vector<const Sharding*> outputs;
-  // E.g. "argument 0 -> %dot.3 operand 0 -> result".
+  // For example "argument 0 -> %dot.3 operand 0 -> result".
   std::string Explain(const Program& program, LeafId leaf) const;
 };
 
 struct PropagationOptions {
-  bool propagate = true;  // false: what is unannotated is replicated
+  bool propagate = true;  // false: unannotated values are replicated
 };
 
 absl::StatusOr<PropagationResult> Propagate(const Program& program, RuleTable& rules,

@@ -19,7 +19,7 @@ const Limits* PropagationEngine::InternLimits(const Limits& limits) {
   return &limits_storage_.back();
 }
 
-// The manual axes at a leaf; a boundary's results stand on its other side.
+// The manual axes at a leaf. The results of a boundary are on its other side.
 AxisList PropagationEngine::ManualAxes(LeafId leaf) const {
   const InstrId i = program_.leaves.instr(leaf);
   const absl::Span<const AxisRef> at = program_.manual_axes(i);
@@ -31,14 +31,15 @@ AxisList PropagationEngine::ManualAxes(LeafId leaf) const {
   return axes;
 }
 
-// Of several leaves of one value the producer's word counts, else the first.
+// If several leaves of one value have constraints, the producer's is used, else the first.
 void PropagationEngine::FindConstraints() {
   constraint_.assign(program_.leaves.num_leaves(), nullptr);
   for (uint32_t l = 0; l < program_.constraints.size(); ++l) {
     const ShardingConstraint* c = program_.constraints[l];
     if (c == nullptr || c->unknown) continue;
     const LeafId canonical = program_.leaves.canonical(LeafId(l));
-    // A tuple's element is where its value is: it does not say who computes that.
+    // A maximal sharding of a tuple's element says where the value is, not which device computes
+    // it.
     if (c->maximal_device >= 0 && canonical.value != l &&
         MaximalDevice(program_, program_.leaves.instr(LeafId(l))) < 0) {
       continue;
@@ -49,8 +50,8 @@ void PropagationEngine::FindConstraints() {
   }
 }
 
-// Everything with user priority up to `priority` takes its place; dimensions of
-// later priorities wait, closed, with their axes reserved.
+// Applies the axes of dimensions with user priority up to `priority`. Dimensions with later
+// priorities stay closed, with their axes reserved.
 void PropagationEngine::SeedLeaf(LeafId leaf, int priority) {
   const uint32_t l = leaf.value;
   const Shape* shape = program_.LeafShape(leaf);
@@ -122,7 +123,7 @@ void PropagationEngine::Activate(int priority) {
     for (int d = 0; d < sharding_[l]->rank() && d < static_cast<int>(c->dims.size()); ++d) {
       const ShardingConstraint::Dim& dim = c->dims[d];
       if (dim.priority != priority) continue;
-      // Its axes were reserved, so nobody has them.
+      // These axes were reserved, so no other dimension has taken them.
       const AxisList axes = Minus(mesh, dim.axes, sharding_[l]->used());
       b.dims[d].insert(b.dims[d].end(), axes.begin(), axes.end());
       limits.reserved = Minus(mesh, limits.reserved, dim.axes);
@@ -165,7 +166,7 @@ void PropagationEngine::SeedAll(int priority) {
     sharding_[l] = slot;
     limits_[l] = open;
   }
-  // Entry parameters that say nothing and may not be given anything.
+  // Entry parameters without a constraint that propagation may not set stay replicated.
   const Module& m = program_.module;
   if (!m.entry().valid()) return;
   size_t flat = 0;
@@ -181,9 +182,7 @@ void PropagationEngine::SeedAll(int priority) {
   }
 }
 
-// The entry's results as the caller gets them: what the root's own annotation
-// says, else what the value has if it is annotated or may be given one, else
-// replicated.
+// See PropagationResult::outputs.
 std::vector<const Sharding*> PropagationEngine::OutputShardings() const {
   std::vector<const Sharding*> out;
   const Module& m = program_.module;

@@ -13,8 +13,7 @@ bool MovesOrMaps(Opcode opcode) { return HasTrait(opcode, kElementwise | kMapsEl
 
 using Axes = absl::Span<const AxisRef>;
 
-// By insertion: for a handful of elements, without the buffer that the
-// standard one allocates.
+// Insertion sort: for a few elements it is faster than std::stable_sort, which allocates a buffer.
 template <typename Iterator, typename Less>
 void StableSort(Iterator begin, Iterator end, const Less& less) {
   for (Iterator i = begin; i != end; ++i) {
@@ -22,14 +21,14 @@ void StableSort(Iterator begin, Iterator end, const Less& less) {
   }
 }
 
-// IsPrefix, with the usual cases first: empty, or the same parts.
+// IsPrefix, with shortcuts for the usual cases: an empty prefix, or the same parts.
 bool Leads(const BaseMesh& mesh, Axes prefix, Axes axes) {
   if (prefix.empty()) return true;
   if (prefix.size() <= axes.size() && prefix == axes.first(prefix.size())) return true;
   return IsPrefix(mesh, prefix, axes);
 }
 
-// `axes` behind `prefix`; requires Leads.
+// `axes` without its `prefix`; requires Leads.
 AxisList Behind(const BaseMesh& mesh, Axes prefix, Axes axes) {
   if (prefix.size() <= axes.size() && prefix == axes.first(prefix.size())) {
     const Axes rest = axes.subspan(prefix.size());
@@ -38,8 +37,7 @@ AxisList Behind(const BaseMesh& mesh, Axes prefix, Axes axes) {
   return RemovePrefix(mesh, prefix, axes);
 }
 
-// One step in the making. Rules of ordinary size are dense (StepRule), and looked up by
-// a product.
+// The state of one step. Ordinary rules are dense (see StepRule), so a slot is computed directly.
 template <bool kDense>
 class Stepper {
  public:
@@ -62,14 +60,14 @@ class Stepper {
   bool has_sources() const { return !sources_.empty(); }
 
  private:
-  // Factor f is sharded as `axes` in tensor `from`, the largest that has it so.
+  // Factor f has the sharding `axes` in tensor `from`, the largest tensor with that sharding.
   struct Source {
     int factor, from;
     Axes axes;
   };
   struct Candidate {
     int factor, from;
-    AxisList axes;  // whole, of the factor
+    AxisList axes;  // all axes of the factor
   };
 
   int Slot(int t, int f) const {
@@ -80,7 +78,7 @@ class Stepper {
     const int s = Slot(t, f);
     return !kDense && s < 0 ? -1 : rule_.extents[s];
   }
-  // The rule must have the factor in this tensor, unless it is dense.
+  // Unless the rule is dense, it must have the factor in this tensor.
   AxisList& Have(int t, int f) { return have_[Slot(t, f)]; }
   bool OnMesh(int t) const {
     const Sharding& s = *tensors_[t].sharding;
@@ -95,7 +93,7 @@ class Stepper {
         [&](int f, Axes axes) { Have(t, f).assign(axes.begin(), axes.end()); });
   }
 
-  // Distinct shardings of each factor, by factor, then by size of the tensor.
+  // Collects the distinct shardings of each factor, ordered by factor, then by size of the tensor.
   void CollectSources() {
     if constexpr (!kDense) return CollectSparseSources();
     for (int f = 0; f < num_factors_; ++f) {
@@ -117,7 +115,7 @@ class Stepper {
       SortSources(begin);
     }
   }
-  // Those of factor f begin at `begin`.
+  // Adds the sharding of factor f in tensor t. The sources of f begin at `begin`.
   void AddSource(int t, int f, const AxisList& axes, size_t begin) {
     const Limits& l = *tensors_[t].limits;
     if (l.fixed || axes.empty()) return;
@@ -136,7 +134,7 @@ class Stepper {
     });
   }
 
-  // What factor f of tensor t should become at this stage; false if nothing.
+  // What factor f of tensor t should be sharded over at this stage; false if nothing new.
   bool Choose(int t, int f, absl::Span<const Source> sources, int level, bool aggressive,
               Candidate* out) {
     out->factor = f;
@@ -144,7 +142,7 @@ class Stepper {
     for (const Source& s : sources) {
       if (rule_.Level(f, s.from, t) > level) continue;
       if (aggressive) {
-        // The largest source that adds to what the tensor has, or what goes on from it.
+        // The largest source that extends the tensor's axes, or one that extends that source.
         if (best == nullptr ? Longer(Have(t, f), s.axes) : Longer(best->axes, s.axes)) best = &s;
       } else if (best == nullptr || AxesSize(s.axes) > AxesSize(best->axes)) {
         best = &s;
@@ -169,7 +167,7 @@ class Stepper {
   void Propose(int t, int level, bool aggressive, Proposals* out) {
     const Sharding& s = *tensors_[t].sharding;
     const Limits& limits = *tensors_[t].limits;
-    // A value without any axis may move to another mesh.
+    // A value without any axis may change to another mesh.
     if (s.mesh() != &mesh_ && !s.used().empty()) return;
     absl::InlinedVector<Candidate, 8> candidates;
     for (size_t i = 0; i < sources_.size();) {
@@ -221,8 +219,8 @@ class Stepper {
     return kind == FactorKind::kPassThrough ? 0 : kind == FactorKind::kReduction ? 1 : 2;
   }
 
-  // No more shards than elements, but where the source has that too; factors of
-  // compounds divide evenly.
+  // Limits the shards to the number of elements, except where the source has the same extent.
+  // Factors of compounds must divide evenly.
   void Fit(int t, Candidate* c) {
     const int64_t extent = Extent(t, c->factor);
     if (IsCompound(t, c->factor)) {
@@ -368,7 +366,7 @@ namespace {
 template <bool kDense>
 void RunStages(Stepper<kDense>&& stepper, const StepRule& rule, StepResult* result) {
   if (!stepper.has_sources()) return;
-  // Nothing in the last stage means nothing in any.
+  // If the last stage has no proposals, no stage has any.
   Proposals last;
   stepper.Run(kNumLevels - 1, true, &last);
   if (last.empty()) return;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One propagation step: what a rule says about the shardings of its tensors,
-// apart from any graph. Pure: the result depends on the rule and the states
-// alone, so it is memoised by them.
+// One propagation step: what a rule proposes for the shardings of its tensors, apart from any
+// graph. The result depends on the rule and the shardings alone, so it is memoised.
 //
 // Stages. A proposal belongs to a stage, (level, aggressiveness). Levels:
 //   0  pass-through factors of ops that compute per element or move data
 //   1  pass-through factors of all other ops; a broadcast's result to its operand
 //   2  reduction factors among operands; permutation factors
-//   3  a broadcast's operand to its result (small values do not rule large ones)
+//   3  a broadcast's operand to its result (small values must not determine large ones)
 // In the basic half of a level a factor takes the longest major axes on which
 // all tensors agree, and two factors that want one axis in a tensor get none.
 // In the aggressive half each tensor takes what it can, larger sources first.
@@ -28,10 +27,10 @@
 
 namespace shardcall {
 
-// What a leaf may not do; interned.
+// Restrictions of a leaf; interned.
 struct Limits {
   IndexSet closed = {};  // dimensions that take no further axis
-  bool cheap = false;    // a constant expression: no source for its users
+  bool cheap = false;    // a constant expression: not propagated to its users
   bool fixed = false;    // on one device: takes and gives nothing
   AxisList reserved;     // axes that the leaf must not take
   friend bool operator==(const Limits&, const Limits&) = default;
@@ -46,21 +45,21 @@ struct StepTensor {
 inline constexpr int kNumLevels = 4;
 inline constexpr int kNumStages = 2 * kNumLevels;
 
-// A rule made ready for steps.
+// A rule prepared for propagation steps.
 struct StepRule {
   StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int64_t> bytes);
   const ShardingRule* rule;
   int base_level;
   bool broadcast;
-  // No factor that could pass stands in two tensors.
+  // No factor that could propagate occurs in two tensors.
   bool inert;
-  uint32_t levels = 0;                          // a bit per level at which some factor passes
+  uint32_t levels = 0;                          // a bit per level at which some factor propagates
   absl::InlinedVector<int64_t, 4> bytes;        // by tensor
   absl::InlinedVector<int8_t, 8> factor_level;  // -1: never
-  // A slot is a factor of a tensor. In rules of ordinary size slot t * factors + f is
-  // factor f of tensor t, there or not. A call may have thousands of tensors and as many
-  // factors, of which each has a handful: then only those that are there have a slot,
-  // by factor and, for one factor, by tensor.
+  // A slot is a factor of a tensor. Ordinary rules are dense: slot t * factors + f is factor f of
+  // tensor t, present or not. A call may have thousands of tensors and of factors, with only a few
+  // factors per tensor. Then only the factors that are present have a slot, ordered by factor and
+  // then by tensor.
   struct Place {
     int factor, tensor;
     friend auto operator<=>(const Place&, const Place&) = default;
@@ -69,11 +68,11 @@ struct StepRule {
   std::vector<Place> places;                 // by slot; empty if dense
   absl::InlinedVector<int64_t, 12> extents;  // by slot; -1: factor absent
   int FindPlace(Place place) const;          // its slot; -1: factor absent. If not dense.
-  // Level at which `factor` goes from one tensor to another.
+  // Level at which `factor` propagates from one tensor to another.
   int Level(int factor, int from, int to) const;
 };
 
-// Dimension `dim` of `tensor` shall have `axes`, which extend what it has.
+// Proposes `axes` for dimension `dim` of `tensor`; they extend its current axes.
 struct Proposal {
   int tensor, dim, from;
   FactorKind kind;
@@ -90,8 +89,8 @@ struct StepResult {
 
 StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors);
 
-// The part of `axes` that extends `have` and is free of `used` and `reserved`:
-// `have` itself if there is none, or if `have` is no prefix of `axes`.
+// `have` extended along `axes`, up to the first axis that is in `used` or `reserved`; `have`
+// itself if `axes` does not extend it.
 AxisList ExtendFree(const BaseMesh& mesh, absl::Span<const AxisRef> have,
                     absl::Span<const AxisRef> axes, absl::Span<const AxisRef> used,
                     absl::Span<const AxisRef> reserved);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list that grows in blocks: elements stay where they are made, and one
-// allocation serves many of them, however large they are.
+// A list that grows in blocks: elements never move, and one allocation serves many of them.
 #ifndef SHARDCALL_PARTITIONER_RULES_BLOCK_LIST_H_
 #define SHARDCALL_PARTITIONER_RULES_BLOCK_LIST_H_
 

@@ -97,7 +97,7 @@ void DimensionClasses::Unify(absl::Span<const int> a, absl::Span<const int> b) {
       nodes_[m].fixed = nodes_[m].fixed || nodes_[n].fixed;
       ++i, ++j;
     } else if (nodes_[m].major >= 0 || nodes_[n].major >= 0) {
-      // Split meanwhile, as the same atom stands here twice.
+      // The split also changed this dimension, since the same atom occurs here twice.
       x = longer_than_one(absl::MakeConstSpan(x).subspan(i));
       y = longer_than_one(absl::MakeConstSpan(y).subspan(j));
       i = j = 0;

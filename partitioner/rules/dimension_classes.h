@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which dimensions of a program are one: what ops map to the same factor has one
-// size wherever it stands. A dimension that a reshape cuts is several atoms.
+// Equivalence classes of a program's dimensions: dimensions that ops map to the same factor have
+// the same size. A dimension that a reshape splits consists of several atoms.
 //
 //   x = f32[6,4] parameter(0)         x: a b    (a = 6, b = 4)
 //   y = f32[24] reshape(x)            y: (a b)
@@ -19,21 +19,21 @@ namespace shardcall {
 
 class DimensionClasses {
  public:
-  // Linear in the program but for splits of reshapes. `program` must outlive it.
+  // Takes linear time except for the splits by reshapes. `program` must outlive it.
   DimensionClasses(const Program& program, RuleTable& rules);
 
-  // Ids of the atoms of a dimension, major to minor; one of size 1 for size 1.
+  // Ids of the atoms of a dimension, major to minor; a single atom of size 1 for size 1.
   std::vector<int> Atoms(LeafId leaf, int dim) const;
   int64_t size(int atom) const { return nodes_[Root(atom)].size; }
-  // An op gives it another extent elsewhere (slice, pad, dynamic-slice), or cuts
-  // it where it has no boundary: its size cannot change, nor can it be sharded.
+  // Whether an op gives the atom another extent elsewhere (slice, pad, dynamic-slice), or splits
+  // it inside: its size cannot change, nor can it be sharded.
   bool fixed(int atom) const { return nodes_[Root(atom)].fixed; }
 
  private:
   struct Node {
     int64_t size = 1;
     int parent = -1;
-    int major = -1, minor = -1;  // once split
+    int major = -1, minor = -1;  // set once it is split
     bool fixed = false;
   };
   int NewNode(int64_t size);

@@ -27,7 +27,7 @@ void AppendLeaves(const Shape* shape, Shapes* out) {
   for (int i = 0; i < shape->num_leaves(); ++i) out->push_back(shape->leaf(i));
 }
 
-// What the rule column names: a rule, or a class of ops that have none.
+// The content of the rule column: a rule function, or a class of ops without rules.
 struct RowRule {
   OpClass op_class;
   ShardingRule (*make)(const RuleArgs& args);
@@ -59,7 +59,7 @@ bool RunsOnAnyDevice(Opcode opcode) {
   return !HasTrait(opcode, kEveryDevice | kCollectiveOp | kAsyncForm);
 }
 
-// The device of a list of shardings, all of which must name it; -1: none.
+// The device that all of the shardings name; -1: they name none, or several.
 int64_t CommonDevice(absl::Span<const ShardingConstraint* const> constraints) {
   int64_t device = -1;
   for (const ShardingConstraint* c : constraints) {
@@ -88,15 +88,15 @@ int64_t MaximalDevice(const Program& program, InstrId i) {
     if (instr.shape->leaf(k)->IsArray()) arrays.push_back(c);
   }
   if (instr.opcode != Opcode::kCustomCall && !arrays.empty()) return CommonDevice(arrays);
-  // Leaves without a constraint, such as tokens, and tuples without leaves.
+  // Here there are only leaves without a constraint, such as tokens, or no leaves at all.
   if (instr.sharding == nullptr) return -1;
   const HloSharding* s = instr.sharding;
   if (s->kind == HloSharding::Kind::kTuple && s->tuple.size() == 1) s = &s->tuple[0];
   return s->kind == HloSharding::Kind::kMaximal ? s->device : -1;
 }
 
-// Names of the rule column that stand for classes. Whoever asks for a rule all the same gets
-// one that is right for any op.
+// Names in the rule column that stand for classes. If a rule is needed anyway, this one is right
+// for any op.
 ShardingRule StructuralRule(const RuleArgs& args) { return NeedReplicationRule(args); }
 ShardingRule ManualOnlyRule(const RuleArgs& args) { return NeedReplicationRule(args); }
 ShardingRule OfTargetRule(const RuleArgs& args) { return NeedReplicationRule(args); }
@@ -130,7 +130,7 @@ struct RuleTable::Impl {
   }
   const Entry* Find(InstrId i);
   void Make(InstrId i, Entry* entry);
-  // The written shape of a custom call against what its target gives.
+  // Compares the written shape of a custom call with the inferred one.
   absl::Status CheckShape(InstrId i) const;
 
   const Program& program;
@@ -220,7 +220,7 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   const CustomCallSource source =
       FindCustomCallRule(args, options.targets, entry->maximal, &entry->target);
   if (source == CustomCallSource::kOwnRule && options.targets != nullptr) {
-    // The call's own rule says how it propagates; a registered callback partitions it.
+    // The call's own rule is used for propagation, the registered callback for partitioning.
     const TargetRule* const target =
         options.targets->Find(instr.as<CustomCallAttrs>().target, instr.backend_config);
     if (target != nullptr && target->callbacks.partition != nullptr) {
@@ -230,7 +230,7 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   }
   entry->has_rule =
       source != CustomCallSource::kMissing && source != CustomCallSource::kNothingToShard;
-  // Callbacks without `partition` only steer propagation.
+  // Callbacks without `partition` only affect propagation.
   if (source == CustomCallSource::kRegistry && entry->target->level == RuleLevel::kCallbacks &&
       entry->target->callbacks.partition == nullptr) {
     entry->has_rule = false;
@@ -244,7 +244,8 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
     if (status.ok()) status = In(CheckShape(i), PlaceOf(instr));
     return;
   }
-  // First: of a wrong written shape a rule only says that factors have two sizes.
+  // Check the shape first: for a wrong shape the rule's error would only say that a factor has two
+  // sizes.
   absl::StatusOr<ShardingRule> rule = NeedReplicationRule(args);
   absl::Status fits = CheckShape(i);
   if (fits.ok()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one table that gives every op its sharding rule; propagation and the
-// partitioner read the same rules, memoised by (opcode, attributes, shapes).
+// Gives every op its sharding rule. Propagation and the partitioner use the same rules, memoised
+// by (opcode, attributes, shapes).
 //
-// Kinds, as the partitioner understands them:
+// Factor kinds, as the partitioner treats them:
 //   pass-through  the op runs on shards of this factor as it is
 //   reduction     likewise, and results that lack the factor are partial with
 //                 its op (a gather's trivially sliced operand dim is one, with
@@ -31,7 +31,7 @@ struct RuleOptions {
   std::vector<std::string> allow_replicate = {};  // targets that may be gathered; "all"
 };
 
-// What the partitioner does with an instruction.
+// How the partitioner handles an instruction.
 enum class OpClass : uint8_t {
   kRule,        // a factor rule (rule() is never null)
   kStructural,  // tuples, parameters, while, call, conditional, constants, tokens
@@ -41,9 +41,9 @@ enum class OpClass : uint8_t {
   kMissing,     // custom call without a rule: E101 if anything sharded meets it
 };
 
-// The device that an instruction is to run on by its annotation; -1: all. Of a custom
-// call any result says so, of another op all of them. What computes nothing of its own
-// (a parameter, a constant, a tuple) and what devices do together runs on all.
+// The device that an instruction is annotated to run on (a maximal sharding); -1: all. For a
+// custom call one result with that annotation suffices; for another op all results must have it.
+// Ops that compute nothing (a parameter, a constant, a tuple) and collectives run on all devices.
 int64_t MaximalDevice(const Program& program, InstrId i);
 
 class RuleTable {
@@ -52,23 +52,23 @@ class RuleTable {
   ~RuleTable();
 
   OpClass op_class(InstrId i);
-  // The rule of an instruction, memoised; null where the class has none. The
-  // rule's operands and results are flat leaves. Errors of a user's rule (E110,
-  // E111, with the instruction) are kept and given by status().
+  // The rule of an instruction, memoised; null where the class has none. The rule's operands and
+  // results are flat leaves. The first error of a user's rule (E110, E111, with the instruction)
+  // is returned by status().
   const ShardingRule* rule(InstrId i);
-  // What the registry has of a custom call's target, whether or not that
-  // decides; null if nothing.
+  // The registry's entry for a custom call's target, even if something else determines its rule;
+  // null if none.
   const TargetRule* target(InstrId i);
-  // The call has a rule of its own, kRule, and its target a registered partition callback.
+  // The call has its own rule (kRule), and its target has a registered partition callback.
   bool PartitionedByCallback(InstrId i);
   // Equal for instructions of one opcode with equal attributes and shapes.
   const void* kind(InstrId i);
-  // Whether something says how a custom call is partitioned: the call itself, the
-  // registry, or what the partitioner knows of the target.
+  // Whether it is known how to partition a custom call: from the call itself, from the registry,
+  // or as a built-in target.
   bool has_rule(InstrId i);
   const absl::Status& status() const;
   bool MayReplicate(absl::string_view target) const;
-  const TargetShapes* shapes() const;  // of custom calls; null: nothing is known
+  const TargetShapes* shapes() const;  // shape inference of custom calls; null: none
   int64_t hits() const;
   int64_t misses() const;
 

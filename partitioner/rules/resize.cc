@@ -31,7 +31,7 @@ class Resizer {
 
   absl::Status Run(absl::Span<const std::vector<int64_t>> parameters) {
     SHARDCALL_RETURN_IF_ERROR(Assign(parameters));
-    // Shapes are read while attributes are rewritten, so the new ones wait.
+    // Rewriting attributes reads the old shapes, so the new ones are set afterwards.
     std::vector<const Shape*> shapes(m_.num_instructions());
     for (int n = 0; n < m_.num_instructions(); ++n) {
       SHARDCALL_ASSIGN_OR_RETURN(shapes[n], NewShape(InstrId(n)));
@@ -87,8 +87,8 @@ class Resizer {
         open.push_back(a);
       }
     }
-    // A cut of several unknown parts: the most major takes the change, the others
-    // stay.
+    // If several atoms of a dimension are unknown, the most major one takes the new size and the
+    // others stay.
     while (open.size() > 1) {
       sizes_[open.back()] = classes_.size(open.back());
       known *= classes_.size(open.back());
@@ -136,7 +136,7 @@ class Resizer {
     size_t next = 0;
     return WithLeaves(shape, leaves, &next);
   }
-  // Tuples nest as deep as the parser lets them (kMaxNesting).
+  // The recursion is bounded by the parser's limit for nested tuples (kMaxNesting).
   const Shape* WithLeaves(const Shape* shape, const std::vector<const Shape*>& leaves,
                           size_t* next) {
     if (!shape->IsTuple()) return leaves[(*next)++];
@@ -145,7 +145,7 @@ class Resizer {
     return m_.context().MakeTuple(elements);
   }
 
-  // Sizes that attributes repeat.
+  // Rewrites the sizes in attributes.
   absl::Status Rewrite(InstrId id, const std::vector<const Shape*>& shapes) {
     Instruction& i = m_.mutable_instr(id);
     const Shape* now = shapes[id.value];
@@ -220,7 +220,7 @@ class Resizer {
   const Program& program_;
   Module& m_;
   const DimensionClasses& classes_;
-  std::map<int, int64_t> sizes_;  // by atom; others keep theirs
+  std::map<int, int64_t> sizes_;  // by atom; others keep their size
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same computation on arrays of other sizes.
+// Changes a computation to arrays of other sizes.
 #ifndef SHARDCALL_PARTITIONER_RULES_RESIZE_H_
 #define SHARDCALL_PARTITIONER_RULES_RESIZE_H_
 
@@ -12,13 +12,13 @@
 
 namespace shardcall {
 
-// `module` with parameters (flat leaves) of the given dims, all other shapes and
-// the sizes in attributes to match; calls come inlined. Constants stay as they
-// are: one that is made from a size says the old size.
+// `module` with parameters (flat leaves) of the given dims, and with all other shapes and sizes in
+// attributes changed to match; calls come inlined. Constants stay as they are: one that was made
+// from a size keeps the old size.
 //
-// Errors E113: ranks that differ, sizes that contradict each other, and what a
-// size cannot pass: a slice or a pad of a dimension that changes, a constant
-// array of several values. Others are those of import and of the verifier.
+// Errors E113: ranks that differ, sizes that contradict each other, and ops that fix a size: a
+// slice or a pad of a dimension that changes, or a constant array of several values. Other errors
+// are those of import and of the verifier.
 absl::StatusOr<Module> ResizeModule(Module module,
                                     absl::Span<const std::vector<int64_t>> parameters,
                                     const TargetRegistry* targets);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the op families write their rules: a RuleArgs says what the op is, a
-// RuleBuilder collects factors and maps dimensions to them. A dimension that is
-// mapped to nothing and is longer than 1 needs replication, so what a family
-// does not mention is safe.
+// How the op families write their rules: a RuleArgs describes the op, a RuleBuilder collects
+// factors and maps dimensions to them. A dimension that is mapped to no factor and is longer than
+// 1 needs replication, so omitting a dimension is safe.
 #ifndef SHARDCALL_PARTITIONER_RULES_RULE_BUILDER_H_
 #define SHARDCALL_PARTITIONER_RULES_RULE_BUILDER_H_
 
@@ -36,19 +35,19 @@ class RuleBuilder {
 
   int Add(int64_t size, FactorKind kind = FactorKind::kPassThrough,
           PartialOp reduction = PartialOp::kSum);
-  // Makes `factor` the next more minor factor of the dimension. The extent is
-  // the factor's size unless given.
+  // Adds `factor` as the most minor factor of the dimension so far. The extent is the factor's
+  // size unless given.
   void Map(int tensor, int dim, int factor, int64_t extent = -1);
-  // The dimension is `factor` alone, as long as the dimension is there.
+  // Makes the dimension `factor` alone, with the dimension's own extent.
   void MapWhole(int tensor, int dim, int factor);
-  // A new factor of the size of (tensor, dim), mapped there.
+  // Makes a new factor of the size of (tensor, dim) and maps it there.
   int AddFor(int tensor, int dim, FactorKind kind = FactorKind::kPassThrough,
              PartialOp reduction = PartialOp::kSum);
   void SetPad(int factor, double pad);
   Factor& factor(int f) { return rule_.factors[f]; }
 
-  // Factors are numbered and named (i, j, .., z, a, .., h, f26, ..) by first
-  // use, and those that nothing uses are dropped.
+  // Numbers and names the factors (i, j, .., z, a, .., h, f26, ..) by first use, and drops unused
+  // ones.
   ShardingRule Build();
 
  private:
@@ -61,24 +60,24 @@ class RuleBuilder {
 std::string FactorName(int index);
 bool ContainsDim(Ints dims, int64_t d);
 
-// Every dimension needs replication, each by itself.
+// Every dimension needs replication, as a factor of its own.
 ShardingRule NeedReplicationRule(const RuleArgs& args);
 // All tensors that are not scalars share their dimensions.
 ShardingRule PointwiseRule(const RuleArgs& args);
-// As PointwiseRule, but the dimensions for which `whole` says so need
-// replication; tensors may differ in those.
+// As PointwiseRule, but the dimensions in `whole` need replication; tensors may differ in their
+// sizes.
 ShardingRule PointwiseRuleExcept(const RuleArgs& args, absl::Span<const int64_t> whole);
 
-// Those that rows of the table name, one for a family of ops. Of collectives, the dimensions
-// that they do not touch pass through, which matters for the free axes of a manual region.
+// The rule functions that the op table names, one per family of ops. Dimensions that a collective
+// does not touch pass through, which matters for the free axes of a manual region.
 #define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
                      traits)                                                                     \
   ShardingRule rule##Rule(const RuleArgs& args);
 #include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OP
 
-// Custom calls, in the order of what is asked: the call's own sharding rule,
-// the registry, `num_batch_dims`, targets that move data only.
+// Where the rule of a custom call comes from, in order of precedence: the call's own sharding
+// rule, the registry, `num_batch_dims`, targets that only move data.
 enum class CustomCallSource : uint8_t {
   kMissing,
   kOwnRule,
@@ -87,8 +86,8 @@ enum class CustomCallSource : uint8_t {
   kHarmless,
   kNothingToShard,
 };
-// What decides; `target` is the registry's entry if there is one, even if it
-// leaves the decision to the call.
+// The source of the rule; sets `*target` to the registry's entry, even if it leaves the rule to
+// the call, or to null.
 CustomCallSource FindCustomCallRule(const RuleArgs& args, const TargetRegistry* targets,
                                     bool maximal, const TargetRule** target);
 absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSource source,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a custom call's rule comes from.
+// Finds the rule of a custom call.
 #include <algorithm>
 
 #include "absl/strings/numbers.h"
@@ -19,7 +19,7 @@ absl::string_view Attribute(const Instruction& instr, absl::string_view key) {
   return instr.frontend == nullptr ? absl::string_view() : instr.frontend->Find(key);
 }
 
-// Targets that place, pin or label a value and give it back.
+// Targets that only place, pin or label a value and return it.
 bool IsHarmless(const RuleArgs& args, absl::string_view target) {
   if (!HasTrait(FindKnownTarget(target), kKeepsSharding)) return false;
   if (args.operands.size() != args.results.size()) return false;
@@ -31,7 +31,7 @@ bool IsHarmless(const RuleArgs& args, absl::string_view target) {
   return true;
 }
 
-// Whether a registration decides, and does not leave that to num_batch_dims.
+// Whether a registration determines the rule, and does not leave it to num_batch_dims.
 bool Decides(const TargetRule& r) {
   return r.level != RuleLevel::kBatchDims || r.batch_dims != kBatchDimsOfCall;
 }
@@ -46,8 +46,7 @@ absl::StatusOr<int> BatchDims(absl::string_view text) {
                    .fix = "Give the number of leading independent dimensions"});
 }
 
-// A rule that says nothing of its matrix dimensions beside num_batch_dims=k:
-// what stands behind the batch is whole.
+// With num_batch_dims=k beside a rule, the dimensions after the first k need replication.
 void KeepBatchOnly(int k, ShardingRule* rule) {
   for (int t = 0; t < rule->num_tensors(); ++t) {
     const TensorFactors& tensor = rule->tensor(t);
@@ -87,8 +86,7 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
         SHARDCALL_ASSIGN_OR_RETURN(int k, BatchDims(batch));
         KeepBatchOnly(k, &rule);
       }
-      // Shardy passes what the rule says nothing of, and nobody would combine the
-      // results of its shards.
+      // Shardy shards open factors as well, but nothing would combine the results of the shards.
       const IndexSet open = OpenFactors(rule, args.results);
       for (size_t f = 0; f < rule.factors.size(); ++f) {
         if (open.Contains(static_cast<int>(f))) {

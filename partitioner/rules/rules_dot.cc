@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of contractions. A contracted dimension is a reduction factor; its
-// padding must be zero in one operand and finite in the other, which is what
-// pad says.
+// Rules of contractions. A contracted dimension is a reduction factor with pad 0: its padding must
+// be zero in one operand and finite in the other.
 #include "shardcall/partitioner/rules/rule_builder.h"
 
 namespace shardcall {
 namespace {
 
-// The kind of each role, by what the ragged and scaled forms allow.
+// Which factor kinds the ragged and scaled forms allow.
 struct DotKinds {
   bool ragged = false;
   bool contract = true;
@@ -66,8 +65,8 @@ ShardingRule RaggedDotRule(const RuleArgs& args) {
   return b.Build();
 }
 
-// A scale that has a batch or free dimension in full is sharded with it; blocks
-// along other dimensions stay whole.
+// A scale that has a batch or free dimension at full size is sharded with it; block dimensions
+// need replication.
 ShardingRule ScaledDotRule(const RuleArgs& args) {
   const DotAttrs& a = args.instr.as<DotAttrs>();
   RuleBuilder b(args);

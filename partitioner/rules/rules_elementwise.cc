@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise ops are PointwiseRule. Here are the ops that are so but for a
+// Elementwise ops use PointwiseRule. These are the ones that are elementwise except in one
 // dimension.
 #include <algorithm>
 
@@ -7,8 +7,8 @@
 
 namespace shardcall {
 
-// f32[4,8] -> u8[4,8,4]: the elements of the wider type split into a new minor
-// dimension, or join.
+// f32[4,8] -> u8[4,8,4]: each element of the wider type becomes a new minor dimension, or the
+// reverse.
 ShardingRule BitcastConvertRule(const RuleArgs& args) {
   RuleBuilder b(args);
   const int shared = std::min(args.rank(0), args.rank(1));
@@ -16,7 +16,7 @@ ShardingRule BitcastConvertRule(const RuleArgs& args) {
   return b.Build();
 }
 
-// The size of a dimension is that of the whole array, not of a shard.
+// The size of a dimension is that of the global array, not of a shard.
 ShardingRule DimensionSizeRule(const RuleArgs& args) {
   const Ints dims = args.instr.as<DimensionsAttrs>().dimensions;
   RuleBuilder b(args);

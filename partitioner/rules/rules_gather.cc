@@ -23,7 +23,7 @@ ShardingRule GatherRule(const RuleArgs& args) {
   RuleBuilder b(args);
   const int kOperand = 0, kIndices = 1, kResult = 2;
   std::vector<int> batch_factor(args.rank(kOperand), -1);
-  // Dimensions of the indices, in order, are the result's that are no offsets.
+  // The dimensions of the indices are, in order, the result dimensions that are not offset_dims.
   int out = 0;
   for (int d = 0; d < args.rank(kIndices); ++d) {
     if (d == a.index_vector_dim) continue;
@@ -68,9 +68,9 @@ ShardingRule ScatterRule(const RuleArgs& args) {
       b.MapWhole(args.num_operands() + k, d, f);
     }
   };
-  // Dimensions of the indices, in order, are the updates' that are no window.
-  // Each shard applies its own updates, so the result is partial, and the
-  // operand is counted on one of them only.
+  // The dimensions of the indices are, in order, the update dimensions that are not window dims.
+  // Each shard applies its own updates, so the result is partial, and only one of the shards
+  // starts from the operand's values.
   int at = 0;
   for (int d = 0; d < args.rank(indices); ++d) {
     if (d == a.index_vector_dim) continue;
@@ -89,7 +89,7 @@ ShardingRule ScatterRule(const RuleArgs& args) {
     const int64_t size = args.tensor(0)->dim(d);
     const bool indexed = ContainsDim(a.scatter_dims_to_operand_dims, d);
     if (ContainsDim(a.inserted_window_dims, d)) {
-      // Each shard drops the updates that are not for its rows.
+      // Each shard drops the updates that are outside its rows.
       map_operands(d,
                    b.Add(size, indexed ? FactorKind::kPassThrough : FactorKind::kNeedReplication));
       continue;
@@ -123,8 +123,8 @@ ShardingRule DynamicSliceRule(const RuleArgs& args) {
   return b.Build();
 }
 
-// The operand's shards keep their places; each takes what of the update falls
-// on it, so the update is whole along those dimensions.
+// The operand's shards stay where they are. Each takes the part of the update that falls into it,
+// so the update must be whole along those dimensions.
 ShardingRule DynamicUpdateSliceRule(const RuleArgs& args) {
   RuleBuilder b(args);
   const int result = args.num_operands();

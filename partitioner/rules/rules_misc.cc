@@ -8,7 +8,7 @@
 namespace shardcall {
 namespace {
 
-// Dimension numbers of "b01f_01io->b01f"; -1 where a role is absent.
+// Positions of the dimensions in "b01f_01io->b01f"; -1 where a role is absent.
 struct ConvSide {
   int major = -1, feature = -1;  // batch and feature; of the kernel output and input feature
   std::vector<int> spatial;
@@ -37,8 +37,8 @@ void MapEqual(int from, int dim, int to, int to_dim, RuleBuilder* b) {
 
 }  // namespace
 
-// Grouped convolutions keep their grouped dimensions whole: how many groups a
-// shard has is an attribute of the op.
+// Grouped convolutions need their grouped dimensions whole, because the number of groups is an
+// attribute of the op and would differ per shard.
 ShardingRule ConvolutionRule(const RuleArgs& args) {
   const ConvolutionAttrs& a = args.instr.as<ConvolutionAttrs>();
   const absl::string_view labels = a.dim_labels;
@@ -88,7 +88,7 @@ ShardingRule CholeskyRule(const RuleArgs& args) {
   return PointwiseRuleExcept(args, {args.rank(0) - 2, args.rank(0) - 1});
 }
 
-// Right-hand sides are independent: columns of b on the left, rows on the right.
+// Right-hand sides are independent: they are columns of b if left_side, else rows.
 ShardingRule TriangularSolveRule(const RuleArgs& args) {
   const bool left = args.instr.as<TriangularSolveAttrs>().left_side;
   RuleBuilder b(args);
@@ -108,7 +108,7 @@ ShardingRule TriangularSolveRule(const RuleArgs& args) {
   return b.Build();
 }
 
-// Statistics are taken over all dimensions but the feature; inference takes none.
+// Statistics are reduced over all dimensions but the feature; inference only applies them.
 ShardingRule BatchNormRule(const RuleArgs& args) {
   const int feature = static_cast<int>(args.instr.as<BatchNormAttrs>().feature_index);
   const bool inference = args.instr.opcode == Opcode::kBatchNormInference;
@@ -118,7 +118,7 @@ ShardingRule BatchNormRule(const RuleArgs& args) {
     const int f = b.AddFor(
         0, d, d == feature || inference ? FactorKind::kPassThrough : FactorKind::kNeedReplication);
     for (int t = 1; t < args.num_tensors(); ++t) {
-      // Tensors of one dimension hold a value per feature.
+      // Tensors of rank 1 have one value per feature.
       if (args.rank(t) == rank && rank > 1)
         b.Map(t, d, f);
       else if (d == feature)

@@ -7,7 +7,7 @@
 namespace shardcall {
 namespace {
 
-// One window per element, at that element: nothing crosses a shard.
+// A window of size 1 without stride, padding or dilation: there is no halo.
 bool IsTrivialWindow(const Window& w, int d) {
   return w.size[d] == 1 && w.stride[d] == 1 && w.pad_low[d] == 0 && w.pad_high[d] == 0 &&
          w.lhs_dilate[d] == 1 && w.rhs_dilate[d] == 1;
@@ -43,7 +43,7 @@ ShardingRule ReduceWindowRule(const RuleArgs& args) {
   RuleBuilder b(args);
   const int inputs = args.num_operands() / 2;
   for (int d = 0; d < args.rank(0); ++d) {
-    // A window as long as the dimension (a cumulative sum) has no halo to speak of.
+    // A window as long as the dimension (a cumulative sum) would need the whole dimension as halo.
     const FactorKind kind = IsTrivialWindow(w, d)                 ? FactorKind::kPassThrough
                             : w.size[d] >= args.tensor(0)->dim(d) ? FactorKind::kNeedReplication
                                                                   : FactorKind::kPermutation;

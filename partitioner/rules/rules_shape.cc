@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of the ops that move data: broadcast, reshape, transpose, concatenate,
-// slice, pad, reverse, iota. What an op shifts along a dimension is a
-// permutation factor with an extent per tensor.
+// Rules of the ops that move data: broadcast, reshape, transpose, concatenate, slice, pad,
+// reverse, iota. A dimension along which an op shifts data is a permutation factor with an extent
+// per tensor.
 #include <numeric>
 
 #include "shardcall/partitioner/rules/rule_builder.h"
@@ -34,9 +34,9 @@ struct Cut {
 
 }  // namespace
 
-// Both sides are cut at every place where both have a boundary, from the major
-// end and, where that gets stuck, from the minor end: [6,4] -> [8,3] share a
-// major factor of 2; what is left (3,4 against 4,3) needs replication.
+// Both shapes are split at every common boundary, from the major end and, where that stops, from
+// the minor end: [6,4] -> [8,3] share a major factor of 2; the rest (3,4 against 4,3) needs
+// replication.
 ShardingRule ReshapeRule(const RuleArgs& args) {
   RuleBuilder b(args);
   const int ra = args.rank(0), rb = args.rank(1);
@@ -85,7 +85,7 @@ ShardingRule ReshapeRule(const RuleArgs& args) {
   return b.Build();
 }
 
-// A bitcast may reinterpret a layout; only one that keeps dimensions is known.
+// A bitcast may reinterpret a layout; only one that keeps its dimensions has a rule.
 ShardingRule BitcastRule(const RuleArgs& args) {
   return args.tensor(0)->IsArray() && args.tensor(1)->IsArray() &&
                  args.tensor(0)->dims() == args.tensor(1)->dims()

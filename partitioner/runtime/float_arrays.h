@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole tensors as f64 or complex numbers, for ops that are rare enough to be
-// computed in the widest type and rounded once.
+// Whole tensors as f64 or complex numbers, for rare ops that are computed in the widest type and
+// rounded once.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_FLOAT_ARRAYS_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_FLOAT_ARRAYS_H_
 

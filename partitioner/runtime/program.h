@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A DeviceProgram: what every device executes, frozen. Computations are lists
-// of steps over slots; a slot holds one leaf (array or token). Tuples have no
-// step: tuple, get-tuple-element and their kin only name slots. A step says
-// which operand slots it reads for the last time, so buffers are freed, or
-// reused in place, as soon as they can be. The program points into no Module
-// and holds no Context; many threads may run it at once.
+// A DeviceProgram: the immutable program that every device executes. Computations are lists of
+// steps over slots; a slot holds one leaf (array or token). Tuples need no steps: tuple,
+// get-tuple-element and similar ops only rename slots. A step knows which operand slots it reads
+// for the last time, so buffers are freed, or reused in place, as early as possible. The program
+// refers to no Module and no Context; many threads may run it at once.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_PROGRAM_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_PROGRAM_H_
 
@@ -50,14 +49,14 @@ struct LeafShape {
   }
 };
 
-// What an op function needs beside its operands; each family derives its own.
+// The data of an op function beside its operands; each family derives its own.
 struct OpData {
   virtual ~OpData() = default;
 };
 
 struct OperandRef {
   int32_t slot = -1;
-  bool last = false;  // no later step reads the slot, nor does a later operand
+  bool last = false;  // no later step or operand reads the slot
 };
 
 struct Step {
@@ -69,7 +68,7 @@ struct Step {
   absl::InlinedVector<int32_t, 1> unread;       // results that no step reads
   std::unique_ptr<const OpData> data;
   std::string name;    // instruction's, for messages
-  bool sized = false;  // results have the sizes they come with, not those of `shapes`
+  bool sized = false;  // results have the sizes of their tensors, not of `shapes`
 };
 
 struct ProgramComputation {
@@ -94,7 +93,7 @@ class DeviceProgram {
     std::string target, instruction, backend_config;
   };
   std::vector<TargetUse> targets;
-  bool has_starts = false;  // of collectives that go on while the device computes
+  bool has_starts = false;  // of asynchronous collectives
 };
 
 }  // namespace shardcall

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host tensors: what a running program computes with. A tensor is an element
-// type, dimensions and a shared, reference-counted buffer, dense and row-major
-// in logical order whatever layout HLO states. Types narrower than a byte take
-// one byte an element (signed ones sign-extended, others zero-extended), pred
-// takes one byte, 0 or 1. Copies are cheap and share the buffer; a writer asks
-// for MutableData(), which copies first unless it is the only owner.
+// Host tensors, the values of a running program. A tensor is an element type, dimensions and a
+// shared, reference-counted buffer, dense and row-major in logical order, whatever layout HLO
+// states. Types narrower than a byte take one byte per element (signed ones sign-extended, others
+// zero-extended), pred takes one byte, 0 or 1. Copies are cheap and share the buffer;
+// MutableData() copies it first unless this is the only owner.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_TENSOR_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_TENSOR_H_
 
@@ -51,7 +50,7 @@ class BufferRef {
   }
 
  private:
-  static constexpr size_t kHeaderBytes = 64;  // the data lies behind
+  static constexpr size_t kHeaderBytes = 64;  // the data follows the header
   struct Block {
     std::atomic<int64_t> owners{1};
     size_t size = 0;  // with the header
@@ -71,8 +70,8 @@ class Tensor {
   static Tensor Token() { return Tensor(ElementType::kToken, {}); }
   // A scalar of an integer type.
   static Tensor IntScalar(ElementType type, int64_t value);
-  // From as many values as `dims` say, of the type's width: numbers of its kind, or
-  // unsigned integers for its bits. E313 where they do not fit.
+  // From as many values as `dims` require, of the type's width: numbers of its kind, or unsigned
+  // integers as its bits. E313 if they do not fit.
   template <typename T>
   static absl::StatusOr<Tensor> Create(ElementType type, absl::Span<const int64_t> dims,
                                        const std::vector<T>& values) {
@@ -81,8 +80,8 @@ class Tensor {
                                                                               : ValueKind::kBits;
     return FromValues(type, dims, values.data(), values.size(), sizeof(T), kind);
   }
-  // The same for values that are written down where they are used: what does not fit
-  // is a tensor without a type, which no program takes.
+  // The same for literal values in code: if they do not fit, the result is a tensor without a
+  // type, which no program accepts.
   template <typename T>
   static Tensor From(ElementType type, absl::Span<const int64_t> dims,
                      const std::vector<T>& values) {
@@ -140,8 +139,8 @@ inline std::string TypeAndDims(const Tensor& t) { return TypeAndDims(t.type(), t
 // Element of an integer or pred tensor as int64; u64 by its bits.
 int64_t IntElement(const Tensor& t, int64_t index);
 
-// Brings arbitrary bytes into the form above: pred to 0 or 1, sub-byte types to
-// their sign- or zero-extended value. Other types are left alone.
+// Converts arbitrary bytes to the form above: pred to 0 or 1, sub-byte types to their sign- or
+// zero-extended value. Other types are unchanged.
 void NormalizeElements(ElementType type, void* data, int64_t count);
 
 }  // namespace shardcall

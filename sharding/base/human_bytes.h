@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte counts for people.
+// Byte counts as text for people.
 #ifndef SHARDCALL_SHARDING_BASE_HUMAN_BYTES_H_
 #define SHARDCALL_SHARDING_BASE_HUMAN_BYTES_H_
 

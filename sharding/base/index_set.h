@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of small numbers: factors of a rule, dimensions of an array. Up to 64 of
-// them, which is nearly always, stand in one word without an allocation.
+// A set of small non-negative integers, such as factors of a rule or dimensions of an array. The
+// members below 64 are kept in one word, so a set without larger ones, the usual case, allocates
+// nothing.
 #ifndef SHARDCALL_SHARDING_BASE_INDEX_SET_H_
 #define SHARDCALL_SHARDING_BASE_INDEX_SET_H_
 

@@ -17,7 +17,7 @@ namespace shardcall {
 namespace {
 
 enum class Special : uint8_t {
-  kIeee,          // the largest exponent is infinity and NaN
+  kIeee,          // IEEE 754: the largest exponent encodes infinity and NaN
   kOneNan,        // no infinity; all ones is NaN (the "fn" kinds)
   kUnsignedZero,  // no infinity, no -0; the bits of -0 are the one NaN ("fnuz")
   kFinite,        // neither infinity nor NaN
@@ -142,7 +142,7 @@ uint32_t EncodeE8M0(double value) {
   if (!(value > 0) || std::isinf(value)) return 0xff;
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);  // value = fraction * 2^exponent, [1/2, 1)
-  // 2^(exponent-1) <= value; a tie has the even significand 2 above it.
+  // 2^(exponent-1) <= value; on a tie the upper power of two is the even one.
   const int bits = exponent - 1 + 127 + (fraction >= 0.75 ? 1 : 0);
   if (bits <= 0) return 0;
   return bits >= 0xff ? 0xff : bits;
@@ -178,7 +178,8 @@ inline float DecodeF16(uint16_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
   const int32_t magnitude = bits & 0x7fff;
   const uint32_t shifted = static_cast<uint32_t>(magnitude) << 13;
-  // The exponent is too small by 112, subnormals included.
+  // The exponent of f16 is biased by 112 less than that of f32; the product corrects it, for
+  // subnormals too.
   const float scaled = std::bit_cast<float>(shifted) * 0x1p112f;
   const uint32_t special = 0x7f800000u | shifted | Choose(magnitude > 0x7c00, 0x400000u, 0);
   return std::bit_cast<float>(
@@ -190,7 +191,7 @@ inline uint16_t EncodeF16(float value) {
   const uint32_t magnitude = bits & 0x7fffffffu;
   const int32_t size = static_cast<int32_t>(magnitude);
   const uint32_t normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1)) >> 13;
-  // Below 2^-14: the adder rounds at the place of the least subnormal, 2^-24.
+  // Below 2^-14: adding 0.5 in f32 rounds at 2^-24, the smallest subnormal of f16.
   const float rounded = std::bit_cast<float>(magnitude) + 0.5f;
   const uint32_t small = std::bit_cast<uint32_t>(rounded) - 0x3f000000u;
   uint32_t result = Choose(size < 0x38800000, small, normal);
@@ -207,10 +208,10 @@ void EncodeLoop(const float* from, int64_t count, uint16_t* to) {
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-// By the processor's conversions, which agree but for what becomes of NaN's
-// payload on the way to f16.
+// Uses the processor's F16C conversions. They agree with the functions above except for the
+// payload of a NaN that is converted to f16.
 bool HasF16C() {
-  static const bool has = [] {  // not every compiler asks for it by name
+  static const bool has = [] {  // not every compiler knows "f16c" in __builtin_cpu_supports
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
   }();

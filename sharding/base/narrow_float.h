@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between f32 or f64 and the float types that C++ lacks: bf16, f16,
-// the f8 kinds, f6 and f4. All round to nearest, ties to even, once, and
-// subnormals are kept. What is too large becomes infinity where the type has
-// one, else NaN where it has one, else (f4e2m1fn, f6e3m2fn, f6e2m3fn) the largest
-// value. A NaN stays a NaN where there is one; in f4 and f6 it becomes a zero
-// of the opposite sign. f8e8m0fnu holds powers of two only: zero and what is
-// negative are NaN, and what is smaller than its least value becomes that.
+// Conversions between f32 or f64 and the float types that C++ lacks: bf16, f16, the f8 types, f6
+// and f4. All of them round once, to nearest with ties to even, and keep subnormals. A value that
+// is too large becomes infinity if the type has one, else NaN if the type has one, else (f4e2m1fn,
+// f6e3m2fn, f6e2m3fn) the largest finite value. A NaN stays NaN if the type has one; in f4 and f6
+// it becomes a zero of the opposite sign. f8e8m0fnu has powers of two only: zero and negative
+// values become NaN, and positive values below its smallest become that smallest value.
 #ifndef SHARDCALL_SHARDING_BASE_NARROW_FLOAT_H_
 #define SHARDCALL_SHARDING_BASE_NARROW_FLOAT_H_
 
@@ -29,8 +28,8 @@ inline uint16_t FloatToBF16(float value) {
 float F16ToFloat(uint16_t bits);
 uint16_t FloatToF16(float value);
 
-// Any float type by its bits (f16 and bf16 16, f8 8, f6 and f4 the low ones).
-// f32 and f64 are taken too. `type` must be a float type.
+// Between a value and its bits in any float type, f32 and f64 included; `type` must be a float
+// type. f16 and bf16 use the low 16 bits, f8 types the low 8, f6 and f4 the low 6 and 4.
 double FloatFromBits(ElementType type, uint64_t bits);
 uint64_t FloatToBits(ElementType type, double value);
 
@@ -39,7 +38,7 @@ inline double RoundToFloatType(ElementType type, double value) {
   return FloatFromBits(type, FloatToBits(type, value));
 }
 
-// Arrays of any float type, in our host form (f4 and f6 one byte an element).
+// Arrays of any float type, in the layout of host buffers (f4 and f6 take one byte per element).
 void LoadFloats(ElementType type, const void* from, int64_t count, float* to);
 void LoadFloats(ElementType type, const void* from, int64_t count, double* to);
 void StoreFloats(ElementType type, const float* from, int64_t count, void* to);

@@ -26,7 +26,7 @@ int EditDistance(absl::string_view a, absl::string_view b) {
 
 std::vector<std::string> NearNames(absl::string_view name,
                                    absl::Span<const absl::string_view> names, int limit) {
-  // Names of calls in programs may carry kilobytes; nothing is near to those.
+  // Names of custom calls may have kilobytes; no name is near to those.
   constexpr size_t kLongest = 200;
   std::vector<std::pair<int, absl::string_view>> found;
   if (name.empty() || name.size() > kLongest) return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that someone may have meant: those within a small edit distance, or
-// that contain the name or are contained in it.
+// Suggestions for a misspelt name: the known names within a small edit distance of it, those that
+// contain it, and those that it contains.
 #ifndef SHARDCALL_SHARDING_BASE_NEAR_NAMES_H_
 #define SHARDCALL_SHARDING_BASE_NEAR_NAMES_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libshardcall.so shows: the namespaces of headers that are installed. All else is
-// compiled hidden.
+// Marks the namespaces of installed headers, whose symbols libshardcall.so exports. All other
+// symbols have hidden visibility.
 #ifndef SHARDCALL_SHARDING_BASE_PUBLIC_H_
 #define SHARDCALL_SHARDING_BASE_PUBLIC_H_
 

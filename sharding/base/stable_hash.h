@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FNV-1a of 64 bits: the same in every process and build, unlike absl's hash, which has
-// a seed. For what ranks compare, and names of files.
+// 64-bit FNV-1a. It gives the same value in every process and build, unlike absl's hash, which is
+// seeded. For values that ranks compare with each other and for file names.
 #ifndef SHARDCALL_SHARDING_BASE_STABLE_HASH_H_
 #define SHARDCALL_SHARDING_BASE_STABLE_HASH_H_
 
@@ -16,7 +16,7 @@ class StableHash {
     for (const char c : text) AddWord(static_cast<unsigned char>(c));
     return *this;
   }
-  StableHash& AddWord(uint64_t word) {  // at once
+  StableHash& AddWord(uint64_t word) {  // the whole word in one step
     hash_ = (hash_ ^ word) * 0x100000001b3;
     return *this;
   }

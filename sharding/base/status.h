@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors as absl::Status with a stable code, and the macros that pass them on.
 //
-// A diagnostic has a code (E101, ...), what is wrong, where, what was expected
-// and found, and one fix. Its text is
+// A diagnostic has a code (E101, ...), what is wrong, where, what was expected and found, and one
+// fix. Its text is
 //   E101 <message>[ at <where>][: expected <expected>, found <found>][. Fix: <fix>]
 // and its absl code is chosen by the caller (kInvalidArgument for input that is
 // at fault, kUnimplemented, kUnavailable for what the environment lacks).
@@ -34,9 +34,10 @@ std::string FormatDiagnostic(const Diagnostic& d);
 absl::Status ToStatus(const Diagnostic& d,
                       absl::StatusCode code = absl::StatusCode::kInvalidArgument);
 
-// The same error with a line that says what it is part of: "  in <place>". OK stays OK.
+// The same error with a line "  in <place>" that says where it arose. OK stays OK.
 absl::Status In(const absl::Status& status, absl::string_view place);
-// "failed: <message>", of an author's function; some fail without a message.
+// The text for a user's function that failed: "failed: <message>", or "failed without a message"
+// where its status has none.
 std::string FailedText(absl::string_view message);
 
 // The leading "E101" or "W202" of a status message; empty if there is none.
@@ -62,7 +63,7 @@ inline absl::string_view DiagnosticCode(const absl::Status& status) {
   if (!tmp.ok()) return tmp.status();                    \
   lhs = *std::move(tmp)
 
-// For our own invariants only, never for input.
+// For invariants of shardcall itself, never for checks of input.
 #define SHARDCALL_CHECK(cond)                                                       \
   do {                                                                              \
     if (!(cond)) {                                                                  \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of deadlines: the wall clock may be set while something is awaited.
+// The clock for deadlines. It is not the wall clock, which may be set during a wait.
 #ifndef SHARDCALL_SHARDING_BASE_STEADY_TIME_H_
 #define SHARDCALL_SHARDING_BASE_STEADY_TIME_H_
 
@@ -9,7 +9,7 @@
 
 namespace shardcall {
 
-// Since an epoch that is the same for all of a process. Never goes back.
+// Time since an epoch that is fixed within a process. Never goes back.
 inline absl::Duration SteadyNow() {
   return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }

@@ -141,7 +141,7 @@ absl::Status TextCursor::Error(absl::string_view expected) {
 absl::Status TextCursor::ErrorAt(size_t position, absl::string_view message,
                                  absl::string_view expected, absl::string_view found,
                                  absl::string_view fix) const {
-  // A window of one line around the place; texts may be long.
+  // Shows at most one line, cut to a window around the place, since texts may be long.
   constexpr size_t kBefore = 60, kAfter = 40;
   size_t begin = position > kBefore ? position - kBefore : 0;
   size_t end = std::min(text_.size(), position + kAfter);

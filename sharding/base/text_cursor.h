@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the small languages of sharding texts: tokens after blanks and
-// comments, and errors that show the place with a caret.
+// Tokenizer for the texts of meshes, shardings and rules. It skips blanks and comments; its errors
+// show the place with a caret.
 #ifndef SHARDCALL_SHARDING_BASE_TEXT_CURSOR_H_
 #define SHARDCALL_SHARDING_BASE_TEXT_CURSOR_H_
 
@@ -24,7 +24,7 @@ class TextCursor {
 
   void SkipSpace();  // blanks, /* */ and // comments
   bool AtEnd();
-  // After blanks: whether `token` stands here; Consume steps over it.
+  // Both skip blanks first. Peek says whether `token` comes next; Consume also steps over it.
   bool Peek(absl::string_view token);
   bool Consume(absl::string_view token);
   // As Consume, but the identifier must end there.
@@ -32,7 +32,7 @@ class TextCursor {
   absl::Status Expect(absl::string_view token);
   absl::Status ExpectEnd();
 
-  // Letters, digits, '_', '-' and '.'; empty if none stands here.
+  // Letters, digits, '_', '-' and '.'; empty if none comes next.
   absl::string_view Identifier();
   // A decimal integer, at least 0.
   absl::StatusOr<int64_t> Integer();
@@ -41,7 +41,7 @@ class TextCursor {
   // From '{' to the matching '}', skipping strings; as written.
   absl::StatusOr<absl::string_view> Braces();
 
-  // An error here, or at a position.
+  // An error at the current position, or at `position`.
   absl::Status Error(absl::string_view expected);
   absl::Status ErrorAt(size_t position, absl::string_view message, absl::string_view expected = "",
                        absl::string_view found = "", absl::string_view fix = "") const;
@@ -51,9 +51,9 @@ class TextCursor {
   size_t pos_ = 0;
 };
 
-// `name` in quotes as Quoted() reads it: quotes of that kind and `\` escaped.
+// `name` in quotes, as Quoted() reads it: `quote` and `\` are escaped.
 std::string QuotedText(absl::string_view name, char quote);
-// A symbol such as a mesh's name: bare where Identifier() reads it, else quoted.
+// A symbol such as the name of a mesh: without quotes where Identifier() reads it, else quoted.
 std::string SymbolText(absl::string_view name);
 
 }  // namespace shardcall

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -23,7 +24,7 @@ absl::Status FileError(const char* code, const std::string& path, const char* wh
 }
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
-  struct stat info;  // a stream over a directory opens, and throws when read
+  struct stat info;  // std::ifstream opens a directory and throws when it is read
   if (stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) {
     return FileError("E060", path, "read");
   }
@@ -42,7 +43,8 @@ absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes) {
     out.close();
     return out ? absl::OkStatus() : FileError("E061", path, "written");
   }
-  const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
+  static std::atomic<int> written{0};  // threads of a process may write the same file
+  const std::string temporary = absl::StrCat(path, ".", getpid(), ".", written++, ".tmp");
   {
     std::ofstream out(temporary, std::ios::binary);
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));

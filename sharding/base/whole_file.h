@@ -10,14 +10,14 @@
 
 namespace shardcall {
 
-// E060 or E061: a file cannot be `what`, "read" or "written".
+// The error `code`, E060 or E061, that says that a file cannot be `what`: "read" or "written".
 absl::Status FileError(const char* code, const std::string& path, const char* what);
 
-// E060, for a folder too.
+// E060 if the file cannot be read, which includes a directory.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
 
-// The file appears whole or not at all; a device or a pipe is written to, and never
-// replaced by a file. E061.
+// Writes a regular file whole or not at all: under a temporary name that is then renamed. A device
+// or a pipe is written directly and never replaced. E061 if that fails.
 absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes);
 
 }  // namespace shardcall

@@ -52,8 +52,8 @@ bool SameCounts(const Sharding* a, const Sharding* b) {
   return true;
 }
 
-// Whether the parts of axes that both use are cut at places that divide each
-// other; "a":(1)2 and "a":(1)3 of an axis of 6 are not.
+// Whether the cuts of all axis parts in both shardings divide each other; "a":(1)2 and "a":(1)3 of
+// an axis of 6 do not.
 bool CutsNest(const Sharding* a, const Sharding* b) {
   absl::InlinedVector<AxisRef, 8> all;
   for (const Sharding* s : {a, b}) {
@@ -73,8 +73,8 @@ bool CutsNest(const Sharding* a, const Sharding* b) {
   return true;
 }
 
-// Between base meshes, or cuts that do not nest: one permute where the shard counts
-// agree, else through full replication.
+// Between base meshes, or between cuts that do not nest: one permute where the shard counts agree,
+// else through full replication.
 void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* from,
                       const Sharding* to, ReshardPlan* plan) {
   const Sharding* current = from;
@@ -105,8 +105,8 @@ void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* fro
   SearchReshard(context, global, whole_to, to, &plan->moves);
 }
 
-// Bytes a device needs and does not hold, at the least. Shards are intervals
-// whose sizes bound the overlap from above by the smaller of the two.
+// A lower bound of the bytes that a device needs and does not hold. Two shards of a dimension
+// overlap by at most the size of the smaller one.
 double LowerBound(const Shape* global, const Sharding* from, const Sharding* to) {
   double need = ElementTypeBytes(global->element_type()), held = need;
   for (int d = 0; d < global->rank(); ++d) {
@@ -166,8 +166,8 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
     plan->peak_bytes =
         std::max(plan->peak_bytes, LocalBytes(global, *m.before) + LocalBytes(global, *m.after));
   }
-  // `slot` may have moved: the search interns into other tables only, but a
-  // rehash of this one would need a nested call, which there is none of.
+  // `slot` is still valid: nothing above calls PlanReshard again, so the table has not been
+  // rehashed.
   slot = std::move(plan);
   return *slot;
 }

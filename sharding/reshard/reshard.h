@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planning how a value gets from one sharding to another: the cheapest chain
-// of moves by bytes sent per device, found by uniform-cost search over the
-// states that the axes of both ends can form. All states have canonical tiles
-// T = ceil(D/n). Where ceil tilings do not nest (D = 10 over {a,b} against {a})
-// a dimension is gathered whole and cut again.
+// Plans a reshard, from one sharding of a value to another: the chain of moves with the fewest
+// bytes sent per device, found by uniform-cost search over the states that the axes of both
+// shardings can form. All states have canonical tiles T = ceil(D/n). Where ceil tilings do not
+// nest (D = 10 over {a,b} against {a}) a dimension is all-gathered and sliced again.
 //
 // Example, mesh a=2, b=2, f32[8,8]: [{a},{b}] -> [{b},{a}] is one
 // collective-permute; [{a},{}] -> [{},{a}] one all-to-all; partial{a} ->
@@ -37,7 +36,7 @@ struct Move {
   int dim = -1, dim2 = -1;
   const Sharding* before = nullptr;
   const Sharding* after = nullptr;
-  double bytes = 0;  // sent per device, the usual model (README of collectives)
+  double bytes = 0;  // sent per device, as bytes_moved in partitioner/api/README.md
 };
 
 struct ReshardPlan {
@@ -51,25 +50,25 @@ struct ReshardPlan {
 // What one device holds of an array: the bytes of its tile.
 int64_t LocalBytes(const Shape* global, const Sharding& s);
 
-// Whether the collectives of every engine reduce by it: XLA's backends and NCCL
-// have sum, product, maximum and minimum, and of truth values `and` and `or`. By
-// anything else the parts are gathered, or exchanged, and each device reduces them.
+// Whether the collectives of every engine have this reduction: XLA's backends and NCCL have sum,
+// product, maximum and minimum, and `and` and `or` for pred. For any other reduction the parts are
+// all-gathered or exchanged, and each device reduces them.
 bool EngineReduces(PartialOp op, ElementType type);
 
-// What one device of a group of `g` sends in that all-reduce of `local` bytes: by
-// ints' xor 3 times `local` over 4 devices, where a sum is 1.5 times that.
+// Bytes that one device of a group of `g` sends in an all-reduce of `local` bytes. Over 4 devices
+// a sum costs 1.5 times `local`; xor, which no engine reduces, 3 times.
 double AllReduceBytes(PartialOp op, ElementType type, double local, double g);
 
-// Memoised in the Context; the plan lives as long as it. `global` is an array.
-// `to` has the same rank; partial axes of `to` must be partial in `from`, or
-// free there (then kDropPartial makes them). Different base meshes are planned
-// through full replication or one permute.
+// Memoised in the Context; the plan lives as long as it does. `global` is an array. `to` has the
+// same rank; partial axes of `to` must be partial in `from`, or unused there (then kDropPartial
+// makes them partial). A reshard between different base meshes, or between cuts that do not nest,
+// goes through full replication or one permute.
 const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Sharding* from,
                                const Sharding* to);
 
-// The cheapest of the ways to `to` from `stored` and from the other states in which
-// the value is at hand; that from `stored` among equals, then the first. A partial
-// state serves for itself alone.
+// The reshard to `to` with the fewest bytes, then the fewest collectives, from `stored` or from
+// another sharding in `copies` that the value is available in. Among equal ones `stored` wins,
+// then the first copy. A partial copy is used only where it equals `to`.
 struct ReshardChoice {
   const Sharding* from;
   const ReshardPlan* plan;
@@ -77,11 +76,11 @@ struct ReshardChoice {
 ReshardChoice CheapestReshard(Context& context, const Shape* global, const Sharding* stored,
                               absl::Span<const Sharding* const> copies, const Sharding* to);
 
-// Whether a state on the way is larger than both ends: a dimension is gathered whole, and
-// cut again ("full rematerialization").
+// Whether an intermediate state is larger than both ends: a dimension is all-gathered whole and
+// sliced again (GSPMD's "full rematerialization").
 bool GathersAndCuts(const Shape* global, const ReshardPlan& plan);
 
-// One line a move: "all-gather dim 0 over {"data"}: 1.5 MiB".
+// One line per move: `all-gather dim 0 over {"data"}: 1572864 bytes`.
 std::string DescribePlan(const ReshardPlan& plan);
 
 }  // namespace shardcall

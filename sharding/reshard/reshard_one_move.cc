@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Most reshards differ in one place, and one move does them: a search would only
-// find that again.
+// Most reshards differ in one place and need one move, which a search would only find more slowly.
 #include "shardcall/sharding/reshard/reshard_search.h"
 
 namespace shardcall {
 namespace {
 
-// May a dimension of `size` elements be cut from `coarse` into `fine` shards, or be
-// gathered the other way, tile by tile?
+// Whether each of the `coarse` tiles of a dimension of `size` elements consists of whole tiles of
+// the `fine` ones, so that slicing or all-gathering needs no re-tile.
 bool TilesNest(int64_t size, int64_t coarse, int64_t fine) {
   return coarse == 1 || CeilDiv(size, coarse) == CeilDiv(size, fine) * (fine / coarse);
 }
@@ -23,14 +22,14 @@ std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sha
   }
   const bool same_partial =
       from->partial() == to->partial() && from->partial_op() == to->partial_op();
-  if (same_partial == (dim < 0)) return std::nullopt;  // in both, or nowhere
+  if (same_partial == (dim < 0)) return std::nullopt;  // both differ, or neither
   Move move{MoveKind::kAllReduce, AxisList(from->partial().begin(), from->partial().end())};
   move.before = from;
   move.after = to;
   move.dim = dim;
   if (dim < 0) {
     if (!to->partial().empty()) return std::nullopt;
-    // What is gathered to be reduced is less where one axis comes after the other.
+    // A reduction that gathers the parts sends fewer bytes when it goes one axis at a time.
     if (!EngineReduces(from->partial_op(), global->element_type()) && move.axes.size() > 1) {
       return std::nullopt;
     }

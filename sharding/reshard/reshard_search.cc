@@ -14,10 +14,9 @@
 namespace shardcall {
 namespace {
 
-// Axis parts are cut at every boundary that occurs in either end; a state is
-// then, per dimension, a list of such atoms, and a set of partial ones. States
-// are byte strings: atoms of dimension 0, '|', atoms of dimension 1, '|', .., then
-// the partial atoms in increasing order.
+// Axis parts are cut at every boundary that occurs in either end; the pieces are called atoms. A
+// state is a list of atoms per dimension and a set of partial atoms. It is encoded as bytes: atoms
+// of dimension 0, '|', atoms of dimension 1, '|', .., then the partial atoms in increasing order.
 using State = absl::InlinedVector<uint8_t, 40>;
 constexpr char kSep = '|';
 constexpr char kAtomBase = '\x80' + 0;  // atoms are bytes above ASCII
@@ -34,7 +33,7 @@ struct Step {
   Move move;
   double cost;
 };
-// Of one search after the other in a Context, for their storage.
+// Storage that successive searches in one Context reuse.
 struct Scratch {
   std::vector<Node> queue;  // a heap
   absl::flat_hash_map<State, Step> best;
@@ -76,14 +75,14 @@ class Search {
     for (int d = 0; d < rank(); ++d) n *= Tile(d, l[d]);
     return n;
   }
-  // `bytes` of tiles over `from` in dimension d, when those are over `to`; empty
-  // arrays have no bytes to scale.
+  // Scales `bytes` from the tiles of dimension d over `from` to those over `to`. Empty arrays have
+  // no bytes to scale.
   double Padded(double bytes, int d, const std::string& from, const std::string& to) const {
     return bytes == 0 ? 0 : bytes / Tile(d, from) * Tile(d, to);
   }
   int rank() const { return global_->rank(); }
-  // May `minor` be gathered off, or cut into, a dimension that keeps `major`,
-  // without a re-tile?
+  // Whether `minor` can be all-gathered or sliced in a dimension that stays sharded by `major`
+  // without a re-tile.
   bool Nests(int d, const std::string& major, const std::string& minor) const {
     return major.empty() || Tile(d, major) == Tile(d, major + minor) * Size(minor);
   }
@@ -117,7 +116,7 @@ class Search {
   absl::InlinedVector<AxisRef, 8> atoms_;
   Lists target_;
   State goal_;
-  // What the last move costs at the least, and the cheapest chain so far.
+  // A lower bound of the cost of the last move, and the cost of the cheapest chain so far.
   double goal_bytes_ = 0, goal_cost_ = std::numeric_limits<double>::infinity();
   std::vector<Node>& queue_;
   absl::flat_hash_map<State, Step>& best_;
@@ -205,7 +204,7 @@ const Sharding* Search::ToSharding(const Lists& l) const {
 
 void Search::Try(const Node& node, Lists next, MoveKind kind, const std::string& atoms, int dim,
                  int dim2, double bytes) {
-  // Local work and start-up break ties between chains of equal bytes.
+  // A small cost for local work and start-up breaks ties between chains of equal bytes.
   const double cost = node.cost + bytes + 1e-3 * LocalBytes(next) + 64;
   if (cost >= goal_cost_) return;
   std::sort(next[rank()].begin(), next[rank()].end());
@@ -278,8 +277,8 @@ void Search::ExpandPartial(const Node& node, const Lists& l) {
     next[rank()] = rest;
     Try(node, next, MoveKind::kAllReduce, drop, -1, -1, all_reduce_bytes(drop));
   }
-  // All-reduce of one atom, so that the others can become a reduce-scatter, or since
-  // gathers of parts to be reduced are cheaper one after the other.
+  // All-reduce one atom, so that the others can become a reduce-scatter, or because a reduction
+  // that gathers parts is cheaper one axis at a time.
   if (drop.size() > 1) {
     for (char c : drop) {
       Lists next = l;

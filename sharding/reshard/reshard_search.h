@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search behind PlanReshard, within one base mesh, and what needs none.
+// The search behind PlanReshard, within one base mesh, and the reshards of one move that need no
+// search.
 #ifndef SHARDCALL_SHARDING_RESHARD_RESHARD_SEARCH_H_
 #define SHARDCALL_SHARDING_RESHARD_RESHARD_SEARCH_H_
 
@@ -10,10 +11,10 @@
 
 namespace shardcall {
 
-// The chain that SearchReshard finds where that is one move and can be seen at once:
-// `from` and `to`, of one mesh with equal manual axes, differ in one dimension, which
-// is gathered or cut, or in that all that is partial is reduced. Anything else would
-// send as much in more moves. Otherwise nothing.
+// The single move that SearchReshard would find, for the cases that are cheap to recognise: `from`
+// and `to`, of one mesh with equal manual axes, differ either in one dimension, which is
+// all-gathered or sliced, or in that everything partial is all-reduced. Any other chain would send
+// at least as many bytes in more moves. Nullopt in all other cases.
 std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sharding* to);
 
 // Appends the cheapest chain of moves from `from` to `to`; both of one mesh,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where tiles lie in a device order: per tile dimension, runs of positions in
-// constant steps. Internal to sharding/.
+// Positions of tiles in a device order: per tile dimension, runs of positions with a constant
+// stride. Internal to sharding/.
 #ifndef SHARDCALL_SHARDING_RESHARD_TILE_RUNS_H_
 #define SHARDCALL_SHARDING_RESHARD_TILE_RUNS_H_
 
@@ -15,9 +15,9 @@ struct Run {
   int64_t size, stride;
 };
 
-// The iota expression [reshape]T(perm), cut into `tile`: for each tile dim its
-// runs in device ids, major to minor. [4,2]<=[2,4]T(1,0) has {{4,1}}, {{2,4}}.
-// False where the tiles do not divide the reshape dims.
+// Cuts the iota expression [reshape]T(perm) into `tile`: for each tile dim its runs in device ids,
+// major to minor. [4,2]<=[2,4]T(1,0) gives {{4,1}}, {{2,4}}. False where the tiles do not divide
+// the reshape dims.
 bool CutAtTiles(absl::Span<const int64_t> reshape, absl::Span<const int64_t> perm,
                 absl::Span<const int64_t> tile, std::vector<std::vector<Run>>* out);
 
@@ -25,8 +25,8 @@ bool CutAtTiles(absl::Span<const int64_t> reshape, absl::Span<const int64_t> per
 // devices once.
 DeviceOrder OrderOfRuns(absl::Span<const Run> runs);
 
-// Tiles over the device order `order`: over the identity where `order` is an
-// iota expression that the tiles divide, else over `order` itself.
+// Tiles over a device order. `order` is the identity where the tiling is an iota expression that
+// the tiles divide, else it is the device order of the tiling itself.
 struct TileRuns {
   DeviceOrder order = DeviceOrder::Identity(1);
   std::vector<std::vector<Run>> dims;  // strides are positions of `order`

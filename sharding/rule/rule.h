@@ -26,9 +26,8 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// A reduction factor is summed over in the results that lack it; results that
-// have it are sharded by it (a norm's backward pass: dx has the rows, dgain is
-// their sum).
+// A reduction factor is summed over in the results that lack it; results that have it are sharded
+// by it (in a norm's backward pass, dx has the rows and dgain is their sum).
 enum class FactorKind : uint8_t { kPassThrough, kReduction, kNeedReplication, kPermutation };
 
 struct Factor {
@@ -36,8 +35,8 @@ struct Factor {
   FactorKind kind = FactorKind::kPassThrough;
   PartialOp reduction = PartialOp::kSum;  // of a reduction factor
   bool blocked = false;                   // propagation may not pass it, computation may
-  // Value that padding of this factor must have in every operand, where the op
-  // reads it (reduction factors); element-typed by the operand.
+  // The value that padding of this factor must have in every operand where the op reads it
+  // (reduction factors); converted to the element type of the operand.
   bool has_pad = false;
   double pad = 0;
   std::string name = {};  // "b", for messages and printing
@@ -62,19 +61,19 @@ struct ShardingRule {
   }
   int64_t Extent(int tensor, int factor) const;
 
-  // "i k, k j -> i j" and behind it the special factors:
+  // "i k, k j -> i j", followed by the special factors:
   // "reduction={k:add} need_replication={..} permutation={..}".
   std::string ToString() const;
   // `#sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=8, ...} reduction={k}>`
   std::string ToSdyText() const;
 };
 
-// The pass-through factors, not blocked, that operands have and no result: the rule
-// does not say what becomes of them. None where no result is an array.
+// The pass-through factors, not blocked, that occur in operands but in no result, so that the rule
+// does not say how they combine. None where no result is an array.
 IndexSet OpenFactors(const ShardingRule& rule, absl::Span<const Shape* const> results);
 
-// What a user writes for a target: a string and the special factors. Names are
-// those of JAX's SdyShardingRule; `...` stands for leading batch dims.
+// What a user writes for a custom-call target: a rule string and the special factors. The names
+// are those of JAX's SdyShardingRule; `...` stands for leading batch dims.
 struct RuleText {
   std::string rule;  // "b s h, h -> b s h"
   std::vector<std::string> need_replication = {}, permutation = {}, blocked = {};
@@ -91,9 +90,8 @@ absl::StatusOr<std::shared_ptr<const RuleTemplate>> ParseRule(const RuleText& te
 absl::StatusOr<ShardingRule> InstantiateRule(const RuleTemplate& rule,
                                              absl::Span<const Shape* const> operands,
                                              absl::Span<const Shape* const> results);
-// The first k dims of every tensor are independent batch dims; all other dims
-// need replication, and batch dims that no result has. A tensor of smaller rank has
-// as many as it has dims.
+// The first k dims of every tensor are independent batch dims (all dims of a tensor of lower
+// rank). All other dims need replication, and so do batch dims that no result has.
 absl::StatusOr<ShardingRule> BatchRule(int k, absl::Span<const Shape* const> operands,
                                        absl::Span<const Shape* const> results);
 // `#sdy.op_sharding_rule<...>` as JAX dumps it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for given shapes.
+// Instantiates rules for given shapes.
 #include <algorithm>
 #include <utility>
 
@@ -46,7 +46,7 @@ class Instantiation {
   absl::Status Side(const std::vector<RuleTemplate::Value>& values,
                     absl::Span<const Shape* const> shapes, bool is_result,
                     std::vector<TensorFactors>* out) {
-    // The empty side is one scalar; it fits a call without operands too.
+    // An empty side of the rule means one scalar; it also fits a call without values on that side.
     const bool empty_side = values.size() == 1 && values[0].dims.empty() && values[0].ellipsis < 0;
     if (shapes.empty() && empty_side) return absl::OkStatus();
     if (values.size() != shapes.size()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rule strings, `b s h, h -> b s h`, with the special factors beside them.
+// Parses rule strings, `b s h, h -> b s h`, and the special factors that accompany them.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -152,7 +152,7 @@ class Parser {
     return -1;
   }
 
-  // What is wrong beside the string is shown with the string, without a caret.
+  // An error in the special factors shows the rule string without a caret.
   absl::Status Error(std::string message, std::string fix) const {
     return ToStatus({.code = std::string(kCode),
                      .message = std::move(message),

@@ -54,7 +54,7 @@ int64_t ShardingRule::Extent(int tensor, int factor) const {
 
 std::string ShardingRule::ToString() const {
   const std::vector<int> order = FirstUse(*this);
-  // The author's names where they tell all factors apart, else letters.
+  // The author's factor names where they are distinct and not empty, else letters.
   std::set<std::string> distinct;
   for (int f : order) distinct.insert(factors[f].name);
   std::vector<std::string> names(factors.size());

@@ -48,7 +48,7 @@ class Parser {
   }
 
  private:
-  // One letter from i to z, or z_1, z_2, ..; empty if none stands here.
+  // One letter from i to z, or z_1, z_2, ..; empty if none comes next.
   std::string Symbol() {
     const absl::string_view text = in_.text();
     size_t end = in_.position();
@@ -146,8 +146,8 @@ class Parser {
     });
   }
 
-  // Against the shapes. A factor alone in a dimension may have another extent
-  // there, as in a concatenate; a compound must give the size.
+  // Checks the tensors against the shapes. A factor that is alone in a dimension may have another
+  // extent there, as in a concatenate; the sizes of a compound must multiply to the extent.
   absl::Status Check(absl::Span<const Shape* const> shapes,
                      const std::vector<TensorFactors>& tensors, int first, absl::string_view what) {
     auto error = [&](std::string message, int64_t expected, int64_t found) {

@@ -13,7 +13,7 @@ namespace shardcall {
 struct RuleTemplate {
   struct NamedFactor {
     Factor factor;           // `size` is -1 unless the text gives it
-    bool whole_dim = false;  // stands alone in some dimension
+    bool whole_dim = false;  // is the only factor of some dimension
   };
   struct Value {
     int ellipsis = -1;  // index into `ellipses`, or -1
@@ -26,7 +26,7 @@ struct RuleTemplate {
   std::vector<Value> operands, results;
 };
 
-// E111 for a null among the shapes that a rule is put against.
+// E111 if one of the shapes is null.
 absl::Status CheckShapes(absl::Span<const Shape* const> operands,
                          absl::Span<const Shape* const> results);
 

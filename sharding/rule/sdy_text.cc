@@ -33,7 +33,7 @@ absl::Status ParseAxes(TextCursor& in, std::vector<NamedAxisRef>* out, bool* ope
   return in.Expect("}");
 }
 
-// What stands behind `mesh<`, closing '>' included.
+// The text after `mesh<`, up to and including the closing '>'.
 absl::Status ParseMesh(TextCursor& in, std::string name, Mesh* out) {
   SHARDCALL_RETURN_IF_ERROR(in.Expect("["));
   std::vector<MeshAxis> axes;
@@ -72,10 +72,10 @@ absl::Status ParseMesh(TextCursor& in, std::string name, Mesh* out) {
   return in.Expect(">");
 }
 
-// What stands behind '<', closing '>' included.
+// The text after '<', up to and including the closing '>'.
 absl::Status ParseSharding(TextCursor& in, NamedSharding* out) {
   if (in.Consume("@")) {
-    // MLIR quotes symbols that are no identifiers.
+    // MLIR quotes symbols that are not identifiers.
     if (in.Peek("\"")) {
       SHARDCALL_ASSIGN_OR_RETURN(out->mesh_name, in.Quoted());
     } else {

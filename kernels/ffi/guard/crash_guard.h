@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of a function that may be none of the kind that it is taken for: an untyped one
-// takes the first argument for its results, and writes as many as it likes there.
+// Calls functions that may have another ABI than assumed: an untyped one takes its first argument
+// for its results, and may write any number of bytes there.
 #ifndef SHARDCALL_KERNELS_FFI_GUARD_CRASH_GUARD_H_
 #define SHARDCALL_KERNELS_FFI_GUARD_CRASH_GUARD_H_
 
@@ -10,21 +10,21 @@
 
 namespace shardcall {
 
-// Runs `body`; false where it ended in SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT of
-// this thread, by too deep a stack too. What stood on its stack is then not destroyed:
-// for questions to a library that is given up after a false. Any thread may be in one; a
-// call within `body` is part of it. What `body` throws comes through.
+// Runs `body`; false if it ended in SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT of this thread,
+// which includes a stack overflow. Objects on its stack are then not destroyed, so use this only
+// to query a library that is given up after a false. Any thread may call it; a nested call belongs
+// to the outer one. Exceptions of `body` pass through.
 bool CallCatchingSignals(absl::FunctionRef<void()> body);
 
-// Zeroed memory that ends where no byte may be touched: what writes past its end stops
-// there, and harms nothing else.
+// Zeroed memory followed by an inaccessible page: a write past its end stops there and damages
+// nothing else.
 class FencedMemory {
  public:
   explicit FencedMemory(size_t size);  // rounded up to 16 bytes
   FencedMemory(const FencedMemory&) = delete;
   FencedMemory& operator=(const FencedMemory&) = delete;
   ~FencedMemory();
-  void* data() const { return data_; }  // null where there was no memory
+  void* data() const { return data_; }  // null if the allocation failed
 
  private:
   void* pages_ = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a call of a handler, as a Status that names the call.
+// Errors about a call of a handler, as a Status that names the call.
 #ifndef SHARDCALL_KERNELS_FFI_GUARD_FAULT_H_
 #define SHARDCALL_KERNELS_FFI_GUARD_FAULT_H_
 
@@ -16,7 +16,7 @@ struct HandlerContext;
 inline constexpr char kFailedFix[] = "Do what the message asks for, which is the handler's own";
 inline constexpr char kThrewFix[] = "Catch it in the handler, and return it as an error";
 
-// Diagnostic `code` at the call's instruction.
+// The diagnostic `code` with the call's instruction.
 absl::Status HandlerFault(const HandlerContext& context, absl::string_view code,
                           std::string message, absl::StatusCode status, std::string fix);
 

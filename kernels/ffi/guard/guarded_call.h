@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers that write where they must not. A guarded call hands the handler copies of
-// its buffers with guards around them, and looks afterwards whether the guards, or an
-// operand that no result is in, have changed: E318, with the target, the buffer and the
-// place. In a build with AddressSanitizer every call of a handler is guarded, and the
-// guards are poisoned: code that was compiled with the sanitizer stops at the line that
-// leaves its buffer, and the report ends with the target's name; code that was not is
-// found by E318.
+// Detects handlers that write out of bounds. A guarded call gives the handler copies of its
+// buffers with guards around them, and checks afterwards whether the guards, or an operand that
+// shares no memory with a result, have changed: E318, with the target, the buffer and the place.
+// In a build with AddressSanitizer every call of a handler is guarded, and the guards are
+// poisoned: code that was compiled with the sanitizer stops at the line that leaves its buffer,
+// and the report ends with the target's name; other code is detected by E318.
 //
 //   cmake --preset asan && cmake --build --preset asan
 //   build-asan/bin/shardcall verify program.hlo --plugin=K.so
@@ -24,37 +23,37 @@ namespace shardcall {
 // Whether this build guards all handlers.
 bool GuardsHandlers();
 
-// What `host` returns, or E318 where it is done and has written elsewhere than into its
-// results. Buffers with one address, and an element at least, are one in the copy too.
-// A guard has `guard_bytes`, on either side.
+// Returns the result of `host`, or E318 if it has finished and has written outside its results.
+// Buffers with the same address and at least one element share memory in the copy too. Guards have
+// `guard_bytes` on either side.
 inline constexpr size_t kGuardBytes = 256;
 absl::Status CallGuarded(const HostHandler& host, const HandlerContext& context,
                          absl::Span<const BufferView> operands,
                          absl::Span<const BufferView> results, size_t guard_bytes = kGuardBytes);
 
-// The same handlers, each guarded by as many bytes as all buffers of its call have: one
-// that takes an extent from another buffer touches nothing else. For whoever calls
+// The same handlers, each guarded on either side by as many bytes as all buffers of its call have,
+// so that one that takes an extent from the wrong buffer damages nothing. For code that calls
 // handlers with shapes that they may not expect.
 HandlerRegistry GuardedHandlers(const HandlerRegistry& handlers);
 
-// Where pages that may not be touched meet a buffer. It begins at a multiple of 64
-// bytes, so that up to 63 bytes may stand between its end and the fence: those are
-// filled and looked at as a guard is.
+// The side of a buffer that touches inaccessible pages (a fence). A buffer begins at a multiple of
+// 64 bytes, so up to 63 bytes may be between its end and the fence: those are filled and checked
+// like a guard.
 enum class FenceSide : uint8_t { kBefore, kAfter };
 
-// The same handlers on copies of their buffers between pages whose first touched byte is
-// SIGSEGV, for a process that is made to end so. What stands around the data, and in
-// results before the call, are bytes that differ by the side: a handler whose results
-// do, too, has read them.
+// The same handlers on copies of their buffers between inaccessible pages, where the first access
+// out of bounds is SIGSEGV. This is for a process that may end that way. The bytes around the
+// data, and results before the call, are filled with a value that depends on `side`: a handler
+// whose results depend on it has read them.
 HandlerRegistry FencedHandlers(const HandlerRegistry& handlers, FenceSide side);
 
-// One handler, as those registries have it.
+// The same for one handler.
 HostHandler Guarded(HostHandler host);
 HostHandler Fenced(HostHandler host, FenceSide side);
 
-// Says of an address which buffer of a fenced call under way it lies beside: "4 bytes
-// past the end of operand 1, f32[4,16]". False, and `text` empty, if it lies in no fence.
-// May be called by a handler of signals.
+// Describes an address next to a buffer of a fenced call in progress: "4 bytes past the end of
+// operand 1, f32[4,16]". False, and `text` empty, if it is in no fence. May be called in a signal
+// handler.
 bool DescribeFence(const void* address, char* text, size_t size);
 
 }  // namespace shardcall

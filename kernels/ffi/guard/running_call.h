@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the threads of this process run of code that is not ours: for whoever has to say
-// it when that crashes, or never returns.
+// Records what external code the threads of this process are running, for reports when it crashes
+// or never returns.
 #ifndef SHARDCALL_KERNELS_FFI_GUARD_RUNNING_CALL_H_
 #define SHARDCALL_KERNELS_FFI_GUARD_RUNNING_CALL_H_
 
@@ -16,8 +16,8 @@
 
 namespace shardcall {
 
-// While it lives, this thread runs `what` of `name`: "the handler" of a target, "the
-// entry" of a plugin. The texts must outlive it.
+// During its lifetime, this thread runs `what` of `name`: "the handler" of a target, "the entry"
+// of a plugin. The texts must outlive it.
 class RunningCall {
  public:
   RunningCall(const char* what, absl::string_view name, absl::string_view where = "",
@@ -26,11 +26,12 @@ class RunningCall {
   RunningCall& operator=(const RunningCall&) = delete;
   ~RunningCall();
 
-  // Whether any thread of this process has had one. Likewise.
+  // Whether any thread of this process has ever had one. May be called in a signal handler.
   static bool AnyYet();
-  // That of this thread, the innermost; null: none. May be called by a handler of signals.
+  // The innermost one of this thread, or null. May be called in a signal handler.
   static const RunningCall* OfThisThread();
-  // "the handler of "t" ", then `did`, then "at %c on device 1"; cut to `size`. Likewise.
+  // Writes "the handler of "t" ", then `did`, then "at %c on device 1", cut to `size`. May be
+  // called in a signal handler.
   void Describe(const char* did, char* text, size_t size) const;
 
  private:
@@ -40,10 +41,10 @@ class RunningCall {
   const RunningCall* const before_;
 };
 
-// The calls of handlers that one thread makes, as another sees them.
+// The handler calls of one thread, as observed by another.
 class CallWatch {
  public:
-  // While it lives, calls of this thread are seen by `watch`.
+  // During its lifetime, `watch` observes the calls of this thread.
   class Scope {
    public:
     explicit Scope(CallWatch* watch);
@@ -51,14 +52,14 @@ class CallWatch {
     Scope& operator=(const Scope&) = delete;
     ~Scope();
   };
-  static CallWatch* OfThisThread();  // null: nobody sees
+  static CallWatch* OfThisThread();  // null: not observed
 
-  // The handler, and what it is shown of its registry, for as long as the watch lives:
-  // one that does not return may outlive its registry.
+  // Copies of the handler, and of its registry's user data, that live as long as the watch: a
+  // handler that does not return may outlive its registry.
   const HostHandler& Keep(const HandlerEntry& entry);
   const absl::btree_map<int64_t, void*>* Keep(const absl::btree_map<int64_t, void*>& user_data);
 
-  // Both texts live as long as the program that is run.
+  // Both texts must live as long as the running program.
   void Begin(const std::string* target, const std::string* instruction) {
     target_.store(target, std::memory_order_relaxed);
     instruction_.store(instruction, std::memory_order_relaxed);
@@ -66,7 +67,7 @@ class CallWatch {
   }
   void End() { calls_.fetch_add(1, std::memory_order_release); }
 
-  // Odd within a handler; another number for each call.
+  // Odd during a handler call; each call has another number.
   uint64_t calls() const { return calls_.load(std::memory_order_acquire); }
   // Of the last call that began.
   const std::string& target() const { return *target_.load(std::memory_order_relaxed); }
@@ -75,7 +76,7 @@ class CallWatch {
  private:
   std::atomic<uint64_t> calls_{0};
   std::atomic<const std::string*> target_{nullptr}, instruction_{nullptr};
-  // Of this thread alone. References to what is kept stay.
+  // Used by this thread only. References to the kept objects stay valid.
   std::deque<std::pair<const HandlerEntry*, HostHandler>> handlers_;
   absl::btree_map<int64_t, void*> user_data_;
 };

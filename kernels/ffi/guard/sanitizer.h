@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AddressSanitizer where a build has it, and nothing where not.
+// AddressSanitizer functions, which do nothing in builds without it.
 #ifndef SHARDCALL_KERNELS_FFI_GUARD_SANITIZER_H_
 #define SHARDCALL_KERNELS_FFI_GUARD_SANITIZER_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The signals in which code that crashes ends.
+// The signals that end code that crashes.
 #ifndef SHARDCALL_KERNELS_FFI_GUARD_SIGNAL_NAMES_H_
 #define SHARDCALL_KERNELS_FFI_GUARD_SIGNAL_NAMES_H_
 
@@ -9,7 +9,7 @@ namespace shardcall {
 
 inline constexpr int kCrashSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
-// "SIGSEGV"; may be called by a handler of signals.
+// "SIGSEGV"; may be called in a signal handler.
 inline const char* SignalName(int signal_number) {
   switch (signal_number) {
     case SIGSEGV: return "SIGSEGV";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of code that is not ours outside of a run: a library's start-up code, a plugin's
-// entry, a handler that is asked for its version. Any of them may never return.
+// Calls of external code outside of a run: a library's start-up code, a plugin's entry, the
+// metadata query of a handler. Any of them may never return.
 #ifndef SHARDCALL_KERNELS_FFI_GUARD_TIMED_CALL_H_
 #define SHARDCALL_KERNELS_FFI_GUARD_TIMED_CALL_H_
 
@@ -14,22 +14,21 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Of a load that is given none.
+// The default deadline of a load.
 constexpr absl::Duration kLoadDeadline = absl::Seconds(60);
 
-// Runs `body` on a thread of its own. OK once it has returned and what it captures is
-// released; what it throws comes through. Where it has not returned within `deadline` the
-// result is what `late` gives, and the thread is left behind: `body` and what it captures
-// live until it ends, and it must touch nothing else. Where no thread can be started it
-// runs on this one, without a deadline.
+// Runs `body` on its own thread. OK once it has returned and its captures are released; its
+// exceptions pass through. If it has not returned within `deadline`, the result is that of `late`,
+// and the thread is abandoned: `body` and its captures live until it ends, and it must use nothing
+// else. If no thread can be started, it runs on this one, without a deadline.
 absl::Status CallWithin(absl::Duration deadline, std::function<void()> body,
                         absl::FunctionRef<absl::Status()> late);
 
-// The same with E319 that `what` ("register_targets of the library "x"") has not returned.
+// The same with E319, saying that `what` ("register_targets of the library "x"") has not returned.
 absl::Status CallWithin(absl::Duration deadline, const std::string& what,
                         std::function<void()> body);
 
-// How many such threads of this process have been left behind and have not ended since.
+// The number of abandoned threads of this process that have not ended yet.
 int CallsLeftBehind();
 
 }  // namespace shardcall

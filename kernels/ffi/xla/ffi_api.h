@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libraries register themselves with: the table of functions that XLA_FFI_GetApi of
-// XLA's C header and xla::ffi::GetXlaFfiApi of its C++ header return. Libraries leave both
-// undefined, and programs that link this room export them. A library that has one of its
-// own, or needs a library that has, gets that: what it registers is not for us.
+// The FFI API for libraries that register their own handlers: the table of functions that
+// XLA_FFI_GetApi of XLA's C header and xla::ffi::GetXlaFfiApi of its C++ header return. Libraries
+// leave both undefined, and programs that link this library export them. A library that defines
+// them itself, or links one that does, uses those, and its registrations do not arrive here.
 //
-// The functions have no declaration here, since XLA's headers have others.
+// These functions are not declared here, since XLA's headers declare them with other types.
 #ifndef SHARDCALL_KERNELS_FFI_XLA_FFI_API_H_
 #define SHARDCALL_KERNELS_FFI_XLA_FFI_API_H_
 
@@ -12,15 +12,15 @@
 
 namespace shardcall {
 
-// The newest table, with a Type_Register that takes the structs of every version: it is
-// not known which one the library is of.
+// The newest table, with a Type_Register that accepts the structs of every version, since the
+// library's version is not known.
 const abi::Api* FfiRegistrationApi();
 
 inline constexpr char kGetApiSymbol[] = "XLA_FFI_GetApi";
 inline constexpr char kGetXlaFfiApiSymbol[] = "_ZN3xla3ffi12GetXlaFfiApiEv";
 
-// What the function of that name returns to the code at `caller`: the table above, or that
-// of the function that the library around it has itself.
+// The result of the function of that name for the code at `caller`: the table above, or, if the
+// library around `caller` has such a function itself, that function's result.
 const void* FfiApiFor(const char* symbol, const void* caller);
 
 }  // namespace shardcall

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes in the form that typed-FFI handlers read. Nothing of the map is
-// referred to afterwards.
+// Attributes in the form that typed-FFI handlers read. It does not refer to the map afterwards.
 #ifndef SHARDCALL_KERNELS_FFI_XLA_FFI_ATTRIBUTES_H_
 #define SHARDCALL_KERNELS_FFI_XLA_FFI_ATTRIBUTES_H_
 
@@ -30,11 +29,11 @@ class EncodedAttributes {
   void Fill(const Attribute::Dictionary& entries, abi::Attrs* attrs);
   abi::ByteSpan* Span(const std::string& text);
   void* Encode(const Attribute& attribute, abi::AttrType* type);
-  // The elements in their own width, aligned for every type.
+  // The elements in their own width, aligned for any type.
   template <typename Get>
   const void* Elements(ElementType type, size_t count, Get bits);
 
-  // Deques: what they hold stays where it is.
+  // Deques, so that elements never move.
   std::deque<std::string> strings_;
   std::deque<std::vector<uint64_t>> elements_;
   std::deque<abi::ByteSpan> spans_;
@@ -45,8 +44,7 @@ class EncodedAttributes {
   abi::Attrs root_ = {};
 };
 
-// The way back: what a frame's attributes say, owned. Nothing of `attrs` is referred to
-// afterwards.
+// The inverse: an owned copy of a frame's attributes. It does not refer to `attrs` afterwards.
 Attribute::Dictionary DecodeAttributes(const abi::Attrs& attrs);
 
 }  // namespace shardcall

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind the execution context of a typed-FFI call.
+// The execution context of a typed-FFI call.
 #ifndef SHARDCALL_KERNELS_FFI_XLA_FFI_CONTEXT_H_
 #define SHARDCALL_KERNELS_FFI_XLA_FFI_CONTEXT_H_
 
@@ -18,7 +18,7 @@
 
 namespace shardcall {
 
-// An object that a handler made in one stage and finds in a later one.
+// An object that a handler makes in one stage and uses in a later one.
 class FfiState {
  public:
   FfiState() = default;
@@ -38,7 +38,7 @@ class FfiState {
   void Reset() noexcept {
     try {
       if (object_ != nullptr && deleter_ != nullptr) deleter_(object_);
-    } catch (...) {  // a library's destructor; there is nobody to tell
+    } catch (...) {  // a library's destructor may throw, which cannot be reported
     }
     object_ = nullptr;
   }
@@ -59,22 +59,22 @@ struct ExecutionContext {
   FfiState* instantiated = nullptr;                            // of the call site
   FfiState prepared, initialized;                              // of this call
 
-  // Where buffers and scratch memory lie; null: in host memory, or no device yet.
+  // The device that holds buffers and scratch memory; null: host memory, or no device yet.
   std::shared_ptr<HandlerDevice> accelerator;
 
   std::mutex scratch_mutex;
   std::vector<std::pair<void*, size_t>> scratch;  // freed at the end of the call at the latest
   void FreeScratch(void* data);
 
-  // The device extension, made when it is asked for; null where there is none,
-  // as in the instantiate stage and after the call.
+  // The device extension, made on first use; null if there is none, as in the instantiate stage
+  // and after the call.
   Shardcall_FfiDevice* Device();
   void EndCall();
   const HandlerContext* call = nullptr;  // until EndCall
   std::mutex device_mutex;
   std::unique_ptr<FfiDevice> device;
 
-  // Set by a task on the pool that threw. Tasks may outlive the call.
+  // Set when a task on the pool has thrown. Tasks may outlive the call.
   std::shared_ptr<std::atomic<bool>> task_threw;
 
   // Null for a stage that has no state.
@@ -87,7 +87,7 @@ struct ExecutionContext {
   ExecutionContext() = default;
   ExecutionContext(const ExecutionContext&) = delete;
   ExecutionContext& operator=(const ExecutionContext&) = delete;
-  ~ExecutionContext();  // frees the scratch memory that is left
+  ~ExecutionContext();  // frees the remaining scratch memory
 };
 
 }  // namespace abi

@@ -22,14 +22,14 @@ class FfiDevice {
   FfiDevice& operator=(const FfiDevice&) = delete;
 
   Shardcall_FfiDevice* c() { return &c_; }
-  // The call has ended, and work that it left behind finds no device any more.
-  // Waits for a function that runs.
+  // The call has ended, and work that it left behind can use the device no longer. Waits for a
+  // running function.
   void Close();
-  // Of the first function that failed.
+  // The error of the first function that failed.
   absl::Status first_error();
 
-  // Runs `work(communicator, group)`, or with no communicator and a group of this
-  // device alone `alone()`.
+  // Runs `work(communicator, group)`; or, with no communicator and a group of only this device,
+  // `alone()`.
   template <typename Work, typename Alone>
   int32_t Collective(const int32_t* group, int32_t size, Work work, Alone alone);
   template <typename Work>

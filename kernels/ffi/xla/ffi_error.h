@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of the typed FFI. Handlers hold a number in place of a pointer, and
-// every live one is known: what a handler returns is looked up, never followed.
+// Errors of the typed FFI. Handlers hold a number instead of a pointer, and all existing errors
+// are registered: the value that a handler returns is looked up, never dereferenced.
 #ifndef SHARDCALL_KERNELS_FFI_XLA_FFI_ERROR_H_
 #define SHARDCALL_KERNELS_FFI_XLA_FFI_ERROR_H_
 
@@ -19,19 +19,19 @@ struct Error {
 };
 }  // namespace abi
 
-// The handle of a live error. A code that is none, or OK, counts as unknown (2).
+// The handle of a new error. OK, or an invalid code, counts as unknown (2).
 abi::Error* NewFfiError(int code, absl::string_view message);
 inline abi::Error* NewFfiError(absl::StatusCode code, absl::string_view message) {
   return NewFfiError(static_cast<int>(code), message);
 }
 
-// Null if `error` is no live one.
+// Null if `error` is not an existing error.
 const abi::Error* FindFfiError(const void* error);
-// Ends its life; false, and nothing done, if it is no live one.
+// Destroys the error; false, without effect, if it does not exist.
 bool DestroyFfiError(const void* error);
 
-// The error as a status with its code and its message alone, and ends its life.
-// For null OK; for what is no live error kDataLoss, with no message.
+// Destroys the error and returns it as a status with its code and message. OK for null; kDataLoss
+// without a message if the error does not exist.
 absl::Status TakeFfiError(const void* error);
 
 }  // namespace shardcall

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of functions that typed-FFI handlers call back, one for each minor
-// version of the ABI: 0.1 and 0.2 pass states in other layouts.
+// The table of functions that typed-FFI handlers call back, one for each minor version of the ABI:
+// 0.1 and 0.2 have other structs for states.
 #ifndef SHARDCALL_KERNELS_FFI_XLA_FFI_TABLE_H_
 #define SHARDCALL_KERNELS_FFI_XLA_FFI_TABLE_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Type ids of the typed FFI: numbers that handlers know their state and their
-// user data by. A library keeps the number in a variable of its own, so the
-// registry is one for the process: ids of two libraries must differ.
+// Type ids of the typed FFI: numbers by which handlers identify their state and their user data. A
+// library keeps the number in its own variable, so there is one registry per process: ids of two
+// libraries must differ.
 #ifndef SHARDCALL_KERNELS_FFI_XLA_FFI_TYPES_H_
 #define SHARDCALL_KERNELS_FFI_XLA_FFI_TYPES_H_
 
@@ -17,17 +17,17 @@ namespace shardcall SHARDCALL_PUBLIC {
 
 using FfiDeleter = void (*)(void* object);
 
-// Registers `name` and returns its id. `id` is the one it asks for, 0 for any.
-// `deleter` may be null (user data, which the runtime does not own). The same
-// name again gives the same id, and with another deleter E141. E141 too for an
-// empty name, and for an id that another name has or that this name does not.
+// Registers `name` and returns its id. `id` is the requested one, 0 for any. `deleter` may be null
+// (user data, which the runtime does not own). Registering the name again returns the same id;
+// E141 if the deleter differs. E141 also for an empty name, for an id that another name has, and
+// for an id other than that of this name.
 absl::StatusOr<int64_t> RegisterFfiType(absl::string_view name, int64_t id, FfiDeleter deleter);
 
 struct FfiType {
   std::string name;
   FfiDeleter deleter = nullptr;
 };
-// Null if there is none. Types are never taken back.
+// Null for an unknown id. Types are never removed.
 const FfiType* FindFfiType(int64_t id);
 
 }  // namespace shardcall

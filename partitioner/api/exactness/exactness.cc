@@ -17,7 +17,7 @@ bool ExactResults::all() const {
 
 absl::StatusOr<ExactEvaluator> ExactEvaluator::Create(const Module& module, bool global_mode) {
   return WithinMemory(module.header.name, [&]() -> absl::StatusOr<ExactEvaluator> {
-    LowerOptions unfused;  // every value stands alone
+    LowerOptions unfused;  // the observer needs every value
     unfused.fuse = false;
     unfused.global_mode = global_mode;
     ExactEvaluator evaluator;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which results of a program are the same to the bit in whatever order its sums are made,
-// by the values that it computes.
+// Determines, from the values that a program computes, which of its results are bitwise equal in
+// whatever order its sums are evaluated.
 //
-// An op that computes each element from its own operands, or moves elements, gives the
-// same bits wherever it runs. An op that sums is exact if all its terms are multiples of
-// one power of two and the sum of their magnitudes has no more bits than the type: then
-// so is every part of it, in any order, over any shards. So f32 takes whole numbers to
-// 2^24, and eighths to 2^21. A partitioner may add parts later, after what is linear:
-// their bounds go on with them. What reads an inexact value is inexact.
+// An op that computes each element from its own operands, or moves elements, gives the same bits
+// wherever it runs. A sum is exact if all its terms are multiples of one power of two and the sum
+// of their magnitudes fits into the bits of the type: then every partial sum is exact too, in any
+// order, over any shards. So f32 is exact for whole numbers up to 2^24, and for eighths up to
+// 2^21. A partitioner may move the addition of partial sums behind linear ops, so bounds are
+// propagated through those. A value computed from an inexact one is inexact.
 #ifndef SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_H_
 #define SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_H_
 
@@ -37,24 +37,24 @@ struct ExactResults {
 struct ExactOptions {
   const HandlerRegistry* handlers = nullptr;
   absl::Duration deadline = absl::Seconds(60);
-  // Where it is not 0, inexact sums are off by a few of their last bits, each by another
-  // number that follows from it: what another order could do.
+  // If not 0, inexact sums are perturbed in their last few bits, by amounts that depend on this
+  // seed: a model of summing in another order.
   uint64_t nudge = 0;
-  int64_t most_steps = INT64_MAX;  // of each device; more fail (kAborted)
-  // Whose random numbers each device draws, by the name of the instruction and by device.
-  // Null, or none for it: its own.
+  int64_t most_steps = INT64_MAX;  // limit for each device; kAborted beyond it
+  // For each random-number instruction, by name: the device whose numbers each device draws. Null,
+  // or no entry: its own.
   std::shared_ptr<const absl::flat_hash_map<std::string, std::vector<int>>> draws;
 };
 
-// The plain evaluator, which looks at every step. Sums are made twice, the second time
-// of magnitudes, where their number and size do not say that they are exact.
+// The plain evaluator with an observer of every step. A sum is evaluated a second time, on
+// magnitudes, unless the number and size of its terms already show that it is exact.
 class ExactEvaluator {
  public:
-  // In the global mode manual regions are run by every device on its own slices, and the
-  // rest as on one device; else a program that has one is refused (E310).
+  // In global mode every device runs manual regions on its own slices, and the rest of the program
+  // as if there were one device. Without it a program with a manual region is refused (E310).
   static absl::StatusOr<ExactEvaluator> Create(const Module& module, bool global_mode = false);
 
-  // `num_devices`, `mesh`: of the global mode.
+  // `num_devices`, `mesh`: for global mode.
   absl::StatusOr<ExactResults> Run(std::vector<Tensor> inputs, const ExactOptions& options,
                                    int num_devices = 1, const BaseMesh* mesh = nullptr) const;
 

@@ -16,8 +16,8 @@
 namespace shardcall {
 namespace {
 
-// A device's communicator, by which it tells and learns what is known of the operands of
-// the step under way.
+// A device's communicator that also exchanges the exactness of the current step's operands with
+// the other devices.
 class TellingCommunicator final : public ForwardingCommunicator {
  public:
   TellingCommunicator(Communicator& inner, ExactnessObserver& observer)
@@ -54,7 +54,7 @@ class TellingCommunicator final : public ForwardingCommunicator {
   absl::Status Permute(absl::Span<const std::pair<int, int>> pairs, const void* in, void* out,
                        int64_t bytes, CollectiveTag tag) override {
     const Told mine{true, observer_.Brings()};
-    Told theirs;  // not there where nobody sends to this device
+    Told theirs;  // stays unset if no device sends to this one
     SHARDCALL_RETURN_IF_ERROR(inner().Permute(pairs, &mine, &theirs, sizeof(Told), tag));
     if (theirs.there) Learn({theirs.value}, false, ElementType::kInvalid);
     return inner().Permute(pairs, in, out, bytes, tag);
@@ -100,7 +100,7 @@ class TellingCommunicator final : public ForwardingCommunicator {
   ExactnessObserver& observer_;
 };
 
-// All that the devices use, which lives as long as a handler that does not return.
+// Everything that the devices use. It lives as long as a handler that does not return.
 class Run {
  public:
   Run(std::shared_ptr<const DeviceProgram> program, std::shared_ptr<const OrderOfSums> sums,
@@ -121,7 +121,7 @@ class Run {
   }
 
   int num_devices() const { return static_cast<int>(observers_.size()); }
-  // Whether it must be left to threads: it may wait for ever.
+  // Whether to run on watched threads, because a device may wait forever.
   bool watched() const { return num_devices() > 1 || !program_->targets.empty(); }
 
   void RunDevice(int d) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that follow the exactness of their values, each on a thread of its own. Before
-// they exchange data, they tell each other what they know of it.
+// Runs several devices that track the exactness of their values, each on its own thread. Before a
+// collective they also exchange the exactness of its operands.
 #ifndef SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_DEVICES_H_
 #define SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_DEVICES_H_
 
@@ -14,8 +14,8 @@
 
 namespace shardcall {
 
-// The program on `num_devices` devices, all of them with the same inputs; what the first
-// has in the end.
+// Runs the program on `num_devices` devices, all with the same inputs; returns the results of the
+// first device.
 absl::StatusOr<ExactResults> RunExactly(std::shared_ptr<const DeviceProgram> program,
                                         std::shared_ptr<const OrderOfSums> sums,
                                         std::vector<Tensor> inputs, const ExactOptions& options,

@@ -13,7 +13,7 @@
 namespace shardcall {
 namespace {
 
-// In [-1, 1], by the place of a number and by what it is.
+// A pseudo-random number in [-1, 1] that depends on the place of an element and on its value.
 double Draw(uint64_t nudge, uint64_t place, double x) {
   uint64_t bits;
   std::memcpy(&bits, &x, sizeof(bits));
@@ -24,7 +24,7 @@ double Draw(uint64_t nudge, uint64_t place, double x) {
   return static_cast<double>(h >> 11) * 0x1p-52 - 1;
 }
 
-// Whether its step hands out a number by which the results are taken later.
+// Whether the step starts a collective; its result is a handle that the done step takes.
 bool StartsCollective(Opcode op) { return HasTrait(op, kCollectiveOp) && HasTrait(op, kAsyncForm); }
 
 }  // namespace
@@ -73,7 +73,7 @@ void ExactnessObserver::After(const Step& step, std::vector<Tensor>& slots) {
   for (size_t r = 0; r < step.results.size(); ++r) {
     Tensor& t = slots[step.results[r]];
     if (t.data() == nullptr) continue;
-    // Of what is entered, results are the values of steps within.
+    // The results of a step that runs a computation are values of the steps within it.
     if (entered && step.opcode != Opcode::kScan) continue;
     Exactness known = p.result;
     if (entered) known.exact = known.exact && p.inner_exact;
@@ -147,11 +147,11 @@ void ExactnessObserver::PassParts(StepRun& run, Exactness* out) const {
   const bool multiplies = step.opcode == Opcode::kMultiply;
   const bool moves = !HasTrait(step.opcode, kElementwise) || HasTrait(step.opcode, kKeepsValues);
   if (step.opcode == Opcode::kDivide) {
-    out->exact = false;  // quotients of parts are rounded
+    out->exact = false;  // quotients of partial sums are rounded
     return;
   }
   if (!adds && !multiplies && !moves) {
-    out->partial = false;  // parts are added before it
+    out->partial = false;  // partial sums must be added before this op
     return;
   }
   out->bound = multiplies ? 1 : 0;
@@ -175,7 +175,7 @@ void ExactnessObserver::Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p
     return IsFloat(s.type) || IsComplex(s.type);
   });
   Exactness& out = p->result;
-  if (number == step.shapes.end()) {  // whole numbers wrap in any order
+  if (number == step.shapes.end()) {  // integer sums wrap around, the same in any order
     out.partial = false;
     return;
   }
@@ -202,8 +202,8 @@ void ExactnessObserver::Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p
     most = std::max(most, t.num_elements());
     fewest = std::min(fewest, t.num_elements());
   }
-  // An element of the result has each element of an operand in one term at most. Where
-  // that bound is far below the limit, nothing needs to be summed again.
+  // An element of the result has each element of an operand in at most one term, which bounds its
+  // sum. Where this bound is far below the limit, no second sum is needed.
   if (out.exact && (p->sums == Sums::kBilinear || p->sums == Sums::kLinear)) {
     constexpr double kFar = 64;
     const bool bilinear = p->sums == Sums::kBilinear;
@@ -218,8 +218,8 @@ void ExactnessObserver::Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p
     }
   }
   if (!out.exact && p->sums == Sums::kBilinear) {
-    // As many terms as a product of matrices has; roundings of them are as large as the
-    // sum of so many signs. To make it again would take too long.
+    // Estimate the number of terms as in a matrix product. The rounding errors are as large as a
+    // sum of that many random signs. Repeating the sum on magnitudes would take too long.
     double terms = 1;
     for (int k = 0; k < run.num_inputs(); ++k) {
       terms *= static_cast<double>(std::max<int64_t>(run.in(k).num_elements(), 1));
@@ -230,7 +230,7 @@ void ExactnessObserver::Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p
     return;
   }
   if (p->sums == Sums::kHandler) {
-    // It is taken to sum products of its operands' elements at most.
+    // A handler is assumed to sum at most products of its operands' elements.
     out.bound = product * static_cast<double>(most) * more;
     out.granule = 0;
     out.exact = out.exact && (least == INT_MAX || least >= 0) && Fits(out.bound, 0, type);

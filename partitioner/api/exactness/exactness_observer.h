@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one device of a run knows of the exactness of each value that it holds: see
-// exactness.h. Devices tell each other where they meet (exactness_devices.h).
+// Tracks, for one device of a run, the exactness of each value that it holds: see exactness.h.
+// Devices exchange it at collectives (exactness_devices.h).
 #ifndef SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_OBSERVER_H_
 #define SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_OBSERVER_H_
 
@@ -21,11 +21,11 @@
 
 namespace shardcall {
 
-// What is known of a value.
+// The exactness of a value.
 struct Exactness {
   bool exact = true;
-  // A device may have parts of it that are still to be added, which are multiples of
-  // 2^granule, and the magnitudes of which add up to `bound` at most.
+  // Whether the partitioned program may hold the value as partial sums, still to be added, that
+  // are multiples of 2^granule and whose magnitudes sum to at most `bound`.
   bool partial = false;
   double bound = 0;
   int granule = INT_MAX;
@@ -45,9 +45,9 @@ class ExactnessObserver : public StepObserver {
   absl::Status Before(StepRun& run, std::vector<Tensor>& slots) override;
   void After(const Step& step, std::vector<Tensor>& slots) override;
 
-  // What the step under way brings to other devices: all its operands in one, with bound
-  // and granule. And what came of it: the op's results are made of the values of `group`,
-  // their sums if they are `added`, in elements of `type`.
+  // Brings: the exactness of the operands of the current step, combined into one, with bound and
+  // granule; it is sent to the other devices. Met reports the values of the `group`: the step's
+  // results are made of them, or are their sums if `added`, in elements of `type`.
   const Exactness& Brings() const { return pending_.back().brings; }
   void Met(absl::Span<const Exactness> group, bool added, ElementType type);
 
@@ -57,28 +57,28 @@ class ExactnessObserver : public StepObserver {
     Exactness brings;
     Sums sums = Sums::kNone;
     bool inner_exact = true;
-    std::vector<Tensor> magnitudes;  // of the terms' sums, by result; or
-    double magnitude = 0;            // as it is usual for such sums
+    std::vector<Tensor> magnitudes;  // of the sums' terms, by result; else `magnitude`
+    double magnitude = 0;            // an estimate for such sums
   };
 
   Exactness Known(const Tensor& t) const;
-  // With bound and granule, of parts or of the whole.
+  // The exactness with bound and granule, of partial sums or of the complete value.
   Exactness Full(const Tensor& t) const;
-  // An op that sums nothing, of operands of which parts may be added after it.
+  // For an op that sums nothing, but whose operands may be partial sums that are added after it.
   void PassParts(StepRun& run, Exactness* out) const;
   void Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p) const;
-  // The same op on magnitudes, into p->magnitudes.
+  // Runs the same op on magnitudes, into p->magnitudes.
   static bool SumMagnitudes(StepRun& run, std::vector<Tensor>& slots, Pending* p);
-  // Moves every element by up to a few of the last bits of the largest part of its sum.
-  // Copies of a value on several devices move alike.
+  // Moves every element by up to a few of the last bits of the largest term of its sum. The copies
+  // of a value on several devices are moved equally.
   void Nudge(const Tensor* magnitudes, double magnitude, Tensor* t) const;
 
-  // Lets the step draw what the device of the partitioned program does.
+  // Makes the step draw the random numbers of the matching device of the partitioned program.
   void SetDraws(StepRun& run) const;
 
   const std::shared_ptr<const OrderOfSums> sums_;
   const std::shared_ptr<const absl::flat_hash_map<std::string, std::vector<int>>> draws_;
-  absl::flat_hash_map<const void*, Exactness> known_;  // by buffer; the others are exact
+  absl::flat_hash_map<const void*, Exactness> known_;  // by buffer; all others are exact
   std::vector<Pending> pending_;
   const uint64_t nudge_;
   int64_t steps_left_;

@@ -14,8 +14,8 @@
 namespace shardcall {
 namespace {
 
-// Calls `visit` for every element as a number, of complex ones for both parts. A few at a
-// time: tensors may be as large as memory.
+// Calls `visit` for every element as a number, and for both parts of complex ones. Other types are
+// converted in small pieces, since tensors may fill much of the memory.
 template <typename Visit>
 void ForEachNumber(const Tensor& t, Visit visit) {
   if (t.type() == ElementType::kF32 || t.type() == ElementType::kC64) {
@@ -94,7 +94,7 @@ Tensor Magnitudes(const Tensor& t, double least) {
 
 bool Fits(double bound, int granule, ElementType type) {
   if (bound == 0) return true;
-  // At the power itself a sum of more could have been rounded to it.
+  // At the limit itself a larger sum could have been rounded down to it.
   return granule != INT_MAX && bound < std::ldexp(1.0, BitsOf(type) + granule);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large the numbers of a tensor are, and of what power of two all are multiples.
+// How large the numbers of a tensor are, and which power of two all of them are multiples of.
 #ifndef SHARDCALL_PARTITIONER_API_EXACTNESS_MEASURE_H_
 #define SHARDCALL_PARTITIONER_API_EXACTNESS_MEASURE_H_
 
@@ -12,11 +12,12 @@ namespace shardcall {
 
 inline bool IsNumber(const Tensor& t) { return IsFloat(t.type()) || IsComplex(t.type()); }
 
-// Bits that whole numbers of the type, or of its parts, can have.
+// The number of bits of whole numbers that the type (of a complex type, each part) can hold.
 int BitsOf(ElementType type);
 
-// The largest finite magnitude, and the exponent of the largest power of two that all
-// finite elements are multiples of. Infinities and NaNs are sums' whatever their order.
+// The largest finite magnitude, and the exponent of the largest power of two that all finite
+// elements are multiples of. Infinities and NaNs do not count: sums of them do not depend on the
+// order.
 struct Measure {
   double largest = 0;
   int granule = INT_MAX;
@@ -28,7 +29,7 @@ Measure MeasureOf(const Tensor& t);
 // The largest magnitude; infinite where an element is not finite.
 double LargestOf(const Tensor& t);
 
-// Magnitudes of all elements, at least `least`; what is not finite is 0.
+// Magnitudes of all elements, at least `least`; non-finite elements become 0.
 Tensor Magnitudes(const Tensor& t, double least);
 
 // Whether sums of multiples of 2^granule whose magnitudes add up to `bound` are exact.

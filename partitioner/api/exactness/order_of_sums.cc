@@ -7,7 +7,7 @@
 namespace shardcall {
 namespace {
 
-// What an annotation says nothing of the value of.
+// Skips annotations, whose value is that of their operand.
 InstrId Annotated(const Module& m, InstrId id) {
   while (HasTrait(KnownTargetOf(m.instr(id)), kIsIdentity) && m.operands(id).size() == 1) {
     id = m.operand(id, 0);
@@ -15,7 +15,7 @@ InstrId Annotated(const Module& m, InstrId id) {
   return id;
 }
 
-// The one op that combines the two parameters, whatever annotations stand between.
+// Whether one op combines the two parameters, apart from annotations between them.
 bool CombinesBy(const Module& m, CompId comp, Opcode* op) {
   if (RecognizeMonoid(m, comp, op)) return true;
   const InstrId root = Annotated(m, m.comp(comp).root);
@@ -28,7 +28,7 @@ bool CombinesBy(const Module& m, CompId comp, Opcode* op) {
          m.instr(b).opcode == Opcode::kParameter;
 }
 
-// Of a computation that combines two values.
+// For a computation that combines two values.
 Sums SumsOfCombiner(const Module& m, CompId comp) {
   Opcode op;
   if (CombinesBy(m, comp, &op)) {
@@ -45,13 +45,13 @@ Sums SumsOfCombiner(const Module& m, CompId comp) {
       return Sums::kUnknown;
     }
   }
-  return Sums::kNone;  // it chooses
+  return Sums::kNone;  // it selects one of its operands
 }
 
-// The others give each element by itself, or move it.
+// All other ops compute each element by itself, or move elements.
 bool MaySum(Opcode op) { return HasTrait(op, kCombinesElements); }
 
-// Of an op that may sum.
+// For an op that may sum.
 Sums SumsOf(const Module& m, const Instruction& i) {
   switch (i.opcode) {
     case Opcode::kDot:
@@ -65,8 +65,8 @@ Sums SumsOf(const Module& m, const Instruction& i) {
     case Opcode::kAllReduceStart:
     case Opcode::kReduceScatter: return SumsOfCombiner(m, i.as<CollectiveAttrs>().to_apply);
     case Opcode::kCustomCall:
-      // Who enters and leaves a manual region moves elements. What it sums of other
-      // devices is seen when they meet.
+      // Boundaries of manual regions move elements only. Sums over devices are counted at the
+      // collectives.
       return HasTrait(KnownTargetOf(i), kManualBoundaryTarget) ? Sums::kNone : Sums::kHandler;
     default: return Sums::kUnknown;
   }
@@ -79,7 +79,7 @@ OrderOfSums::OrderOfSums(const Module& module) {
     const Instruction& i = module.instr(InstrId(k));
     if (!MaySum(i.opcode)) continue;
     const Sums sums = SumsOf(module, i);
-    // Instructions of one name in two computations may differ.
+    // Two computations may use one name for instructions that sum differently.
     const auto [it, inserted] = by_name_.try_emplace(std::string(i.name), sums);
     if (!inserted && it->second != sums) it->second = Sums::kUnknown;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the order in which an op sums can change of its results, by its opcode and by the
+// How the results of an op depend on the order in which it sums, by its opcode and by the
 // computation that it combines with.
 #ifndef SHARDCALL_PARTITIONER_API_EXACTNESS_ORDER_OF_SUMS_H_
 #define SHARDCALL_PARTITIONER_API_EXACTNESS_ORDER_OF_SUMS_H_
@@ -14,24 +14,24 @@
 namespace shardcall {
 
 enum class Sums : uint8_t {
-  kNone,      // nothing
-  kLinear,    // terms are its operands' elements
-  kBilinear,  // terms are products of two operands' elements
+  kNone,      // not at all
+  kLinear,    // its terms are elements of its operands
+  kBilinear,  // its terms are products of elements of two operands
   kProduct,   // it multiplies
-  kHandler,   // a handler does what it likes
+  kHandler,   // a handler, which may sum anything
   kUnknown
 };
 
-// Of every instruction of a module, by name.
+// For every instruction of a module, by name.
 class OrderOfSums {
  public:
   explicit OrderOfSums(const Module& module);
-  // `name` of the step that stands for the instruction. What lowering made of a module
-  // has names that no instruction has.
+  // `name` is that of the instruction a step was lowered from. Steps that lowering adds have names
+  // that no instruction has.
   Sums Of(Opcode opcode, const std::string& name) const;
 
  private:
-  absl::flat_hash_map<std::string, Sums> by_name_;  // of those that may sum
+  absl::flat_hash_map<std::string, Sums> by_name_;  // only instructions that may sum
 };
 
 }  // namespace shardcall

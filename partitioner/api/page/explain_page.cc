@@ -21,7 +21,7 @@ namespace {
 
 using page::Json;
 
-// Of more the page says so.
+// With more devices the page says that groups are left out.
 constexpr int64_t kMostDevices = 1024;  // whose groups are listed
 
 class Data {
@@ -92,7 +92,7 @@ class Data {
     return out;
   }
 
-  // The index in "groups" of who talks to whom; -1 where that is not listed.
+  // The index in "groups" of the devices that communicate; -1 where they are not listed.
   int Groups(const CollectiveRecord& r) {
     const int64_t devices = p_.global->program.num_partitions;
     if (devices > kMostDevices) return -1;
@@ -168,7 +168,7 @@ std::string ExplainPageData(const PartitionedProgram& p, const SpmdOptions& opti
 }
 
 std::string ExplainPage(const PartitionedProgram& p, const SpmdOptions& options) {
-  // JSON that cannot end the element it stands in.
+  // Escaped so that the data cannot end its script element.
   const std::string data = absl::StrReplaceAll(ExplainPageData(p, options), {{"<", "\\u003c"}});
   return absl::StrReplaceAll(
       kHtml, {{"@STYLE@", kStyle}, {"@DATA@", data}, {"@SCRIPT@", absl::StrCat(kTable, kViews)}});

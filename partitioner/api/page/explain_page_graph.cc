@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step over time, and the ops around the collectives.
+// The timeline of a step, and the ops around the collectives.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -61,7 +61,7 @@ Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<i
       double s = 0;
       Json callees = Json::array();
       for (CompId callee : CalledComputations(m, i)) {
-        // A branch runs, or the body and the condition.
+        // Only one branch of a conditional runs; a loop runs its body and its condition.
         s = i.opcode == Opcode::kConditional ? std::max(s, seconds[callee.value])
                                              : s + seconds[callee.value];
         callees.push_back(callee.value);
@@ -86,7 +86,7 @@ Json Nodes(const LocalProgram& local, Texts* texts, bool* left_out) {
   for (int id = 0; id < m.num_instructions(); ++id) {
     for (InstrId o : m.operands(InstrId(id))) users[o.value].push_back(InstrId(id));
   }
-  // How many hops each is from a collective.
+  // Distance of each instruction from the nearest collective.
   std::vector<int> hops(m.num_instructions(), kHops + 1);
   int count = 0;
   *left_out = false;
@@ -98,7 +98,7 @@ Json Nodes(const LocalProgram& local, Texts* texts, bool* left_out) {
         if (hops[id.value] <= hop) continue;
         count += hops[id.value] > kHops;
         hops[id.value] = hop;
-        // A value that everybody uses is no neighbourhood.
+        // A value with many users does not make its users neighbours.
         const auto operands = m.operands(id);
         for (absl::Span<const InstrId> near : {absl::MakeConstSpan(users[id.value]), operands}) {
           if (near.size() <= 12) next.insert(next.end(), near.begin(), near.end());

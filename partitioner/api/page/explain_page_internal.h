@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the page's data share.
+// Shared by the functions that make the page's data.
 #ifndef SHARDCALL_PARTITIONER_API_PAGE_EXPLAIN_PAGE_INTERNAL_H_
 #define SHARDCALL_PARTITIONER_API_PAGE_EXPLAIN_PAGE_INTERNAL_H_
 
@@ -15,7 +15,7 @@ namespace shardcall::page {
 
 using Json = nlohmann::json;
 
-// Each text once.
+// Stores each distinct text once.
 class Texts {
  public:
   size_t Of(std::string text) {
@@ -30,14 +30,14 @@ class Texts {
   absl::flat_hash_map<std::string, size_t> known_;
 };
 
-// By computation that is run, its events in order: [kind, seconds of all its runs, ..]:
-// [0, s, count of ops, text of the longest], [1, s, collective], [2, s, text, [callees]].
-// `record_of`: by instruction of the local module its collective, -1 for none. By the cost
-// model of the plan, see spmd/options.h.
+// For each computation that runs, its events in order, as [kind, seconds over all its runs, ..]:
+// [0, s, number of ops, text of the longest], [1, s, collective], [2, s, text, [callees]].
+// `record_of` gives for each instruction of the local module the index of its collective, or -1.
+// Times follow the plan's cost model, see sharding/cost_model.h.
 Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<int>& record_of,
            Texts* texts);
-// id -> [name, opcode, shape, [operands]] of what is a few hops from a collective; *left_out:
-// whether some is missing, for there being too much.
+// id -> [name, opcode, shape, [operands]] for the ops within a few hops of a collective; sets
+// *left_out if there are too many to list.
 Json Nodes(const LocalProgram& local, Texts* texts, bool* left_out);
 
 }  // namespace shardcall::page

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions by which structs of the C interface give attributes: get_int,
-// get_float, get_bool and get_string return 0 and leave `value` alone where there
-// is no such attribute, or one of another kind.
+// The attribute functions of the structs of the C interface: get_int, get_float, get_bool and
+// get_string return 0 and leave `value` unchanged if the attribute does not exist or has another
+// kind.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_C_ATTRIBUTES_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_C_ATTRIBUTES_H_
 
@@ -14,13 +14,14 @@
 
 namespace shardcall {
 
-// Those of a dictionary; none of a text that is no dictionary, which can be read as text.
+// The attributes of a dictionary; none if the text is not a dictionary and so is to be read as
+// text.
 inline AttributeMapView AttributesOrNone(absl::string_view text) {
   absl::StatusOr<AttributeMapView> map = AttributeMapView::Parse(text);
   return map.ok() ? *std::move(map) : AttributeMapView();
 }
 
-// `kMap` gives the attributes that stand behind a struct.
+// `kMap` returns the attributes of a struct.
 template <typename C, const AttributeMapView& (*kMap)(const C*)>
 class CAttributes {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CustomCallView in C: the struct and all that it points to.
+// A CustomCallView in C: the struct and everything that it points to.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_C_CALL_VIEW_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_C_CALL_VIEW_H_
 
@@ -25,17 +25,17 @@ class CCallView {
   const Shardcall_CallView* c() const { return &c_; }
   const AttributeMapView& attributes() const { return attributes_; }
 
-  // Handles that the callback may use are those it was given.
+  // Gives the callback a handle. It may use only handles that it was given.
   const Shardcall_Sharding* Give(const Sharding* s);
-  // Null, as tokens have, is null; to TakeOne it is an error.
+  // Take accepts null (tokens have none); TakeOne returns an error for it.
   absl::StatusOr<const Sharding*> Take(const Shardcall_Sharding* s) const;
   absl::StatusOr<const Sharding*> TakeOne(const Shardcall_Sharding* s) const;
-  // Names up to a null, as axes; null is none.
+  // A null-terminated list of names, as axes; null means none.
   absl::StatusOr<AxisList> Axes(const char* const* names) const;
   const char* Keep(std::string text) { return texts_.emplace_back(std::move(text)).c_str(); }
 
-  // The first failure of a function that the callback called, and what it says of
-  // itself: the status of a callback that returned `code`, 0 included.
+  // The first failure of a function that the callback called. Returned(code) is the status of a
+  // callback that returned `code`, 0 included, with this failure or the callback's own message.
   int Fail(absl::Status status);
   void SetMessage(const char* message) { message_ = message == nullptr ? "" : message; }
   absl::Status Returned(int code) const;

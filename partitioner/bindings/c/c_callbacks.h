@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Partitioners of the C interface (shardcall_c_partition.h) as ours.
+// Converts partitioners of the C interface (shardcall_c_partition.h) to PartitionerCallbacks.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_C_CALLBACKS_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_C_CALLBACKS_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// VJPs, batching rules and lowerings as the C interface describes them.
+// VJPs, batching rules and lowerings of the C interface.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_C_FACTS_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_C_FACTS_H_
 
@@ -13,7 +13,7 @@
 
 namespace shardcall {
 
-// E148 for a struct that cannot be read; else as TargetRegistry::RegisterVjp and
+// E148 for an invalid struct; other errors as for TargetRegistry::RegisterVjp and
 // RegisterBatching.
 absl::Status RegisterCVjp(absl::string_view target, const Shardcall_Vjp* vjp,
                           TargetRegistry* targets);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers of the C interface (shardcall_c.h) as ours.
+// Converts handlers of the C interface (shardcall_c.h) to registry entries.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_C_HANDLER_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_C_HANDLER_H_
 
@@ -11,7 +11,7 @@
 
 namespace shardcall {
 
-// The handler's code and message become a status (E317), a throw too.
+// The handler's code and message become a status (E317); so does a throw.
 HandlerEntry MakeCEntry(absl::string_view target, absl::string_view platform,
                         Shardcall_Handler* handler, void* data, absl::string_view source,
                         std::shared_ptr<const void> library);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files behind the C interface share: errors and texts, arguments that
-// are checked, exceptions that stop here.
+// Shared by the implementation of the C interface: errors and texts, argument checks, and a
+// barrier for exceptions.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_C_INTERNAL_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_C_INTERNAL_H_
 
@@ -32,11 +32,11 @@ Shardcall_Error* ToError(const absl::Status& status);
 // E148: an argument of a C function that is null, of another version, and so on.
 absl::Status BadArgument(absl::string_view function, std::string expected, std::string found);
 
-// Of the exception at hand: E314 for memory that cannot be had, else E121, since only a
-// function of the caller throws. `who` was called when it came by.
+// The status of the current exception: E314 for lack of memory, else E121, since only functions of
+// the caller throw. `who` was being called.
 absl::Status ThrownStatus(absl::string_view who);
 
-// Runs `body`, which returns absl::Status; what it throws becomes an error.
+// Runs `body`, which returns absl::Status; its exceptions become errors.
 template <typename Body>
 Shardcall_Error* Guarded(absl::string_view function, Body&& body) {
   absl::Status status;
@@ -52,8 +52,8 @@ inline absl::Status NotNull(absl::string_view function, absl::string_view name, 
   return p != nullptr ? absl::OkStatus() : BadArgument(function, std::string(name), "null");
 }
 
-// A struct of any minor version of this major one, as ours: what it is too short
-// for is zero. `first_size` is that of its first version.
+// Reads a struct of any minor version of this major one; fields that it is too short for are zero.
+// `first_size` is the size in the first version.
 template <typename T>
 absl::Status ReadStruct(absl::string_view function, const T* from, size_t first_size, T* to) {
   if (from == nullptr) return BadArgument(function, "a struct", "null");
@@ -69,14 +69,15 @@ absl::Status ReadStruct(absl::string_view function, const T* from, size_t first_
   return absl::OkStatus();
 }
 
-// A callback's code, not 0, of absl::StatusCode, with what it said of itself.
+// The status of a callback that returned `code`, not 0, of absl::StatusCode, with the callback's
+// message.
 inline absl::Status StatusOfC(int code, absl::string_view message) {
   const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
   return absl::Status(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
                       message.empty() ? absl::StrCat("it returned ", code) : message);
 }
 
-// The registry that a C function is about; null is that of the process.
+// The registry that a C function refers to; null is that of the process.
 inline SharedRegistry& RegistryOf(Shardcall_Registry* registry) {
   return registry == nullptr ? ProcessRegistry() : registry->registry;
 }

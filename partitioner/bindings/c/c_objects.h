@@ -12,16 +12,16 @@
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/bindings/c/c_internal.h"
 
-// Keeps its bytes, and the targets that gave shapes which they do not say: each use
-// that changes a module reads it anew, on a Context of its own, so that threads need
-// not wait for each other.
+// Keeps its bytes, and the targets from which it inferred shapes that are not in them: each
+// function that changes a module parses it again, in its own Context, so that threads need not
+// wait for each other.
 struct Shardcall_Module {
   Shardcall_Module(std::string b, std::string n, std::shared_ptr<const shardcall::Registry> r,
                    shardcall::Module m)
       : bytes(std::move(b)), name(std::move(n)), registry(std::move(r)), module(std::move(m)) {}
   std::string bytes, name;
   std::shared_ptr<const shardcall::Registry> registry;
-  mutable std::mutex mutex;  // of `module`, whose Context is not locked
+  mutable std::mutex mutex;  // for `module`, whose Context is not thread-safe
   shardcall::Module module;
 };
 
@@ -44,18 +44,19 @@ namespace shardcall {
 absl::StatusOr<Module> ReadCModule(absl::string_view bytes, const std::string& name,
                                    const TargetRegistry& targets);
 
-// With a snapshot of the registry, which `*registry` keeps.
+// Reads the options, with a snapshot of the registry, which `*registry` keeps alive.
 absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
                                         const Shardcall_Options* options,
                                         std::shared_ptr<const Registry>* registry);
 
-// Copies; E313 where they are not what the entry takes; all, or input k.
+// Copies the inputs; E313 if they do not match the entry's parameters: all, or input k.
 absl::StatusOr<std::vector<Tensor>> ReadCInputs(const Module& module,
                                                 const Shardcall_Buffer* inputs, int32_t num_inputs);
 absl::StatusOr<Tensor> ReadCInput(int32_t k, const LeafShape& leaf, const Shardcall_Buffer& input);
 Shardcall_Buffers* MakeCBuffers(std::vector<Tensor> tensors);
 
-// What the C functions that run and verify do, on `engine`, or on threads if it is null.
+// The implementation of the C functions that run and verify: on `engine`, or on threads if it is
+// null.
 absl::Status RunC(absl::string_view function, const Shardcall_Program* program, Engine* engine,
                   const Shardcall_Buffer* inputs, int32_t num_inputs, Shardcall_Buffers** outputs);
 absl::Status VerifyC(absl::string_view function, const Shardcall_Module* module,

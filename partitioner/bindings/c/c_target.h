@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A target as the C interface describes it, registered.
+// Registers a target as the C interface describes it.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_C_TARGET_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_C_TARGET_H_
 
@@ -13,9 +13,9 @@
 
 namespace shardcall {
 
-// E146 for a target that is incomplete or contradicts itself; else what the two
-// registries say. With `handlers` null only rules are taken. `library` is kept
-// with what the target brings.
+// E146 for a target that is incomplete or contradicts itself; else the errors of the two
+// registries. With `handlers` null only rules are registered. `library` is kept as long as what
+// the target registers.
 absl::Status RegisterCTarget(const Shardcall_Target* target, absl::string_view source,
                              TargetRegistry* targets, HandlerRegistry* handlers,
                              std::shared_ptr<const void> library);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins: what --plugin names. A manifest (manifest.h), or a library that exports the
-// entry point of shardcall_c.h, or that registers handlers itself by XLA's FFI
-// (kernels/ffi/load/self_registration.h), whose targets then have no rule.
+// Plugins, the files that --plugin names: a manifest (manifest.h); a library that exports the
+// entry point of shardcall_c.h; or a library that registers its own handlers through XLA's FFI
+// (kernels/ffi/load/self_registration.h), whose targets have no rules.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_PLUGIN_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_PLUGIN_H_
 
@@ -20,19 +20,17 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// *.json is a manifest, anything else a library. With `handlers` null only
-// rules are taken. Errors: E143 a file that cannot be read, E142 a library that
-// does not load, has no entry point and registers nothing, or was built for another
-// version; what LoadManifest says; E141 or E144 a handler that it registers wrongly; E146
-// a registration that the plugin got wrong. A library whose start-up code, entry or
-// registration does not return within `deadline` is E319: its thread is left behind, and
-// what it registers from then on is refused; what its start-up code registers is there for
-// a later load.
+// *.json is a manifest, anything else a library. With `handlers` null only rules are registered.
+// Errors: E143 a file that cannot be read; E142 a library that does not load, has no entry point
+// and registers nothing, or was built for another version; those of LoadManifest; E141 or E144 an
+// invalid handler; E146 an invalid registration. A library whose start-up code, entry or
+// registration does not return within `deadline` is E319: its thread is abandoned, and its later
+// registrations are refused, except that those of its start-up code are available to a later load.
 absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets,
                         HandlerRegistry* handlers = nullptr, LoweringRegistry* lowerings = nullptr,
                         absl::Duration deadline = kLoadDeadline);
 
-// What the entry point of a library gave; `library` is kept with its handlers.
+// Registers the result of a library's entry point; `library` is kept with its handlers.
 absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view source,
                             TargetRegistry* targets, HandlerRegistry* handlers,
                             std::shared_ptr<const void> library = nullptr,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The C interface, whole. Plugins need shardcall_c_plugin.h alone, and link
- * nothing; programs that register, partition and run link the library. */
+/* The complete C interface. Plugins need only shardcall_c_plugin.h, and link nothing;
+ * programs that register, partition and run link the library. */
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What every part of the C interface uses: the version, how structs are filled,
+/* Used by every part of the C interface: the version, initialisation of structs,
  * errors, texts, buffers. */
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_BASE_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_BASE_H_
@@ -10,8 +10,8 @@
 #define SHARDCALL_C_MAJOR 0
 #define SHARDCALL_C_MINOR 5
 
-/* Every struct says its size in its first field and only grows at its end. Fill
- * it with SHARDCALL_INIT(Type), which leaves the rest zero. */
+/* Every struct has its size in its first field, and new versions only append fields.
+ * Initialise it with SHARDCALL_INIT(Type), which sets all other fields to zero. */
 #ifdef __cplusplus
 template <typename T>
 inline T ShardcallInit() {
@@ -30,12 +30,12 @@ extern "C" {
 /* The version of the library, which may be newer than this header. */
 SHARDCALL_EXPORT void Shardcall_Version(int32_t* major, int32_t* minor);
 
-/* An error; null where there is none. The caller owns it. Its texts live as long
- * as it does. */
+/* An error; null means success. The caller owns it. Its texts live as long as it
+ * does. */
 typedef struct Shardcall_Error Shardcall_Error;
 /* The whole diagnostic: code, message, where, expected, found, fix. */
 SHARDCALL_EXPORT const char* Shardcall_Error_Text(const Shardcall_Error* error);
-/* "E101", or "" for an error without a code of ours. */
+/* "E101", or "" for an error without such a code. */
 SHARDCALL_EXPORT const char* Shardcall_Error_Code(const Shardcall_Error* error);
 /* What is wrong, without code and fix. */
 SHARDCALL_EXPORT const char* Shardcall_Error_Message(const Shardcall_Error* error);
@@ -46,14 +46,14 @@ SHARDCALL_EXPORT const char* Shardcall_Error_Fix(const Shardcall_Error* error);
 SHARDCALL_EXPORT int32_t Shardcall_Error_Status(const Shardcall_Error* error);
 SHARDCALL_EXPORT void Shardcall_Error_Destroy(Shardcall_Error* error); /* null: nothing */
 
-/* Text or bytes that the caller owns; a zero stands behind the last byte. */
+/* Text or bytes that the caller owns; a zero byte follows the last one. */
 typedef struct Shardcall_Text Shardcall_Text;
 SHARDCALL_EXPORT const char* Shardcall_Text_Data(const Shardcall_Text* text);
 SHARDCALL_EXPORT size_t Shardcall_Text_Size(const Shardcall_Text* text);
 SHARDCALL_EXPORT void Shardcall_Text_Destroy(Shardcall_Text* text);
 
 /* A dense array in row-major order. `type` is an xla.PrimitiveType (11 is f32);
- * a token has type 17 and no data. Types narrower than a byte take one byte an
+ * a token has type 17 and no data. Types narrower than a byte take one byte per
  * element. */
 typedef struct Shardcall_Buffer {
   size_t struct_size;

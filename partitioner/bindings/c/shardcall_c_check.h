@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Proof of a registered target's rule by its handler, in C. Since 0.4. */
+/* Checks a registered target's rule by running its handler, in C. Since 0.4. */
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_CHECK_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_CHECK_H_
 
@@ -19,9 +19,9 @@ typedef struct Shardcall_CheckOptions {
   double deadline_s;               /* of each call of the handler; 0: 20 */
 } Shardcall_CheckOptions;          /* null in place of options: all of them zero */
 
-/* `*holds` is 1 where the rule holds, and 0 where it does not, which is no error. `json`
- * is what `shardcall check-rule` prints: verdict, findings with counter-examples,
- * suggestions, what was not tested; the caller owns it. Either may be null. */
+/* `*holds` is 1 if the rule holds, and 0 if it does not, which is not an error. `json`
+ * is the output of `shardcall check-rule`: verdict, findings with counter-examples,
+ * suggestions, and untested parts; the caller owns it. Either may be null. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_CheckRule(const char* target,
                                                       const Shardcall_CheckOptions* options,
                                                       int32_t* holds, Shardcall_Text** json);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a target may have beside its rule and its handler: the shapes of its results,
- * the target or the HLO that computes its gradients, what vmap makes of its calls;
- * and lowerings, by which a platform has a target of its own for a call that is marked
- * by name. Texts and lists are copied. Since 0.3. */
+/* Optional parts of a target beside its rule and its handler: shape inference, the
+ * target or the HLO that computes its gradients, and its form under vmap. Also
+ * lowerings, by which a platform replaces a call that is marked by name with a target
+ * of its own. Texts and lists are copied. Since 0.3. */
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_DERIVED_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_DERIVED_H_
 
@@ -14,8 +14,8 @@ extern "C" {
 
 struct Shardcall_Factor; /* shardcall_c_plugin.h */
 
-/* A call whose results' shapes are asked for: where a builder call has none, and to
- * check those that a program states. The functions take the request itself. */
+/* A call whose result shapes are to be inferred: where a builder gives none, and to
+ * check those in a program. The functions take the request itself. */
 typedef struct Shardcall_ShapeRequest {
   size_t struct_size;
   const char* target;
@@ -30,8 +30,8 @@ typedef struct Shardcall_ShapeRequest {
                     size_t* size);
   /* Says why the function will return an error; the message is copied. */
   void (*set_message)(const struct Shardcall_ShapeRequest*, const char* message);
-  /* The next result, an array, or a token: type 17; 0, or a code to return. The dims
-   * are copied. */
+  /* Adds the next result, an array, or a token (type 17). Returns 0, or a code for
+   * `infer` to return. The dims are copied. */
   int (*add_result)(const struct Shardcall_ShapeRequest*, int32_t type, int32_t rank,
                     const int64_t* dims);
   void* reserved;
@@ -39,11 +39,11 @@ typedef struct Shardcall_ShapeRequest {
 
 typedef struct Shardcall_ShapeFunction {
   size_t struct_size;
-  /* Adds the results and returns 0, or a code of absl::StatusCode. May be asked on any
-   * thread, and must answer the same for the same question. */
+  /* Adds the results and returns 0, or a code of absl::StatusCode. May be called on any
+   * thread, and must depend on the request only. */
   int (*infer)(const Shardcall_ShapeRequest* request, void* data);
   void* data;    /* lives as long as the registration */
-  int32_t tuple; /* one result stands in a tuple, too; several always do */
+  int32_t tuple; /* one result is in a tuple, too; several always are */
 } Shardcall_ShapeFunction;
 
 enum { SHARDCALL_OPERAND = 0, SHARDCALL_RESULT = 1, SHARDCALL_COTANGENT = 2 };
@@ -64,15 +64,15 @@ typedef struct Shardcall_Vjp {
   int32_t num_gradients;
   const int32_t* gradients;   /* result k is the gradient of operand gradients[k] */
   const char* backend_config; /* of the VJP's call; null: that of the call itself */
-  /* Values of padding, by factor of the target's rule, that add nothing to gradients
-   * which are sums over it; the list ends with a null name. Null: what the rule's own
-   * pads imply. */
+  /* By factor of the target's rule: the padding value that adds nothing to gradients
+   * which are sums over it; the list ends with a null name. Null: the values that the
+   * rule's own pads imply. */
   const struct Shardcall_Factor* pad;
 } Shardcall_Vjp;
 
-/* What every call of a target keeps beyond what its rule says: checks of the rule call
- * it so. {factor "g", size "4 h"}; operand 2 is from "0" on and below "s". A text is
- * "4 h", "h + 1", "2 h - 1" or "7". */
+/* Constraints that every call of a target satisfies beyond its rule, within which checks
+ * of the rule make their calls: {factor "g", size "4 h"}; the elements of operand 2 are at
+ * least "0" and below "s". Formulas are "4 h", "h + 1", "2 h - 1" or "7". */
 typedef struct Shardcall_RelatedSize {
   const char* factor;
   const char* size;
@@ -103,7 +103,7 @@ typedef struct Shardcall_Batching {
 } Shardcall_Batching;
 
 /* A composite (or a plain call marked by name), or a custom call of a target that no
- * platform has as it stands. The functions take the request itself. */
+ * platform implements directly. The functions take the request itself. */
 typedef struct Shardcall_LoweringRequest {
   size_t struct_size;
   const char* name;
@@ -126,23 +126,23 @@ typedef struct Shardcall_LoweringRequest {
   void* reserved;
 } Shardcall_LoweringRequest;
 
-/* A custom call in place of the call. What it points to is read when the lowering
- * has returned, and no later. */
+/* A custom call that replaces the call. The memory that it points to is read right
+ * after the lowering has returned. */
 typedef struct Shardcall_LoweredCall {
   size_t struct_size;
-  const char* target;           /* null, as it comes: skip, the next lowering is asked */
+  const char* target;           /* null, the initial value: skip; the next lowering is asked */
   int32_t api_version;          /* 1 to 4; 0 counts as 4 */
   int32_t column_major;         /* matrices go and come back column by column */
   const char* backend_config;   /* null: the request's attributes */
   const int32_t* operand_types; /* num_operands element types, converted to; null: as they are */
-  /* What the target gives; none: the call's own results. Result k of the call is the
-   * target's take[k] (null: k), converted where it has another type. */
+  /* Results of the target; none: the call's own. Result k of the call is the target's
+   * result take[k] (null: k), converted if it has another type. */
   const Shardcall_Shape* results;
   const int32_t* take;
   int32_t num_results;
 } Shardcall_LoweredCall;
 
-/* The most specific is asked first: name and platform, name, platform, any. */
+/* The most specific one is asked first: name and platform, name, platform, any. */
 typedef struct Shardcall_Lowering {
   size_t struct_size;
   const char* name;     /* null: any */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The target InspectSharding in C: a function is told at compile time how the
- * operand of a call is sharded. The call has the 16 bytes of Encode as its
- * backend_config, has_side_effect, and API version 1; it is gone from the
- * partitioned program. See inspect_sharding.h. */
+/* The target InspectSharding in C: a function is called at compile time with the
+ * sharding of the call's operand. The call has the 16 bytes of
+ * Shardcall_EncodeInspectShardingCallback as its backend_config, has_side_effect, and
+ * API version 1; it is removed from the partitioned program. See inspect_sharding.h. */
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_INSPECT_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_INSPECT_H_
 
@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* XLA's layout. The function sets error_txt where it fails, and with it
- * free_error, which is then called once. */
+/* XLA's layout. On failure the function sets error_txt, and also free_error, which is
+ * then called once. */
 typedef struct Shardcall_InspectShardingArgs {
   const char* sharding_spec; /* a serialised xla.OpSharding */
   size_t sharding_spec_size;
@@ -23,12 +23,12 @@ typedef struct Shardcall_InspectShardingArgs {
 } Shardcall_InspectShardingArgs;
 typedef void Shardcall_InspectSharding(void* data, Shardcall_InspectShardingArgs* args);
 
-/* Since 0.3. `function` and `data` stay until they are forgotten, as often as they
- * were encoded; until then any thread that partitions may call them. E148: a null
- * function or place for the bytes. */
+/* Since 0.3. `function` and `data` must stay valid until they have been forgotten as
+ * often as they were encoded; until then any thread that partitions may call them.
+ * E148: `function` or `backend_config` is null. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_EncodeInspectShardingCallback(
     Shardcall_InspectSharding* function, void* data, char backend_config[16]);
-/* E148 for bytes that no callback is encoded by. */
+/* E148 for bytes that do not encode a callback. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_ForgetInspectShardingCallback(
     const char backend_config[16]);
 

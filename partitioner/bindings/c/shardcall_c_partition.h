@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Partitioning a custom call by three callbacks in C. They see the call and its
- * mesh, not the engine, and build the local program through functions that their
- * argument brings along: a plugin links nothing.
+ * mesh, not the engine, and build the local program through functions in their
+ * argument, so that a plugin links nothing.
  *
- * Functions that return int give 0, or a code of absl::StatusCode. The reason of the
- * first failure is kept, and fails the callback, whatever that returns. Misuse is such
- * an error, never a crash. Whatever a callback is given lives as long as its call.
- * The first two callbacks may be asked on any thread, and must answer the same
- * for the same question. */
+ * Functions that return int return 0, or a code of absl::StatusCode. The first failure
+ * is kept, and fails the callback whatever the callback returns. Misuse is such an error,
+ * never a crash. Everything that a callback is given is valid until it returns. The
+ * first two callbacks may be called on any thread, and must depend on their arguments
+ * only. */
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_PARTITION_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_PARTITION_H_
 
@@ -17,14 +17,14 @@
 extern "C" {
 #endif
 
-/* How an array lies on the mesh. */
+/* How an array is sharded on the mesh. */
 typedef struct Shardcall_Sharding Shardcall_Sharding;
 
 typedef struct Shardcall_Axis {
   size_t struct_size;
   const char* name; /* the program's, or x0, x1, .. */
   int64_t size;
-  int32_t is_manual; /* in force where the call stands: not the callback's */
+  int32_t is_manual; /* manual at the call: the callback must not shard over it */
 } Shardcall_Axis;
 
 typedef struct Shardcall_KeyValue {
@@ -35,7 +35,7 @@ typedef struct Shardcall_KeyValue {
 
 typedef struct Shardcall_Alias {
   size_t struct_size;
-  int32_t result; /* this result is in the buffer of this operand */
+  int32_t result; /* this result shares the buffer of this operand */
   int32_t operand;
 } Shardcall_Alias;
 
@@ -47,11 +47,11 @@ typedef struct Shardcall_CallView {
   const char* instruction;
   const char* backend_config;
   size_t backend_config_size;
-  int32_t api_version; /* 1 to 4; 0: the call does not say */
+  int32_t api_version; /* 1 to 4; 0: unknown */
   int32_t has_side_effect;
   int32_t num_operands;
   int32_t num_results;
-  int32_t num_operand_layouts; /* 0 where the call asks for none */
+  int32_t num_operand_layouts; /* 0 if the call requires none */
   int32_t num_axes;
   int32_t num_frontend_attributes;
   int32_t num_aliases;
@@ -62,14 +62,14 @@ typedef struct Shardcall_CallView {
   const Shardcall_KeyValue* frontend_attributes;
   const Shardcall_Alias* aliases;
 
-  /* Attributes of a typed call; 0 and `value` left alone if there is none. */
+  /* Attributes of a typed call; 0, and `value` unchanged, if there is none. */
   int (*get_int)(const struct Shardcall_CallView*, const char* name, int64_t* value);
   int (*get_float)(const struct Shardcall_CallView*, const char* name, double* value);
   int (*get_bool)(const struct Shardcall_CallView*, const char* name, int* value);
   int (*get_string)(const struct Shardcall_CallView*, const char* name, const char** value,
                     size_t* size);
 
-  /* Shardings; null and the reason kept if it cannot be. Texts are such as
+  /* Shardings; null, with the reason kept, if one is invalid. Texts are such as
    * [{"data"}, {}] or {devices=[4,2]<=[8]}. */
   const Shardcall_Sharding* (*parse_sharding)(const struct Shardcall_CallView*, const char* text,
                                               int32_t rank);
@@ -96,8 +96,8 @@ typedef struct Shardcall_Value {
   uint32_t id;
 } Shardcall_Value;
 
-/* What `partition` builds with; the same code runs on every device. Ops are
- * add, max, min, mul, and, or, xor. */
+/* With this `partition` builds the local program, the same for every device. `op` is
+ * one of add, max, min, mul, and, or, xor. */
 typedef struct Shardcall_PartitionContext {
   size_t struct_size;
   const Shardcall_CallView* call;
@@ -105,14 +105,14 @@ typedef struct Shardcall_PartitionContext {
   const Shardcall_Sharding* (*operand_sharding)(const struct Shardcall_PartitionContext*,
                                                 int32_t i);
   const Shardcall_Sharding* (*result_sharding)(const struct Shardcall_PartitionContext*, int32_t i);
-  /* Operand i resharded; tokens: null. Tiles have ceil(D/n) elements, and what
-   * lies past the end of the dimension is undefined. */
+  /* Operand i resharded; for tokens `sharding` is null. Tiles have ceil(D/n) elements;
+   * those past the end of the dimension are undefined. */
   int (*operand)(const struct Shardcall_PartitionContext*, int32_t i,
                  const Shardcall_Sharding* sharding, Shardcall_Value* value);
   int (*shape)(const struct Shardcall_PartitionContext*, Shardcall_Value value,
                Shardcall_Shape* shape);
-  /* The same call (its attributes, effects, aliases and layouts) on local
-   * operands; result k is a shard of `shardings[k]`, which are num_results. */
+  /* The same call (its attributes, side effects, aliases and layouts) on local
+   * operands; result k has the local shape of shardings[k], one for each of num_results. */
   int (*call_target)(const struct Shardcall_PartitionContext*, const Shardcall_Value* operands,
                      const Shardcall_Sharding* const* shardings, Shardcall_Value* results);
   /* An HLO module as text, whose entry takes the operands as its parameters; the
@@ -129,10 +129,11 @@ typedef struct Shardcall_PartitionContext {
                     const char* const* axes, Shardcall_Value* result);
   int (*reduce_scatter)(const struct Shardcall_PartitionContext*, Shardcall_Value x, int32_t dim,
                         const char* op, const char* const* axes, Shardcall_Value* result);
-  /* `split` is cut into a part per device of the group, which join along `join`. */
+  /* Dimension `split` is cut into one part per device of the group; the received parts
+   * are concatenated along `join`. */
   int (*all_to_all)(const struct Shardcall_PartitionContext*, Shardcall_Value x, int32_t split,
                     int32_t join, const char* const* axes, Shardcall_Value* result);
-  /* Coordinates along the axes; who is no target gets zeros. */
+  /* Coordinates along the axes; a device that is not a target gets zeros. */
   int (*collective_permute)(const struct Shardcall_PartitionContext*, Shardcall_Value x,
                             const char* const* axes, const int64_t* sources, const int64_t* targets,
                             int32_t num_pairs, Shardcall_Value* result);
@@ -155,18 +156,18 @@ typedef struct Shardcall_Partitioner {
   size_t struct_size;
   int32_t version; /* of the callbacks' behaviour, part of cache keys; 0 counts as 1 */
   int32_t can_side_effecting_have_replicated_sharding;
-  /* A user wants `result` as `user`; *answer is what it can be, or null. */
+  /* A user wants `result` sharded as `user`; sets *answer to the sharding it can have, or null. */
   int (*propagate_user_sharding)(const Shardcall_CallView* call, int32_t result,
                                  const Shardcall_Sharding* user, const Shardcall_Sharding** answer,
                                  void* data);
-  /* results[k], num_results of them, null at first. */
+  /* Sets results[k], for each of num_results; they are null initially. */
   int (*infer_sharding_from_operands)(const Shardcall_CallView* call,
                                       const Shardcall_Sharding* const* operands,
                                       const Shardcall_Sharding** results, void* data);
   int (*partition)(const Shardcall_PartitionContext* context, void* data);
   void* data; /* lives as long as the registration */
-  /* Since 0.3: propagate_user_sharding reads results and backend_config alone, so
-   * a live XLA, which tells no more, may ask it (see pjrt_api in
+  /* Since 0.3: propagate_user_sharding reads only results and backend_config, so
+   * XLA, which passes no more, may call it (see pjrt_api in
    * shardcall_c_registry.h). */
   int32_t propagate_reads_result_alone;
 } Shardcall_Partitioner;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Targets in C, and plugins: shared libraries that give targets, their sharding
- * rules and their handlers to a program that loads them, such as
+/* Targets in C, and plugins: shared libraries that register targets, their sharding
+ * rules and their handlers with a program that loads them, such as
  * `shardcall run --plugin=libk.so`.
  *
  * A plugin exports one function:
  *
  *   const Shardcall_Plugin* shardcall_plugin(void);
  *
- * The version is that of this header: a program takes plugins of its own major
+ * The version is that of this header: a program accepts plugins of its own major
  * version whose minor version is not newer than its own. */
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_PLUGIN_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_PLUGIN_H_
@@ -22,8 +22,8 @@ extern "C" {
 
 struct Shardcall_FfiDevice; /* kernels/ffi/shardcall_ffi.h */
 
-/* What a handler is given. The functions take the call itself. Those that get an
- * attribute return 0 and leave `value` alone if there is none of that kind. */
+/* The argument of a handler. The functions take the call itself. Those that get an
+ * attribute return 0 and leave `value` unchanged if there is none of that kind. */
 typedef struct Shardcall_Call {
   size_t struct_size;
   const char* target;
@@ -40,16 +40,16 @@ typedef struct Shardcall_Call {
   int (*get_int)(const struct Shardcall_Call*, const char* name, int64_t* value);
   int (*get_float)(const struct Shardcall_Call*, const char* name, double* value);
   int (*get_bool)(const struct Shardcall_Call*, const char* name, int* value);
-  /* Not ended by a zero; alive as long as the call. */
+  /* Not zero-terminated; valid as long as the call. */
   int (*get_string)(const struct Shardcall_Call*, const char* name, const char** value,
                     size_t* size);
   /* Says why the handler will return an error; the message is copied. */
   void (*set_message)(const struct Shardcall_Call*, const char* message);
   void* reserved; /* of the program that loads the plugin */
   /* Since 0.3. The device that the handler runs on: its coordinates in the mesh,
-   * collectives with other devices, the computations that the call carries, as
-   * handlers of the typed FFI have them (kernels/ffi/shardcall_ffi.h). Valid until
-   * the handler returns. Null in older programs: their struct_size ends before. */
+   * collectives with other devices, and the computations that the call carries, as for
+   * handlers of the typed FFI (kernels/ffi/shardcall_ffi.h). Valid until the handler
+   * returns. Absent in older programs, whose struct_size is smaller. */
   const struct Shardcall_FfiDevice* (*device)(const struct Shardcall_Call*);
 } Shardcall_Call;
 
@@ -68,7 +68,7 @@ typedef struct Shardcall_Rule {
   size_t struct_size;
   const char* rule;
   /* Element types, such as "T, s32 -> T": then a builder call needs no shape, and a
-   * wrong written one is an error. Null: nothing is said of them. */
+   * wrong shape in a program is an error. Null: not declared. */
   const char* types;
   const char* const* need_replication;
   const char* const* permutation;
@@ -78,8 +78,8 @@ typedef struct Shardcall_Rule {
   const Shardcall_Factor* sizes;
 } Shardcall_Rule;
 
-/* A target. Give a rule, batch_dims or a partitioner, a handler, or both; of
- * handlers at most one kind. Texts and lists are copied. */
+/* A target. Set one of rule, batch_dims and partitioner, or a handler of one kind, or
+ * both. Texts and lists are copied. */
 typedef struct Shardcall_Target {
   size_t struct_size;
   const char* name;
@@ -97,7 +97,7 @@ typedef struct Shardcall_Target {
   const Shardcall_Factor* pad;
   const Shardcall_Factor* sizes;
 
-  /* A handler of this interface; takes calls of every API version. */
+  /* A handler of this interface, for calls of every API version. */
   Shardcall_Handler* handler;
   void* handler_data;
   /* Or a handler of XLA's typed FFI (XLA_FFI_Handler*), by stages. */
@@ -111,25 +111,25 @@ typedef struct Shardcall_Target {
 
   /* Since 0.2: or a partitioner in place of rule and batch_dims. */
   const Shardcall_Partitioner* partitioner;
-  /* The calls say how many dimensions are a batch, in num_batch_dims. */
+  /* The calls give their number of batch dimensions in num_batch_dims. */
   int32_t batch_dims_of_call;
 
   /* Since 0.3: the target needs a rule for them, too. */
   const Shardcall_Vjp* vjp;
   const Shardcall_Batching* batching;
-  /* Since 0.3: HLO text that says what the target computes, in place of a rule: its
-   * rule and its shapes are the target's (partition_like), and check-rule compares. */
+  /* Since 0.3: HLO text that defines what the target computes, instead of a rule: rule
+   * and shapes are derived from it (partition_like), and check-rule compares with it. */
   const char* reference;
-  /* Since 0.3: what its results are; in place of what a rule says of them. */
+  /* Since 0.3: shape inference; takes precedence over that by a rule. */
   const Shardcall_ShapeFunction* shapes;
-  /* Since 0.3: several signatures in place of `rule`; the first that has as many
-   * operands, results and dimensions as a call is its rule. The list ends with null. */
+  /* Since 0.3: several signatures instead of `rule`; a call uses the first that has its
+   * numbers of operands, results and dimensions. The list ends with null. */
   const Shardcall_Rule* const* rules;
   /* Since 0.3: sizes that follow from others, ranges of indices. */
   const Shardcall_CallLimits* limits;
 } Shardcall_Target;
 
-/* What the program that loads the plugin offers it. */
+/* The functions that the loading program offers to the plugin. */
 typedef struct Shardcall_Registrar {
   size_t struct_size;
   int32_t version_major;
@@ -137,11 +137,11 @@ typedef struct Shardcall_Registrar {
   /* Returns 0, or a code of absl::StatusCode; the first failure is also kept,
    * with its message, and fails the loading of the plugin. */
   int (*register_target)(const struct Shardcall_Registrar*, const Shardcall_Target* target);
-  /* The number of a type of XLA's typed FFI; *type_id is 0, or the one wanted. */
+  /* The number of a type of XLA's typed FFI; *type_id is 0, or the requested number. */
   int (*register_ffi_type)(const struct Shardcall_Registrar*, const char* name, int64_t* type_id,
                            void (*deleter)(void* object));
   void* reserved;
-  /* Since 0.3; null in older programs: their struct_size ends before. */
+  /* Since 0.3; absent in older programs, whose struct_size is smaller. */
   int (*register_lowering)(const struct Shardcall_Registrar*, const Shardcall_Lowering* lowering);
 } Shardcall_Registrar;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Programs in C: read, propagate, partition, explain, run, verify. What a
- * function gives through its last argument the caller owns; it is left alone
- * where there is an error. */
+/* Programs in C: read, propagate, partition, explain, run, verify. The caller owns the
+ * object that a function returns through its last argument; on an error the argument
+ * is unchanged. */
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_PROGRAM_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_PROGRAM_H_
 
@@ -11,12 +11,12 @@
 extern "C" {
 #endif
 
-/* An HLO module, verified. Never changed: any thread may read it, one at a time
- * partition it. */
+/* A verified HLO module. It is immutable: any thread may read it, but only one at a time
+ * may partition it. */
 typedef struct Shardcall_Module Shardcall_Module;
-/* HLO text, or a binary HloModuleProto or HloProto. `name` stands in messages. Custom
+/* HLO text, or a binary HloModuleProto or HloProto. `name` is for messages. Custom
  * calls of shipped targets, and of those in the registry of the process, may be
- * written without the shape of their result. */
+ * written without a result shape. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_Module_Read(const char* data, size_t size,
                                                         const char* name,
                                                         Shardcall_Module** module);
@@ -36,19 +36,19 @@ typedef struct Shardcall_Options {
   size_t struct_size;
   Shardcall_Registry* registry;       /* null: that of the process */
   int64_t num_partitions;             /* 0: what the module says */
-  int32_t no_propagate;               /* 1: what is unannotated is replicated */
+  int32_t no_propagate;               /* 1: unannotated values are replicated */
   const char* const* allow_replicate; /* targets that may be gathered; ends with null */
   int64_t max_reshard_bytes;          /* 0: no bound */
   double deadline_s;                  /* of a wait for another device; 0: 60 */
 } Shardcall_Options;                  /* null in place of options: all of them zero */
 
-/* The module with the shardings decided, which partitions to the same program
- * with no_propagate. */
+/* The module annotated with the decided shardings; with no_propagate it partitions to
+ * the same program. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_PropagateModule(const Shardcall_Module* module,
                                                             const Shardcall_Options* options,
                                                             Shardcall_Text** text);
 
-/* A partitioned program. It keeps what it needs of module and registry. */
+/* A partitioned program. It keeps alive what it needs of module and registry. */
 typedef struct Shardcall_Program Shardcall_Program;
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_PartitionModule(const Shardcall_Module* module,
                                                             const Shardcall_Options* options,
@@ -67,7 +67,7 @@ SHARDCALL_EXPORT Shardcall_Error* Shardcall_Program_Report(const Shardcall_Progr
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_Program_Explain(const Shardcall_Program* program,
                                                             const char* format,
                                                             Shardcall_Text** text);
-/* A contract such as "all-gather=0, bytes<=1GiB": E221 where it is broken. */
+/* A contract such as "all-gather=0, bytes<=1GiB": E221 if it is broken. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_Program_Expect(const Shardcall_Program* program,
                                                            const char* contract);
 /* The cache key of the rule of a custom call of the module, by its name. */
@@ -83,20 +83,20 @@ SHARDCALL_EXPORT const Shardcall_Buffer* Shardcall_Buffers_Get(const Shardcall_B
                                                                int32_t index);
 SHARDCALL_EXPORT void Shardcall_Buffers_Destroy(Shardcall_Buffers* buffers);
 
-/* On devices in this process, from whole arrays to whole arrays: flat leaves of
- * the entry's parameters and results. Inputs are copied. */
+/* Runs on devices in this process. Inputs and outputs are global arrays, the flat leaves
+ * of the entry's parameters and results. Inputs are copied. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_Program_Run(const Shardcall_Program* program,
                                                         const Shardcall_Buffer* inputs,
                                                         int32_t num_inputs,
                                                         Shardcall_Buffers** outputs);
-/* The module on one device, annotations ignored. */
+/* Runs the module on one device, annotations ignored. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_Module_Evaluate(const Shardcall_Module* module,
                                                             Shardcall_Registry* registry,
                                                             const Shardcall_Buffer* inputs,
                                                             int32_t num_inputs,
                                                             Shardcall_Buffers** outputs);
-/* Partitioned against unpartitioned on random integers: the JSON of `shardcall
- * verify`, whose "status" says what came of it. */
+/* Compares the partitioned with the unpartitioned program on random inputs. Returns the
+ * JSON of `shardcall verify`, with the outcome in "status". */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_Module_Verify(const Shardcall_Module* module,
                                                           const Shardcall_Options* options,
                                                           uint64_t seed, Shardcall_Text** json);

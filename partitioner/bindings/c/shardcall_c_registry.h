@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Registration in C, under the names that jaxlib and XLA have for it. A null
- * registry is that of the process, which libraries share that know nothing of
- * each other. Any thread may call. Texts and lists are copied; functions and
- * `data` live as long as the registry and the programs made with it. */
+/* Registration in C, under the names of jaxlib and XLA. A null registry is that of the
+ * process, which independent libraries share. Thread-safe. Texts and lists are copied;
+ * functions and `data` must stay valid as long as the registry and the programs made
+ * with it. */
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_REGISTRY_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_REGISTRY_H_
 
@@ -15,15 +15,15 @@ extern "C" {
 typedef struct Shardcall_Registry Shardcall_Registry;
 struct Shardcall_PjrtCallbacks; /* pjrt_partitioner.h */
 
-/* With the shipped targets. The caller owns it. */
+/* A registry with the shipped targets. The caller owns it. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_Registry_Create(Shardcall_Registry** registry);
 SHARDCALL_EXPORT void Shardcall_Registry_Destroy(Shardcall_Registry* registry);
 
-/* A target with all it has: rule, batch dims or partitioner, and handler. */
+/* Registers all parts of a target: rule, batch dims or partitioner, and handler. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterTarget(Shardcall_Registry* registry,
                                                            const Shardcall_Target* target);
 
-/* Since 0.3. What such a target has besides; its rule is registered before. */
+/* Since 0.3. Other parts of a target, whose rule must be registered before. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterVjp(Shardcall_Registry* registry,
                                                         const char* target,
                                                         const Shardcall_Vjp* vjp);
@@ -45,7 +45,7 @@ typedef struct Shardcall_CustomCallTarget {
   const char* name;
   const char* platform;  /* "cpu", "cuda", .. or "Host", "CUDA"; null: cpu */
   void* function;        /* untyped, or XLA_FFI_Handler* */
-  int32_t api_version;   /* 0: untyped, the ABI is what the call says; 1: typed FFI */
+  int32_t api_version;   /* 0: untyped, the call determines the ABI; 1: typed FFI */
   uint32_t traits;       /* 0: DEFAULT, 1: COMMAND_BUFFER_COMPATIBLE (typed only) */
   void* ffi_instantiate; /* other stages of a typed handler, or null */
   void* ffi_prepare;
@@ -54,14 +54,14 @@ typedef struct Shardcall_CustomCallTarget {
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomCallTarget(
     Shardcall_Registry* registry, const Shardcall_CustomCallTarget* target);
 
-/* Is given every target of a platform, those registered before it came first;
- * returns 0, or a code of absl::StatusCode that the registration then has. */
+/* Called with every target of a platform, the existing ones first; returns 0, or a code
+ * of absl::StatusCode, with which the registration then fails. */
 typedef int Shardcall_CustomCallHandler(const Shardcall_CustomCallTarget* target, void* data);
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomCallHandler(
     Shardcall_Registry* registry, const char* platform, Shardcall_CustomCallHandler* handler,
     void* data);
-/* Calls `visit` for each target of the platform, by name, until it returns other
- * than 0. */
+/* Calls `visit` for each target of the platform, ordered by name, until it returns a
+ * value other than 0. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_CustomCallTargets(Shardcall_Registry* registry,
                                                               const char* platform,
                                                               Shardcall_CustomCallHandler* visit,
@@ -69,34 +69,34 @@ SHARDCALL_EXPORT Shardcall_Error* Shardcall_CustomCallTargets(Shardcall_Registry
 
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomCallPartitioner(
     Shardcall_Registry* registry, const char* name, const Shardcall_Partitioner* partitioner);
-/* Calls say their batch dims in the frontend attribute num_batch_dims. */
+/* Calls give their batch dims in the frontend attribute num_batch_dims. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomCallAsBatchPartitionable(
     Shardcall_Registry* registry, const char* name);
 
-/* Since 0.3. The same, and a live XLA has the registration too: `pjrt_api` is the
- * PJRT_Api* of its plugin (null: as above). The plugin keeps the functions and
- * `data` for the life of the process. Where it refuses, nothing is registered. */
+/* Since 0.3. The same, and also registers with XLA: `pjrt_api` is the PJRT_Api* of its
+ * plugin (null: as above). The plugin keeps the functions and `data` until the process
+ * ends. If it refuses, nothing is registered. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomCallPartitionerWithApi(
     Shardcall_Registry* registry, const char* name, const Shardcall_Partitioner* partitioner,
     const void* pjrt_api);
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomCallAsBatchPartitionableWithApi(
     Shardcall_Registry* registry, const char* name, const void* pjrt_api);
-/* Gives the plugin a target that has any rule here. */
+/* Registers with the plugin a target of this registry, whatever its kind of rule. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_PassToPjrt(Shardcall_Registry* registry,
                                                        const char* name, const void* pjrt_api);
-/* Gives the plugin the typed handler that is registered here for the platform (null:
- * cuda): a plugin has handlers of its own. */
+/* Registers with the plugin the typed handler of this registry for the platform (null:
+ * cuda), since a plugin has its own registry of handlers. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_PassHandlerToPjrt(Shardcall_Registry* registry,
                                                               const char* name,
                                                               const char* platform,
                                                               const void* pjrt_api);
-/* The same three callbacks for whoever calls them himself, such as a trampoline of
+/* The same three callbacks for code that calls them directly, such as a trampoline for
  * jaxlib's register_custom_call_partitioner. A JAX_CustomCallPartitioner_Callbacks
  * in PJRT's layout; its dtor frees it. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_PjrtCallbacksOf(
     Shardcall_Registry* registry, const char* name, struct Shardcall_PjrtCallbacks** callbacks);
 
-/* *type_id is 0, or the number wanted; `deleter` may be null. */
+/* *type_id is 0, or the requested number; `deleter` may be null. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomTypeId(Shardcall_Registry* registry,
                                                                  const char* name,
                                                                  const char* platform,
@@ -107,7 +107,7 @@ SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomTypeIdHandler(
     Shardcall_Registry* registry, const char* platform, Shardcall_CustomTypeIdHandler* handler,
     void* data);
 
-/* A plugin or a manifest, as --plugin takes it. */
+/* Loads a plugin or a manifest, like --plugin. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_LoadPlugin(Shardcall_Registry* registry,
                                                        const char* path);
 /* The table of `shardcall targets`. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests: JSON that gives rules, says which shipped kernel computes a target,
-// names the handlers of an ordinary XLA FFI library, or all of that.
+// Manifests: JSON that gives rules, assigns shipped kernels to targets, or names the handlers of
+// an ordinary XLA FFI library.
 //
 //   {"library": "libk.so",
 //    "types": [{"name": "State", "type_id": "symbol", "type_info": "symbol"}],
@@ -16,11 +16,10 @@
 //                {"name": "batch_fft", "batch_dims": 1,
 //                 "kernel": "fft", "attributes": "{fft_type = \"IFFT\"}"}]}
 //
-// `partition_like` is HLO text whose rule the target has (reference.h). A path of
-// `library` or of that is relative to the manifest. `types` are registered
-// before any handler is asked for its version: variables of the library that
-// hold the id of a type (XLA_FFI_TypeId) and how it is deleted
-// (XLA_FFI_TypeInfo).
+// `partition_like` is a file with HLO text, from which the target's rule is made (reference.h).
+// Its path and that of `library` are relative to the manifest. `types` are registered before any
+// handler's version is queried: they name variables of the library that hold the id of a type
+// (XLA_FFI_TypeId) and its deleter (XLA_FFI_TypeInfo).
 //
 // A target that has a rule may have a VJP and a batching rule (target_facts.h), and
 // calls that are marked by name may be lowered to a target (lowering.h):
@@ -33,23 +32,22 @@
 //    "lowerings": [{"name": "my.gelu", "platform": "Host", "target": "fast_gelu",
 //                   "operand_types": ["f32"], "result_types": ["f32"]}]}
 //
-// Of a size that follows from another one the text says how, {"sizes": {"g": "4 h"}}, and
-// "ranges": {"operand 2": [0, "s"]} are an operand's least element and what is above all
-// of them: checks of the rule call the target so (call_limits.h).
+// A size may be a formula, {"sizes": {"g": "4 h"}}, and "ranges": {"operand 2": [0, "s"]} gives
+// the lower bound of an operand's elements and their exclusive upper bound: checks of the rule
+// make their calls accordingly (call_limits.h).
 //
-// `vjp` may have a "computation", the path of HLO text, in place of a target, a
-// "backend_config" for the VJP's call, and a "pad": {"b": 0} of factors over which
-// gradients are summed. `batching` is "leading", "broadcast", "loop" or
-// {"target": NAME}. A lowering without platform is for any; its `backend_config` is
-// that of the call, or the composite's attributes, unless it gives one; `api_version`
-// is 4 unless it says 1 to 3; `column_major` hands matrices over as LAPACK has them.
+// `vjp` may have a "computation", the path of HLO text, instead of a target, a "backend_config"
+// for the VJP's call, and a "pad": {"b": 0} for factors over which gradients are summed.
+// `batching` is "leading", "broadcast", "loop" or {"target": NAME}. A lowering without platform is
+// for all of them; its `backend_config` defaults to that of the call, or to the composite's
+// attributes; `api_version` is 1 to 4, by default 4; `column_major` passes matrices in LAPACK's
+// column-major order.
 //
-// `kernel` names a target that has a handler; `attributes` is what that gets in
-// place of the call's own. A library that registers handlers itself, by
-// XLA_FFI_REGISTER_HANDLER, needs neither `symbol` nor `types`: what it registers is taken
-// by its names, also where no target here has that name. A target with a kernel, a symbol
-// or such a handler needs no rule where the program states one. Each is for calls with
-// its `backend_config`, if it gives one.
+// `kernel` names a target that has a handler; `attributes` replaces the attributes of the call. A
+// library that registers its own handlers, by XLA_FFI_REGISTER_HANDLER, needs neither `symbol` nor
+// `types`: its registrations are taken under their names, whether or not the manifest has a target
+// of that name. A target with a kernel, a symbol or such a handler needs no rule if the program
+// has one. Each entry is only for calls with its `backend_config`, if it gives one.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_H_
 
@@ -66,11 +64,11 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Registers every target of the manifest; without `handlers` its rules alone,
-// and one with a library is then E142. Errors: E141 text that is no JSON or has
-// other keys than these, or a name that is taken, E110 a rule that does not
-// parse, E140 an unknown kernel, E131 attributes that do not parse, E142 to E145
-// a library, a symbol or a handler that cannot be used, E319 one that does not return.
+// Registers every target of the manifest. Without `handlers` it registers only the rules, and a
+// manifest with a library is E142. Errors: E141 invalid JSON, unknown keys, or a name that is
+// registered already; E110 a rule that does not parse; E140 an unknown kernel; E131 attributes
+// that do not parse; E142 to E145 a library, a symbol or a handler that cannot be used; E319 one
+// that does not return.
 absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
                           TargetRegistry* targets, HandlerRegistry* handlers = nullptr,
                           LoweringRegistry* lowerings = nullptr,

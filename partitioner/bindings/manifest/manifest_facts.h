@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a manifest that say what becomes of a target's calls elsewhere: its
-// VJP, its batching, what its calls keep, and lowerings. See manifest.h for their form.
+// The parts of a manifest beside rules and handlers: VJPs, batching, call limits, and lowerings.
+// See manifest.h for their form.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_FACTS_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_FACTS_H_
 
@@ -16,13 +16,13 @@
 
 namespace shardcall {
 
-// Where in the manifest a value stands, and what is wrong there (E141).
+// Makes the error (E141) about a value: its place in the manifest, and what is wrong.
 using ManifestError =
     std::function<absl::Status(absl::string_view where, std::string expected, std::string found)>;
 // The text of a file whose path is relative to the manifest.
 using ManifestFile = std::function<absl::StatusOr<std::string>(const std::string& path)>;
 
-// An object whose keys are all `known`; a key that is none is named with one that is near.
+// Checks that all keys of an object are `known`; the error suggests a similar one.
 absl::Status CheckManifestKeys(const nlohmann::ordered_json& j, absl::string_view where,
                                const std::set<std::string>& known, const ManifestError& bad);
 absl::StatusOr<VjpSpec> ReadManifestVjp(const nlohmann::ordered_json& j, const std::string& where,
@@ -30,7 +30,7 @@ absl::StatusOr<VjpSpec> ReadManifestVjp(const nlohmann::ordered_json& j, const s
 absl::StatusOr<BatchingSpec> ReadManifestBatching(const nlohmann::ordered_json& j,
                                                   const std::string& where,
                                                   const ManifestError& bad);
-// A target's sizes that are texts, and its ranges.
+// A target's sizes that are formulas, and its ranges.
 absl::StatusOr<CallLimits> ReadManifestLimits(const nlohmann::ordered_json& target,
                                               const std::string& where, const ManifestError& bad);
 absl::Status ReadManifestLowering(const nlohmann::ordered_json& j, const std::string& where,

@@ -22,10 +22,10 @@ namespace manifest {
 
 using Json = nlohmann::ordered_json;
 
-// E143 with that fix where the file cannot be read.
+// E143 with that fix if the file cannot be read.
 absl::StatusOr<std::string> ReadFile(const std::string& path, const char* fix);
 
-// Of one manifest, for one Read.
+// Reads one manifest, once.
 class ManifestReader {
  public:
   ManifestReader(absl::string_view file_name, TargetRegistry* targets, HandlerRegistry* handlers,
@@ -39,7 +39,7 @@ class ManifestReader {
   absl::Status Read(const Json& j);
 
  private:
-  // Errors of registries and libraries do not know the manifest.
+  // Adds the place in the manifest to errors of registries and libraries.
   absl::Status Located(const absl::Status& status, absl::string_view where) const;
   absl::Status Bad(absl::string_view where, std::string expected, std::string found) const;
   ManifestError Error() const;
@@ -58,18 +58,18 @@ class ManifestReader {
   // manifest_targets.cc
   absl::Status ReadTarget(const Json& j, const std::string& where);
   absl::Status ReadReduction(const Json& j, const std::string& where, RuleText* text) const;
-  // The rule is that of a program in HLO text.
+  // Makes the rule from a program in HLO text.
   absl::Status ReadReference(const Json& j, const std::string& where, const std::string& name,
                              const std::string& source) const;
   absl::Status ReadFacts(const Json& j, const std::string& where);
 
   // manifest_handlers.cc
   absl::Status OpenLibrary(const Json& j);
-  // A variable or function of the library; null where `key` is not given.
+  // A variable or function of the library; null if `key` is not given.
   absl::StatusOr<void*> Symbol(const Json& j, const char* key, absl::string_view where) const;
   absl::Status ReadHandler(const Json& j, const std::string& where, const std::string& name,
                            const std::string& config);
-  // The target's calls go to the handler of another one.
+  // Forwards the target's calls to the handler of another target.
   absl::Status ReadKernel(const Json& j, const std::string& where, const std::string& target,
                           const std::string& config, const std::string& source) const;
 

@@ -94,7 +94,7 @@ absl::Status ManifestReader::ReadTarget(const Json& j, const std::string& where)
     if (!j.contains(key)) continue;
     if (!j[key].is_object()) return Bad(absl::StrCat(where, ".", key), "an object", TypeOf(j[key]));
     for (const auto& [factor, value] : j[key].items()) {
-      if (key[0] == 's' && value.is_string()) continue;  // follows from another, see ReadLimits
+      if (key[0] == 's' && value.is_string()) continue;  // a formula: ReadManifestLimits
       if (!value.is_number()) {
         return Bad(absl::StrCat(where, ".", key, ".", factor),
                    key[0] == 'p' ? "a number" : "a number, or what it follows from, as in \"4 h\"",

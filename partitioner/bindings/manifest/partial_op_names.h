@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions by the names that manifests and plugins write.
+// Reductions by their names in manifests and plugins.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_PARTIAL_OP_NAMES_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_PARTIAL_OP_NAMES_H_
 
@@ -10,7 +10,7 @@ namespace shardcall {
 
 inline constexpr char kPartialOpNames[] = "add, max, min, mul, and, or, xor";
 
-// False, and `op` left alone, if there is none of that name.
+// False, and `op` unchanged, for an unknown name.
 inline bool PartialOpFromName(absl::string_view name, PartialOp* op) {
   for (const PartialOp known :
        {PartialOp::kSum, PartialOp::kMax, PartialOp::kMin, PartialOp::kProduct, PartialOp::kAnd,

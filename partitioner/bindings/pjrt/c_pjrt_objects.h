@@ -16,7 +16,7 @@ struct Shardcall_PjrtEngine {
 };
 
 struct Shardcall_PjrtExecutable {
-  std::shared_ptr<const shardcall::Registry> registry;  // has the handlers
+  std::shared_ptr<const shardcall::Registry> registry;  // holds the handlers
   shardcall::PjrtExecutable executable;
 };
 

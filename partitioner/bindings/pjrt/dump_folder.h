@@ -10,9 +10,9 @@
 
 namespace shardcall::pjrt {
 
-// A folder of mode 0700, in memory where the system has such a place, that is deleted
-// with all that stands in it. XLA writes its dumps into it. One whose process was killed is
-// deleted by the first Create of a later process.
+// A folder of mode 0700, in memory if the system has such a place, that is deleted with its
+// contents. XLA writes its dumps into it. A folder of a killed process is deleted by the first
+// Create of a later process.
 class DumpFolder {
  public:
   static absl::StatusOr<DumpFolder> Create();  // E061
@@ -21,19 +21,19 @@ class DumpFolder {
       : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)) {}
   DumpFolder& operator=(DumpFolder&&) = delete;
 
-  // Deletes those of this user in `parent` that no process holds, in which nothing was made
-  // for ten minutes.
+  // Deletes those folders of this user in `parent` that no process has locked and that were not
+  // changed for ten minutes.
   static void DeleteAbandoned(const std::string& parent);
 
   const std::string& path() const { return path_; }
-  // The content of the file whose name ends so; empty if there is none, the last by name
+  // The content of the file whose name ends with `end`; empty if there is none, the last by name
   // if there are several. E060.
   absl::StatusOr<std::string> ReadFile(absl::string_view end) const;
 
  private:
   explicit DumpFolder(std::string path);
   std::string path_;
-  int lock_;  // a descriptor of the folder, which is locked while the process lives
+  int lock_;  // a descriptor of the folder, locked while the process lives
 };
 
 }  // namespace shardcall::pjrt

@@ -6,13 +6,13 @@
 
 namespace shardcall::pjrt {
 
-// The plugin that converts StableHLO where none is named: what the environment variables
-// SHARDCALL_CONVERTER or SHARDCALL_WRAPPED_PLUGIN name, else that of an installed wheel
-// (xla-cpu-pjrt, jax-cuda13-pjrt or jax-cuda12-pjrt) in the Python environment that is
-// active, the user's or the system's. Empty if there is none.
+// The plugin that converts StableHLO if none is named: that of the environment variables
+// SHARDCALL_CONVERTER or SHARDCALL_WRAPPED_PLUGIN, else that of an installed wheel (xla-cpu-pjrt,
+// jax-cuda13-pjrt or jax-cuda12-pjrt) in the active Python environment, the user's or the
+// system's. Empty if there is none.
 std::string FindConverter();
 
-// What the environment variable says; empty where there is none.
+// The value of the environment variable; empty if it is not set.
 std::string EnvironmentVariable(const char* name);
 
 }  // namespace shardcall::pjrt

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PJRT's C API, as far as it is called here, in declarations of our own: layouts and
-// numbers are those of XLA's pjrt_c_api.h, versions 0.81 to 0.112 (LP64, little
-// endian). tests/partitioner/bindings/pjrt asserts them against that header where
-// it is found.
+// The part of PJRT's C API that is used here, declared without XLA's headers: layouts and numbers
+// are those of XLA's pjrt_c_api.h, versions 0.81 to 0.112 (LP64, little endian).
+// tests/partitioner/bindings/pjrt asserts them against that header if it is found.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_ABI_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_ABI_H_
 
@@ -32,7 +31,7 @@ inline constexpr int32_t kGpuCustomCallExtension = 0;
 inline constexpr int32_t kPartitionerExtension = 2;
 inline constexpr int32_t kFfiExtension = 5;
 
-// Every struct of arguments starts so.
+// The first member of every struct of arguments.
 struct Header {
   size_t struct_size;
   Extension* extension_start;
@@ -42,7 +41,7 @@ struct Version {
   int32_t major, minor;
 };
 
-// Places in the table of functions.
+// Positions in the table of functions.
 enum class Function : int {
   kErrorDestroy = 0,
   kErrorMessage = 1,
@@ -87,7 +86,7 @@ struct Api {
 };
 inline constexpr int kMajorVersion = 0;
 inline constexpr int kOldestMinorVersion = 81;
-// From here on collectives may state their groups as iotas.
+// From this version on collectives may give their groups as iotas.
 inline constexpr int kIotaGroupsMinorVersion = 100;
 
 struct ErrorArgs {  // of kErrorDestroy
@@ -272,7 +271,7 @@ struct ExecuteArgs {
   Device* execute_device;
 };
 
-// Compiling for devices that need not be there.
+// Ahead-of-time compilation, for devices that need not exist.
 struct TopologyCreateArgs {
   Header header;
   const char* name;
@@ -332,7 +331,7 @@ struct SerializeArgs {
   void (*deleter)(void* serialized);  // out
 };
 
-// The extensions of registrations. Their structs of arguments have no header.
+// The extensions for registration. Their structs of arguments have no header.
 struct RegistrationArgs {  // how they begin
   size_t struct_size;
   const char* name;
@@ -364,9 +363,8 @@ struct FfiExtension {
   Error* (*register_handler)(RegisterHandlerArgs*);
 };
 
-// A struct of arguments with room behind, all zero: a plugin refuses a struct_size
-// below its own and takes a larger one, so that one build drives plugins whose structs
-// have grown since.
+// A struct of arguments followed by zeros. A plugin refuses a struct_size below its own and
+// accepts a larger one, so that one build works with plugins whose structs have grown since.
 template <typename Args>
 struct Padded {
   Padded() {

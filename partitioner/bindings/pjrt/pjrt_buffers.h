@@ -15,21 +15,21 @@
 
 namespace shardcall::pjrt {
 
-// Waits for an event and lets go of it; null is over. What it failed with is E334.
+// Waits for an event and destroys it; null counts as done. Its failure is E334.
 absl::Status Await(const Plugin& plugin, abi::Event* event);
 
-// One array on one device, which its last owner lets go of.
+// One array on one device, destroyed with its last owner.
 class DeviceBuffer {
  public:
   using Ref = std::shared_ptr<const DeviceBuffer>;
 
-  // Puts the tensor on a device, without a copy where the plugin can use host memory as
-  // it lies: the tensor is kept as long.
-  // `minor_to_major`: the layout there; empty: the plugin's default.
+  // Puts the tensor on a device, without a copy if the plugin can use the host memory directly:
+  // the tensor is then kept alive. `minor_to_major`: the layout on the device; empty: the plugin's
+  // default.
   static absl::StatusOr<Ref> FromHost(std::shared_ptr<const Client> client, const Tensor& tensor,
                                       abi::Device* device,
                                       absl::Span<const int64_t> minor_to_major);
-  // What the plugin has made, which becomes the result's.
+  // Takes ownership of a buffer that the plugin has made.
   static Ref Own(std::shared_ptr<const Client> client, abi::Buffer* buffer);
 
   ~DeviceBuffer();
@@ -45,11 +45,11 @@ class DeviceBuffer {
 
   const std::shared_ptr<const Client> client_;
   abi::Buffer* const buffer_;
-  abi::Event* host_done_ = nullptr;  // with the memory of tensor_
+  abi::Event* host_done_ = nullptr;  // the plugin no longer uses tensor_
   Tensor tensor_;
 };
 
-// Copies of arrays to the host, which all go on at once.
+// Copies of arrays to the host, which run concurrently.
 class HostCopies {
  public:
   explicit HostCopies(const Plugin& plugin) : plugin_(plugin) {}
@@ -57,9 +57,9 @@ class HostCopies {
   HostCopies(const HostCopies&) = delete;
   HostCopies& operator=(const HostCopies&) = delete;
 
-  // Starts the next one: in row-major order, as large as the array is.
+  // Starts the next copy: in row-major order, with the array's actual size.
   absl::Status Start(const DeviceBuffer& buffer, ElementType type);
-  // All that were started, in their order.
+  // All results, in the order of the starts.
   absl::StatusOr<std::vector<Tensor>> Finish();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices that a PJRT plugin has in this process.
+// The devices of a PJRT plugin in this process.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_CLIENT_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_CLIENT_H_
 
@@ -18,18 +18,17 @@
 namespace shardcall::pjrt {
 
 using CreateValue = absl::variant<std::string, int64_t, bool>;
-// By name, as the plugin's manual has them.
+// By name, as documented by the plugin.
 using CreateOptions = std::vector<std::pair<std::string, CreateValue>>;
-// Of a text: a number, true or false, or else the text.
+// The value for a text: a number, true or false, or else a string.
 CreateValue OptionValue(absl::string_view text);
-// The same as PJRT takes it; refers to `options`.
+// The same in PJRT's form; refers to `options`.
 std::vector<abi::NamedValue> NamedValues(const CreateOptions& options);
 
 class Client {
  public:
-  // A client with `num_devices` devices or more; a platform of host devices is asked for
-  // so many where it has fewer by itself. E334 for what the plugin says, E335 where
-  // there are too few.
+  // A client with at least `num_devices` devices; a platform of host devices is requested to make
+  // so many if it has fewer by default. E334 for errors of the plugin, E335 for too few devices.
   static absl::StatusOr<std::shared_ptr<const Client>> Create(std::shared_ptr<const Plugin> plugin,
                                                               int num_devices,
                                                               const CreateOptions& options = {});

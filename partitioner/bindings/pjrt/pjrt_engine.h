@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// PJRT plugins as an engine: XLA's CPUs, GPUs and TPUs run what is partitioned here.
+// PJRT plugins as an engine: XLA's CPUs, GPUs and TPUs run programs that are partitioned here.
 //
 //   SHARDCALL_ASSIGN_OR_RETURN(auto engine, MakePjrtEngine("libplugin.so"));
 //   RunOptions options;
 //   options.backend = Backend::kPjrt;
 //   options.engine = engine.get();
 //
-// Who runs a program often compiles it once (pjrt_executable.h).
+// To run a program many times, compile it once (pjrt_executable.h).
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_ENGINE_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_ENGINE_H_
 
@@ -23,7 +23,7 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// One thread at a time; what it has compiled needs it no longer.
+// Not thread-safe; programs that it has compiled do not need it.
 class PjrtEngine final : public Engine {
  public:
   PjrtEngine(std::shared_ptr<const pjrt::Plugin> plugin, pjrt::CreateOptions options)
@@ -46,9 +46,9 @@ class PjrtEngine final : public Engine {
   std::shared_ptr<const pjrt::Client> client_;
 };
 
-// Loads the plugin; its client is made when a program is run or compiled, for as many
-// devices, and kept: arrays of programs on more devices than those before it are of another
-// client. E333, E334.
+// Loads the plugin. Its client is made when a program is run or compiled, for that many devices,
+// and kept. A program on more devices gets a new client, which cannot use arrays of the former
+// one. E333, E334.
 absl::StatusOr<std::unique_ptr<PjrtEngine>> MakePjrtEngine(const std::string& plugin,
                                                            pjrt::CreateOptions options = {});
 

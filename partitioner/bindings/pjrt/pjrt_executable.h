@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A partitioned program compiled once for a plugin's devices, and global arrays that stay
-// there from one execution to the next:
+// A partitioned program compiled once for a plugin's devices, and global arrays that stay on the
+// devices between executions:
 //
 //   SHARDCALL_ASSIGN_OR_RETURN(auto engine, MakePjrtEngine("libplugin.so"));
 //   SHARDCALL_ASSIGN_OR_RETURN(PjrtExecutable step, engine->Compile(program, options));
@@ -37,15 +37,15 @@ namespace pjrt {
 struct ExecutableState;
 }
 
-// A global array whose shards lie on the devices. A copy refers to the same shards, which
-// go with the last of them. One that was moved from is empty, and nothing takes it.
+// A global array whose shards are on the devices. Copies share the shards, which are freed with
+// the last copy. An array that was moved from is empty, and no function accepts it.
 class PjrtArray {
  public:
   PjrtArray() = default;
   ElementType type() const { return from_ == nullptr ? ElementType::kInvalid : type_; }
-  const Dims& dims() const { return dims_; }  // of the whole array
-  // The whole array. E334 for what the plugin says, E337 at the program's deadline, E321
-  // where copies of a part are to be compared and differ.
+  const Dims& dims() const { return dims_; }  // of the global array
+  // The global array. E334 for errors of the plugin, E337 at the program's deadline, E321 if
+  // replicas of a shard are compared and differ.
   absl::StatusOr<Tensor> ToHost() const;
 
  private:
@@ -58,29 +58,28 @@ class PjrtArray {
   std::vector<pjrt::DeviceBuffer::Ref> shards_;
 };
 
-// Copies are the same program. Threads may use it at once.
+// Copies share the program. Thread-safe.
 class PjrtExecutable {
  public:
-  // For the first devices of the client. Of `options`, `handlers` (which must outlive the
-  // program), `deadline` and `check_replicas` count. Errors as of LoadedProgram::Compile.
+  // For the first devices of the client. Of `options` only `handlers` (which must outlive the
+  // program), `deadline` and `check_replicas` are used. Errors as for LoadedProgram::Compile.
   static absl::StatusOr<PjrtExecutable> Compile(std::shared_ptr<const pjrt::Client> client,
                                                 std::shared_ptr<const PartitionedProgram> program,
                                                 const RunOptions& options);
 
   size_t num_inputs() const;  // flat leaves of the parameters
   size_t num_outputs() const;
-  const std::vector<LeafShape>& inputs() const;  // whole
+  const std::vector<LeafShape>& inputs() const;  // global shapes
   // Whether the program may overwrite input k: it aliases a result, or is a buffer donor.
   bool Donates(size_t k) const;
 
-  // Cuts a whole array for the devices and puts it there, as input k; without a copy where
-  // a device can use host memory as it lies. E313 where it does not fit.
+  // Shards a global array and puts it on the devices, as input k; without a copy if a device can
+  // use host memory directly. E313 if it does not fit.
   absl::StatusOr<PjrtArray> Put(size_t k, const Tensor& input) const;
 
-  // Inputs are what Put gives, of any program of the same engine, or results that lie as
-  // this program takes them: E313 where they do not. An input that the program donates is
-  // given up if nobody else holds it (std::move it in), and copied otherwise. Results stay
-  // on the devices.
+  // Inputs are results of Put, of any program of the same engine, or results with the sharding
+  // that this program requires: E313 otherwise. A donated input is consumed if it has no other
+  // owner (std::move it in), and copied otherwise. Results stay on the devices.
   absl::StatusOr<std::vector<PjrtArray>> Execute(std::vector<PjrtArray> inputs) const;
   template <typename... Arrays>
     requires(std::same_as<std::remove_cvref_t<Arrays>, PjrtArray> && ...)
@@ -89,9 +88,10 @@ class PjrtExecutable {
     (list.push_back(std::forward<Arrays>(inputs)), ...);
     return Execute(std::move(list));
   }
-  // What Execute refuses inputs for.
+  // The checks of Execute on inputs.
   absl::Status CheckInputs(absl::Span<const PjrtArray> inputs) const;
-  // Such a list copies what is moved into it, which could then not be given up.
+  // Deleted, because an initializer list copies arrays that are moved into it, so they could not
+  // be donated.
   absl::StatusOr<std::vector<PjrtArray>> Execute(std::initializer_list<PjrtArray>) const = delete;
 
  private:

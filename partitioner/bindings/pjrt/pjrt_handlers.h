@@ -15,9 +15,9 @@
 
 namespace shardcall::pjrt {
 
-// Registers with the plugin what ExportCalls (api/exported_calls.h) gives for the custom
-// calls of `local` and a platform of PJRT. Gives the calls, by id, that are to be made as
-// typed ones of another target. E140, and E148 where the plugin refuses.
+// Registers with the plugin the functions that ExportCalls (bindings/xla/exported_calls.h) returns
+// for the custom calls of `local` and a platform of PJRT. Returns the calls, by id, that must
+// become typed ones of another target. E140, and E148 if the plugin refuses.
 absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
     const Plugin& plugin, absl::string_view platform, const Module& local, int num_devices,
     const HandlerRegistry& handlers, const absl::flat_hash_set<std::string>& known = {});

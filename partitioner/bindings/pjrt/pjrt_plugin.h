@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that exports GetPjrtApi: one of XLA's backends. A plugin stays loaded until
-// the process ends, as PJRT asks for.
+// A library that exports GetPjrtApi: one of XLA's backends. A plugin stays loaded until the
+// process ends, as PJRT requires.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_PLUGIN_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_PLUGIN_H_
 
@@ -23,11 +23,11 @@ abi::Padded<abi::Program> ProgramOf(absl::string_view format, absl::string_view 
 
 class Plugin {
  public:
-  // E333 for a file that is no plugin, or one of a version out of range; E334 for what
-  // the plugin says when it is initialised.
+  // E333 for a file that is not a plugin, or has an unsupported version; E334 for errors during
+  // its initialisation.
   static absl::StatusOr<std::shared_ptr<const Plugin>> Open(const std::string& path);
-  // The same for a PJRT_Api* that is at hand; it must stay. `name` is for messages.
-  // Without `initialize` whoever has made it does that (PJRT_Plugin_Initialize).
+  // The same for an existing PJRT_Api*, which must stay valid. `name` is for messages. Without
+  // `initialize` its owner initialises it (PJRT_Plugin_Initialize).
   static absl::StatusOr<std::shared_ptr<const Plugin>> FromApi(const void* api, std::string name,
                                                                bool initialize = true);
 
@@ -35,8 +35,8 @@ class Plugin {
   int minor_version() const { return api_->version.minor; }
   const void* c_api() const { return api_; }
 
-  // Calls `function` of the table. E334, with the plugin's code and words, where it
-  // fails; where the plugin does not have it, too.
+  // Calls `function` of the table. E334, with the plugin's code and message, if it fails, or if
+  // the plugin does not have it.
   template <typename Args>
   absl::Status Call(abi::Function function, abi::Padded<Args>* args) const {
     return CallAny(function, args);

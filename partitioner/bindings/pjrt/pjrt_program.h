@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A per-device program, compiled by a PJRT plugin and run on its devices.
+// A per-device program, compiled by a PJRT plugin, that runs on its devices.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_PROGRAM_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_PROGRAM_H_
 
@@ -23,8 +23,8 @@ namespace shardcall::pjrt {
 
 class LoadedProgram : public std::enable_shared_from_this<LoadedProgram> {
  public:
-  // Compiles what each of the client's first `num_devices` devices is to run; see
-  // MakeProgramSource for handlers, and errors beside E334, what the plugin says.
+  // Compiles the program for each of the client's first `num_devices` devices. See
+  // MakeProgramSource for handlers and for errors other than E334, the plugin's.
   static absl::StatusOr<std::shared_ptr<const LoadedProgram>> Compile(
       std::shared_ptr<const Client> client, const Module& local, int num_devices,
       const HandlerRegistry* handlers);
@@ -32,18 +32,17 @@ class LoadedProgram : public std::enable_shared_from_this<LoadedProgram> {
   LoadedProgram(const LoadedProgram&) = delete;
   LoadedProgram& operator=(const LoadedProgram&) = delete;
 
-  // One list of flat leaves per device, in and out. Threads may run at once. E313 for
-  // arguments that do not fit; E337 where it takes longer than `deadline`: what runs then
-  // is left behind with all that it uses.
+  // One list of flat leaves per device, in and out. Thread-safe. E313 for arguments that do not
+  // fit; E337 if it takes longer than `deadline`: the execution is then abandoned with everything
+  // it uses.
   absl::StatusOr<std::vector<std::vector<Tensor>>> Run(std::vector<std::vector<Tensor>> arguments,
                                                        absl::Duration deadline) const;
 
-  // The same with arrays that lie on the devices and stay there. Of what the program
-  // donates, an argument that nobody but `arguments` holds, on any device, is given up;
-  // another is copied.
+  // The same with arrays that are on the devices and stay there. A donated argument is consumed if
+  // `arguments` is its only owner on every device, and copied otherwise.
   using Arrays = std::vector<std::vector<DeviceBuffer::Ref>>;
   absl::StatusOr<Arrays> Execute(Arrays arguments, absl::Duration deadline) const;
-  // What a device takes as flat leaf k, as its parameter lies there. E313.
+  // Puts a tensor on a device as flat leaf k, with the layout of the parameter. E313.
   absl::StatusOr<DeviceBuffer::Ref> Put(int device, size_t k, const Tensor& tensor) const;
 
   const std::shared_ptr<const Client>& client() const { return client_; }
@@ -54,7 +53,7 @@ class LoadedProgram : public std::enable_shared_from_this<LoadedProgram> {
  private:
   using ByDevice = std::vector<std::vector<Tensor>>;
   explicit LoadedProgram(std::shared_ptr<const Client> client) : client_(std::move(client)) {}
-  // Of the tensors, or arrays, of all devices.
+  // Checks the numbers of tensors, or arrays, of all devices.
   template <typename List>
   absl::Status CheckCounts(const List& arguments) const;
   absl::Status CheckArgument(int device, size_t k, const Tensor& given) const;
@@ -67,8 +66,8 @@ class LoadedProgram : public std::enable_shared_from_this<LoadedProgram> {
   std::vector<ProgramSource::Leaf> parameters_, results_;
 };
 
-// Runs `body` on a thread of its own; E337, where it has not returned within `deadline`.
-// Then it is left behind, with what it captures.
+// Runs `body` on its own thread. If it has not returned within `deadline`, the result is E337, and
+// the thread is abandoned with the captures of `body`.
 absl::Status WithinDeadline(absl::Duration deadline, const Plugin& plugin,
                             std::function<void()> body);
 

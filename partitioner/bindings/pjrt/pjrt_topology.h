@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs compiled by a PJRT plugin for devices that need not be there.
+// Ahead-of-time compilation by a PJRT plugin, for devices that need not exist.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_TOPOLOGY_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_TOPOLOGY_H_
 
@@ -15,28 +15,28 @@
 namespace shardcall::pjrt {
 
 struct TopologyOptions {
-  std::string shape;          // "1x1x8": slices x hosts x devices, as the plugin reads it
+  std::string shape;          // "1x1x8": slices x hosts x devices, in the plugin's form
   std::string target_config;  // the text of a GpuTargetConfigProto; empty: none
-  CreateOptions more;         // what else PJRT_TopologyDescription_Create is given
+  CreateOptions more;         // other options of PJRT_TopologyDescription_Create
 };
 
-// Bytes of one device, by the plugin's count.
+// Bytes on one device, as the plugin counts them.
 struct MemoryUse {
   int64_t code = 0, arguments = 0, outputs = 0, temporaries = 0;
-  int64_t aliased = 0;  // of the outputs, in arguments that were donated
-  int64_t peak = 0;     // 0 where the plugin does not say
+  int64_t aliased = 0;  // bytes of outputs in donated arguments
+  int64_t peak = 0;     // 0 if the plugin does not report it
 };
 
 struct CompiledAhead {
   std::string platform;
   int num_devices = 0;  // of the topology
   MemoryUse memory;
-  std::string serialized;  // what the plugin loads again
+  std::string serialized;  // can be loaded by the plugin
 };
 
-// Compiles what each of the first `num_devices` devices of the topology is to run; see
-// MakeProgramSource for handlers, and errors beside E334, what the plugin says, and
-// E335, a topology with fewer devices.
+// Compiles the program for each of the first `num_devices` devices of the topology. See
+// MakeProgramSource for handlers and for errors other than E334, the plugin's, and E335, a
+// topology with fewer devices.
 absl::StatusOr<CompiledAhead> CompileAhead(const Plugin& plugin, const TopologyOptions& topology,
                                            const Module& local, int num_devices,
                                            const HandlerRegistry* handlers);

@@ -9,9 +9,9 @@
 
 namespace shardcall::pjrt {
 
-// PJRT_Buffer_Type k is this element type: the order of pjrt_c_api.h, which is not
-// that of xla.PrimitiveType. Types that came later (s1, u1) are left out: a plugin that
-// does not know them ends the process.
+// PJRT_Buffer_Type k is this element type: the order of pjrt_c_api.h, which is not that of
+// xla.PrimitiveType. Later types (s1, u1) are omitted: a plugin that does not know them aborts the
+// process.
 inline constexpr std::array<ElementType, 30> kBufferTypes = {ElementType::kInvalid,
                                                              ElementType::kPred,
                                                              ElementType::kS8,
@@ -43,7 +43,7 @@ inline constexpr std::array<ElementType, 30> kBufferTypes = {ElementType::kInval
                                                              ElementType::kF8E8M0FNU,
                                                              ElementType::kF4E2M1FN};
 
-// 0 for a type that PJRT's buffers do not have.
+// 0 for a type that PJRT's buffers do not support.
 inline int32_t BufferType(ElementType type) {
   for (size_t k = 1; k < kBufferTypes.size(); ++k) {
     if (kBufferTypes[k] == type) return static_cast<int32_t>(k);

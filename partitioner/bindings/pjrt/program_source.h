@@ -14,7 +14,7 @@
 
 namespace shardcall::pjrt {
 
-// What a plugin is given to compile, and what its program then takes and gives.
+// The input of a plugin's compiler, and the parameters and results of its program.
 struct ProgramSource {
   struct Leaf {
     ElementType type;
@@ -26,11 +26,10 @@ struct ProgramSource {
   std::vector<Leaf> parameters, results;  // flat
 };
 
-// The module that each of these devices is to run, as it stands: XLA's own sharding passes
-// are off. Handlers of its calls' targets that `handlers` (null: none) has for the
-// platform are registered with the plugin; a process has one for each target. E336 for
-// what PJRT cannot be given: tuples among several parameters, types of elements that it
-// does not have. E148 where the plugin refuses a handler.
+// The module that each of these devices runs, unchanged: XLA's own sharding passes are off. The
+// handlers of `handlers` (null: none) for the targets of its calls and the platform are registered
+// with the plugin; a process has one per target. E336 for programs that PJRT cannot run: a tuple
+// among several parameters, or unsupported element types. E148 if the plugin refuses a handler.
 absl::StatusOr<ProgramSource> MakeProgramSource(const Plugin& plugin, absl::string_view platform,
                                                 absl::Span<const int64_t> device_ids,
                                                 const Module& local,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs in every form: HLO as text or binary, StableHLO as text or bytecode.
+// Reads programs in every form: HLO as text or binary, StableHLO as text or bytecode.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_READ_PROGRAM_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_READ_PROGRAM_H_
 
@@ -14,14 +14,14 @@
 namespace shardcall::pjrt {
 
 struct ReadOptions {
-  // Of HLO: text, or binary, or (kTold) what the bytes themselves say.
+  // Of HLO: text, binary, or (kTold) determined from the bytes.
   enum class Form : uint8_t { kTold, kText, kBinary } form = Form::kTold;
   std::string converter = {};  // a PJRT plugin for StableHLO; empty: FindConverter
 };
 
-// Reads, for VerifyModule to verify. Shapes that calls in text leave out follow from
-// `targets`. Errors: those of the readers, E035 for StableHLO where no plugin is found that
-// converts it, and those of Converter. The text is kept by the module.
+// Reads the program without verifying it. Shapes that calls in text omit are inferred by
+// `targets`. Errors: those of the readers and of Converter; E035 for StableHLO if no plugin that
+// converts it is found. The module keeps the text.
 absl::StatusOr<Module> ReadProgram(std::shared_ptr<const std::string> bytes,
                                    const std::string& name, const TargetRegistry& targets,
                                    const ReadOptions& options = {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// StableHLO as HLO: a PJRT plugin compiles MLIR, so it can convert it, and reads every
-// version of it that its frameworks write.
+// Converts StableHLO to HLO. A PJRT plugin compiles MLIR, so it can convert it, and it reads every
+// version that its frameworks write.
 //
 //   SHARDCALL_ASSIGN_OR_RETURN(auto converter, pjrt::Converter::Open("xla_cpu_pjrt.so"));
 //   SHARDCALL_ASSIGN_OR_RETURN(std::string proto, converter->ToHlo(stablehlo));
@@ -21,11 +21,10 @@ namespace shardcall::pjrt {
 
 class Converter {
  public:
-  // With a client or topology of its own. Neither devices nor a GPU are needed. E333,
-  // E334, E335.
+  // With its own client or topology. Neither devices nor a GPU are needed. E333, E334, E335.
   static absl::StatusOr<std::unique_ptr<const Converter>> Open(const std::string& plugin);
-  // With what a framework has made: a client, or a topology if `client` is null. They and
-  // the plugin must outlive the converter.
+  // With objects of a framework: a client, or a topology if `client` is null. They and the plugin
+  // must outlive the converter.
   Converter(const Plugin* plugin, std::string platform, abi::Client* client,
             const abi::Topology* topology)
       : plugin_(plugin), platform_(std::move(platform)), client_(client), topology_(topology) {}
@@ -33,12 +32,12 @@ class Converter {
   Converter(const Converter&) = delete;
   Converter& operator=(const Converter&) = delete;
 
-  // `program` is MLIR, `options` the serialised CompileOptionsProto that it is to be
-  // compiled with; gives an HloModuleProto. E334 with what the plugin says where it
-  // refuses the program, E340 where it takes it and gives no module. Several threads may
-  // call it at once; nothing is left behind.
+  // Converts `program`, which is MLIR, to an HloModuleProto; `options` is the serialised
+  // CompileOptionsProto that it is to be compiled with. E334 with the plugin's message if it
+  // refuses the program, E340 if it accepts it without giving a module. Thread-safe; leaves no
+  // files.
   absl::StatusOr<std::string> ToHlo(absl::string_view program, absl::string_view options) const;
-  // For programs that come without options.
+  // For programs without options.
   absl::StatusOr<std::string> ToHlo(absl::string_view program) const;
 
  private:

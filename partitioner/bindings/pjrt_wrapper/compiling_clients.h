@@ -10,22 +10,22 @@
 
 namespace shardcall::pjrt {
 
-// Clients for which programs are being compiled. One that a framework destroys meanwhile,
-// which PJRT leaves undefined, is left alone until the last of its programs has returned:
-// destroying it neither waits, since what compiles may need a lock that the framework holds,
-// nor takes it away from under the compiler. Any thread.
+// Clients for which programs are being compiled. PJRT leaves it undefined to destroy such a
+// client. Here its destruction is deferred until the last of its compilations has returned.
+// Destroying it neither waits, since a compilation may need a lock that the framework holds, nor
+// removes the client while the compiler uses it. Thread-safe.
 class CompilingClients {
  public:
-  // Of one program's compilation; null is no client.
+  // At the start of a compilation; null means no client.
   void Enter(abi::Client* client);
-  // True for the last one of a client that was to be destroyed: it is now for the caller to
-  // destroy.
+  // At its end. True if it was the last one of a client to be destroyed: the caller must then
+  // destroy it.
   bool Leave(abi::Client* client);
 
-  // Whether the client is for the caller to destroy, since nothing is compiled for it.
-  // Otherwise the last Leave() says so.
+  // Whether the caller must destroy the client, since no compilation uses it. Otherwise the last
+  // Leave() returns true.
   bool Destroy(abi::Client* client);
-  // E343 from Destroy() on.
+  // E343 after Destroy().
   absl::Status Check(abi::Client* client) const;
 
  private:

@@ -13,12 +13,12 @@
 
 namespace shardcall::pjrt {
 
-// StableHLO to a serialised HloModuleProto.
+// Converts StableHLO to a serialised HloModuleProto.
 using HloOfStablehlo = std::function<absl::StatusOr<std::string>(absl::string_view program)>;
 
-// What a framework has registered with its plugin as the partitioner of a target (PJRT's
-// extension 2), as the callbacks that our partitioner asks. Of `partition` an answer that is
-// an error is E121, one that does not fit the call E120.
+// Converts the partitioner that a framework has registered with its plugin for a target (PJRT's
+// extension 2) to PartitionerCallbacks. An error from `partition` is E121, an answer that does not
+// fit the call E120.
 PartitionerCallbacks CallbacksOfFramework(std::shared_ptr<Shardcall_PjrtCallbacks> framework,
                                           HloOfStablehlo to_hlo);
 

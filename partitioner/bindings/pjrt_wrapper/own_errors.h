@@ -11,8 +11,8 @@
 
 namespace shardcall::pjrt {
 
-// PJRT_Errors that the wrapper makes, among those of the wrapped plugin. Which is whose
-// is told by the address. Any thread.
+// PJRT_Errors that the wrapper makes, beside those of the wrapped plugin. They are distinguished
+// by their addresses. Thread-safe.
 class OwnErrors {
  public:
   // Null for OK. The framework destroys it.

@@ -10,7 +10,7 @@
 
 namespace shardcall::pjrt {
 
-// Of a place in a PJRT_Api.
+// The offset of a function in a PJRT_Api.
 inline size_t OffsetOf(int place) { return offsetof(abi::Api, functions) + place * sizeof(void*); }
 
 inline void SetFunction(std::vector<char>& table, int place, const void* function) {
@@ -18,8 +18,8 @@ inline void SetFunction(std::vector<char>& table, int place, const void* functio
   std::memcpy(table.data() + OffsetOf(place), &function, sizeof(void*));
 }
 
-// The PJRT_Api of a plugin that cannot work: `refuse` is each of its functions, as many as
-// the oldest version has. Those of errors are to be set.
+// The PJRT_Api of a plugin that cannot work: each of its functions, as many as the oldest version
+// has, is `refuse`. The caller sets the error functions.
 inline std::vector<char> RefusingTable(const void* refuse) {
   constexpr int kPlacesOfOldest = 118;
   abi::Api head = {};

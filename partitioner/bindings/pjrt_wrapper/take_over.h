@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A framework's program on its way to the wrapped plugin: one for several devices is
-// partitioned here, and its per-device module compiled in its place.
+// Handles the programs that a framework passes to the wrapped plugin: one for several devices is
+// partitioned here, and its per-device module is compiled instead.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_TAKE_OVER_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_TAKE_OVER_H_
 
@@ -18,18 +18,18 @@
 
 namespace shardcall::pjrt {
 
-// PJRT_Program with the serialised CompileOptionsProto that comes with it.
+// PJRT_Program with its serialised CompileOptionsProto.
 struct FrameworkProgram {
   absl::string_view format;  // "mlir" or "hlo"
   absl::string_view code, options;
 };
 
-// What the wrapped plugin gets in its place, of format "hlo".
+// The replacement that the wrapped plugin compiles, of format "hlo".
 struct Replacement {
   std::string code, options;
   std::unique_ptr<PartitionedProgram> program;  // for reports
 };
-// The program goes on as it is. `why` is empty where there is nothing to partition.
+// The program is passed on unchanged. `why` is empty if there is nothing to partition.
 struct PassedThrough {
   std::string why;
 };
@@ -40,12 +40,12 @@ struct TakeOverContext {
   std::string platform;  // PJRT's: "cpu", "cuda"
   const Registry* registry;
   std::vector<std::string> allow_replicate;
-  // Targets whose handlers the framework has registered itself.
+  // Targets whose handlers the framework has registered.
   absl::flat_hash_set<std::string> framework_handlers;
 };
 
-// Errors: those of ToHlo, of reading and verifying HLO, of Partition, E148 where the
-// plugin refuses a handler.
+// Errors: those of ToHlo, of reading and verifying HLO, of Partition; E148 if the plugin refuses a
+// handler.
 absl::StatusOr<absl::variant<PassedThrough, Replacement>> TakeOver(const FrameworkProgram& program,
                                                                    const TakeOverContext& context);
 

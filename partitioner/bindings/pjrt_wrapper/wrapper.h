@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PJRT plugin made of another one: all of its functions and extensions, and in place of
-// its partitioner ours. The framework calls the functions of api(); what is not about
-// compiling, errors or versions goes straight to the wrapped plugin.
+// A PJRT plugin that wraps another one: it has all of its functions and extensions, with
+// shardcall's partitioner instead of XLA's. The framework calls the functions of api(); those that
+// do not concern compiling, errors or versions are the wrapped plugin's own.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_H_
 
@@ -28,43 +28,43 @@ namespace shardcall::pjrt {
 
 class Wrapper {
  public:
-  // The wrapper of this process; made when it is first asked for, and never destroyed.
+  // The wrapper of this process, made on first use and never destroyed.
   static Wrapper& OfProcess();
-  // Its api(); null where the library to wrap turns out to be this one.
+  // Its api(); null if the library to wrap is this one.
   static const void* ApiOfProcess();
 
-  // A PJRT_Api*. Where there is nothing to wrap, one whose functions say why.
+  // A PJRT_Api*. If there is nothing to wrap, its functions return the reason.
   const void* api() const { return api_; }
   OwnErrors& errors() { return errors_; }
   CompilingClients& clients() { return clients_; }
   const Plugin& plugin() const { return *plugin_; }
   const WrapperSettings& settings() const { return settings_; }
   const std::string& rules_version() const { return rules_version_; }
-  // Why there is nothing to wrap; OK where there is.
+  // Why there is nothing to wrap; OK if there is.
   const absl::Status& why_refused() const { return opened_; }
-  // Of the wrapped plugin's table; null where it is too old to have it.
+  // A function of the wrapped plugin's table; null if the plugin is too old to have it.
   const void* Real(int place) const;
 
-  // What is compiled for these devices in place of `program`. A program that goes on as it
-  // is is told once for each reason, on standard error (W205).
+  // The program to compile for these devices instead of `program`. Each reason why a program is
+  // passed on unchanged is printed once on standard error (W205).
   absl::StatusOr<absl::variant<PassedThrough, Replacement>> Replace(const FrameworkProgram& program,
                                                                     const std::string& platform,
                                                                     abi::Client* client,
                                                                     const abi::Topology* topology);
 
-  // The framework has a handler of its own for the target.
+  // Records that the framework has its own handler for the target.
   void NoteHandler(std::string target);
-  // The framework's partitioner of a target, or that calls of it say their batch dims.
-  // Targets that are registered already, by plugins or shipped, keep what they have.
+  // Adds the framework's partitioner of a target, or a target whose calls give their batch dims.
+  // Targets that are registered already, by plugins or as shipped, keep their rules.
   absl::Status AddPartitioner(std::string target,
                               std::shared_ptr<Shardcall_PjrtCallbacks> callbacks);
   absl::Status AddBatchPartitionable(std::string target);
-  // `text` with rules_version(), at an address that stays.
+  // `text` with rules_version(), at an address that stays valid.
   const std::string& VersionText(absl::string_view text);
 
  private:
   Wrapper();
-  // The registry changes for programs that are compiled from then on.
+  // Changes the registry for programs that are compiled from then on.
   absl::Status Change(const std::string& target,
                       const std::function<absl::Status(TargetRegistry&)>& change);
   absl::Status Open();
@@ -81,9 +81,9 @@ class Wrapper {
   const void* api_ = nullptr;
   std::mutex mutex_;
   std::shared_ptr<const Registry> registry_;
-  std::shared_ptr<const Registry> first_registry_;  // to which lowerings refer
+  std::shared_ptr<const Registry> first_registry_;  // lowerings refer to it
   absl::flat_hash_set<std::string> framework_handlers_;
-  std::set<std::string> told_;  // reasons of W205
+  std::set<std::string> told_;  // reasons of W205 that were printed
   std::set<std::string> version_texts_;
 };
 

@@ -6,10 +6,10 @@
 
 namespace shardcall::pjrt {
 
-// The chain of extensions that the framework is given: before those of the wrapped plugin
-// stand ours, which note what the framework registers, and pass it on.
-//   partitioners (2), which a plugin need not have: those of targets are asked by us
-//   FFI (5) and custom calls of GPUs (0): handlers, which are then not registered by us
+// The chain of extensions for the framework: before those of the wrapped plugin it has these,
+// which record the framework's registrations and pass them on.
+//   partitioners (2), which a plugin need not have: shardcall calls them
+//   FFI (5) and custom calls of GPUs (0): shardcall does not register these handlers again
 abi::Extension* WrapExtensions(abi::Extension* real);
 
 }  // namespace shardcall::pjrt

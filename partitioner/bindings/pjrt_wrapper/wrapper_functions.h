@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that take the place of the wrapped plugin's.
+// The functions that replace the wrapped plugin's.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_FUNCTIONS_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_FUNCTIONS_H_
 
@@ -10,11 +10,11 @@ namespace shardcall::pjrt {
 struct Replaced {
   int place;  // in the table
   const void* function;
-  bool of_errors;  // is there whether a plugin could be wrapped or not
+  bool of_errors;  // present whether or not a plugin could be wrapped
 };
 absl::Span<const Replaced> ReplacedFunctions();
 
-// Answers with why no plugin could be wrapped.
+// Returns the reason why no plugin could be wrapped.
 const void* RefusingFunction();
 
 }  // namespace shardcall::pjrt

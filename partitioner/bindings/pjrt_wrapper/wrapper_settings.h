@@ -12,7 +12,7 @@
 
 namespace shardcall::pjrt {
 
-// What the environment says; lists are separated by ':' (files) or ',' (targets).
+// The settings in the environment; lists are separated by ':' (files) or ',' (targets).
 struct WrapperSettings {
   std::string wrapped;                       // SHARDCALL_WRAPPED_PLUGIN: a file
   std::vector<std::string> plugins;          // SHARDCALL_PLUGINS: manifests and libraries
@@ -21,16 +21,15 @@ struct WrapperSettings {
 };
 WrapperSettings SettingsOfEnvironment();
 
-// The shipped targets and those of the plugins. Whatever LoadPlugin says.
+// Registers the shipped targets and those of the plugins. Errors as for LoadPlugin.
 absl::Status FillRegistry(const WrapperSettings& settings, Registry* registry);
 
-// What goes into a framework's cache keys: our version, and a hash of all in `settings`
-// that changes what a program becomes. The files are read; one that cannot be read counts
-// as empty.
+// For a framework's cache keys: shardcall's version, and a hash of everything in `settings` that
+// affects compiled programs. The files are read; one that cannot be read counts as empty.
 std::string RulesVersion(const WrapperSettings& settings);
 
-// Writes NAME.PID.N.json and NAME.PID.N.html into settings.report, which is made if it is
-// not there, N being a number that no other report of this process has. E061.
+// Writes NAME.PID.N.json and NAME.PID.N.html into settings.report, which is created if needed; N
+// is a number that is unique in this process. E061.
 absl::Status WriteReport(const WrapperSettings& settings, const PartitionedProgram& program);
 
 }  // namespace shardcall::pjrt

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the module shardcall._core share.
+// Shared by the source files of the module shardcall._core.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PYTHON_CORE_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PYTHON_CORE_H_
 
@@ -25,7 +25,7 @@ inline nanobind::bytes ToBytes(absl::string_view text) {
 }
 inline absl::string_view ViewOf(const nanobind::bytes& b) { return {b.c_str(), b.size()}; }
 
-// Becomes a shardcall.Error where it leaves the module.
+// Becomes a shardcall.Error in Python.
 struct StatusError {
   absl::Status status;
 };
@@ -38,8 +38,8 @@ T Take(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// An array with its type and dimensions. Its bytes are as those of a Tensor: row-major,
-// types narrower than a byte in a byte each.
+// An array with its type and dimensions. Its bytes are those of a Tensor: row-major, types
+// narrower than a byte in one byte each.
 using Bytes =
     nanobind::ndarray<const uint8_t, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
 struct Array {
@@ -47,31 +47,31 @@ struct Array {
   std::vector<int64_t> dims;
   Bytes bytes;
 };
-// Copies. E313 where it is not what `leaf` says.
+// Copies the array. E313 if it does not match `leaf`.
 absl::StatusOr<Tensor> ToTensor(const Array& array, size_t k, const LeafShape& leaf);
-// (type, dims, bytes); the bytes are the tensor's own.
+// (type, dims, bytes); the bytes share the tensor's memory.
 nanobind::object FromTensor(Tensor tensor);
 using ArrayType = std::pair<std::string, std::vector<int64_t>>;  // ("f32", dims)
 std::vector<ArrayType> LeafTypes(const std::vector<LeafShape>& leaves);
-// E313 for what is no element type.
+// E313 for an unknown element type.
 std::vector<const Shape*> ToShapes(const std::vector<ArrayType>& arrays, Context* context);
 
-// Rules, handlers and lowerings; not changed once it is made.
+// Rules, handlers and lowerings; immutable after construction.
 struct Targets {
   Registry registry;
 };
 
-// The targets that JAX or shardcall.xla_client have registered partitioners of, or as
-// batch partitionable, beside those that have a rule.
+// Adds the targets for which JAX or shardcall.xla_client have registered partitioners, or batch
+// partitioning, unless they have a rule.
 absl::Status AddFrameworkTargets(TargetRegistry* rules);
-// Registers one, for the life of the process; null callbacks: calls say their batch dims. In
-// the place of an earlier one of that name. E105 for one that has a shipped rule.
+// Registers one for the life of the process; null callbacks: calls give their batch dims. Replaces
+// an earlier one of that name. E105 for a target with a shipped rule.
 absl::Status AddPartitioner(const std::string& name, Shardcall_PjrtCallbacks* callbacks);
-// A PJRT_Api that has the partitioner extension and nothing else.
+// A PJRT_Api that has only the partitioner extension.
 const void* FrameworkTable();
-// The functions that shardcall.xla_client has registered.
+// Adds the functions that shardcall.xla_client has registered.
 absl::Status AddRegisteredHandlers(HandlerRegistry* handlers);
-// Tells that there are more of them: what was made of the targets is made anew.
+// Signals new registrations: cached objects that depend on the targets are made again.
 void ChangedRegistrations();
 
 void DefineFramework(nanobind::module_& m);

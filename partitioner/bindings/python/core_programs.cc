@@ -123,7 +123,7 @@ std::unique_ptr<Program> PartitionProgram(const Request& request) {
   });
 }
 
-// For jax.jit: what api/framework_program.h says.
+// For jax.jit: see bindings/xla/framework_program.h.
 std::unique_ptr<Program> PartitionForJax(const Request& request,
                                          const std::vector<bool>& open_parameters,
                                          const std::vector<bool>& open_results,

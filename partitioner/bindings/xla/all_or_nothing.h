@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registrations of several parts, such as a plugin's: if one is refused, none stays.
+// Registrations with several parts, such as a plugin's: if one is refused, all are undone.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_ALL_OR_NOTHING_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_XLA_ALL_OR_NOTHING_H_
 
@@ -11,8 +11,8 @@
 
 namespace shardcall {
 
-// What `body` returns; the registries (handlers and lowerings may be null) are what
-// they were unless it is OK. Entries that they had stay where they are.
+// Returns the result of `body`. Unless it is OK, the registries (handlers and lowerings may be
+// null) are restored. Pointers to earlier entries stay valid.
 inline absl::Status AllOrNothing(TargetRegistry* targets, HandlerRegistry* handlers,
                                  LoweringRegistry* lowerings,
                                  absl::FunctionRef<absl::Status()> body) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What another runtime of XLA's typed FFI, a PJRT plugin or jaxlib's own client, is given to
-// run the custom calls of a per-device module with.
+// Functions with which another runtime of XLA's typed FFI, a PJRT plugin or jaxlib's own client,
+// can run the custom calls of a per-device module.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_EXPORTED_CALLS_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_XLA_EXPORTED_CALLS_H_
 
@@ -19,21 +19,21 @@
 namespace shardcall SHARDCALL_PUBLIC {
 
 struct ExportedTarget {
-  std::string name, platform;      // as kernels/ffi/platform.h has it
+  std::string name, platform;      // by kernels/ffi/platform.h
   const void* function = nullptr;  // XLA_FFI_Handler, for execution; lives as long as the process
 };
 struct ExportedCalls {
   std::vector<ExportedTarget> targets;
-  // Calls, by id, that are to be made as typed ones of another target, since such a runtime
-  // takes no others: those of an untyped ABI, or of a handler for one backend_config.
+  // Calls, by id, that must become typed ones of another target, since such a runtime accepts no
+  // others: those of an untyped ABI, or of a handler for one backend_config.
   absl::flat_hash_map<uint32_t, std::string> renamed;
 };
 
-// What `handlers` has for the custom calls of `local` and a platform, by
-// kernels/ffi/platform.h: "cpu" has those for Host. A library's own function where that is
-// all there is, else one that calls the entry. Targets that the registry does not know are
-// left to the runtime, which has some of its own; so are those in `known`. E140 where all
-// functions to export are taken.
+// The functions of `handlers` for the custom calls of `local` and a platform, by
+// kernels/ffi/platform.h: "cpu" uses those for Host. A library's own function is used directly if
+// it is the whole handler, else a function that calls the entry. Targets that the registry does
+// not know are left to the runtime, which has some of its own; so are those in `known`. E140 if
+// all functions to export are in use.
 absl::StatusOr<ExportedCalls> ExportCalls(const Module& local, absl::string_view platform,
                                           int num_devices, const HandlerRegistry& handlers,
                                           const absl::flat_hash_set<std::string>& known = {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of frameworks such as JAX, which say beside the program how many devices there
-// are and which shardings are ours to choose, and which have no arrays of uneven shards.
+// Programs of frameworks such as JAX, which pass beside the program the number of devices and the
+// shardings that may be chosen, and which do not support uneven shards.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_FRAMEWORK_PROGRAM_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_XLA_FRAMEWORK_PROGRAM_H_
 
@@ -20,7 +20,7 @@ namespace shardcall SHARDCALL_PUBLIC {
 
 struct FrameworkRequest {
   int64_t num_partitions = 1;
-  // By flat leaf, or one for all: whose sharding is open. Empty: as the program says.
+  // By flat leaf, or one for all: whether its sharding is open. Empty: as in the program.
   std::vector<bool> open_parameters = {}, open_results = {};
   std::string platform = "Host";       // of kernels/ffi/platform.h
   const Registry* registry = nullptr;  // not owned, outlives the result
@@ -28,14 +28,15 @@ struct FrameworkRequest {
   SpmdOptions spmd = {};
 };
 
-// Partitions a serialised HloModuleProto that the framework has just made: callbacks whose
-// addresses it has (inspect_sharding.h) are called. Where an open leaf would be sharded
-// unevenly it is whole. Errors: those of reading and verifying HLO, of LowerCalls, of Partition.
+// Partitions a serialised HloModuleProto that the framework in this process has just made:
+// callbacks whose addresses it contains (inspect_sharding.h) are called. An open leaf that would
+// be sharded unevenly is replicated. Errors: those of reading and verifying HLO, of LowerCalls, of
+// Partition.
 absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
     absl::string_view hlo, const FrameworkRequest& request);
 
-// What the devices' arrays make up together, as a framework reads it. E164 for a sharding
-// that HLO cannot write.
+// The shardings of the global arrays, in the form that a framework reads. E164 for a sharding that
+// HLO cannot express.
 struct HeldShardings {
   std::vector<HloSharding> parameters;  // by flat leaf
   HloSharding result;                   // a tuple where the root is one

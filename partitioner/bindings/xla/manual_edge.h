@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The edge of a manual computation, in each of the forms that XLA reads.
+// The boundary of a manual computation, in each of the forms that XLA reads.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_MANUAL_EDGE_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_XLA_MANUAL_EDGE_H_
 
@@ -19,17 +19,17 @@ class ManualEdge {
   using Ids = std::vector<InstrId>;
   virtual ~ManualEdge() = default;
 
-  // Of a module that has the body, and nothing else as yet.
+  // `module` contains the body only.
   virtual absl::Status Start(CompId body, Module* module) = 0;
-  // From the parameters, which get their shardings, to shards of these shapes; and from
-  // shards to results of these shapes, with their shardings. One for each flat leaf.
+  // Enter converts the parameters, which get their shardings, to shards of these shapes; Leave
+  // converts shards to results of these shapes, with their shardings. One for each flat leaf.
   virtual absl::StatusOr<Ids> Enter(absl::Span<const InstrId> wholes,
                                     absl::Span<const Shape* const> shards, GraphBuilder* b) = 0;
   virtual absl::StatusOr<Ids> Leave(absl::Span<const InstrId> shards,
                                     absl::Span<const Shape* const> wholes, GraphBuilder* b) = 0;
 };
 
-// Null for what Shardy does not take: no results, or values on several meshes.
+// Null where Shardy does not accept it: no results, or values on several meshes.
 std::unique_ptr<ManualEdge> MakeShardyEdge(const LocalProgram& local);
 std::unique_ptr<ManualEdge> MakeGspmdEdge(const LocalProgram& local);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a TargetRegistry answers to the questions of pjrt_serving.h, apart from the
-// structs in which XLA asks them.
+// The answers of a TargetRegistry to the questions of pjrt_serving.h, independent of the structs
+// in which XLA asks them.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_ANSWERS_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_ANSWERS_H_
 
@@ -14,7 +14,7 @@
 
 namespace shardcall {
 
-// A question, read: one call of the target.
+// A parsed question about one call of the target.
 struct PjrtQuestion {
   std::vector<absl::string_view> shapes;     // serialised, of the operands
   std::vector<absl::string_view> shardings;  // likewise; empty: none
@@ -27,7 +27,7 @@ struct PjrtPartitioned {
   HloSharding result;
 };
 
-// E147 and what partitioning says. Serialised shardings; an empty one: nothing follows.
+// E147 and errors of partitioning. Answers are serialised shardings; empty: nothing follows.
 absl::StatusOr<PjrtPartitioned> AnswerPjrtPartition(const PjrtTarget& target,
                                                     const PjrtQuestion& q);
 absl::StatusOr<std::string> AnswerPjrtInfer(const PjrtTarget& target, const PjrtQuestion& q);

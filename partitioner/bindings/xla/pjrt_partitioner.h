@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registrations that a PJRT plugin is to have, too: its partitioner extension
-// (type 2) takes names of batch-partitionable targets, and partitioners as three
-// functions in C; its FFI extension (type 5) takes handlers. XLA:GPU's plugin has both; it needs no
-// GPU and no client for that.
+// Registers targets with a PJRT plugin: its partitioner extension (type 2) takes names of
+// batch-partitionable targets, and partitioners as three functions in C; its FFI extension (type
+// 5) takes handlers. XLA:GPU's plugin has both; it needs no GPU and no client for that.
 //
-// Names and layouts are those of PJRT's C API, in declarations of our own.
+// Names and layouts are those of PJRT's C API, declared here without its headers.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_PARTITIONER_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_PARTITIONER_H_
 
@@ -29,8 +28,8 @@ typedef struct Shardcall_PjrtAval {
   Shardcall_PjrtString sharding;
 } Shardcall_PjrtAval;
 
-// The head of each struct of arguments. Whoever answers sets has_error and
-// cleanup_fn always: cleanup_fn(data) is called when the answer has been read.
+// The head of each struct of arguments. The callee must always set has_error and cleanup_fn:
+// cleanup_fn(data) is called when the answer has been read.
 typedef struct Shardcall_PjrtHeader {
   int64_t api_version;
   void* data;                  // out
@@ -68,12 +67,12 @@ typedef struct Shardcall_PjrtPropagateArgs {
   Shardcall_PjrtString result_sharding;  // in and out
 } Shardcall_PjrtPropagateArgs;
 
-// An error from infer_sharding or propagate_user_sharding ends XLA's process:
-// answer "none", or the sharding given, and let partition report.
+// An error from infer_sharding or propagate_user_sharding aborts XLA's process: answer "none", or
+// the given sharding, and let partition report the error.
 typedef struct Shardcall_PjrtCallbacks {
   int64_t version;  // 0
   void* private_data;
-  void (*dtor)(struct Shardcall_PjrtCallbacks*);  // when the plugin lets go of it
+  void (*dtor)(struct Shardcall_PjrtCallbacks*);  // called when the plugin releases it
   void (*partition)(struct Shardcall_PjrtCallbacks*, Shardcall_PjrtPartitionArgs*);
   void (*infer_sharding)(struct Shardcall_PjrtCallbacks*, Shardcall_PjrtInferArgs*);
   void (*propagate_user_sharding)(struct Shardcall_PjrtCallbacks*, Shardcall_PjrtPropagateArgs*);
@@ -89,18 +88,17 @@ inline absl::string_view View(const Shardcall_PjrtString& s) {
   return s.data == nullptr ? absl::string_view() : absl::string_view(s.data, s.size);
 }
 
-// `c_api` is a PJRT_Api*. E148: kInvalidArgument for a null or foreign one, for an
-// empty name and null callbacks; kUnimplemented for a plugin that has no such
-// extension (XLA itself then does nothing, silently); else what the plugin says.
+// `c_api` is a PJRT_Api*. E148: kInvalidArgument for a null or invalid one, for an empty name and
+// null callbacks; kUnimplemented for a plugin without that extension (XLA itself then silently
+// does nothing); else the plugin's error.
 absl::Status RegisterBatchPartitionableWithPjrt(const void* c_api, absl::string_view name);
-// The plugin owns `callbacks` from then on, and calls their dtor; where this fails
-// they remain the caller's. A second registration of a name takes the place of the
-// first.
+// The plugin takes ownership of `callbacks` and calls their dtor; on failure the caller keeps it.
+// A second registration of a name replaces the first.
 absl::Status RegisterPartitionerWithPjrt(const void* c_api, absl::string_view name,
                                          Shardcall_PjrtCallbacks* callbacks);
 
-// An execute handler of XLA's typed FFI for the plugin's platform, such as "CUDA":
-// plugins have handlers of their own. By the FFI extension (type 5); E148 as above.
+// An execute handler of XLA's typed FFI for the plugin's platform, such as "CUDA": plugins have
+// their own registry of handlers. Uses the FFI extension (type 5); E148 as above.
 absl::Status RegisterHandlerWithPjrt(const void* c_api, absl::string_view name,
                                      absl::string_view platform, const void* handler,
                                      uint32_t traits = 0);

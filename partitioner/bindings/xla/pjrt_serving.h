@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A target of ours as a partitioner of a live XLA: whatever a TargetRegistry has
-// for it (batch dims, rule string, callbacks) answers the three questions that
-// XLA asks. Plugins take it by pjrt_partitioner.h; XLA:CPU in jaxlib takes it by
-// jaxlib.xla_client.register_custom_call_partitioner, with a function for each.
+// Serves a target of a TargetRegistry as a partitioner of XLA: its rule (batch dims, rule string
+// or callbacks) answers the three questions that XLA asks. Plugins accept it through
+// pjrt_partitioner.h; XLA:CPU in jaxlib through
+// jaxlib.xla_client.register_custom_call_partitioner, with one function for each question.
 //
 //   partition                the call on its shards, as StableHLO: one custom call,
 //                            and the collectives that its rule needs behind it. The
 //                            operands' shardings are those that the rule wants; XLA
 //                            reshards to them.
-//   infer_sharding           what follows for the results from the operands
-//   propagate_user_sharding  the part of a wish that the results can have
+//   infer_sharding           the results' shardings that follow from the operands'
+//   propagate_user_sharding  the part of a user's sharding that a result can have
 //
-// XLA says neither the target's attributes beyond backend_config nor its mesh: the
-// call has no side effects, aliases or layouts of its own here, and axes are
-// x0, x1, .. unless the shardings name them.
+// XLA passes neither the target's attributes beyond backend_config nor its mesh: so the call has
+// no side effects, aliases or layouts here, and axes are x0, x1, .. unless the shardings name
+// them.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_SERVING_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_SERVING_H_
 
@@ -30,15 +30,14 @@ namespace shardcall SHARDCALL_PUBLIC {
 struct PjrtTarget {
   std::string name;
   std::shared_ptr<const TargetRegistry> rules;
-  // Of the calls, 1 to 4. 0: 4 where backend_config is a dictionary; for other
-  // calls `partition` then answers E147.
+  // The API version of the calls, 1 to 4. 0: 4 if backend_config is a dictionary; for other calls
+  // `partition` then answers E147.
   int api_version = 0;
 };
 
-// Callbacks that answer for the target from any thread, each with a Context of its
-// own. Whoever has them calls their dtor once. E101 for a target without a rule,
-// and for one whose calls say their batch dims: XLA does that itself, see
-// RegisterBatchPartitionableWithPjrt.
+// Thread-safe callbacks for the target; each call uses its own Context. The owner calls their dtor
+// once. E101 for a target without a rule, and for one whose calls give their batch dims: XLA
+// handles that itself, see RegisterBatchPartitionableWithPjrt.
 absl::StatusOr<Shardcall_PjrtCallbacks*> NewPjrtCallbacks(PjrtTarget target);
 
 }  // namespace shardcall

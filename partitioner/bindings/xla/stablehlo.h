@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// StableHLO text of a module: the form in which a PJRT plugin takes the local
-// computation of a custom call. The ops are those that such computations are made
-// of: custom calls, collectives over devices, elementwise ops, what moves elements,
-// dot, reduce.
+// Prints a module as StableHLO text, the form in which a PJRT plugin takes the local computation
+// of a custom call. It supports the ops that occur in such computations: custom calls, collectives
+// over devices, elementwise ops, ops that move data, dot, reduce.
 //
 //   ENTRY main { x = f32[2,4] parameter(0)
 //                ROOT y = f32[2,4] custom-call(x), custom_call_target="t", .. }
@@ -11,8 +10,8 @@
 //     func.func @main(%arg0: tensor<2x4xf32>) -> (tensor<2x4xf32>) {
 //       %v1 = "stablehlo.custom_call"(%arg0) {call_target_name = "t", ..
 //
-// A custom call names the layouts of its operands and results, row-major where it
-// states none: XLA picks others for those that do not.
+// A custom call lists the layouts of its operands and results, row-major by default: XLA chooses
+// other layouts for calls without them.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_STABLEHLO_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_XLA_STABLEHLO_H_
 
@@ -24,8 +23,8 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// The entry's flat results are those of @main. E149 (kUnimplemented) for an op, a
-// type or an attribute that is not among those above. Verified modules only.
+// The entry's flat results become those of @main. E149 (kUnimplemented) for an unsupported op,
+// type or attribute. Verified modules only.
 absl::StatusOr<std::string> StableHloText(const Module& module);
 
 }  // namespace shardcall

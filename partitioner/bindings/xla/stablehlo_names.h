@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that StableHLO has for types and ops of HLO.
+// The names of HLO's types and ops in StableHLO.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_STABLEHLO_NAMES_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_XLA_STABLEHLO_NAMES_H_
 
@@ -10,9 +10,9 @@
 
 namespace shardcall {
 
-// "f32", "i1"; null for types that are not written.
+// "f32", "i1"; null for unsupported types.
 const char* StableHloTypeName(ElementType type);
-// The op of the dialect for those that take operands and nothing else; empty for others.
+// The op of the dialect for ops that have only operands; empty for others.
 std::string StableHloPlainOp(Opcode op);
 
 }  // namespace shardcall

@@ -16,10 +16,10 @@ namespace shardcall::stablehlo {
 
 // `[1, 2]`.
 std::string List(Ints values);
-// MLIR's strings escape by two hex digits.
+// MLIR's strings escape characters by two hex digits.
 std::string MlirString(absl::string_view text);
 
-// Of one module, for one Run. Values are named by their instruction's number.
+// Writes one module, once. Values are named by their instruction's number.
 class Writer {
  public:
   explicit Writer(const Module& module) : m_(module) {}
@@ -32,7 +32,7 @@ class Writer {
   absl::StatusOr<std::string> TypeOf(InstrId id, const Shape* shape) const;
   absl::StatusOr<std::string> TypesOf(InstrId id) const;
 
-  // `"op"(operands) {attributes} regions`; its results become the instruction's.
+  // Writes `"op"(operands) {attributes} regions`; its results become the instruction's.
   absl::Status Emit(InstrId id, absl::string_view op, absl::string_view attributes = "",
                     absl::string_view region = "");
 

@@ -42,14 +42,14 @@ std::set<std::string> Factors(const std::vector<Value>& values) {
   return names;
 }
 
-// A name that no factor has.
+// A name based on `wish` that no factor has.
 std::string Fresh(const std::set<std::string>& taken, const std::string& wish) {
   std::string name = wish;
   for (int k = 0; taken.count(name) > 0; ++k) name = absl::StrCat(wish, k);
   return name;
 }
 
-// Factors that stand in compounds alone are those that need a size.
+// Factors that occur only in compounds are those that need a size.
 void KeepUsed(const std::vector<Value>& values, RuleAlternative* out) {
   std::set<std::string> alone, all = Factors(values);
   for (const Value& v : values) {
@@ -108,7 +108,7 @@ absl::StatusOr<RuleAlternative> WithLeading(const RuleAlternative& rule,
   return out;
 }
 
-// `...` as so many factors.
+// `rule` with `...` replaced by `count` named factors.
 RuleAlternative Expanded(const RuleAlternative& rule, int count, VjpSpec* vjp) {
   RuleAlternative out = rule;
   std::set<std::string> taken = Factors(rule.values);
@@ -131,7 +131,7 @@ RuleAlternative Expanded(const RuleAlternative& rule, int count, VjpSpec* vjp) {
   return out;
 }
 
-// "T, U -> T" as its words; empty where there are several signatures.
+// The words of "T, U -> T"; empty where there are several signatures.
 std::vector<std::string> TypeWords(const std::string& types) {
   std::vector<std::string> words;
   if (types.empty() || types.find('|') != types.npos) return words;
@@ -143,7 +143,7 @@ std::vector<std::string> TypeWords(const std::string& types) {
   return words;
 }
 
-// What padding of factor `f` adds nothing in the VJP; see TransposedRules.
+// The padding value of factor `f` that adds nothing in the VJP; see TransposedRules.
 std::optional<double> PadOf(const RuleAlternative& rule, const VjpSpec& vjp, const std::string& f) {
   for (const auto& [name, value] : vjp.pad) {
     if (name == f) return value;
@@ -163,7 +163,7 @@ std::optional<double> PadOf(const RuleAlternative& rule, const VjpSpec& vjp, con
 RuleAlternative Transposed(const RuleAlternative& rule, const VjpSpec& vjp) {
   RuleAlternative out;
   out.num_operands = static_cast<int>(vjp.arguments.size());
-  std::vector<int> from;  // by value of the VJP: the value of the rule
+  std::vector<int> from;  // by value of the VJP: the corresponding value of the rule
   for (const VjpArgument& a : vjp.arguments) {
     from.push_back(a.kind == VjpArgument::Kind::kOperand ? a.index : rule.num_operands + a.index);
   }
@@ -189,7 +189,7 @@ RuleAlternative Transposed(const RuleAlternative& rule, const VjpSpec& vjp) {
   for (const auto& [f, op] : rule.text.reduction) {
     if (op != PartialOp::kSum && whole.insert(f).second) out.text.need_replication.push_back(f);
   }
-  // A gradient that lacks a factor which is cut is a sum over its parts.
+  // A gradient that lacks a factor over which the VJP is sharded is a sum over its shards.
   for (const std::string& f : Factors(out.values)) {
     if (whole.count(f) > 0) continue;
     bool everywhere = true;
@@ -329,7 +329,7 @@ absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
                   absl::StatusCode::kFailedPrecondition);
   }
   if (rule->level == RuleLevel::kRule) {
-    // Signatures that lack what the VJP needs (a norm without its rstd) have none.
+    // An alternative that lacks values the VJP needs (a norm without its rstd) gets no VJP rule.
     std::vector<RuleAlternative> transposed;
     absl::Status status;
     for (size_t i = 0; i < rule->num_given; ++i) {
@@ -379,10 +379,10 @@ absl::Status TargetRegistry::RegisterBatching(std::string target, BatchingSpec b
   }
   if (found->level == RuleLevel::kRule &&
       (batching.kind == Kind::kLeading || batching.kind == Kind::kBroadcast)) {
-    // Which operands are batched shows in their ranks.
+    // The ranks of a call's operands show which of them are batched.
     std::vector<RuleAlternative> all = found->alternatives;
     for (const RuleAlternative& a : found->alternatives) {
-      // All operands batched; of few operands also some of them.
+      // All operands batched, and, where there are few operands, every subset of them.
       std::vector<std::vector<bool>> forms = {std::vector<bool>(a.num_operands, true)};
       constexpr int kMost = 6;  // operands: 63 forms
       if (batching.kind == Kind::kLeading && a.num_operands <= kMost) {

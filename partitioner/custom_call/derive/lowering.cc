@@ -47,7 +47,7 @@ LoweringAnswer LoweringRegistry::Ask(const LoweringRequest& call) const {
     for (const Known& known : it->second) {
       std::string what;
       absl::StatusCode code = absl::StatusCode::kInternal;
-      try {  // an author's function
+      try {  // user code may throw
         LoweringAnswer answer = known.function(call);
         if (answer.ok() && !answer->has_value()) continue;
         if (answer.ok() || !DiagnosticCode(answer.status()).empty()) return answer;
@@ -70,7 +70,7 @@ LoweringAnswer LoweringRegistry::Ask(const LoweringRequest& call) const {
 
 namespace {
 
-// The type in which LAPACK computes; kInvalid where it does not.
+// The type in which LAPACK computes; kInvalid for types that it does not support.
 ElementType LapackType(ElementType type) {
   if (type == ElementType::kBF16 || type == ElementType::kF16) return ElementType::kF32;
   const bool has = type == ElementType::kF32 || type == ElementType::kF64 || IsComplex(type);
@@ -96,7 +96,7 @@ std::vector<const Shape*> WithTypes(const LoweringRequest& call,
   return out;
 }
 
-// a -> (the factors in its place, tau).
+// a -> (the packed factors, tau).
 LoweringAnswer LowerQr(const LoweringRequest& call) {
   if (call.operands.size() != 1 || call.results.size() != 2 || !IsMatrix(call.operands[0])) {
     return Skip();
@@ -122,8 +122,8 @@ LoweringAnswer LowerReflectors(const LoweringRequest& call) {
                      .column_major = true};
 }
 
-// a -> (eigenvectors, eigenvalues), by "LOWER,SORT,ITERATIONS,TOLERANCE". LAPACK
-// sorts, so whoever does not ask for it gets one order of the allowed ones.
+// a -> (eigenvectors, eigenvalues); the attributes are "LOWER,SORT,ITERATIONS,TOLERANCE". LAPACK
+// always sorts, which is also one of the orders allowed without SORT.
 LoweringAnswer LowerEigh(const LoweringRequest& call) {
   if (call.operands.size() != 1 || call.results.size() != 2 || !IsMatrix(call.operands[0])) {
     return Skip();

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a platform makes of calls that are marked by name: composites (JAX's
-// `call(..), is_composite=true` with composite.name), plain calls with a
-// composite.name or of a computation that a lowering names, and custom calls of
-// targets that no platform has as they stand (Qr, Eigh). Whoever has a better way than
-// the composite's body registers a lowering:
+// Per-platform lowerings of calls that are marked by name: composites (JAX's `call(..),
+// is_composite=true` with composite.name), plain calls that have a composite.name or call a
+// computation named by a lowering, and custom calls of targets that no platform implements
+// directly (Qr, Eigh). A lowering replaces the body of a composite by a better implementation:
 //
 //   lowerings.Register("my.gelu", "Host", [](const LoweringRequest& call) -> Answer {
 //     if (call.operands[0]->rank() < 2) return Skip();
 //     return LoweredCall{.target = "fast_gelu", .operand_types = {ElementType::kF32}};
 //   });
 //
-// They are asked in order of specificity: those for this name and platform, for
-// this name on any platform, for any name on this platform, for any; among equals
-// as registered. The first that does not skip decides. Where all skip, a
-// composite is its body, inlined, and a custom call stays as it is.
+// Lowerings are asked in order of specificity: those for this name and platform, for this name on
+// any platform, for any name on this platform, for any name on any platform; within each group in
+// order of registration. The first that does not skip decides. Where all skip, the body of a
+// composite is inlined, and a custom call stays as it is.
 #ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_DERIVE_LOWERING_H_
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_DERIVE_LOWERING_H_
 
@@ -36,7 +35,7 @@ namespace shardcall SHARDCALL_PUBLIC {
 struct LoweringRequest {
   Context* context = nullptr;         // to make shapes with
   absl::string_view name = {};        // of the composite, or of the custom call's target
-  bool composite = false;             // it has a body: a composite or a plain call
+  bool composite = false;             // a composite or a plain call, which has a body
   absl::string_view version = {};     // composite.version; empty: none
   absl::string_view attributes = {};  // composite.attributes, or the call's backend_config
   absl::string_view platform = {};    // "Host", "CUDA", ..
@@ -48,15 +47,14 @@ struct LoweredCall {
   std::string target = {};
   int64_t api_version = 4;
   std::string backend_config = {};  // "{key = value, ..}"
-  // One for each operand, which is converted where it has another; empty: all as
-  // they are.
+  // One type per operand, which is converted if it has another; empty: all types stay.
   std::vector<ElementType> operand_types = {};
-  // What the target gives; empty: the call's own results. Result k of the call is
-  // the target's take[k] (empty: k), converted where it has another type.
+  // Results of the target; empty: the call's own. Result k of the call is the target's result
+  // take[k] (empty: k), converted if it has another type.
   std::vector<const Shape*> results = {};
   std::vector<int> take = {};
-  // Matrices (what has as many dimensions as the largest operand) are handed over
-  // and come back column by column, as LAPACK has them.
+  // Matrices (values with as many dimensions as the largest operand) are passed and returned in
+  // column-major order, as LAPACK requires.
   bool column_major = false;
 };
 
@@ -66,12 +64,12 @@ using LoweringFunction = std::function<LoweringAnswer(const LoweringRequest& cal
 
 class LoweringRegistry {
  public:
-  // Empty name, empty platform: any. E105 without a function.
+  // An empty name or platform means any. E105 without a function.
   absl::Status Register(std::string name, std::string platform, LoweringFunction function,
                         std::string source = "program");
-  // The answer of the first that does not skip. A failure or a throw is E121.
+  // The answer of the first lowering that does not skip. One that fails or throws is E121.
   LoweringAnswer Ask(const LoweringRequest& call) const;
-  // Whether any lowering is for that name in particular.
+  // Whether any lowering is registered for exactly that name.
   bool Knows(absl::string_view name) const;
   struct Entry {
     std::string name, platform, source;  // empty name or platform: any
@@ -83,12 +81,12 @@ class LoweringRegistry {
     LoweringFunction function;
     std::string platform, source;  // the platform as it was written
   };
-  // By name, and platform in lower case: capitals make no difference.
+  // By name and by platform in lower case, as platform names are case-insensitive.
   std::map<std::pair<std::string, std::string>, std::vector<Known>> functions_;
 };
 
-// Qr, ProductOfElementaryHouseholderReflectors and Eigh onto the LAPACK targets
-// of their element type, on Host; bf16 and f16 by way of f32.
+// Lowers Qr, ProductOfElementaryHouseholderReflectors and Eigh to the LAPACK targets of their
+// element type, on Host; bf16 and f16 are computed in f32.
 absl::Status RegisterBuiltinLowerings(LoweringRegistry& registry);
 
 }  // namespace shardcall

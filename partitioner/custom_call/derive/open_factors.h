@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Factors that a rule leaves open: operands have them, no result has, and the rule
-// does not say whether results are combined over their shards (reduction) or the
-// kernel must see them whole (need_replication). Sharded as they stand, every
-// device would give the results of its own part for those of the whole. A blocked
-// factor is none of them: its author says that any shard gives the whole result.
+// Open factors: pass-through factors that operands have and no result has, of which the rule does
+// not say whether results are combined over their shards (reduction) or the kernel needs them
+// whole (need_replication). If such a factor were sharded, every device would return the result of
+// its own part as the whole result. A blocked factor is not open: its author declares that any
+// shard gives the whole result.
 #ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_DERIVE_OPEN_FACTORS_H_
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_DERIVE_OPEN_FACTORS_H_
 
@@ -13,17 +13,17 @@
 
 namespace shardcall {
 
-// Of a rule string, on registration: E112. A rule "k ->" may be that of a call
-// without results, so it is the call's to judge.
+// Checks a rule string on registration: E112. A rule without results such as "k ->" is not checked
+// here, since it may be for calls without results; the check of the call decides.
 absl::Status CheckOpenFactors(const RuleAlternative& rule, absl::string_view target,
                               absl::string_view source);
-// The same of a call, with its rule.
+// The same check for a call, with its instantiated rule.
 absl::Status CheckOpenFactors(const ShardingRule& rule, absl::Span<const Shape* const> results,
                               absl::string_view target);
 
-// Factors that results alone have, and that are not blocked, become whole: a kernel
-// computes its part of them without knowing which part, as an iota would. `blocked` says
-// that every part is the same op (a fill), and is sharded.
+// Makes the factors that only results have need replication, unless they are blocked: a kernel
+// cannot know which part of such a dimension it computes (an iota would need that). `blocked`
+// declares that every part is the same op (a fill), so it may be sharded.
 void KeepResultFactorsWhole(ShardingRule* rule);
 
 }  // namespace shardcall

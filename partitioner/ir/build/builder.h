@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GraphBuilder: CheckedBuilder for code of the engine, where what does not fit
-// together is a bug and stops the program. See there for what the functions do.
+// GraphBuilder: CheckedBuilder for the engine's own code, where a misuse is a bug and stops the
+// program. The functions are documented there.
 //
 //   GraphBuilder b(&module, computation, &monoids);
 //   InstrId sum = b.Reduce(x, b.Zero(type), {1}, Opcode::kAdd);
@@ -40,7 +40,7 @@ class GraphBuilder {
               const Shape* declared = nullptr) {
     return Must(b_.Add(op, operands, attrs, declared));
   }
-  // For operands that come from outside.
+  // For operands that a user gives, which may not fit.
   absl::StatusOr<InstrId> TryAdd(Opcode op, Ids operands, const Attributes* attrs = nullptr,
                                  const Shape* declared = nullptr) {
     return b_.Add(op, operands, attrs, declared);

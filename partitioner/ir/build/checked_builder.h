@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// CheckedBuilder: appends instructions to one computation of a module. Every
-// function checks its arguments by shape inference, the one of the parser and
-// the verifier, and gives an error (E021 to E025, as in shape_inference.h) where
-// they do not fit together; the computation is then as it was. For callbacks
-// and programs that link the library; the engine has GraphBuilder (builder.h),
-// whose functions are these, and for which a misfit is a bug.
+// CheckedBuilder: appends instructions to one computation of a module. Every function checks its
+// arguments by the shape inference of the parser and the verifier. If they do not fit, it returns
+// an error (E021 to E025, as in shape_inference.h) and leaves the computation unchanged. It is for
+// callbacks and for programs that link the library. The engine uses GraphBuilder (builder.h),
+// which has the same functions and treats a misuse as a bug.
 //
-// Results have descending layouts but for elementwise ops and their like, which
-// keep their operand's. New instructions inherit the current metadata. Constants
-// are value-numbered always; other instructions only while value numbering is
-// on, against those that this builder made while it was on.
+// Results have descending layouts, except that elementwise ops and similar ones keep the layout of
+// their operand. New instructions inherit the current metadata. Constants are always
+// value-numbered; other instructions only while value numbering is on, against those that this
+// builder made while it was on.
 //
 //   CheckedBuilder b(&module, computation, &monoids);
 //   SHARDCALL_ASSIGN_OR_RETURN(InstrId zero, b.ConstantInt(type, 0));
@@ -31,7 +30,7 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// The dimensions of a dot by their numbers, held; DotAttrs points to them.
+// The dimension numbers of a dot, owned; DotAttrs only refers to its values.
 struct DotDimensions {
   absl::InlinedVector<int64_t, 2> lhs_contracting, rhs_contracting, lhs_batch, rhs_batch;
 };
@@ -54,7 +53,7 @@ class CheckedBuilder {
   }
   Context& context() const { return context_; }
   CompId computation() const { return comp_; }
-  // Null, and kInvalid, for what is no instruction of the module.
+  // Null, or kInvalid, if `id` is not an instruction of the module.
   const Shape* shape(InstrId id) const {
     const bool known = id.valid() && id.value < static_cast<uint32_t>(module_.num_instructions());
     return known ? module_.instr(id).shape : nullptr;
@@ -64,39 +63,39 @@ class CheckedBuilder {
     return s == nullptr ? ElementType::kInvalid : s->element_type();
   }
 
-  // From here on the computation takes no parameter, no root and no call of itself: the
-  // builder is for a part of a program that has them.
+  // From here on parameters, a new root and calls of the computation itself are refused: the
+  // builder is for a part of a program that has a root already.
   void Seal() { sealed_ = true; }
-  // Whether calls of computations were added since Seal, or the module was asked for:
-  // then its structure is not known to be right.
+  // Whether, since Seal, calls of computations were added or the module was accessed directly:
+  // then its structure may be invalid.
   bool structure_open() const { return structure_open_; }
 
   const Metadata* metadata() const { return metadata_; }
   void set_metadata(const Metadata* metadata) { metadata_ = metadata; }
   bool value_numbering() const { return value_numbering_; }
   void set_value_numbering(bool on) { value_numbering_ = on; }
-  // The computation is one device's, so that its values have no shardings.
+  // The computation belongs to a per-device program, so its values have no shardings.
   void set_local() { local_ = true; }
 
   // The shape of an array with a descending layout, or with `minor_to_major`.
   absl::StatusOr<const Shape*> ArrayShape(ElementType type, Ints dims);
   absl::StatusOr<const Shape*> ArrayShape(ElementType type, Ints dims, Ints minor_to_major);
 
-  // Any op. `declared` is the written shape for ops that need one, custom calls
-  // among them; where it is given the instruction has it, layout and all.
+  // Adds any op. `declared` is the written shape, for custom calls and other ops that need one; if
+  // given, it is the instruction's shape, including the layout.
   Id Add(Opcode op, Ids operands, const Attributes* attrs = nullptr,
          const Shape* declared = nullptr);
   absl::Status SetRoot(InstrId id);
-  // The sharding of a value, in any form of HLO text; "" takes it away. Equal constants
-  // are one value. Errors E160 to E162 where the text says nothing; E025 where it does
-  // not fit the value's shape, or the module's num_partitions if that is above 1; E120
-  // in a partition callback, whose values are local.
+  // Sets the sharding of a value, in any form of HLO text; "" removes it. Equal constants are one
+  // value. Errors E160 to E162 for text that is not a sharding; E025 if it does not fit the
+  // value's shape, or the module's num_partitions if that is above 1; E120 in a partition
+  // callback, whose values are local.
   //   b.SetSharding(x, "{devices=[4,1]<=[4]}")
   //   b.SetSharding(x, "{mesh['data'=4,'model'=2], [{'data'}, {}]}")
   absl::Status SetSharding(InstrId id, absl::string_view sharding);
 
   Id Parameter(int64_t number, const Shape* shape);
-  Id Compare(Direction direction, InstrId a, InstrId b);  // as is natural for the type
+  Id Compare(Direction direction, InstrId a, InstrId b);  // compared as usual for the type
   Id Convert(InstrId x, ElementType type);                // x itself if it has the type
   Id BitcastConvert(InstrId x, ElementType type);
 
@@ -108,7 +107,7 @@ class CheckedBuilder {
   Id Reverse(InstrId x, Ints dimensions);
   Id Slice(InstrId x, Ints starts, Ints limits, Ints strides = {});  // strides empty: 1
   Id Pad(InstrId x, InstrId value, Ints low, Ints high, Ints interior = {});
-  Id Concatenate(Ids operands, int64_t dimension);  // one operand: itself
+  Id Concatenate(Ids operands, int64_t dimension);  // of one operand: that operand
   Id DynamicSlice(InstrId x, Ids starts, Ints sizes);
   Id DynamicUpdateSlice(InstrId x, InstrId update, Ids starts);
 
@@ -119,7 +118,7 @@ class CheckedBuilder {
   Id ConstantBits(ElementType type, uint64_t bits);  // as in a host buffer; types up to 8 bytes
   Id Identity(Opcode monoid, ElementType type, ZeroSign zero = ZeroSign::kPositive);
 
-  // An element of a tuple instruction is that operand, without a new op.
+  // An element of a tuple instruction is that operand; no new op is made.
   Id GetTupleElement(InstrId tuple, int64_t index);
   Id Reduce(InstrId x, InstrId init, Ints dimensions, Opcode monoid);
   // `type` kInvalid: that of the operands.
@@ -131,8 +130,8 @@ class CheckedBuilder {
   Id While(CompId condition, CompId body, InstrId init);
   Id CustomCall(const CustomCallAttrs& attrs, Ids operands, const Shape* shape,
                 absl::string_view backend_config = "");
-  // With the shape that follows from the operands. Errors E112, and E121 of a
-  // target's own function.
+  // A custom call with the inferred shape. Errors E112, and E121 of the target's own shape
+  // function.
   Id CustomCall(const CustomCallAttrs& attrs, Ids operands, const TargetShapes& targets,
                 absl::string_view backend_config = "");
 
@@ -154,12 +153,12 @@ class CheckedBuilder {
   absl::Status Own(Ids operands);
   // Error for a parameter whose number is taken or too large.
   absl::Status NewParameter(const Attributes* attrs);
-  // Error for what a sealed computation does not take.
+  // An error for an op that a sealed computation refuses.
   absl::Status Unsealed(Opcode op, const Attributes* attrs);
   Id Misuse(absl::string_view code, std::string message, std::string expected, std::string found,
             std::string fix);
   absl::StatusOr<CompId> Reducer(Opcode monoid, ElementType type);
-  // The array's shape; null after filling error_ if a dimension is impossible.
+  // The array's shape; null after filling error_ if a dimension is invalid.
   const Shape* Array(ElementType type, Ints dims);
   Id Append(Opcode op, const Shape* shape, Ids operands, const Attributes* attrs);
   InstrId AppendNumbered(Opcode op, const Shape* shape, Ids operands, const Attributes* attrs);
@@ -178,7 +177,7 @@ class CheckedBuilder {
   mutable bool structure_open_ = false;
   std::vector<Slot> slots_;  // open addressing; empty where id is not valid
   size_t used_ = 0;
-  Diagnostic error_;  // kept, so that inference makes no strings when it succeeds
+  Diagnostic error_;  // a member, so that inference allocates no strings on success
 };
 
 }  // namespace shardcall

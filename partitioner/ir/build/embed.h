@@ -6,9 +6,8 @@
 
 namespace shardcall {
 
-// Copies all computations of `from`, which has the same Context, into `into`,
-// and gives the copy of its entry. A computation whose name `into` has gets a number
-// behind it.
+// Copies all computations of `from`, which has the same Context, into `into`, and returns the copy
+// of its entry. If `into` has a computation of the same name, a number is appended.
 CompId EmbedComputations(const Module& from, Module* into);
 
 }  // namespace shardcall

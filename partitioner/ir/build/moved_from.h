@@ -7,7 +7,7 @@
 
 namespace shardcall {
 
-// E028 for a module that was moved from, and has nothing any more.
+// E028 for a module that was moved from and is empty.
 inline absl::Status CheckNotMovedFrom(const Module& module) {
   if (module.shared_context() != nullptr) return absl::OkStatus();
   return ToStatus({.code = "E028",

@@ -35,7 +35,7 @@ class NameTable {
     return InstrId();
   }
 
-  // Requires that the name is not there yet and stands in the module already.
+  // Requires that the module has the name already, and this table does not.
   void Insert(InstrId id) {
     if (2 * (size_ + 1) > slots_.size()) Grow();
     const Instruction& i = module_->instr(id);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module of one computation, from its parameters to its result, for programs
-// that make HLO in C++ and keep no pieces of it:
+// Builds a module of one computation, from its parameters to its result, for programs that make
+// HLO in C++:
 //
 //   ProgramBuilder p("twice", /*num_partitions=*/4);
 //   SHARDCALL_ASSIGN_OR_RETURN(InstrId x, p.Parameter(ElementType::kF32, {8}));
@@ -8,7 +8,7 @@
 //   SHARDCALL_ASSIGN_OR_RETURN(InstrId y, p.builder().Add(Opcode::kAdd, {x, x}));
 //   SHARDCALL_ASSIGN_OR_RETURN(Module module, std::move(p).Build(y));
 //
-// Misuse is a status, as of CheckedBuilder.
+// Misuse returns a status, as with CheckedBuilder.
 #ifndef SHARDCALL_PARTITIONER_IR_BUILD_PROGRAM_BUILDER_H_
 #define SHARDCALL_PARTITIONER_IR_BUILD_PROGRAM_BUILDER_H_
 
@@ -26,8 +26,7 @@ namespace shardcall SHARDCALL_PUBLIC {
 
 class ProgramBuilder {
  public:
-  // Without `num_partitions` the program is for one device, or for as many as
-  // PartitionOptions says.
+  // Without `num_partitions` the program is for one device, or for the number in PartitionOptions.
   explicit ProgramBuilder(absl::string_view name, int64_t num_partitions = 0)
       : module_(std::make_unique<Module>(std::make_shared<Context>())),
         monoids_(module_.get()),
@@ -43,8 +42,8 @@ class ProgramBuilder {
   CheckedBuilder& builder() { return builder_; }
   Module& module() { return *module_; }
   MonoidTable& monoids() { return monoids_; }
-  // Arrays with a descending layout, or with `minor_to_major`; fewer than 2^63 bytes.
-  // E021 for what is no array, E022 for a layout that is no order of its dimensions.
+  // Arrays with a descending layout, or with `minor_to_major`; fewer than 2^63 bytes. E021 for an
+  // invalid array, E022 for a layout that is not a permutation of its dimensions.
   absl::StatusOr<const Shape*> Array(ElementType type, absl::Span<const int64_t> dims) {
     return builder_.ArrayShape(type, dims);
   }
@@ -52,7 +51,7 @@ class ProgramBuilder {
                                      absl::Span<const int64_t> minor_to_major) {
     return builder_.ArrayShape(type, dims, minor_to_major);
   }
-  // The next one.
+  // Adds the next parameter.
   absl::StatusOr<InstrId> Parameter(const Shape* shape) {
     const auto& parameters = module_->comp(builder_.computation()).parameters;
     return builder_.Parameter(static_cast<int64_t>(parameters.size()), shape);
@@ -62,11 +61,11 @@ class ProgramBuilder {
     return Parameter(shape);
   }
 
-  // The verified module; with `targets`, the shapes of custom calls are checked
-  // too. The builder is spent.
+  // Returns the verified module; with `targets`, the shapes of custom calls are checked too. The
+  // builder cannot be used afterwards.
   absl::StatusOr<Module> Build(InstrId root, const TargetShapes* targets = nullptr) && {
     SHARDCALL_RETURN_IF_ERROR(builder_.SetRoot(root));
-    // Others than the builder may have added computations, of any names.
+    // Other code may have added computations to the module, with any names.
     UniqueNames names(*module_, UniqueNames::kComputations);
     for (int c = 0; c < module_->num_computations(); ++c) {
       Computation& comp = module_->mutable_comp(CompId(c));
@@ -74,14 +73,13 @@ class ProgramBuilder {
     }
     SHARDCALL_RETURN_IF_ERROR(VerifyModule(*module_, "", targets));
     Module built = std::move(*module_);
-    // What is asked of the builder from now on is asked of a module without anything in
-    // it, and is refused.
+    // Later uses of the builder refer to an empty module, and are refused.
     *module_ = Module(built.shared_context());
     return built;
   }
 
  private:
-  // A name that HLO text can have: other characters give way to '_'.
+  // A name that is valid in HLO text: other characters become '_'.
   static std::string PrintableName(absl::string_view name) {
     std::string out(name.empty() ? "m" : name);
     for (char& c : out) {
@@ -91,7 +89,7 @@ class ProgramBuilder {
     return out;
   }
 
-  std::unique_ptr<Module> module_;  // where the builder has it
+  std::unique_ptr<Module> module_;  // on the heap, as the builder refers to it
   MonoidTable monoids_;
   CheckedBuilder builder_;
 };

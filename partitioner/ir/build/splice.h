@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole module put into a computation of another one: its entry's instructions
-// are appended there, its parameters being given values, and the computations
-// they call are copied.
+// Inlines a whole module into a computation of another one: its entry's instructions are appended
+// there with values for its parameters, and the computations they call are copied.
 #ifndef SHARDCALL_PARTITIONER_IR_BUILD_SPLICE_H_
 #define SHARDCALL_PARTITIONER_IR_BUILD_SPLICE_H_
 
@@ -16,20 +15,19 @@ namespace shardcall {
 
 struct SpliceResult {
   InstrId root;
-  std::vector<InstrId> collectives;  // among what was appended to the computation
+  std::vector<InstrId> collectives;  // among the appended instructions
 };
 
-// Both modules are of one Context, and `from` has passed VerifyModule. E021 if
-// `operands` are not as many as the entry's parameters, or of other shapes.
-// Channel ids become new ones from *next_channel on, one for each of the text's.
-// Names are left to printing, shardings are dropped, and every instruction has
-// `metadata`, which may be null.
+// Both modules have one Context, and `from` has passed VerifyModule. E021 if `operands` do not
+// match the entry's parameters in number and shapes. Each channel id is replaced by a new one,
+// counted from *next_channel. Instructions get their names when they are printed, shardings are
+// dropped, and every instruction gets `metadata`, which may be null.
 absl::StatusOr<SpliceResult> Splice(const Module& from, absl::Span<const InstrId> operands,
                                     const Metadata* metadata, int64_t* next_channel, Module* to,
                                     CompId computation);
 
-// `attrs` with a new channel id where it has one, for copies of a collective:
-// *next_channel, or what `*channels` has for it already.
+// `attrs` with a new channel id if it has one, for copies of a collective: the new id in
+// `*channels` for the old one, or else *next_channel, which is then added there.
 const Attributes* WithNewChannel(Context& context, const Attributes* attrs,
                                  absl::flat_hash_map<int64_t, int64_t>* channels,
                                  int64_t* next_channel);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of shape inference share: the query, how an error is reported,
-// and checks that many ops make. One function per op family; each returns the
-// result's shape, or null after filling `*q.error`. Internal to partitioner/ir.
+// Shared by the files of shape inference: the query, error reporting, and common checks. One
+// function per op family; each returns the result's shape, or null after filling `*q.error`.
+// Internal to partitioner/ir.
 #ifndef SHARDCALL_PARTITIONER_IR_SHAPES_SHAPE_INFERENCE_INTERNAL_H_
 #define SHARDCALL_PARTITIONER_IR_SHAPES_SHAPE_INFERENCE_INTERNAL_H_
 
@@ -46,9 +46,9 @@ bool WantArrays(const Query& q);  // every operand
 bool WantScalar(const Query& q, int operand);
 bool WantSameType(const Query& q, int a, int b);
 bool WantSameDims(const Query& q, int a, int b);
-bool WantDeclared(const Query& q);  // the op has no shape without a written one
+bool WantDeclared(const Query& q);  // the op needs a written shape
 bool WantDeclaredArray(const Query& q);
-// Every value in [0, rank), none twice.
+// Every value is in [0, rank), without duplicates.
 bool WantDims(const Query& q, absl::string_view attribute, absl::Span<const int64_t> dims,
               int rank);
 bool WantDim(const Query& q, absl::string_view attribute, int64_t dim, int rank);
@@ -65,8 +65,8 @@ const Shape* MakeResult(const Query& q, ElementType type, absl::Span<const int64
                         absl::Span<const bool> dynamic);
 // One shape alone, several as a tuple.
 const Shape* OneOrTuple(const Query& q, absl::Span<const Shape* const> shapes);
-// Tuples beyond this number of leaves are refused: shared sub-tuples would
-// otherwise grow exponentially in the text.
+// Tuples with more leaves are refused, since shared sub-tuples could make them grow exponentially
+// with the length of the text.
 inline constexpr int64_t kMaxLeaves = int64_t{1} << 24;
 bool WantFewLeaves(const Query& q);  // of all operands together
 
@@ -91,7 +91,7 @@ bool WantReducer(const Query& q, absl::string_view attribute, CompId id,
 // The window over `x` (entries per dimension, all checked) gives these sizes.
 bool WindowedDims(const Query& q, const Window& w, absl::Span<const int64_t> base, Dims* out);
 
-// Those that rows of the table name, one for a family of ops.
+// The inference functions that the op table names, one per family of ops.
 #define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
                      traits)                                                                     \
   const Shape* Infer##shape(const Query& q);

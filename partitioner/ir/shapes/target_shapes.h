@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the shapes that custom calls give, by target: the builder
-// and the verifier ask it. TargetRegistry (partitioner/custom_call) is one.
+// Shape inference for custom calls, by target, for the builder and the verifier. TargetRegistry
+// (partitioner/custom_call) implements it.
 #ifndef SHARDCALL_PARTITIONER_IR_SHAPES_TARGET_SHAPES_H_
 #define SHARDCALL_PARTITIONER_IR_SHAPES_TARGET_SHAPES_H_
 
@@ -24,10 +24,11 @@ struct ShapeRequest {
 class TargetShapes {
  public:
   virtual ~TargetShapes() = default;
-  // The result, an array or a tuple, with descending layouts. Errors E112 where
-  // it does not follow, or what the target's own function says.
+  // The result, an array or a tuple, with descending layouts. Errors E112 if it cannot be
+  // inferred, or those of the target's shape function.
   virtual absl::StatusOr<const Shape*> InferShape(const ShapeRequest& call) const = 0;
-  // E023 if `declared` is not what follows; OK where nothing is known of the target.
+  // E023 if `declared` differs from the inferred shape; OK if nothing is registered for the
+  // target.
   virtual absl::Status CheckShape(const ShapeRequest& call, const Shape* declared) const = 0;
 };
 

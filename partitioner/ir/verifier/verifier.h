@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that a module is a valid HLO program: what the parser leaves open and
-// what every later stage relies on: all that XLA's HloVerifier refuses before
-// layouts are assigned, and what has no meaning though XLA takes it. The first
-// fault found is the error; its `where` is the file, line and column (where the
-// module was read from text) and the instruction, its codes are E021 to E028 of
-// sharding/DIAGNOSTICS.md.
-// Where the header has no num_partitions, the number of devices is open and
-// device ids are not held against it.
+// Checks that a module is a valid HLO program, which every later stage relies on. It refuses what
+// the parser does not check, everything that XLA's HloVerifier refuses before layouts are
+// assigned, and programs that XLA accepts but that have no meaning. The first fault found is the
+// error; its `where` is the file, line and column (if the module was read from text) and the
+// instruction; its codes are E021 to E028 of sharding/DIAGNOSTICS.md. If the header has no
+// num_partitions, the number of devices is unknown and device ids have no upper limit.
 #ifndef SHARDCALL_PARTITIONER_IR_VERIFIER_VERIFIER_H_
 #define SHARDCALL_PARTITIONER_IR_VERIFIER_VERIFIER_H_
 
@@ -18,8 +16,8 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Linear in the size of the module; no recursion. With `targets`, the shapes of
-// custom calls that it knows are checked too.
+// Linear in the size of the module; no recursion. With `targets`, the shapes of custom calls that
+// are registered there are checked too.
 absl::Status VerifyModule(const Module& module, absl::string_view file_name,
                           const TargetShapes* targets = nullptr);
 

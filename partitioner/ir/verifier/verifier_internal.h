@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the verifier. Each fills `*error` (but for the file's name) at
-// the first fault and returns false. Internal to partitioner/ir.
+// The parts of the verifier. Each fills `*error` (except for the file's name) at the first fault
+// and returns false. Internal to partitioner/ir.
 #ifndef SHARDCALL_PARTITIONER_IR_VERIFIER_VERIFIER_INTERNAL_H_
 #define SHARDCALL_PARTITIONER_IR_VERIFIER_VERIFIER_INTERNAL_H_
 
@@ -11,7 +11,7 @@
 
 namespace shardcall::verifier {
 
-// An error, and the instruction whose place in the text it shows.
+// An error, and the instruction whose place in the text is shown.
 struct Fault : Diagnostic {
   InstrId at;
 };
@@ -28,10 +28,10 @@ std::string ShapeText(const Shape* shape);
 // Ids, order, roots, parameters, control predecessors, called computations,
 // cycles. The other parts rely on it.
 bool CheckStructure(const Module& m, Fault* error);
-// Counts, entry layout, aliases, donors.
+// Partition and replica counts, entry layout, aliases, donors.
 bool CheckHeader(const Module& m, Fault* error);
 
-// Devices of the module; 0 if the header leaves the number open.
+// The module's number of devices; 0 if the header does not give it.
 int64_t KnownDevices(const Module& m);
 // Every id in [0, devices), or 0 or more if `devices` is 0; none twice.
 bool CheckIds(const char* attribute, absl::Span<const Ints> lists, int64_t devices, Fault* error);
@@ -39,15 +39,15 @@ bool CheckIds(const char* attribute, absl::Span<const Ints> lists, int64_t devic
 bool CheckGroups(const Module& m, const Instruction& i, Fault* error);
 // Parts, devices and dimensions of an instruction's sharding.
 bool CheckSharding(const Module& m, const HloSharding& sharding, const Shape* shape, Fault* error);
-// A loop, its body's parameter and root and its condition's parameter have one
-// sharding where they have any; so do a conditional and its branches' roots.
-// Requires that CheckSharding holds of them.
+// A loop, its body's parameter and root and its condition's parameter must have equal shardings
+// where they have any; so must a conditional and its branches' roots. Requires that CheckSharding
+// has passed for them.
 bool CheckBranchShardings(const Module& m, Fault* error);
 // output_to_operand_aliasing: `{{0}: (1, {}), ..}`, parts of equal shape.
 bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text, Fault* error);
 
-// What depends on who uses what: starts and their dones, sends and receives,
-// fused and asynchronous computations.
+// Checks that involve users: starts and their dones, sends and receives, fused and asynchronous
+// computations.
 bool CheckUses(const Module& m, Fault* error);
 
 }  // namespace shardcall::verifier

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of tensors' buffers. Large blocks that are freed are kept for the next
-// tensors: fresh pages from the system cost more than most ops that fill them.
-// Neighbours that are free become one block, and of a larger block the rest
-// stays free. What is kept never raises the process above 5/4 of the largest sum
-// of live blocks there was, and is at most what is live, or kMostIdleBytes.
-// Small blocks are the C library's.
+// The memory pool of tensors' buffers. Large blocks that are freed are kept for later tensors:
+// fresh pages from the system cost more than most ops that fill them. Adjacent free blocks are
+// merged, and the unused part of a larger block stays free. Idle memory never raises the process
+// above 5/4 of the peak of live blocks, and is at most the larger of the live bytes and
+// kMostIdleBytes. Small blocks are allocated by the C library.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_BUFFER_POOL_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_BUFFER_POOL_H_
 
@@ -22,13 +21,13 @@ class BufferPool {
   static constexpr size_t kLeastPooledBytes = size_t{64} << 10;
   static constexpr size_t kMostIdleBytes = size_t{256} << 20;
 
-  // Of the process; tensors live in several threads.
+  // The pool of the process, shared by all threads.
   static BufferPool& Get();
 
-  // At least *bytes, aligned to 64 bytes, not initialised; *bytes becomes what
-  // the block holds. Null where there is no memory.
+  // At least *bytes, aligned to 64 bytes, not initialised; sets *bytes to the size of the block.
+  // Null if there is no memory.
   void* Allocate(size_t* bytes);
-  // `bytes` as Allocate left it.
+  // `bytes` as set by Allocate.
   void Free(void* block, size_t bytes);
 
   struct Stats {
@@ -39,12 +38,11 @@ class BufferPool {
  private:
   void AddIdle(char* block, size_t bytes);
   void RemoveIdle(char* block, size_t bytes);
-  // Gives back idle memory, of the largest blocks first, until at most `bytes`
-  // are left.
+  // Returns idle memory to the system, the largest blocks first, until at most `bytes` are left.
   void Trim(size_t bytes);
 
   std::mutex mutex_;
-  std::map<char*, size_t> idle_;                   // bytes; no two touch
+  std::map<char*, size_t> idle_;                   // address to bytes; no two are adjacent
   std::set<std::pair<size_t, char*>> idle_sizes_;  // the same by size
   Stats stats_;
 };

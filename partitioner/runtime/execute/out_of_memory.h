@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that cannot be had, as a diagnostic with the bytes that were asked for. Tensors
-// throw; whoever starts work that makes some gives a Status.
+// Reports lack of memory as a diagnostic with the bytes that were requested. Tensors throw
+// std::bad_alloc; functions that start such work return a Status.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_OUT_OF_MEMORY_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_OUT_OF_MEMORY_H_
 
@@ -27,14 +27,14 @@ class OutOfMemory : public std::bad_alloc {
 // E314.
 absl::Status OutOfMemoryStatus(const std::bad_alloc& e, absl::string_view where);
 
-// What `body` returns, a Status or a StatusOr, or E314 where it throws for want of memory.
+// The result of `body`, a Status or a StatusOr, or E314 if it throws for lack of memory.
 template <typename Body>
 auto WithinMemory(absl::string_view where, Body body) -> decltype(body()) {
   try {
     return body();
   } catch (const std::bad_alloc& e) {
     return OutOfMemoryStatus(e, where);
-  } catch (const std::length_error&) {  // more than a container can have
+  } catch (const std::length_error&) {  // more elements than a container can have
     return OutOfMemoryStatus(std::bad_alloc(), where);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives of one device that go on while it computes. A start hands over
-// a call with all that it reads and writes, its done takes the results.
+// The asynchronous collectives of one device. A start passes a call with all the buffers that it
+// uses; its done takes the results.
 //
 //   StartedCalls started(comm.get(), /*meanwhile=*/true);
 //   device.comm = started.comm();     // for the collectives in between, too
@@ -27,18 +27,18 @@ class StartedCalls {
   using Results = std::vector<Tensor>;
   using Call = std::function<absl::StatusOr<Results>(Communicator* comm)>;
 
-  // `inner` (null: one device without others) outlives this. With `meanwhile`
-  // calls run on a thread of their own, in the order of their starts, and `inner`
-  // is to be used by way of comm() alone; else a start makes its call at once.
+  // `inner` (null: a single device) outlives this. With `meanwhile` calls run on a separate
+  // thread, in the order of their starts, and `inner` must be used through comm() only; else a
+  // start runs its call immediately.
   StartedCalls(Communicator* inner, bool meanwhile);
-  // Awaits what nobody took: each call has its deadline, and an Abort ends them.
+  // Waits for calls that were not finished: each has its deadline, and an Abort ends them.
   ~StartedCalls();
 
   Communicator* comm() { return async_ ? &*async_ : inner_; }
 
-  // The number to finish it by. What `call` captures lives until it is over.
+  // Returns the number for Finish. The captures of `call` live until it is done.
   int64_t Start(Call call);
-  // Awaits the call; each number once. Errors: the call's.
+  // Waits for the call; to be called once per number. Errors: the call's.
   absl::StatusOr<Results> Finish(int64_t number);
 
  private:
@@ -46,7 +46,7 @@ class StartedCalls {
 
   Communicator* const inner_;
   absl::optional<AsyncCommunicator> async_;
-  std::vector<std::unique_ptr<Open>> open_;  // few at a time
+  std::vector<std::unique_ptr<Open>> open_;  // only a few at a time
   int64_t last_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who looks at every step of a run: its operands before, its results after.
+// Observes every step of a run: its operands before it, its results after it.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_STEP_OBSERVER_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_STEP_OBSERVER_H_
 
@@ -15,18 +15,18 @@ namespace shardcall {
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  // The operands stand in `slots`, and must stand there afterwards. An error ends the run.
+  // `slots` hold the operands, and must still hold them afterwards. An error ends the run.
   virtual absl::Status Before(StepRun& run, std::vector<Tensor>& slots) = 0;
-  // The results stand in `slots`; of the operands those that are read again.
+  // `slots` hold the results, and those operands that are read again.
   virtual void After(const Step& step, std::vector<Tensor>& slots) = 0;
-  // Whether the steps of what it calls are looked at.
+  // Whether the steps of the computations that it calls are observed.
   virtual bool Enters(const Step& step) const = 0;
 
-  // Of what this thread runs; null: none. With none, a run costs a test per step.
+  // The observer of this thread's runs; null: none. Without one the cost is a test per step.
   static StepObserver* OfThisThread();
   class Scope {
    public:
-    explicit Scope(StepObserver* observer);  // null: nobody looks for a while
+    explicit Scope(StepObserver* observer);  // null: suspends observation
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
     ~Scope();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an op function sees while a step runs: its operands, its results, and
-// the device it runs on.
+// The interface of op functions to a running step: its operands, its results, and the device.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_STEP_RUN_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_STEP_RUN_H_
 
@@ -25,19 +24,19 @@ namespace shardcall {
 
 class StartedCalls;
 
-// The accelerator of one device, opened when a handler needs it.
+// The accelerator of a device, opened when a handler first needs it.
 struct LazyHandlerDevice {
   std::shared_ptr<HandlerDevice> device;
 };
 
-// What `rng` and `rng-get-and-update-state` draw from, on one device.
+// The random state of `rng` and `rng-get-and-update-state` on one device.
 struct RngState {
   struct Stream {
     uint64_t calls = 0;
     unsigned __int128 state = 0x7012395;
   };
   std::map<int, Stream> streams;  // by device
-  int drawn_on = -1;              // for whom this device draws; -1: for itself
+  int drawn_on = -1;              // whose stream this device draws from; -1: its own
 };
 
 // The device that executes a program.
@@ -48,13 +47,13 @@ struct DeviceContext {
   const BaseMesh* mesh = nullptr;                // for handlers; null: none
   const HandlerRegistry* handlers = nullptr;     // null: no custom calls
   const std::atomic<bool>* cancelled = nullptr;  // set when another device failed
-  absl::Duration deadline = absl::Seconds(60);   // for what handlers leave to a future
+  absl::Duration deadline = absl::Seconds(60);   // for futures of handlers
   int64_t run_id = 0;                            // one for all devices of a run; 0: none yet
   RngState* rng = nullptr;                       // of one execution; Execute makes it
   LazyHandlerDevice* accelerator = nullptr;      // likewise
-  // Collectives under way; null: Execute makes one whose starts do all at once.
+  // Asynchronous collectives; null: Execute makes one whose starts run immediately.
   StartedCalls* started = nullptr;
-  // Where the instruction that runs is named, from Execute's begin to its end; null: nowhere.
+  // Where Execute stores the name of the running instruction; null: nowhere.
   std::atomic<const std::string*>* at = nullptr;
 };
 
@@ -74,7 +73,7 @@ class StepRun {
 
   int num_inputs() const { return static_cast<int>(step_.operands.size()); }
   const Tensor& in(int i) const { return slots_[step_.operands[i].slot]; }
-  // Operand i, moved out where nothing reads it later. in(i) is then empty.
+  // Operand i, moved out if this is its last use; in(i) is then empty.
   Tensor Take(int i) {
     Tensor& slot = slots_[step_.operands[i].slot];
     return step_.operands[i].last ? std::move(slot) : slot;
@@ -85,10 +84,10 @@ class StepRun {
   Tensor NewResult(int r) const { return Tensor(step_.shapes[r].type, step_.shapes[r].dims); }
   // Sets result r. The tensor takes the result's dims; its bytes must fit.
   void Set(int r, Tensor t);
-  // The tensor as it is, though smaller than the result's shape.
+  // Sets a tensor that may be smaller than the result's shape (dynamic shapes).
   void SetSized(int r, Tensor t) { slots_[step_.results[r]] = std::move(t); }
-  // A buffer for result r: that of an operand with elements as wide which dies
-  // here, else a new one. Operands stay readable through `in_data` only.
+  // A buffer for result r: that of an operand of the same element width whose last use this is,
+  // else a new one. Such an operand can then be read only through `in_data`.
   Tensor ReuseOrNew(int r, absl::Span<const int> candidates);
 
   // Runs a computation of the program on this device.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fusion: steps that compute element by element over the same number of elements
-// become one step (fused_step.h), with the reductions of what they make.
-// Broadcasts, iotas and reshapes that such steps
-// read are read through instead of being made. What every value is stays the
-// same to the bit; only what is held in memory changes.
+// Fusion: elementwise steps over the same number of elements become one step (fused_step.h),
+// together with reductions of their results. Broadcasts, iotas and reshapes that are read by such
+// steps are computed on the fly. Every value keeps its bits; only the use of memory changes.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSE_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSE_H_
 
@@ -14,31 +12,31 @@
 
 namespace shardcall {
 
-// Rewrites the steps of a computation. To be called before last uses are found.
+// Rewrites the steps of a computation. Call this before last uses are determined.
 void FuseSteps(ProgramComputation* comp);
 
-// What a slot stands for in the eyes of a fused step.
+// How a fused step reads a slot.
 struct ValueView {
   int32_t slot = -1;
   bool whole = true;  // element i is the slot's element i
-  FusedView view;     // else
+  FusedView view;     // if not `whole`
 };
 
-// What is known of the steps before any is fused.
+// Properties of the steps before fusion.
 class StepSurvey {
  public:
   explicit StepSurvey(ProgramComputation* comp);
 
   int producer(int32_t slot) const { return producer_[slot]; }  // -1: parameter or constant
   bool IsElementwise(int step) const { return elementwise_[step]; }
-  // A reduction that may end a fused step of its operand's size.
+  // Whether it is a reduction that can end a fused step of its operand's size.
   bool IsReduction(int step) const { return reduction_[step]; }
   int64_t elements(int step) const { return elements_[step]; }
-  // Sees through reshapes, broadcasts and iotas. `elements`: of the reader.
+  // Looks through reshapes, broadcasts and iotas. `elements`: of the reader.
   ValueView Resolve(int32_t slot) const;
-  // Only made for what reads it: dropped if nothing does.
+  // Whether it is computed only for its readers, and is dropped if none is left.
   bool IsFree(int step) const { return free_[step]; }
-  // Its order relative to others of its kind must stay.
+  // Whether its order relative to other ordered steps must stay.
   bool IsOrdered(int step) const { return ordered_[step]; }
 
  private:
@@ -49,11 +47,11 @@ class StepSurvey {
   std::vector<int32_t> iota_slot_;  // by step: constant slot of its line, or -1
 };
 
-// By step: the number of its group, or -1. Contracting each group to a point
-// leaves the dependencies without cycles.
+// The number of each step's group, or -1. Contracting each group to one node keeps the dependency
+// graph acyclic.
 std::vector<int> GroupSteps(const ProgramComputation& comp, const StepSurvey& survey);
 
-// The fused step of these steps; `needed`: by slot, whether anything else reads it.
+// The fused step of `members`; `needed` tells by slot whether another step reads it.
 Step MakeFusedStep(ProgramComputation* comp, const StepSurvey& survey,
                    const std::vector<int>& members, const std::vector<bool>& needed);
 

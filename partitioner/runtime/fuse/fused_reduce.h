@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reduction at the end of a fused step: what it adds up, or the extreme of
-// what, is never held in memory. Results have the bits of the reduction by
-// itself.
+// A reduction at the end of a fused step, whose operand is never stored in memory. Results have
+// the same bits as those of a separate reduction.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSED_REDUCE_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSED_REDUCE_H_
 
@@ -14,8 +13,8 @@
 
 namespace shardcall {
 
-// Whether FusedReduction can take it: sums and extremes of f32 and bf16, and not
-// too many columns side by side.
+// Whether FusedReduction supports it: sums, maxima and minima of f32 and bf16, with a limited
+// number of columns.
 bool CanFuseReduction(const MonoidReduceData& data);
 
 class FusedReduction {
@@ -35,9 +34,9 @@ class FusedReduction {
   SumColumnsFn sum_columns_ = nullptr;
   ExtremeRowFn extreme_ = nullptr;
   float init_ = 0;
-  char* out_;                     // of the row of results that comes next
-  int64_t row_ = 0, column_ = 0;  // of the element that comes next
-  std::vector<double> parts_;     // of a sum
+  char* out_;                     // the next row of results
+  int64_t row_ = 0, column_ = 0;  // of the next element
+  std::vector<double> parts_;     // partial sums
   float best_ = 0;
 };
 

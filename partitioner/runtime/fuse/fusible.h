@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data of the steps that fusion looks into (fuse.h).
+// Data of the steps that fusion can read (fuse.h).
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSIBLE_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSIBLE_H_
 
@@ -12,7 +12,7 @@ struct ElementwiseData : OpData {
   LaneKernel kernel;
   // The same with f32 in place of bf16; equal to it after rounding the result.
   LaneKernel wide;
-  bool spread[3] = {false, false, false};  // a scalar beside arrays
+  bool spread[3] = {false, false, false};  // a scalar operand of arrays
 };
 
 // One strided read of the operand.
@@ -26,15 +26,15 @@ struct IotaData : OpData {
   Dims strides;  // of the line, by result dimension
 };
 
-// A reduction of one array by an associative op of the table of reduce_kernels.h.
+// A reduction of one array by an associative op that reduce_kernels.h has.
 struct MonoidReduceData : OpData {
   Opcode monoid = Opcode::kAdd;
   ElementType type = ElementType::kInvalid;
-  Dims perm;                                 // empty: the operand can be read as it lies
+  Dims perm;                                 // empty: no transposition is needed
   int64_t outer = 1, extent = 1, inner = 1;  // of the (transposed) operand
 };
 
-// The result is the operand's bytes.
+// The result has the operand's bytes.
 struct SameBytesData : OpData {};
 
 }  // namespace shardcall

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The .npy format: one array as bytes, a header that is a Python dictionary.
+// The .npy format: one array as bytes after a header, which is a Python dictionary.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_IO_NPY_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_IO_NPY_H_
 
@@ -12,7 +12,7 @@
 
 namespace shardcall {
 
-// An array as numpy has it, in C order and host byte order.
+// An array in numpy's representation, in C order and host byte order.
 struct NpyArray {
   char kind = 0;       // 'b', 'i', 'u', 'f', 'c', 'V', 'U', 'S'
   int item_bytes = 0;  // of one element

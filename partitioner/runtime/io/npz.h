@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments and results as .npz files: `arg0, arg1, ..` and `out0, out1, ..` by
-// flat leaf. Types that numpy lacks are stored by their bits (bf16 as uint16,
-// the f8 kinds as uint8, 4-bit and smaller ones one element a byte), with the
-// HLO names of all arrays in a string array `dtypes`. On reading, float32 is
-// also taken for a narrow float if every value is exact, and numpy's void types
-// of the right width for one without a numpy type.
+// Arguments and results as .npz files: `arg0, arg1, ..` and `out0, out1, ..` by flat leaf. Types
+// that numpy lacks are stored by their bits (bf16 as uint16, the f8 types as uint8, 4-bit and
+// smaller ones one element per byte), with the HLO names of all arrays in a string array `dtypes`.
+// On reading, float32 is also accepted for a narrow float if every value is exact, and numpy's
+// void types of the right width for a type that numpy lacks.
 //
 // Errors are E201 to E207 of sharding/DIAGNOSTICS.md.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_IO_NPZ_H_
@@ -28,8 +27,8 @@ namespace shardcall SHARDCALL_PUBLIC {
 absl::StatusOr<std::vector<Tensor>> ReadNpz(const std::string& path, absl::string_view prefix,
                                             absl::Span<const LeafShape> leaves);
 
-// Writes beside `path` and renames, so that the file is whole or not there. The
-// bytes depend on the tensors only.
+// Writes to a temporary file and renames it, so that the file is complete or absent. The bytes
+// depend only on the tensors.
 absl::Status WriteNpz(const std::string& path, absl::string_view prefix,
                       absl::Span<const Tensor> tensors);
 

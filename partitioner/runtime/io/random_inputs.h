@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs for runs and checks that need none in particular, and whose sums are
-// exact.
+// Inputs for runs and checks that need no particular values; sums of them are exact.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_IO_RANDOM_INPUTS_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_IO_RANDOM_INPUTS_H_
 
@@ -15,17 +14,16 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Small integers in every type, the same on every platform: -4 to 4 in floats
-// and complex parts, 0 to 7 in integers (what fits, if that is less).
+// Small integers in every type, the same on every platform: -4 to 4 in floats and complex parts, 0
+// to 7 in integers (or as many as the type has).
 std::vector<Tensor> RandomInputs(absl::Span<const LeafShape> leaves, uint64_t seed);
 
-// Likewise values for the constants whose own the text left out, `{...}`; how many
+// Fills in constants whose values the text elides, `{...}`, in the same way; returns how many
 // there were.
 int FillElidedConstants(Module* module, uint64_t seed);
 
-// Floats become eighths above zero, (|x| + 1) / 8: no root or logarithm makes a
-// NaN of them, and no signs cancel, so that a sum rounded in another order is off
-// by its rounding alone.
+// Floats become positive eighths, (|x| + 1) / 8: roots and logarithms give no NaN, and signs do
+// not cancel, so that sums in another order differ only by their rounding.
 void MakePositive(std::vector<Tensor>* inputs);
 
 }  // namespace shardcall

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of two complex numbers whose plain formulas lose digits: computed with
-// at least twice the digits (of double: in 128-bit floats, where the C library has
-// them), and rounded once. Within one unit in the last place of the result's absolute value.
+// Complex functions of two arguments whose plain formulas lose precision. They are computed with
+// at least twice the digits (for double: in 128-bit floats, if the C library has them) and rounded
+// once. The error is within one unit in the last place of the result's absolute value.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_LANES_COMPLEX_FUNCTIONS_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_LANES_COMPLEX_FUNCTIONS_H_
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// One binary for every x86-64: a loop is compiled for the baseline and again for
-// AVX2, and the processor decides which is taken.
+// One binary for every x86-64: a loop is compiled for the baseline and again for AVX2, and is
+// selected at run time.
 //
 //   void AddLanes(const float* a, const float* b, float* out, int64_t n) { .. }
 //   const auto fn = BestForCpu<AddLanes>();
 //
-// Both are the same C++ without fused multiply-add, so results have the same
-// bits on every processor. Everything the function calls is inlined into its
-// copy; what is not visible here (libm) is called as it is.
+// Both copies are the same C++ without fused multiply-add, so results have the same bits on every
+// processor. Everything the function calls is inlined into its copy; functions that are not
+// visible here (libm) are called normally.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_LANES_ISA_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_LANES_ISA_H_
 
-// Iterations of the next loop do not depend on each other: a result may be the
-// very memory of an operand, but never overlaps one otherwise.
+// Iterations of the next loop are independent: a result may be the same memory as an operand, but
+// must not overlap one partially.
 #if defined(__clang__)
 #define SHARDCALL_LANES _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -25,7 +25,7 @@ namespace shardcall {
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
-// Whether the processor has what the second copies are compiled for.
+// Whether the processor supports what the second copies are compiled for.
 inline bool HasAvx2() {
   static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
                           __builtin_cpu_supports("popcnt");
@@ -62,7 +62,7 @@ template <auto kFn>
 auto BestForCpu() {
   return HasAvx2() ? &Avx2Copy<kFn>::Run : kFn;
 }
-// For long chains of arithmetic, where wider registers pay for a third copy.
+// For long chains of arithmetic, for which a third copy with wider registers is worthwhile.
 template <auto kFn>
 auto BestWideForCpu() {
   return HasAvx512() ? &Avx512Copy<kFn>::Run : BestForCpu<kFn>();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operations as functions over n lanes: lane i of the result comes
-// from lane i of each operand. The same kernels run over whole arrays (an
-// elementwise instruction), over rows (reductions, scatters) and over one lane
-// (comparators), so there is one table of them.
+// Elementwise operations as functions over n lanes: lane i of the result depends on lane i of each
+// operand. The same kernels run over whole arrays (an elementwise instruction), over rows
+// (reductions, scatters) and over one lane (comparators), so there is one table of them.
 //
 // A kernel exists for the machine types; narrow floats are decoded to f32,
 // computed there and rounded once, and integers narrower than a byte are
@@ -19,8 +18,8 @@
 
 namespace shardcall {
 
-// in[k]: lanes of operand k. `out` may be equal to an in[k] whose elements are
-// as wide. `params` are the numbers of LaneKernel.
+// in[k]: lanes of operand k. `out` may equal an in[k] with the same element width. `params` are
+// those of LaneKernel.
 using LaneFn = void (*)(const void* const* in, void* out, int64_t n, const int64_t* params);
 
 struct LaneKernel {
@@ -28,7 +27,7 @@ struct LaneKernel {
   int arity = 0;
   ElementType in_type[3] = {};
   ElementType out_type = ElementType::kInvalid;
-  // Operands are decoded to f32 before, or the result encoded after.
+  // Operands are first decoded to f32, or the result is encoded afterwards.
   bool decode = false, encode = false;
   bool wrap = false;  // normalise sub-byte results
   int64_t params[2] = {0, 0};
@@ -37,22 +36,23 @@ struct LaneKernel {
   void Run(const void* const* in, void* out, int64_t n) const;
 };
 
-// The kernel of an elementwise opcode on those types; not valid() if there is
-// none. `attrs` may be null where the opcode has no attributes.
+// The kernel of an elementwise opcode for those types; not valid() if there is none. `attrs` may
+// be null if the opcode has no attributes.
 LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
                           absl::Span<const ElementType> operands, ElementType result);
 
 // Parts of the table, by family: the function on machine types, or null.
 LaneFn FindArithmeticFn(Opcode opcode, ElementType type);
 LaneFn FindBitwiseFn(Opcode opcode, ElementType type);
-// Where a byte's kernel and wrapping would be wrong: integers of params[0] < 8 bits.
+// Integers of params[0] < 8 bits, for which wrapping the result of the 8-bit kernel would be
+// wrong.
 LaneFn FindSubByteFn(Opcode opcode, ElementType type);
 LaneFn FindFloatFn(Opcode opcode, ElementType type);    // f32 and f64, also for predicates
 LaneFn FindComplexFn(Opcode opcode, ElementType type);  // by the operand's type
-// Machine types; narrow floats too for total order, then params[0] is the type.
+// Machine types; for total order also narrow floats, with the type in params[0].
 LaneFn FindCompareFn(const CompareAttrs& attrs, ElementType type);
 LaneFn FindSelectFn(int element_bytes);
-// negate and abs of f16 and f8e5m2 by the sign bit: NaN keep their payloads.
+// negate and abs of f16 and f8e5m2 on the sign bit, which keeps the payload of NaN.
 LaneFn FindSignFn(Opcode opcode, ElementType type);
 LaneFn FindConvertFn(ElementType from, ElementType to);  // machine types
 

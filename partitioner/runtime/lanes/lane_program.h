@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scalar computation of a reduce, sort, scatter, map or the like, compiled
-// to a list of lane kernels over registers, so that it runs on one lane (a
-// comparator) as well as on a row of them (an accumulation).
+// The scalar computation of a reduce, sort, scatter, map etc., compiled to a list of lane kernels
+// over registers, so that it runs on one lane (a comparator) or on a row of them (an
+// accumulation).
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_LANES_LANE_PROGRAM_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_LANES_LANE_PROGRAM_H_
 
@@ -32,11 +32,10 @@ struct LaneProgram {
 
   ElementType result_type(int r) const { return registers[results[r]]; }
 
-  // The opcode if the program is `op(p0, p1)` of one two-operand kernel with
-  // both parameters in that order (or either, if op commutes); used for fast
-  // paths over sums, products, maxima and the like.
+  // The opcode if the program is `op(p0, p1)` with one two-operand kernel, in that order (or in
+  // either, if op commutes); selects fast paths for sums, products, maxima etc.
   absl::optional<Opcode> monoid;
-  // True if the program is just parameter 1 (a scatter that replaces).
+  // Whether the program returns parameter 1 (a scatter that overwrites).
   bool returns_second = false;
 };
 
@@ -44,12 +43,12 @@ struct LaneProgram {
 // scalars. kUnimplemented (E310) for others.
 absl::StatusOr<LaneProgram> CompileLanes(const Module& module, CompId comp);
 
-// Runs a program on up to `max_lanes` lanes at a time. Not for two threads.
+// Runs a program on up to `max_lanes` lanes at a time. Not thread-safe.
 class LaneRunner {
  public:
   LaneRunner(const LaneProgram& program, int64_t max_lanes);
-  // params[k]: n elements of parameter k; results[r]: room for n elements of
-  // result r, which may be the memory of a parameter.
+  // params[k]: n elements of parameter k; results[r]: memory for n elements of result r, which may
+  // be that of a parameter.
   void Run(const void* const* params, void* const* results, int64_t n);
   int64_t max_lanes() const { return max_lanes_; }
 

@@ -7,7 +7,7 @@
 
 namespace shardcall {
 
-// Four words for a counter of 128 bits.
+// Four random words for a 128-bit counter.
 void Philox4x32(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]);
 
 }  // namespace shardcall

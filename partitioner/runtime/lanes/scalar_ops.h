@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on single values, with HLO's results where C++ has none: x / 0 is
-// all ones, INT_MIN / -1 is INT_MIN, x % 0 is x; integer overflow wraps; max and
-// min give NaN if one side is NaN, and order -0 < +0. Templates for lane kernels
-// and reductions.
+// Arithmetic on single values, with HLO's results where C++ has undefined behaviour: x / 0 is all
+// ones, INT_MIN / -1 is INT_MIN, x % 0 is x; integer overflow wraps; max and min return NaN if one
+// side is NaN, and order -0 < +0. Templates for lane kernels and reductions.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_LANES_SCALAR_OPS_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_LANES_SCALAR_OPS_H_
 
@@ -90,7 +89,7 @@ struct Maximum {
     if constexpr (std::is_integral_v<T>) {
       return a > b ? a : b;
     } else {
-      // Equal values differ in the sign of zero only.
+      // Equal values can differ only in the sign of zero.
       const T same = std::bit_cast<T>(std::bit_cast<Bits<T>>(a) & std::bit_cast<Bits<T>>(b));
       const T tie = a == b ? same : a + b;  // a + b: one is NaN
       return a > b ? a : (a < b ? b : tie);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real functions of f32 as straight-line code that compilers vectorise. Most are
-// computed in f64 by polynomials and rounded once, to within 0.52 ulp; exp is
-// within 1.01, tanh within 1.5. Results have the same bits wherever in an array the argument
-// stands and whatever the processor. Subnormals are kept.
+// Real functions of f32 as branch-free code that compilers vectorise. Most are computed in f64 by
+// polynomials and rounded once, to within 0.52 ulp; exp is within 1.01, tanh within 1.5. Results
+// have the same bits at every position of an array and on every processor. Subnormals are kept.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_LANES_VECTOR_MATH_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_LANES_VECTOR_MATH_H_
 
@@ -17,8 +16,8 @@ inline constexpr double kRound = 0x1.8p52;  // adding it rounds to an integer
 
 inline constexpr float kInfinityF = std::numeric_limits<float>::infinity();
 
-// 2^n (1 + rest) = e^x, with 2^n by its place in a float's bits. Where 2^n is no
-// normal f64 the numbers mean nothing; callers replace what comes of them.
+// e^x = 2^n (1 + rest), with 2^n as the exponent bits of a float. If 2^n is not a normal f64 the
+// values are invalid; callers replace the result.
 struct ExpParts {
   uint64_t shifted;  // n << 52
   double rest;       // |rest| <= sqrt(2) - 1
@@ -42,10 +41,10 @@ inline double Expm1Of(double x) {
   return scale * e.rest + (scale - 1);
 }
 
-// In f32 throughout: it is the most frequent of all.
+// In f32 throughout, as it is the most frequent function.
 inline float Exp(float x) {
   const float k = x * 0x1.715476p+0f + 0x1.8p23f, n = k - 0x1.8p23f;
-  // ln 2 in two parts, the first so short that n times it is exact.
+  // ln 2 in two parts; the first is so short that n times it is exact.
   const float r = (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
   float p = 0x1.6c69cep-10f;
   p = p * r + 0x1.120b24p-7f;
@@ -53,7 +52,7 @@ inline float Exp(float x) {
   p = p * r + 0x1.5554dep-3f;
   p = p * r + 0.5f;
   const float y = 1 + (r + r * r * p);
-  // 2^n by two factors, each normal where the result may be subnormal.
+  // 2^n as two factors, which are both normal even if the result is subnormal.
   const int32_t e = static_cast<int32_t>(std::bit_cast<uint32_t>(k) - 0x4b400000u), half = e >> 1;
   const float a = std::bit_cast<float>(static_cast<uint32_t>(half + 127) << 23);
   const float b = std::bit_cast<float>(static_cast<uint32_t>(e - half + 127) << 23);
@@ -84,7 +83,7 @@ inline float Tanh(float x) {
   c = c * z + 0x1.110b0cp-3f;
   c = c * z - 0x1.55554cp-2f;
   const float small = a + a * z * c;
-  // As in Exp, of 2a. What comes of large ones is replaced.
+  // As in Exp, for 2a. Results for large arguments are replaced.
   const float k = a * 0x1.715476p+1f + 0x1.8p23f, n = k - 0x1.8p23f;
   const float r = (2 * a - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
   float p = 0x1.6c69cep-10f;
@@ -118,7 +117,7 @@ inline double LogOfNormal(double x) {
   p = p * z + 0x1.0000000004a79p+1;
   return p * s + n * 0x1.62e42fefa39efp-1;
 }
-// `log`, or what log x is where x is not a positive number.
+// `log`, or the correct result if x is not a positive number.
 inline float LogOr(float x, float log) {
   log = x < kInfinityF ? log : x;  // infinity and NaN
   log = x < 0 ? std::numeric_limits<float>::quiet_NaN() : log;
@@ -159,12 +158,12 @@ inline float Erf(float x) {
   return x < -3.925f ? -1 : y;
 }
 
-// Sine and cosine are for arguments up to kTrigLimit; beyond, ask libm.
+// Sine and cosine are for arguments up to kTrigLimit; beyond it, libm is used.
 inline constexpr float kTrigLimit = 0x1p20f;
 // sin(x + quarters pi/2).
 inline float SinShifted(float x, uint64_t quarters) {
   const double d = x, k = d * 0x1.45f306dc9c883p-1 + kRound, n = k - kRound;
-  // pi/2 in two parts, the first so short that n times it is exact.
+  // pi/2 in two parts; the first is so short that n times it is exact.
   const double r = d - n * 0x1.921fb544p+0 - n * 0x1.0b4611a626331p-34, z = r * r;
   double s = 0x1.6ca36be11463ap-19;
   s = s * z - 0x1.a00e8d3c8ee52p-13;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The groups of a collective, as the text has them, and the one a device is in.
-// With one replica, ids that name replicas are 0 and all others are partitions.
+// The replica groups of a collective in the text, and the group of a device. With one replica,
+// replica ids must be 0 and all other ids are partitions.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_LOWER_DEVICE_GROUPS_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_LOWER_DEVICE_GROUPS_H_
 
@@ -19,10 +19,10 @@ class DeviceGroups {
   static absl::Status Make(const LowerContext& context, const CollectiveAttrs& attrs,
                            DeviceGroups* out);
 
-  // The ranks of this device's group in order; `found` is false if it is in
-  // none. E312 if the groups name devices that the run lacks.
+  // The ranks of this device's group in order; `found` is false if it is in no group. E312 if the
+  // groups name devices that the run lacks.
   absl::Status Find(const StepRun& run, std::vector<int>* group, bool* found) const;
-  // Likewise for any device of `count`, without a check that the groups fit.
+  // The same for any device of `count`, without that check.
   bool Of(int device, int count, std::vector<int>* group) const;
 
  private:
@@ -38,8 +38,8 @@ class DeviceGroups {
   std::vector<int64_t> reshape_, perm_;
 };
 
-// The groups of all collectives of a program over `count` devices, each list once,
-// for Communicator::PrepareGroups. Forms that cannot be run are left out.
+// The groups of all collectives of a program over `count` devices, without duplicates, for
+// Communicator::PrepareGroups. Forms that cannot be run are skipped.
 std::vector<std::vector<std::vector<int>>> CollectiveGroups(const Module& module, int count);
 
 }  // namespace shardcall

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dynamic dimensions. At run time an array has the size it has, at most the bound
-// that its shape states; so an op over such arrays is made for the sizes at hand, as
-// a program of its own, and kept for the next time.
+// Dynamic shapes. At run time an array has its actual size, up to the bound in its shape. An op
+// over such arrays is compiled for the actual sizes, as a program of its own, which is kept for
+// the next time.
 //
 //   d = f32[<=4] set-dimension-size(x, n), dimensions={0}      n = 3: 3 elements
 //   e = f32[<=4] add(d, y)                                     the first 3 of y
@@ -27,17 +27,17 @@ namespace shardcall {
 // Whether an array of the module has a dynamic dimension, or an op makes one.
 bool HasDynamicSizes(const Module& module);
 
-// The program whose ops are made for the sizes at hand; many threads may ask.
+// Compiles ops for actual sizes; thread-safe.
 class DynamicSource {
  public:
-  // A copy of the module, with a Context of its own. E311 where a dynamic value
-  // passes for a static one: through a tuple, a loop or a call.
+  // Copies the module, with a Context of its own. E311 where a dynamic value is used as a static
+  // one through a tuple, a loop or a call.
   static absl::StatusOr<std::shared_ptr<DynamicSource>> Create(const Module& module);
 
   const Module& module() const { return module_; }
 
-  // The instruction alone, over operands of these sizes. The error says what the
-  // sizes make impossible.
+  // The program of one instruction, for operands of these sizes. An error says why the sizes are
+  // impossible.
   absl::StatusOr<std::shared_ptr<const DeviceProgram>> For(InstrId id,
                                                            absl::Span<const Dims> operands);
 
@@ -52,10 +52,10 @@ class DynamicSource {
 
 // How an instruction of such a program is lowered.
 enum class SizedKind {
-  kNot,       // nothing about it is dynamic
+  kNot,       // it involves no dynamic dimension
   kMade,      // LowerSized
-  kPasses,    // a loop, branch or call: its values have the sizes they have
-  kFullOnly,  // only where all sizes are those of the bounds: LowerFullSizes goes before
+  kPasses,    // a loop, branch or call, whose values have their actual sizes
+  kFullOnly,  // only if all sizes equal the bounds, which LowerFullSizes checks
 };
 SizedKind SizedKindOf(const Module& module, const Instruction& instr);
 
@@ -63,7 +63,7 @@ absl::Status LowerSized(const LowerContext& context, Step* step);
 // A step without results, over the instruction's operands.
 absl::Status LowerFullSizes(const LowerContext& context, Step* step);
 
-// The whole of Lower but for making a DynamicSource.
+// Lower without the creation of a DynamicSource.
 absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerAll(const Module& module,
                                                               const LowerOptions& options);
 

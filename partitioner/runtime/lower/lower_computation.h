@@ -12,8 +12,9 @@
 
 namespace shardcall {
 
-// `live`: at kRunning. `position` is scratch of module.num_instructions() entries. Small callees
-// of `call` are lowered in place while *inline_budget, in instructions, lasts.
+// `live`: at kRunning. `position` is scratch with module.num_instructions() entries. Small
+// callees of `call` are lowered in place until *inline_budget, counted in instructions, is used
+// up.
 absl::Status LowerComputation(const Module& module, const LowerOptions& options, CompId comp,
                               const Liveness& live, std::vector<uint32_t>* position,
                               int64_t* inline_budget, DeviceProgram* program,

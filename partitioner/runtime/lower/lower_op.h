@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering by op family: each function fills a step's `fn` and `data`. A step
-// comes with opcode, name, operands, results and shapes set.
+// Lowering by op family: each function fills in a step's `fn` and `data`. Opcode, name, operands,
+// results and shapes are set already.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_OP_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_OP_H_
 
@@ -14,7 +14,7 @@
 
 namespace shardcall {
 
-// What is being lowered.
+// The instruction to lower, and its module.
 class LowerContext {
  public:
   LowerContext(const Module& module, const LowerOptions& options, InstrId id)
@@ -27,7 +27,7 @@ class LowerContext {
 
   int num_operands() const { return static_cast<int>(instr.operand_count); }
   const Shape* operand_shape(int k) const { return module.instr(module.operands(instr)[k]).shape; }
-  // The attribute record; the parser and the verifier see to its kind.
+  // The attribute record; the parser and the verifier guarantee its kind.
   template <typename T>
   const T& attrs() const {
     return instr.as<T>();
@@ -45,13 +45,13 @@ inline Dims ToDims(Ints v) { return Dims(v.begin(), v.end()); }
 
 using LowerFn = absl::Status (*)(const LowerContext& context, Step* step);
 
-// Those that rows of the table name.
+// The lowering functions that the op table names.
 #define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
                      traits)                                                                     \
   absl::Status Lower##lower(const LowerContext& context, Step* step);
 #include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OP
-// Custom calls that begin and end a manual region (global mode).
+// Custom calls that enter and leave a manual region (global mode).
 absl::Status LowerManualBoundary(const LowerContext& context, Step* step);
 
 }  // namespace shardcall

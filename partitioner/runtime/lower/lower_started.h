@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous pairs of collectives as two steps: one that starts the collective
-// and one that takes its results, with the device free in between.
+// Asynchronous collectives as two steps: one that starts the collective and one that takes its
+// results, so that the device can compute in between.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_STARTED_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_STARTED_H_
 
@@ -14,17 +14,16 @@
 
 namespace shardcall {
 
-// By position in the computation: starts, and updates of them, of one collective
-// that its matching done alone ends. Others run where they stand. `position` is
-// by instruction.
+// By position in the computation: starts (and their updates) of single collectives whose only user
+// is the matching done. Others run synchronously. `position` is by instruction.
 std::vector<bool> FindStarted(const Module& module, const Computation& comp,
                               const std::vector<uint32_t>& position);
 
-// `operands`: slots of the start's operands by leaf. The step's one result is a
-// number that stands for what is under way.
+// `operands`: slots of the start's operands by leaf. The step's one result is a number that
+// identifies the pending collective.
 absl::Status LowerStart(const LowerContext& context, absl::Span<const int32_t> operands,
                         int32_t number, Step* step);
-// A step with its results already stated; it reads that number.
+// A step whose results are set already; it reads that number.
 void LowerDone(int32_t number, Step* step);
 
 }  // namespace shardcall

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which lowering an opcode has.
+// The lowering function of each opcode.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_TABLE_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_TABLE_H_
 

@@ -18,13 +18,13 @@ struct ConvolutionData : OpData {
   int64_t feature_groups = 1, batch_groups = 1;
 };
 
-// Whether RunFastConvolution takes it: floats without batch groups, products not
-// too small for a BLAS.
+// Whether RunFastConvolution supports it: floats without batch groups, and products that are large
+// enough for BLAS.
 bool IsFastConvolution(const ConvolutionData& data, ElementType lhs, ElementType rhs,
                        const LeafShape& result, int64_t in_features, int64_t out_features);
 
-// Windows are laid out as rows a few at a time, and multiplied into the result
-// where it lies. The rows of an image do not depend on how many images there are.
+// Copies a few windows at a time into the rows of a matrix (im2col), and multiplies them directly
+// into the result. The results for an image do not depend on the number of images.
 absl::Status RunFastConvolution(StepRun& run);
 
 }  // namespace shardcall

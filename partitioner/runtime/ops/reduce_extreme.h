@@ -7,8 +7,8 @@
 
 namespace shardcall {
 
-// For float types. Any order gives the same value, so there are as many partial
-// results as suits the processor.
+// For float types. The result does not depend on the order, so the number of partial results is
+// chosen for the processor.
 ReduceFn FindFloatMaximum(ElementType type);
 ReduceFn FindFloatMinimum(ElementType type);
 
@@ -16,8 +16,8 @@ ReduceFn FindFloatMinimum(ElementType type);
 using ExtremeRowFn = void (*)(const float* x, int64_t n, float* best);
 ExtremeRowFn FindExtremeRow(bool maximum);
 
-// Of windows: out[i] = init op taps[0][i] op taps[1][i] .. for maximum, minimum and
-// sums (in f64, rounded once), from the left. Null for other ops.
+// For windows: out[i] = init op taps[0][i] op taps[1][i] .., from the left, for maximum, minimum
+// and sums (in f64, rounded once). Null for other ops.
 using WindowTapsFn = void (*)(const float* const* taps, int64_t count, float init, float* out,
                               int64_t n);
 WindowTapsFn FindWindowTaps(Opcode monoid);

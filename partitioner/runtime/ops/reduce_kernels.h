@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions by the usual monoids. The order of a sum depends on the reduced
-// extent only, not on where the dimension lies: element r goes to partial sum
-// r % kReduceParts, and the partial sums are added in a tree. Floats are summed and multiplied in
-// f64 and rounded once.
+// Reductions by the usual monoids. The order of a sum depends only on the reduced extent, not on
+// the position of the dimension: element r is added to partial sum r % kReduceParts, and the
+// partial sums are added in a tree. Floats are summed and multiplied in f64 and rounded once.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_OPS_REDUCE_KERNELS_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_OPS_REDUCE_KERNELS_H_
 
@@ -23,10 +22,10 @@ using ReduceFn = void (*)(ElementType type, const void* in, const void* init, vo
 // Null if there is none.
 ReduceFn FindReduceFn(Opcode monoid, ElementType type);
 
-// A sum of f32 elements that come a piece at a time. SumRow adds elements
-// first, first + 1, .. of the reduced dimension to the partial sums,
-// SumColumns one row of elements to the partial sums at its number. The latter
-// lie as [kReduceParts, columns], and begin as kNoSum.
+// A sum of f32 elements that arrive in pieces. A SumRowFn adds elements first, first + 1, .. of
+// the reduced dimension to the partial sums; a SumColumnsFn adds one row of elements to the
+// partial sums of its number. Those have the layout [kReduceParts, columns], and are initialised
+// to kNoSum.
 inline constexpr double kNoSum = -0.0;  // 0 would turn -0 into 0
 using SumRowFn = void (*)(const float* x, int64_t n, int64_t first, double* parts);
 using SumColumnsFn = void (*)(const float* x, int64_t n, double* part);

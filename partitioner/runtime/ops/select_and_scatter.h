@@ -16,12 +16,12 @@ struct SelectAndScatterData : OpData {
   WindowDims window;
 };
 
-// Whether RunRowSelectAndScatter takes it: a `select` of one comparison, as in
-// the gradient of pooling, and windows that do not reach over the last dimension.
+// Whether RunRowSelectAndScatter supports it: f32, a `select` of one comparison, as in the
+// gradient of pooling, and windows of size 1 in the last dimension.
 bool IsRowSelectAndScatter(const SelectAndScatterData& data, const LeafShape& result,
                            absl::Span<const int64_t> source_dims);
 
-// The last dimension at once: the same selections and sums in the same order.
+// Handles the last dimension at once: the same selections and sums in the same order.
 absl::Status RunRowSelectAndScatter(StepRun& run);
 
 }  // namespace shardcall

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparators that order by a key, and stable orders of keys.
+// Comparators that compare a key, and stable sorting by keys.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_OPS_SORT_ORDER_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_OPS_SORT_ORDER_H_
 
@@ -13,27 +13,27 @@
 
 namespace shardcall {
 
-// A comparator `f(a) < f(b)` or `f(a) > f(b)`, where a are the even parameters, b
-// the odd ones, and f is the same for both.
+// A comparator `f(a) < f(b)` or `f(a) > f(b)`, where a are the even parameters, b the odd ones,
+// and f is the same function for both.
 struct SortKey {
-  // f: parameters as the comparator's (the odd ones are not read), one result.
+  // f: has the comparator's parameters (the odd ones are not read), and one result.
   LaneProgram program;
   int parameter = -1;  // f is this parameter; else -1
   bool descending = false;
-  // Floats are compared as numbers, not by total order: -0 equals 0, and a NaN
-  // makes the comparator no order.
+  // Floats are compared as numbers, not in total order: -0 equals 0, and with a NaN the comparator
+  // is not an order.
   bool numbers = false;
 };
 
-// `lanes` is `comparator`, compiled.
+// `lanes` is the compiled `comparator`.
 absl::optional<SortKey> FindSortKey(const Module& module, CompId comparator,
                                     const LaneProgram& lanes);
 
-// Makes zeros equal in keys of OrderKeys; false if one is a NaN's.
+// Makes the keys of zeros equal in keys of OrderKeys; false if one is the key of a NaN.
 bool NumberKeys(ElementType type, absl::Span<int64_t> keys);
 
-// order[i] is the index of the i-th key; equal keys keep their order. A radix sort of
-// keys beside their indices where both fit in 64 bits. `scratch` keeps its memory.
+// order[i] is the index of the i-th key; equal keys keep their order. Radix-sorts keys together
+// with their indices if both fit in 64 bits. `scratch` keeps its memory between calls.
 void StableOrder(absl::Span<const int64_t> keys, bool descending, absl::Span<int64_t> order,
                  std::vector<uint64_t>* scratch);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between strided views: broadcast (stride 0), transpose, slice, reverse
-// (negative strides), pad and concatenate are all one loop over it.
+// Copies between strided views: broadcast (stride 0), transpose, slice, reverse (negative
+// strides), pad and concatenate all use one loop.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_OPS_STRIDED_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_OPS_STRIDED_H_
 
@@ -23,7 +23,7 @@ void CopyStrided(int element_bytes, absl::Span<const int64_t> dims, const char* 
 // Fills `count` elements with the one at `value`.
 void FillElements(int element_bytes, const char* value, char* dst, int64_t count);
 
-// The tensor with dimension k of the result being dimension perm[k] of `t`.
+// Transposes: dimension k of the result is dimension perm[k] of `t`.
 Tensor Transpose(const Tensor& t, absl::Span<const int64_t> perm);
 
 // Steps through all indices below `dims` in row-major order:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over arrays: which element of a base a window position looks at.
+// Windows over arrays: which element of a base a window position refers to.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_OPS_WINDOW_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_OPS_WINDOW_H_
 
@@ -11,7 +11,7 @@
 
 namespace shardcall {
 
-// A Window that owns its numbers.
+// A Window that owns its values.
 struct WindowDims {
   Dims size, stride, pad_low, pad_high, base_dilation, window_dilation;
   absl::InlinedVector<bool, 4> reversed;

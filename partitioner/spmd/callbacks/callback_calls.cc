@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The target itself, and programs in HLO text, within the local program.
+// Calls of the target itself, and programs in HLO text, in the local program.
 #include <memory>
 #include <string>
 
@@ -14,7 +14,7 @@
 namespace shardcall {
 namespace {
 
-// Whether braces and quotes match, with nothing around the outer ones.
+// Whether the text is one dictionary in braces, with matching braces and quotes.
 bool IsDictionary(absl::string_view text) {
   int depth = 0;
   bool quoted = false;

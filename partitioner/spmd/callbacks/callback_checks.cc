@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether what a callback passes is of its call, its mesh and the shapes it speaks of.
+// Checks that a callback's arguments belong to its call and its mesh and have fitting shapes.
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -9,7 +9,7 @@
 namespace shardcall {
 namespace {
 
-// ": dims 1 and 2 are swapped" if that is all.
+// ": dims 1 and 2 are swapped" if that is the only difference.
 std::string SwapNote(const Shape* want, const Shape* have) {
   if (want->rank() != have->rank()) return "";
   std::vector<int> differ;

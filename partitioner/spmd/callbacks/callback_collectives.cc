@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives among the devices of a call, over axes of its mesh.
+// Collectives between the devices of a call, over axes of its mesh.
 #include <string>
 
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PartitionContext for partition callbacks: what a callback may see and do. Checks are
-// in callback_checks.cc, collectives in callback_collectives.cc.
+// The implementation of PartitionContext for partition callbacks. Checks are in
+// callback_checks.cc, collectives in callback_collectives.cc.
 #ifndef SHARDCALL_PARTITIONER_SPMD_CALLBACKS_CALLBACK_CONTEXT_H_
 #define SHARDCALL_PARTITIONER_SPMD_CALLBACKS_CALLBACK_CONTEXT_H_
 
@@ -16,7 +16,7 @@
 
 namespace shardcall {
 
-// Of one call; it must not outlive the localizer and the decision.
+// For one call; it must not outlive the localizer and the decision.
 class CallbackContext : public PartitionContext {
  public:
   using Axes = absl::Span<const AxisRef>;
@@ -52,11 +52,11 @@ class CallbackContext : public PartitionContext {
                   const Sharding* to) override;
   absl::Status SetResult(int i, LocalValue value, const Sharding* sharding) override;
   absl::Status CheckAllSet() const;
-  // Whether the callback may have built what does not verify.
+  // Whether the callback may have built something that does not verify.
   bool structure_open() const { return builder_.structure_open(); }
-  // Operand i as `sharding`.
+  // Operand i resharded to `sharding`.
   InstrId Fetched(int i, const Sharding* sharding);
-  // All that the callback did.
+  // The record of everything that the callback did.
   CallbackRecord TakeRecord();
 
  private:
@@ -64,32 +64,33 @@ class CallbackContext : public PartitionContext {
                                                absl::Span<const LocalValue> operands,
                                                absl::Span<const Shape* const> results);
 
-  // What was emitted since the last look is the callback's, or is not.
+  // NoteMade attributes the instructions since the last call of either to the callback; PassOver
+  // skips them.
   void NoteMade();
   void PassOver();
-  // A callback's axes are those of the call's mesh; what lies on another base
-  // mesh shows as whole.
+  // The sharding of `states[i]` on the call's mesh, which a callback's axes belong to; a value on
+  // another base mesh appears as replicated.
   const Sharding* At(Decision::States states, int i) const;
   int64_t NextChannel() { return l_.emitter().shared().next_channel++; }
 
-  // What the builder made, or why it could not; a collective is recorded.
+  // The instruction that the builder made, or its error; Collective also records it.
   ValueOr Made(absl::StatusOr<InstrId> id) const;
   ValueOr Collective(absl::StatusOr<InstrId> id, const ReplicaGroups& groups);
 
   absl::Status CheckDim(const Shape* global, const Sharding* sharding, int dim) const;
   absl::Status CheckIndex(int i, size_t size, absl::string_view what) const;
   absl::Status CheckValue(LocalValue x) const;
-  // A collective's value and its axes; and the dimension it is about, which must be a
+  // Checks the value and axes of a collective, and, if given, its dimension, which must be a
   // multiple of `parts`.
   absl::Status Check(LocalValue x, Axes axes) const;
-  // Of a value that passed Check: whether its element type has the reduction.
+  // For a value that passed Check: whether its element type has the reduction.
   absl::Status CheckReduction(LocalValue x, PartialOp op) const;
   absl::Status Check(LocalValue x, Axes axes, int dim, int64_t parts = 1) const;
   absl::Status CheckAxes(Axes axes) const;
   absl::Status CheckWhole(const Sharding* s) const;
   absl::Status CheckShard(LocalValue x, const Shape* global, const Sharding* s,
                           absl::string_view what) const;
-  // A local shape in place of a global one: same kind, type and rank.
+  // Checks that `local` has the kind, type and rank of `global`.
   absl::Status CheckLike(const Shape* global, const Shape* local, absl::string_view what,
                          size_t k) const;
 
@@ -102,8 +103,8 @@ class CallbackContext : public PartitionContext {
   std::vector<InstrId> values_;
   std::vector<const Sharding*> states_;
   CallbackRecord record_;
-  int seen_ = 0;             // instructions
-  size_t records_seen_ = 0;  // of collectives
+  int seen_ = 0;             // number of instructions noted so far
+  size_t records_seen_ = 0;  // number of collective records noted so far
 };
 
 }  // namespace shardcall

@@ -12,7 +12,7 @@ std::vector<InstrId> Replay(
   const Instruction& before = global.instr(record.call);
   const Instruction& now = global.instr(id);
   absl::flat_hash_map<InstrId, InstrId> copies;
-  // What was there before the callback stays itself.
+  // Values from before the callback are not copied.
   auto copy_of = [&](InstrId x) {
     auto it = copies.find(x);
     return it == copies.end() ? x : it->second;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What partition callbacks have built, so that a call alike, in the same
-// computation, is built again without asking: callbacks are functions of what
-// they are given.
+// Remembers what partition callbacks have built, so that an equal call in the same computation is
+// built again without asking. This relies on callbacks depending on their arguments only.
 #ifndef SHARDCALL_PARTITIONER_SPMD_CALLBACKS_CALLBACK_MEMO_H_
 #define SHARDCALL_PARTITIONER_SPMD_CALLBACKS_CALLBACK_MEMO_H_
 
@@ -17,13 +16,13 @@ namespace shardcall {
 // One callback's work: operands it asked for and instructions it made, in order.
 struct CallbackRecord {
   struct Step {
-    int operand = -1;                    // flat, or -1: an instruction
-    const Sharding* sharding = nullptr;  // what the operand was asked for as
+    int operand = -1;                    // flat index; -1 if this step is an instruction
+    const Sharding* sharding = nullptr;  // the sharding of the operand that was asked for
     InstrId value;
   };
   InstrId call;  // in the global program
-  // Two operands were one value, so that it is not known which of them an
-  // instruction takes: not to be replayed.
+  // Two operands were the same value, so an instruction's operand cannot be matched to either of
+  // them: such a record is not replayed.
   bool ambiguous = false;
   std::vector<Step> steps;
   std::vector<CollectiveRecord> collectives;
@@ -38,9 +37,8 @@ struct CallbackMemo {
   absl::flat_hash_map<Key, CallbackRecord> known;
 };
 
-// Copies of the record's instructions, for call `id` of the global program,
-// behind what stands in the emitter's computation; `operand(i, sharding)` gives
-// the operands. Returns the results.
+// Copies the record's instructions, for call `id` of the global program, to the end of the
+// emitter's computation; `operand(i, sharding)` gives the operands. Returns the results.
 std::vector<InstrId> Replay(
     const CallbackRecord& record, const Module& global, InstrId id, Emitter& emitter,
     absl::FunctionRef<InstrId(int operand, const Sharding* sharding)> operand);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls whose target has a partition callback: asked once for equal calls, replayed for
-// the others.
+// Calls whose target has a partition callback. The callback runs once for equal calls, and is
+// replayed for the others.
 #include <exception>
 #include <memory>
 #include <string>
@@ -14,7 +14,7 @@
 namespace shardcall {
 namespace {
 
-// The author's function: the one place where a foreign throw may come by.
+// Calls the author's function, which may throw.
 absl::Status Ask(const TargetRule& target, absl::string_view instruction,
                  CallbackContext* context) {
   std::string what;

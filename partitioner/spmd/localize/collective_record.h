@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the partitioner says of each collective that it put into a per-device program.
+// Records of the collectives that the partitioner put into a per-device program.
 #ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZE_COLLECTIVE_RECORD_H_
 #define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_COLLECTIVE_RECORD_H_
 
@@ -11,13 +11,13 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Why a collective stands in the local program.
+// Why a collective is in the local program.
 struct CollectiveCause {
   enum class Kind : uint8_t {
     kOperand,   // operand `index` of `consumer` is resharded
     kResult,    // result `index` of `consumer` is reduced or resharded
     kCarry,     // loop-carried, branch or program result `index`
-    kProgram,   // the program has it (a manual region's collective)
+    kProgram,   // it was in the program already (in a manual region)
     kCallback,  // a partition callback made it
   };
   Kind kind = Kind::kOperand;
@@ -34,7 +34,7 @@ struct CollectiveRecord {
   double bytes_moved = 0;  // what one device sends
   double trip_count = 1;   // executions per run of the program
   CollectiveCause cause;
-  const Sharding* from = nullptr;  // the whole reshard; null for kProgram
+  const Sharding* from = nullptr;  // of the whole reshard; null for kProgram
   const Sharding* to = nullptr;
 };
 

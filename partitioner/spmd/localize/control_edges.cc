@@ -12,9 +12,8 @@ ControlEdges::ControlEdges(const Module& global, Module* local) : global_(global
   }
 }
 
-// Of what an instruction became, the op itself stands at its control edges, and
-// not the moves before and after it. What became nothing passes on its own
-// predecessors.
+// Control dependencies attach to the emitted op itself, and not to the moves before and after it.
+// An instruction without emitted ops passes on its predecessors.
 void ControlEdges::NoteEmitted(InstrId id, CompId computation, int begin) {
   auto it = emitted_.find(id);
   if (it == emitted_.end()) return;

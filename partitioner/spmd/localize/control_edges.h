@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control edges: what the program orders stays ordered.
+// Keeps the program's control dependencies in the local module.
 #ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZE_CONTROL_EDGES_H_
 #define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_CONTROL_EDGES_H_
 
@@ -13,11 +13,11 @@ namespace shardcall {
 class ControlEdges {
  public:
   ControlEdges(const Module& global, Module* local);
-  // Whether there is no edge at all.
+  // Whether the program has no control dependencies at all.
   bool empty() const { return emitted_.empty(); }
-  // `id` became what `computation` has from instruction `begin` on.
+  // The instructions of `computation` from `begin` on were emitted for `id`.
   void NoteEmitted(InstrId id, CompId computation, int begin);
-  // Orders what the instructions of a computation became.
+  // Adds the control dependencies between the instructions emitted for a computation.
   void Keep(CompId comp);
 
  private:

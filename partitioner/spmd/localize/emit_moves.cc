@@ -72,8 +72,8 @@ InstrId Emitter::EmitSlice(InstrId x, const Shape* global, const Move& move) {
   return b_.DynamicSlice(x, starts, sizes);
 }
 
-// Dimension q is split into [m, T_q], the m blocks are exchanged, and the block
-// index, now the sender's, becomes the major part of dimension p.
+// Dimension q is split into [m, T_q], the m blocks are exchanged, and the block dimension, which
+// then numbers the sender, becomes the major part of dimension p.
 InstrId Emitter::EmitAllToAll(InstrId x, const Shape* global, const Move& move) {
   const int p = move.dim, q = move.dim2;
   const int64_t m = AxesSize(move.axes);
@@ -106,8 +106,8 @@ InstrId Emitter::EmitAllToAll(InstrId x, const Shape* global, const Move& move) 
   return TrimDim(x, p, Tile(global, move.after, p));
 }
 
-// Each device takes its new shard from a device that holds it: the one with the
-// same manual coordinates and the same number among the copies.
+// Each device receives its new shard from the device that holds it and that has the same manual
+// coordinates and the same index among the replicas.
 InstrId Emitter::EmitPermute(InstrId x, const Move& move) {
   struct Numbering {
     const BaseMesh* mesh;

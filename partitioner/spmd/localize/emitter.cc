@@ -10,8 +10,8 @@ namespace shardcall {
 
 namespace {
 
-// Value numbering on for the lifetime of the object: partition-id arithmetic and
-// masks are shared within a computation.
+// Turns on value numbering during its lifetime, so that partition-id arithmetic and masks are
+// shared within a computation.
 class Numbered {
  public:
   explicit Numbered(GraphBuilder& b) : b_(b), before_(b.value_numbering()) {
@@ -41,7 +41,7 @@ InstrId Emitter::PartitionId() {
 
 InstrId Emitter::PositionCoordinate(InstrId position, const BaseMesh* mesh,
                                     absl::Span<const AxisRef> axes) {
-  // Neighbours whose strides continue each other are one division.
+  // Neighbouring axes with contiguous strides need only one division.
   struct Run {
     int64_t stride, size;
   };
@@ -75,7 +75,7 @@ InstrId Emitter::Coordinate(const BaseMesh* mesh, absl::Span<const AxisRef> axes
   Numbered numbered(b_);
   if (AxesSize(axes) == 1) return b_.ConstantInt(ElementType::kS32, 0);
   if (mesh->order().is_identity()) return PositionCoordinate(PartitionId(), mesh, axes);
-  // Another device order: a table of the coordinate by device.
+  // Other device orders need a table of the coordinate by device.
   std::vector<int32_t> table(mesh->num_devices());
   for (int64_t p = 0; p < mesh->num_devices(); ++p) {
     table[mesh->order().DeviceAt(p)] = static_cast<int32_t>(mesh->Coordinate(axes, p));
@@ -185,7 +185,7 @@ ReplicaGroups Emitter::MakeGroups(absl::Span<const AxisRef> axes) {
   return groups;
 }
 
-// The parts of all devices in a new dimension `dim`, reduced over it.
+// Reduces the parts of all devices over the new dimension `dim` that holds them.
 InstrId Emitter::ReduceParts(InstrId parts, int dim, PartialOp op) {
   const Opcode monoid = MonoidOf(op);
   return b_.Reduce(parts, b_.Identity(monoid, b_.type(parts)), {dim}, monoid);
@@ -213,7 +213,7 @@ InstrId Emitter::AllGather(InstrId x, int dim, absl::Span<const AxisRef> axes) {
 InstrId Emitter::ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axes, PartialOp op) {
   const ReplicaGroups& groups = Groups(axes);
   if (!EngineReduces(op, b_.type(x))) {
-    // Each device gets its tile of every part.
+    // Each device receives its tile of every device's part.
     Dims split(b_.shape(x)->dims().begin(), b_.shape(x)->dims().end());
     split[dim] /= groups.group_size;
     split.insert(split.begin() + dim, groups.group_size);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emits the code that moves and masks shards: the coordinates of a device, cuts,
-// paddings, and the collectives of a reshard plan, with a record of each
-// collective and of who asked for it. One Emitter per local computation.
+// Emits the code that moves and masks shards: the coordinates of a device, slices, pads, and the
+// collectives of a reshard plan, with a record of each collective and of its cause. One Emitter
+// per local computation.
 #ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZE_EMITTER_H_
 #define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_EMITTER_H_
 
@@ -24,7 +24,7 @@ class Emitter {
     MonoidTable monoids;
     int64_t next_channel = 1;
     std::vector<CollectiveRecord> records;
-    // A handful: programs communicate over few sets of axes.
+    // A few entries only, as programs communicate over few sets of axes.
     struct KnownGroups {
       const BaseMesh* mesh;
       AxisList axes;
@@ -37,7 +37,7 @@ class Emitter {
 
   GraphBuilder& builder() { return b_; }
   Shared& shared() { return shared_; }
-  // What axes are of, unless a sharding says otherwise.
+  // The mesh that axes refer to, unless a sharding has another.
   const BaseMesh* mesh() const { return mesh_; }
   void set_mesh(const BaseMesh* mesh) { mesh_ = mesh; }
   void set_cause(const CollectiveCause& cause) { cause_ = cause; }
@@ -46,7 +46,7 @@ class Emitter {
   InstrId PartitionId();  // s32[]
   // Coordinate of this device along `axes` (major to minor), s32[].
   InstrId Coordinate(const BaseMesh* mesh, absl::Span<const AxisRef> axes);
-  // The entry of `by_device` that is this device's, s32[].
+  // The element of the table `by_device` for this device, s32[].
   InstrId OfDevice(absl::Span<const int32_t> by_device);
   // The first global index of this device's tile in `dim`, s32[].
   InstrId TileStart(const Sharding& s, const Shape* global, int dim);
@@ -67,14 +67,14 @@ class Emitter {
   InstrId TrimDim(InstrId x, int dim, int64_t size);
 
   const ReplicaGroups& Groups(absl::Span<const AxisRef> axes);
-  // By what no collective reduces by (EngineReduces): the parts are gathered, or
-  // exchanged, and reduced here.
+  // A reduction that engines lack (EngineReduces) is done by an all-gather or an all-to-all of the
+  // parts, which are reduced locally.
   InstrId AllReduce(InstrId x, absl::Span<const AxisRef> axes, PartialOp op);
   InstrId AllGather(InstrId x, int dim, absl::Span<const AxisRef> axes);
   InstrId ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axes, PartialOp op);
-  // Notes a collective that was emitted otherwise.
+  // Records a collective that was emitted by other code.
   void Record(InstrId id, int64_t group_size, int64_t num_groups);
-  // Likewise, with the groups that the instruction itself has; else all devices.
+  // The same, with the replica groups that the instruction itself has, or else all devices.
   void RecordAsWritten(InstrId id, int64_t num_devices);
 
  private:

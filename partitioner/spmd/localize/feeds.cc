@@ -10,15 +10,15 @@
 namespace shardcall {
 namespace {
 
-// A leaf of what is fed.
+// A leaf of the transferred data.
 struct Piece {
   const Shape* global;
   const Sharding* state;
-  const Shape* held;    // local, padded
-  int64_t device = -1;  // the only one that feeds it
+  const Shape* held;    // local shape, padded
+  int64_t device = -1;  // maximal: the only device that transfers it
 };
 
-// What `device` feeds of it; null: nothing.
+// The shape that `device` transfers of this leaf; null: nothing.
 const Shape* FedBy(Context& context, const Piece& piece, int64_t device) {
   if (piece.device >= 0) return piece.device == device ? piece.held : nullptr;
   const Sharding& s = *piece.state;
@@ -40,8 +40,8 @@ bool DiffersBetweenDevices(const Piece& piece) {
   return false;
 }
 
-// The op on data of these shapes, null where this device feeds nothing. An infeed
-// yields what the device holds, padded again.
+// The infeed or outfeed of data with these shapes; null where this device transfers nothing. The
+// results of an infeed are padded to the local shapes.
 LocalIds Feed(Localizer& l, const LocalOp& op, absl::Span<const Shape* const> shapes) {
   GraphBuilder& b = l.builder();
   const Shape* nothing = l.context().MakeTuple({});
@@ -110,7 +110,7 @@ void LocalizeFeed(Localizer& l, const LocalOp& op) {
     pieces.push_back(piece);
   }
 
-  // The forms in the order in which devices have them.
+  // The distinct forms, in order of the first device that has each.
   std::vector<std::vector<const Shape*>> forms;
   std::vector<int32_t> form_of;
   std::map<std::vector<const Shape*>, int32_t> known;

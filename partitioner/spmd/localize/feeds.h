@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds from and to the host: each device feeds its shard, without what it is padded
-// with. Where that differs between devices, a conditional has a branch for each form.
+// Infeed and outfeed: each device transfers its shard without the padding. Where shards differ in
+// size, a conditional has a branch for each size.
 #ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZE_FEEDS_H_
 #define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_FEEDS_H_
 
@@ -8,7 +8,7 @@
 
 namespace shardcall {
 
-// Stores what an infeed yields, or the token of an outfeed.
+// Stores the results of an infeed, or the token of an outfeed.
 void LocalizeFeed(Localizer& l, const LocalOp& op);
 
 }  // namespace shardcall

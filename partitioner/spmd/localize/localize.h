@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes a plan: builds the per-device module, operation by operation, in
-// order. It decides nothing.
+// Executes a plan: builds the per-device module, op by op, in order. All decisions are in the
+// plan.
 #ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZE_LOCALIZE_H_
 #define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_LOCALIZE_H_
 
@@ -25,8 +25,8 @@ struct LocalProgram {
   std::vector<std::string> warnings;
 };
 
-// Errors: E120, E121 of partition callbacks, E210 (a reshard, a fetch,
-// or the broadcast of what one device computed, above max_reshard_bytes).
+// Errors: E120, E121 of partition callbacks; E210 where a reshard, a gather of operands, or the
+// broadcast of a result that one device computed is above max_reshard_bytes.
 absl::StatusOr<LocalProgram> Localize(const Program& program, const Plan& plan, RuleTable& rules,
                                       const SpmdOptions& options);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The local module's header: entry layouts, aliases and donors on local shapes.
+// Makes the local module's header: entry layouts, aliases and donors for local shapes.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -9,7 +9,7 @@
 namespace shardcall {
 namespace {
 
-// Flat index of the leaf at `index` of a tuple shape, or -1 if that is no leaf.
+// The flat index of the leaf at `index` of a tuple shape, or -1 if `index` is not a leaf.
 int FlatIndex(const Shape* shape, absl::Span<const int64_t> index) {
   int flat = 0;
   for (int64_t i : index) {
@@ -20,7 +20,7 @@ int FlatIndex(const Shape* shape, absl::Span<const int64_t> index) {
   return shape->IsTuple() ? -1 : flat;
 }
 
-// `layout` is the global entry layout; its local form has the local dims.
+// The global entry layout `layout` with the local dims.
 const Shape* WithLocalDims(Context& context, const Shape* layout, const Shape* local) {
   if (layout->IsTuple()) {
     std::vector<const Shape*> elements;
@@ -49,8 +49,8 @@ void Localizer::MakeHeader() {
   const Computation& entry = m.comp(m.entry());
   const Computation& global_entry = global_.comp(global_.entry());
   if (m.header.entry_result_layout == nullptr) {
-    // Layouts that the header does not say are those of the instructions, which local
-    // ones may not have.
+    // Without layouts in the header, the global instructions have them, but the local ones may
+    // not.
     m.header.entry_result_layout = global_.instr(global_entry.root).shape;
     m.header.entry_parameter_layouts.clear();
     for (InstrId p : global_entry.parameters) {
@@ -84,7 +84,7 @@ void Localizer::MakeHeader() {
   }
 
   result_.warnings = plan_.warnings;
-  // An alias needs one shape on both sides.
+  // An alias requires equal local shapes on both sides.
   const Shape* out = m.instr(entry.root).shape;
   auto& aliases = m.header.aliases;
   aliases.erase(

@@ -23,7 +23,7 @@ void Localizer::LocalizeParameter(InstrId id, const Decision& d) {
 void Localizer::LocalizeBarrier(InstrId id, const Decision& d) {
   const Instruction& instr = global_.instr(id);
   if (instr.opcode == Opcode::kAddDependency) {
-    // A token orders; the value is the operand's.
+    // add-dependency: the token only orders; the value is that of the operand.
     const auto [value, state] = Stored(global_.operand(id, 0), 0);
     const auto [token, none] = Stored(global_.operand(id, 1), 0);
     const InstrId r = builder().Add(Opcode::kAddDependency, {value, token});
@@ -43,8 +43,8 @@ void Localizer::LocalizeBarrier(InstrId id, const Decision& d) {
   const InstrId barrier = builder().OptBarrier(Assemble(instr.shape, leaves));
   const LocalIds out = Flatten(barrier);
   for (size_t k = 0; k < out.size(); ++k) {
-    // Other states of these values were made before the barrier: storing anew drops
-    // them, since they may not stand in for what comes after it.
+    // Storing the value anew drops its copies under other shardings: they were made before the
+    // barrier, and must not be used after it.
     Store(id, static_cast<int>(k), out[k], d.final[k]);
   }
 }
@@ -59,7 +59,7 @@ void Localizer::LocalizePassThrough(InstrId id, const Decision& d) {
   }
   StoreResults(id, d, produced);
   if (plan_.ops[id.value].kind != PlanKind::kIdentity) return;
-  // An annotated value is its operand still.
+  // An annotated value is its operand, so the operand's copies under other shardings hold for it.
   for (int k = 0; k < static_cast<int>(produced.size()); ++k) {
     if (d.produced[k] == nullptr) continue;
     const LeafId from = leaves_.canonical(global_.operand(id, 0), k);
@@ -121,7 +121,7 @@ std::vector<const Sharding*> Localizer::RootStates(CompId comp) const {
   const Instruction& instr = global_.instr(caller);
   const Decision& d = *plan_.ops[caller.value].decision;
   if (instr.opcode == Opcode::kWhile && comp == instr.as<WhileAttrs>().condition) {
-    // Every device must take the same way, but for manual coordinates.
+    // All devices must take the same branch, except that manual coordinates may differ.
     return {ReplicatedSharding(context_, program_.mesh, 0,
                                program_.manual_axes(global_.comp(comp).root))};
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk behind Localize: what has become of each value, and the local op of each
-// instruction. localize.cc has the walk and the values, localize_structural.cc control flow and
-// boundaries, localize_header.cc the module's header, callbacks/ the partition callbacks. What
-// ops become beyond that are strategies, what one device runs (one_device.h) and feeds
-// (feeds.h); these use the public half.
+// The traversal behind Localize: the local value of each leaf, and the local op of each
+// instruction. localize.cc has the traversal and the values, localize_structural.cc control flow
+// and boundaries, localize_header.cc the module's header, callbacks/ the partition callbacks.
+// Other ops are emitted by strategies, by one_device.h (maximal shardings) and by feeds.h; these
+// use the public part.
 #ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZE_LOCALIZER_H_
 #define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_LOCALIZER_H_
 
@@ -26,8 +26,8 @@ class OneDeviceLocalizer;  // one_device.h
 
 using LocalIds = absl::InlinedVector<InstrId, 6>;
 
-// What a handler gets: the op, its decision, and its operands' shards in the
-// states that the decision asks for.
+// The input of a handler: the op, its decision, and its operands' shards, resharded as the
+// decision asks.
 struct LocalOp {
   InstrId id;  // in the global module
   const Instruction& instr;
@@ -53,39 +53,39 @@ class Localizer {
   GraphBuilder& builder() { return emitter_->builder(); }
   const std::vector<CollectiveRecord>& records() const { return shared_.records; }
 
-  // The shard of a leaf under `to`; made on first use, then kept.
+  // The shard of a leaf under `to`; resharded on first use, then kept.
   InstrId Get(InstrId id, int flat, const Sharding* to, const CollectiveCause& cause);
-  // The value a leaf is stored as, and its state.
+  // The stored value of a leaf, and its sharding.
   std::pair<InstrId, const Sharding*> Stored(InstrId id, int flat) const;
   void Store(InstrId id, int flat, InstrId value, const Sharding* state);
-  // A reshard that a partition callback asks for.
+  // A reshard that a partition callback requested.
   InstrId ReshardForCallback(InstrId call, InstrId x, const Shape* global, const Sharding* from,
                              const Sharding* to);
-  // Stores what an op yields, after its reshard to decision.final.
+  // Stores the results of an op, resharded to decision.final.
   void StoreResults(InstrId id, const Decision& d, absl::Span<const InstrId> produced);
 
-  // Localizing ends with the first failure.
+  // Localization ends with the first failure.
   void Fail(absl::Status status) { status_.Update(std::move(status)); }
-  // E210 where `what` moves more than --max-reshard-bytes.
+  // E210 if `what` moves more than --max-reshard-bytes.
   void CheckBytes(double bytes, absl::FunctionRef<std::string()> what);
 
   // Elements of a local tuple (or the value itself) as flat leaves, and back.
   LocalIds Flatten(InstrId value);
   InstrId Assemble(const Shape* global_shape, absl::Span<const InstrId> leaves);
-  // The shape of the structure of `like` with these leaves.
+  // The shape with the tuple structure of `like` and these leaves.
   const Shape* ShapeFromLeaves(const Shape* like, absl::Span<const Shape* const> leaves);
   const Shape* LocalShapeOf(const Shape* global, absl::Span<const Sharding* const> states);
 
-  // A copy of the op on local operands: same attributes (or `attrs`), metadata,
-  // frontend attributes but for sharding ones. Its shape is made of
-  // op.result_shapes. Returns its flat results.
+  // A copy of the op on local operands: same attributes (or `attrs`), metadata, and frontend
+  // attributes except sharding annotations. Its shape consists of op.result_shapes. Returns its
+  // flat results.
   LocalIds Clone(const LocalOp& op, absl::Span<const InstrId> operands,
                  const Attributes* attrs = nullptr);
-  // The local copy of a computation that runs whole: of reduce or sort, or of what one
-  // device runs.
+  // The local copy of a computation that runs whole: that of a reduce or sort, or of an op that
+  // one device runs.
   CompId CopyComputation(CompId global) { return whole_copies_.Of(global); }
   CompId LocalComputation(CompId global) const { return computation_map_[global.value]; }
-  // A computation of one parameter, whose leaves `make` gets.
+  // A computation with one parameter; `make` gets the parameter's leaves.
   CompId AddBranch(absl::string_view name, const Shape* parameter,
                    absl::FunctionRef<LocalIds(const LocalIds&)> make);
 
@@ -95,19 +95,19 @@ class Localizer {
     const Sharding* state = nullptr;
   };
   using CopyList = absl::InlinedVector<Value, 3>;
-  // The leaf's value in other states, in the order they came; null if there are none.
+  // The leaf's value under other shardings, in order of creation; null if there are none.
   const CopyList* CopiesOf(LeafId canonical) const;
   void AddCopy(LeafId canonical, InstrId id, const Sharding* state);
   void DropCopies(LeafId canonical) {
     if (copy_slot_[canonical.value] >= 0) copies_[copy_slot_[canonical.value]].clear();
   }
-  // A reshard within --max-reshard-bytes. What stands on the way is a copy of the leaf,
-  // where one is given.
+  // Reshards within --max-reshard-bytes. If `leaf` is given, intermediate states become copies of
+  // it.
   InstrId Reshard(InstrId x, const Shape* global, const Sharding* from, const Sharding* to,
                   const CollectiveCause& cause, LeafId leaf, const Sharding* stored);
   std::string WhatIsResharded(const Sharding* from, const Sharding* to,
                               const CollectiveCause& cause, LeafId leaf) const;
-  // What the collectives recorded since `first` fetched for each operand of `id`.
+  // Checks the bytes of the collectives that were recorded since `first` for each operand of `id`.
   void CheckFetches(InstrId id, size_t first);
 
   absl::Status LocalizeComputation(CompId comp);
@@ -122,12 +122,12 @@ class Localizer {
   std::vector<const Sharding*> RootStates(CompId comp) const;
   // callbacks/localize_callbacks.cc
   absl::Status LocalizeCallbacks(InstrId id, const Decision& d);
-  absl::Status VerifyCallbacks();  // where one had more than checked functions
+  absl::Status VerifyCallbacks();  // of those that used unchecked functions
   // localize_header.cc
   void MakeHeader();
 
   std::shared_ptr<CallbackMemo> callback_memo_;
-  InstrId unverified_;  // the first call whose callback had the module itself
+  InstrId unverified_;  // the first call whose callback changed the module directly
 
   const Attributes* LocalAttributes(const LocalOp& op);
 
@@ -142,19 +142,20 @@ class Localizer {
   Emitter::Shared shared_;
   std::unique_ptr<Emitter> emitter_;
   std::vector<Value> values_;  // by canonical leaf
-  // Other states of the leaves of the computation at hand, by the leaf's slot; -1: none.
+  // Values under other shardings, for the leaves of the current computation, by the leaf's slot;
+  // slot -1: none.
   std::vector<CopyList> copies_;
   std::vector<int32_t> copy_slot_;               // by canonical leaf
   std::vector<LeafId> copied_;                   // by slot
-  std::vector<CompId> computation_map_;          // of those that are partitioned
-  absl::flat_hash_map<CompId, InstrId> caller_;  // instruction that runs a computation
+  std::vector<CompId> computation_map_;          // of the computations that are partitioned
+  absl::flat_hash_map<CompId, InstrId> caller_;  // the instruction that calls a computation
   ControlEdges control_edges_;
   WholeCopies whole_copies_;
   std::unique_ptr<OneDeviceLocalizer> one_device_;
   absl::Status status_;
 };
 
-// The operands of `op` as the instruction has them, tuples put together again.
+// The operands of `op` with the shapes that the instruction has, tuples reassembled.
 LocalIds AssembleOperands(Localizer& l, const LocalOp& op);
 
 }  // namespace shardcall

@@ -21,9 +21,9 @@ ElementType BitsOfSize(int bits) {
   }
 }
 
-// All but one device of a group along `free` hold zeros, so the sum of the bits is that
-// device's value, its negative zeros and NaNs too. NCCL has no sums of 4 and 16 bits:
-// those are widened.
+// All but one device of a group along `free` hold zeros, so the sum of the bits is that device's
+// value, bit for bit, including negative zeros and NaNs. NCCL has no sums of 4 and 16 bits: those
+// are widened.
 InstrId FromDevice(Localizer& l, InstrId x, absl::Span<const AxisRef> free) {
   GraphBuilder& b = l.builder();
   const ElementType type = b.type(x);
@@ -59,7 +59,7 @@ InstrId BroadcastResult(Localizer& l, InstrId id, int flat, InstrId value, int64
   return value;
 }
 
-// pred[]: whether this is the device, or stands where it does along the free axes.
+// pred[]: whether this is `device`, or has the same coordinates along the free axes.
 InstrId OneDeviceLocalizer::IsThere(int64_t device, absl::Span<const AxisRef> free) {
   GraphBuilder& b = l_.builder();
   const BaseMesh& mesh = *l_.program().mesh;
@@ -103,7 +103,7 @@ bool OneDeviceLocalizer::StaysThere(InstrId id, int flat, int64_t device) {
   return true;
 }
 
-// The op on whole operands, as the program has it.
+// The op on whole operands, as in the global program.
 LocalIds OneDeviceLocalizer::RunWhole(const LocalOp& op) {
   if (op.instr.opcode == Opcode::kCustomCall) return kCustomCallStrategy.emit(l_, op);
   const InstrId start = TransferStart(l_.global(), op.id);
@@ -114,7 +114,7 @@ LocalIds OneDeviceLocalizer::RunWhole(const LocalOp& op) {
     first.result_shapes.push_back(started.shape->leaf(k));
   }
   const LocalIds under_way = l_.Clone(first, AssembleOperands(l_, first));
-  // What is under way is one value, whose elements nothing reads.
+  // The result of a start is one value, whose elements are not read.
   return l_.Clone(op, {l_.local().operand(under_way[0], 0)});
 }
 

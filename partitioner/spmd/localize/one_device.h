@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one device runs: a conditional on the partition id, whose branch without the op
-// yields zeros, and a sum of the bits, which brings those of that device to all. No
-// collective stands in a branch.
+// Ops with a maximal sharding, which one device runs: a conditional on the partition id, whose
+// other branch yields zeros, and an all-reduce of the bits, which broadcasts the results. Branches
+// contain no collectives.
 #ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZE_ONE_DEVICE_H_
 #define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_ONE_DEVICE_H_
 
@@ -20,15 +20,16 @@ class OneDeviceLocalizer {
 
  private:
   LocalIds RunWhole(const LocalOp& op);
-  // Whether only ops that device runs alone read this result.
+  // Whether this result is read only by ops that run on the same device.
   bool StaysThere(InstrId id, int flat, int64_t device);
   InstrId IsThere(int64_t device, absl::Span<const AxisRef> free);
 
   Localizer& l_;
-  std::vector<std::vector<InstrId>> users_;  // by instruction; made when first asked for
+  std::vector<std::vector<InstrId>> users_;  // by instruction; computed on first use
 };
 
-// Result `flat` of an op that `device` ran, on all devices. E210 above --max-reshard-bytes.
+// Broadcasts result `flat` of an op that `device` ran to all devices. E210 above
+// --max-reshard-bytes.
 InstrId BroadcastResult(Localizer& l, InstrId id, int flat, InstrId value, int64_t device,
                         absl::Span<const AxisRef> free);
 

@@ -9,7 +9,7 @@ namespace shardcall {
 
 CompId WholeCopies::Of(CompId global) {
   if (cloner_ == nullptr) cloner_ = std::make_unique<ModuleCloner>(program_.module, &local_);
-  // Callees first, on a stack of our own: nesting may be deep.
+  // Callees first, with an explicit stack, since nesting may be deep.
   std::vector<CompId> work{global};
   while (!work.empty()) {
     const CompId comp = work.back();

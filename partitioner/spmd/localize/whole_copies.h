@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computations that run whole on every device: those of reduce or sort, and what one device
-// runs. They are copied as they stand, without annotations.
+// Copies of computations that run whole on a device: those of reduce or sort, and of ops that one
+// device runs. They are copied without sharding annotations.
 #ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZE_WHOLE_COPIES_H_
 #define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_WHOLE_COPIES_H_
 
@@ -14,7 +14,7 @@ namespace shardcall {
 class WholeCopies {
  public:
   WholeCopies(const Program& program, Module* local) : program_(program), local_(*local) {}
-  // The local copy of a computation, made when first asked for, and of what it calls.
+  // The local copy of a computation and of its callees, made on first use.
   CompId Of(CompId global);
 
  private:

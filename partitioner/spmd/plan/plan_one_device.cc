@@ -30,33 +30,14 @@ bool Planner::PlanOneDevice(InstrId id) {
   const InstrId start = TransferStart(module_, id);
   if (start.valid()) {
     if (RunsOnDevice(program_, start) < 0) return false;
-    Decision d;
-    States need, produced;
-    for (InstrId o : module_.operands(start)) {
-      const Shape* shape = module_.instr(o).shape;
-      for (int k = 0; k < shape->num_leaves(); ++k) {
-        const Shape* leaf = shape->leaf(k);
-        need.push_back(leaf->IsArray() ? Replicated(id, leaf) : nullptr);
-        const LeafId canonical = leaves_.canonical(o, k);
-        const Sharding* stored = plan_.state[canonical.value];
-        if (stored == nullptr || need.back() == nullptr || stored == need.back()) continue;
-        copies_.Set(canonical, copies_.After(leaf, stored, copies_.of(canonical), need.back()));
-      }
-    }
-    for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-      const Shape* leaf = instr.shape->leaf(k);
-      produced.push_back(leaf->IsArray() ? Replicated(id, leaf) : nullptr);
-    }
-    d.operands = need;
-    d.produced = d.final = produced;
-    Finish(id, PlanKind::kOneDevice, Keep(d));
+    PlanTransferEnd(id, start);
     return true;
   }
   if (RunsOnDevice(program_, id) >= 0) {
     CheckWhole(id);
     if (IsTransfer(instr.opcode)) {
       // Its end does both.
-      if (last_user_[id.value].valid() && TransferStart(module_, last_user_[id.value]) == id) {
+      if (table_.last_user(id).valid() && TransferStart(module_, table_.last_user(id)) == id) {
         plan_.ops[id.value] = {PlanKind::kDead, nullptr};
         return true;
       }
@@ -81,9 +62,27 @@ bool Planner::PlanOneDevice(InstrId id) {
   return feed;
 }
 
+void Planner::PlanTransferEnd(InstrId id, InstrId start) {
+  const Instruction& instr = module_.instr(id);
+  States need, produced;
+  for (const Shape* shape : table_.OperandShapes(start)) {
+    need.push_back(shape->IsArray() ? table_.Replicated(id, shape) : nullptr);
+  }
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+    const Shape* leaf = instr.shape->leaf(k);
+    produced.push_back(leaf->IsArray() ? table_.Replicated(id, leaf) : nullptr);
+  }
+  // The start's operands are this op's.
+  table_.NoteOperandCopies(start, need);
+  Decision d;
+  d.operands = need;
+  d.produced = d.final = produced;
+  table_.Finish(id, PlanKind::kOneDevice, table_.Keep(d));
+}
+
 void Planner::PlanFeed(InstrId id) {
   const Instruction& instr = module_.instr(id);
-  const Shapes shapes = OperandShapes(id);
+  const Shapes shapes = table_.OperandShapes(id);
   const auto said = program_.outfeeds.find(id);
   Decision d;
   States need, produced;
@@ -94,7 +93,7 @@ void Planner::PlanFeed(InstrId id) {
     }
     const ShardingConstraint* c = said == program_.outfeeds.end() ? nullptr : said->second[k];
     if (c == nullptr || c->unknown || c->maximal_device >= 0) {
-      need.push_back(Replicated(id, shapes[k]));
+      need.push_back(table_.Replicated(id, shapes[k]));
       continue;
     }
     ShardingBuilder b(c->mesh, shapes[k]->rank());
@@ -102,16 +101,17 @@ void Planner::PlanFeed(InstrId id) {
     b.manual.assign(program_.manual_axes(id).begin(), program_.manual_axes(id).end());
     need.push_back(b.Intern(context_));
   }
-  for (int k = 0; k < instr.shape->num_leaves(); ++k) produced.push_back(Wanted(id, k));
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) produced.push_back(table_.Wanted(id, k));
   CopyList copies;
-  const States operands = OperandStates(id, &copies);
+  const States operands = table_.OperandStates(id, &copies);
   int collectives = 0;
   for (size_t k = 0; k < shapes.size(); ++k) {
-    d.bytes += ReshardBytes(shapes[k], operands[k], CopiesAt(copies, k), need[k], &collectives);
+    d.bytes +=
+        table_.ReshardBytes(shapes[k], operands[k], CopiesAt(copies, k), need[k], &collectives);
   }
   d.operands = need;
   d.produced = d.final = produced;
-  Finish(id, PlanKind::kFeed, Keep(d));
+  table_.Finish(id, PlanKind::kFeed, table_.Keep(d));
 }
 
 void Planner::CheckWhole(InstrId id) {

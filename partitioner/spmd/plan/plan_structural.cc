@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow, annotations, manual regions and what passes states through.
+#include "shardcall/partitioner/spmd/plan/plan_gathers.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -8,14 +9,14 @@ namespace shardcall {
 void Planner::PlanPassedStates(InstrId id, PlanKind kind, const States& operands) {
   const Instruction& instr = module_.instr(id);
   States produced;
-  for (int k = 0; k < instr.shape->num_leaves(); ++k) produced.push_back(Wanted(id, k));
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) produced.push_back(table_.Wanted(id, k));
   Decision d;
   d.operands = operands;
   d.produced = d.final = produced;
   if (kind == PlanKind::kWhile || kind == PlanKind::kConditional) {
-    NoteOperandGathers(id, Gather::Kind::kState, d.operands);
+    NoteOperandGathers(table_, id, Gather::Kind::kState, d.operands);
   }
-  Finish(id, kind, Keep(d));
+  table_.Finish(id, kind, table_.Keep(d));
 }
 
 void Planner::PlanStructural(InstrId id) {
@@ -24,73 +25,43 @@ void Planner::PlanStructural(InstrId id) {
     case AnnotationKind::kGroup: plan_.ops[id.value] = {PlanKind::kDead, nullptr}; return;
     case AnnotationKind::kIdentity: {
       States need;
-      for (int k = 0; k < instr.shape->num_leaves(); ++k) need.push_back(Wanted(id, k));
+      for (int k = 0; k < instr.shape->num_leaves(); ++k) need.push_back(table_.Wanted(id, k));
       PlanPassedStates(id, PlanKind::kIdentity, need);
       return;
     }
     case AnnotationKind::kManualBoundary: PlanBoundary(id, program_.boundaries.at(id)); return;
     case AnnotationKind::kNone: break;
   }
-  const States operands = OperandStates(id);
+  const States operands = table_.OperandStates(id);
   switch (instr.opcode) {
     case Opcode::kParameter: PlanPassedStates(id, PlanKind::kParameter, {}); return;
     case Opcode::kConstant: {
       States produced;
       for (int k = 0; k < instr.shape->num_leaves(); ++k) {
         const Shape* leaf = instr.shape->leaf(k);
-        produced.push_back(leaf->IsArray() ? Replicated(id, leaf) : nullptr);
+        produced.push_back(leaf->IsArray() ? table_.Replicated(id, leaf) : nullptr);
       }
       Decision d;
       d.produced = d.final = produced;
-      Finish(id, PlanKind::kConstant, Keep(d));
+      table_.Finish(id, PlanKind::kConstant, table_.Keep(d));
       return;
     }
     case Opcode::kTuple:
     case Opcode::kGetTupleElement: plan_.ops[id.value] = {PlanKind::kAlias, nullptr}; return;
     case Opcode::kWhile: {
       States need;
-      for (int k = 0; k < instr.shape->num_leaves(); ++k) need.push_back(Wanted(id, k));
+      for (int k = 0; k < instr.shape->num_leaves(); ++k) need.push_back(table_.Wanted(id, k));
       PlanPassedStates(id, PlanKind::kWhile, need);
       return;
     }
-    case Opcode::kConditional:
-    case Opcode::kCall: {
-      States need;
-      const absl::InlinedVector<CompId, 2> callees = CalledComputations(module_, instr);
-      if (instr.opcode == Opcode::kConditional) {
-        const Shape* predicate = module_.instr(module_.operand(id, 0)).shape;
-        need.push_back(Replicated(id, predicate));
-        for (CompId c : callees) {
-          for (InstrId p : module_.comp(c).parameters) {
-            for (int k = 0; k < module_.instr(p).shape->num_leaves(); ++k) {
-              need.push_back(Wanted(p, k));
-            }
-          }
-        }
-        PlanPassedStates(id, PlanKind::kConditional, need);
-      } else {
-        // The callee may have other callers, so its own states count on both
-        // sides, and each call reshards.
-        const Computation& callee = module_.comp(callees[0]);
-        for (InstrId p : callee.parameters) {
-          for (int k = 0; k < module_.instr(p).shape->num_leaves(); ++k) {
-            need.push_back(Wanted(p, k));
-          }
-        }
-        States produced, final;
-        for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-          produced.push_back(Wanted(callee.root, k));
-          final.push_back(Wanted(id, k));
-        }
-        Decision d;
-        d.operands = need;
-        d.produced = produced;
-        d.final = final;
-        NoteOperandGathers(id, Gather::Kind::kState, d.operands);
-        Finish(id, PlanKind::kCall, Keep(d));
-      }
+    case Opcode::kConditional: {
+      const Shape* predicate = module_.instr(module_.operand(id, 0)).shape;
+      States need{table_.Replicated(id, predicate)};
+      for (CompId c : CalledComputations(module_, instr)) AppendParameters(c, &need);
+      PlanPassedStates(id, PlanKind::kConditional, need);
       return;
     }
+    case Opcode::kCall: PlanCall(id, CalledComputations(module_, instr)[0]); return;
     case Opcode::kAddDependency:
     case Opcode::kAfterAll:
     case Opcode::kOptBarrier: {
@@ -102,22 +73,48 @@ void Planner::PlanStructural(InstrId id) {
       Decision d;
       d.operands = operands;
       d.produced = d.final = produced;
-      Finish(id, PlanKind::kBarrier, Keep(d));
+      table_.Finish(id, PlanKind::kBarrier, table_.Keep(d));
       return;
     }
     default: PlanReplicated(id); return;
   }
 }
 
+// The states that the parameters of a computation are wanted in.
+void Planner::AppendParameters(CompId comp, States* states) const {
+  for (InstrId p : module_.comp(comp).parameters) {
+    for (int k = 0; k < module_.instr(p).shape->num_leaves(); ++k) {
+      states->push_back(table_.Wanted(p, k));
+    }
+  }
+}
+
+// The callee may have other callers, so its own states count on both sides, and each call
+// reshards.
+void Planner::PlanCall(InstrId id, CompId callee) {
+  States need, produced, final;
+  AppendParameters(callee, &need);
+  for (int k = 0; k < module_.instr(id).shape->num_leaves(); ++k) {
+    produced.push_back(table_.Wanted(module_.comp(callee).root, k));
+    final.push_back(table_.Wanted(id, k));
+  }
+  Decision d;
+  d.operands = need;
+  d.produced = produced;
+  d.final = final;
+  NoteOperandGathers(table_, id, Gather::Kind::kState, d.operands);
+  table_.Finish(id, PlanKind::kCall, table_.Keep(d));
+}
+
 void Planner::PlanBoundary(InstrId id, const ManualBoundary& boundary) {
   const Instruction& instr = module_.instr(id);
-  const Shapes shapes = OperandShapes(id);
-  const States operands = OperandStates(id);
+  const Shapes shapes = table_.OperandShapes(id);
+  const States operands = table_.OperandStates(id);
   States need, produced, final;
   for (size_t k = 0; k < shapes.size(); ++k) {
     const Shape* in = shapes[k];
     const Shape* out = instr.shape->leaf(static_cast<int>(k));
-    const Sharding* wanted = Wanted(id, static_cast<int>(k));
+    const Sharding* wanted = table_.Wanted(id, static_cast<int>(k));
     if (!in->IsArray()) {
       need.push_back(nullptr);
       produced.push_back(nullptr);
@@ -153,7 +150,7 @@ void Planner::PlanBoundary(InstrId id, const ManualBoundary& boundary) {
   d.operands = need;
   d.produced = produced;
   d.final = final;
-  Finish(id, PlanKind::kBoundary, Keep(d));
+  table_.Finish(id, PlanKind::kBoundary, table_.Keep(d));
 }
 
 void Planner::PlanManual(InstrId id) {

@@ -26,6 +26,18 @@ Tensor S32(const std::vector<int32_t>& v) {
   return Tensor::From(ElementType::kS32, {static_cast<int64_t>(v.size())}, v);
 }
 
+TEST(RunPartitioned, BackendsOfRanksWithoutACommunicatorAreAStatus) {
+  const auto program = PartitionText(
+      "HloModule m, num_partitions=2\nENTRY main {\n  ROOT x = f32[4] iota(), "
+      "iota_dimension=0\n}\n",
+      {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  RunOptions options;
+  options.backend = Backend::kMpi;
+  EXPECT_THAT(RunPartitioned(**program, {}, options, nullptr),
+              Fails("E303", "the mpi backend needs a communicator per process"));
+}
+
 TEST(Compare, FloatsBitwiseOrWithinATolerance) {
   EXPECT_TRUE(Compare(F32({1, 2}), F32({1, 2}), true).ok);
   EXPECT_TRUE(Compare(F32({1, 2}), F32({1, 2}), true).bitwise);

@@ -63,6 +63,16 @@ TEST_F(RegistryTest, CallbacksWithoutAnIdentityAreToldWhatWouldMakeThemEqual) {
                                             absl::Hex(reinterpret_cast<uintptr_t>(&kTwo)), "}")));
 }
 
+TEST_F(RegistryTest, CallbacksOfOneIdentityWithAnotherFlagAreNotEqual) {
+  static const int kOne = 1;
+  TargetRegistry r;
+  ASSERT_TRUE(r.RegisterCustomCallPartitioner("t", {.identity = {&kOne}}).ok());
+  const absl::Status other = r.RegisterCustomCallPartitioner(
+      "t", {.propagate_reads_result_alone = true, .identity = {&kOne}});
+  EXPECT_EQ(DiagnosticCode(other), "E105");
+  EXPECT_THAT(std::string(other.message()), HasSubstr("propagating from the result alone"));
+}
+
 TEST_F(RegistryTest, RulesThatDifferShowWhereTheyDo) {
   const std::pair<RuleText, const char*> cases[] = {
       {{.rule = "a b -> a b", .blocked = {"a"}}, "blocked={a}"},

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/spmd/plan/plan_table.h"
+
+namespace shardcall {
+
+PlanTable::PlanTable(const Program& program, const PropagationResult& propagation)
+    : program_(program),
+      module_(program.module),
+      leaves_(program.leaves),
+      propagation_(propagation),
+      context_(program.module.context()),
+      copies_(context_, program.leaves.num_leaves()),
+      num_uses_(program.module.num_instructions()),
+      last_user_(program.module.num_instructions()) {
+  plan_.ops.resize(module_.num_instructions());
+  plan_.state.resize(leaves_.num_leaves(), nullptr);
+  for (int i = 0; i < module_.num_instructions(); ++i) {
+    for (InstrId o : module_.operands(InstrId(i))) {
+      ++num_uses_[o.value];
+      last_user_[o.value] = InstrId(i);
+    }
+  }
+}
+
+const Sharding* PlanTable::Replicated(InstrId id, const Shape* shape) const {
+  return ReplicatedSharding(context_, program_.mesh, shape->rank(), program_.manual_axes(id));
+}
+
+const Sharding* PlanTable::Wanted(InstrId id, int flat) const {
+  const Shape* shape = module_.instr(id).shape->leaf(flat);
+  if (!shape->IsArray()) return nullptr;
+  const Sharding* s = propagation_.sharding[leaves_.leaf(id, flat).value];
+  // What is to live on one device is computed on all: values are equal.
+  if (s == nullptr || s->is_maximal()) return Replicated(id, shape);
+  return s;
+}
+
+const Sharding* PlanTable::WantedOfOp(InstrId id, int flat) const {
+  const Sharding* s = Wanted(id, flat);
+  if (num_uses_[id.value] == 1 && !module_.instr(id).shape->IsTuple()) {
+    const InstrId user = last_user_[id.value];
+    if (program_.annotation[user.value] == AnnotationKind::kIdentity) {
+      const Sharding* next = Wanted(user, 0);
+      if (next != nullptr && !next->partial().empty()) return next;
+    }
+  }
+  return s;
+}
+
+States PlanTable::OperandStates(InstrId id, CopyList* copies) const {
+  States out;
+  for (InstrId o : module_.operands(id)) {
+    const int n = module_.instr(o).shape->num_leaves();
+    for (int k = 0; k < n; ++k) {
+      const LeafId leaf = leaves_.canonical(o, k);
+      const Copies* c = copies == nullptr ? nullptr : copies_.of(leaf);
+      if (c != nullptr) {
+        copies->resize(out.size(), nullptr);
+        copies->push_back(c);
+      }
+      out.push_back(plan_.state[leaf.value]);
+    }
+  }
+  if (copies != nullptr && !copies->empty()) copies->resize(out.size(), nullptr);
+  return out;
+}
+
+Shapes PlanTable::OperandShapes(InstrId id) const {
+  Shapes out;
+  for (InstrId o : module_.operands(id)) {
+    const Shape* shape = module_.instr(o).shape;
+    for (int k = 0; k < shape->num_leaves(); ++k) out.push_back(shape->leaf(k));
+  }
+  return out;
+}
+
+const Decision* PlanTable::Keep(const Decision& d) {
+  Arena& arena = context_.arena();
+  Decision* kept = arena.New<Decision>(d);
+  absl::InlinedVector<absl::Span<const AxisRef>, 8> axes;
+  for (absl::Span<const AxisRef> a : d.factor_axes) axes.push_back(arena.Copy(a));
+  kept->factor_axes = arena.Copy(absl::MakeConstSpan(axes));
+  kept->operands = arena.Copy(d.operands);
+  kept->produced = arena.Copy(d.produced);
+  kept->final = d.final == d.produced ? kept->produced : arena.Copy(d.final);
+  return kept;
+}
+
+void PlanTable::Finish(InstrId id, PlanKind kind, const Decision* decision) {
+  if (decision != nullptr) NoteCopies(id, kind, *decision);
+  SetDecision(id, kind, decision);
+}
+
+void PlanTable::SetDecision(InstrId id, PlanKind kind, const Decision* decision) {
+  plan_.ops[id.value] = {kind, decision};
+  if (decision == nullptr) return;
+  for (size_t k = 0; k < decision->final.size(); ++k) {
+    plan_.state[leaves_.canonical(id, static_cast<int>(k)).value] = decision->final[k];
+  }
+}
+
+void PlanTable::NoteOperandCopies(InstrId id, Decision::States taken) {
+  size_t leaf = 0;
+  for (InstrId o : module_.operands(id)) {
+    const Shape* shape = module_.instr(o).shape;
+    for (int k = 0; k < shape->num_leaves(); ++k, ++leaf) {
+      if (leaf >= taken.size() || taken[leaf] == nullptr) continue;
+      const Sharding* stored = State(o, k);
+      if (stored == nullptr || stored == taken[leaf]) continue;
+      const LeafId canonical = leaves_.canonical(o, k);
+      copies_.Set(canonical,
+                  copies_.After(shape->leaf(k), stored, copies_.of(canonical), taken[leaf]));
+    }
+  }
+}
+
+void PlanTable::NoteCopies(InstrId id, PlanKind kind, const Decision& d) {
+  // A callback chooses when it runs, and a barrier's values are new ones.
+  if (kind != PlanKind::kCallbacks && kind != PlanKind::kBarrier) NoteOperandCopies(id, d.operands);
+  for (size_t k = 0; k < d.final.size(); ++k) {
+    const int flat = static_cast<int>(k);
+    const Sharding* made = d.produced[k];
+    const LeafId now = leaves_.canonical(id, flat);
+    if (kind == PlanKind::kIdentity && made != nullptr) {
+      const LeafId from = leaves_.canonical(module_.operand(id, 0), flat);
+      copies_.Set(now, copies_.AfterAnnotation(plan_.state[from.value], copies_.of(from), made));
+      continue;
+    }
+    copies_.Set(now,
+                made == nullptr || made == d.final[k] || kind == PlanKind::kCallbacks
+                    ? nullptr
+                    : copies_.AfterResult(module_.instr(id).shape->leaf(flat), made, d.final[k]));
+  }
+}
+
+double PlanTable::ReshardBytes(const Shape* shape, const Sharding* from, const Copies* copies,
+                               const Sharding* to, int* collectives) {
+  if (from == to || from == nullptr || to == nullptr) return 0;
+  const ReshardPlan& plan = copies_.Plan(shape, from, copies, to);
+  for (const Move& m : plan.moves) *collectives += m.bytes > 0;
+  return plan.bytes;
+}
+
+}  // namespace shardcall
