@@ -3,7 +3,7 @@
 
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::Status BackendCommunicator::Permute(absl::Span<const std::pair<int, int>> pairs,
                                           const void* in, void* out, int64_t bytes,
@@ -36,4 +36,4 @@ absl::Status BackendCommunicator::CheckedPointToPoint(CollectiveOp op, int partn
   return PointToPoint(signature, partner, data, tag);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -12,7 +12,7 @@
 #include "shardcall/collectives/call.h"
 #include "shardcall/collectives/communicator.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class BackendCommunicator : public Communicator {
  public:
@@ -36,6 +36,6 @@ class BackendCommunicator : public Communicator {
                                    CollectiveTag tag);
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_BACKEND_H_

@@ -10,7 +10,7 @@
 #include "shardcall/collectives/reduce.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status BadArgument(std::string message) {
@@ -156,4 +156,4 @@ absl::Status AbortedStatus(const absl::Status& reason) {
       absl::StatusCode::kAborted);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

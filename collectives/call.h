@@ -14,7 +14,7 @@
 #include "shardcall/collectives/communicator.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 enum class CollectiveOp : uint8_t {
   kBarrier,
@@ -78,6 +78,6 @@ absl::Status FindPartners(absl::Span<const std::pair<int, int>> pairs, int rank,
 // code of its own.
 absl::Status AbortedStatus(const absl::Status& reason);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_CALL_H_

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 static_assert(std::is_trivially_copyable_v<FlightLog>);
 
@@ -102,4 +102,4 @@ std::string FlightLog::History(absl::string_view prefix) const {
   return text;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -15,7 +15,7 @@
 #include "shardcall/collectives/call.h"
 #include "shardcall/collectives/wait_word.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Trivially copyable. A copy that was made during a write is safe to read if IsLog().
 class FlightLog {
@@ -73,6 +73,6 @@ class FlightRecorder {
   FlightLog log_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_FLIGHT_RECORDER_H_

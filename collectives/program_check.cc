@@ -13,7 +13,7 @@
 #include "shardcall/collectives/call.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct Record {
@@ -74,4 +74,4 @@ absl::Status CheckProgram(Communicator& communicator, const ProgramIdentity& ide
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

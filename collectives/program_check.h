@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/collectives/communicator.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct ProgramIdentity {
   uint64_t program_hash = 0;  // of the partitioned program
@@ -22,6 +22,6 @@ struct ProgramIdentity {
 // values; E051 if the program is for another number of devices.
 absl::Status CheckProgram(Communicator& communicator, const ProgramIdentity& identity);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_PROGRAM_CHECK_H_

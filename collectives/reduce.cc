@@ -11,7 +11,7 @@
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // A block of accumulators fits into the first-level cache.
@@ -279,4 +279,4 @@ void ReduceRange(ReduceKind kind, ElementType type, Sources sources, absl::Span<
   fold(Job{type, sources, outs, first, count});
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

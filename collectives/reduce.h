@@ -13,7 +13,7 @@
 #include "shardcall/collectives/communicator.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // E306 if there is no such reduction: and, or, xor of floats; max and min of
 // complex numbers; anything of a type that has no arithmetic.
@@ -28,6 +28,6 @@ absl::Status CheckReduction(ReduceKind kind, ElementType type);
 void ReduceRange(ReduceKind kind, ElementType type, absl::Span<const void* const> sources,
                  absl::Span<void* const> outs, int64_t first, int64_t count);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_REDUCE_H_

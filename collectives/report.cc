@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // With hundreds of absent ranks the first few are enough.
@@ -63,4 +63,4 @@ absl::Status MismatchStatus(const std::vector<MemberText>& members, const std::s
       absl::StatusCode::kFailedPrecondition);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "shardcall/collectives/call.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct LateReport {
   CallSignature signature;
@@ -40,6 +40,6 @@ struct MemberText {
 absl::Status MismatchStatus(const std::vector<MemberText>& members,
                             const std::string& history = "");
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_REPORT_H_

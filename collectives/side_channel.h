@@ -15,7 +15,7 @@
 #include "absl/types/span.h"
 #include "shardcall/collectives/communicator.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class SideChannel {
  public:
@@ -50,6 +50,6 @@ absl::StatusOr<std::unique_ptr<SideChannel>> SideChannelOverTcp(const std::strin
                                                                 int rank, int size,
                                                                 absl::Duration deadline);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_SIDE_CHANNEL_H_

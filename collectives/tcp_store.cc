@@ -22,7 +22,7 @@
 #include "shardcall/collectives/wait_word.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 enum Kind : uint32_t { kPut = 1, kGet = 2 };
@@ -268,4 +268,4 @@ absl::StatusOr<std::string> TcpStoreClient::Get(const std::string& key, absl::Du
   return value;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class TcpStoreServer {
  public:
@@ -49,6 +49,6 @@ class TcpStoreClient {
   const int socket_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_TCP_STORE_H_

@@ -9,7 +9,7 @@
 
 #include <climits>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 
@@ -52,4 +52,4 @@ uint32_t WaitWord::AwaitChange(uint32_t old, MonotonicTime deadline, int yields)
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -11,7 +11,7 @@
 
 #include "absl/time/time.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // A time of the monotonic clock; kNever waits forever.
 using MonotonicTime = std::chrono::steady_clock::time_point;
@@ -38,6 +38,6 @@ class WaitWord {
   mutable std::atomic<uint32_t> sleepers_{0};
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_WAIT_WORD_H_

@@ -5,12 +5,12 @@
 #include "absl/status/status.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // E162 for an axis part that occurs twice or does not fit an axis of the mesh, for a device that
 // the mesh does not have, for a rank that no array has, and for a sharding without a mesh.
 absl::Status CheckSharding(const ShardingBuilder& sharding);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_CHECK_SHARDING_H_

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr CodeInfo kCodes[] = {
@@ -32,4 +32,4 @@ const CodeInfo* FindCode(absl::string_view code) {
   return found != std::end(kCodes) && found->code == code ? found : nullptr;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct CodeInfo {
   absl::string_view code;     // "E101"
@@ -21,6 +21,6 @@ absl::Span<const CodeInfo> AllCodes();
 // Null for an unknown code.
 const CodeInfo* FindCode(absl::string_view code);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_CODES_H_

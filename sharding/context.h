@@ -18,6 +18,10 @@
 #include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/shape.h"
 
+namespace shardcall::inline internal {
+class ShapeInterner;
+}  // namespace shardcall::inline internal
+
 namespace shardcall SHARDCALL_PUBLIC {
 
 // Bump allocator for trivially destructible data.
@@ -44,8 +48,6 @@ class Arena {
   char* next_ = nullptr;
   size_t left_ = 0;
 };
-
-class ShapeInterner;
 
 class Context {
  public:

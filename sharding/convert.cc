@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status CannotSay(absl::string_view what, absl::string_view form) {
@@ -217,4 +217,4 @@ absl::StatusOr<HloSharding> ToHloShardingOrV3(const ShardingConstraint& c) {
   return tiles.ok() ? tiles : ToHloShardingV3(c);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -21,7 +21,7 @@
 #include "shardcall/sharding/reshard/tile_runs.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The base meshes of a module, and conversions onto them. Holds pointers into
 // the Context that Finish was given.
@@ -102,6 +102,6 @@ absl::StatusOr<HloSharding> ToHloShardingOrV3(const ShardingConstraint& constrai
 // The mesh that is printed for a base mesh: with the user's axis names, or x0, x1, ..
 Mesh DeclaredMesh(const BaseMesh& base);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_CONVERT_H_

@@ -10,7 +10,7 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 std::vector<int64_t> AxisSizes(const Mesh& mesh) {
@@ -416,4 +416,4 @@ absl::StatusOr<AxisList> MeshSet::AxesByName(const Mesh& mesh,
   return c.manual;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

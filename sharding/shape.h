@@ -13,6 +13,10 @@
 #include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/element_type.h"
 
+namespace shardcall::inline internal {
+class ShapeInterner;
+}  // namespace shardcall::inline internal
+
 namespace shardcall SHARDCALL_PUBLIC {
 
 // Bound of an unbounded dynamic dimension, `?` in text.
@@ -54,7 +58,7 @@ class Shape {
   std::string ToString(bool with_layout = true) const;  // HLO text
 
  private:
-  friend class ShapeInterner;
+  friend class internal::ShapeInterner;
   ElementType type_ = ElementType::kInvalid;
   bool has_layout_ = false;
   int num_leaves_ = 1;

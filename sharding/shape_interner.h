@@ -6,7 +6,7 @@
 #include "shardcall/sharding/base/intern_table.h"
 #include "shardcall/sharding/context.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class ShapeInterner {
  public:
@@ -30,6 +30,6 @@ class ShapeInterner {
   InternTable<Shape> table_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_SHAPE_INTERNER_H_

@@ -214,7 +214,7 @@ ShardingBuilder::ShardingBuilder(const Sharding& s)
   manual.assign(s.manual().begin(), s.manual().end());
 }
 
-absl::Status CheckSharding(const ShardingBuilder& b) {
+absl::Status internal::CheckSharding(const ShardingBuilder& b) {
   AxisList used;
   return UsedAxes(b, &used);
 }

@@ -17,9 +17,11 @@
 #include "shardcall/collectives/communicator.h"
 #include "shardcall/sharding/base/public.h"
 
-namespace shardcall SHARDCALL_PUBLIC {
-
+namespace shardcall::inline internal {
 class InProcessState;
+}  // namespace shardcall::inline internal
+
+namespace shardcall SHARDCALL_PUBLIC {
 
 class InProcessWorld {
  public:

@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/collectives/report.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 namespace {
 
@@ -200,4 +200,4 @@ absl::Status InProcessGroup::Late(const Call& call, const CallSignature& signatu
   return LateStatus(report);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -24,7 +24,7 @@
 #include "shardcall/collectives/in_process/in_process_work.h"
 #include "shardcall/collectives/wait_word.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class InProcessGroup {
  public:
@@ -96,6 +96,6 @@ class InProcessGroup {
   std::array<Call, 2> calls_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_GROUP_H_

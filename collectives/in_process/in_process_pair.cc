@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/collectives/report.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int kYields = 100;
@@ -93,4 +93,4 @@ void InProcessPair::FailLocked(const absl::Status& status) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

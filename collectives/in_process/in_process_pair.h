@@ -17,7 +17,7 @@
 #include "shardcall/collectives/flight_recorder.h"
 #include "shardcall/collectives/wait_word.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class InProcessPair {
  public:
@@ -61,6 +61,6 @@ class InProcessPair {
   std::array<Offer, 2> offers_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_PAIR_H_

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 InProcessState::InProcessState(int size, absl::Duration deadline)
     : deadline_(deadline), recorders_(size), joined_(size, false) {}
@@ -80,4 +80,4 @@ absl::Status InProcessState::LeftStatus(int rank) const {
                   absl::StatusCode::kUnavailable);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

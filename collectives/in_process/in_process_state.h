@@ -17,7 +17,7 @@
 #include "shardcall/collectives/in_process/in_process_group.h"
 #include "shardcall/collectives/in_process/in_process_pair.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class InProcessState {
  public:
@@ -51,6 +51,6 @@ class InProcessState {
   std::map<std::pair<int, int>, std::unique_ptr<InProcessPair>> pairs_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_STATE_H_

@@ -8,7 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "shardcall/collectives/reduce.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int64_t kItemBytes = 256 << 10;  // read and written by an item, approximately
@@ -168,4 +168,4 @@ void InProcessWork::RunAllToAllV(size_t receiver) const {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

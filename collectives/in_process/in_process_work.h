@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "shardcall/collectives/call.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // One member's buffers. For all-to-all-v (ragged-all-to-all) the lists have one entry per member,
 // in bytes.
@@ -53,6 +53,6 @@ class InProcessWork {
   bool small_ = true;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_WORK_H_

@@ -30,7 +30,7 @@
 #include "shardcall/collectives/mpi/mpi_rendezvous.h"
 #include "shardcall/collectives/mpi/mpi_session.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class MpiCommunicator final : public BackendCommunicator {
  public:
@@ -131,6 +131,6 @@ class MpiCommunicator final : public BackendCommunicator {
   absl::flat_hash_map<std::vector<int>, std::unique_ptr<Members>, RanksHash, RanksEqual> members_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_MPI_MPI_COMMUNICATOR_H_

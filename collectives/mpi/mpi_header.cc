@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 uint64_t Mix(uint64_t hash, uint64_t value) {
@@ -74,4 +74,4 @@ int MessageTag(const MpiMeeting& meeting, int from, int to, int64_t bytes) {
   return static_cast<int>(hash >> 34) + 1;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -9,7 +9,7 @@
 #include "shardcall/collectives/wait_word.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // A rank that waits yields the core immediately, and after a while sleeps between polls. It sleeps
@@ -137,4 +137,4 @@ void MpiMessages::CancelReceives() {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

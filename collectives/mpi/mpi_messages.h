@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "shardcall/collectives/mpi/mpi_session.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class MpiMessages {
  public:
@@ -54,6 +54,6 @@ class MpiMessages {
   absl::Status post_error_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_MPI_MPI_MESSAGES_H_

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/stable_hash.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 uint64_t HashText(const std::string& text) { return StableHash().Add(text).value(); }
@@ -67,4 +67,4 @@ bool MpiPeers::ReadLog(int rank, FlightLog* log) const {
   return got == static_cast<ssize_t>(sizeof(*log)) && log->IsLog();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

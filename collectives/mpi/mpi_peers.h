@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "shardcall/collectives/flight_recorder.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class MpiPeers {
  public:
@@ -37,6 +37,6 @@ class MpiPeers {
   std::vector<Identity> peers_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_MPI_MPI_PEERS_H_

@@ -10,7 +10,7 @@
 #include "shardcall/collectives/report.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int kHeaderTag = 0;  // tags of data start at 1
@@ -213,4 +213,4 @@ std::string MpiRendezvous::History(int rank) const {
   return session_.recorder().History(absl::StrCat("  rank ", session_.rank(), " "));
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -20,7 +20,7 @@
 #include "shardcall/collectives/mpi/mpi_messages.h"
 #include "shardcall/collectives/mpi/mpi_session.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class MpiRendezvous {
  public:
@@ -66,6 +66,6 @@ class MpiRendezvous {
   absl::Duration next_look_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_MPI_MPI_RENDEZVOUS_H_

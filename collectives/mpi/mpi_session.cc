@@ -22,7 +22,7 @@
 #include "shardcall/collectives/wait_word.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int kControlTag = 1;
@@ -295,4 +295,4 @@ char* MpiSession::Area(std::vector<char>& area, int64_t bytes) {
   return area.data();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -24,7 +24,7 @@
 #include "shardcall/collectives/mpi/mpi_peers.h"
 #include "shardcall/collectives/mpi/mpi_start.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class MpiSession {
  public:
@@ -142,6 +142,6 @@ class MpiSession {
 // OK for MPI_SUCCESS, else E307 with MPI's error text.
 absl::Status MpiStatus(int code, absl::string_view what);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_MPI_MPI_SESSION_H_

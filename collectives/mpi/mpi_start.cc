@@ -19,7 +19,7 @@
 #include "shardcall/collectives/wait_word.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status LateStart(absl::Duration deadline) {
@@ -144,4 +144,4 @@ void MpiSegment::RestoreName() const {
   if (file >= 0) close(file);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Initialises MPI unless the program has; *here tells whether it did. E301 if the other ranks do
 // not start in time: the thread that waits for them is then abandoned, and MPI must not be used.
@@ -40,6 +40,6 @@ class MpiSegment {
   bool dropped_ = false;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_MPI_MPI_START_H_

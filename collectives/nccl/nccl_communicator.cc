@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 static_assert(sizeof(ncclUniqueId) <= SideChannel::kMaxBytes);
@@ -263,4 +263,4 @@ void NcclCommunicator::Abort(const absl::Status& reason) {
   side_->Abort(failure());
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

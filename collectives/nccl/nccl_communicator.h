@@ -33,7 +33,7 @@
 #include "shardcall/collectives/nccl/nccl_device.h"
 #include "shardcall/collectives/side_channel.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class NcclCommunicator final : public BackendCommunicator {
  public:
@@ -164,6 +164,6 @@ class NcclCommunicator final : public BackendCommunicator {
   std::atomic<bool> failed_{false};
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_

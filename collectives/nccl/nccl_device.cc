@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::Status CudaStatus(cudaError_t code, absl::string_view what) {
   if (code == cudaSuccess) return absl::OkStatus();
@@ -104,4 +104,4 @@ std::optional<NativeReduction> FindNative(ReduceKind kind, ElementType type) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -15,7 +15,7 @@
 #include "shardcall/collectives/communicator.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // OK, or E309 with the library's text.
 absl::Status CudaStatus(cudaError_t code, absl::string_view what);
@@ -55,6 +55,6 @@ struct NativeReduction {
 // Nullopt where NCCL has no such type or reduction, or would round intermediate sums.
 std::optional<NativeReduction> FindNative(ReduceKind kind, ElementType type);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_COLLECTIVES_NCCL_NCCL_DEVICE_H_

@@ -8,7 +8,7 @@
 #include "shardcall/collectives/reduce.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::StatusOr<const char*> NcclCommunicator::StageIn(Call& call, const void* in, int64_t bytes,
                                                       bool apart) {
@@ -288,4 +288,4 @@ absl::Status NcclCommunicator::PointToPoint(const CallSignature& signature, int 
   });
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -14,7 +14,7 @@
 #include "shardcall/collectives/wait_word.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int kLooksBeforeSleep = 2000;
@@ -141,4 +141,4 @@ absl::Status NcclCommunicator::FindLost(const Call& call) {
                   absl::StatusCode::kUnavailable);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

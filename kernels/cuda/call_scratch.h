@@ -9,7 +9,7 @@
 #include "shardcall/kernels/cuda/library_status.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Given back at the end of the call, and given out again once the stream was idle.
 class CallScratch {
@@ -57,6 +57,6 @@ class ResultPlace {
   int64_t bytes;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_CUDA_CALL_SCRATCH_H_

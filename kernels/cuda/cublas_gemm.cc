@@ -15,7 +15,7 @@
 #include "shardcall/kernels/host/gemm.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int64_t kMostBatch = 65535;          // of one launch, in a dimension of the grid
@@ -226,4 +226,4 @@ absl::Status CudaCublasGemm(const HandlerContext& context, absl::Span<const Buff
 
 HostHandler CudaGemm() { return CudaCublasGemm; }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

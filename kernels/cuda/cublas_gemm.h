@@ -5,11 +5,11 @@
 
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Null without cuBLASLt.
 HostHandler CudaGemm();
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_CUDA_CUBLAS_GEMM_H_

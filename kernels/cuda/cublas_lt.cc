@@ -10,7 +10,7 @@
 #include "shardcall/kernels/cuda/shared_library.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::StatusOr<const CublasLt*> Load() {
@@ -100,4 +100,4 @@ absl::StatusOr<CublasLt::Layout> CublasLt::NewLayout(cudaDataType_t type, int64_
   return layout;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

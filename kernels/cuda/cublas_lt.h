@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/cuda/handle_pool.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct CublasLt {
   decltype(&::cublasLtCreate) cublasLtCreate;
@@ -51,6 +51,6 @@ struct CublasLt {
                                    int32_t batch, int64_t batch_stride) const;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_CUDA_CUBLAS_LT_H_

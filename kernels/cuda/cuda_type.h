@@ -5,7 +5,7 @@
 #include "shardcall/kernels/cuda/launch.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // What the .cu files call a type; f32 for those that they have not.
 inline CudaType CudaTypeOf(ElementType type) {
@@ -27,6 +27,6 @@ inline CudaType CudaTypeOf(ElementType type) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_CUDA_CUDA_TYPE_H_

@@ -9,7 +9,7 @@
 #include "shardcall/kernels/cuda/shared_library.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::StatusOr<const Cusparse*> Load() {
@@ -63,4 +63,4 @@ absl::StatusOr<std::shared_ptr<PooledHandle>> Cusparse::Handle(HandlerDevice& de
   });
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/cuda/handle_pool.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct Cusparse {
   decltype(&::cusparseCreate) cusparseCreate;
@@ -40,6 +40,6 @@ struct Cusparse {
       std::unique_ptr<const cusparseDnMatDescr, cusparseStatus_t (*)(cusparseConstDnMatDescr_t)>;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_CUDA_CUSPARSE_LIBRARY_H_

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status CudaStatus(cudaError_t code, absl::string_view what) {
@@ -111,4 +111,4 @@ absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int ordinal, void*
   return std::shared_ptr<HandlerDevice>(std::move(opened));
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -8,7 +8,7 @@
 #include "shardcall/kernels/cuda/library_status.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::StatusOr<std::shared_ptr<PooledHandle>> HandlePool::Of(HandlerDevice& device, Maker make) {
   const auto take = [&]() -> absl::StatusOr<std::shared_ptr<void>> {
@@ -38,4 +38,4 @@ absl::StatusOr<std::shared_ptr<PooledHandle>> HandlePool::Of(HandlerDevice& devi
   return std::static_pointer_cast<PooledHandle>(std::move(kept));
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

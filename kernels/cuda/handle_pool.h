@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "shardcall/kernels/ffi/handler_device.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct PooledHandle {
   void* handle = nullptr;
@@ -35,6 +35,6 @@ class HandlePool {
   std::vector<std::pair<int, PooledHandle*>> idle_;  // by GPU
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_CUDA_HANDLE_POOL_H_

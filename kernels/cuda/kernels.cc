@@ -12,7 +12,7 @@
 #include "shardcall/kernels/host/relu.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status Launched(const CallArguments& args, int code) {
@@ -67,4 +67,4 @@ std::vector<std::pair<std::string, HostHandler>> CudaKernels() {
   return kernels;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

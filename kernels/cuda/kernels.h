@@ -11,11 +11,11 @@
 
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // By target; empty without CUDA.
 std::vector<std::pair<std::string, HostHandler>> CudaKernels();
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_CUDA_KERNELS_H_

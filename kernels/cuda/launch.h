@@ -7,6 +7,7 @@
 #include <cstdint>
 
 namespace shardcall {
+inline namespace internal {
 
 enum class CudaType {
   kF32,
@@ -61,6 +62,7 @@ int LaunchSparseCheck(const SparseLaunch& launch, SparseStructure* structure, in
 
 const char* CudaErrorText(int code);
 
+}  // namespace internal
 }  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_CUDA_LAUNCH_H_

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr char kSeeDevice[] = "See the driver and the device: nvidia-smi";
@@ -36,4 +36,4 @@ absl::Status DeviceStatus(const absl::Status& status) {
                   status.code());
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -9,7 +9,7 @@
 #include "shardcall/kernels/host/all_reduce.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::Status CudaNcclAllReduce(const HandlerContext& context, absl::Span<const BufferView> operands,
                                absl::Span<const BufferView> results) {
@@ -37,4 +37,4 @@ absl::Status CudaNcclAllReduce(const HandlerContext& context, absl::Span<const B
                                 {context.instruction});
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

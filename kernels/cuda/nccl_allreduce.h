@@ -4,11 +4,11 @@
 
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::Status CudaNcclAllReduce(const HandlerContext& context, absl::Span<const BufferView> operands,
                                absl::Span<const BufferView> results);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_CUDA_NCCL_ALLREDUCE_H_

@@ -3,7 +3,7 @@
 #include "shardcall/kernels/cuda/device.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int, void*) {
   return ToStatus({.code = "E303",
@@ -13,4 +13,4 @@ absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int, void*) {
                   absl::StatusCode::kUnavailable);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

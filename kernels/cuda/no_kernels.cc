@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/cuda/kernels.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 std::vector<std::pair<std::string, HostHandler>> CudaKernels() { return {}; }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/cuda/sparse_matmul.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 HostHandler CudaSparseMatmul() { return nullptr; }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

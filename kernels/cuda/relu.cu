@@ -6,6 +6,7 @@
 #include "shardcall/kernels/cuda/launch.h"
 
 namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kThreads = 256;
@@ -60,4 +61,5 @@ int LaunchRelu(CudaType type, const void* x, void* y, int64_t n, void* stream) {
 
 const char* CudaErrorText(int code) { return cudaGetErrorString(static_cast<cudaError_t>(code)); }
 
+}  // namespace internal
 }  // namespace shardcall

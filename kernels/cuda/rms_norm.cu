@@ -9,6 +9,7 @@
 #include "shardcall/kernels/cuda/launch.h"
 
 namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kThreads = 256, kWarp = 32;
@@ -98,4 +99,5 @@ int LaunchRmsNorm(const RmsNormLaunch& l, void* stream) {
   return cudaGetLastError();
 }
 
+}  // namespace internal
 }  // namespace shardcall

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::StatusOr<void*> OpenSharedLibrary(const std::string& name) {
   void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -32,4 +32,4 @@ absl::Status FindAddress(void* library, const std::string& library_name, const c
                   absl::StatusCode::kUnavailable);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The library of this name, "libcublasLt.so.13", wherever the loader finds it; it stays.
 // E303 (kUnavailable) if it is nowhere.
@@ -28,6 +28,6 @@ absl::Status FindFunction(void* library, const std::string& library_name, const 
   return status;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_CUDA_SHARED_LIBRARY_H_

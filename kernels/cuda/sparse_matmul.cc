@@ -19,7 +19,7 @@
 #include "shardcall/kernels/host/sparse.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // What cuSPARSE multiplies this type in; none of integers.
@@ -205,4 +205,4 @@ absl::Status Run(const HandlerContext& context, absl::Span<const BufferView> ope
 
 HostHandler CudaSparseMatmul() { return Run; }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -8,6 +8,7 @@
 #include "shardcall/kernels/cuda/sparse_element.h"
 
 namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kThreads = 256;
@@ -56,4 +57,5 @@ int LaunchSparseCheck(const SparseLaunch& launch, SparseStructure* structure, in
   return cudaGetLastError();
 }
 
+}  // namespace internal
 }  // namespace shardcall

@@ -6,11 +6,11 @@
 
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Null without cuSPARSE.
 HostHandler CudaSparseMatmul();
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_CUDA_SPARSE_MATMUL_H_

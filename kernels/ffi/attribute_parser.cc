@@ -14,7 +14,7 @@
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int kDeepest = 64;                // nested dictionaries, nested lists
@@ -429,4 +429,4 @@ absl::StatusOr<Attribute::Dictionary> ParseAttributeDictionary(absl::string_view
   return Parser(text).Whole();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -7,10 +7,10 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/ffi/attributes.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::StatusOr<Attribute::Dictionary> ParseAttributeDictionary(absl::string_view text);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_ATTRIBUTE_PARSER_H_

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/guard/sanitizer.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr size_t kAlignment = 64;
@@ -145,4 +145,4 @@ bool DescribeFence(const void* address, char* text, size_t size) {
   return false;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -13,7 +13,7 @@
 #include "shardcall/kernels/ffi/guard/guarded_call.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The memory layout of a copy.
 struct CopyPlace {
@@ -74,6 +74,6 @@ class FencedCall {
   int slot_ = -1;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_BUFFER_COPY_H_

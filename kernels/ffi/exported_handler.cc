@@ -16,7 +16,7 @@
 #include "shardcall/kernels/ffi/xla/ffi_attributes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int kMostExported = 512;
@@ -122,4 +122,4 @@ absl::StatusOr<ExportedFunction> ExportHandler(const HandlerEntry& entry,
   return ExportedFunction{kFunctions[found->second], found->second};
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -11,7 +11,7 @@
 #include "shardcall/kernels/ffi/abi.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Information for the handler that a call frame lacks. The handler has no communicator, and no
 // state between calls.
@@ -33,6 +33,6 @@ struct ExportedFunction {
 // becomes an error of its call, like an error that it returns.
 absl::StatusOr<ExportedFunction> ExportHandler(const HandlerEntry& entry, const ExportedCall& call);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_EXPORTED_HANDLER_H_

@@ -8,7 +8,7 @@
 #include "absl/strings/strip.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 bool IsGpuBackendConfig(absl::string_view text) {
   text = absl::StripLeadingAsciiWhitespace(text);
@@ -47,4 +47,4 @@ absl::StatusOr<std::string> AttributesOfGpuBackendConfig(absl::string_view text)
   return attributes->get<std::string>();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

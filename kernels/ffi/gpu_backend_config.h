@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Whether the text is a JSON object and not an MLIR dictionary: it begins with a quoted key and a
 // colon.
@@ -18,6 +18,6 @@ bool IsGpuBackendConfig(absl::string_view text);
 // The text of the attributes; "" if there is none. E131 for invalid JSON.
 absl::StatusOr<std::string> AttributesOfGpuBackendConfig(absl::string_view text);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_GPU_BACKEND_CONFIG_H_

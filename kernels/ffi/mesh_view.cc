@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/ffi/mesh_view.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct NamedRefs {
@@ -49,4 +49,4 @@ std::vector<int> DevicesAlong(const BaseMesh& mesh, int64_t device, absl::string
   return devices;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

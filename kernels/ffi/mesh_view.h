@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct MeshAxisView {
   std::string name;
@@ -26,6 +26,6 @@ std::vector<MeshAxisView> MeshAxesOf(const BaseMesh& mesh, int64_t device);
 // axis.
 std::vector<int> DevicesAlong(const BaseMesh& mesh, int64_t device, absl::string_view axis);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_MESH_VIEW_H_

@@ -10,7 +10,7 @@
 #include "absl/types/optional.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status Located(const HandlerContext& context, absl::string_view code,
@@ -154,4 +154,4 @@ absl::Status CallStaged(const HandlerEntry& entry, const std::shared_ptr<Handler
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 class Pool {
@@ -84,4 +84,4 @@ Pool& ThePool() {
 
 bool ScheduleOnFfiPool(std::function<void()> task) { return ThePool().Schedule(std::move(task)); }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -6,12 +6,12 @@
 
 #include <functional>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 int FfiPoolThreads();
 // False if no thread can be started; the task is then not run.
 bool ScheduleOnFfiPool(std::function<void()> task);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_THREAD_POOL_H_

@@ -9,7 +9,7 @@
 #include "shardcall/collectives/communicator.h"
 #include "shardcall/kernels/host/arguments.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct AllReduceCall {
   ReduceKind kind = ReduceKind::kSum;
@@ -21,6 +21,6 @@ struct AllReduceCall {
 absl::StatusOr<AllReduceCall> CheckAllReduce(const HandlerContext& context,
                                              const CallArguments& args);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_HOST_ALL_REDUCE_H_

@@ -11,7 +11,7 @@
 #include "absl/strings/strip.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 std::string Prefix(const HandlerContext& context) {
@@ -128,4 +128,4 @@ absl::Status CallArguments::Located(const absl::Status& status) const {
                                                   ": ", absl::StripLeadingAsciiWhitespace(rest)));
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

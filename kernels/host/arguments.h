@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct ArgumentPlace {
   bool is_result;
@@ -75,7 +75,7 @@ class CallArguments {
 inline constexpr ElementType kFloatTypes[] = {ElementType::kF32, ElementType::kBF16,
                                               ElementType::kF16, ElementType::kF64};
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 // As SHARDCALL_ASSIGN_OR_RETURN, for attributes of a call whose arguments are `args`.
 #define SHARDCALL_ASSIGN_ATTRIBUTE(lhs, args, expr) \

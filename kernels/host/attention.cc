@@ -8,7 +8,7 @@
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status ReadAttributes(const HandlerContext& context, const CallArguments& args,
@@ -147,4 +147,4 @@ template void LoadHead(const AttentionShape&, const BufferView&, int64_t, int64_
 template void StoreHead(const AttentionShape&, const BufferView&, int64_t, int64_t, const float*);
 template void StoreHead(const AttentionShape&, const BufferView&, int64_t, int64_t, const double*);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "shardcall/kernels/host/arguments.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Scores are made in tiles of queries by keys: memory is linear in the lengths.
 // Up to kKeyTile keys the softmax of a row is one pass.
@@ -62,6 +62,6 @@ template <typename T>
 void StoreHead(const AttentionShape& shape, const BufferView& buffer, int64_t batch, int64_t head,
                const T* from);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_HOST_ATTENTION_H_

@@ -10,7 +10,7 @@
 #include "shardcall/kernels/host/kernels.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status ReadOp(const HandlerContext& context, const CallArguments& args,
@@ -127,4 +127,4 @@ absl::Status CublasGemm(const HandlerContext& context, absl::Span<const BufferVi
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

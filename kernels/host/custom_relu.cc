@@ -4,7 +4,7 @@
 #include "shardcall/kernels/host/relu.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kBF16, ElementType::kF16,
@@ -97,4 +97,4 @@ absl::Status CustomReluBwd(const HandlerContext& context, absl::Span<const Buffe
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -8,7 +8,7 @@
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 template <typename T>
@@ -125,4 +125,4 @@ SHARDCALL_ELEMENT_IO(uint64_t);
 SHARDCALL_ELEMENT_IO(bool);
 #undef SHARDCALL_ELEMENT_IO
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -9,7 +9,7 @@
 
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Whether arrays of `type` are arrays of T in memory, so that nothing needs to
 // be converted. For unsigned T that holds for signed types of its width too.
@@ -23,6 +23,6 @@ void LoadElements(ElementType type, const void* from, int64_t count, T* to);
 template <typename T>
 void StoreElements(ElementType type, const T* from, int64_t count, void* to);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_HOST_ELEMENT_IO_H_

@@ -10,7 +10,7 @@
 #include "shardcall/kernels/math/fft_plan.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 int64_t Product(absl::Span<const int64_t> dims) {
@@ -199,4 +199,4 @@ absl::Status Fft(const HandlerContext& context, absl::Span<const BufferView> ope
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 enum class FftKind : uint8_t { kForward, kInverse, kRealForward, kRealInverse };
 
@@ -30,6 +30,6 @@ const char* CheckFft(const FftShape& shape, absl::Span<const int64_t> lengths);
 // first number of a line, is ignored.
 void RunFft(const FftShape& shape, const void* in, void* out);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_HOST_FFT_H_

@@ -9,7 +9,7 @@
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // With p = exp(scale q k^T - lse) and delta_i = sum over e of dout_ie out_ie:
@@ -134,4 +134,4 @@ absl::Status FlashAttentionBwd(const HandlerContext& context, absl::Span<const B
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

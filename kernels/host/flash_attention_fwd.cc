@@ -9,7 +9,7 @@
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // The softmax of a row while its keys go by in tiles.
@@ -135,4 +135,4 @@ absl::Status FlashAttentionFwd(const HandlerContext& context, absl::Span<const B
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

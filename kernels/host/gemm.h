@@ -10,7 +10,7 @@
 #include "shardcall/kernels/host/arguments.h"
 #include "shardcall/kernels/math/blas.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // What cublas_gemm takes.
 inline constexpr ElementType kGemmTypes[] = {ElementType::kF32, ElementType::kBF16,
@@ -33,6 +33,6 @@ struct GemmPlaces {
 absl::StatusOr<GemmCall> CheckGemm(const HandlerContext& context, const CallArguments& args,
                                    absl::Span<const ElementType> types, const GemmPlaces& places);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_HOST_GEMM_H_

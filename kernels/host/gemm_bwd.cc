@@ -7,7 +7,7 @@
 #include "shardcall/kernels/host/kernels.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // A matrix as it is stored, row by row of `width` elements, and whether it is meant
@@ -88,4 +88,4 @@ absl::Status GemmBwd(const HandlerContext& context, absl::Span<const BufferView>
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // rms_norm(x T[.., d], gain T[d]) -> (y T[.., d], rstd f32[..])
 //   rstd = 1 / sqrt(mean(x x over d) + eps), y = (x rstd rounded to T) gain
@@ -110,6 +110,6 @@ absl::Status SparseMatmulBwd(const HandlerContext& context, absl::Span<const Buf
 absl::Status NcclAllReduce(const HandlerContext& context, absl::Span<const BufferView> operands,
                            absl::Span<const BufferView> results);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_HOST_KERNELS_H_

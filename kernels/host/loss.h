@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // softmax_cross_entropy(logits T[.., v], labels I[..]) -> (loss F[..], lse F[..])
 //   lse = log(sum over v of exp(logits)), loss = lse - logits[label]
@@ -36,6 +36,6 @@ absl::Status SoftmaxCrossEntropyShard(const HandlerContext& context,
                                       absl::Span<const BufferView> operands,
                                       absl::Span<const BufferView> results);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_HOST_LOSS_H_

@@ -11,7 +11,7 @@
 #include "shardcall/kernels/math/blas.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Below this a call of a BLAS costs more than the product. It looks at k and n
@@ -188,4 +188,4 @@ absl::Status Matmul(const MatmulShape& shape, ElementType a_type, const void* a,
   return run(uint32_t());
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

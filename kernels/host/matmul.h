@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // c[i] = op(a[i]) op(b[i]) for i in [0, batch). op transposes or not: a is
 // [batch, m, k], or [batch, k, m] with transpose_a; b is [batch, k, n], or
@@ -43,6 +43,6 @@ inline absl::Status Gemm(ElementType type, ElementType result_type, int64_t m, i
   return Matmul({.m = m, .n = n, .k = k}, type, a, type, b, result_type, c);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_HOST_MATMUL_H_

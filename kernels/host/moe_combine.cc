@@ -6,7 +6,7 @@
 #include "shardcall/kernels/host/moe_routes.h"
 #include "shardcall/sharding/base/narrow_float.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 template <typename T>
@@ -57,4 +57,4 @@ absl::Status MoeCombine(const HandlerContext& context, absl::Span<const BufferVi
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

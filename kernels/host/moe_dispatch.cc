@@ -6,7 +6,7 @@
 #include "shardcall/kernels/host/moe_routes.h"
 #include "shardcall/sharding/base/narrow_float.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 template <typename T>
@@ -51,4 +51,4 @@ absl::Status MoeDispatch(const HandlerContext& context, absl::Span<const BufferV
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

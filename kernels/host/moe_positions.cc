@@ -4,7 +4,7 @@
 #include "shardcall/kernels/host/moe.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::Status MoePositions(const HandlerContext& context, absl::Span<const BufferView> operands,
                           absl::Span<const BufferView> results) {
@@ -37,4 +37,4 @@ absl::Status MoePositions(const HandlerContext& context, absl::Span<const Buffer
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

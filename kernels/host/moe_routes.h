@@ -10,7 +10,7 @@
 #include "shardcall/kernels/host/arguments.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct MoeRoutes {
   int64_t groups = 1, tokens = 0, choices = 0, experts = 0, capacity = 0, width = 0;
@@ -55,6 +55,6 @@ inline absl::Status ReadMoeRoutes(const CallArguments& args, ArgumentPlace token
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_HOST_MOE_ROUTES_H_

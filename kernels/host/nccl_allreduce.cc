@@ -11,7 +11,7 @@
 #include "shardcall/kernels/host/kernels.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kBF16, ElementType::kF16,
@@ -104,4 +104,4 @@ absl::Status NcclAllReduce(const HandlerContext& context, absl::Span<const Buffe
                                          x.num_elements(), {context.instruction});
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

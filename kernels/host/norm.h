@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "shardcall/kernels/host/arguments.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct NormShape {
   int64_t rows = 0;
@@ -30,6 +30,6 @@ struct RmsNormCall {
 };
 absl::StatusOr<RmsNormCall> CheckRmsNorm(const CallArguments& args, const HandlerContext& context);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_HOST_NORM_H_

@@ -5,11 +5,11 @@
 #include "absl/status/status.h"
 #include "shardcall/kernels/host/arguments.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Checks a call of custom_relu: (x) -> (y), alike, without attributes.
 absl::Status CheckRelu(const CallArguments& args, const HandlerContext& context);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_HOST_RELU_H_

@@ -10,7 +10,7 @@
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 template <typename T>
@@ -79,4 +79,4 @@ absl::Status RmsNorm(const HandlerContext& context, absl::Span<const BufferView>
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

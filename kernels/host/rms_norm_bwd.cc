@@ -8,7 +8,7 @@
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // With n = x rstd and g = dy gain: dx = rstd (g - n mean(g n)), and
@@ -70,4 +70,4 @@ absl::Status RmsNormBwd(const HandlerContext& context, absl::Span<const BufferVi
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -8,7 +8,7 @@
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using Views = absl::Span<const BufferView>;
@@ -154,4 +154,4 @@ absl::Status SoftmaxCrossEntropyBwd(const HandlerContext& context, Views operand
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

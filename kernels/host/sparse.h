@@ -6,11 +6,11 @@
 #include "absl/status/status.h"
 #include "shardcall/kernels/host/arguments.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Of a call with its counts, types, shapes and attributes.
 absl::Status CheckSparseMatmul(const HandlerContext& context, const CallArguments& args);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_HOST_SPARSE_H_

@@ -10,7 +10,7 @@
 #include "shardcall/kernels/host/sparse.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr ElementType kTypes[] = {
@@ -141,4 +141,4 @@ absl::Status SparseMatmulBwd(const HandlerContext& context, absl::Span<const Buf
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

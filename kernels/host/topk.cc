@@ -10,7 +10,7 @@
 #include "shardcall/kernels/math/sort_keys.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kBF16, ElementType::kF16,
@@ -69,4 +69,4 @@ absl::Status TopK(const HandlerContext& context, absl::Span<const BufferView> op
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

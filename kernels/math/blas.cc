@@ -11,7 +11,7 @@
 // Present in OpenBLAS alone.
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 CBLAS_TRANSPOSE Cblas(BlasOp op) {
@@ -114,4 +114,4 @@ void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::co
   if (beta == std::complex<double>(0)) ClearNegativeZeros(m, n, c, ldc);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -7,7 +7,7 @@
 #include <complex>
 #include <cstdint>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Extents and leading dimensions above this are not for the functions below.
 inline constexpr int64_t kMostBlasExtent = INT32_MAX;
@@ -30,6 +30,6 @@ void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::co
               const std::complex<double>* a, int64_t lda, const std::complex<double>* b,
               int64_t ldb, std::complex<double> beta, std::complex<double>* c, int64_t ldc);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_MATH_BLAS_H_

@@ -6,7 +6,7 @@
 #include <numbers>
 #include <utility>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int64_t kLargestRadix = 31;
@@ -171,4 +171,4 @@ void FftPlan::Run(FftNumber* x, bool inverse) {
   convolution_ != nullptr ? Chirp(x, inverse) : MixedRadix(x, inverse);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

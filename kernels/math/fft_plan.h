@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct FftNumber {
   double re = 0, im = 0;
@@ -38,6 +38,6 @@ class FftPlan {
   std::vector<FftNumber> chirp_, chirp_spectrum_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_MATH_FFT_PLAN_H_

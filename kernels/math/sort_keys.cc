@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/math/sort_keys.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 template <typename T>
@@ -51,4 +51,4 @@ void OrderKeys(ElementType type, const void* elements, int64_t count, std::vecto
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

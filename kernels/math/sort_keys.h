@@ -8,7 +8,7 @@
 
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The key of one float of at most 16 bits. NaN keep their payloads' order; where
 // the only NaN has the bits of -0 (the "fnuz" kinds) it counts as negative.
@@ -25,6 +25,6 @@ inline int32_t NarrowOrderKey(ElementType type, int32_t bits) {
 // keys[i] < keys[j] iff element i precedes element j. Not for complex types.
 void OrderKeys(ElementType type, const void* elements, int64_t count, std::vector<int64_t>* keys);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_MATH_SORT_KEYS_H_

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 bool MayShard(const Factor& f) {
@@ -112,4 +112,4 @@ bool CallChecker::InAnOperand(int f) const {
                      [&](const TensorFactors& t) { return Has(t, f); });
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

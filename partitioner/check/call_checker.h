@@ -20,7 +20,7 @@
 #include "shardcall/partitioner/check/call_sizes.h"
 #include "shardcall/partitioner/check/check_rule.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Whether a dimension of the tensor has the factor.
 inline bool Has(const TensorFactors& tensor, int factor) {
@@ -127,6 +127,6 @@ class CallChecker {
   std::set<int> constant_in_reference_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_CALL_CHECKER_H_

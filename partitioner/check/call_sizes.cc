@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/check/type_tries.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 22;
@@ -276,4 +276,4 @@ void CallSizes::ReportHandler(const Sizes& sizes, const TrialResult& result) {
   out_.findings.push_back(std::move(finding));
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/check/check_rule.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class CallSizes {
  public:
@@ -69,6 +69,6 @@ class CallSizes {
   bool faulty_ = false;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_CALL_SIZES_H_

@@ -14,7 +14,7 @@
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int64_t kDevices[] = {2, 4};
@@ -157,4 +157,4 @@ void CallChecker::FindCallbackCosts(std::map<std::string, RuleFinding>* out) {
   for (const auto& [group, better] : found) sizes_.Unlink(group[0]);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/check/call_checker.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 void CallChecker::CheckCallbacks() {
   for (int t = 0; t < call_.num_operands; ++t) {
@@ -55,4 +55,4 @@ bool CallChecker::CheckCallbacksDim(const Sizes& sizes, int t, int dim) {
   return true;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/check/call_checker.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int64_t kTiles[] = {1, 2, 4, 8, 16, 32, 64};  // of a factor, for each device
@@ -214,4 +214,4 @@ void CallChecker::Report(int f, const Failure& failure) {
   out_.findings.push_back(std::move(finding));
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

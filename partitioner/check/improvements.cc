@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/check/call_checker.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 bool IsWhole(const Factor& f) {
@@ -160,4 +160,4 @@ void CallChecker::FindGroups(absl::FunctionRef<void(const std::vector<int>& grou
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

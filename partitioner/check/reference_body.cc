@@ -13,7 +13,7 @@
 #include "shardcall/partitioner/rules/resize.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int64_t kSmall = 8;
@@ -163,4 +163,4 @@ absl::StatusOr<Module> ReferenceBody::Resized(const std::map<int, int64_t>& now)
   return ResizeModule(std::move(module), dims, targets_);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -17,7 +17,7 @@
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class ReferenceBody {
  public:
@@ -74,6 +74,6 @@ absl::StatusOr<bool> HalvesMakeTheWhole(const ReferenceBody& body, int atom, Par
 // without the atom as they are.
 absl::StatusOr<std::optional<double>> PadOf(const ReferenceBody& body, int atom, PartialOp op);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_REFERENCE_BODY_H_

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/check/call_checker.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 void CallChecker::AddReferenceFinding(const std::string& factor, const Sizes& sizes,
                                       std::string message) {
@@ -114,4 +114,4 @@ void CallChecker::CheckReference() {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 std::vector<double> Values(const Tensor& t) {
@@ -131,4 +131,4 @@ absl::StatusOr<std::optional<double>> PadOf(const ReferenceBody& body, int atom,
   return std::optional<double>(pad);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/custom_call/type_signature.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using Types = std::vector<ElementType>;
@@ -59,4 +59,4 @@ std::vector<Types> TypesToTry(const CheckedCall& call) {
   return tries;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

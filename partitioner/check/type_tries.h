@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/check/checked_call.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Types of all tensors that a TypeSignature text allows, the usual ones first.
 absl::StatusOr<std::vector<std::vector<ElementType>>> TypesOfSignature(const std::string& text);
@@ -20,6 +20,6 @@ absl::StatusOr<std::vector<std::vector<ElementType>>> TypesOfSignature(const std
 // reads them as wider ones.
 std::vector<std::vector<ElementType>> TypesToTry(const CheckedCall& call);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_TYPE_TRIES_H_

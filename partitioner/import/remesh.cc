@@ -17,7 +17,7 @@
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using import_internal::kSdyMeshes;
@@ -228,4 +228,4 @@ absl::Status Remesh(absl::Span<const AxisSize> sizes, Module* module) {
   return Remesher(sizes, module).Run();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

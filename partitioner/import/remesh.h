@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct AxisSize {
   std::string axis;  // "data"; "x0" is the first axis where the program names none
@@ -28,6 +28,6 @@ struct AxisSize {
 // and device ids, which are written for a number of devices.
 absl::Status Remesh(absl::Span<const AxisSize> sizes, Module* module);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IMPORT_REMESH_H_

@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/ir/attributes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // A struct of attributes.h as an argument.
 template <typename T>
@@ -44,6 +44,6 @@ inline int64_t ChannelIdOf(const Attributes& attributes) {
   });
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTE_RECORDS_H_

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/attributes.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // What the type of a member does not say of it, the form column.
 namespace field_forms {
@@ -68,6 +68,6 @@ struct Schema;
 #define SHARDCALL_END_RECORD SHARDCALL_END_ROWS
 #include "shardcall/partitioner/ir/attributes.inc"
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTE_SCHEMA_H_

@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 using Words = absl::Span<const absl::string_view>;
 
@@ -80,6 +80,6 @@ inline int IndexOf(absl::string_view word, Words words) {
   return -1;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTE_WORDS_H_

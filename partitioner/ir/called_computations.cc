@@ -43,8 +43,8 @@ absl::InlinedVector<CompId, 2> CalledComputations(const Module&, const Instructi
   return out;
 }
 
-const Attributes* WithComputations(Context& context, const Instruction& i,
-                                   absl::Span<const CompId> now) {
+const Attributes* internal::WithComputations(Context& context, const Instruction& i,
+                                             absl::Span<const CompId> now) {
   return ForRecord(*i.attrs, [&](auto record) -> const Attributes* {
     Replace replace{now};
     record.Fields([&](auto&... fields) { (replace(fields), ...); });

@@ -7,7 +7,7 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The attributes of `i` with the called computations replaced by `now`, in the order of
 // CalledComputations.
@@ -23,6 +23,6 @@ const Attributes* MapComputations(const Module& module, const Instruction& i, F&
   return WithComputations(module.context(), i, called);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_CALLED_COMPUTATIONS_H_

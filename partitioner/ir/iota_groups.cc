@@ -8,7 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Whether SimplifiedIota has nothing to change: most groups are made so, and are not copied.
@@ -110,4 +110,4 @@ absl::optional<std::vector<std::vector<int64_t>>> ListedGroups(const ReplicaGrou
   return absl::nullopt;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/ir/attributes.h"
 #include "shardcall/sharding/context.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // `[groups,size]<=[dims]T(perm)`.
 struct IotaForm {
@@ -34,6 +34,6 @@ absl::optional<std::vector<std::vector<int64_t>>> ListedGroups(const ReplicaGrou
 // `groups` in simplified form if they are a valid iota; an invalid one is left for the verifier.
 ReplicaGroups Simplified(const ReplicaGroups& groups, Arena& arena);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_IOTA_GROUPS_H_

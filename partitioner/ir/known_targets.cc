@@ -3,7 +3,7 @@
 
 #include <iterator>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct Row {
@@ -37,4 +37,4 @@ absl::string_view KnownTargetText(KnownTarget target) {
 
 uint32_t TraitsOf(KnownTarget target) { return kRows[static_cast<size_t>(target)].traits; }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 enum class KnownTarget : uint8_t {
   kNone,  // any other target
@@ -34,6 +34,6 @@ absl::string_view KnownTargetText(KnownTarget target);
 uint32_t TraitsOf(KnownTarget target);
 inline bool HasTrait(KnownTarget target, uint32_t trait) { return TraitsOf(target) & trait; }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_

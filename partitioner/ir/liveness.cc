@@ -3,7 +3,7 @@
 
 #include "shardcall/partitioner/ir/called_computations.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 Liveness::Liveness(const Module& module, EffectsAt at)
     : module_(module),
@@ -47,4 +47,4 @@ std::vector<bool> Liveness::CalledComputations() const {
   return called;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

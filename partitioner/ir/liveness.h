@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/side_effects.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // An instruction is live if it is the root or a parameter of its computation, has a side effect
 // (of its own or in a callee), or is an operand or a control predecessor of a live one. Every
@@ -29,6 +29,6 @@ class Liveness {
   std::vector<bool> instructions_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_LIVENESS_H_

@@ -22,6 +22,10 @@
 #include "shardcall/sharding/hlo_sharding.h"
 #include "shardcall/sharding/shape.h"
 
+namespace shardcall::inline internal {
+struct ProtoSource;  // proto/source.h
+}  // namespace shardcall::inline internal
+
 namespace shardcall SHARDCALL_PUBLIC {
 
 // Interned; sorted by key, values unescaped.
@@ -103,8 +107,6 @@ struct StackTables {  // by position, ids start at 1; parent as in the proto (0:
     return files.empty() && functions.empty() && locations.empty() && frames.empty();
   }
 };
-
-struct ProtoSource;  // proto/source.h
 
 struct ModuleHeader {
   std::string name;

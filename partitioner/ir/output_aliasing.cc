@@ -5,7 +5,7 @@
 
 #include "absl/strings/numbers.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Reads `{1,0}` from `*text`, which is as the parser wrote it.
@@ -65,4 +65,4 @@ int FirstLeafAt(const Shape* shape, absl::Span<const int64_t> index) {
   return first;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

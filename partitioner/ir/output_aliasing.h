@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // A part of the result that aliases a part of an operand; indices into tuples.
 struct OutputAlias {
@@ -28,6 +28,6 @@ const Shape* PartAt(const Shape* shape, absl::Span<const int64_t> index);
 // The number of its first flat leaf; -1 if there is none.
 int FirstLeafAt(const Shape* shape, absl::Span<const int64_t> index);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_OUTPUT_ALIASING_H_

@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // For `kRows`, an array whose elements have a `text`, all different and not empty. A hash table
 // with linear probing, filled at compile time; the hash uses the length and four characters.
@@ -52,6 +52,6 @@ class RowByText {
   static constexpr std::array<int16_t, kSlots> kTable = MakeTable();
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_ROW_BY_TEXT_H_

@@ -4,7 +4,7 @@
 #include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 bool HasSideEffect(const Instruction& instr, EffectsAt at) {
   if (instr.opcode != Opcode::kCustomCall) return HasTrait(instr.opcode, kSideEffect);
@@ -32,4 +32,4 @@ bool Effects::Has(const Instruction& instr) const {
   return false;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

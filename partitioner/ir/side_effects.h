@@ -8,7 +8,7 @@
 
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 enum class EffectsAt : uint8_t {
   kPartitioning,  // sharding group members and InspectSharding count, too
@@ -32,6 +32,6 @@ class Effects {
   std::vector<bool> comps_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_SIDE_EFFECTS_H_

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <optional>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // The instruction behind identities that change no value.
@@ -94,4 +94,4 @@ double TripCountOr(const Module& module, InstrId loop, double otherwise) {
   return n < 0 ? otherwise : static_cast<double>(n);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

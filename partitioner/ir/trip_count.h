@@ -7,7 +7,7 @@
 
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The trip count of a counted loop (the counter starts from a constant, is incremented by a
 // constant and compared with a constant), or -1. Looks through tuples; calls were inlined by
@@ -16,6 +16,6 @@ int64_t KnownTripCount(const Module& module, InstrId loop);
 // The known trip count, else `otherwise` (CostModel::trip_count).
 double TripCountOr(const Module& module, InstrId loop, double otherwise);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_TRIP_COUNT_H_

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr double kMicroseconds = 1e6;
@@ -108,4 +108,4 @@ double OverlapCosts::Transfer(const Instruction& i) const {
          static_cast<double>(TouchedBytes(m_, i)) / cost_.bandwidth * kMicroseconds;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/pass/overlap.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Whether a collective can become a pair: it has static arrays and is not asynchronous yet.
 bool CanOverlap(const Module& module, const Instruction& instr);
@@ -34,6 +34,6 @@ class OverlapCosts {
   std::vector<double> comps_;  // work of each computation, collectives included
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_PASS_OVERLAP_COST_H_

@@ -7,7 +7,7 @@
 #include <queue>
 #include <utility>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 class Scheduler {
@@ -231,4 +231,4 @@ std::vector<ScheduledEvent> ScheduleOverlap(const Module& module, CompId comp,
   return Scheduler(module, comp, effects, position, costs, options).Run(module.comp(comp).root);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/pass/overlap.h"
 #include "shardcall/partitioner/pass/overlap_cost.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct ScheduledEvent {
   enum Kind : uint8_t {
@@ -36,6 +36,6 @@ std::vector<ScheduledEvent> ScheduleOverlap(const Module& module, CompId comp,
                                             const OverlapCosts& costs,
                                             const OverlapOptions& options);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_PASS_OVERLAP_SCHEDULE_H_

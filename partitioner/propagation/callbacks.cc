@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/propagation/engine.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 std::string InstrName(const Instruction& instr) { return absl::StrCat("%", instr.name); }
@@ -172,4 +172,4 @@ const Sharding* PropagationEngine::Extended(const Sharding* before, const Shardi
   return b.Intern(context_);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

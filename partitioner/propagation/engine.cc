@@ -8,7 +8,7 @@
 
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 PropagationEngine::PropagationEngine(const Program& program, RuleTable& rules)
     : program_(program),
@@ -291,4 +291,4 @@ absl::StatusOr<PropagationResult> PropagationEngine::Run(bool propagate) {
   return result;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -19,7 +19,7 @@
 #include "shardcall/partitioner/rules/block_list.h"
 #include "shardcall/sharding/base/intern_table.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class PropagationEngine {
  public:
@@ -104,6 +104,6 @@ class PropagationEngine {
   absl::flat_hash_map<Asked, std::vector<const Sharding*>> answers_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_

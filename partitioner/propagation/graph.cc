@@ -7,7 +7,7 @@
 
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 PropagationGraph::PropagationGraph(const Program& program, RuleTable& rules)
     : program_(program), module_(program.module), rules_(rules) {
@@ -274,4 +274,4 @@ void PropagationGraph::BuildAdjacency() {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -14,7 +14,7 @@
 #include "shardcall/partitioner/rules/block_list.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 enum class NodeKind : uint8_t { kRule, kBoundary, kCallbacks };
 
@@ -82,6 +82,6 @@ class PropagationGraph {
   absl::flat_hash_map<const Shape*, const StepRule*> identities_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_PROPAGATION_GRAPH_H_

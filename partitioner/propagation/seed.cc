@@ -4,7 +4,7 @@
 #include "shardcall/partitioner/propagation/engine.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 const Limits* PropagationEngine::InternLimits(const Limits& limits) {
   uint64_t hash = MixHash(limits.closed.Hash(), limits.cheap * 2 + limits.fixed);
@@ -227,4 +227,4 @@ std::vector<const Sharding*> PropagationEngine::OutputShardings() const {
   return out;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

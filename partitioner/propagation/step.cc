@@ -6,7 +6,7 @@
 
 #include "shardcall/sharding/rule/factor_assignment.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 bool MovesOrMaps(Opcode opcode) { return HasTrait(opcode, kElementwise | kMapsElements); }
@@ -406,4 +406,4 @@ StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors) {
   return result;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

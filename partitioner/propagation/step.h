@@ -25,7 +25,7 @@
 #include "shardcall/sharding/rule/rule.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Restrictions of a leaf; interned.
 struct Limits {
@@ -95,6 +95,6 @@ AxisList ExtendFree(const BaseMesh& mesh, absl::Span<const AxisRef> have,
                     absl::Span<const AxisRef> axes, absl::Span<const AxisRef> used,
                     absl::Span<const AxisRef> reserved);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_PROPAGATION_STEP_H_

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 template <typename T>
 class BlockList {
@@ -26,6 +26,6 @@ class BlockList {
   std::vector<std::vector<T>> blocks_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RULES_BLOCK_LIST_H_

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 DimensionClasses::DimensionClasses(const Program& program, RuleTable& rules) : program_(program) {
   const LeafTable& leaves = program.leaves;
@@ -205,4 +205,4 @@ void DimensionClasses::AddStructural(InstrId id) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

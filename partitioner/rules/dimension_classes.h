@@ -15,7 +15,7 @@
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class DimensionClasses {
  public:
@@ -55,6 +55,6 @@ class DimensionClasses {
   std::vector<int> first_;  // by canonical leaf: the node of its first dimension
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RULES_DIMENSION_CLASSES_H_

@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/rules/dimension_classes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status CannotResize(std::string message, std::string where, std::string expected,
@@ -239,4 +239,4 @@ absl::StatusOr<Module> ResizeModule(Module module,
   return std::move(program.module);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/monoid.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 RuleBuilder::RuleBuilder(const RuleArgs& args) : args_(args) {
   rule_.factors.reserve(8);
@@ -112,4 +112,4 @@ ShardingRule PointwiseRuleExcept(const RuleArgs& args, absl::Span<const int64_t>
   return b.Build();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

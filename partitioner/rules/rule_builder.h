@@ -13,7 +13,7 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct RuleArgs {
   const Module& module;
@@ -93,6 +93,6 @@ CustomCallSource FindCustomCallRule(const RuleArgs& args, const TargetRegistry* 
 absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSource source,
                                             const TargetRule* target);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RULES_RULE_BUILDER_H_

@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr absl::string_view kRuleKey = "xla.sdy.sharding_rule";
@@ -115,4 +115,4 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
   return NeedReplicationRule(args);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

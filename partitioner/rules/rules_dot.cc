@@ -3,7 +3,7 @@
 // be zero in one operand and finite in the other.
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Which factor kinds the ragged and scaled forms allow.
@@ -109,4 +109,4 @@ ShardingRule ScaledDotRule(const RuleArgs& args) {
   return b.Build();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

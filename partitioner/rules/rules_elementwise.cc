@@ -5,7 +5,7 @@
 
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // f32[4,8] -> u8[4,8,4]: each element of the wider type becomes a new minor dimension, or the
 // reverse.
@@ -30,4 +30,4 @@ ShardingRule DimensionSizeRule(const RuleArgs& args) {
   return b.Build();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

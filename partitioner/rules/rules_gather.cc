@@ -3,7 +3,7 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 int64_t PositionOf(Ints dims, int64_t d) {
@@ -137,4 +137,4 @@ ShardingRule DynamicUpdateSliceRule(const RuleArgs& args) {
   return b.Build();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -5,7 +5,7 @@
 
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Positions of the dimensions in "b01f_01io->b01f"; -1 where a role is absent.
@@ -157,4 +157,4 @@ ShardingRule CollectivePassThroughRule(const RuleArgs& args) {
   return b.Build();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

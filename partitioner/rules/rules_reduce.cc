@@ -4,7 +4,7 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // A window of size 1 without stride, padding or dilation: there is no halo.
@@ -94,4 +94,4 @@ ShardingRule ScanRule(const RuleArgs& args) {
   return b.Build();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -6,7 +6,7 @@
 
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 ShardingRule BroadcastRule(const RuleArgs& args) {
   const Ints dims = args.instr.as<DimensionsAttrs>().dimensions;
@@ -154,4 +154,4 @@ ShardingRule IotaRule(const RuleArgs& args) {
   return b.Build();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

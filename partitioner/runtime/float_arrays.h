@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/base/narrow_float.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // `t` is of a float type.
 inline std::vector<double> ToDoubles(const Tensor& t) {
@@ -56,6 +56,6 @@ inline Tensor FromComplexes(ElementType type, absl::Span<const int64_t> dims,
   return t;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_FLOAT_ARRAYS_H_

@@ -21,9 +21,12 @@
 #include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/element_type.h"
 
+namespace shardcall::inline internal {
+class StepRun;
+}  // namespace shardcall::inline internal
+
 namespace shardcall SHARDCALL_PUBLIC {
 
-class StepRun;
 using OpFn = absl::Status (*)(StepRun& run);
 
 // A leaf's type, dims and layout (empty: descending). A dynamic dimension may be

@@ -19,7 +19,7 @@
 #include "shardcall/partitioner/pass/overlap.h"
 #include "shardcall/partitioner/tools/flags.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Exit codes of the command.
 inline constexpr int kExitOk = 0;
@@ -92,6 +92,6 @@ int RunCompile(const Flags& flags);
 // The engine of --backend=pjrt; E338 where no plugin is named, E333, E334.
 absl::StatusOr<std::unique_ptr<Engine>> OpenPjrtEngine(const Flags& flags);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_TOOLS_COMMAND_H_

@@ -12,7 +12,7 @@
 #include "shardcall/kernels/ffi/guard/signal_names.h"
 #include "shardcall/partitioner/tools/command.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr size_t kStackBytes = size_t{1} << 16;
@@ -66,4 +66,4 @@ void ReportCrashes() {
   for (int signal_number : kCrashSignals) sigaction(signal_number, &action, nullptr);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

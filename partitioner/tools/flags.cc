@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status Usage(std::string message) { return absl::InvalidArgumentError(std::move(message)); }
@@ -95,4 +95,4 @@ absl::StatusOr<double> Flags::Double(absl::string_view name, double fallback) co
   return value;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct FlagSpec {
   absl::string_view name;   // "num-partitions"; "o" is written -o FILE or -o=FILE
@@ -43,6 +43,6 @@ class Flags {
   absl::flat_hash_map<std::string, std::vector<std::string>> values_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_TOOLS_FLAGS_H_

@@ -12,7 +12,7 @@
 #include "shardcall/sharding/base/whole_file.h"
 #include "shardcall/sharding/codes.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 void PrintUsage(std::FILE* out) {
@@ -91,7 +91,7 @@ int Main(const std::vector<std::string>& args) {
 }
 
 }  // namespace
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 int main(int argc, char** argv) {
   shardcall::ReportCrashes();

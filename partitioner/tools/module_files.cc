@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::StatusOr<Module> LoadModule(const std::string& path, const Session& session,
                                   double* parse_us) {
@@ -45,4 +45,4 @@ absl::Status WriteModule(const std::string& path, const Module& module, ProtoFor
   return WriteOutput(path, bytes);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -20,7 +20,7 @@
 #include "shardcall/sharding/base/whole_file.h"
 #include "shardcall/sharding/cost_model.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 int ExitCode(const absl::Status& status) {
   return absl::IsUnavailable(status) ? kExitEnvironment : kExitInput;
@@ -137,4 +137,4 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   return session;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -2,7 +2,7 @@
 // The table of verbs: names, flags, help.
 #include "shardcall/partitioner/tools/command.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 const std::vector<FlagSpec>& PartitionFlags() {
   static const auto* const kFlags = new std::vector<FlagSpec>{
@@ -145,4 +145,4 @@ const std::vector<Verb>& Verbs() {
   return *kVerbs;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -16,7 +16,7 @@
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 void Warn(const std::vector<std::string>& warnings) {
@@ -195,4 +195,4 @@ int RunExplain(const Flags& flags) {
   return kExitMismatch;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -16,7 +16,7 @@
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct Execution {
@@ -241,4 +241,4 @@ int RunCheckRule(const Flags& flags) {
   return session.ok() ? DoCheckRule(flags, **session) : Fail(session.status());
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

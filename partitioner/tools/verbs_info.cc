@@ -11,7 +11,7 @@
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::StatusOr<const Shape*> ParseShapeText(const std::string& text,
@@ -85,4 +85,4 @@ int RunTargets(const Flags& flags) {
   return kExitOk;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

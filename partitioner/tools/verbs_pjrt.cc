@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 pjrt::CreateOptions CreateOptions(const Flags& flags) {
@@ -88,4 +88,4 @@ int RunCompile(const Flags& flags) {
   return status.ok() ? kExitOk : Fail(status);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // One step of a multiplicative hash; finish with FinishHash.
 inline uint64_t MixHash(uint64_t h, uint64_t value) {
@@ -65,6 +65,6 @@ class InternTable {
   size_t size_ = 0;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_BASE_INTERN_TABLE_H_

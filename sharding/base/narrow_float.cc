@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 enum class Special : uint8_t {
@@ -365,4 +365,4 @@ void StoreFloats(ElementType type, const double* from, int64_t count, void* to) 
   Store(type, from, count, to);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -13,7 +13,7 @@
 
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 inline float BF16ToFloat(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
@@ -44,6 +44,6 @@ void LoadFloats(ElementType type, const void* from, int64_t count, double* to);
 void StoreFloats(ElementType type, const float* from, int64_t count, void* to);
 void StoreFloats(ElementType type, const double* from, int64_t count, void* to);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_BASE_NARROW_FLOAT_H_

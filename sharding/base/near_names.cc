@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 int EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<int> row(b.size() + 1);
@@ -48,4 +48,4 @@ std::vector<std::string> NearNames(absl::string_view name,
   return result;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

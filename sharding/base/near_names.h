@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Insertions, deletions and substitutions of one byte that lead from a to b.
 int EditDistance(absl::string_view a, absl::string_view b);
@@ -19,6 +19,6 @@ int EditDistance(absl::string_view a, absl::string_view b);
 std::vector<std::string> NearNames(absl::string_view name,
                                    absl::Span<const absl::string_view> names, int limit = 3);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_BASE_NEAR_NAMES_H_

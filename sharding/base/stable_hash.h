@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class StableHash {
  public:
@@ -26,6 +26,6 @@ class StableHash {
   uint64_t hash_ = 0xcbf29ce484222325;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_BASE_STABLE_HASH_H_

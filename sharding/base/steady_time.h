@@ -7,13 +7,13 @@
 
 #include "absl/time/time.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Time since an epoch that is fixed within a process. Never goes back.
 inline absl::Duration SteadyNow() {
   return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_BASE_STEADY_TIME_H_

@@ -8,7 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 bool IsWordChar(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.'; }
@@ -183,4 +183,4 @@ std::string SymbolText(absl::string_view name) {
                                                                             : QuotedText(name, '"');
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

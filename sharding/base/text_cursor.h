@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class TextCursor {
  public:
@@ -56,6 +56,6 @@ std::string QuotedText(absl::string_view name, char quote);
 // A symbol such as the name of a mesh: without quotes where Identifier() reads it, else quoted.
 std::string SymbolText(absl::string_view name);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_BASE_TEXT_CURSOR_H_

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::Status FileError(const char* code, const std::string& path, const char* what) {
   Diagnostic d;
@@ -61,4 +61,4 @@ absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The error `code`, E060 or E061, that says that a file cannot be `what`: "read" or "written".
 absl::Status FileError(const char* code, const std::string& path, const char* what);
@@ -20,6 +20,6 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
 // or a pipe is written directly and never replaced. E061 if that fails.
 absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_BASE_WHOLE_FILE_H_

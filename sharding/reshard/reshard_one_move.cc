@@ -2,7 +2,7 @@
 // Most reshards differ in one place and need one move, which a search would only find more slowly.
 #include "shardcall/sharding/reshard/reshard_search.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Whether each of the `coarse` tiles of a dimension of `size` elements consists of whole tiles of
@@ -52,4 +52,4 @@ std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sha
   return move;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Axis parts are cut at every boundary that occurs in either end; the pieces are called atoms. A
@@ -390,4 +390,4 @@ void SearchReshard(Context& context, const Shape* global, const Sharding* from, 
   Search(context, global, from, to).Run(moves);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

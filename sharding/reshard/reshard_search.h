@@ -9,7 +9,7 @@
 
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The single move that SearchReshard would find, for the cases that are cheap to recognise: `from`
 // and `to`, of one mesh with equal manual axes, differ either in one dimension, which is
@@ -22,6 +22,6 @@ std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sha
 void SearchReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
                    std::vector<Move>* moves);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_RESHARD_RESHARD_SEARCH_H_

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 bool CutAtTiles(absl::Span<const int64_t> reshape, absl::Span<const int64_t> perm,
                 absl::Span<const int64_t> tile, std::vector<std::vector<Run>>* out) {
@@ -61,4 +61,4 @@ TileRuns RunsOfTiles(const DeviceOrder& order, absl::Span<const int64_t> tile) {
   return out;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct Run {
   int64_t size, stride;
@@ -33,6 +33,6 @@ struct TileRuns {
 };
 TileRuns RunsOfTiles(const DeviceOrder& order, absl::Span<const int64_t> tile);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_RESHARD_TILE_RUNS_H_

@@ -24,6 +24,10 @@
 #include "shardcall/sharding/shape.h"
 #include "shardcall/sharding/sharding.h"
 
+namespace shardcall::inline internal {
+struct RuleTemplate;
+}  // namespace shardcall::inline internal
+
 namespace shardcall SHARDCALL_PUBLIC {
 
 // A reduction factor is summed over in the results that lack it; results that have it are sharded
@@ -83,7 +87,6 @@ struct RuleText {
 };
 
 // Parsed once, without shapes. Errors E110 with a caret into the string.
-struct RuleTemplate;
 absl::StatusOr<std::shared_ptr<const RuleTemplate>> ParseRule(const RuleText& text);
 // The rule for given shapes; `operands` and `results` are leaf shapes. Errors
 // E111: counts, ranks, sizes that contradict each other.

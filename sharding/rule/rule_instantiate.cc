@@ -197,8 +197,8 @@ IndexSet OpenFactors(const ShardingRule& rule, absl::Span<const Shape* const> re
   return open;
 }
 
-absl::Status CheckShapes(absl::Span<const Shape* const> operands,
-                         absl::Span<const Shape* const> results) {
+absl::Status internal::CheckShapes(absl::Span<const Shape* const> operands,
+                                   absl::Span<const Shape* const> results) {
   for (const absl::Span<const Shape* const> shapes : {operands, results}) {
     const auto null = std::find(shapes.begin(), shapes.end(), nullptr);
     if (null == shapes.end()) continue;

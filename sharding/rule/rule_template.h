@@ -8,7 +8,7 @@
 
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct RuleTemplate {
   struct NamedFactor {
@@ -30,6 +30,6 @@ struct RuleTemplate {
 absl::Status CheckShapes(absl::Span<const Shape* const> operands,
                          absl::Span<const Shape* const> results);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_RULE_RULE_TEMPLATE_H_

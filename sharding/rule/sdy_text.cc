@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/base/text_cursor.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status ParseAxes(TextCursor& in, std::vector<NamedAxisRef>* out, bool* open) {
@@ -296,4 +296,4 @@ std::string SdyMeshesText(absl::Span<const Mesh> meshes) {
                       "}");
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

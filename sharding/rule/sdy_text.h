@@ -19,7 +19,7 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/named_sharding.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // One `#sdy.sharding<..>`, or the entries of `#sdy.sharding_per_value<[..]>`.
 absl::StatusOr<std::vector<NamedSharding>> ParseSdyShardings(absl::string_view text);
@@ -35,6 +35,6 @@ std::string SdyManualAxesText(absl::Span<const std::string> axes);
 std::string SdyMeshText(const Mesh& mesh);  // `#sdy.mesh<["a"=2]>`
 std::string SdyMeshesText(absl::Span<const Mesh> meshes);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_SHARDING_RULE_SDY_TEXT_H_

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the dependency direction of the rooms on every #include, that no source file
-outgrows 600 lines, no line of the product 100 columns, and no folder of it 40 files.
+outgrows 600 lines, no line of the product 100 columns, and no folder of it 40 files, and that
+internals are in the inner namespace.
 
     python3 check_includes.py ROOT
 """
@@ -45,6 +46,10 @@ MAX_LINES = 600
 MAX_COLUMNS = 100  # tables (.inc) have texts that are longer
 MAX_FILES = 40
 PREFIX = "shardcall/"  # of every include of ours, as users write it
+# A header is for users (SHARDCALL_PUBLIC) or internal; forward declarations stand where their
+# type does.
+UNNAMED = re.compile(r"^namespace shardcall \{\n(?!inline namespace internal|class \w+;|struct \w+;)",
+                     re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
@@ -78,6 +83,9 @@ def main(root):
                 errors += [f"{name}:{k}: {len(line)} columns, more than {MAX_COLUMNS}"
                            for k, line in enumerate(text.splitlines(), 1)
                            if len(line) > MAX_COLUMNS]
+            if path.suffix == ".h" and UNNAMED.search(text):
+                errors.append(f"{name}: write namespace shardcall SHARDCALL_PUBLIC in what is "
+                              "installed, namespace shardcall::inline internal in what is not")
             per_folder[path.parent] = per_folder.get(path.parent, 0) + 1
             for included in INCLUDE.findall(text):
                 if room_of(included) and not included.endswith(".pb.h"):

@@ -12,7 +12,7 @@
 
 #include "shardcall/kernels/ffi/guard/signal_names.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr size_t kStackBytes = size_t{1} << 16;
@@ -111,4 +111,4 @@ FencedMemory::~FencedMemory() {
   if (pages_ != nullptr) munmap(pages_, mapped_);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

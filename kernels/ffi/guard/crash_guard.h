@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Runs `body`; false if it ended in SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT of this thread,
 // which includes a stack overflow. Objects on its stack are then not destroyed, so use this only
@@ -32,6 +32,6 @@ class FencedMemory {
   void* data_ = nullptr;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_GUARD_CRASH_GUARD_H_

@@ -7,7 +7,7 @@
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::Status HandlerFault(const HandlerContext& context, absl::string_view code,
                           std::string message, absl::StatusCode status, std::string fix) {
@@ -16,4 +16,4 @@ absl::Status HandlerFault(const HandlerContext& context, absl::string_view code,
   return ToStatus(d, status);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -18,7 +18,7 @@
 #include "shardcall/kernels/ffi/guard/fault.h"
 #include "shardcall/kernels/ffi/guard/sanitizer.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // What this thread runs, for the report of a sanitizer that ends the process.
@@ -171,4 +171,4 @@ HostHandler Fenced(HostHandler host, FenceSide side) {
   };
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

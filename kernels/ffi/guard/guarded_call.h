@@ -18,7 +18,7 @@
 #include "absl/types/span.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Whether this build guards all handlers.
 bool GuardsHandlers();
@@ -56,6 +56,6 @@ HostHandler Fenced(HostHandler host, FenceSide side);
 // handler.
 bool DescribeFence(const void* address, char* text, size_t size);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_GUARD_GUARDED_CALL_H_

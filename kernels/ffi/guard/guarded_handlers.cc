@@ -5,7 +5,7 @@
 #include "shardcall/kernels/ffi/guard/guarded_call.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // The registry with `wrap` of every handler for Host: others are called through staged
@@ -32,4 +32,4 @@ HandlerRegistry FencedHandlers(const HandlerRegistry& handlers, FenceSide side) 
   return Wrapped(handlers, [side](const HostHandler& host) { return Fenced(host, side); });
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 std::atomic<bool> any_yet{false};
@@ -58,4 +58,4 @@ const absl::btree_map<int64_t, void*>* CallWatch::Keep(
   return &user_data_;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // During its lifetime, this thread runs `what` of `name`: "the handler" of a target, "the entry"
 // of a plugin. The texts must outlive it.
@@ -81,6 +81,6 @@ class CallWatch {
   absl::btree_map<int64_t, void*> user_data_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_GUARD_RUNNING_CALL_H_

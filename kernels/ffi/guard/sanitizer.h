@@ -17,7 +17,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 inline void PoisonBytes(const char* begin, size_t size) {
 #ifdef SHARDCALL_HAS_ASAN
@@ -35,6 +35,6 @@ inline void UnpoisonBytes(const char* begin, size_t size) {
 #endif
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_GUARD_SANITIZER_H_

@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 inline constexpr int kCrashSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
@@ -22,6 +22,6 @@ inline const char* SignalName(int signal_number) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_GUARD_SIGNAL_NAMES_H_

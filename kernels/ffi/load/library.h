@@ -15,9 +15,11 @@
 #include "shardcall/kernels/ffi/guard/timed_call.h"
 #include "shardcall/sharding/base/public.h"
 
-namespace shardcall SHARDCALL_PUBLIC {
-
+namespace shardcall::inline internal {
 struct SelfRegistrations;  // self_registration.h
+}  // namespace shardcall::inline internal
+
+namespace shardcall SHARDCALL_PUBLIC {
 
 class Library {
  public:

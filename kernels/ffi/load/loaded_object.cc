@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // The number of dynamic symbols, which the hash table alone tells.
@@ -75,4 +75,4 @@ bool InOneObject(const void* a, const void* b) {
          around_a.dli_fbase == around_b.dli_fbase;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

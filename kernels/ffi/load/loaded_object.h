@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The program or library around an address; null where there is none, or where the C
 // library cannot tell without its lock.
@@ -25,6 +25,6 @@ void* HandleAround(const void* address);
 // Whether both lie in one library or program.
 bool InOneObject(const void* a, const void* b);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_LOAD_LOADED_OBJECT_H_

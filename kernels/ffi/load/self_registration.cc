@@ -15,7 +15,7 @@
 #include "shardcall/kernels/ffi/xla/ffi_error.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Registered by a thread that loads nothing, while several others load.
@@ -213,4 +213,4 @@ absl::Status RegisterSelfRegistered(const std::shared_ptr<const Library>& librar
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -19,7 +19,7 @@
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/kernels/ffi/load/library.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct SelfRegistration {
   std::string target, platform;
@@ -75,6 +75,6 @@ bool RegistersItself(const Library& library, absl::string_view target);
 absl::Status RegisterSelfRegistered(const std::shared_ptr<const Library>& library,
                                     HandlerRegistry* handlers);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_LOAD_SELF_REGISTRATION_H_

@@ -10,7 +10,7 @@
 #include "shardcall/kernels/ffi/xla/ffi_api.h"
 #include "shardcall/kernels/ffi/xla/ffi_symbols.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr unsigned char kLibrary[] = {
@@ -54,4 +54,4 @@ bool ShowFfiSymbols() {
   return shown;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // XLA_FFI_GetApi, xla::ffi::GetXlaFfiApi, and the two of XlaCustomCallStatus.
 bool IsFfiSymbol(absl::string_view symbol);
@@ -15,6 +15,6 @@ bool IsFfiSymbol(absl::string_view symbol);
 // where the system does not let a library be opened from memory.
 bool ShowFfiSymbols();
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_LOAD_SHOWN_SYMBOLS_H_

@@ -77,7 +77,7 @@ void* OfItsOwn(const void* caller, const char* name) {
 
 }  // namespace
 
-const abi::Api* FfiRegistrationApi() {
+const abi::Api* internal::FfiRegistrationApi() {
   static const abi::Api api = [] {
     abi::Api made = *FfiTable(abi::kNewestMinorVersion);
     made.type_register = RegisterTypeOfAnyVersion;
@@ -86,7 +86,7 @@ const abi::Api* FfiRegistrationApi() {
   return &api;
 }
 
-const void* FfiApiFor(const char* symbol, const void* caller) {
+const void* internal::FfiApiFor(const char* symbol, const void* caller) {
   void* const theirs = OfItsOwn(caller, symbol);
   return theirs == nullptr ? FfiRegistrationApi() : reinterpret_cast<const void* (*)()>(theirs)();
 }

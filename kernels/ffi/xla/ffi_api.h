@@ -10,7 +10,7 @@
 
 #include "shardcall/kernels/ffi/abi_table.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The newest table, with a Type_Register that accepts the structs of every version, since the
 // library's version is not known.
@@ -23,6 +23,6 @@ inline constexpr char kGetXlaFfiApiSymbol[] = "_ZN3xla3ffi12GetXlaFfiApiEv";
 // library around `caller` has such a function itself, that function's result.
 const void* FfiApiFor(const char* symbol, const void* caller);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_API_H_

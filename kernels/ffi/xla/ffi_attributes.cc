@@ -6,7 +6,7 @@
 
 #include "shardcall/sharding/base/narrow_float.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // The bits of one value, low bytes first as memory has them.
@@ -138,4 +138,4 @@ void EncodedAttributes::Fill(const Attribute::Dictionary& entries, abi::Attrs* a
             columns.values.data()};
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

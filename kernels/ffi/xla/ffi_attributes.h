@@ -10,7 +10,7 @@
 #include "shardcall/kernels/ffi/abi.h"
 #include "shardcall/kernels/ffi/attributes.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class EncodedAttributes {
  public:
@@ -47,6 +47,6 @@ class EncodedAttributes {
 // The inverse: an owned copy of a frame's attributes. It does not refer to `attrs` afterwards.
 Attribute::Dictionary DecodeAttributes(const abi::Attrs& attrs);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_ATTRIBUTES_H_

@@ -16,7 +16,7 @@
 #include "shardcall/kernels/ffi/xla/ffi_device.h"
 #include "shardcall/kernels/ffi/xla/ffi_types.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // An object that a handler makes in one stage and uses in a later one.
 class FfiState {
@@ -48,7 +48,9 @@ class FfiState {
   FfiDeleter deleter_ = nullptr;
 };
 
-namespace abi {
+}  // namespace shardcall::inline internal
+
+namespace shardcall::abi {
 
 struct ExecutionContext {
   int minor = 0;  // of the stage's handler
@@ -90,11 +92,13 @@ struct ExecutionContext {
   ~ExecutionContext();  // frees the remaining scratch memory
 };
 
-}  // namespace abi
+}  // namespace shardcall::abi
+
+namespace shardcall::inline internal {
 
 // "instantiate", "prepare", ...
 const char* FfiStageName(abi::Stage stage);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_CONTEXT_H_

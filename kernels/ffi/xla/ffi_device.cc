@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 FfiDevice& Self(const Shardcall_FfiDevice* c) { return *static_cast<FfiDevice*>(c->reserved); }
@@ -310,4 +310,4 @@ absl::Status FfiDevice::first_error() {
 
 const char* FfiDevice::Message(const Shardcall_FfiDevice* c) { return Self(c).message_.c_str(); }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

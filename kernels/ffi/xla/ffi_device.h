@@ -12,7 +12,7 @@
 #include "shardcall/kernels/ffi/mesh_view.h"
 #include "shardcall/kernels/ffi/shardcall_ffi.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class FfiDevice {
  public:
@@ -52,6 +52,6 @@ class FfiDevice {
   static const char* Message(const Shardcall_FfiDevice* c);
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_DEVICE_H_

@@ -7,7 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct LiveErrors {
@@ -60,4 +60,4 @@ absl::Status TakeFfiError(const void* error) {
   return taken == nullptr ? absl::DataLossError("") : absl::Status(taken->code, taken->message);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -10,14 +10,14 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/ffi/abi.h"
 
-namespace shardcall {
-
-namespace abi {
+namespace shardcall::abi {
 struct Error {
   absl::StatusCode code;
   std::string message;
 };
-}  // namespace abi
+}  // namespace shardcall::abi
+
+namespace shardcall::inline internal {
 
 // The handle of a new error. OK, or an invalid code, counts as unknown (2).
 abi::Error* NewFfiError(int code, absl::string_view message);
@@ -34,6 +34,6 @@ bool DestroyFfiError(const void* error);
 // without a message if the error does not exist.
 absl::Status TakeFfiError(const void* error);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_ERROR_H_

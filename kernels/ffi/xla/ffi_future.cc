@@ -8,16 +8,16 @@
 #include "absl/synchronization/mutex.h"
 #include "shardcall/sharding/base/steady_time.h"
 
-namespace shardcall {
-
-namespace abi {
+namespace shardcall::abi {
 struct Future {
   bool done = false;
   bool abandoned = false;
   absl::Status status;
   std::shared_ptr<const void> keep;
 };
-}  // namespace abi
+}  // namespace shardcall::abi
+
+namespace shardcall::inline internal {
 
 namespace {
 
@@ -78,4 +78,4 @@ FutureEnd AwaitFfiFuture(const void* future, absl::Duration deadline,
   return FutureEnd::kDone;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "shardcall/kernels/ffi/abi.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 abi::Future* NewFfiFuture();
 
@@ -26,6 +26,6 @@ enum class FutureEnd { kDone, kNotAFuture, kDeadline };
 FutureEnd AwaitFfiFuture(const void* future, absl::Duration deadline,
                          const std::shared_ptr<const void>& keep, absl::Status* status);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_FUTURE_H_

@@ -15,7 +15,7 @@
 
 namespace shardcall {
 
-const char* FfiStageName(abi::Stage stage) {
+const char* internal::FfiStageName(abi::Stage stage) {
   switch (stage) {
     case abi::Stage::kInstantiate: return "instantiate";
     case abi::Stage::kPrepare: return "prepare";
@@ -376,7 +376,7 @@ abi::Api MakeTable(int minor) {
 
 }  // namespace
 
-const abi::Api* FfiTable(int minor) {
+const abi::Api* internal::FfiTable(int minor) {
   static const abi::Api tables[] = {MakeTable(1), MakeTable(2), MakeTable(3), MakeTable(4),
                                     MakeTable(5)};
   SHARDCALL_CHECK(minor >= abi::kOldestMinorVersion && minor <= abi::kNewestMinorVersion);

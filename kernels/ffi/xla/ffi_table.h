@@ -6,11 +6,11 @@
 
 #include "shardcall/kernels/ffi/abi_table.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The table for a handler of version 0.`minor`, within the supported ones.
 const abi::Api* FfiTable(int minor);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_TABLE_H_

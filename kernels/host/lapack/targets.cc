@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 template <typename T>
@@ -43,4 +43,4 @@ std::vector<std::pair<std::string, HostHandler>> LapackTargets() {
   return targets;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

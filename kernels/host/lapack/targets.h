@@ -33,12 +33,14 @@
 #include "absl/types/span.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // All of them by name.
 std::vector<std::pair<std::string, HostHandler>> LapackTargets();
 
-namespace lapack {
+}  // namespace shardcall::inline internal
+
+namespace shardcall::lapack {
 
 #define SHARDCALL_LAPACK_TARGET(Name)                                                     \
   template <typename T>                                                                   \
@@ -61,7 +63,6 @@ SHARDCALL_LAPACK_TARGET(Gesdd)
 SHARDCALL_LAPACK_TARGET(Gesvd)
 #undef SHARDCALL_LAPACK_TARGET
 
-}  // namespace lapack
-}  // namespace shardcall
+}  // namespace shardcall::lapack
 
 #endif  // SHARDCALL_KERNELS_HOST_LAPACK_TARGETS_H_

@@ -9,7 +9,7 @@
 #include "shardcall/kernels/host/lapack/targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using Views = absl::Span<const BufferView>;
@@ -238,4 +238,4 @@ std::vector<std::pair<std::string, HostHandler>> UntypedLapackTargets() {
   return targets;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

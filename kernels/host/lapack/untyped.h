@@ -33,11 +33,11 @@
 
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // All of them by name, for calls of any API version.
 std::vector<std::pair<std::string, HostHandler>> UntypedLapackTargets();
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_HOST_LAPACK_UNTYPED_H_

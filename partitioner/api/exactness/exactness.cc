@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/runtime/lower/lower.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 bool ExactResults::all() const {
   return std::all_of(exact.begin(), exact.end(), [](bool e) { return e; });
@@ -35,4 +35,4 @@ absl::StatusOr<ExactResults> ExactEvaluator::Run(std::vector<Tensor> inputs,
   });
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -26,7 +26,7 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct ExactResults {
   std::vector<Tensor> outputs;
@@ -63,6 +63,6 @@ class ExactEvaluator {
   std::shared_ptr<const OrderOfSums> sums_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_H_

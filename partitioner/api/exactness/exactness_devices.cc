@@ -13,7 +13,7 @@
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // A device's communicator that also exchanges the exactness of the current step's operands with
@@ -193,4 +193,4 @@ absl::StatusOr<ExactResults> RunExactly(std::shared_ptr<const DeviceProgram> pro
   return run->Results();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/api/exactness/order_of_sums.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Runs the program on `num_devices` devices, all with the same inputs; returns the results of the
 // first device.
@@ -21,6 +21,6 @@ absl::StatusOr<ExactResults> RunExactly(std::shared_ptr<const DeviceProgram> pro
                                         std::vector<Tensor> inputs, const ExactOptions& options,
                                         int num_devices, const BaseMesh* mesh);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_DEVICES_H_

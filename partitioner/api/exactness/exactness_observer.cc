@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/api/exactness/measure.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // A pseudo-random number in [-1, 1] that depends on the place of an element and on its value.
@@ -296,4 +296,4 @@ void ExactnessObserver::Nudge(const Tensor* magnitudes, double magnitude, Tensor
   *t = FromDoubles(t->type(), t->dims(), x);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -19,7 +19,7 @@
 #include "shardcall/partitioner/runtime/execute/step_observer.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The exactness of a value.
 struct Exactness {
@@ -84,6 +84,6 @@ class ExactnessObserver : public StepObserver {
   int64_t steps_left_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_OBSERVER_H_

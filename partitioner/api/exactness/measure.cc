@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/ir/text/float_format.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Calls `visit` for every element as a number, and for both parts of complex ones. Other types are
@@ -98,4 +98,4 @@ bool Fits(double bound, int granule, ElementType type) {
   return granule != INT_MAX && bound < std::ldexp(1.0, BitsOf(type) + granule);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

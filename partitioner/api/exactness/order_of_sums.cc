@@ -4,7 +4,7 @@
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/monoid.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Skips annotations, whose value is that of their operand.
@@ -91,4 +91,4 @@ Sums OrderOfSums::Of(Opcode opcode, const std::string& name) const {
   return it == by_name_.end() ? Sums::kUnknown : it->second;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

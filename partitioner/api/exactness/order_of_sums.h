@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 enum class Sums : uint8_t {
   kNone,      // not at all
@@ -34,6 +34,6 @@ class OrderOfSums {
   absl::flat_hash_map<std::string, Sums> by_name_;  // only instructions that may sum
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_API_EXACTNESS_ORDER_OF_SUMS_H_

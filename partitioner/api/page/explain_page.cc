@@ -16,7 +16,7 @@
 #include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/sharding/convert.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using page::Json;
@@ -174,4 +174,4 @@ std::string ExplainPage(const PartitionedProgram& p, const SpmdOptions& options)
       kHtml, {{"@STYLE@", kStyle}, {"@DATA@", data}, {"@SCRIPT@", absl::StrCat(kTable, kViews)}});
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

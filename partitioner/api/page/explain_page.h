@@ -7,7 +7,7 @@
 
 #include "shardcall/partitioner/api/partition.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The data of the page as JSON: collectives, their groups, source lines, warnings with their
 // fixes, a step by the cost model, and the ops around the collectives. Times are in seconds, sizes
@@ -18,6 +18,6 @@ std::string ExplainPageData(const PartitionedProgram& p, const SpmdOptions& opti
 // markup: `<` is escaped in the data, and the page's script inserts it only as text nodes.
 std::string ExplainPage(const PartitionedProgram& p, const SpmdOptions& options);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_API_PAGE_EXPLAIN_PAGE_H_

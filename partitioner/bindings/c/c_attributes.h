@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/ffi/attributes.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The attributes of a dictionary; none if the text is not a dictionary and so is to be read as
 // text.
@@ -65,6 +65,6 @@ class CAttributes {
   }
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_ATTRIBUTES_H_

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 const AttributeMapView& AttributesOf(const Shardcall_CallView* view) {
@@ -203,4 +203,4 @@ absl::Status CCallView::Returned(int code) const {
   return code == 0 ? absl::OkStatus() : StatusOfC(code, message_);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

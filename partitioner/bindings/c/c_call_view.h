@@ -13,7 +13,7 @@
 #include "shardcall/partitioner/bindings/c/shardcall_c_partition.h"
 #include "shardcall/partitioner/custom_call/call_view.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class CCallView {
  public:
@@ -61,6 +61,6 @@ inline CCallView& ViewOf(const Shardcall_CallView* view) {
   return *static_cast<CCallView*>(view->reserved);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_CALL_VIEW_H_

@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int32_t kMostValues = 1 << 16;
@@ -319,4 +319,4 @@ absl::StatusOr<PartitionerCallbacks> MakeCCallbacks(const Shardcall_Partitioner&
   return out;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -9,12 +9,12 @@
 #include "shardcall/partitioner/bindings/c/shardcall_c_partition.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // E148 for a struct of another size. `library` is kept with the callbacks.
 absl::StatusOr<PartitionerCallbacks> MakeCCallbacks(const Shardcall_Partitioner& partitioner,
                                                     std::shared_ptr<const void> library = nullptr);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_CALLBACKS_H_

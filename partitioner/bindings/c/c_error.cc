@@ -10,7 +10,7 @@ struct Shardcall_Error {
   std::string text, code, message, fix;
 };
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 Shardcall_Error* ToError(const absl::Status& status) {
   if (status.ok()) return nullptr;
@@ -62,7 +62,7 @@ absl::Status BadArgument(absl::string_view function, std::string expected, std::
                    .fix = "see the function in the headers shardcall_c_*.h"});
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 extern "C" {
 

@@ -14,7 +14,7 @@
 #include "shardcall/partitioner/bindings/c/c_shapes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int32_t kLongestList = 1024;
@@ -198,4 +198,4 @@ absl::Status RegisterCLowering(const Shardcall_Lowering* lowering, absl::string_
       std::string(source));
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

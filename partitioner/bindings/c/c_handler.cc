@@ -14,7 +14,7 @@
 #include "shardcall/partitioner/bindings/c/c_internal.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct Behind {  // Shardcall_Call::reserved
@@ -109,4 +109,4 @@ HandlerEntry MakeCEntry(absl::string_view target, absl::string_view platform,
   return entry;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -9,13 +9,13 @@
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/partitioner/bindings/c/shardcall_c.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The handler's code and message become a status (E317); so does a throw.
 HandlerEntry MakeCEntry(absl::string_view target, absl::string_view platform,
                         Shardcall_Handler* handler, void* data, absl::string_view source,
                         std::shared_ptr<const void> library);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_HANDLER_H_

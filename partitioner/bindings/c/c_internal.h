@@ -24,7 +24,7 @@ struct Shardcall_Registry {
   shardcall::SharedRegistry registry;
 };
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Null for OK.
 Shardcall_Error* ToError(const absl::Status& status);
@@ -82,6 +82,6 @@ inline SharedRegistry& RegistryOf(Shardcall_Registry* registry) {
   return registry == nullptr ? ProcessRegistry() : registry->registry;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_INTERNAL_H_

@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status BadInput(std::string message, std::string expected, std::string found) {
@@ -92,7 +92,7 @@ Shardcall_Buffers* MakeCBuffers(std::vector<Tensor> tensors) {
   return out.release();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 using namespace shardcall;  // NOLINT: definitions of C functions
 

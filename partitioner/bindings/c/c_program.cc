@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int kLongestList = 1024;
@@ -130,7 +130,7 @@ absl::Status VerifyC(absl::string_view function, const Shardcall_Module* module,
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 using namespace shardcall;  // NOLINT: definitions of C functions
 

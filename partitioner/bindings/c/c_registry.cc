@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr char kSource[] = "program";
@@ -70,7 +70,7 @@ Shardcall_Error* OfTarget(const char* function, Shardcall_Registry* registry, co
 }
 
 }  // namespace
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 using namespace shardcall;  // NOLINT: definitions of C functions
 

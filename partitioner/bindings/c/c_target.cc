@@ -19,7 +19,7 @@
 #include "shardcall/partitioner/check/reference.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr size_t kFirstTargetSize = offsetof(Shardcall_Target, partitioner);  // of 0.1
@@ -203,4 +203,4 @@ absl::Status RegisterCTarget(const Shardcall_Target* target, absl::string_view s
   });
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

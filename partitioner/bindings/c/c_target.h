@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/bindings/c/shardcall_c_plugin.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // E146 for a target that is incomplete or contradicts itself; else the errors of the two
 // registries. With `handlers` null only rules are registered. `library` is kept as long as what
@@ -20,6 +20,6 @@ absl::Status RegisterCTarget(const Shardcall_Target* target, absl::string_view s
                              TargetRegistry* targets, HandlerRegistry* handlers,
                              std::shared_ptr<const void> library);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_TARGET_H_

@@ -14,7 +14,7 @@
 #include "shardcall/sharding/base/near_names.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -227,4 +227,4 @@ absl::Status ReadManifestLowering(const Json& j, const std::string& where,
       source);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -14,7 +14,7 @@
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/target_facts.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Makes the error (E141) about a value: its place in the manifest, and what is wrong.
 using ManifestError =
@@ -37,6 +37,6 @@ absl::Status ReadManifestLowering(const nlohmann::ordered_json& j, const std::st
                                   const std::string& source, const ManifestError& bad,
                                   LoweringRegistry* lowerings);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_FACTS_H_

@@ -17,7 +17,7 @@
 #include "shardcall/partitioner/bindings/manifest/manifest.h"
 #include "shardcall/partitioner/bindings/manifest/manifest_facts.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace manifest {
 
 using Json = nlohmann::ordered_json;
@@ -82,6 +82,6 @@ class ManifestReader {
 };
 
 }  // namespace manifest
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_READER_H_

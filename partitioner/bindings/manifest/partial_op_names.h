@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 inline constexpr char kPartialOpNames[] = "add, max, min, mul, and, or, xor";
 
@@ -22,6 +22,6 @@ inline bool PartialOpFromName(absl::string_view name, PartialOp* op) {
   return false;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_PARTIAL_OP_NAMES_H_

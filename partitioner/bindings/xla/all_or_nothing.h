@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Returns the result of `body`. Unless it is OK, the registries (handlers and lowerings may be
 // null) are restored. Pointers to earlier entries stay valid.
@@ -36,6 +36,6 @@ inline absl::Status AllOrNothing(TargetRegistry* targets, HandlerRegistry* handl
   return status;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_ALL_OR_NOTHING_H_

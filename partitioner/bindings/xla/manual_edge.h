@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/ir/build/builder.h"
 #include "shardcall/partitioner/spmd/localize/localize.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class ManualEdge {
  public:
@@ -33,6 +33,6 @@ class ManualEdge {
 std::unique_ptr<ManualEdge> MakeShardyEdge(const LocalProgram& local);
 std::unique_ptr<ManualEdge> MakeGspmdEdge(const LocalProgram& local);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_MANUAL_EDGE_H_

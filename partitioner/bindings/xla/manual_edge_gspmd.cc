@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/import/import_internal.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using namespace import_internal;  // NOLINT: names of annotations
@@ -77,4 +77,4 @@ std::unique_ptr<ManualEdge> MakeGspmdEdge(const LocalProgram& local) {
   return std::make_unique<GspmdEdge>(local);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -12,7 +12,7 @@
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using namespace import_internal;  // NOLINT: names of annotations
@@ -121,4 +121,4 @@ std::unique_ptr<ManualEdge> MakeShardyEdge(const LocalProgram& local) {
   return std::make_unique<ShardyEdge>(local, only != nullptr ? only : any);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

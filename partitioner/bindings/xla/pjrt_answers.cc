@@ -14,7 +14,7 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct OneCall {
@@ -293,4 +293,4 @@ absl::StatusOr<std::string> AnswerPjrtPropagate(const PjrtTarget& target, const 
   return WriteShardingProto(result);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

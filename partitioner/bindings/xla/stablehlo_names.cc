@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 const char* StableHloTypeName(ElementType type) {
   switch (type) {
@@ -41,4 +41,4 @@ std::string StableHloPlainOp(Opcode op) {
   return name.empty() ? "" : absl::StrCat("stablehlo.", name);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

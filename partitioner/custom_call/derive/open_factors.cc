@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status LeftOpen(const std::string& factor, absl::string_view target, absl::string_view source,
@@ -88,4 +88,4 @@ void KeepResultFactorsWhole(ShardingRule* rule) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Checks a rule string on registration: E112. A rule without results such as "k ->" is not checked
 // here, since it may be for calls without results; the check of the call decides.
@@ -26,6 +26,6 @@ absl::Status CheckOpenFactors(const ShardingRule& rule, absl::Span<const Shape* 
 // declares that every part is the same op (a fill), so it may be sharded.
 void KeepResultFactorsWhole(ShardingRule* rule);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_DERIVE_OPEN_FACTORS_H_

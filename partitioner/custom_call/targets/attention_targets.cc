@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 bool HeadsFirst(absl::string_view config) {
@@ -74,4 +74,4 @@ absl::Status RegisterAttentionTargets(TargetRegistry& registry) {
        .gradients = {0, 1, 2}});
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -19,7 +19,7 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status Outside(const CustomCallView& call, std::string expected, std::string found) {
@@ -88,4 +88,4 @@ absl::Status RegisterCollectiveTargets(TargetRegistry& registry) {
                                                  .applies = IsSum});
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -8,7 +8,7 @@
 #include "shardcall/kernels/ffi/attributes.h"
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // The dimensions in `fft_length`, of which there is one if it is absent.
@@ -50,4 +50,4 @@ absl::Status RegisterFftTargets(TargetRegistry& registry) {
   return registry.RegisterRules("fft", std::move(fft), "", "built in");
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

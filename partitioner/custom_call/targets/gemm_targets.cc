@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 bool IsTransposed(absl::string_view config, absl::string_view key) {
@@ -72,4 +72,4 @@ absl::Status RegisterGemmTargets(TargetRegistry& registry) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

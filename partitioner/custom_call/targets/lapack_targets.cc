@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct Routine {
@@ -84,4 +84,4 @@ absl::Status RegisterLapackTargets(TargetRegistry& registry) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

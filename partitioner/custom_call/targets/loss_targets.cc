@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using Alternatives = std::vector<RuleAlternative>;
@@ -86,4 +86,4 @@ absl::Status RegisterLossTargets(TargetRegistry& registry) {
       "", "built in");
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // The target on choices whose experts and places are this device's.
@@ -50,4 +50,4 @@ absl::Status RegisterMoeTargets(TargetRegistry& registry) {
       "", "built in");
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

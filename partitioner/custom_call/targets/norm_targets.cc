@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Rows are independent; the normalized dimension is whole.
 absl::Status RegisterNormTargets(TargetRegistry& registry) {
@@ -54,4 +54,4 @@ absl::Status RegisterNormTargets(TargetRegistry& registry) {
                                .gradients = {0, 1}});
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

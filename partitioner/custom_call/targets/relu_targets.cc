@@ -3,7 +3,7 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::Status RegisterReluTargets(TargetRegistry& registry) {
   SHARDCALL_RETURN_IF_ERROR(registry.RegisterRules(
@@ -17,4 +17,4 @@ absl::Status RegisterReluTargets(TargetRegistry& registry) {
                                .gradients = {0}});
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::Status RegisterReluTargets(TargetRegistry& registry);  // custom_relu, custom_relu_bwd
 absl::Status RegisterNormTargets(TargetRegistry& registry);  // rms_norm and rms_norm_bwd
@@ -25,6 +25,6 @@ absl::Status RegisterCollectiveTargets(TargetRegistry& registry);  // nccl_allre
 absl::Status RegisterSparseTargets(TargetRegistry& registry);  // sparse_matmul, sparse_matmul_bwd
 absl::Status RegisterTopKTargets(TargetRegistry& registry);    // topk
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_TARGETS_SHIPPED_TARGETS_H_

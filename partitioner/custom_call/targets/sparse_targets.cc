@@ -15,7 +15,7 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // The T + 1 offsets of this device's rows.
@@ -101,4 +101,4 @@ absl::Status RegisterSparseTargets(TargetRegistry& registry) {
        .gradients = {0, 3}});
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -11,7 +11,7 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // What no element stands behind in the order of topk. Padding comes last in a line,
@@ -76,4 +76,4 @@ absl::Status RegisterTopKTargets(TargetRegistry& registry) {
       TopK, "built in");
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // With T the routine's type; `work` results are at their places, each of its own size.
@@ -100,4 +100,4 @@ absl::Status RegisterUntypedLapackTargets(TargetRegistry& registry) {
       "built in");
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

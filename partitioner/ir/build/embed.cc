@@ -4,7 +4,7 @@
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 CompId EmbedComputations(const Module& from, Module* into) {
   ModuleCloner cloner(from, into);
@@ -19,4 +19,4 @@ CompId EmbedComputations(const Module& from, Module* into) {
   return cloner.now(from.entry());
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -4,12 +4,12 @@
 
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Copies all computations of `from`, which has the same Context, into `into`, and returns the copy
 // of its entry. If `into` has a computation of the same name, a number is appended.
 CompId EmbedComputations(const Module& from, Module* into);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_BUILD_EMBED_H_

@@ -4,7 +4,7 @@
 #include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 ModuleCloner::ModuleCloner(const Module& from, Module* to)
     : from_(from), to_(*to), instrs_(from.num_instructions()), comps_(from.num_computations()) {
@@ -83,4 +83,4 @@ InstrId ModuleCloner::Clone(InstrId id) {
   return made;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

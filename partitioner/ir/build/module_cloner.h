@@ -17,7 +17,7 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class ModuleCloner {
  public:
@@ -67,6 +67,6 @@ class ModuleCloner {
   std::vector<CompId> comps_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_BUILD_MODULE_CLONER_H_

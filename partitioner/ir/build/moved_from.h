@@ -5,7 +5,7 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // E028 for a module that was moved from and is empty.
 inline absl::Status CheckNotMovedFrom(const Module& module) {
@@ -15,6 +15,6 @@ inline absl::Status CheckNotMovedFrom(const Module& module) {
                    .fix = "Read or build it anew, or use it before it is given away"});
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_BUILD_MOVED_FROM_H_

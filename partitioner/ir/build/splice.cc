@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 template <typename T>
@@ -105,4 +105,4 @@ absl::StatusOr<SpliceResult> Splice(const Module& from, absl::Span<const InstrId
   return Splicing(from, metadata, next_channel, to).Run(operands, computation);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

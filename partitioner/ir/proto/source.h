@@ -13,7 +13,7 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/proto/wire.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct ProtoSource {
   ProtoForm form = ProtoForm::kModule;
@@ -27,6 +27,6 @@ struct ProtoSource {
   std::string hlo_rest, snapshot_rest;  // other fields of the enclosing messages
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_SOURCE_H_

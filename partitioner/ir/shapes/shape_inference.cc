@@ -5,8 +5,7 @@
 
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall {
-namespace shape_inference {
+namespace shardcall::shape_inference {
 namespace {
 
 using ShapeFn = const Shape* (*)(const Query& q);
@@ -48,7 +47,9 @@ bool CarriesDynamic(const Query& q) {
 }
 
 }  // namespace
-}  // namespace shape_inference
+}  // namespace shardcall::shape_inference
+
+namespace shardcall::inline internal {
 
 const Shape* InferShapeOrNull(Context& context, const Module& module, Opcode opcode,
                               absl::Span<const Shape* const> operands, const Attributes* attrs,
@@ -85,4 +86,4 @@ absl::StatusOr<const Shape*> InferShape(Context& context, const Module& module, 
   return shape;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

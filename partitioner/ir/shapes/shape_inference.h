@@ -19,7 +19,7 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The largest rank of an array. Some checks are quadratic in the rank; no real program comes near
 // this limit.
@@ -48,6 +48,6 @@ bool CompatibleShapes(const Shape* a, const Shape* b);
 // the text of a mesh is malformed.
 int64_t CollectiveGroupSize(const Module& module, Opcode opcode, const CollectiveAttrs& attrs);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_SHAPES_SHAPE_INFERENCE_H_

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // The number of devices along the axes of `mesh['a'=2,'b'=4], .. {'a','b':(1)2}`;
@@ -80,7 +80,9 @@ int64_t CollectiveGroupSize(const Module& module, Opcode opcode, const Collectiv
   return size;
 }
 
-namespace shape_inference {
+}  // namespace shardcall::inline internal
+
+namespace shardcall::shape_inference {
 namespace {
 
 // The result's extent over the group. Modules that do not say how many devices
@@ -338,5 +340,4 @@ const Shape* InferCollectiveDone(const Query& q) {
               "a tuple of at least 2", Text(x));
 }
 
-}  // namespace shape_inference
-}  // namespace shardcall
+}  // namespace shardcall::shape_inference

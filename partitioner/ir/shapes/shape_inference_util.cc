@@ -5,7 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 bool CompatibleShapes(const Shape* a, const Shape* b) {
   if (a->bare() == b->bare()) return true;
@@ -31,7 +31,9 @@ bool CompatibleShapes(const Shape* a, const Shape* b) {
   return true;
 }
 
-namespace shape_inference {
+}  // namespace shardcall::inline internal
+
+namespace shardcall::shape_inference {
 
 const Shape* Fail(const Query& q, absl::string_view code, absl::string_view message,
                   std::string expected, std::string found, std::string fix) {
@@ -288,5 +290,4 @@ bool WantReducer(const Query& q, absl::string_view attribute, CompId id,
   return true;
 }
 
-}  // namespace shape_inference
-}  // namespace shardcall
+}  // namespace shardcall::shape_inference

@@ -3,7 +3,7 @@
 
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 using Special = FloatFormat::Special;
 
@@ -45,4 +45,4 @@ const FloatFormat& GetFloatFormat(ElementType type) {
   return kF64;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -12,7 +12,7 @@
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct FloatFormat {
   enum class Special : uint8_t {
@@ -35,6 +35,6 @@ inline uint64_t EncodeFloat(ElementType type, double value) {
   return FloatToBits(type, value);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_FLOAT_FORMAT_H_

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/text/float_format.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // C's "%.*g".
@@ -221,4 +221,4 @@ void AppendLiteral(const Literal& literal, std::string* out, const LiteralPrefix
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

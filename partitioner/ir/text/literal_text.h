@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/literal.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The value of a constant, without its shape: `2.5`, `{1, 2}`,
 // `{ { 1, 2 }, { 3, 4 } }`, `( 1, {2, 3} )`, `{...}`. Never elides by itself.
@@ -32,6 +32,6 @@ void AppendInt(Int value, std::string* out) {
   out->append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr - buffer);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_LITERAL_TEXT_H_

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 std::string SourceLine(const Module& module, const Instruction& instr) {
   const Metadata* m = instr.metadata;
@@ -24,4 +24,4 @@ std::string SourceLine(const Module& module, const Instruction& instr) {
   return std::string(m->op_name);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

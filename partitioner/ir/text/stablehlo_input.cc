@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr absl::string_view kBytecodeMagic = "ML\xefR";
@@ -55,4 +55,4 @@ absl::Status StablehloIsNotHlo(absl::string_view file_name) {
                           "pjrt::Converter of the library"});
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

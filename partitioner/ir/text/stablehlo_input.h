@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // True for an MLIR module, as text or bytecode.
 bool LooksLikeStablehlo(absl::string_view bytes);
@@ -21,6 +21,6 @@ int64_t StablehloPartitions(absl::string_view bytes);
 // E035.
 absl::Status StablehloIsNotHlo(absl::string_view file_name);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_STABLEHLO_INPUT_H_

@@ -20,7 +20,7 @@
 #define SHARDCALL_POOL 1
 #endif
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr size_t kPage = 4096;
@@ -150,4 +150,4 @@ BufferPool::Stats BufferPool::stats() {
   return stats_;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -14,7 +14,7 @@
 #include <set>
 #include <utility>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class BufferPool {
  public:
@@ -47,6 +47,6 @@ class BufferPool {
   Stats stats_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_BUFFER_POOL_H_

@@ -22,7 +22,7 @@
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 void StepRun::Set(int r, Tensor t) {
   const LeafShape& shape = step_.shapes[r];
@@ -396,4 +396,4 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
                       std::move(arguments), num_devices, handlers, deadline, mesh);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

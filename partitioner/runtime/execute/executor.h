@@ -16,7 +16,7 @@
 #include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // E140 for every target of the program's calls that has no handler, each listed once.
 absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* handlers);
@@ -51,6 +51,6 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
     int num_devices, const HandlerRegistry* handlers, absl::Duration deadline,
     const BaseMesh* mesh = nullptr);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_EXECUTOR_H_

@@ -5,7 +5,7 @@
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::Status OutOfMemoryStatus(const std::bad_alloc& e, absl::string_view where) {
   Diagnostic d;
@@ -20,4 +20,4 @@ absl::Status OutOfMemoryStatus(const std::bad_alloc& e, absl::string_view where)
   return ToStatus(d, absl::StatusCode::kResourceExhausted);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

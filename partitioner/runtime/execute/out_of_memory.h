@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class OutOfMemory : public std::bad_alloc {
  public:
@@ -39,6 +39,6 @@ auto WithinMemory(absl::string_view where, Body body) -> decltype(body()) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_OUT_OF_MEMORY_H_

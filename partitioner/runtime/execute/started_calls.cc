@@ -7,7 +7,7 @@
 
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct StartedCalls::Open {
   int64_t number = 0;
@@ -62,4 +62,4 @@ absl::StatusOr<StartedCalls::Results> StartedCalls::Finish(int64_t number) {
   return std::move(open->results);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

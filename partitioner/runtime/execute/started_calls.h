@@ -19,7 +19,7 @@
 #include "shardcall/collectives/communicator.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // One thread at a time may use it.
 class StartedCalls {
@@ -50,6 +50,6 @@ class StartedCalls {
   int64_t last_ = 0;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_STARTED_CALLS_H_

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 thread_local StepObserver* current = nullptr;
@@ -14,4 +14,4 @@ StepObserver* StepObserver::OfThisThread() { return current; }
 StepObserver::Scope::Scope(StepObserver* observer) : before_(std::exchange(current, observer)) {}
 StepObserver::Scope::~Scope() { current = before_; }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

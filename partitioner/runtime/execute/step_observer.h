@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class StepObserver {
  public:
@@ -36,6 +36,6 @@ class StepObserver {
   };
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_STEP_OBSERVER_H_

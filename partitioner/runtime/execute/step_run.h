@@ -20,7 +20,7 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class StartedCalls;
 
@@ -110,6 +110,6 @@ absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
                                                    const DeviceContext& device, int index,
                                                    std::vector<Tensor> arguments);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_STEP_RUN_H_

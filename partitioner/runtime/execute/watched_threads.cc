@@ -19,7 +19,7 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/steady_time.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 std::atomic<int> left_behind{0};
@@ -151,4 +151,4 @@ absl::Status RunWatched(int num_devices, absl::Duration deadline, std::function<
 
 int ThreadsLeftBehind() { return left_behind + CallsLeftBehind(); }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

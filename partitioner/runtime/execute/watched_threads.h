@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Calls body(d) for each d below `num_devices` on its own thread, and waits until all have
 // returned. If one of them is in a handler for longer than `deadline`, the result is E319, and
@@ -24,6 +24,6 @@ absl::Status RunWatched(int num_devices, absl::Duration deadline, std::function<
 // loaded, and have not returned yet. A process with such threads must not run exit handlers.
 int ThreadsLeftBehind();
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_WATCHED_THREADS_H_

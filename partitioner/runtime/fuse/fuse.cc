@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/runtime/fuse/fusible.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // What runs as one: a group of steps, or a step by itself.
@@ -128,4 +128,4 @@ void FuseSteps(ProgramComputation* comp) {
   comp->steps = std::move(steps);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

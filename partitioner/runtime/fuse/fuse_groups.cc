@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/runtime/fuse/fusible.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int kMaxOpen = 64;      // groups that may still grow
@@ -265,4 +265,4 @@ std::vector<int> GroupSteps(const ProgramComputation& comp, const StepSurvey& su
   return group;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

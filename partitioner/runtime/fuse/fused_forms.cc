@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using namespace scalar_ops;  // NOLINT: the names are only used here
@@ -83,4 +83,4 @@ LaneFn FindFusedForm(Opcode opcode, const LaneKernel& kernel, int same, bool rou
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

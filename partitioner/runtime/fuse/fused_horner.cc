@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/runtime/fuse/fused_step.h"
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 #if defined(__GNUC__)
@@ -144,4 +144,4 @@ class Chains {
 
 void FusePolynomials(FusedData* data) { Chains(data).Fuse(); }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

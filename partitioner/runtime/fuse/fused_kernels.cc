@@ -5,7 +5,7 @@
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/sharding/base/narrow_float.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 void Decode(const uint16_t* in, float* out, int64_t n) {
@@ -40,4 +40,4 @@ void RoundToBf16(float* values, int64_t n) {
   fn(values, n);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

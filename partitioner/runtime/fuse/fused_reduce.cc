@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
 #include "shardcall/sharding/base/narrow_float.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Partial sums of more columns would not stay in the cache beside the blocks.
@@ -89,4 +89,4 @@ void FusedReduction::Feed(const float* x, int64_t n) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/runtime/ops/reduce_extreme.h"
 #include "shardcall/partitioner/runtime/ops/reduce_kernels.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Whether FusedReduction supports it: sums, maxima and minima of f32 and bf16, with a limited
 // number of columns.
@@ -40,6 +40,6 @@ class FusedReduction {
   float best_ = 0;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSED_REDUCE_H_

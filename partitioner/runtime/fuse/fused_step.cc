@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/runtime/fuse/fuse.h"
 #include "shardcall/partitioner/runtime/fuse/fusible.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Of all that a block touches: a third of a small cache of the first level, so that
@@ -315,4 +315,4 @@ Step MakeFusedStep(ProgramComputation* comp, const StepSurvey& survey,
   return FusedBuilder(comp, survey, needed).Build(members);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

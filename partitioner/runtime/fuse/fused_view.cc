@@ -5,7 +5,7 @@
 #include "absl/container/inlined_vector.h"
 #include "shardcall/partitioner/runtime/fuse/fused_step.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 template <typename T>
@@ -74,4 +74,4 @@ const void* LoadView(int bytes, const FusedView& view, const void* source, int64
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct ElementwiseData : OpData {
   LaneKernel kernel;
@@ -37,6 +37,6 @@ struct MonoidReduceData : OpData {
 // The result has the operand's bytes.
 struct SameBytesData : OpData {};
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSIBLE_H_

@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/runtime/fuse/fused_step.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 void Fill(int bytes, const void* element, void* to, int64_t n) {
@@ -346,4 +346,4 @@ absl::Status RunFused(StepRun& run) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

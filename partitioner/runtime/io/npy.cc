@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
@@ -167,4 +167,4 @@ std::string NpyHeader(char kind, int item_bytes, absl::Span<const int64_t> dims)
   return header + text;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // An array in numpy's representation, in C order and host byte order.
 struct NpyArray {
@@ -28,6 +28,6 @@ absl::StatusOr<NpyArray> ParseNpy(absl::string_view bytes, absl::string_view nam
 // Header and data, version 1.
 std::string NpyHeader(char kind, int item_bytes, absl::Span<const int64_t> dims);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_IO_NPY_H_

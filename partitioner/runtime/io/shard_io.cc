@@ -15,7 +15,7 @@
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Where a device's part lies in the global array.
@@ -307,4 +307,4 @@ bool SameParts(const LocalState& a, const LocalState& b, absl::Span<const int64_
   return true;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -15,7 +15,7 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The fill of padding, and of the arrays on devices that a maximal sharding excludes. Poison is
 // NaN, large integers and true, so that a program that lacks a mask gives wrong results.
@@ -49,6 +49,6 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
 bool SameParts(const LocalState& a, const LocalState& b, absl::Span<const int64_t> global_dims,
                int64_t num_devices);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_IO_SHARD_IO_H_

@@ -5,7 +5,7 @@
 #include <complex>
 #include <limits>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 #if defined(__HAVE_DISTINCT_FLOAT128) && __HAVE_DISTINCT_FLOAT128
@@ -135,4 +135,4 @@ std::complex<double> ComplexAtan2(std::complex<double> y, std::complex<double> x
   return Atan2<Widest>(y, x);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

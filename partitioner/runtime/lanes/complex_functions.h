@@ -7,7 +7,7 @@
 
 #include <complex>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // exp(y log x) on the principal branch. x^0 is 1; 0^y is 0 if y's real part is
 // positive, else NaN.
@@ -18,6 +18,6 @@ std::complex<double> ComplexPower(std::complex<double> x, std::complex<double> y
 std::complex<float> ComplexAtan2(std::complex<float> y, std::complex<float> x);
 std::complex<double> ComplexAtan2(std::complex<double> y, std::complex<double> x);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_COMPLEX_FUNCTIONS_H_

@@ -21,7 +21,7 @@
 #define SHARDCALL_LANES
 #endif
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -77,6 +77,6 @@ auto BestForCpu() {
 
 #endif
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_ISA_H_

@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using namespace scalar_ops;  // NOLINT: the names are only used here
@@ -86,4 +86,4 @@ LaneFn FindArithmeticFn(Opcode opcode, ElementType type) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

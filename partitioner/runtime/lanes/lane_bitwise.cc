@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct And {
@@ -230,4 +230,4 @@ LaneFn FindSelectFn(int element_bytes) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

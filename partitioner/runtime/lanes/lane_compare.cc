@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct Eq {
@@ -151,4 +151,4 @@ LaneFn FindCompareFn(const CompareAttrs& attrs, ElementType type) {
   return nullptr;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

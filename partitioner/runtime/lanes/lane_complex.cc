@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/runtime/lanes/complex_functions.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 template <typename R>
@@ -194,4 +194,4 @@ LaneFn FindComplexFn(Opcode opcode, ElementType type) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct Pred {};
@@ -130,4 +130,4 @@ LaneFn FindConvertFn(ElementType from, ElementType to) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

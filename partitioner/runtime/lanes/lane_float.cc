@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/partitioner/runtime/lanes/vector_math.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 template <typename T>
@@ -163,4 +163,4 @@ LaneFn FindFloatFn(Opcode opcode, ElementType type) {
   return nullptr;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

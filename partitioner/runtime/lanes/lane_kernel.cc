@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/base/narrow_float.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 template <int kBytes>
@@ -188,4 +188,4 @@ LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
   return k;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

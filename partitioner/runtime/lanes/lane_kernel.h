@@ -16,7 +16,7 @@
 #include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // in[k]: lanes of operand k. `out` may equal an in[k] with the same element width. `params` are
 // those of LaneKernel.
@@ -68,6 +68,6 @@ inline bool IsNarrow(ElementType type) {
   return IsFloat(type) && type != ElementType::kF32 && type != ElementType::kF64;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_LANE_KERNEL_H_

@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int kMaxInlineDepth = 64;
@@ -215,4 +215,4 @@ void LaneRunner::Run(const void* const* params, void* const* results, int64_t n)
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -15,7 +15,7 @@
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct LaneOp {
   LaneKernel kernel;
@@ -60,6 +60,6 @@ class LaneRunner {
   std::vector<Tensor> storage_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_LANE_PROGRAM_H_

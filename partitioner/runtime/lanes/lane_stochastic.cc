@@ -7,7 +7,7 @@
 
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // params: bits of the random number, bits of the result.
@@ -66,4 +66,4 @@ LaneFn FindStochasticConvertFn(ElementType from, ElementType random, ElementType
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -5,11 +5,11 @@
 
 #include <cstdint>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Four random words for a 128-bit counter.
 void Philox4x32(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_PHILOX_H_

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace scalar_ops {
 
 // Arithmetic on the unsigned type of at least 32 bits, so nothing overflows.
@@ -187,6 +187,6 @@ struct Clamp {
 };
 
 }  // namespace scalar_ops
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_SCALAR_OPS_H_

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace vector_math {
 
 inline constexpr double kRound = 0x1.8p52;  // adding it rounds to an integer
@@ -189,6 +189,6 @@ inline float Sin(float x) {
 inline float Cos(float x) { return SinShifted(x, 1); }
 
 }  // namespace vector_math
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_VECTOR_MATH_H_

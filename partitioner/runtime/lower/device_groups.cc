@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::Status DeviceGroups::Make(const LowerContext& context, const CollectiveAttrs& attrs,
                                 DeviceGroups* out) {
@@ -135,4 +135,4 @@ std::vector<std::vector<std::vector<int>>> CollectiveGroups(const Module& module
   return all;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class DeviceGroups {
  public:
@@ -42,6 +42,6 @@ class DeviceGroups {
 // Communicator::PrepareGroups. Forms that cannot be run are skipped.
 std::vector<std::vector<std::vector<int>>> CollectiveGroups(const Module& module, int count);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_DEVICE_GROUPS_H_

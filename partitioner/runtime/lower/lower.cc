@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/runtime/lower/lower_computation.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int kMaxCallDepth = 400;  // frames on a device's stack
@@ -122,4 +122,4 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerAll(const Module& modu
   return std::shared_ptr<const DeviceProgram>(std::move(program));
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

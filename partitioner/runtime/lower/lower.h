@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class DynamicSource;
 
@@ -32,6 +32,6 @@ struct LowerOptions {
 absl::StatusOr<std::shared_ptr<const DeviceProgram>> Lower(const Module& module,
                                                            const LowerOptions& options = {});
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_H_

@@ -13,7 +13,7 @@
 #include "shardcall/partitioner/runtime/lower/lower_table.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 44;
@@ -396,4 +396,4 @@ absl::Status LowerComputation(const Module& module, const LowerOptions& options,
       .Run();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // `live`: at kRunning. `position` is scratch with module.num_instructions() entries. Small
 // callees of `call` are lowered in place until *inline_budget, counted in instructions, is used
@@ -20,6 +20,6 @@ absl::Status LowerComputation(const Module& module, const LowerOptions& options,
                               int64_t* inline_budget, DeviceProgram* program,
                               ProgramComputation* out);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_COMPUTATION_H_

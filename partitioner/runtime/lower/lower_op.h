@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/runtime/lower/lower.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The instruction to lower, and its module.
 class LowerContext {
@@ -54,6 +54,6 @@ using LowerFn = absl::Status (*)(const LowerContext& context, Step* step);
 // Custom calls that enter and leave a manual region (global mode).
 absl::Status LowerManualBoundary(const LowerContext& context, Step* step);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_OP_H_

@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/runtime/lower/lower_table.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // What the call under way executes, over slots of its own: its operands, then its
@@ -165,4 +165,4 @@ void LowerDone(int32_t number, Step* step) {
   step->data = std::make_unique<OpData>();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

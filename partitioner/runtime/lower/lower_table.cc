@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr LowerFn kLowerings[] = {
@@ -68,4 +68,4 @@ LeafShape MakeLeafShape(const Shape& shape) {
   return leaf;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

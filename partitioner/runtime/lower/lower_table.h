@@ -5,10 +5,10 @@
 
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 absl::Status LowerByOpcode(const LowerContext& context, Step* step);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_TABLE_H_

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using Id = absl::StatusOr<InstrId>;
@@ -281,4 +281,4 @@ absl::StatusOr<InstrId> BuildSizedOp(CheckedBuilder& builder, const Instruction&
   return kSized[static_cast<int>(instr.opcode)].make(op);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

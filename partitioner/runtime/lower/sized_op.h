@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/ir/build/checked_builder.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // How an op is handled for dynamic shapes, by its row of the op table.
 enum class SizedForm {
@@ -27,6 +27,6 @@ absl::StatusOr<InstrId> BuildSizedOp(CheckedBuilder& builder, const Instruction&
                                      absl::Span<const Shape* const> bounds,
                                      absl::InlinedVector<InstrId, 4> operands);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_SIZED_OP_H_

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/runtime/ops/window.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct ConvolutionData : OpData {
   WindowDims window;
@@ -27,6 +27,6 @@ bool IsFastConvolution(const ConvolutionData& data, ElementType lhs, ElementType
 // into the result. The results for an image do not depend on the number of images.
 absl::Status RunFastConvolution(StepRun& run);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_CONVOLUTION_H_

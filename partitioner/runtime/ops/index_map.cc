@@ -5,7 +5,7 @@
 
 #include "shardcall/partitioner/runtime/ops/strided.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 bool Contains(Ints values, int64_t v) {
@@ -88,4 +88,4 @@ absl::Status MakeIndexMap(const LowerContext& context, const IndexMapSpec& spec,
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct IndexMap {
   Dims operand_dims;
@@ -46,6 +46,6 @@ struct IndexMapSpec {
 };
 absl::Status MakeIndexMap(const LowerContext& context, const IndexMapSpec& spec, IndexMap* out);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_INDEX_MAP_H_

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 std::vector<Tensor> TakeAll(StepRun& run, int first = 0) {
@@ -172,4 +172,4 @@ absl::Status LowerCall(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

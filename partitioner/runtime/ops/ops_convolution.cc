@@ -17,7 +17,7 @@
 #include "shardcall/partitioner/runtime/ops/window.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Rows of windows of image `b` for features [f0, f0 + features): one row per
@@ -150,4 +150,4 @@ absl::Status LowerConvolution(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/narrow_float.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Of windows that are laid out at a time: where they fit, and where rows are long.
@@ -432,4 +432,4 @@ absl::Status RunFastConvolution(StepRun& run) {
               : Run<float>(run, data, ElementType::kF32);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct FftData : OpData {
@@ -54,4 +54,4 @@ absl::Status LowerFft(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

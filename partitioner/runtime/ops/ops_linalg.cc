@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/runtime/float_arrays.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using Complex = std::complex<double>;
@@ -143,4 +143,4 @@ absl::Status LowerTriangularSolve(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -19,7 +19,7 @@
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct ManualLeaf {
@@ -249,4 +249,4 @@ absl::Status LowerManualBoundary(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

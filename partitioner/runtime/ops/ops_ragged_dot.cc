@@ -17,7 +17,7 @@
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 enum class RaggedMode : uint8_t { kFree, kContracting, kBatch };
@@ -217,4 +217,4 @@ absl::Status LowerRaggedDot(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -16,7 +16,7 @@
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct Pair32 {
@@ -164,4 +164,4 @@ absl::Status LowerRngBitGenerator(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

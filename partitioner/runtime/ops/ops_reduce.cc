@@ -14,7 +14,7 @@
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct FastReduceData : MonoidReduceData {
@@ -183,4 +183,4 @@ absl::Status LowerMap(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -15,7 +15,7 @@
 #include "shardcall/partitioner/runtime/ops/window.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct ReduceWindowData : OpData {
@@ -288,4 +288,4 @@ absl::Status LowerReduceWindow(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

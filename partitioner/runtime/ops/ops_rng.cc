@@ -16,7 +16,7 @@
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/sharding/base/narrow_float.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct RngOpData : OpData {
@@ -157,4 +157,4 @@ absl::Status LowerRngGetAndUpdateState(const LowerContext& context, Step* step) 
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

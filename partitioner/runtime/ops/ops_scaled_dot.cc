@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using Id = absl::StatusOr<InstrId>;
@@ -113,4 +113,4 @@ absl::Status LowerScaledDot(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

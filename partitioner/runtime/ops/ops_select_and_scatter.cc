@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/runtime/ops/window.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 absl::Status RunSelectAndScatter(StepRun& run) {
@@ -78,4 +78,4 @@ absl::Status LowerSelectAndScatter(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

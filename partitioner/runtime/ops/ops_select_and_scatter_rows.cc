@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/runtime/ops/select_and_scatter.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Of the row of lanes: the value chosen so far and the element it is.
@@ -94,4 +94,4 @@ absl::Status RunRowSelectAndScatter(StepRun& run) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

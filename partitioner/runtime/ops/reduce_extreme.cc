@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
 #include "shardcall/sharding/base/narrow_float.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int64_t kLanes = 64;
@@ -256,4 +256,4 @@ ReduceFn FindFloatMinimum(ElementType type) {
                                    : BestForCpu<Reduce<Min, float>>();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -5,7 +5,7 @@
 
 #include "shardcall/partitioner/runtime/ops/reduce_kernels.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // For float types. The result does not depend on the order, so the number of partial results is
 // chosen for the processor.
@@ -22,6 +22,6 @@ using WindowTapsFn = void (*)(const float* const* taps, int64_t count, float ini
                               int64_t n);
 WindowTapsFn FindWindowTaps(Opcode monoid);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_REDUCE_EXTREME_H_

@@ -13,7 +13,7 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/base/narrow_float.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr int64_t kParts = kReduceParts;
@@ -274,4 +274,4 @@ ReduceFn FindReduceFn(Opcode monoid, ElementType type) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 inline constexpr int64_t kReduceParts = 16;
 
@@ -34,6 +34,6 @@ SumColumnsFn FindSumColumns();
 // start + the sum of column c.
 double FinishSum(double start, const double* parts, int64_t columns, int64_t c);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_REDUCE_KERNELS_H_

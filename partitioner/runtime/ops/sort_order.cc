@@ -9,7 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/numeric/bits.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Whether two scalars are the same function of parameters 2k and 2k + 1.
@@ -156,4 +156,4 @@ void StableOrder(absl::Span<const int64_t> keys, bool descending, absl::Span<int
   for (int64_t i = 0; i < n; ++i) order[i] = static_cast<int64_t>(values[i] & mask);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

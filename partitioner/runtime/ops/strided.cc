@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 struct Loop {
@@ -189,4 +189,4 @@ Tensor Transpose(const Tensor& t, absl::Span<const int64_t> perm) {
   return out;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Strides, in elements, of a dense row-major array.
 Dims RowMajorStrides(absl::Span<const int64_t> dims);
@@ -55,6 +55,6 @@ inline int64_t Product(absl::Span<const int64_t> v) {
   return p;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_STRIDED_H_

@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/ir/attributes.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // A Window that owns its values.
 struct WindowDims {
@@ -65,6 +65,6 @@ class WindowIndices {
   Dims width_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_WINDOW_H_

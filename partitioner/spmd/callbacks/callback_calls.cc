@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Whether the text is one dictionary in braces, with matching braces and quotes.
@@ -114,4 +114,4 @@ absl::StatusOr<std::vector<LocalValue>> CallbackContext::AddProgram(
   return out;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

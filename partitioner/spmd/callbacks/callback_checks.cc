@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/spmd/callbacks/callback_context.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // ": dims 1 and 2 are swapped" if that is the only difference.
@@ -138,4 +138,4 @@ absl::Status CallbackContext::CheckLike(const Shape* global, const Shape* local,
                       local == nullptr ? "no shape" : local->ToString(false));
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/spmd/callbacks/callback_context.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using Dims = absl::InlinedVector<int64_t, 8>;
@@ -133,4 +133,4 @@ absl::StatusOr<LocalValue> CallbackContext::Collective(absl::StatusOr<InstrId> i
   return x;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

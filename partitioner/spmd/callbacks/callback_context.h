@@ -14,7 +14,7 @@
 #include "shardcall/partitioner/spmd/callbacks/callback_memo.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // For one call; it must not outlive the localizer and the decision.
 class CallbackContext : public PartitionContext {
@@ -107,6 +107,6 @@ class CallbackContext : public PartitionContext {
   size_t records_seen_ = 0;  // number of collective records noted so far
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_CALLBACKS_CALLBACK_CONTEXT_H_

@@ -3,7 +3,7 @@
 
 #include "shardcall/partitioner/ir/build/splice.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 std::vector<InstrId> Replay(
     const CallbackRecord& record, const Module& global, InstrId id, Emitter& emitter,
@@ -48,4 +48,4 @@ std::vector<InstrId> Replay(
   return results;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -11,7 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "shardcall/partitioner/spmd/localize/emitter.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // One callback's work: operands it asked for and instructions it made, in order.
 struct CallbackRecord {
@@ -43,6 +43,6 @@ std::vector<InstrId> Replay(
     const CallbackRecord& record, const Module& global, InstrId id, Emitter& emitter,
     absl::FunctionRef<InstrId(int operand, const Sharding* sharding)> operand);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_CALLBACKS_CALLBACK_MEMO_H_

@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/spmd/callbacks/callback_context.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Calls the author's function, which may throw.
@@ -83,4 +83,4 @@ absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
   return status_;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

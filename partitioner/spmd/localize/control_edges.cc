@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/localize/control_edges.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 ControlEdges::ControlEdges(const Module& global, Module* local) : global_(global), local_(*local) {
   for (int i = 0; i < global_.num_instructions(); ++i) {
@@ -51,4 +51,4 @@ void ControlEdges::Keep(CompId comp) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

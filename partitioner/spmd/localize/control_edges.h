@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class ControlEdges {
  public:
@@ -27,6 +27,6 @@ class ControlEdges {
   absl::flat_hash_map<InstrId, std::vector<InstrId>> emitted_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_CONTROL_EDGES_H_

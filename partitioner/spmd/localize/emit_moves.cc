@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/spmd/localize/emitter.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using Dims = absl::InlinedVector<int64_t, 8>;
@@ -144,4 +144,4 @@ InstrId Emitter::EmitPermute(InstrId x, const Move& move) {
   return r;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

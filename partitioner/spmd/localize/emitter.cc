@@ -6,7 +6,7 @@
 
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 namespace {
 
@@ -281,4 +281,4 @@ void Emitter::RecordAsWritten(InstrId id, int64_t num_devices) {
   Record(id, group_size, num_groups);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -14,7 +14,7 @@
 #include "shardcall/partitioner/spmd/localize/collective_record.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class Emitter {
  public:
@@ -96,6 +96,6 @@ class Emitter {
   InstrId partition_id_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_EMITTER_H_

@@ -7,7 +7,7 @@
 
 #include "shardcall/partitioner/spmd/localize/one_device.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // A leaf of the transferred data.
@@ -151,4 +151,4 @@ void LocalizeFeed(Localizer& l, const LocalOp& op) {
   l.StoreResults(op.id, op.decision, produced);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -6,11 +6,11 @@
 
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Stores the results of an infeed, or the token of an outfeed.
 void LocalizeFeed(Localizer& l, const LocalOp& op);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_FEEDS_H_

@@ -364,7 +364,7 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
   return std::move(result_);
 }
 
-LocalIds AssembleOperands(Localizer& l, const LocalOp& op) {
+LocalIds internal::AssembleOperands(Localizer& l, const LocalOp& op) {
   LocalIds out;
   size_t at = 0;
   for (InstrId o : l.global().operands(op.id)) {

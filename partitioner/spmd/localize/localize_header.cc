@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // The flat index of the leaf at `index` of a tuple shape, or -1 if `index` is not a leaf.
@@ -107,4 +107,4 @@ void Localizer::MakeHeader() {
       aliases.end());
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

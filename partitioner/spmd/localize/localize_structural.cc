@@ -4,7 +4,7 @@
 #include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 void Localizer::LocalizeParameter(InstrId id, const Decision& d) {
   const Instruction& instr = global_.instr(id);
@@ -128,4 +128,4 @@ std::vector<const Sharding*> Localizer::RootStates(CompId comp) const {
   return std::vector<const Sharding*>(d.produced.begin(), d.produced.end());
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -19,7 +19,7 @@
 #include "shardcall/partitioner/spmd/localize/localize.h"
 #include "shardcall/partitioner/spmd/localize/whole_copies.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 struct CallbackMemo;       // callback_memo.h
 class OneDeviceLocalizer;  // one_device.h
@@ -158,6 +158,6 @@ class Localizer {
 // The operands of `op` with the shapes that the instruction has, tuples reassembled.
 LocalIds AssembleOperands(Localizer& l, const LocalOp& op);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_LOCALIZER_H_

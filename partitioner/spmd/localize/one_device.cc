@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 ElementType BitsOfSize(int bits) {
@@ -156,4 +156,4 @@ void OneDeviceLocalizer::Localize(const LocalOp& op) {
   l_.StoreResults(op.id, op.decision, produced);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -10,7 +10,7 @@
 
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class OneDeviceLocalizer {
  public:
@@ -33,6 +33,6 @@ class OneDeviceLocalizer {
 InstrId BroadcastResult(Localizer& l, InstrId id, int flat, InstrId value, int64_t device,
                         absl::Span<const AxisRef> free);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_ONE_DEVICE_H_

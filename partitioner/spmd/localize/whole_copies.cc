@@ -5,7 +5,7 @@
 
 #include "shardcall/partitioner/import/export.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 CompId WholeCopies::Of(CompId global) {
   if (cloner_ == nullptr) cloner_ = std::make_unique<ModuleCloner>(program_.module, &local_);
@@ -48,4 +48,4 @@ void WholeCopies::Copy(CompId comp) {
   cloner_->SetRoot(comp);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class WholeCopies {
  public:
@@ -25,6 +25,6 @@ class WholeCopies {
   std::unique_ptr<ModuleCloner> cloner_;  // as large as the program; made when first needed
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_WHOLE_COPIES_H_

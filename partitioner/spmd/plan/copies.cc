@@ -5,7 +5,7 @@
 
 #include "absl/container/inlined_vector.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 using States = absl::InlinedVector<const Sharding*, 8>;
@@ -77,4 +77,4 @@ const Copies* CopyTable::Intern(absl::Span<const Sharding* const> states) {
   return made;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -17,7 +17,7 @@
 #include "shardcall/sharding/base/intern_table.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // The states in which a value is at hand, in the order they came; interned, so that
 // equal lists are one pointer. Null stands for none.
@@ -63,6 +63,6 @@ class CopyTable {
   InternTable<Copies> table_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_COPIES_H_

@@ -8,7 +8,7 @@
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 void MissingRules::Visit(InstrId id) {
   if (!behind_.empty()) behind_[id.value] = BehindMissing(id);
@@ -165,4 +165,4 @@ std::string MissingRules::Message(InstrId id, const std::string& sharded, double
   return FormatDiagnostic(e);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

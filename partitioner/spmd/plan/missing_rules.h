@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class MissingRules {
  public:
@@ -59,6 +59,6 @@ class MissingRules {
   absl::flat_hash_map<CompId, InstrId> callers_;  // made when first asked for
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_MISSING_RULES_H_

@@ -20,9 +20,11 @@
 #include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall SHARDCALL_PUBLIC {
-
+namespace shardcall::inline internal {
 struct Strategy;  // spmd/strategies/strategy.h
+}  // namespace shardcall::inline internal
+
+namespace shardcall SHARDCALL_PUBLIC {
 
 enum class PlanKind : uint8_t {
   kDead,       // nothing is emitted

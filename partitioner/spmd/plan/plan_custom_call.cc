@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/spmd/plan/planner.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // The rule string that has the factor, with a caret below it; empty if it is not written.
@@ -112,4 +112,4 @@ void Planner::CheckUneven(InstrId id, const Decision& d) {
   }
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -39,9 +39,10 @@ absl::string_view GatherKindName(Gather::Kind kind) {
   return "?";
 }
 
-absl::InlinedVector<Gather, 4> FindGathers(PlanTable& table, const Instruction& instr,
-                                           const RuleQuery& query, const IndexSet& allowed,
-                                           const Decision& decision) {
+absl::InlinedVector<Gather, 4> internal::FindGathers(PlanTable& table, const Instruction& instr,
+                                                     const RuleQuery& query,
+                                                     const IndexSet& allowed,
+                                                     const Decision& decision) {
   absl::InlinedVector<Gather, 4> found;
   if (HasTrait(instr.opcode, kCollectiveOp)) return found;
   const bool call = instr.opcode == Opcode::kCustomCall;
@@ -68,8 +69,8 @@ absl::InlinedVector<Gather, 4> FindGathers(PlanTable& table, const Instruction& 
   return found;
 }
 
-void NoteWholeResults(PlanTable& table, InstrId id, Decision::States produced,
-                      Decision::States wanted) {
+void internal::NoteWholeResults(PlanTable& table, InstrId id, Decision::States produced,
+                                Decision::States wanted) {
   for (size_t k = 0; k < wanted.size(); ++k) {
     if (produced[k] == nullptr || wanted[k] == nullptr) continue;
     if (Parts(*produced[k]) >= Parts(*wanted[k])) continue;
@@ -78,7 +79,8 @@ void NoteWholeResults(PlanTable& table, InstrId id, Decision::States produced,
   }
 }
 
-void NoteOperandGathers(PlanTable& table, InstrId id, Gather::Kind kind, Decision::States taken) {
+void internal::NoteOperandGathers(PlanTable& table, InstrId id, Gather::Kind kind,
+                                  Decision::States taken) {
   const Shapes shapes = table.OperandShapes(id);
   CopyList copies;
   const States operands = table.OperandStates(id, &copies);

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 #include "shardcall/partitioner/spmd/plan/rule_chooser.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Of an op with a rule, under `decision`.
 absl::InlinedVector<Gather, 4> FindGathers(PlanTable& table, const Instruction& instr,
@@ -21,6 +21,6 @@ void NoteOperandGathers(PlanTable& table, InstrId id, Gather::Kind kind, Decisio
 void NoteWholeResults(PlanTable& table, InstrId id, Decision::States produced,
                       Decision::States wanted);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_GATHERS_H_

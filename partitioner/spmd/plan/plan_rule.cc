@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/spmd/plan/planner.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 const Planner::MemoEntry* Planner::Decide(const RuleQuery& query, int region) {
   const Instruction& instr = module_.instr(query.id);
@@ -101,4 +101,4 @@ void Planner::PlanReplicated(InstrId id, PlanKind kind) {
   table_.Finish(id, kind, table_.Keep(d));
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -4,7 +4,7 @@
 #include "shardcall/partitioner/spmd/plan/planner.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 void Planner::PlanPassedStates(InstrId id, PlanKind kind, const States& operands) {
   const Instruction& instr = module_.instr(id);
@@ -162,4 +162,4 @@ void Planner::PlanManual(InstrId id) {
   PlanRule(id, *rules_.rule(id));
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 PlanTable::PlanTable(const Program& program, const PropagationResult& propagation)
     : program_(program),
@@ -141,4 +141,4 @@ double PlanTable::ReshardBytes(const Shape* shape, const Sharding* from, const C
   return plan.bytes;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/spmd/plan/copies.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 using States = absl::InlinedVector<const Sharding*, 12>;
 using Shapes = absl::InlinedVector<const Shape*, 12>;
@@ -69,6 +69,6 @@ class PlanTable {
   std::vector<InstrId> last_user_;  // by instruction
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_TABLE_H_

@@ -14,7 +14,7 @@
 #include "shardcall/partitioner/spmd/plan/rule_chooser.h"
 #include "shardcall/sharding/base/intern_table.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 class Planner {
  public:
@@ -89,6 +89,6 @@ class Planner {
   std::vector<std::string> errors_;          // E104, E106, E150
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_PLANNER_H_

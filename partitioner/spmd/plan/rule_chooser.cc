@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // True if the factor has one extent in every tensor that holds it.
@@ -220,4 +220,4 @@ std::string RuleChooser::Fallback(const RuleQuery& query, const IndexSet& allowe
   return "";
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -11,7 +11,7 @@
 #include "shardcall/sharding/cost_model.h"
 #include "shardcall/sharding/rule/factor_assignment.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // An op by its rule, with the flat leaves of its operands and results.
 struct RuleQuery {
@@ -52,6 +52,6 @@ class RuleChooser {
   PlanTable& table_;
 };
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_RULE_CHOOSER_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/transfers.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 bool IsDrawnOnce(const Instruction& instr) {
   return instr.opcode == Opcode::kRng || instr.opcode == Opcode::kRngGetAndUpdateState;
@@ -17,4 +17,4 @@ InstrId TransferStart(const Module& module, InstrId end) {
   return module.instr(start).opcode == forms->start ? start : InstrId();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -5,7 +5,7 @@
 
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Each device would draw numbers of its own.
 bool IsDrawnOnce(const Instruction& instr);
@@ -14,6 +14,6 @@ bool IsTransfer(Opcode opcode);
 // The start of a send or receive that ends with `end`; invalid if that is no end.
 InstrId TransferStart(const Module& module, InstrId end);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_TRANSFERS_H_

@@ -2,7 +2,7 @@
 // Collectives that the program itself has.
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
@@ -20,4 +20,4 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kCollectiveStrategy{"as written", nullptr, nullptr, Emit};
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // Every operand has a piece on every shard, so that one factor shards all.
@@ -62,4 +62,4 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kConcatenateStrategy{"fetch", Accepts, Bytes, Emit};
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

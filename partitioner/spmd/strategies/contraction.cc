@@ -5,7 +5,7 @@
 #include "shardcall/partitioner/spmd/strategies/masked.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
@@ -26,4 +26,4 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kDotStrategy{"masked", nullptr, nullptr, Emit};
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

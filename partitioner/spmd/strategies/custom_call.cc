@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // A result in the buffer of an operand has its local shape.
@@ -79,4 +79,4 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kCustomCallStrategy{"padded", nullptr, nullptr, Emit};
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/spmd/plan/plan.h"
 #include "shardcall/partitioner/spmd/plan/transfers.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // For each device the one that stands where `device` does along the free axes.
@@ -88,4 +88,4 @@ absl::flat_hash_map<std::string, std::vector<int>> DrawingDevices(const Program&
   return Walk(program).Run();
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

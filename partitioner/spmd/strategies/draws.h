@@ -9,7 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/import/program.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // By the name of an instruction that draws numbers of each device's own, and by device:
 // whose numbers the device has. Over a mesh a=2, b=2, an `rng` of the program is
@@ -18,6 +18,6 @@ namespace shardcall {
 // is there.
 absl::flat_hash_map<std::string, std::vector<int>> DrawingDevices(const Program& program);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_DRAWS_H_

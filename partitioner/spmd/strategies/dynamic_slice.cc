@@ -2,7 +2,7 @@
 // Dynamic-slice. The index of a dimension taken whole is clamped to 0 on any shard.
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
@@ -15,4 +15,4 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kDynamicSliceStrategy{"window", nullptr, nullptr, Emit};
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
@@ -149,4 +149,4 @@ InstrId EmitFetch(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes
   return b.DynamicSlice(buffer, starts, sizes);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

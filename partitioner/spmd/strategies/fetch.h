@@ -13,7 +13,7 @@
 
 #include "shardcall/partitioner/spmd/localize/emitter.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Shard i of `num_shards` needs [step * i + offset, .. + length) of a dimension
 // of `extent` elements in tiles of `tile`. What lies outside [0, extent) is
@@ -44,6 +44,6 @@ double FetchBytes(const FetchSpec& spec, double bytes);
 InstrId EmitFetch(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
                   const FetchSpec& spec);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_FETCH_H_

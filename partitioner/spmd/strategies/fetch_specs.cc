@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 FetchSpec Of(const Shape* operand, int d, int64_t n) {
@@ -49,4 +49,4 @@ FetchSpec ReverseFetch(const Shape* operand, int d, int64_t n) {
   return s;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

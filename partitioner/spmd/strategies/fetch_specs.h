@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/spmd/strategies/fetch.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 bool IsWholeSlice(const SliceAttrs& a, const Shape* operand, int d);
 FetchSpec SliceFetch(const SliceAttrs& a, const Shape* operand, const Shape* result, int d,
@@ -18,6 +18,6 @@ FetchSpec ConcatenateFetch(const Shape* operand, const Shape* result, int d, int
                            int64_t offset);
 FetchSpec ReverseFetch(const Shape* operand, int d, int64_t n);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_FETCH_SPECS_H_

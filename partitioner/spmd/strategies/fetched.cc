@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/strategies/fetched.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 InstrId ResultIndex(Localizer& l, const LocalOp& op, InstrId like, int dim) {
   GraphBuilder& b = l.builder();
@@ -20,4 +20,4 @@ InstrId Splat(GraphBuilder& b, int64_t value, InstrId like) {
   return b.BroadcastScalar(b.ConstantInt(ElementType::kS32, value), b.shape(like));
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

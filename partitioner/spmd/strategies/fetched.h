@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/strategies/fetch.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Index of the result element, along `dim`, as an array of the shape of `like`.
 InstrId ResultIndex(Localizer& l, const LocalOp& op, InstrId like, int dim);
@@ -18,6 +18,6 @@ InstrId FetchOperand(Localizer& l, const LocalOp& op, int k, InstrId x, int dim,
 // That s32 in the shape of `like`.
 InstrId Splat(GraphBuilder& b, int64_t value, InstrId like);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_FETCHED_H_

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 InstrId WideIndices(GraphBuilder& b, InstrId indices) {
   const ElementType type = b.type(indices);
@@ -46,4 +46,4 @@ InstrId SplatIntLike(GraphBuilder& b, int64_t value, InstrId like) {
   return b.BroadcastScalar(b.ConstantInt(b.type(like), value), b.shape(like));
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

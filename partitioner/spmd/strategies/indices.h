@@ -5,7 +5,7 @@
 
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Indices as s32 (s64 where they were 64 bits wide), so that offsets can be subtracted without
 // wrapping.
@@ -20,6 +20,6 @@ InstrId ReplaceComponent(GraphBuilder& b, InstrId indices, InstrId component,
 InstrId SplatLike(GraphBuilder& b, InstrId scalar, InstrId like);
 InstrId SplatIntLike(GraphBuilder& b, int64_t value, InstrId like);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_INDICES_H_

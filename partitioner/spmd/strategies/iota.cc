@@ -2,7 +2,7 @@
 // Iota: along a sharded dimension values start at this device's tile.
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
@@ -21,4 +21,4 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kIotaStrategy{"offset", nullptr, nullptr, Emit};
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

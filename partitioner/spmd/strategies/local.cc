@@ -2,7 +2,7 @@
 // The rule suffices: the op on shards.
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 LocalIds Emit(Localizer& l, const LocalOp& op) { return l.Clone(op, AssembleOperands(l, op)); }
@@ -11,4 +11,4 @@ LocalIds Emit(Localizer& l, const LocalOp& op) { return l.Clone(op, AssembleOper
 
 constexpr Strategy kLocalStrategy{"local", nullptr, nullptr, Emit};
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

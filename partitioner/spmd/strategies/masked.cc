@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/strategies/masked.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 std::vector<int> UnevenReduced(const LocalOp& op, int t) {
   std::vector<int> dims;
@@ -19,4 +19,4 @@ std::vector<int> UnevenReduced(const LocalOp& op, int t) {
   return dims;
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

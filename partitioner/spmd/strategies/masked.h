@@ -7,11 +7,11 @@
 
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // Dimensions of operand t that a sharded reduction factor makes uneven.
 std::vector<int> UnevenReduced(const LocalOp& op, int t);
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_MASKED_H_

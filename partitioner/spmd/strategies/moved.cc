@@ -6,7 +6,7 @@
 // Example: sort along dim 0 of f32[64,32] that is sharded [{"x"}, {}] runs on [{}, {"x"}].
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 // The axes that `leading` states have on dimensions which the op cannot have sharded.
@@ -50,4 +50,4 @@ LocalIds Emit(Localizer& l, const LocalOp& op) { return StrategyOf(op.instr.opco
 
 constexpr Strategy kMovedStrategy{"moved", nullptr, nullptr, Emit, Propose};
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

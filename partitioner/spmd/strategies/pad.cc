@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 bool Accepts(const Module&, const Instruction& instr, int d) {
@@ -61,4 +61,4 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kPadStrategy{"fetch", Accepts, Bytes, Emit};
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

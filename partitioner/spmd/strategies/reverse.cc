@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 bool Accepts(const Module&, const Instruction&, int) { return true; }
@@ -39,4 +39,4 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kReverseStrategy{"fetch", Accepts, Bytes, Emit};
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 bool Accepts(const Module&, const Instruction&, int) { return true; }
@@ -52,4 +52,4 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kSliceStrategy{"fetch", Accepts, Bytes, Emit};
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

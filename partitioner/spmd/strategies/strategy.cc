@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 namespace {
 
 constexpr const Strategy* kStrategies[] = {
@@ -47,4 +47,4 @@ double StrategyBytes(const Module& module, const Instruction& instr, const Decis
   return bytes == nullptr ? 0 : bytes(module, instr, decision);
 }
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal

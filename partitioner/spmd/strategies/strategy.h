@@ -12,7 +12,7 @@
 #include "shardcall/sharding/rule/factor_assignment.h"
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall {
+namespace shardcall::inline internal {
 
 // A tensor (operands, then results) and its state, which says how the op's factors are sharded.
 struct LeadingState {
@@ -55,6 +55,6 @@ double StrategyBytes(const Module& module, const Instruction& instr, const Decis
 #undef SHARDCALL_OP
 extern const Strategy kMovedStrategy;
 
-}  // namespace shardcall
+}  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_STRATEGY_H_
