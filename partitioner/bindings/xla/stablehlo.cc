@@ -163,8 +163,7 @@ absl::Status Writer::WriteConstant(InstrId id) {
   if (bits < 8 || literal->elided) return Cannot(id, "a constant of that type");
   SHARDCALL_ASSIGN_OR_RETURN(std::string type, TypesOf(id));
   const bool pred = i.shape->element_type() == ElementType::kPred;
-  if (pred)
-    if (pred) type = absl::StrReplaceAll(type, {{"i1", "ui8"}});  // i1 is packed to bits
+  if (pred) type = absl::StrReplaceAll(type, {{"i1", "ui8"}});  // i1 is packed to bits
   const std::string value =
       literal->data.empty()
           ? ""
