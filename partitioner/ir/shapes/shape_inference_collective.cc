@@ -85,8 +85,8 @@ int64_t CollectiveGroupSize(const Module& module, Opcode opcode, const Collectiv
 namespace shardcall::shape_inference {
 namespace {
 
-// The result's extent over the group. Modules that do not say how many devices
-// they are for leave it to the written shape.
+// The group size, which determines the result's extent. If the module does not give its device
+// count, the written shape is taken.
 bool GroupSize(const Query& q, const CollectiveAttrs& a, int64_t* size) {
   *size = CollectiveGroupSize(q.module, q.opcode, a);
   if (*size > 0) return true;
@@ -95,7 +95,8 @@ bool GroupSize(const Query& q, const CollectiveAttrs& a, int64_t* size) {
   return false;
 }
 
-// A reduction over operands of several types goes by its op alone.
+// Whether the computation's op is valid for the types of all operands, which may differ from the
+// computation's own.
 bool ReducesAnyType(const Query& q, const CollectiveAttrs& a) {
   Opcode op;
   if (q.num_operands() < 2 ||
