@@ -85,8 +85,7 @@ int64_t CollectiveGroupSize(const Module& module, Opcode opcode, const Collectiv
 namespace shardcall::shape_inference {
 namespace {
 
-// The group size, which determines the result's extent. If the module does not give its device
-// count, the written shape is taken.
+// The group size, which determines the result's extent. Groups of different sizes are E025.
 bool GroupSize(const Query& q, const CollectiveAttrs& a, int64_t* size) {
   *size = CollectiveGroupSize(q.module, q.opcode, a);
   if (*size > 0) return true;

@@ -22,7 +22,8 @@ bool MissingRules::BehindMissing(InstrId id) const {
 
 const Sharding* MissingRules::ShardedOutside(InstrId id, int flat) {
   const LeafTable& leaves = program_.leaves;
-  if (callers_.empty()) {
+  if (!callers_known_) {
+    callers_known_ = true;
     for (int n = 0; n < module_.num_instructions(); ++n) {
       for (CompId c : CalledComputations(module_, module_.instr(InstrId(n)))) {
         callers_[c] = InstrId(n);

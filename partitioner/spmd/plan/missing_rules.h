@@ -59,6 +59,7 @@ class MissingRules {
   std::map<std::string, MissingTarget> targets_;
   std::vector<bool> behind_;  // by instruction, for BehindMissing; empty until an E101
   absl::flat_hash_map<CompId, InstrId> callers_;  // filled at first use
+  bool callers_known_ = false;
 };
 
 }  // namespace shardcall::inline internal
