@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Libraries that shardcall stands on. MPI and CUDA are optional and switch
-# themselves off where they are not found.
+# Libraries that shardcall depends on. MPI and CUDA are optional and disabled if they are not found.
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -21,8 +20,8 @@ if(SHARDCALL_MPI)
   find_package(MPI QUIET COMPONENTS CXX)
   if(MPI_CXX_FOUND)
     set(SHARDCALL_HAVE_MPI ON)
-    # For tests, as root and with more ranks than cores: without yielding, each call
-    # costs milliseconds.
+    # For tests that run as root and with more ranks than cores, where calls without yielding take
+    # milliseconds.
     set(SHARDCALL_MPI_ENVIRONMENT
         OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
         OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1)
@@ -30,10 +29,10 @@ if(SHARDCALL_MPI)
 endif()
 message(STATUS "shardcall: MPI backend ${SHARDCALL_HAVE_MPI}")
 
-# Headers and the static runtime suffice: nothing needs a driver to build or start.
+# Only headers and the static runtime are needed: no driver is needed to build or start.
 set(SHARDCALL_HAVE_CUDA OFF)
 if(SHARDCALL_CUDA)
-  find_package(CUDAToolkit 12.8 QUIET)  # which has cudaStreamGetDevice
+  find_package(CUDAToolkit 12.8 QUIET)  # for cudaStreamGetDevice
   if(CUDAToolkit_FOUND AND TARGET CUDA::cudart_static)
     find_path(SHARDCALL_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
     find_library(SHARDCALL_NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}
@@ -46,12 +45,12 @@ endif()
 message(STATUS "shardcall: CUDA (12.8 or newer) and NCCL ${SHARDCALL_HAVE_CUDA}")
 
 if(SHARDCALL_BUILD_TESTS)
-  # For plugins as their authors build them.
+  # For plugins, which are compiled as their authors do it.
   find_program(SHARDCALL_NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} /usr/local/cuda/bin)
 endif()
 
-# XLA's own FFI headers, as an installed jaxlib has them. Tests alone use them:
-# the product has declarations of its own, which the tests compare with these.
+# XLA's own FFI headers, from an installed jaxlib. Only tests use them: the product has its own
+# declarations, which the tests compare with these.
 set(SHARDCALL_HAVE_XLA_FFI OFF)
 if(SHARDCALL_BUILD_TESTS)
   if(NOT SHARDCALL_XLA_FFI_INCLUDE)

@@ -14,7 +14,7 @@ add_library(shardcall::shardcall ALIAS shardcall_all)
 target_link_libraries(shardcall_all INTERFACE shardcall::api shardcall::kernels shardcall::pjrt)
 set_target_properties(shardcall_all PROPERTIES EXPORT_NAME shardcall)
 
-# Headers alone; projects in C may use it, so it says nothing of C++.
+# Only headers. Projects in C may use it, so it has no C++ options.
 add_library(shardcall_plugin INTERFACE)
 add_library(shardcall::plugin ALIAS shardcall_plugin)
 target_include_directories(shardcall_plugin INTERFACE
@@ -31,7 +31,7 @@ else()
     list(APPEND objects $<TARGET_OBJECTS:${room}>)
   endforeach()
   add_library(shardcall_c SHARED ${objects})
-  # The archives bring what they link to; all they hold stands in the objects.
+  # The archives add their dependencies; all their code is in the objects.
   target_link_libraries(shardcall_c PRIVATE ${rooms} INTERFACE shardcall_plugin)
   set_target_properties(shardcall_c PROPERTIES OUTPUT_NAME shardcall LINKER_LANGUAGE CXX
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
@@ -39,7 +39,7 @@ endif()
 set_target_properties(shardcall_c PROPERTIES EXPORT_NAME c)
 add_library(shardcall::c ALIAS shardcall_c)
 
-# With what the C++ headers include.
+# Also links what the C++ headers include.
 add_library(shardcall_shared INTERFACE)
 add_library(shardcall::shared ALIAS shardcall_shared)
 target_compile_features(shardcall_shared INTERFACE cxx_std_20)
@@ -48,12 +48,12 @@ target_link_libraries(shardcall_shared INTERFACE shardcall_c absl::btree absl::f
   absl::status absl::statusor absl::strings absl::synchronization absl::time absl::variant)
 set_target_properties(shardcall_shared PROPERTIES EXPORT_NAME shared)
 
-# All of it, without tests, examples and benchmarks.
+# Everything that is installed; no tests, examples and benchmarks.
 add_custom_target(shardcall_installed)
 add_dependencies(shardcall_installed shardcall shardcall_pjrt_plugin ${rooms} shardcall_c)
 
-# An export set for each library: a package without one of them still has the others. With
-# BUILD_SHARED_LIBS all are one.
+# One export set per library, so that a package without one library still has the others. With
+# BUILD_SHARED_LIBS there is one set for all.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/shardcall)
 if(BUILD_SHARED_LIBS)
   set(SHARDCALL_ONE_EXPORT TRUE)
@@ -80,7 +80,7 @@ foreach(header ${headers})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardcall/${folder})
 endforeach()
-# What is included as "shardcall/shardcall.h", and for C as "shardcall/shardcall_c.h".
+# The headers that users include as "shardcall/shardcall.h" and, for C, "shardcall/shardcall_c.h".
 foreach(header partitioner/api/shardcall.h partitioner/bindings/c/shardcall_c.h)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardcall)
   get_filename_component(name ${header} NAME)
@@ -100,7 +100,7 @@ file(RELATIVE_PATH SHARDCALL_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig
 configure_file(cmake/shardcall.pc.in ${PROJECT_BINARY_DIR}/shardcall.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/shardcall.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# `cpack -G DEB` in the build folder makes a Debian package of it.
+# `cpack -G DEB` in the build folder makes a Debian package.
 if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_PACKAGE_NAME shardcall)
   set(CPACK_PACKAGE_VENDOR "the shardcall authors")
@@ -111,9 +111,9 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
   set(CPACK_DEBIAN_PACKAGE_SECTION libs)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-  # What the headers for C++ include.
+  # For the headers that the C++ headers include.
   set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libabsl-dev")
-  # The wheel's files are no part of it.
+  # Without the files of the Python wheel.
   set(CPACK_COMPONENTS_ALL Unspecified)
   set(CPACK_DEB_COMPONENT_INSTALL OFF)
   include(CPack)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The headers that users include. They and what they include are what is installed, and what
-# libshardcall.so shows (SHARDCALL_PUBLIC, sharding/base/public.h).
+# The headers that users include. These and the headers that they include are installed, and their
+# declarations are exported by libshardcall.so (SHARDCALL_PUBLIC, sharding/base/public.h).
 set(SHARDCALL_PUBLIC_HEADERS
   collectives/async.h
   collectives/communicator.h
@@ -78,7 +78,7 @@ set(SHARDCALL_PUBLIC_HEADERS
   partitioner/runtime/tensor.h
   sharding/base/human_bytes.h)
 
-# These and what they include, in `out`.
+# Sets `out` to these headers and all that they include.
 function(shardcall_public_closure out)
   set(todo ${SHARDCALL_PUBLIC_HEADERS})
   set(done)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Functions that declare the rooms' libraries and their tests.
 
-# Headers are included as "shardcall/partitioner/...", here and where they are installed, so
-# that no folder of another project is taken for ours.
+# Headers are included as "shardcall/partitioner/...", both here and when installed, so that they
+# are not confused with folders of other projects.
 set(SHARDCALL_INCLUDE_DIR ${PROJECT_BINARY_DIR}/include)
 file(MAKE_DIRECTORY ${SHARDCALL_INCLUDE_DIR}/shardcall)
 foreach(room sharding collectives kernels partitioner)
@@ -14,14 +14,13 @@ if(SHARDCALL_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "SHARDCALL_FUZZ needs clang: -DCMAKE_CXX_COMPILER=clang++")
   endif()
-  # nvcc's host compiler need not be clang.
+  # Only C and C++, since nvcc's host compiler may not be clang.
   add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>"
                       "$<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=undefined>"
                       "$<$<COMPILE_LANGUAGE:C,CXX>:-Wno-unknown-warning-option>")
 endif()
 
-# Headers that most files read, compiled once. A launcher such as ccache does
-# better without.
+# Frequently used headers are precompiled. A launcher such as ccache works better without.
 set(precompile ON)
 if(CMAKE_CXX_COMPILER_LAUNCHER)
   set(precompile OFF)
@@ -31,7 +30,7 @@ set(SHARDCALL_COMMON_HEADERS <algorithm> <functional> <memory> <string> <utility
     <absl/container/flat_hash_map.h> <absl/container/inlined_vector.h> <absl/status/statusor.h>
     <absl/strings/str_cat.h> <absl/strings/str_join.h> <absl/types/span.h>)
 
-# The first target of a kind compiles the headers, the others use what it made.
+# The first target of a kind compiles the headers; other targets reuse them.
 function(shardcall_precompile target kind)
   if(NOT SHARDCALL_PRECOMPILE)
     return()
@@ -59,8 +58,8 @@ function(shardcall_library room)
     set(scope PUBLIC)
     target_compile_options(shardcall_${room} PRIVATE -Wall -Wextra -Wno-sign-compare
                          -Wno-maybe-uninitialized)
-    # libshardcall.so shows what public headers declare. Rooms that are shared libraries of
-    # their own need each other's internals.
+    # libshardcall.so exports only what public headers declare. If each room is a shared library,
+    # they need each other's internals.
     if(NOT BUILD_SHARED_LIBS)
       set_target_properties(shardcall_${room} PROPERTIES C_VISIBILITY_PRESET hidden
         CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
@@ -99,14 +98,14 @@ function(shardcall_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-sign-compare
                          -Wno-maybe-uninitialized)
-  # Tests run for milliseconds; optimizing them would be a third of the build.
+  # Tests run for milliseconds, and optimizing them would take a third of the build.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_compile_definitions(${name} PRIVATE SHARDCALL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   shardcall_precompile(${name} test <gmock/gmock.h> <gtest/gtest.h>)
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
 
-# A test that says why it is not there.
+# A test that is left out, with the reason.
 function(shardcall_skipped_test name why)
   message(WARNING "${name} is left out: ${why}")
   add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "SKIPPED: ${why}")

@@ -10,8 +10,8 @@
 namespace shardcall SHARDCALL_PUBLIC {
 
 // Registers every handler of kernels/host/kernels.h for platform Host, and those of
-// kernels/cuda/kernels.h for CUDA. Fails only if one of the names is taken; the others are
-// registered all the same.
+// kernels/cuda/kernels.h for CUDA. Fails only if a name is taken; the other handlers are registered
+// all the same.
 absl::Status RegisterBuiltinHandlers(HandlerRegistry& registry);
 
 }  // namespace shardcall

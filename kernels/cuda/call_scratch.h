@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a handler for CUDA needs while its work is on the stream.
+// Device memory that a handler for CUDA needs until its work on the stream is done.
 #ifndef SHARDCALL_KERNELS_CUDA_CALL_SCRATCH_H_
 #define SHARDCALL_KERNELS_CUDA_CALL_SCRATCH_H_
 
@@ -11,7 +11,7 @@
 
 namespace shardcall::inline internal {
 
-// Given back at the end of the call, and given out again once the stream was idle.
+// Released at the end of the call; reused once the stream is idle.
 class CallScratch {
  public:
   explicit CallScratch(HandlerDevice& device) : device_(device) {}
@@ -20,7 +20,7 @@ class CallScratch {
   ~CallScratch() {
     for (void* memory : memory_) device_.Free(memory);
   }
-  // Aligned to 256 bytes; null for 0 of them.
+  // Aligned to 256 bytes; null for 0 bytes.
   absl::StatusOr<void*> New(int64_t bytes) {
     absl::StatusOr<void*> made = device_.Allocate(bytes);
     if (!made.ok()) return DeviceStatus(made.status());
@@ -33,8 +33,8 @@ class CallScratch {
   std::vector<void*> memory_;
 };
 
-// Where a library writes a result that it may not write over an operand: in the result's
-// place, or, where an operand lies there, in scratch memory, copied by Finish.
+// The place of a result that a library must not write over an operand: the result's buffer, or, if
+// that is also an operand's, scratch memory that Finish copies.
 class ResultPlace {
  public:
   static absl::StatusOr<ResultPlace> Of(const BufferView& result, absl::Span<const BufferView> read,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt has matrices in columns, ours are in rows. What it calls a is then our b, as
-// the transpose of each matrix lies where ours does: d^T = op(b)^T op(a)^T, and op of a
-// transpose is the transpose of op, for the adjoint too.
+// cuBLASLt's matrices are column-major, ours are row-major. In memory, a row-major matrix is its
+// column-major transpose, and d^T = op(b)^T op(a)^T. So our b is passed as a. op of a transpose is
+// the transpose of op, also for the adjoint.
 #include "shardcall/kernels/cuda/cublas_gemm.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 namespace shardcall::inline internal {
 namespace {
 
-constexpr int64_t kMostBatch = 65535;          // of one launch, in a dimension of the grid
-constexpr uint64_t kMostWorkspace = 32 << 20;  // what NVIDIA advises for Hopper
+constexpr int64_t kMostBatch = 65535;          // of one launch, limited by the grid
+constexpr uint64_t kMostWorkspace = 32 << 20;  // as NVIDIA recommends for Hopper
 constexpr uint32_t kBestAlignment = 256;
 
 cudaDataType_t LtType(ElementType type) {
@@ -41,7 +41,7 @@ cublasOperation_t LtOp(BlasOp op) {
   }
 }
 
-// alpha or beta as the library takes it: narrow floats are computed in f32.
+// alpha or beta in the type that the library takes: narrow floats are computed in f32.
 struct Scalar {
   Scalar(cudaDataType_t type, double value) {
     if (type == CUDA_R_64F || type == CUDA_C_64F) {
@@ -56,13 +56,13 @@ struct Scalar {
   const void* data;
 };
 
-// One matrix product, or several behind one another, as cuBLASLt is asked for it.
+// One matrix product, or a strided batch of them, in cuBLASLt's terms.
 class Product {
  public:
   struct Matrix {
     char* data;
     ElementType type;
-    int64_t rows, columns;  // as stored, in rows
+    int64_t rows, columns;  // as stored, row-major
     char* At(int64_t batch) const {
       return data == nullptr ? nullptr : data + batch * rows * columns * ElementTypeBytes(type);
     }
@@ -71,8 +71,8 @@ class Product {
   Product(const CublasLt& lt, const GemmCall& call, const HandlerContext& context)
       : lt_(lt), call_(call), context_(context) {}
 
-  // d = alpha op(a) op(b) + beta c; c is d where beta is 0. `step` is 0 where all products
-  // share one a and one b.
+  // d = alpha op(a) op(b) + beta c; c is d where beta is 0. `step` is 0 if all products use the
+  // same a and b.
   absl::Status Run(const Matrix& a, const Matrix& b, const Matrix& c, const Matrix& d, double alpha,
                    int64_t step, CallScratch& scratch) {
     SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<PooledHandle> handle,
@@ -109,7 +109,7 @@ class Product {
     SHARDCALL_ASSIGN_OR_RETURN(CublasLt::Preference preference, lt_.NewPreference());
     SHARDCALL_RETURN_IF_ERROR(
         Set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace));
-    // Parts of a sum are added before they are rounded to the result's type.
+    // Split-K partial sums must be added before they are rounded to the result's type.
     SHARDCALL_RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                                   uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}));
     const cublasLtMatmulPreferenceAttributes_t alignments[] = {
@@ -123,7 +123,7 @@ class Product {
     return preference;
   }
 
-  // `part`: b, a, c and d of this batch.
+  // `part`: b, a, c and d of this part of the batch.
   absl::Status RunBatch(cublasLtHandle_t handle, const Matrix* part, double alpha, int64_t batch,
                         int64_t step, CallScratch& scratch) {
     const cudaDataType_t type = LtType(part[0].type);
@@ -153,7 +153,7 @@ class Product {
         "cublasLtMatmulAlgoGetHeuristic"));
     SHARDCALL_RETURN_IF_ERROR(lt_.Check(count < 1 ? CUBLAS_STATUS_NOT_SUPPORTED : found.state,
                                         "cublasLtMatmulAlgoGetHeuristic"));
-    if (found.workspaceSize > workspace_bytes_) {  // batches follow each other on the stream
+    if (found.workspaceSize > workspace_bytes_) {  // parts run one after another
       SHARDCALL_ASSIGN_OR_RETURN(workspace_,
                                  scratch.New(static_cast<int64_t>(found.workspaceSize)));
       workspace_bytes_ = found.workspaceSize;
@@ -197,7 +197,7 @@ absl::Status RunGemm(const HandlerContext& context, const GemmCall& call,
   double alpha = call.alpha;
   int64_t step = 1;
   if (call.k == 0) {
-    // d = beta c, as 0 times a product of zeros plus that.
+    // d = beta c, computed as a product of zeros plus beta c.
     for (Product::Matrix* m : {&a, &b}) {
       (m->rows == 0 ? m->rows : m->columns) = 1;
       const int64_t bytes = m->rows * m->columns * ElementTypeBytes(m->type);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cublas_gemm by cuBLASLt. no_cublas_gemm.cc where the toolkit has no cuBLASLt.
+// cublas_gemm by cuBLASLt. Replaced by no_cublas_gemm.cc if the toolkit has no cuBLASLt.
 #ifndef SHARDCALL_KERNELS_CUDA_CUBLAS_GEMM_H_
 #define SHARDCALL_KERNELS_CUDA_CUBLAS_GEMM_H_
 

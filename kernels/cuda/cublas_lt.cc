@@ -35,7 +35,7 @@ absl::StatusOr<const CublasLt*> Load() {
   find("cublasLtMatrixLayoutDestroy", loaded->cublasLtMatrixLayoutDestroy);
   find("cublasLtMatrixLayoutSetAttribute", loaded->cublasLtMatrixLayoutSetAttribute);
   SHARDCALL_RETURN_IF_ERROR(status);
-  return loaded.release();  // for the process
+  return loaded.release();  // kept for the life of the process
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt, loaded when it is first needed: its functions by their names, and owners of
-// what they make.
+// cuBLASLt, loaded at first use: its functions by name, and owners of its objects.
 #ifndef SHARDCALL_KERNELS_CUDA_CUBLAS_LT_H_
 #define SHARDCALL_KERNELS_CUDA_CUBLAS_LT_H_
 
@@ -30,14 +29,15 @@ struct CublasLt {
   decltype(&::cublasLtMatrixLayoutDestroy) cublasLtMatrixLayoutDestroy;
   decltype(&::cublasLtMatrixLayoutSetAttribute) cublasLtMatrixLayoutSetAttribute;
 
-  // Of this process. E303 without the library; that is not kept, so that it can be mended.
+  // The process's instance. E303 if the library is missing; that is not cached, so that a later
+  // call can succeed.
   static absl::StatusOr<const CublasLt*> Get();
   // OK, or E309 with the library's text.
   absl::Status Check(cublasStatus_t code, absl::string_view function) const;
-  // The device's, which is the current one.
+  // A handle for the device, which must be the current one.
   absl::StatusOr<std::shared_ptr<PooledHandle>> Handle(HandlerDevice& device) const;
 
-  // Owners; null without the thing.
+  // Owners of library objects; may be null.
   template <typename T>
   using Owner = std::unique_ptr<T, cublasStatus_t (*)(T*)>;
   using Operation = Owner<cublasLtMatmulDescOpaque_t>;
@@ -45,8 +45,8 @@ struct CublasLt {
   using Preference = Owner<cublasLtMatmulPreferenceOpaque_t>;
   absl::StatusOr<Operation> NewOperation(cublasComputeType_t compute, cudaDataType_t scale) const;
   absl::StatusOr<Preference> NewPreference() const;
-  // Matrices of this type in columns, `ld` elements apart, and `batch` of them one behind
-  // the other.
+  // Column-major matrices of this type, with `ld` elements between columns, and `batch` of them in
+  // sequence.
   absl::StatusOr<Layout> NewLayout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t ld,
                                    int32_t batch, int64_t batch_stride) const;
 };

@@ -7,7 +7,7 @@
 
 namespace shardcall::inline internal {
 
-// What the .cu files call a type; f32 for those that they have not.
+// The type in terms of the .cu files; f32 for types that they do not have.
 inline CudaType CudaTypeOf(ElementType type) {
   switch (type) {
     case ElementType::kF64: return CudaType::kF64;

@@ -31,7 +31,7 @@ absl::StatusOr<const Cusparse*> Load() {
   find("cusparseSpMM", loaded->cusparseSpMM);
   find("cusparseSpMM_bufferSize", loaded->cusparseSpMM_bufferSize);
   SHARDCALL_RETURN_IF_ERROR(status);
-  return loaded.release();  // for the process
+  return loaded.release();  // kept for the life of the process
 }
 
 }  // namespace

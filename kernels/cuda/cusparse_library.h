@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuSPARSE, loaded when it is first needed: its functions by their names.
+// cuSPARSE, loaded at first use: its functions by name.
 #ifndef SHARDCALL_KERNELS_CUDA_CUSPARSE_LIBRARY_H_
 #define SHARDCALL_KERNELS_CUDA_CUSPARSE_LIBRARY_H_
 
@@ -26,14 +26,15 @@ struct Cusparse {
   decltype(&::cusparseSpMM) cusparseSpMM;
   decltype(&::cusparseSpMM_bufferSize) cusparseSpMM_bufferSize;
 
-  // Of this process. E303 without the library; that is not kept, so that it can be mended.
+  // The process's instance. E303 if the library is missing; that is not cached, so that a later
+  // call can succeed.
   static absl::StatusOr<const Cusparse*> Get();
   // OK, or E309 with the library's text.
   absl::Status Check(cusparseStatus_t code, absl::string_view function) const;
-  // The device's, which is the current one. Its mutex is to be held during calls.
+  // A handle for the device, which must be the current one. Hold its mutex during calls.
   absl::StatusOr<std::shared_ptr<PooledHandle>> Handle(HandlerDevice& device) const;
 
-  // Owners; null without the thing.
+  // Owners of library objects; may be null.
   using Sparse =
       std::unique_ptr<const cusparseSpMatDescr, cusparseStatus_t (*)(cusparseConstSpMatDescr_t)>;
   using Dense =

@@ -11,7 +11,7 @@ namespace {
 
 absl::Status CudaStatus(cudaError_t code, absl::string_view what) {
   if (code == cudaSuccess) return absl::OkStatus();
-  cudaGetLastError();  // clears it, where it can be
+  cudaGetLastError();  // clears the error, if it can be cleared
   return absl::Status(code == cudaErrorMemoryAllocation ? absl::StatusCode::kResourceExhausted
                                                         : absl::StatusCode::kInternal,
                       absl::StrCat("CUDA failed in ", what, ": ", cudaGetErrorString(code), " (",
@@ -25,7 +25,7 @@ class CudaDevice final : public HandlerDevice {
   ~CudaDevice() override {
     if (cudaSetDevice(device_) != cudaSuccess) return;
     ReleaseAll();
-    // A stream that is busy for ever would hold the process up.
+    // Do not wait for a stream that may never become idle.
     if (owned_ && stream_ != nullptr && cudaStreamQuery(stream_) == cudaSuccess) {
       cudaStreamDestroy(stream_);
     }
@@ -83,7 +83,7 @@ class CudaDevice final : public HandlerDevice {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int ordinal, void* stream) {
-  int count = 0;  // without a driver the call fails and leaves it
+  int count = 0;  // without a driver the call fails and leaves 0
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code != cudaSuccess || count < 1) {
     cudaGetLastError();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU behind HandlerDevice. device.cc in a build with the CUDA toolkit, else
-// no_device.cc.
+// A GPU as a HandlerDevice. device.cc is for builds with the CUDA toolkit, no_device.cc for others.
 #ifndef SHARDCALL_KERNELS_CUDA_DEVICE_H_
 #define SHARDCALL_KERNELS_CUDA_DEVICE_H_
 
@@ -11,9 +10,9 @@
 
 namespace shardcall::inline internal {
 
-// The GPU `ordinal` modulo their number, with a stream of its own; or, with a
-// `stream`, that stream's GPU, whichever one is current on this thread.
-// E303 (kUnavailable) without a GPU or the toolkit, E309 where CUDA fails.
+// The GPU `ordinal` modulo the number of GPUs, with a stream of its own; or, given a `stream`, the
+// GPU of that stream, even if another one is current on this thread. E303 (kUnavailable) without a
+// GPU or the toolkit, E309 if CUDA fails.
 absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int ordinal, void* stream);
 
 }  // namespace shardcall::inline internal

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles of a library of the CUDA toolkit. To make one may allocate on the GPU and wait
-// for all that runs there, so they stay for the process: a device takes one of its GPU,
-// and gives it back at its end, once its stream is idle. There are as many as devices
-// were ever open at once.
+// Handles of a library of the CUDA toolkit. Creating one may allocate on the GPU and wait for all
+// its work, so they are kept for the life of the process. A device takes a handle for its GPU and
+// returns it when it is closed, once its stream is idle. There are as many as devices were ever
+// open at once.
 #ifndef SHARDCALL_KERNELS_CUDA_HANDLE_POOL_H_
 #define SHARDCALL_KERNELS_CUDA_HANDLE_POOL_H_
 
@@ -19,15 +19,15 @@ namespace shardcall::inline internal {
 
 struct PooledHandle {
   void* handle = nullptr;
-  std::mutex mutex;  // for calls that libraries do not take from two threads at once
+  std::mutex mutex;  // hold it for functions that are not thread-safe
 };
 
-// Lives for ever.
+// Never destroyed.
 class HandlePool {
  public:
   using Maker = absl::FunctionRef<absl::StatusOr<void*>()>;
-  // The device's, which is the current one of the thread: one that is left over, or
-  // what `make` makes.
+  // A handle for the device, which must be the thread's current one: an idle handle, or a new one
+  // from `make`.
   absl::StatusOr<std::shared_ptr<PooledHandle>> Of(HandlerDevice& device, Maker make);
 
  private:

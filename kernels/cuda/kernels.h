@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shipped targets that have a kernel for CUDA: the same contracts as on the
-// host (kernels/host/kernels.h), with buffers in device memory and work on the
-// stream of context.device. no_kernels.cc in a build without nvcc.
+// The shipped targets with a kernel for CUDA. They have the same contracts as on the host
+// (kernels/host/kernels.h), with buffers in device memory and work on the stream of context.device.
+// Replaced by no_kernels.cc in a build without nvcc.
 #ifndef SHARDCALL_KERNELS_CUDA_KERNELS_H_
 #define SHARDCALL_KERNELS_CUDA_KERNELS_H_
 

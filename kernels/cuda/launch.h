@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the .cu files offer to the handlers: launches on a stream, without a wait.
-// 0, or the cudaError_t of the launch. Pointers are device memory.
+// Launchers of the .cu files' kernels. They launch on a stream without waiting, and return 0 or the
+// cudaError_t of the launch. Pointers are device memory.
 #ifndef SHARDCALL_KERNELS_CUDA_LAUNCH_H_
 #define SHARDCALL_KERNELS_CUDA_LAUNCH_H_
 
@@ -26,7 +26,7 @@ enum class CudaType {
   kC128
 };
 
-// y = x <= 0 ? 0 : x, so that NaN stays; n elements of no complex or unsigned type.
+// y = x <= 0 ? 0 : x, so NaN stays NaN; n elements, not of complex or unsigned types.
 int LaunchRelu(CudaType type, const void* x, void* y, int64_t n, void* stream);
 
 struct RmsNormLaunch {
@@ -50,13 +50,12 @@ struct SparseLaunch {
 };
 int LaunchSparseMatmul(const SparseLaunch& launch, void* stream);
 
-// What there is to know of offsets and columns before a library reads them as they are.
+// Properties of offsets and columns that must hold before a library reads them unchecked.
 struct SparseStructure {
-  int32_t irregular;    // not 0: offsets fall or leave [0, z], or a row's column leaves [0, k)
+  int32_t irregular;    // nonzero if offsets decrease or leave [0, z], or if a column leaves [0, k)
   int32_t first, last;  // the first and the last offset
 };
-// Fills `structure`, whose bytes are zero before, and shifted[m + 1], offsets less the
-// first of them.
+// Fills `structure`, which must be zeroed, and shifted[m + 1], the offsets minus the first one.
 int LaunchSparseCheck(const SparseLaunch& launch, SparseStructure* structure, int32_t* shifted,
                       void* stream);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of CUDA and its libraries as statuses of our handlers: E309, not located yet.
+// Errors of CUDA and its libraries as statuses: E309, without the call's place.
 #ifndef SHARDCALL_KERNELS_CUDA_LIBRARY_STATUS_H_
 #define SHARDCALL_KERNELS_CUDA_LIBRARY_STATUS_H_
 
@@ -15,10 +15,10 @@ absl::Status LibraryStatus(absl::string_view library, absl::string_view function
                            absl::string_view text, int code, bool out_of_memory,
                            absl::string_view fix);
 
-// OK, or the error, which is cleared where it can be.
+// OK, or the error, which is cleared if it can be cleared.
 absl::Status RuntimeStatus(cudaError_t code, absl::string_view function);
 
-// A status of HandlerDevice, which has no code of its own.
+// E309 for a status of HandlerDevice, which has no code of its own.
 absl::Status DeviceStatus(const absl::Status& status);
 
 }  // namespace shardcall::inline internal

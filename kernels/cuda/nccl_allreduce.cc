@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nccl_allreduce by the communicator of the run, which takes device memory where its
-// backend is NCCL. That one awaits each of its collectives, for the deadline and to name
-// who is absent.
+// nccl_allreduce by the communicator of the run, which takes device memory if its backend is NCCL.
+// That backend waits for each of its collectives, for the deadline and to report absent ranks.
 #include "shardcall/kernels/cuda/nccl_allreduce.h"
 
 #include "absl/strings/str_cat.h"
@@ -29,7 +28,7 @@ absl::Status CudaNcclAllReduce(const HandlerContext& context, absl::Span<const B
                   .fix = "Run the program with --backend=nccl"},
                  absl::StatusCode::kUnimplemented));
   }
-  // What is on another stream may still write the operand.
+  // Work on the handler's stream may still write the operand.
   if (communicator.stream() != context.device->stream()) {
     SHARDCALL_RETURN_IF_ERROR(args.Located(DeviceStatus(context.device->Wait(context.deadline))));
   }

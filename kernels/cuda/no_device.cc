@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for the GPU where shardcall is built without the CUDA toolkit.
+// Replaces device.cc in a build without the CUDA toolkit.
 #include "shardcall/kernels/cuda/device.h"
 #include "shardcall/sharding/base/status.h"
 

@@ -21,7 +21,7 @@ __global__ void Relu(const T* x, T* y, int64_t n) {
   }
 }
 
-// f16 and bf16 by their bits: what has the sign is zero, unless it is NaN.
+// f16 and bf16 by their bits: a value with a sign bit becomes zero, unless it is NaN.
 __global__ void ReluBits(const uint16_t* x, uint16_t* y, int64_t n, uint16_t infinity) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride) {

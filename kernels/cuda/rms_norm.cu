@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One block a row: a sum of squares in f64, then the row again.
+// One block per row: it sums the squares in f64, then reads the row again.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -15,7 +15,7 @@ namespace {
 constexpr int kThreads = 256, kWarp = 32;
 constexpr int64_t kMostBlocks = 1 << 16;
 
-// What T is computed in.
+// The type in which T is computed.
 template <typename T>
 struct Wide {
   using Type = float;
@@ -36,11 +36,11 @@ __device__ void Store(double v, float* to) { *to = static_cast<float>(v); }
 __device__ void Store(float v, __half* to) { *to = __float2half_rn(v); }
 __device__ void Store(float v, __nv_bfloat16* to) { *to = __float2bfloat16_rn(v); }
 
-// The sum over the block, on every thread.
+// The sum over the block, returned on every thread.
 __device__ double BlockSum(double v) {
   __shared__ double warps[kThreads / kWarp];
   for (int k = kWarp / 2; k > 0; k /= 2) v += __shfl_xor_sync(~0u, v, k);
-  __syncthreads();  // the last row's sums are read
+  __syncthreads();  // until all threads have read the sums of the previous row
   if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = v;
   __syncthreads();
   double sum = 0;
@@ -63,7 +63,7 @@ __global__ void RmsNorm(const T* x, const Gain* gain, T* y, Rstd* rstd, int64_t 
     const double mean = BlockSum(squares) / static_cast<double>(width);
     const W inverse = static_cast<W>(1 / sqrt(mean + eps));
     for (int64_t i = threadIdx.x; i < width; i += kThreads) {
-      T rounded;  // to T before the gain, as the plain form does
+      T rounded;  // to T before the gain, like the unfused form
       Store(static_cast<W>(Load(row[i])) * inverse, &rounded);
       Store(static_cast<W>(Load(rounded)) * static_cast<W>(Load(scale[i])), &y[r * width + i]);
     }

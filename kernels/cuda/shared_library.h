@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries of the CUDA toolkit that are loaded when a handler first needs them: linked,
-// cuBLASLt and cuSPARSE would be looked for, and read, at every start of every program.
+// Libraries of the CUDA toolkit, loaded when a handler first needs them. If they were linked, every
+// program would search and load cuBLASLt and cuSPARSE at start.
 #ifndef SHARDCALL_KERNELS_CUDA_SHARED_LIBRARY_H_
 #define SHARDCALL_KERNELS_CUDA_SHARED_LIBRARY_H_
 
@@ -11,8 +11,8 @@
 
 namespace shardcall::inline internal {
 
-// The library of this name, "libcublasLt.so.13", wherever the loader finds it; it stays.
-// E303 (kUnavailable) if it is nowhere.
+// The library of this name, such as "libcublasLt.so.13", from the loader's search path; it is never
+// unloaded. E303 (kUnavailable) if it is not found.
 absl::StatusOr<void*> OpenSharedLibrary(const std::string& name);
 
 // E303 if the library has no function of this name.

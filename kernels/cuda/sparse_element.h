@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one thread of the sparse product does, so that it can be tested without a GPU.
+// The work of one thread of the sparse product, in a header so that it can be tested without a GPU.
 #ifndef SHARDCALL_KERNELS_CUDA_SPARSE_ELEMENT_H_
 #define SHARDCALL_KERNELS_CUDA_SPARSE_ELEMENT_H_
 
@@ -23,8 +23,8 @@ struct Complex {
   T re, im;
 };
 
-// What T is summed in: narrow floats in f32, integers modulo 2^64 and so modulo their own
-// width, whatever their sign.
+// The type in which T is summed: f32 for narrow floats; 64-bit unsigned for integers, which is
+// exact modulo any smaller width, with or without sign.
 template <typename T>
 struct Sum {
   using Type = uint64_t;
@@ -94,7 +94,7 @@ SHARDCALL_HOST_DEVICE inline void SparseElement(const SparseLaunch& l, int64_t i
   Narrow(sum, static_cast<T*>(l.y) + i * l.n + j);
 }
 
-// Whether the i-th offset or entry, each as far as there are so many, is irregular.
+// Whether offset i or entry i, if it exists, is irregular.
 SHARDCALL_HOST_DEVICE inline bool IrregularAt(const SparseLaunch& l, int64_t i) {
   const int64_t first = l.offsets[0], last = l.offsets[l.m];
   if (first < 0 || last > l.z) return true;
@@ -106,7 +106,7 @@ SHARDCALL_HOST_DEVICE inline int32_t ShiftedOffset(const SparseLaunch& l, int64_
                               static_cast<uint32_t>(l.offsets[0]));
 }
 
-// Calls `run` with a null pointer to the type that stands for `type`.
+// Calls `run` with a null pointer of the C++ type for `type`.
 template <typename Run>
 void WithSparseType(CudaType type, const Run& run) {
   switch (type) {

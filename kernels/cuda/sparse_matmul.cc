@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offsets and columns may be anything (kernels/host/kernels.h), and cuSPARSE reads them
-// as they are: wrong ones are a fault of the process. So a kernel looks at them first, and
-// what it says is awaited; no call of a library can take their place, as they are on the
-// device alone. Parts of a sharded matrix are often irregular: entries of other parts
-// have columns that count as padding.
+// Offsets and columns may have any values (kernels/host/kernels.h), but cuSPARSE reads them
+// unchecked, and invalid ones crash the process. So a kernel checks them first, and the call waits
+// for its result; the host cannot check them, since they are in device memory. Shards of a sparse
+// matrix are often irregular: entries of other shards have columns that count as padding.
 #include "shardcall/kernels/cuda/sparse_matmul.h"
 
 #include <complex>
@@ -22,7 +21,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// What cuSPARSE multiplies this type in; none of integers.
+// The type in which cuSPARSE multiplies this type; none for integers.
 struct SparseTypes {
   cudaDataType_t value, compute;
 };
@@ -41,7 +40,7 @@ bool FindTypes(ElementType type, SparseTypes* types) {
 struct Csr {
   SparseStructure structure;
   const void* values;
-  const int32_t *columns, *offsets;  // the offsets begin with 0
+  const int32_t *columns, *offsets;  // offsets start at 0
 };
 
 class Product {
@@ -53,7 +52,7 @@ class Product {
         value_bytes_(ElementTypeBytes(type)),
         scratch_(device_) {}
 
-  // y = a b into `y`.
+  // Computes y = a b.
   absl::Status Run(const SparseTypes& types, void* y, bool* irregular) {
     SHARDCALL_ASSIGN_OR_RETURN(const Csr a, Look());
     *irregular = a.structure.irregular != 0;
@@ -82,12 +81,13 @@ class Product {
     auto found = std::make_shared<SparseStructure>();
     const absl::Status copied = device_.CopyOut(found.get(), structure, sizeof(*found));
     if (!copied.ok()) {
-      device_.Hold(std::move(found));  // the copy may be under way all the same
+      device_.Hold(std::move(found));  // the copy may still be running
       return DeviceStatus(copied);
     }
     Csr a = {*found, launch_.values, launch_.columns, static_cast<const int32_t*>(shifted)};
     if (a.structure.irregular != 0 || a.structure.first == 0) return a;
-    // Entries from another one on are copied, as a library may read several at once.
+    // If the first entry is not entry 0, values and columns are copied, since a library may read
+    // several at once (alignment).
     const int64_t first = a.structure.first, count = a.structure.last - first;
     SHARDCALL_ASSIGN_OR_RETURN(void* const values, scratch_.New(count * value_bytes_));
     SHARDCALL_ASSIGN_OR_RETURN(void* const columns, scratch_.New(count * sizeof(int32_t)));
@@ -141,11 +141,11 @@ class Product {
 
     const bool wide = types.compute == CUDA_R_64F || types.compute == CUDA_C_64F;
     const std::complex<double> wide_scalars[] = {1, 0};
-    const std::complex<float> scalars[] = {1, 0};  // a real one is the first half
+    const std::complex<float> scalars[] = {1, 0};  // the first half of the 1 is a real 1
     const void* const one = wide ? static_cast<const void*>(&wide_scalars[0]) : &scalars[0];
     const void* const zero = wide ? static_cast<const void*>(&wide_scalars[1]) : &scalars[1];
     constexpr cusparseOperation_t kAsItIs = CUSPARSE_OPERATION_NON_TRANSPOSE;
-    constexpr cusparseSpMMAlg_t kAlgorithm = CUSPARSE_SPMM_CSR_ALG2;  // for dense rows
+    constexpr cusparseSpMMAlg_t kAlgorithm = CUSPARSE_SPMM_CSR_ALG2;  // suits dense rows
     size_t bytes = 0;
     SHARDCALL_RETURN_IF_ERROR(library->Check(
         library->cusparseSpMM_bufferSize(handle, kAsItIs, kAsItIs, one, sparse, b, zero, to,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread an element of the result, so that neighbours read a row of b together.
+// One thread per element of the result, so that adjacent threads read a row of b together.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ __global__ void SparseCheck(SparseLaunch l, SparseStructure* structure, int32_t*
   const int64_t start = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   for (int64_t i = start; i <= l.m || i < l.z; i += stride) {
     if (i <= l.m) shifted[i] = cuda::ShiftedOffset(l, i);
-    if (cuda::IrregularAt(l, i)) structure->irregular = 1;  // all who write write this
+    if (cuda::IrregularAt(l, i)) structure->irregular = 1;  // a race between equal writes
   }
   if (start == 0) {
     structure->first = l.offsets[0];

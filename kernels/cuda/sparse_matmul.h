@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sparse_matmul by cuSPARSE, and by a kernel of ours for what that does not take.
-// no_sparse_matmul.cc where the toolkit has no cuSPARSE.
+// sparse_matmul by cuSPARSE, or by our own kernel for inputs that cuSPARSE does not support.
+// Replaced by no_sparse_matmul.cc if the toolkit has no cuSPARSE.
 #ifndef SHARDCALL_KERNELS_CUDA_SPARSE_MATMUL_H_
 #define SHARDCALL_KERNELS_CUDA_SPARSE_MATMUL_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layouts of the ABI, asserted: every offset and every size.
+// Asserts the layouts of the ABI: every offset and every size.
 #include "shardcall/kernels/ffi/abi.h"
 
 #include "shardcall/kernels/ffi/abi_table.h"

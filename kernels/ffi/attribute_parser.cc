@@ -17,11 +17,11 @@
 namespace shardcall::inline internal {
 namespace {
 
-constexpr int kDeepest = 64;                // nested dictionaries, nested lists
-constexpr int64_t kMostElements = 1 << 24;  // a splat of a few bytes may ask for any number
+constexpr int kDeepest = 64;                // nesting of dictionaries and lists
+constexpr int64_t kMostElements = 1 << 24;  // limits splats, whose few bytes can ask for any number
 
-// MLIR's name of an element type, signless integers as signed; kInvalid if it
-// is none that the typed FFI knows.
+// The type of an MLIR name; signless integers count as signed. kInvalid for types that the typed
+// FFI does not have.
 ElementType TypeFromMlir(absl::string_view name) {
   if (name == "i1") return ElementType::kPred;
   if (name == "index") return ElementType::kS64;
@@ -64,7 +64,7 @@ class Parser {
   }
 
   absl::Status ErrorAt(size_t at, absl::string_view expected) const {
-    // Kernels carry kilobytes of attributes: show the neighbourhood only.
+    // Kernels may have kilobytes of attributes, so show only the text around the error.
     const size_t begin = at > 40 ? at - 40 : 0;
     std::string excerpt(text_.substr(begin, 80));
     for (char& c : excerpt) {
@@ -181,7 +181,7 @@ class Parser {
       if (Take(":")) {
         SHARDCALL_ASSIGN_OR_RETURN(scalar.type, ScalarType());
       } else {
-        // MLIR's own defaults.
+        // MLIR's default types.
         scalar.type = IsIntegerText(word) ? ElementType::kS64 : ElementType::kF64;
       }
     }
@@ -222,7 +222,7 @@ class Parser {
                             : IsIntegerText(digits) && absl::SimpleAtoi(digits, &magnitude);
     const int bits = type == ElementType::kPred ? 1 : ElementTypeBits(type);
     const uint64_t all = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-    // As MLIR does, a signless type takes what fits its bits either way.
+    // As in MLIR, a signless type accepts values that fit either as signed or as unsigned.
     const uint64_t most = negative ? (IsUnsignedInteger(type) ? 0 : all / 2 + 1) : all;
     if (!number || magnitude > most) {
       return ErrorAt(at, absl::StrCat("an integer that fits ", ElementTypeName(type)));
@@ -256,14 +256,14 @@ class Parser {
     return absl::OkStatus();
   }
 
-  // What stands behind `dense<`.
+  // The text after `dense<`.
   absl::Status Dense(Attribute* out) {
     struct Literal {
       absl::string_view word;
       size_t at;
     };
     std::vector<Literal> literals;
-    std::vector<int64_t> shape;   // of the nested lists, -1 where not yet known
+    std::vector<int64_t> shape;   // of the nested lists; -1: not yet known
     std::vector<int64_t> counts;  // elements so far in each open list
     std::string raw;              // of dense<"0x...">
     bool splat = false, hex = false;
@@ -373,7 +373,7 @@ class Parser {
     return Expect(">");
   }
 
-  // dense<"0x0100000002000000">: little-endian elements, or one of them for all.
+  // dense<"0x0100000002000000">: little-endian elements, or a single one for all.
   absl::Status RawBytes(absl::string_view text, size_t at, int64_t total, AttributeArray* array) {
     const int bytes = ElementTypeBytes(array->type);
     const absl::string_view digits = absl::StartsWith(text, "0x") ? text.substr(2) : "";
@@ -401,7 +401,7 @@ class Parser {
     return absl::OkStatus();
   }
 
-  // What stands behind `array<`: i64: 1, 2>
+  // The text after `array<`: i64: 1, 2>
   absl::Status DenseArray(Attribute* out) {
     AttributeArray array;
     SHARDCALL_ASSIGN_OR_RETURN(array.type, ScalarType());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader of MLIR dictionary text behind AttributeMapView::Parse.
+// The parser of MLIR dictionary text behind AttributeMapView::Parse.
 #ifndef SHARDCALL_KERNELS_FFI_ATTRIBUTE_PARSER_H_
 #define SHARDCALL_KERNELS_FFI_ATTRIBUTE_PARSER_H_
 

@@ -14,7 +14,7 @@ namespace shardcall {
 namespace {
 
 std::string WithArticle(absl::string_view noun) {
-  // "an f32", "an i64" and "an s8" by their sound, "a u8", "a bf16", "a pred".
+  // By pronunciation: "an f32", "an i64", "an s8", but "a u8", "a bf16", "a pred".
   const bool vowel = !noun.empty() && (noun[0] == 'f' || noun[0] == 's' || noun[0] == 'i');
   return absl::StrCat(vowel ? "an " : "a ", noun);
 }

@@ -24,7 +24,7 @@ namespace shardcall SHARDCALL_PUBLIC {
 
 struct AttributeArray {
   ElementType type = ElementType::kInvalid;
-  std::vector<int64_t> ints;   // for integer and pred types; u64 by their bits
+  std::vector<int64_t> ints;   // for integer and pred types; u64 by its bits
   std::vector<double> floats;  // for float types
 };
 
@@ -44,22 +44,21 @@ std::string DescribeAttribute(const Attribute& attribute);
 
 class AttributeMapView {
  public:
-  // The map of `{...}`, or of what stands for it in the JSON of XLA:GPU
-  // (gpu_backend_config.h); blank text gives an empty map. Errors are E131 with the
-  // column in the text. Refused are what no typed-FFI handler can be given:
-  // unit and array attributes of mixed types, resources, symbols.
+  // Parses `{...}`, or the JSON of XLA:GPU that contains it (gpu_backend_config.h); blank text
+  // gives an empty map. Errors are E131 with the column in the text. Attributes that typed-FFI
+  // handlers cannot receive are rejected: unit attributes, arrays of mixed types, resources,
+  // symbols.
   static absl::StatusOr<AttributeMapView> Parse(absl::string_view text);
 
-  // Of attributes that are read already; sorted by name.
+  // From parsed attributes, which must be sorted by name.
   explicit AttributeMapView(Attribute::Dictionary entries) : entries_(std::move(entries)) {}
   AttributeMapView() = default;
 
   // Null if there is none.
   const Attribute* Find(absl::string_view name) const;
 
-  // `fallback` if there is none; E131 if it is of another kind or out of range.
-  // Integers of every width are taken for GetInt, floats of every width for
-  // GetFloat, nothing is converted between kinds.
+  // Returns `fallback` if there is none; E131 if it has another kind or is out of range. GetInt
+  // accepts integers of every width, GetFloat floats of every width; kinds are not converted.
   absl::StatusOr<int64_t> GetInt(absl::string_view name, int64_t fallback) const;
   absl::StatusOr<double> GetFloat(absl::string_view name, double fallback) const;
   absl::StatusOr<bool> GetBool(absl::string_view name, bool fallback) const;
@@ -68,8 +67,8 @@ class AttributeMapView {
   absl::StatusOr<std::vector<int64_t>> GetInts(absl::string_view name,
                                                absl::Span<const int64_t> fallback) const;
 
-  // E131 for the first attribute whose name is not among `known`, with the
-  // nearest known name: a misspelt attribute must not be silently ignored.
+  // E131 for the first attribute whose name is not among `known`, with the nearest known name, so
+  // that misspelt attributes are not silently ignored.
   absl::Status OnlyKnown(absl::Span<const absl::string_view> known) const;
 
   const Attribute::Dictionary& entries() const { return entries_; }

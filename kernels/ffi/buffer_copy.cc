@@ -18,8 +18,8 @@ namespace shardcall::inline internal {
 namespace {
 
 constexpr size_t kAlignment = 64;
-// What is filled and looked at of a guard, next to the data; the rest is there so that
-// nothing else is hit.
+// The part of a guard, next to the data, that is filled and checked; the rest keeps overruns from
+// other memory.
 constexpr size_t kMostChecked = 4096;
 
 size_t RoundedUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -29,7 +29,7 @@ size_t PageBytes() {
   return bytes;
 }
 
-// Calls under way that are fenced; what finds no place is not described.
+// Fenced calls in progress; further ones are not described in crash reports.
 constexpr int kMostCalls = 64;
 std::atomic<const BufferCopies*> calls[kMostCalls];
 

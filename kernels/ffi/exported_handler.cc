@@ -26,7 +26,7 @@ struct Exported {
   ExportedCall call;
 };
 
-// What the functions stand for. Never destroyed: they may be called at any time.
+// The calls behind the functions. Never destroyed, since they may be called at any time.
 struct Table {
   std::mutex mutex;
   // By target, platform, API version and text.

@@ -12,8 +12,8 @@
 
 namespace shardcall::inline internal {
 
-// Whether the text is a JSON object and not an MLIR dictionary: it begins with a quoted key and a
-// colon.
+// Whether the text is a JSON object rather than an MLIR dictionary: it begins with a quoted key and
+// a colon.
 bool IsGpuBackendConfig(absl::string_view text);
 // The text of the attributes; "" if there is none. E131 for invalid JSON.
 absl::StatusOr<std::string> AttributesOfGpuBackendConfig(absl::string_view text);

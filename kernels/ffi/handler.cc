@@ -31,7 +31,7 @@ const AttributeMapView& HandlerContext::attribute_map() const {
 
 namespace {
 
-// The first of them, and how many more there are.
+// The first few names, and the number of the others.
 std::string SomeNames(absl::Span<const absl::string_view> names) {
   constexpr size_t kMost = 8;
   if (names.empty()) return "nothing";
@@ -40,7 +40,7 @@ std::string SomeNames(absl::Span<const absl::string_view> names) {
   return out;
 }
 
-// "libk.so (row_sum, api 4, COMMAND_BUFFER_COMPATIBLE)", by what is known.
+// "libk.so (row_sum, api 4, COMMAND_BUFFER_COMPATIBLE)", as far as known.
 std::string OriginOf(const HandlerEntry& entry) {
   std::vector<std::string> parts;
   for (const void* function : entry.functions) {
@@ -55,7 +55,7 @@ std::string OriginOf(const HandlerEntry& entry) {
   return absl::StrCat(entry.source, " (", absl::StrJoin(parts, ", "), ")");
 }
 
-// "0x7f10, 0x7f20": what tells one entry of a name from another.
+// "0x7f10, 0x7f20": the addresses, by which entries of the same name differ.
 std::string FunctionsText(const HandlerEntry& entry) {
   std::vector<std::string> all;
   for (const void* function : entry.functions) {
@@ -134,7 +134,7 @@ absl::Status HandlerRegistry::Watch(absl::string_view platform, Watcher watcher)
          .fix = "register one handler per platform, and pass on from it"},
         absl::StatusCode::kAlreadyExists);
   }
-  for (const HandlerEntry* entry : List()) {  // as they are now: it may register more
+  for (const HandlerEntry* entry : List()) {  // a copy, since it may register more
     if (PlatformKey(entry->platform) != key) continue;
     const absl::Status told = Tell(watcher, *entry);
     if (told.ok()) continue;

@@ -32,7 +32,7 @@ absl::StatusOr<void*> HandlerDevice::Allocate(int64_t bytes) {
     return memory;
   }
   absl::StatusOr<void*> made = AllocateMemory(bytes);
-  if (!made.ok() && !idle_.empty()) {  // what lies idle is of other sizes
+  if (!made.ok() && !idle_.empty()) {  // free idle memory, which has other sizes
     for (const auto& [size, memory] : idle_) {
       sizes_.erase(memory);
       ReleaseMemory(memory);
@@ -75,7 +75,7 @@ absl::Status HandlerDevice::Wait(absl::Duration deadline) {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
-  std::vector<std::shared_ptr<const void>> over;  // owners end without the lock
+  std::vector<std::shared_ptr<const void>> over;  // released without the lock
   const std::lock_guard<std::mutex> lock(mutex_);
   over.swap(held_);
   for (void* memory : freed_) idle_.emplace(sizes_[memory], memory);
@@ -89,7 +89,7 @@ void HandlerDevice::ReleaseAll() {
   if (!idle.ok() || !*idle) {
     new std::shared_ptr<KeptStates>(std::move(kept_));
     for (std::shared_ptr<const void>& owner : held_) {
-      new std::shared_ptr<const void>(std::move(owner));  // what may still be written lives on
+      new std::shared_ptr<const void>(std::move(owner));  // leaked: still in use
     }
     return;
   }

@@ -8,9 +8,8 @@
 namespace shardcall {
 namespace {
 
-// The spelling of XLA's registrations, and what else the platform is called: by jaxlib, by
-// PJRT clients. XLA takes "gpu" for whichever of the three it was built for; jaxlib, as
-// here, for CUDA.
+// A platform's name in XLA's registrations, and its names in jaxlib and in PJRT clients. In XLA,
+// "gpu" means the platform that it was built for; in jaxlib and here it means CUDA.
 struct Platform {
   absl::string_view name, alias;
 };

@@ -28,7 +28,7 @@ absl::Status DeviceFailed(const HandlerContext& context, absl::string_view what,
       status.code(), "See the driver and the device: nvidia-smi");
 }
 
-// Device memory of one call, freed at its end: once the stream is idle.
+// The device memory of one call, freed at its end, once the stream is idle.
 class DeviceBuffers {
  public:
   explicit DeviceBuffers(HandlerDevice& device) : device_(device) {}
@@ -48,7 +48,7 @@ class DeviceBuffers {
 
 int64_t Bytes(const BufferView& b) { return b.type == ElementType::kToken ? 0 : b.byte_size(); }
 
-// The handler passes device pointers, the evaluator computes in host memory.
+// Converts between the handler's device pointers and the evaluator's host memory.
 class StagedComputations final : public AttachedComputations {
  public:
   StagedComputations(const AttachedComputations& inner, HandlerDevice& device,
@@ -76,7 +76,7 @@ class StagedComputations final : public AttachedComputations {
       if (out[k].data == nullptr || Bytes(out[k]) <= 0) continue;
       SHARDCALL_RETURN_IF_ERROR(device_.CopyIn(results[k].data, out[k].data, Bytes(out[k])));
     }
-    return device_.Wait(deadline_);  // before the host's copies go
+    return device_.Wait(deadline_);  // before the host copies are freed
   }
 
  private:
@@ -90,7 +90,7 @@ class StagedComputations final : public AttachedComputations {
 absl::Status CallStaged(const HandlerEntry& entry, const std::shared_ptr<HandlerDevice>& device,
                         HandlerContext context, absl::Span<const BufferView> operands,
                         absl::Span<const BufferView> results) {
-  // Whatever is late may still be used: the memory of both sides then lives on.
+  // A late handler may still use the memory on both sides, so it is kept alive.
   auto buffers = std::make_shared<DeviceBuffers>(*device);
   const auto wait = [&](absl::string_view what) {
     const absl::Status status = device->Wait(context.deadline);
@@ -106,7 +106,7 @@ absl::Status CallStaged(const HandlerEntry& entry, const std::shared_ptr<Handler
   if (!active.ok()) return DeviceFailed(context, "the call", active);
 
   std::vector<BufferView> in(operands.begin(), operands.end()), out(results.begin(), results.end());
-  std::map<const void*, void*> staged;  // by host memory
+  std::map<const void*, void*> staged;  // device buffers, by host memory
   for (std::vector<BufferView>* side : {&in, &out}) {
     for (BufferView& b : *side) {
       if (b.data == nullptr || Bytes(b) == 0) {
@@ -135,7 +135,7 @@ absl::Status CallStaged(const HandlerEntry& entry, const std::shared_ptr<Handler
     computations.emplace(*context.computations, *device, context.deadline);
     inner.computations = &*computations;
   }
-  // Of the device's memory; the host's is not the handler's to keep.
+  // Keeps the device memory; the handler does not access that of the host.
   inner.keep_buffers = [buffers, device]() -> std::shared_ptr<const void> {
     return std::make_shared<
         std::pair<std::shared_ptr<HandlerDevice>, std::shared_ptr<DeviceBuffers>>>(device, buffers);
@@ -148,7 +148,7 @@ absl::Status CallStaged(const HandlerEntry& entry, const std::shared_ptr<Handler
     if (out[r].data == nullptr) continue;
     const absl::Status copied = device->CopyOut(results[r].data, out[r].data, Bytes(out[r]));
     if (copied.ok()) continue;
-    wait("the copy of the results").IgnoreError();  // it may be under way all the same
+    wait("the copy of the results").IgnoreError();  // the copy may still be running
     return DeviceFailed(context, "the copy of the results", copied);
   }
   return absl::OkStatus();

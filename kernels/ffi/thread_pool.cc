@@ -21,7 +21,7 @@ class Pool {
   bool Schedule(std::function<void()> task) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      // A thread for a task that would otherwise wait, until there are enough.
+      // Start a thread if the task would have to wait, up to the limit.
       if (idle_ <= static_cast<int>(tasks_.size()) && threads_ < FfiPoolThreads()) {
         try {
           std::thread([this] { Work(); }).detach();
@@ -67,7 +67,7 @@ int FfiPoolThreads() {
 
 namespace {
 
-// Of this process; threads may outlive main. A process that is forked off has none of
+// One per process, never destroyed, since threads may outlive main. A forked child does not have
 // its parent's threads, so it makes a pool of its own.
 std::atomic<Pool*> pool{nullptr};
 

@@ -28,16 +28,16 @@ struct Stages {
   std::shared_ptr<const void> library;
 };
 
-// What one call of a program keeps.
+// State that is kept for each call instruction of a program.
 struct Site {
   Site(std::shared_ptr<const Stages> s, const AttributeMapView& map)
       : stages(std::move(s)), attributes(map) {}
-  const std::shared_ptr<const Stages> stages;  // before the state: deleters are its code
+  const std::shared_ptr<const Stages> stages;  // before the state, whose deleters are its code
   const EncodedAttributes attributes;
   FfiState state;
 };
 
-// One call: all that a handler, or work that goes on after it, may look at.
+// One call: everything that a handler, or work that continues after it, may access.
 class Call {
  public:
   Call(std::shared_ptr<Site> site, const HandlerContext& context,
@@ -61,7 +61,7 @@ class Call {
     ret_types_.assign(results.size(), abi::RetType::kBuffer);
   }
 
-  // The instantiate stage sees attributes alone.
+  // The instantiate stage gets attributes only.
   abi::CallFrame Frame(abi::Stage stage) {
     abi::CallFrame frame = {};
     frame.struct_size = abi::kCallFrameSize;
@@ -82,14 +82,14 @@ class Call {
     return frame;
   }
 
-  // From here on handlers have its stream and its memory.
+  // From here on handlers get the device's stream and memory.
   void UseAccelerator(std::shared_ptr<HandlerDevice> device) {
     ctx_.accelerator = std::move(device);
   }
 
-  // What work left behind may no longer reach.
+  // After this, work that is left behind can no longer use the context.
   void End() { ctx_.EndCall(); }
-  // Of the device extension.
+  // The status of calls through the device extension.
   absl::Status device_error() {
     return ctx_.device == nullptr ? absl::OkStatus() : ctx_.device->first_error();
   }
@@ -97,7 +97,7 @@ class Call {
 
  private:
   void Add(const BufferView& view) {
-    const int64_t* dims = dims_.data() + dims_.size();  // reserved: it does not move
+    const int64_t* dims = dims_.data() + dims_.size();  // reserved, so it does not reallocate
     dims_.insert(dims_.end(), view.dims.begin(), view.dims.end());
     buffers_.push_back({abi::kBufferSize, nullptr, static_cast<abi::DataType>(view.type), view.data,
                         static_cast<int64_t>(view.dims.size()), dims});
@@ -133,7 +133,7 @@ absl::Status RunStage(const Stages& stages, abi::Stage stage, const std::shared_
   }
   if (error == nullptr && frame.future == nullptr && !call->task_threw()) return absl::OkStatus();
 
-  // The buffers live on behind a future that is late, and so does the call.
+  // If the future is late, the call and its buffers are kept alive.
   absl::Status later;
   if (frame.future != nullptr) {
     std::shared_ptr<const void> keep = call;
@@ -186,7 +186,7 @@ absl::StatusOr<std::shared_ptr<Site>> MakeSite(const std::shared_ptr<const Stage
   if (stages->function[static_cast<int>(abi::Stage::kInstantiate)] != nullptr) {
     const auto call = std::make_shared<Call>(site, context, absl::Span<const BufferView>(),
                                              absl::Span<const BufferView>());
-    call->End();  // no device yet: the state is shared by all
+    call->End();  // there is no device yet, since the state is shared by all
     SHARDCALL_RETURN_IF_ERROR(RunStage(*stages, abi::Stage::kInstantiate, call, context));
   }
   return site;
@@ -223,7 +223,7 @@ absl::Status RunTyped(const std::shared_ptr<const Stages>& stages, const Handler
     const absl::Status status = RunStage(*stages, stage, call, context);
     if (status.ok()) continue;
     call->End();
-    // A collective that failed says more than the handler that met it.
+    // The error of a failed collective is more precise than that of the handler.
     const absl::Status device = call->device_error();
     if (device.ok()) return status;
     if (!DiagnosticCode(device).empty()) return device;
@@ -252,15 +252,15 @@ absl::Status Unusable(absl::string_view target, abi::Stage stage, std::string me
 
 absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string_view target,
                                              abi::Stage stage, absl::Duration deadline) {
-  // The frame is the last: whoever takes it for results writes into the fence.
+  // The call frame is last, so that a handler that writes to it as results hits the fence.
   struct alignas(16) Question {
     abi::Metadata metadata = {};
-    char more[208] = {};  // what later versions may add
+    char more[208] = {};  // fields of later versions
     abi::MetadataExtension extension;
     abi::CallFrame frame = {};
     char more_frame[64] = {};
   };
-  // A handler that never answers keeps what it is asked with.
+  // Kept alive if the handler never answers.
   struct Asked {
     FencedMemory memory{sizeof(Question)};
     const abi::Error* error = nullptr;

@@ -23,7 +23,7 @@ extern "C" void XlaCustomCallStatusSetSuccess(XlaCustomCallStatus* status) {
 extern "C" void XlaCustomCallStatusSetFailure(XlaCustomCallStatus* status, const char* message,
                                               size_t message_len) {
   if (status == nullptr) return;
-  constexpr size_t kLongest = 1 << 20;  // a length that was never set is a wild number
+  constexpr size_t kLongest = 1 << 20;  // a larger length is taken for uninitialised
   status->failed = true;
   status->message = message == nullptr
                         ? std::string()
@@ -48,7 +48,7 @@ void CallOnHost(void* function, const HandlerContext& context,
   absl::InlinedVector<void*, 8> out;
   for (const BufferView& b : operands) in.push_back(b.data);
   for (const BufferView& b : results) out.push_back(b.data);
-  in.push_back(nullptr);  // so that the tables exist, even when empty
+  in.push_back(nullptr);  // so that the tables are not null, even if empty
   out.push_back(nullptr);
   void* const to = context.tuple_result ? static_cast<void*>(out.data()) : out[0];
   const absl::string_view opaque = context.backend_config;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of nccl_allreduce have in common.
+// Common to the kernels of nccl_allreduce.
 #ifndef SHARDCALL_KERNELS_HOST_ALL_REDUCE_H_
 #define SHARDCALL_KERNELS_HOST_ALL_REDUCE_H_
 
@@ -13,11 +13,11 @@ namespace shardcall::inline internal {
 
 struct AllReduceCall {
   ReduceKind kind = ReduceKind::kSum;
-  // That of this device. Empty for a program of many devices that is run on one: its
-  // groups name others, which are not there, and y = x.
+  // The group of this device. Empty if a program of many devices runs on one: the other devices of
+  // its groups do not exist, and y = x.
   std::vector<int> group;
 };
-// Of a call with its counts, types, shapes, attributes and communicator.
+// Checks counts, types, shapes, attributes and the communicator of a call.
 absl::StatusOr<AllReduceCall> CheckAllReduce(const HandlerContext& context,
                                              const CallArguments& args);
 

@@ -20,7 +20,7 @@ std::string Prefix(const HandlerContext& context) {
   return prefix;
 }
 
-// What to write in place of that which is wrong.
+// The suggested fix for an error code.
 absl::string_view FixOf(absl::string_view code) {
   if (code == "E131") return "Write such a value in the call's backend_config";
   if (code == "E132") return "Give the call these, in this order";

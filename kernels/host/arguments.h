@@ -29,13 +29,13 @@ class CallArguments {
  public:
   using Names = absl::Span<const absl::string_view>;
 
-  // The buffers and the characters of the names must outlive this. The last
-  // `optional_*` names may be absent.
+  // The buffers and the names must outlive this object. The last `optional_*` arguments may be
+  // missing.
   CallArguments(const HandlerContext& context, absl::Span<const BufferView> operands,
                 absl::Span<const BufferView> results, Names operand_names, Names result_names,
                 int optional_operands = 0, int optional_results = 0);
 
-  // First of all: E132 unless there are as many as there are names.
+  // Must be called first: E132 unless the counts match the names.
   absl::Status CheckCounts() const;
 
   int num_results() const { return static_cast<int>(results_.size()); }
@@ -53,11 +53,11 @@ class CallArguments {
   // E133 unless the dimensions are these.
   absl::Status CheckDims(ArgumentPlace place, absl::Span<const int64_t> dims) const;
 
-  // For what else may be wrong with a shape.
+  // E133 for any other error of a shape.
   absl::Status ShapeError(ArgumentPlace place, absl::string_view expected) const;
   absl::Status AttributeError(absl::string_view name, absl::string_view expected,
                               absl::string_view found) const;
-  // Puts the target and the instruction into an error of AttributeMapView.
+  // Adds the target and the instruction to an error of AttributeMapView.
   absl::Status Located(const absl::Status& status) const;
 
  private:
@@ -71,13 +71,13 @@ class CallArguments {
   int optional_operands_, optional_results_;
 };
 
-// The element types that the shipped kernels with float mathematics take.
+// The element types of shipped kernels that compute with floats.
 inline constexpr ElementType kFloatTypes[] = {ElementType::kF32, ElementType::kBF16,
                                               ElementType::kF16, ElementType::kF64};
 
 }  // namespace shardcall::inline internal
 
-// As SHARDCALL_ASSIGN_OR_RETURN, for attributes of a call whose arguments are `args`.
+// Like SHARDCALL_ASSIGN_OR_RETURN, for attributes of a call whose arguments are `args`.
 #define SHARDCALL_ASSIGN_ATTRIBUTE(lhs, args, expr) \
   SHARDCALL_ASSIGN_ATTRIBUTE_IMPL_(SHARDCALL_CONCAT_(shardcall_attr_, __LINE__), lhs, args, expr)
 #define SHARDCALL_ASSIGN_ATTRIBUTE_IMPL_(tmp, lhs, args, expr) \

@@ -36,7 +36,7 @@ absl::Status ReadAttributes(const HandlerContext& context, const CallArguments& 
   return absl::OkStatus();
 }
 
-// Offset of element 0 of a head and the distance between its rows, in elements.
+// The offset of a head's element 0, and the distance between its rows, in elements.
 struct HeadPlace {
   int64_t offset;
   int64_t stride;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What flash_attention_fwd and its backward share: shapes, attributes, which
-// keys a query sees, and the way a head lies in its buffer.
+// Common to flash_attention_fwd and flash_attention_bwd: shapes, attributes, the keys that a query
+// attends to, and the layout of a head in its buffer.
 #ifndef SHARDCALL_KERNELS_HOST_ATTENTION_H_
 #define SHARDCALL_KERNELS_HOST_ATTENTION_H_
 
@@ -13,8 +13,8 @@
 
 namespace shardcall::inline internal {
 
-// Scores are made in tiles of queries by keys: memory is linear in the lengths.
-// Up to kKeyTile keys the softmax of a row is one pass.
+// Scores are computed in tiles of queries by keys, so that memory is linear in the lengths. Up to
+// kKeyTile keys, the softmax of a row takes one pass.
 inline constexpr int64_t kQueryTile = 128;
 inline constexpr int64_t kKeyTile = 512;
 
@@ -33,7 +33,7 @@ struct AttentionShape {
 
   int64_t group() const { return kv_heads == 0 ? 0 : heads / kv_heads; }
 
-  // Query i sees the keys [first_key(i), end_key(i)), both of which grow with i.
+  // Query i attends to keys [first_key(i), end_key(i)); both bounds grow with i.
   int64_t first_key(int64_t i) const {
     return window >= 0 ? std::clamp<int64_t>(i - window, 0, keys) : 0;
   }
@@ -47,8 +47,8 @@ struct AttentionShape {
 absl::StatusOr<AttentionShape> CheckAttention(const HandlerContext& context,
                                               const CallArguments& args, int first);
 
-// Types and shapes of what goes with them: out (and its gradient), like q but
-// with v's head dimension, and lse.
+// Checks types and shapes of the related arrays: out (and its gradient), which is like q but with
+// v's head dimension, and lse.
 absl::Status CheckAttentionOut(const CallArguments& args, const AttentionShape& shape,
                                ElementType type, ArgumentPlace out);
 absl::Status CheckAttentionLse(const CallArguments& args, const AttentionShape& shape,

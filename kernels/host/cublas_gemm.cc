@@ -99,7 +99,7 @@ void Run(const GemmCall& call, absl::Span<const BufferView> operands, const Buff
   for (int64_t i = 0; i < call.batch; ++i) {
     LoadElements(a.type, at(a, i * m * k), m * k, am.get());
     LoadElements(b.type, at(b, i * k * n), k * n, bm.get());
-    // With beta = 0, as in cuBLAS, c is not read: its NaNs do not count.
+    // With beta = 0, c is not read, as in cuBLAS, so its NaNs have no effect.
     if (call.beta != 0) {
       LoadElements(operands[2].type, at(operands[2], i * m * n), m * n, dm.get());
     }

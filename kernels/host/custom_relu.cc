@@ -19,7 +19,7 @@ void Run(const BufferView& x, const BufferView& y) {
   for (int64_t i = 0; i < n; ++i) to[i] = from[i] <= T(0) ? T(0) : from[i];  // NaN is not <= 0
 }
 
-// f16 and bf16 by their bits: what has the sign is zero, unless it is NaN.
+// f16 and bf16 by their bits: a value with a sign bit becomes zero, unless it is NaN.
 void RunBits(const BufferView& x, const BufferView& y, uint16_t infinity) {
   const auto* from = static_cast<const uint16_t*>(x.data);
   auto* to = static_cast<uint16_t*>(y.data);
@@ -39,7 +39,7 @@ void RunBackward(const BufferView& dy, const BufferView& x, const BufferView& dx
   for (int64_t i = 0; i < n; ++i) to[i] = at[i] > T(0) ? from[i] : T(0);
 }
 
-// f16 and bf16: what is neither zero, negative nor NaN.
+// f16 and bf16 by their bits: dy where x is neither zero, negative nor NaN.
 void RunBackwardBits(const BufferView& dy, const BufferView& x, const BufferView& dx,
                      uint16_t infinity) {
   const auto* from = static_cast<const uint16_t*>(dy.data);

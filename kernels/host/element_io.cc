@@ -28,7 +28,7 @@ void LoadAs(const void* from, int64_t count, T* to) {
   }
 }
 
-// Calls f with a value of the C++ integer type that `type` is stored as.
+// Calls f with a value of the C++ integer type that stores `type`.
 template <typename F>
 bool WithInteger(ElementType type, F f) {
   switch (type) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of any element type read into, and written from, the few types that
-// arithmetic is done in: float, double, their complex kinds, uint32_t and
-// uint64_t (integers modulo that width), bool.
+// Reads and writes arrays of any element type as one of the few types used for arithmetic: float,
+// double, their complex types, uint32_t and uint64_t (integers modulo that width), bool.
 #ifndef SHARDCALL_KERNELS_HOST_ELEMENT_IO_H_
 #define SHARDCALL_KERNELS_HOST_ELEMENT_IO_H_
 
@@ -11,13 +10,13 @@
 
 namespace shardcall::inline internal {
 
-// Whether arrays of `type` are arrays of T in memory, so that nothing needs to
-// be converted. For unsigned T that holds for signed types of its width too.
+// Whether arrays of `type` are arrays of T in memory, so that no conversion is needed. An unsigned
+// T also matches signed types of its width.
 template <typename T>
 bool IsStoredAs(ElementType type);
 
-// What does not fit T is as in C++ (integers modulo 2^w); a real number becomes
-// a complex one, not the other way round.
+// Converts as C++ does if a value does not fit T (integers modulo 2^w). Real numbers convert to
+// complex ones, but not the other way round.
 template <typename T>
 void LoadElements(ElementType type, const void* from, int64_t count, T* to);
 template <typename T>

@@ -19,7 +19,7 @@ int64_t Product(absl::Span<const int64_t> dims) {
   return p;
 }
 
-// One dimension of [outer, n, inner], in place.
+// Transforms one dimension of [outer, n, inner], in place.
 void TransformDim(std::vector<FftNumber>& x, int64_t outer, int64_t n, int64_t inner,
                   bool inverse) {
   if (n <= 1) return;
@@ -66,8 +66,8 @@ void Write(const std::vector<FftNumber>& x, double scale, bool complex, R* to) {
   }
 }
 
-// Lines of `from` elements cut or continued to lines of `to`: continued ones are
-// the conjugates that a real signal's spectrum has.
+// Truncates or extends lines of `from` elements to `to`; the new elements are the conjugates that
+// the spectrum of a real signal has.
 std::vector<FftNumber> ResizeLines(const std::vector<FftNumber>& x, int64_t from, int64_t to) {
   const int64_t lines = from == 0 ? 0 : static_cast<int64_t>(x.size()) / from;
   std::vector<FftNumber> y(lines * to);
@@ -107,7 +107,7 @@ const char* CheckFft(const FftShape& shape, absl::Span<const int64_t> lengths) {
     if (k + 1 < rank && signal[k] != spectrum[k]) return "operand and result differ in a dimension";
   }
   const int64_t n = lengths.back();
-  // An empty line has no spectrum, and a spectrum of nothing is an empty line.
+  // The spectrum of an empty line is empty.
   const int64_t expected = in_real || out_real ? n / 2 + 1 : n;
   if (spectrum.back() != expected && !(n == 0 && spectrum.back() == 0)) {
     return "the last dimension does not fit fft_length";
@@ -135,7 +135,7 @@ void RunFft(const FftShape& shape, const void* in, void* out) {
       TransformDims(x, dims, first, rank, shape.kind == FftKind::kInverse);
       break;
     case FftKind::kRealForward: {
-      // The last dimension first: half of it is all that the others are over.
+      // The last dimension first, so that the others only transform its half spectrum.
       TransformDims(x, dims, rank - 1, rank, false);
       x = ResizeLines(x, dims.back(), shape.out_dims.back());
       dims.back() = shape.out_dims.back();
@@ -143,8 +143,8 @@ void RunFft(const FftShape& shape, const void* in, void* out) {
       break;
     }
     case FftKind::kRealInverse: {
-      // The last dimension at the end: what comes before it is complex, and the
-      // imaginary part of a real line's ends is ignored.
+      // The last dimension comes last: its input is complex, and the imaginary parts at the ends of
+      // a real line's spectrum are ignored.
       TransformDims(x, dims, first, rank - 1, true);
       const int64_t n = shape.out_dims.back(), half = dims.back();
       for (size_t l = 0; l * half < x.size(); ++l) {

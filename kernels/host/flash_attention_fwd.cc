@@ -12,10 +12,10 @@
 namespace shardcall::inline internal {
 namespace {
 
-// The softmax of a row while its keys go by in tiles.
+// The softmax of a row, updated with one tile of keys at a time.
 struct RowState {
   double largest = -std::numeric_limits<double>::infinity();
-  double sum = 0;  // of exp(score - largest)
+  double sum = 0;  // of exp(score - max)
 };
 
 template <typename T>
@@ -62,7 +62,7 @@ class Forward {
     }
   }
 
-  // Adds keys [j, j + cols) to queries [i, i + rows).
+  // Updates queries [i, i + rows) with keys [j, j + cols).
   void Tile(int64_t i, int64_t rows, int64_t j, int64_t cols) {
     BlasGemm(BlasOp::kNone, BlasOp::kTranspose, rows, cols, shape_.dim, T(1),
              q_.data() + i * shape_.dim, shape_.dim, k_.data() + j * shape_.dim, shape_.dim, T(0),
@@ -77,8 +77,8 @@ class Forward {
              out_.data() + i * shape_.value_dim, shape_.value_dim);
   }
 
-  // Turns the scores of one row into weights relative to the row's largest score
-  // so far, and what was summed before along with it.
+  // Turns the scores of one row into weights relative to the largest score so far, and rescales the
+  // previous sums.
   void Softmax(int64_t query, int64_t first, int64_t end, int64_t cols, T* row, RowState* state) {
     const T scale = static_cast<T>(shape_.scale);
     T largest = static_cast<T>(state->largest);
@@ -86,7 +86,7 @@ class Forward {
       row[c] *= scale;
       largest = std::max(largest, row[c]);
     }
-    // Where all scores are -inf there is nothing to be relative to.
+    // If all scores are -inf, subtracting the largest would give NaN.
     const T base = std::isinf(largest) && largest < 0 ? T(0) : largest;
     double sum = 0;
     std::fill(row, row + first, T(0));
@@ -106,7 +106,7 @@ class Forward {
 
   void Finish(int64_t query, const RowState& state) {
     lse_[query] = static_cast<T>(state.largest + std::log(state.sum));
-    if (shape_.first_key(query) >= shape_.end_key(query)) return;  // sees no key
+    if (shape_.first_key(query) >= shape_.end_key(query)) return;  // attends to no key
     const T sum = static_cast<T>(state.sum);
     for (int64_t e = 0; e < shape_.value_dim; ++e) out_[query * shape_.value_dim + e] /= sum;
   }

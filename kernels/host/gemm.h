@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call of cublas_gemm and one of its gradients have in common.
+// Common to cublas_gemm and its gradient.
 #ifndef SHARDCALL_KERNELS_HOST_GEMM_H_
 #define SHARDCALL_KERNELS_HOST_GEMM_H_
 
@@ -12,7 +12,7 @@
 
 namespace shardcall::inline internal {
 
-// What cublas_gemm takes.
+// The element types of cublas_gemm.
 inline constexpr ElementType kGemmTypes[] = {ElementType::kF32, ElementType::kBF16,
                                              ElementType::kF16, ElementType::kF64,
                                              ElementType::kC64, ElementType::kC128};
@@ -23,13 +23,13 @@ struct GemmCall {
   double alpha = 1, beta = 0;
   int64_t batch = 1, m = 0, n = 0, k = 0;
 };
-// Where a call has those arrays, or others of their shapes.
+// The places of these arrays among a call's arguments, or of others with their shapes.
 struct GemmPlaces {
   ArgumentPlace a, b, c, d;
   bool has_c;
 };
 
-// Checks counted arguments; a has one of `types`.
+// Checks the arguments, whose counts are checked already. a must have one of `types`.
 absl::StatusOr<GemmCall> CheckGemm(const HandlerContext& context, const CallArguments& args,
                                    absl::Span<const ElementType> types, const GemmPlaces& places);
 

@@ -10,8 +10,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// A matrix as it is stored, row by row of `width` elements, and whether it is meant
-// transposed.
+// A matrix as stored, row-major with `width` columns, and whether its transpose is meant.
 template <typename T>
 struct Matrix {
   const T* data;
@@ -20,7 +19,7 @@ struct Matrix {
   Matrix Transposed() const { return {data, width, !transposed}; }
 };
 
-// c[rows, columns] = alpha x y, where x is [rows, inner].
+// c[rows, columns] = alpha * x * y, where x is [rows, inner].
 template <typename T>
 void Product(T alpha, const Matrix<T>& x, const Matrix<T>& y, int64_t rows, int64_t columns,
              int64_t inner, T* c) {
@@ -31,8 +30,8 @@ void Product(T alpha, const Matrix<T>& x, const Matrix<T>& y, int64_t rows, int6
            columns);
 }
 
-// With da' the gradient of op(a): da' = alpha dd op(b)^T and db' = alpha op(a)^T dd; a
-// matrix that is stored transposed has the transpose of that.
+// The gradient of op(a) is alpha * dd * op(b)^T, that of op(b) is alpha * op(a)^T * dd. The
+// gradient of a transposed matrix is the transpose of that.
 template <typename T>
 void Run(const GemmCall& call, absl::Span<const BufferView> operands,
          absl::Span<const BufferView> results) {

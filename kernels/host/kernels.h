@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shipped targets on the host, as handlers. Shapes in HLO order; T is f32,
-// bf16, f16 or f64, the same for all operands of a call unless said. Narrow
-// types are computed in f32 and rounded once at the end. What belongs to one
-// row, batch or head is computed alone, so it does not depend on how many of
-// them a buffer holds: a sharded call gives the bits of the whole one. (Not so
-// the rows and columns within one matrix of cublas_gemm: a BLAS may round them
-// by its size.) Attributes that are not listed are refused.
+// Handlers of the shipped targets on the host. Shapes are in HLO's order of dimensions. T is f32,
+// bf16, f16 or f64, the same for all operands of a call unless stated otherwise. Narrow types are
+// computed in f32 and rounded once at the end. Each row, batch element or head is computed by
+// itself, so its result does not depend on how many of them a buffer has: a sharded call gives the
+// same bits as the unsharded one. (The exception is rows and columns within one matrix of
+// cublas_gemm, since a BLAS may round them depending on its size.) Attributes that are not listed
+// are rejected.
 #ifndef SHARDCALL_KERNELS_HOST_KERNELS_H_
 #define SHARDCALL_KERNELS_HOST_KERNELS_H_
 

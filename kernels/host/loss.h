@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses over a vocabulary, as handlers. T is f32, bf16, f16 or f64; F is f64 for
-// f64, else f32. Rows are computed one by one, in an order that v alone decides.
-// Attributes: none.
+// Handlers of losses over a vocabulary. T is f32, bf16, f16 or f64; F is f64 for f64, else f32.
+// Rows are computed one by one, in an order that depends only on v. There are no attributes.
 #ifndef SHARDCALL_KERNELS_HOST_LOSS_H_
 #define SHARDCALL_KERNELS_HOST_LOSS_H_
 

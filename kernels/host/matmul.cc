@@ -14,11 +14,11 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Below this a call of a BLAS costs more than the product. It looks at k and n
-// only, so that how a row is computed does not depend on the number of rows.
+// Smaller products are faster without a BLAS. Only k and n count, so that the computation of a row
+// does not depend on the number of rows.
 constexpr int64_t kSmallPanel = 64;
 
-// c += a b for a row-major a [m, k] and b [k, n].
+// c += a b for row-major a [m, k] and b [k, n].
 template <typename T>
 void Loops(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
   for (int64_t i = 0; i < m; ++i) {
@@ -34,7 +34,7 @@ void Loops(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
   }
 }
 
-// [rows, cols] to [cols, rows].
+// Transposes [rows, cols] to [cols, rows].
 template <typename T>
 void Transpose(int64_t rows, int64_t cols, const T* from, T* to) {
   constexpr int64_t kTile = 32;
@@ -51,23 +51,23 @@ void Transpose(int64_t rows, int64_t cols, const T* from, T* to) {
 template <typename T>
 constexpr bool kHasBlas = !std::is_integral_v<T>;
 
-// Elements of converted rows that are held at a time: fresh pages for whole
-// arrays cost more than their conversion.
+// The number of elements that are converted at a time: allocating whole converted arrays costs more
+// than the conversion.
 constexpr int64_t kPanelElements = 1 << 18;
 
-// One operand of all batches in the type T that products are made in: the
-// caller's own memory if it has that type, else converted a part at a time.
+// One operand for all batches in T, the type of the product: the caller's own memory if it has that
+// type, else converted one part at a time.
 template <typename T>
 class OperandReader {
  public:
-  // `rows` of `cols` elements in each batch; at most `most_rows` or `most_cols`
-  // of them are read at a time.
+  // `rows` by `cols` elements in each batch; at most `most_rows` or `most_cols` of them are read at
+  // a time.
   OperandReader(ElementType type, const void* data, int64_t rows, int64_t cols, int64_t most_rows,
                 int64_t most_cols)
       : type_(type), data_(static_cast<const char*>(data)), rows_(rows), cols_(cols) {
     if (!IsStoredAs<T>(type)) buffer_.reset(new T[std::max<int64_t>(most_rows * most_cols, 1)]);
   }
-  // Batch i from (row, col) on; *ld becomes the distance between its rows.
+  // The part of batch i from (row, col) on; sets *ld to the distance between its rows.
   const T* Part(int64_t i, int64_t row, int64_t rows, int64_t col, int64_t cols, int64_t* ld) {
     const int64_t bytes = ElementTypeBytes(type_);
     const char* from = data_ + ((i * rows_ + row) * cols_ + col) * bytes;
@@ -90,7 +90,7 @@ class OperandReader {
   std::unique_ptr<T[]> buffer_;
 };
 
-// Rows of the product that are made at a time. All, where nothing is converted.
+// The number of rows of the product that are computed at a time: all if nothing is converted.
 int64_t PanelRows(const MatmulShape& s, bool a_stored, bool c_stored) {
   if (a_stored && c_stored) return s.m;
   const int64_t row = std::max({a_stored ? 1 : s.k, c_stored ? 1 : s.n, int64_t{1}});
@@ -183,7 +183,7 @@ absl::Status Matmul(const MatmulShape& shape, ElementType a_type, const void* a,
     return wide ? run(std::complex<double>()) : run(std::complex<float>());
   if (IsFloat(result_type)) return wide ? run(double()) : run(float());
   if (result_type == ElementType::kPred) return run(bool());
-  // Sums modulo 2^64 or 2^32 give those of every narrower width.
+  // Sums modulo 2^64 or 2^32 are correct modulo every smaller width.
   if (ElementTypeBytes(result_type) == 8) return run(uint64_t());
   return run(uint32_t());
 }

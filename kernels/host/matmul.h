@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix product of dense arrays of any element type, as HLO's `dot` wants
-// it: floats through a BLAS, f32 for types narrower than that with one rounding
-// at the end, complex numbers too, and integers exactly, wrapping around in the
-// result's width. pred is "or" of "and"s. On one thread. Equal calls give equal
-// bits; where sums are not exact, a BLAS may round a row of a large product
-// differently in the last place when the number of rows differs.
+// The matrix product of dense arrays of any element type, for HLO's `dot`, on one thread. Floats
+// use a BLAS; types narrower than f32 are computed in f32 and rounded once at the end. Complex
+// types are supported. Integers are exact and wrap around in the result's width. For pred it is an
+// "or" of "and"s. Equal calls give equal bits. Where sums are not exact, a BLAS may round the last
+// digit of a row of a large product differently if the number of rows differs.
 #ifndef SHARDCALL_KERNELS_HOST_MATMUL_H_
 #define SHARDCALL_KERNELS_HOST_MATMUL_H_
 
@@ -15,9 +14,9 @@
 
 namespace shardcall::inline internal {
 
-// c[i] = op(a[i]) op(b[i]) for i in [0, batch). op transposes or not: a is
-// [batch, m, k], or [batch, k, m] with transpose_a; b is [batch, k, n], or
-// [batch, n, k] with transpose_b; c is [batch, m, n].
+// c[i] = op(a[i]) op(b[i]) for i in [0, batch), where op may transpose: a is [batch, m, k], or
+// [batch, k, m] with transpose_a; b is [batch, k, n], or [batch, n, k] with transpose_b; c is
+// [batch, m, n].
 struct MatmulShape {
   int64_t batch = 1;
   int64_t m = 0;
@@ -27,17 +26,16 @@ struct MatmulShape {
   bool transpose_b = false;
 };
 
-// Whether Matmul takes these types: both operands and the result float or
-// complex (a complex operand needs a complex result), or all of them integers,
-// or all pred; integers into floats too.
+// Whether Matmul supports these types: operands and result float or complex (a complex operand
+// needs a complex result), or all integers, or all pred; also integer operands with a float result.
 bool MatmulSupports(ElementType a, ElementType b, ElementType result);
 
-// Products are made in the widest of the three types, at least f32 for floats.
-// E134 for types that are not supported, E133 for extents above 2^31 - 1.
+// Products are computed in the widest of the three types, at least f32 for floats. E134 for
+// unsupported types, E133 for extents above 2^31 - 1.
 absl::Status Matmul(const MatmulShape& shape, ElementType a_type, const void* a, ElementType b_type,
                     const void* b, ElementType result_type, void* c);
 
-// The plain case: both operands of one type.
+// For two operands of the same type.
 inline absl::Status Gemm(ElementType type, ElementType result_type, int64_t m, int64_t n, int64_t k,
                          const void* a, const void* b, void* c) {
   return Matmul({.m = m, .n = n, .k = k}, type, a, type, b, result_type, c);

@@ -27,7 +27,7 @@ absl::Status MoePositions(const HandlerContext& context, absl::Span<const Buffer
   for (int64_t g = 0; g < groups; ++g) {
     taken.clear();
     for (int64_t i = 0; i < group; ++i) {
-      // Choices in the order that counts, at their place in memory.
+      // Choices in counting order, each at its index in memory.
       const int64_t tokens = group / choices;
       const int64_t at = choices_first ? i % tokens * choices + i / tokens : i;
       const int32_t expert = experts[g * group + at];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moe_dispatch and moe_combine have in common: who goes where.
+// Common to moe_dispatch and moe_combine: the slot of each choice.
 #ifndef SHARDCALL_KERNELS_HOST_MOE_ROUTES_H_
 #define SHARDCALL_KERNELS_HOST_MOE_ROUTES_H_
 
@@ -17,7 +17,7 @@ struct MoeRoutes {
   const int32_t* expert = nullptr;  // [groups, tokens, choices]
   const int32_t* position = nullptr;
 
-  // The slot in [experts * capacity) of choice `i` of all, or -1 if it is dropped.
+  // The slot in [0, experts * capacity) of choice `i`, or -1 if it is dropped.
   int64_t Slot(int64_t i) const {
     const bool in =
         expert[i] >= 0 && expert[i] < experts && position[i] >= 0 && position[i] < capacity;
@@ -25,8 +25,8 @@ struct MoeRoutes {
   }
 };
 
-// Of operands 1 and 2 (experts, positions), tokens [.., t, d] and slots [.., e, c, d],
-// whose types are checked already.
+// Checks and reads operands 1 and 2 (experts, positions), for tokens [.., t, d] and slots [.., e,
+// c, d], whose types are checked already.
 inline absl::Status ReadMoeRoutes(const CallArguments& args, ArgumentPlace tokens,
                                   ArgumentPlace slots, MoeRoutes* routes) {
   SHARDCALL_RETURN_IF_ERROR(args.CheckLeastRank(tokens, 2));

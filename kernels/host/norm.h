@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rms_norm and its backward share: the shapes of x, gain and rstd.
+// Common to rms_norm and its gradient: the shapes of x, gain and rstd.
 #ifndef SHARDCALL_KERNELS_HOST_NORM_H_
 #define SHARDCALL_KERNELS_HOST_NORM_H_
 
@@ -13,20 +13,20 @@ namespace shardcall::inline internal {
 struct NormShape {
   int64_t rows = 0;
   int64_t width = 0;
-  int64_t rows_per_gain = 0;  // rows [i n, (i+1) n) go with row i of gain
+  int64_t rows_per_gain = 0;  // rows [i n, (i+1) n) use row i of gain
 };
 
-// Checks types and shapes of x, and of gain against it.
+// Checks types and shapes of x and of gain.
 absl::StatusOr<NormShape> CheckNorm(const CallArguments& args, ArgumentPlace x, ArgumentPlace gain);
 
-// rstd against x.
+// Checks rstd, given x.
 absl::Status CheckRstd(const CallArguments& args, ArgumentPlace x, ArgumentPlace rstd);
 
-// A call of rms_norm, checked.
+// The checked arguments of a call of rms_norm.
 struct RmsNormCall {
   NormShape shape;
   double eps = 0;
-  const BufferView* rstd = nullptr;  // null: not asked for
+  const BufferView* rstd = nullptr;  // null if the call does not return it
 };
 absl::StatusOr<RmsNormCall> CheckRmsNorm(const CallArguments& args, const HandlerContext& context);
 

@@ -7,7 +7,7 @@
 
 namespace shardcall::inline internal {
 
-// Checks a call of custom_relu: (x) -> (y), alike, without attributes.
+// Checks a call of custom_relu: (x) -> (y) of equal types and shapes, without attributes.
 absl::Status CheckRelu(const CallArguments& args, const HandlerContext& context);
 
 }  // namespace shardcall::inline internal

@@ -32,7 +32,7 @@ void Run(const NormShape& shape, double eps, const BufferView& x, const BufferVi
     const T inverse = static_cast<T>(1 / std::sqrt(mean + eps));
     for (T& v : row) v *= inverse;
     if (ElementTypeBytes(x.type) < 4) {
-      // The plain form rounds to T before it multiplies by the gain.
+      // Round to T before the multiplication with the gain, like the unfused form.
       StoreFloats(x.type, row.data(), d, yp + r * row_bytes);
       LoadFloats(x.type, yp + r * row_bytes, d, row.data());
     }

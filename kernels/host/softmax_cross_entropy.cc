@@ -17,7 +17,7 @@ ElementType RowType(ElementType logits) {
   return logits == ElementType::kF64 ? ElementType::kF64 : ElementType::kF32;
 }
 
-// Checks logits and labels, and the results that have a number per row.
+// Checks logits and labels, and the arrays with one number per row.
 absl::Status Check(const HandlerContext& context, const CallArguments& args, int logits,
                    absl::Span<const ArgumentPlace> rows) {
   const ArgumentPlace x = Operand(logits), labels = Operand(logits + 1);
@@ -39,7 +39,7 @@ int64_t LabelAt(const BufferView& labels, int64_t row) {
                                           : static_cast<const int64_t*>(labels.data)[row];
 }
 
-// The parts of one row's loss, in f64.
+// The values that make up one row's loss, in f64.
 struct RowParts {
   double max, sum, label_logit;
 };
@@ -48,7 +48,7 @@ template <typename T>
 RowParts PartsOf(const T* row, int64_t v, int64_t label) {
   RowParts parts = {-std::numeric_limits<double>::infinity(), 0, 0};
   for (int64_t i = 0; i < v; ++i) {
-    // A NaN stays the maximum.
+    // Once the maximum is NaN it stays NaN.
     if (!(row[i] <= parts.max)) parts.max = std::isnan(parts.max) ? parts.max : row[i];
   }
   if (v > 0 && parts.max != -std::numeric_limits<double>::infinity()) {
@@ -58,7 +58,7 @@ RowParts PartsOf(const T* row, int64_t v, int64_t label) {
   return parts;
 }
 
-// f(row number, its logits) over all rows.
+// Calls f(row number, its logits) for all rows.
 template <typename T, typename F>
 void ForRows(const BufferView& logits, F f) {
   const int64_t v = logits.dims.back();

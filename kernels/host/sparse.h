@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of sparse_matmul have in common.
+// Common to the kernels of sparse_matmul.
 #ifndef SHARDCALL_KERNELS_HOST_SPARSE_H_
 #define SHARDCALL_KERNELS_HOST_SPARSE_H_
 
@@ -8,7 +8,7 @@
 
 namespace shardcall::inline internal {
 
-// Of a call with its counts, types, shapes and attributes.
+// Checks counts, types, shapes and attributes of a call.
 absl::Status CheckSparseMatmul(const HandlerContext& context, const CallArguments& args);
 
 }  // namespace shardcall::inline internal

@@ -41,7 +41,7 @@ void Run(absl::Span<const BufferView> operands, const BufferView& y) {
   }
 }
 
-// Gradients of entries and of the matrix, each in the order of entries.
+// The gradients of the entries and of the matrix, summed in the order of entries.
 template <typename T>
 void RunBackward(absl::Span<const BufferView> operands, absl::Span<const BufferView> results) {
   const BufferView &dy = operands[0], &values = operands[1], &b = operands[4];
@@ -63,7 +63,7 @@ void RunBackward(absl::Span<const BufferView> operands, absl::Span<const BufferV
         sum += row[j] * dense[column * n + j];
         db[column * n + j] += weights[e] * row[j];
       }
-      dvalues[e] += sum;  // rows may share entries
+      dvalues[e] += sum;  // rows may overlap in entries
     }
   }
   StoreElements(results[0].type, dvalues.data(), z, results[0].data);
@@ -106,7 +106,7 @@ absl::Status SparseMatmul(const HandlerContext& context, absl::Span<const Buffer
       if (IsFloat(type)) {
         Run<float>(operands, results[0]);
       } else {
-        Run<uint64_t>(operands, results[0]);  // modulo 2^64, and so modulo the type's width
+        Run<uint64_t>(operands, results[0]);  // modulo 2^64, which is exact modulo the type's width
       }
   }
   return absl::OkStatus();

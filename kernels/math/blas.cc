@@ -8,7 +8,7 @@
 
 #include "shardcall/sharding/base/status.h"
 
-// Present in OpenBLAS alone.
+// Exists in OpenBLAS only.
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
 namespace shardcall::inline internal {
@@ -19,7 +19,7 @@ CBLAS_TRANSPOSE Cblas(BlasOp op) {
   return op == BlasOp::kTranspose ? CblasTrans : CblasConjTrans;
 }
 
-// False if there is nothing left to multiply.
+// Handles empty products; false if there is nothing left to multiply.
 template <typename T>
 bool Begin(int64_t m, int64_t n, int64_t k, T beta, T* c, int64_t ldc) {
   static std::once_flag once;
@@ -47,8 +47,8 @@ void Gemv(CBLAS_TRANSPOSE op, int64_t rows, int64_t cols, double alpha, const do
   cblas_dgemv(CblasRowMajor, op, rows, cols, alpha, a, lda, x, incx, beta, y, incy);
 }
 
-// With beta = 0 a sum starts at +0 and is never -0. Kernels for complex numbers that
-// subtract one sum of products from another make it all the same.
+// With beta = 0 a sum starts at +0 and is never -0. But complex kernels that subtract one sum of
+// products from another can give -0, which is changed to +0.
 template <typename R>
 void ClearNegativeZeros(int64_t m, int64_t n, std::complex<R>* c, int64_t ldc) {
   for (int64_t i = 0; i < m; ++i) {
@@ -57,14 +57,14 @@ void ClearNegativeZeros(int64_t m, int64_t n, std::complex<R>* c, int64_t ldc) {
   }
 }
 
-// Products with a vector read the matrix once, where it lies. False if neither
-// side is one.
+// Products with a vector use gemv, which reads the matrix once, in place. False if neither side is
+// a vector.
 template <typename T>
 bool ByVector(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, T alpha, const T* a,
               int64_t lda, const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
   const bool turned_a = op_a != BlasOp::kNone, turned_b = op_b != BlasOp::kNone;
   if (n == 1) {
-    for (int64_t i = 0; i < m && beta == T(0); ++i) c[i * ldc] = T(0);  // not read
+    for (int64_t i = 0; i < m && beta == T(0); ++i) c[i * ldc] = T(0);  // c is not read
     Gemv(turned_a ? CblasTrans : CblasNoTrans, turned_a ? k : m, turned_a ? m : k, alpha, a, lda, b,
          turned_b ? 1 : ldb, beta, c, ldc);
     return true;

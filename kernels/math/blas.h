@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products of a BLAS, on one thread: a device is a thread here, so a
-// product that took more of them would fight with the other devices.
+// Matrix products of a BLAS, on one thread: a device is a thread here, so threads of a product
+// would compete with the other devices.
 #ifndef SHARDCALL_KERNELS_MATH_BLAS_H_
 #define SHARDCALL_KERNELS_MATH_BLAS_H_
 
@@ -9,14 +9,14 @@
 
 namespace shardcall::inline internal {
 
-// Extents and leading dimensions above this are not for the functions below.
+// The functions below do not support extents and leading dimensions above this.
 inline constexpr int64_t kMostBlasExtent = INT32_MAX;
 
 enum class BlasOp : uint8_t { kNone, kTranspose, kAdjoint };
 
-// c = alpha op(a) op(b) + beta c, row-major; op(a) is [m, k], op(b) [k, n], c
-// [m, n]. lda, ldb and ldc are the distances between rows as stored, in
-// elements. With beta = 0 what c holds is not read. Empty products are zero.
+// c = alpha op(a) op(b) + beta c, row-major; op(a) is [m, k], op(b) is [k, n], c is [m, n]. lda,
+// ldb and ldc are the distances between rows as stored, in elements. With beta = 0, c is not read.
+// Empty products are zero.
 void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, float alpha,
               const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
               int64_t ldc);

@@ -18,14 +18,14 @@ FftNumber operator*(FftNumber a, FftNumber b) {
 }
 FftNumber operator*(double a, FftNumber b) { return {a * b.re, a * b.im}; }
 FftNumber Conjugate(FftNumber a) { return {a.re, -a.im}; }
-// a times -i, or times i for an inverse transform.
+// a * -i, or a * i for an inverse transform.
 template <bool kInverse>
 FftNumber QuarterTurn(FftNumber a) {
   return kInverse ? FftNumber{-a.im, a.re} : FftNumber{a.im, -a.re};
 }
 
-// exp(-2 pi i k / n), with the angle brought to the first eighth of a turn, where
-// sine and cosine are exact to the last bit.
+// exp(-2 pi i k / n). The angle is reduced to the first eighth of a turn, where sine and cosine are
+// most accurate.
 FftNumber Root(int64_t k, int64_t n) {
   const int64_t eighth = 8 * k / n;  // 0 to 7
   // Distance to the nearest quarter, as a fraction of a turn: r / (4 n).
@@ -152,7 +152,7 @@ void FftPlan::MixedRadix(FftNumber* x, bool inverse) {
   if (from != x) std::copy(from, from + n_, x);
 }
 
-// With conjugates in and out, an inverse is a forward transform.
+// An inverse transform is a forward one with conjugated input and output.
 void FftPlan::Chirp(FftNumber* x, bool inverse) {
   const int64_t m = convolution_->length();
   for (int64_t k = 0; k < n_; ++k) scratch_[k] = (inverse ? Conjugate(x[k]) : x[k]) * chirp_[k];

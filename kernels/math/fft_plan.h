@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discrete Fourier transforms of one length, in f64: mixed radix where all prime
-// factors are small, Bluestein's chirp otherwise, so any length takes
-// O(n log n).
+// Discrete Fourier transforms of one length, in f64: mixed radix if all prime factors are small,
+// otherwise Bluestein's algorithm. So any length takes O(n log n).
 #ifndef SHARDCALL_KERNELS_MATH_FFT_PLAN_H_
 #define SHARDCALL_KERNELS_MATH_FFT_PLAN_H_
 
@@ -15,14 +14,13 @@ struct FftNumber {
   double re = 0, im = 0;
 };
 
-// One thread at a time: a plan holds the scratch memory of its transforms.
+// Not thread-safe: a plan holds the scratch memory of its transforms.
 class FftPlan {
  public:
   explicit FftPlan(int64_t length);
 
   int64_t length() const { return n_; }
-  // x[k] = sum over i of x[i] exp(-+ 2 pi i k / n), not scaled; the upper sign
-  // unless `inverse`.
+  // x[k] = sum over i of x[i] exp(-+ 2 pi i k / n), not scaled; the upper sign unless `inverse`.
   void Run(FftNumber* x, bool inverse);
 
  private:
@@ -33,7 +31,7 @@ class FftPlan {
   std::vector<int64_t> radices_;  // empty: Bluestein
   std::vector<FftNumber> roots_;  // exp(-2 pi i k / n)
   std::vector<FftNumber> scratch_;
-  // Bluestein: a convolution of a length that is a power of two.
+  // For Bluestein: a convolution whose length is a power of two.
   std::unique_ptr<FftPlan> convolution_;
   std::vector<FftNumber> chirp_, chirp_spectrum_;
 };

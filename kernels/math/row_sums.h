@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums along a row in an order that the row's length alone decides.
+// Sums along a row in an order that depends only on the row's length.
 #ifndef SHARDCALL_KERNELS_MATH_ROW_SUMS_H_
 #define SHARDCALL_KERNELS_MATH_ROW_SUMS_H_
 
@@ -7,7 +7,7 @@
 
 namespace shardcall::inline internal {
 
-// The sum of a[i] b[i], in f64 over eight lanes.
+// The sum of a[i] * b[i], in f64 over eight lanes.
 template <typename T>
 double RowDot(const T* a, const T* b, int64_t n) {
   double lane[8] = {};

@@ -10,7 +10,7 @@ void IntegerKeys(const void* elements, int64_t count, int64_t* keys) {
   for (int64_t i = 0; i < count; ++i) keys[i] = static_cast<int64_t>(x[i]);
 }
 
-// Of f32 and f64 by their bits.
+// The keys of f32 and f64, from their bits.
 template <typename T, T kMagnitude>
 void FloatKeys(const void* elements, int64_t count, int64_t* keys) {
   const T* x = static_cast<const T*>(elements);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements as integers that are ordered alike: floats by total order.
+// Maps elements to integers with the same order: floats by total order.
 #ifndef SHARDCALL_KERNELS_MATH_SORT_KEYS_H_
 #define SHARDCALL_KERNELS_MATH_SORT_KEYS_H_
 
@@ -10,8 +10,8 @@
 
 namespace shardcall::inline internal {
 
-// The key of one float of at most 16 bits. NaN keep their payloads' order; where
-// the only NaN has the bits of -0 (the "fnuz" kinds) it counts as negative.
+// The key of a float of at most 16 bits. NaNs are ordered by their payloads; if the only NaN has
+// the bits of -0 (the "fnuz" types), it counts as negative.
 inline int32_t NarrowOrderKey(ElementType type, int32_t bits) {
   if (type == ElementType::kF8E8M0FNU) return bits;
   const int32_t sign = 1 << (ElementTypeBits(type) - 1);

@@ -258,7 +258,7 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
 
 absl::StatusOr<VerifyResult> Verify(Module module, const RunOptions& options, uint64_t seed,
                                     std::vector<Tensor> given, Communicator* communicator) {
-  const std::string name(module.header.name);  // the module is gone when it is told
+  const std::string name(module.header.name);  // the module is moved from when this is printed
   return WithinMemory(name, [&] {
     return VerifyHere(std::move(module), options, seed, std::move(given), communicator);
   });

@@ -21,7 +21,7 @@ bool OneWidth(const std::vector<ElementType>& types) {
   });
 }
 
-// What is said in an error, without the fix that it has of its own.
+// The error's text without its own fix.
 std::string WithoutFix(std::string said) {
   const size_t fix = said.find(". Fix: ");
   if (fix == said.npos) return said;
@@ -51,7 +51,7 @@ absl::Status CallSizes::Find() {
   } else {
     SHARDCALL_RETURN_IF_ERROR(CheckInputs(given));
   }
-  // What the handler said, and of what call; and what was worse than a refusal.
+  // The handler's answer, with its types and sizes.
   struct Said {
     TrialResult result;
     std::vector<ElementType> types;
@@ -60,8 +60,8 @@ absl::Status CallSizes::Find() {
   std::optional<Said> said, fault;
   const std::vector<std::vector<ElementType>> all_types = TypesToTry(call_);
   for (const std::vector<ElementType>& types : all_types) {
-    // A handler that left its buffers looks at no type, so that elements of other widths
-    // would hide what it does.
+    // A handler that accesses memory outside of its buffers probably does not check types. Then
+    // types of other widths would hide the fault, so go on only if all have one width.
     if (fault.has_value() && !OneWidth(types)) continue;
     call_.types = types;
     takes_.clear();
@@ -73,7 +73,7 @@ absl::Status CallSizes::Find() {
         return absl::OkStatus();
       }
       if (faulty_) return absl::OkStatus();
-      // The first types are the likeliest, so what is wrong with them says most.
+      // The first types are the likeliest, so a fault with them is the most informative.
       if (now.result.outcome != TrialOutcome::kRefused && !fault.has_value()) fault = now;
       if (types == all_types[0] || !said.has_value()) said = now;
     }
@@ -113,9 +113,9 @@ void CallSizes::FillEmpty() {
   }
 }
 
-// Sizes of which one is a multiple of another keep that: they are divided by what all
-// of them have in common, until the least is 8 or less. The others are 8 at most, and all
-// where that is too large.
+// Sizes that are multiples of one another keep their ratios: they are divided by their common
+// divisors until the least is at most 8. Other sizes are reduced to at most 8, and so are all if
+// the ratios are too large.
 std::vector<CallSizes::Sizes> CallSizes::GivenSizes(const Sizes& given) const {
   constexpr int64_t kSmall = 8;
   Sizes less = given;
@@ -164,7 +164,7 @@ std::vector<CallSizes::Sizes> CallSizes::OpenSizes(const Sizes& given,
     }
     tries.push_back(std::move(sizes));
   }
-  // One more or less, as of a bidiagonal or half a spectrum.
+  // Sizes that differ by one, as for bidiagonal matrices or half spectra.
   for (uint32_t bits = 1; open.size() <= kMostEnumerated && bits + 1 < 1u << open.size(); ++bits) {
     Sizes sizes = given;
     for (size_t k = 0; k < open.size(); ++k) sizes[open[k]] = (bits >> k & 1) != 0 ? 3 : 4;
@@ -181,7 +181,7 @@ CallSizes::Sizes CallSizes::With(int factor, int64_t size) const {
     if (std::count(linked_[factor].begin(), linked_[factor].end(), r.factor) == 0) continue;
     const int64_t of = (size - r.plus) / r.times;
     if (of < 1 || r.times * of + r.plus != size) {
-      fits = false;  // there is no such call
+      fits = false;  // such a call does not exist
     } else {
       sizes[r.of] = of;
     }

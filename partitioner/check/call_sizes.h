@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which calls of a target its handler takes: types and sizes for the factors of one call.
+// Finds calls that a target's handler takes: types, and sizes for the factors of one call.
 #ifndef SHARDCALL_PARTITIONER_CHECK_CALL_SIZES_H_
 #define SHARDCALL_PARTITIONER_CHECK_CALL_SIZES_H_
 
@@ -18,45 +18,45 @@ class CallSizes {
  public:
   using Sizes = std::vector<int64_t>;  // by factor
 
-  // All must outlive it; findings go to `out`.
+  // All must outlive this object; findings go to `out`.
   CallSizes(const CheckedCall& call, uint64_t seed, const TrialOptions& options, RuleCheck* out);
 
-  // Finds types and sizes that the handler takes: the sizes small and distinct, if it can
-  // be, and those of a given call in the relations that they have. E190 if there are none;
-  // a handler that crashed, read outside of its buffers or did not return is a finding,
-  // and `faulty`: nothing more is asked of it.
+  // Finds types and sizes that the handler takes. Sizes are small and distinct if possible; those
+  // of a given call keep their ratios. E190 if there are none. A handler that crashes, reads
+  // outside of its buffers or does not return is reported as a finding and becomes `faulty`: no
+  // further trials are made.
   absl::Status Find();
   bool faulty() const { return faulty_; }
-  const CheckedCall& call() const { return call_; }  // with those types
+  const CheckedCall& call() const { return call_; }  // with the types found
   const Sizes& base() const { return base_; }
-  // The given call in a size of 0, if there is one, which is tried too; else empty.
+  // The given call in a size of 0, which is tested too; empty if there is none.
   const Sizes& empty() const { return empty_; }
 
   bool Takes(const Sizes& sizes, TrialResult* why = nullptr);
-  // Factors that are given one size with `factor`, which is among them.
+  // Factors that always have the same size as `factor`, itself included.
   const std::vector<int>& linked(int factor) const { return linked_[factor]; }
   void Link(std::vector<int> group) { linked_[group[0]] = std::move(group); }
   void Unlink(int factor) { linked_[factor] = {factor}; }
-  // The base with a factor, and what it is linked to, of another size; and what follows
-  // from it.
+  // The base sizes with another size for a factor, those linked to it, and factors derived from
+  // them.
   Sizes With(int factor, int64_t size) const;
-  // What a device has of `whole` where it has so much of the factor.
+  // The sizes on a device that has `tile` elements of the factor.
   Sizes Shard(Sizes whole, int factor, int64_t tile) const;
-  // Of results without elements every rule holds.
+  // False if no result has elements; then every rule is correct.
   static bool HasResults(const CheckedCall& call, absl::Span<const int64_t> sizes);
-  // A finding of the handler, whatever the rule.
+  // Reports a fault of the handler, independent of the rule.
   void ReportHandler(const Sizes& sizes, const TrialResult& result);
 
  private:
-  // What to try where the call's sizes are given, or some of them are open.
+  // The sizes to try if sizes are given, or some of them are open.
   std::vector<Sizes> GivenSizes(const Sizes& given) const;
   std::vector<Sizes> OpenSizes(const Sizes& given, const std::vector<int>& open) const;
-  // Where the program gives a size of 0: the base in larger sizes, if the handler takes any.
+  // If the program gives a size of 0: sets the base to larger sizes, if the handler takes any.
   void FillEmpty();
   bool IsTooLarge(const Sizes& sizes) const;
-  // Whether a declared range has an element for every operand that has any.
+  // Whether the declared range of every non-empty operand is non-empty.
   bool HasInputs(const Sizes& sizes) const;
-  absl::Status CheckInputs(const Sizes& given) const;  // E313 where they do not fit
+  absl::Status CheckInputs(const Sizes& given) const;  // E313 if they do not fit
 
   CheckedCall call_;
   const uint64_t seed_;

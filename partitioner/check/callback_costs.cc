@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Callbacks that send more than they need: whatever dimensions could be sharded by a
-// rule, which is proven on the handler, are sharded, and the bytes that the callbacks
-// make each device send are held against those of the rule. Both programs begin and
-// end in the same shardings.
+// Finds callbacks that send more than needed. All dimensions that a rule proven on the handler can
+// shard are sharded, and the bytes that each device sends with the callbacks are compared with
+// those of the rule. Both programs begin and end in the same shardings.
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +19,7 @@ namespace {
 constexpr int64_t kDevices[] = {2, 4};
 constexpr int64_t kTiles[] = {2, 4, 8, 32};
 
-// Every dimension whose first factor is one of `factors` lies on that factor's axis.
+// Every dimension whose first factor is in `factors` is sharded over that factor's axis.
 CheckedCall::Mesh MeshOf(const CheckedCall& call, const std::vector<int>& factors, int64_t n) {
   CheckedCall::Mesh mesh;
   for (size_t k = 0; k < factors.size(); ++k) mesh.axes.emplace_back(absl::StrCat("x", k), n);
@@ -44,7 +43,7 @@ double CallChecker::BytesSent(const CheckedCall& call, const Sizes& sizes,
     TargetRegistry own;
     PartitionOptions options;
     options.targets = &own;
-    options.spmd.cost.memory_rate = 1;  // as in trials: sharded work is worth anything
+    options.spmd.cost.memory_rate = 1;  // as in trials, so that sharding always pays
     if (call.callbacks) {
       options.targets = options_.targets;
     } else {
@@ -65,7 +64,7 @@ void CallChecker::CompareCallbacks(const CheckedCall& better, const std::vector<
                                    std::map<std::string, RuleFinding>* out) {
   for (int64_t n : kDevices) {
     for (int64_t tile : kTiles) {
-      // Even sizes: padding is a reason to send more.
+      // Even sizes, since padding can be a reason to send more.
       Sizes whole = base_, part = base_;
       for (int f : factors) {
         for (int linked : sizes_.linked(f)) {
@@ -114,12 +113,12 @@ void CallChecker::CompareCallbacks(const CheckedCall& better, const std::vector<
   }
 }
 
-// A rule for a factor, or a group of dimensions that are one, at a time; then all of
-// them in one rule, for pairs.
+// Finds rules for one factor at a time, or for a group of dimensions that share a size, then merges
+// them into one rule to test pairs.
 void CallChecker::FindCallbackCosts(std::map<std::string, RuleFinding>* out) {
-  std::vector<std::pair<std::vector<int>, CheckedCall>> found;  // group, its rule
+  std::vector<std::pair<std::vector<int>, CheckedCall>> found;  // the group, and its rule
   std::vector<bool> grouped(NumFactors());
-  CheckedCall plain = call_;  // the same call with a rule, of which nothing is known
+  CheckedCall plain = call_;  // the same call with a rule that needs replication for all factors
   plain.callbacks = false;
   for (Factor& f : plain.rule.factors) {
     f.kind = FactorKind::kNeedReplication;
@@ -144,7 +143,8 @@ void CallChecker::FindCallbackCosts(std::map<std::string, RuleFinding>* out) {
     sizes_.Link(group);
     CompareCallbacks(better, {group[0]}, out);
   }
-  // Two at once: each alone may be free, and one may be gathered for the other.
+  // Pairs: each factor alone may need no communication, but one may be gathered because of the
+  // other.
   for (size_t i = 0; out->empty() && i < found.size(); ++i) {
     for (size_t j = i + 1; out->empty() && j < found.size(); ++j) {
       const auto& [a, rule_a] = found[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials of partition callbacks, a dimension at a time: see CallChecker.
+// Trials of partition callbacks, one dimension at a time: see CallChecker.
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -28,7 +28,7 @@ absl::StatusOr<RuleCheck> CheckRule(const std::vector<CheckedCall>& calls, uint6
   TrialRun run(given);
   const TrialOptions& options = run.options();
   RuleCheck check;
-  // What could be better in a signature could be so for all its attributes.
+  // An improvement counts only if it is found for all calls with the same rule.
   std::map<std::string, std::map<std::string, RuleFinding>> better;
   for (const CheckedCall& call : calls) {
     check.target = call.target;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A check of a registered target by its name: what `check-rule`, the matchers and the C
-// interface do.
+// Checks a registered target by its name. Used by `check-rule`, the matchers and the C interface.
 #ifndef SHARDCALL_PARTITIONER_CHECK_CHECK_TARGET_H_
 #define SHARDCALL_PARTITIONER_CHECK_CHECK_TARGET_H_
 
@@ -21,17 +20,16 @@ namespace shardcall SHARDCALL_PUBLIC {
 
 struct TargetCheck {
   std::string target = {};
-  // A program whose calls of the target are checked; null: those that its rule says.
+  // A program whose calls of the target are checked; null: calls derived from its rule.
   const Module* program = nullptr;
   uint64_t seed = 0;
-  bool vjp = false;  // the VJP against finite differences, and its rule: see CheckVjp
+  bool vjp = false;  // also the VJP, against finite differences, and its rule: see CheckVjp
   absl::Duration deadline = absl::Seconds(20);  // of each kernel, and of each trial
-  std::vector<Tensor> inputs = {};              // of the program; empty: random ones
+  std::vector<Tensor> inputs = {};              // of the program; empty: random inputs
 };
 
-// A target without a handler that has a reference (partition_like) is checked by that.
-// Errors E101, E140 (no handler), E190 and E191 of checked_call.h and check_rule.h, and
-// those of CheckVjp.
+// If a target has a reference (partition_like) but no handler, the reference is checked. Errors:
+// E101, E140 (no handler), E190 and E191 of checked_call.h and check_rule.h, and those of CheckVjp.
 absl::StatusOr<RuleCheck> CheckTarget(const TargetCheck& check, const TargetRegistry& targets,
                                       const HandlerRegistry& handlers);
 

@@ -24,16 +24,16 @@ namespace {
 
 constexpr int kMostElements = 12;
 constexpr double kStep = 1.0 / 16;
-// Of the largest gradient; f32 loses some 1e-6 / kStep, the steps kStep^4.
+// Relative to the largest gradient; f32 loses about 1e-6 / kStep, the finite differences kStep^4.
 constexpr double kTolerance = 4e-3;
 
 struct Difference {
   int operand = -1;
   int64_t element = 0;
-  double expected = 0, found = 0, error = 0;  // error: of the largest gradient
+  double expected = 0, found = 0, error = 0;  // error: relative to the largest gradient
 };
 
-// A fixed, uneven spread in (-2, 2), or in (1/8, 2) where only positive will do.
+// A fixed, irregular sequence in (-2, 2), or in (1/8, 2) if all must be positive.
 double Point(uint64_t seed, int64_t k, bool positive) {
   uint64_t h = (seed + 1) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(k) * 0xbf58476d1ce4e5b9u;
   h ^= h >> 31;
@@ -54,7 +54,7 @@ Tensor FloatPoint(const LeafShape& shape, uint64_t seed, bool positive) {
 // Forward: operands -> results. Backward: operands, cotangents -> gradients.
 struct Programs {
   Executable forward, backward;
-  std::vector<int> gradients;  // operand of each result of `backward`
+  std::vector<int> gradients;  // the operand of each result of `backward`
 };
 
 class VjpChecker {
@@ -130,14 +130,14 @@ class VjpChecker {
     return Programs{std::move(one), std::move(other), std::move(operands)};
   }
 
-  // Whether the VJP differentiates that result.
+  // Whether the VJP has a cotangent for that result.
   bool Counts(int result, ElementType type) const {
     const TargetFacts* facts = options_.targets->Facts(call_.target);
     return IsFloat(type) && facts != nullptr && facts->vjp.has_value() &&
            TakesCotangent(*facts->vjp, result);
   }
 
-  // sum over results of <cotangent, result>, in doubles; NaN where it fails.
+  // The sum over results of <cotangent, result>, in f64; NaN on failure.
   double Value(const Programs& p, const std::vector<Tensor>& x,
                const std::vector<Tensor>& cotangents) const {
     const auto out = p.forward.Execute(x);
@@ -153,7 +153,7 @@ class VjpChecker {
     return sum;
   }
 
-  // CompareHere in the process of the trials.
+  // Runs CompareHere in the trial process.
   absl::StatusOr<bool> CompareAt(const Programs& p, bool positive, Difference* worst) {
     const TrialProcess::Answer answer = options_.process->Ask([&] {
       Difference here = *worst;
@@ -222,7 +222,7 @@ class VjpChecker {
             moved[k] += side == 0 ? -h : h;
             std::vector<Tensor> inputs = x;
             inputs[operand] = FromDoubles(x[operand].type(), x[operand].dims(), moved);
-            // What the element type makes of the step is the step.
+            // The actual step is that between the inputs rounded to the element type.
             width += (side == 0 ? -1 : 1) * ToDoubles(inputs[operand])[k];
             ends[side] = Value(p, inputs, cotangents);
           }
@@ -274,8 +274,9 @@ class VjpChecker {
 
 namespace {
 
-// The rule of the VJP's target, by the calls that it says. A handler that takes none of them
-// may need attributes: those that the VJP gives, mostly those of the target's own calls.
+// Checks the rule of the VJP's target with calls that the rule describes. If the handler takes none
+// of them, it may need attributes, so the VJP's attributes are tried, most of which are those of
+// the forward calls.
 absl::StatusOr<RuleCheck> CheckBackward(const VjpSpec& vjp, const std::vector<CheckedCall>& forward,
                                         uint64_t seed, const TrialOptions& options) {
   SHARDCALL_ASSIGN_OR_RETURN(std::vector<CheckedCall> calls,
@@ -312,7 +313,7 @@ absl::StatusOr<RuleCheck> CheckVjp(const std::vector<CheckedCall>& calls, uint64
     if (done.ok() && !sizes.faulty()) {
       done = VjpChecker(sizes.call(), sizes.base(), seed, options, &check).Run();
     }
-    // A signature without what the VJP needs (a norm without its rstd) has none.
+    // A signature without the results that the VJP needs (a norm without its rstd) has no VJP.
     if (done.ok()) {
       ++tested;
     } else if (status.ok()) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A custom call whose factors can be given any sizes: what the rule checker
-// makes programs of.
+// A custom call whose factors can be given any sizes. The rule checker makes programs of it.
 #ifndef SHARDCALL_PARTITIONER_CHECK_CHECKED_CALL_H_
 #define SHARDCALL_PARTITIONER_CHECK_CHECKED_CALL_H_
 
@@ -18,22 +17,22 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// The size of a factor that is not given: one that the handler takes is looked for.
+// The size of a factor that is not given; the checker finds one that the handler takes.
 inline constexpr int64_t kOpenSize = -1;
 
 struct CheckedCall {
   std::string target;
   int64_t api_version = 4;     // 1 to 4, as in HLO
-  std::string backend_config;  // as HLO has it; empty: none
+  std::string backend_config;  // as in HLO; empty: none
   bool tuple_result = false;
   std::vector<ElementType> types;                         // operands, then results
-  std::vector<std::vector<ElementType>> type_tries = {};  // what `types` may be; empty: anything
+  std::vector<std::vector<ElementType>> type_tries = {};  // alternatives; empty: any
   int num_operands = 0;
-  // The dimensions of every tensor as factors, and what the factors are. Sizes
-  // are those of the call that it was made of, 0 among them, or kOpenSize.
+  // The dimensions of every tensor as factors, with the kinds of factors. Sizes are those of the
+  // call that it was made of (may be 0), or kOpenSize.
   ShardingRule rule;
-  bool callbacks = false;  // the target decides by itself; all factors need replication
-  // Factors whose size follows from another's: times * size(of) + plus.
+  bool callbacks = false;  // partitioned by callbacks; all factors need replication
+  // A factor whose size is determined by another's: times * size(of) + plus.
   struct Related {
     int factor = 0;
     int64_t times = 1;
@@ -41,15 +40,15 @@ struct CheckedCall {
     int64_t plus = 0;
   };
   std::vector<Related> related = {};
-  // What an operand's elements are: at least `low`, below `high`, each of them
-  // times * size(of) + plus, or plus alone where `of` is -1.
+  // The range of an operand's elements: at least `low`, below `high`. Each bound is times *
+  // size(of) + plus, or only plus if `of` is -1.
   struct Range {
     int operand = 0;
     Related low, high;
   };
   std::vector<Range> ranges = {};
 
-  // Gives the factors that follow from others their sizes.
+  // Computes the sizes of factors that are determined by others.
   void Relate(std::vector<int64_t>* sizes) const;
 
   int num_tensors() const { return static_cast<int>(types.size()); }
@@ -57,12 +56,11 @@ struct CheckedCall {
   std::string ShapeText(int tensor, absl::Span<const int64_t> sizes) const;  // "f32[4,8]"
   // "(f32[4,8], f32[8]) -> f32[4,8]"
   std::string SignatureText(absl::Span<const int64_t> sizes) const;
-  // The rule as a user writes it, with sizes for factors that stand in
-  // compounds alone.
+  // The rule as a user writes it, with sizes for factors that are in compound dimensions only.
   RuleText Text(absl::Span<const int64_t> sizes) const;
   std::string RuleLine(absl::Span<const int64_t> sizes) const;  // the same on one line
 
-  // By tensor and dimension the number of shards; empty: all whole.
+  // The number of shards by tensor and dimension; empty: nothing is sharded.
   struct Mesh {
     std::vector<std::pair<std::string, int64_t>> axes;
     std::vector<std::vector<std::string>> dims;  // tensor -> axis name by dim, "" for none
@@ -71,9 +69,9 @@ struct CheckedCall {
   std::string Hlo(absl::Span<const int64_t> sizes, const Mesh& mesh) const;
 };
 
-// One call per registered signature that says its dimensions: those of a rule
-// without a program. Errors E101 for an unknown target, E191 where the
-// registration says too little (batch dims, callbacks) and a program is needed.
+// One call for each registered signature whose rule determines its dimensions. Errors: E101 for an
+// unknown target, E191 if the registration does not determine any (batch dims, callbacks), so that
+// a program is needed.
 absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target,
                                                        const TargetRegistry& targets,
                                                        const HandlerRegistry& handlers);

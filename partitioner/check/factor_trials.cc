@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials of a rule's factors, alone and in pairs, and what holds in place of a wrong one:
-// see CallChecker.
+// Trials of a rule's factors, alone and in pairs, and the search for a valid kind in place of a
+// wrong one: see CallChecker.
 #include <algorithm>
 #include <limits>
 
@@ -10,7 +10,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-constexpr int64_t kTiles[] = {1, 2, 4, 8, 16, 32, 64};  // of a factor, for each device
+constexpr int64_t kTiles[] = {1, 2, 4, 8, 16, 32, 64};  // sizes of a factor's shard
 constexpr int kMostPairs = 12;
 
 }  // namespace
@@ -39,7 +39,7 @@ bool CallChecker::Try(RuleTrial trial, Tested* tested) {
     compared = true;
     if (result.outcome == TrialOutcome::kHolds) continue;
     tested->failure = Failure{trial, std::move(result)};
-    tested->failure->trial.call = nullptr;  // `call` may end before
+    tested->failure->trial.call = nullptr;  // `call` may be destroyed earlier
     return true;
   }
   return compared;
@@ -88,7 +88,7 @@ CallChecker::Tested CallChecker::TestFactor(const CheckedCall& call, int f) {
       RuleTrial trial{.call = &call, .sizes = whole, .shards = {{f, n}}};
       tested.runs += Try(trial, &tested);
       if (tested.failure.has_value()) return tested;
-      if (tile == 1) continue;  // one row a shard says little of an order
+      if (tile == 1) continue;  // one row per shard hardly tests the order
       break;
     }
     for (int64_t size : {2 * n - 1, 4 * n - 1, n + 1}) {
@@ -106,7 +106,7 @@ CallChecker::Tested CallChecker::TestFactor(const CheckedCall& call, int f) {
     }
   }
   if (!taken && !refusal.message.empty() && !faulty() && base_[f] > 0) {
-    // The whole call is taken as it is, and never with less of this factor.
+    // The handler takes the whole call, but none with a smaller size of this factor.
     RuleTrial trial{.sizes = base_, .shards = {{f, 2}}};
     if (refusal.outcome == TrialOutcome::kHolds) refusal.outcome = TrialOutcome::kRefused;
     tested.failure = Failure{trial, refusal};
@@ -152,7 +152,7 @@ std::optional<CheckedCall> CallChecker::Better(const CheckedCall& given, int f,
     Factor v = given.rule.factors[f];
     v.kind = kind;
     v.reduction = op;
-    // What no result has and any shard gives the whole result of is said so.
+    // A factor that is in no result, where any shard gives the whole result, is blocked.
     if (!InAResult(given, f)) v.blocked = kind == FactorKind::kPassThrough;
     v.has_pad = pad.has_value();
     v.pad = pad.value_or(0);
@@ -161,7 +161,7 @@ std::optional<CheckedCall> CallChecker::Better(const CheckedCall& given, int f,
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   add(FactorKind::kPassThrough, PartialOp::kSum, std::nullopt);
   if (given.rule.factors[f].kind == FactorKind::kPassThrough) {
-    // A kernel that trusts its indices takes padding that is one.
+    // A kernel that does not check its indices works with padding that is a valid index.
     add(FactorKind::kPassThrough, PartialOp::kSum, 0);
   }
   if (!InEveryResult(given, f)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where checked calls come from: registrations and programs.
+// Finds the calls to check, in registrations and programs.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -26,8 +26,8 @@ absl::Status NeedsProgram(const std::string& target, absl::string_view what) {
       absl::StatusCode::kFailedPrecondition);
 }
 
-// Gives every factor a name of its own, and every dimension a factor. `shapes`:
-// those of all tensors, or none where every dimension has factors.
+// Gives every factor a unique name, and every dimension a factor. `shapes`: of all tensors, or
+// empty if every dimension has factors already.
 void Complete(absl::Span<const Shape* const> shapes, ShardingRule* rule) {
   std::set<std::string> names;
   for (size_t f = 0; f < rule->factors.size(); ++f) {
@@ -54,8 +54,8 @@ void Complete(absl::Span<const Shape* const> shapes, ShardingRule* rule) {
   }
 }
 
-// Batch dims as a rule: dimension d is one factor of all tensors that have it in
-// that size, independent below k. So one more of them can be tried.
+// Batch dims as a rule: dimension d is one factor of all tensors that have it in that size, and
+// passes through for d < k. So further dimensions can be tested.
 ShardingRule BatchFactors(int k, int num_operands, absl::Span<const Shape* const> shapes) {
   ShardingRule rule;
   rule.custom = true;
@@ -78,7 +78,7 @@ ShardingRule BatchFactors(int k, int num_operands, absl::Span<const Shape* const
   return rule;
 }
 
-// The factors of one signature, `...` standing for one dimension.
+// The factors of one signature, with one dimension for `...`.
 ShardingRule RuleOf(const RuleAlternative& a) {
   ShardingRule rule;
   rule.custom = true;
@@ -135,7 +135,7 @@ ShardingRule RuleOf(const RuleAlternative& a) {
   return rule;
 }
 
-// What `formula` is in the factors of the call; false where it names none of them.
+// Resolves `formula` to factors of the call; false if it names none of them.
 bool Resolve(const SizeFormula& formula, const ShardingRule& rule, CheckedCall::Related* out) {
   *out = {.times = formula.times, .of = -1, .plus = formula.plus};
   if (formula.factor.empty()) return true;
@@ -145,8 +145,8 @@ bool Resolve(const SizeFormula& formula, const ShardingRule& rule, CheckedCall::
   return out->of >= 0;
 }
 
-// Gives the calls the sizes and ranges that their target declares. A target may have
-// signatures without some of the factors; E105 where no call has one.
+// Applies the sizes and ranks that the target declares. Signatures of a target may lack some of the
+// factors; E105 if all calls lack one.
 absl::Status ApplyLimits(const TargetRegistry& targets, std::vector<CheckedCall>* calls) {
   if (calls->empty()) return absl::OkStatus();
   const std::string target = calls->front().target;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that hold and that a better one would beat: see CallChecker::Improvements.
+// Finds rules that are correct, but that a better rule exists for: see CallChecker::Improvements.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -58,7 +58,7 @@ void CallChecker::AddFinding(RuleVerdict verdict, const std::string& factor, std
 
 void CallChecker::FindMissing(std::map<std::string, RuleFinding>* out) {
   for (int f = 0; f < NumFactors(); ++f) {
-    // What stands in results alone, no operand gives a size to.
+    // The size of a factor that is only in results is determined by no operand.
     if (!IsWhole(call_.rule.factors[f]) || !IsMajor(f) || !InAnOperand(f)) continue;
     const std::optional<CheckedCall> better = Better(call_, f, /*with_replication=*/false);
     if (!better.has_value()) continue;
@@ -119,12 +119,12 @@ void CallChecker::FindGroups(absl::FunctionRef<void(const std::vector<int>& grou
   std::vector<int> whole;
   for (int f = 0; f < NumFactors(); ++f) {
     if (!IsWhole(call_.rule.factors[f]) || !IsMajor(f)) continue;
-    // Taken in another size by itself, it is a dimension of its own.
+    // If the handler takes another size of it alone, it is a dimension of its own.
     if (!sizes_.Takes(sizes_.With(f, 2 * base_[f]))) whole.push_back(f);
   }
   constexpr size_t kMost = 8;
   if (whole.size() > kMost) return;
-  // Groups in order of size, so that the smallest that can change is found.
+  // Groups in order of size, to find the smallest ones whose size can change.
   std::vector<uint32_t> groups;
   for (uint32_t bits = 1; bits < 1u << whole.size(); ++bits) {
     const int n = __builtin_popcount(bits);
@@ -146,7 +146,7 @@ void CallChecker::FindGroups(absl::FunctionRef<void(const std::vector<int>& grou
     for (int t = 0; t < call_.num_tensors(); ++t) {
       int here = 0;
       for (int f : group) here += Has(call_.rule.tensor(t), f);
-      apart = apart && here <= 1;  // an axis cuts one dimension of a tensor
+      apart = apart && here <= 1;  // an axis shards at most one dimension of a tensor
       operand = operand || (here > 0 && t < call_.num_operands);
     }
     for (int f : group) apart = apart && base_[f] == base_[group[0]];

@@ -31,7 +31,7 @@ absl::StatusOr<Module> Resized(const std::string& hlo, const ManyDims& dims,
   return ResizeModule(std::move(module), dims, targets);
 }
 
-// Programs by the dims of their operands; a check runs few, many times.
+// Caches programs by the dims of their operands; a check runs a few programs many times.
 class ReferencePrograms {
  public:
   ReferencePrograms(std::string hlo, const TargetRegistry* targets, const HandlerRegistry* handlers)

@@ -6,18 +6,16 @@
 //     ENTRY main { x = f32[6,4] parameter(0) ... ROOT y = f32[6,4] multiply(x, s) })",
 //     &targets));
 //
-// The reference is written for arrays of some sizes, best of different ones, and
-// stands for all: dimensions that its ops map to one another are one factor. A
-// factor can be sharded where the partitioner makes of the reference nothing but
-// the same ops on shards, and is summed (or its largest or least taken) where
-// that leaves a part of a result on each device. What would make the reference
-// communicate within is kept whole, since the target is called once.
+// The reference is written for arrays of some sizes, preferably all different, and stands for all
+// sizes: dimensions that its ops map to one another are one factor. A factor can be sharded if the
+// partitioner turns the reference into the same ops on shards. It is a reduction factor (sum, max
+// or min) if each device then has a partial result. If the reference would communicate in other
+// places, the factor needs replication, since the target is called only once.
 //
-// A constant that is made from a size (the 8 of a mean over f32[8]) is taken as
-// it stands. Where a handler divides by the size of its shard instead, check-rule
-// says so, which holds the handler's numbers against the reference's, and names the
-// dimension: a mean over whatever size is written with get-dimension-size, and its
-// dimension is kept whole.
+// A constant that is derived from a size (the 8 of a mean over f32[8]) stays a constant. If a
+// handler divides by the size of its shard instead, check-rule reports it: it compares the handler
+// with the reference, and names the dimension. A mean over any size must be written with
+// get-dimension-size, and its dimension then needs replication.
 #ifndef SHARDCALL_PARTITIONER_CHECK_REFERENCE_H_
 #define SHARDCALL_PARTITIONER_CHECK_REFERENCE_H_
 
@@ -33,11 +31,10 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// The rule of a reference: its string, factors, pads and element types. Operands
-// are the entry's parameters, which are arrays, results its flat results. Errors
-// are those of the parser and the verifier; E114 a reference that is for several
-// devices, has side effects or collectives, or nothing to shard by; those of
-// import. Custom calls in it go by `targets`.
+// The rule of a reference: its string, factors, pads and element types. Operands are the entry's
+// parameters, which must be arrays, and results its flat results. Errors: those of the parser, the
+// verifier and import; E114 if the reference is for several devices, has side effects or
+// collectives, or has nothing to shard. Custom calls in it are resolved by `targets`.
 absl::StatusOr<RuleAlternative> RuleOfReference(const std::string& hlo,
                                                 const TargetRegistry& targets);
 
@@ -46,15 +43,15 @@ absl::StatusOr<RuleAlternative> RuleOfReference(const std::string& hlo,
 absl::Status RegisterPartitionLike(std::string target, std::string hlo, TargetRegistry* targets,
                                    std::string source = "program");
 
-// The reference as a handler: whatever sizes it is called with. `targets` and
-// `handlers` are for custom calls in it, may be null, and must outlive it. E115
-// where the reference cannot have those sizes or gives other shapes.
+// The reference as a handler, for the sizes that it is called with. `targets` and `handlers` are
+// for custom calls in it; they may be null and must outlive it. E115 if the reference cannot have
+// those sizes, or gives other shapes.
 absl::StatusOr<HandlerEntry> ReferenceHandler(absl::string_view target, const std::string& hlo,
                                               const TargetRegistry* targets,
                                               const HandlerRegistry* handlers);
 
-// What a check of the target runs: `handlers`, with the reference in place of a
-// handler that is not there; and the reference alone where both are there.
+// The registries for a check of a target: `handlers`, with the reference as handler if there is
+// none; and the reference alone if there are both.
 struct CheckRegistries {
   HandlerRegistry handlers;
   std::optional<HandlerRegistry> reference;

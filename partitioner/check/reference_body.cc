@@ -124,12 +124,12 @@ int ReferenceBody::DimOf(int t, int atom) const {
   return -1;
 }
 
-// Trials are on small arrays, whatever sizes the reference is written in.
+// Trials use small arrays, whatever the sizes in the reference.
 int64_t ReferenceBody::Usual(int atom) const {
   const int64_t size = sizes_.at(atom);
   return small_ && fixed_.count(atom) == 0 ? std::min<int64_t>(size, kSmall) : size;
 }
-// Whether it can be made small; if not, it must be so by itself.
+// Whether the reference can be resized to small arrays; if not, its own sizes must be small.
 absl::Status ReferenceBody::FindSize() {
   small_ = true;
   if (Resized({}).ok()) return absl::OkStatus();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reference computation as the search for its rule sees it: dimensions of
-// operands and results as atoms, the computation in other sizes, and trials of it
-// on numbers. Internal to partitioner/api.
+// A reference computation for the search for its rule: dimensions of operands and results as atoms,
+// the computation in other sizes, and trials with numbers. Internal to partitioner/check.
 #ifndef SHARDCALL_PARTITIONER_CHECK_REFERENCE_BODY_H_
 #define SHARDCALL_PARTITIONER_CHECK_REFERENCE_BODY_H_
 
@@ -21,7 +20,7 @@ namespace shardcall::inline internal {
 
 class ReferenceBody {
  public:
-  // `targets` must outlive it. Errors as RuleOfReference.
+  // `targets` must outlive it. Errors as for RuleOfReference.
   static absl::StatusOr<ReferenceBody> Read(std::string hlo, const TargetRegistry& targets);
 
   // Operands, then results.
@@ -29,23 +28,23 @@ class ReferenceBody {
   int num_operands() const { return num_operands_; }
   bool tuple_result() const { return tuple_; }
   ElementType type(int tensor) const { return types_[tensor]; }
-  // By dimension, the atoms (DimensionClasses) from major to minor.
+  // For each dimension its atoms (see DimensionClasses), from major to minor.
   const std::vector<std::vector<int>>& dims(int tensor) const { return tensors_[tensor]; }
-  // Of every atom, as the reference is written.
+  // The size of every atom in the reference as written.
   const std::map<int, int64_t>& sizes() const { return sizes_; }
   bool fixed(int atom) const { return fixed_.count(atom) > 0; }
-  // Of the whole computation, by opcode.
+  // The number of ops in the reference, by opcode.
   const std::array<int, 256>& opcodes() const { return opcodes_; }
 
   int Count(int tensor, int atom) const;
-  // Whether a tensor has the atom in two dimensions: an axis cuts it once.
+  // Whether the tensor has the atom in two dimensions; an axis can shard only one of them.
   bool Twice(int atom) const;
   bool InEveryResult(int atom) const;
   bool InAResult(int atom) const;
-  // The dimension that has the atom as its most major; -1 for none.
+  // The dimension whose most major atom it is; -1 if there is none.
   int DimOf(int tensor, int atom) const;
 
-  // With these sizes of atoms; others are small, where that can be.
+  // The reference with these sizes of atoms; other sizes are small if possible.
   absl::StatusOr<Module> Resized(const std::map<int, int64_t>& now) const;
 
  private:
@@ -66,12 +65,11 @@ class ReferenceBody {
   std::array<int, 256> opcodes_{};
 };
 
-// Whether what the whole gives is what two halves give, reduced; on numbers,
-// since a sum may stand before ops that do not pass it on (a bias, a root).
+// Whether combining the results of two halves by `op` gives the result of the whole. Tested with
+// numbers, since ops after a sum may not commute with it (a bias, a square root).
 absl::StatusOr<bool> HalvesMakeTheWhole(const ReferenceBody& body, int atom, PartialOp op);
 
-// The value that may fill up the operands along the atom: it leaves results
-// without the atom as they are.
+// A value that can pad the operands along the atom: it does not change results without the atom.
 absl::StatusOr<std::optional<double>> PadOf(const ReferenceBody& body, int atom, PartialOp op);
 
 }  // namespace shardcall::inline internal

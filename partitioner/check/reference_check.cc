@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handler against the reference of its target (partition_like), on one device.
+// Compares a handler with the reference of its target (partition_like), on one device.
 #include <algorithm>
 #include <memory>
 #include <utility>

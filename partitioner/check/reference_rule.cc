@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule of a reference computation, found by partitioning it.
+// Finds the rule of a reference computation by partitioning it.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -37,8 +37,8 @@ class RuleFinder {
   }
 
  private:
-  // Whether the reference with these atoms cut in two each runs as the same ops
-  // on shards, and communicates nothing but what the reduction factors say.
+  // Whether the reference, with each of these atoms sharded in two, runs as the same ops on shards,
+  // without other communication than that of the reduction factors.
   absl::StatusOr<bool> IsLocal(const std::vector<std::pair<int, Factor>>& cut) const {
     std::map<int, int64_t> now;
     std::string axes, devices;
@@ -47,7 +47,7 @@ class RuleFinder {
       absl::StrAppend(&axes, k ? "," : "", "'x", k, "'=2");
     }
     absl::StatusOr<Module> resized = body_.Resized(now);
-    if (DiagnosticCode(resized.status()) == "E113") return false;  // it has one size
+    if (DiagnosticCode(resized.status()) == "E113") return false;  // its size is fixed
     SHARDCALL_RETURN_IF_ERROR(resized.status());
     Module module = *std::move(resized);
     auto sharding = [&](int t) {
@@ -74,7 +74,7 @@ class RuleFinder {
     for (size_t t = body_.num_operands(); t < static_cast<size_t>(body_.num_tensors()); ++t) {
       results.push_back(sharding(static_cast<int>(t)));
     }
-    // A parameter that is the result keeps its own.
+    // A result that is a parameter keeps the parameter's sharding.
     if (module.instr(entry.root).opcode != Opcode::kParameter) {
       const std::string all = absl::StrJoin(results, ", ");
       SHARDCALL_RETURN_IF_ERROR(
@@ -85,14 +85,14 @@ class RuleFinder {
     PartitionOptions options;
     options.targets = &targets_;
     options.allow_replicate = {"all"};
-    options.spmd.cost.memory_rate = 1;  // sharded work is worth anything
+    options.spmd.cost.memory_rate = 1;  // so that sharding always pays
     const auto program = Partition(std::move(module), options);
-    if (!program.ok()) return false;  // two partial operations on one value, and the like
+    if (!program.ok()) return false;  // such as a value that is partial in two ways
     return OnlyReduces((*program)->local.module, cut);
   }
 
-  // Whether `local` has the ops of the reference and all-reduces of the cut
-  // factors. Where on the way to a result they stand is the planner's choice.
+  // Whether `local` has only the ops of the reference, and all-reduces of the sharded factors. The
+  // planner decides where the all-reduces are.
   static bool IsReduction(const Module& local, const Instruction& i,
                           const std::vector<std::pair<int, Factor>>& cut) {
     PartialOp op;
@@ -117,7 +117,7 @@ class RuleFinder {
           i.opcode == Opcode::kParameter || reducers.count(i.computation) > 0) {
         continue;
       }
-      // Whatever depends on the device, or moves data, is an op more.
+      // An op that depends on the device or moves data is not in the reference.
       if (--left[static_cast<size_t>(i.opcode)] < 0) return false;
     }
     return true;
@@ -127,7 +127,7 @@ class RuleFinder {
     for (size_t t = 0; t < static_cast<size_t>(body_.num_tensors()); ++t) {
       for (const auto& dim : body_.dims(static_cast<int>(t))) {
         const auto at = std::find(dim.begin(), dim.end(), atom);
-        if (at != dim.end() && at != dim.begin()) return absl::OkStatus();  // behind another
+        if (at != dim.end() && at != dim.begin()) return absl::OkStatus();  // minor to another atom
       }
     }
     Factor tried = *f;
@@ -180,7 +180,7 @@ class RuleFinder {
       for (const auto& atoms : body_.dims(static_cast<int>(t))) {
         std::vector<std::string> dim;
         for (int a : atoms) {
-          // What a tensor has twice is one factor each time.
+          // A dimension that a tensor has twice is one factor in each place.
           auto [it, first] = names.try_emplace(a, "");
           const bool fresh = first || body_.Twice(a);
           if (fresh) it->second = FactorName(next++);
@@ -206,7 +206,7 @@ class RuleFinder {
     }
     for (const auto& [a, name] : names) {
       if (cut.count(name) == 0 || alone.count(name) > 0) continue;
-      // The most major of a cut takes another size, the rest are the reference's.
+      // The size of the most major atom is inferred; the others have the reference's sizes.
       bool major = false;
       for (int t = 0; t < body_.num_tensors(); ++t) {
         for (const auto& dim : body_.dims(t)) major = major || (dim.size() > 1 && dim[0] == a);

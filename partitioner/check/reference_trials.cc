@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials of a reference on numbers.
+// Trials of a reference with numbers.
 #include <algorithm>
 #include <limits>
 
@@ -37,8 +37,8 @@ Tensor Half(const ReferenceBody& body, int t, const Tensor& from, int atom, int6
   return out;
 }
 
-// Operand t with two more of `atom`, which are `pad`. The atom is the most major
-// of its dimension.
+// Operand t with two more elements of `atom`, which are `pad`. The atom is the most major one of
+// its dimension.
 Tensor Padded(const ReferenceBody& body, int t, const Tensor& from, int atom, double pad) {
   Dims dims = from.dims();
   const int dim = body.DimOf(t, atom);

@@ -24,18 +24,17 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Matches the name of a target whose rule holds: see CheckRule. A target without a
-// handler that has a reference (partition_like) is checked by that. The registries
-// must outlive the matcher. A failure prints the findings, or why the rule could
-// not be checked.
+// Matches the name of a target whose rule holds: see CheckRule. If a target has a reference
+// (partition_like) but no handler, the reference is checked. The registries must outlive the
+// matcher. A failure prints the findings, or why the rule could not be checked.
 class RuleHoldsMatcher {
  public:
   using is_gtest_matcher = void;
   RuleHoldsMatcher(const TargetRegistry& targets, const HandlerRegistry& handlers, uint64_t seed)
       : targets_(targets), handlers_(handlers), seed_(seed) {}
 
-  // The calls of the target in this HLO text in place of what its rule says: for
-  // targets with batch dims or callbacks, or that take certain shapes alone.
+  // Checks the calls of the target in this HLO text rather than calls derived from its rule: for
+  // targets with batch dims or callbacks, or that take only certain shapes.
   RuleHoldsMatcher InProgram(std::string hlo) const {
     RuleHoldsMatcher matcher(targets_, handlers_, seed_);
     matcher.program_ = std::move(hlo);
@@ -85,9 +84,9 @@ inline RuleHoldsMatcher RuleHolds(const TargetRegistry& targets, const HandlerRe
   return RuleHoldsMatcher(targets, handlers, seed);
 }
 
-// Matches a SpecifiedCall whose partitioned form has these shardings of results, one
-// text for each ("[{'x'}, {}]"), and keeps a contract of CheckContract. It needs no
-// kernel. A failure prints what the shardings are and every collective with its cause.
+// Matches a SpecifiedCall whose partitioned form has these result shardings, one text for each
+// ("[{'x'}, {}]"), and satisfies a contract of CheckContract. Needs no kernel. A failure prints the
+// actual shardings, and every collective with its cause.
 class PartitionsIntoMatcher {
  public:
   using is_gtest_matcher = void;

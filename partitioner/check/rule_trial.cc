@@ -25,7 +25,7 @@ absl::StatusOr<Module> Parsed(const std::string& text) {
                      "check-rule");
 }
 
-// Elements from `low` on and below `high`, which may be equal where nothing is asked.
+// Elements in [low, high); if both are equal there is no constraint.
 Tensor InRange(const Tensor& like, int64_t low, int64_t high, uint64_t seed) {
   const uint64_t width = static_cast<uint64_t>(std::max<int64_t>(high - low, 1));
   std::vector<double> values;
@@ -34,7 +34,7 @@ Tensor InRange(const Tensor& like, int64_t low, int64_t high, uint64_t seed) {
     h ^= h << 13;
     h ^= h >> 7;
     h ^= h << 17;
-    // The ends are where faults are.
+    // Include both ends, which are most likely to show faults.
     const uint64_t at = k == 0 ? width - 1 : k == 1 ? 0 : (h >> 16) % width;
     values.push_back(static_cast<double>(low + static_cast<int64_t>(at)));
   }
@@ -47,8 +47,8 @@ Tensor InRange(const Tensor& like, int64_t low, int64_t high, uint64_t seed) {
   return out;
 }
 
-// Small integers from even seeds, positive fractions from odd ones: a NaN would
-// hide what is wrong. Or what the options and the call's ranges say.
+// Small integers for even seeds; positive fractions for odd ones, since NaN would hide errors.
+// Given inputs, and the call's declared ranges, take precedence.
 std::vector<Tensor> Inputs(const CheckedCall& call, absl::Span<const int64_t> sizes,
                            const Module& module, uint64_t seed, const TrialOptions& options) {
   if (!options.inputs.empty()) return options.inputs;
@@ -65,13 +65,13 @@ std::vector<Tensor> Inputs(const CheckedCall& call, absl::Span<const int64_t> si
   return inputs;
 }
 
-// Handlers that are fenced behind their buffers for even seeds, and before them else.
+// Handlers with fences after their buffers for even seeds, before them for odd ones.
 const HandlerRegistry* HandlersFor(uint64_t seed, const TrialOptions& options) {
   return seed % 2 != 0 && options.fenced_before != nullptr ? options.fenced_before
                                                            : options.handlers;
 }
 
-// What `body` gives, in the process that the options name.
+// The result of `body`, run in the process given in the options.
 TrialResult InProcess(const TrialOptions& options, absl::FunctionRef<TrialResult()> body) {
   if (options.process == nullptr) return body();
   const TrialProcess::Answer answer = options.process->Ask([&] {
@@ -157,7 +157,7 @@ TrialResult Takes(const CheckedCall& call, const std::vector<int64_t>& sizes,
   if (!before.ok()) return {TrialOutcome::kRefused, std::string(before.status().message())};
   for (size_t k = 0; k < behind->size(); ++k) {
     if (BitwiseEqual((*behind)[k], (*before)[k])) continue;
-    // One that draws random numbers gives others every time.
+    // A handler that draws random numbers gives other results each time.
     const auto again = run(options.handlers);
     if (!again.ok() || !BitwiseEqual((*behind)[k], (*again)[k])) return {};
     return {TrialOutcome::kOutside,
@@ -225,7 +225,7 @@ TrialResult Run(const RuleTrial& trial, const TrialOptions& options) {
   } else if (absl::Status s = own.RegisterRule(call.target, call.Text(trial.sizes)); !s.ok()) {
     return failed(TrialOutcome::kNotSharded, s);
   }
-  // A rule is tested where it is used, so sharded work must be worth anything.
+  // The planner should shard whenever the rule allows it, so sharding must always pay.
   run.partition.spmd.cost.memory_rate = 1;
 
   absl::StatusOr<Module> whole = Parsed(call.Hlo(trial.sizes, {}));
@@ -239,8 +239,9 @@ TrialResult Run(const RuleTrial& trial, const TrialOptions& options) {
   absl::StatusOr<std::unique_ptr<PartitionedProgram>> program =
       Partition(*std::move(sharded), run.partition);
   if (!program.ok()) {
-    // A rule may refuse sizes (E150); callbacks have no such word.
-    // E122: callbacks of a target for manual regions, which a trial has none of.
+    // An error of callbacks counts as a refusal of the sizes, since callbacks have no code for
+    // that, unlike rules (E150). The exception is E122: callbacks of a target for manual regions,
+    // which trials do not have.
     const bool refused = call.callbacks && DiagnosticCode(program.status()) != "E122";
     return failed(refused ? TrialOutcome::kRefused : TrialOutcome::kNotSharded, program.status());
   }
@@ -268,8 +269,8 @@ TrialRun::TrialRun(const TrialOptions& given) : options_(given) {
   const HandlerRegistry& handlers = given.handlers == nullptr ? none : *given.handlers;
   options_.handlers = &behind_.emplace(FencedHandlers(handlers, FenceSide::kAfter));
   options_.fenced_before = &before_.emplace(FencedHandlers(handlers, FenceSide::kBefore));
-  // A kernel that another device waits for ends by that one's deadline; one alone by
-  // the process's, a little later.
+  // A kernel that other devices wait for is ended by their deadline; a single one by that of the
+  // process, which is a little later.
   options_.process = &process_.emplace(given.deadline + absl::Seconds(1));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One trial of a rule: a call with some of its factors sharded, partitioned by
-// the rule and run, against the same call on one device.
+// One trial of a rule: a call with some of its factors sharded is partitioned by the rule and run,
+// and compared with the same call on one device.
 #ifndef SHARDCALL_PARTITIONER_CHECK_RULE_TRIAL_H_
 #define SHARDCALL_PARTITIONER_CHECK_RULE_TRIAL_H_
 
@@ -22,7 +22,7 @@ struct RuleTrial {
   const CheckedCall* call = nullptr;
   std::vector<int64_t> sizes = {};                   // by factor
   std::vector<std::pair<int, int64_t>> shards = {};  // factor, devices along it
-  // In place of `shards`, for callbacks: tensor, dimension, devices.
+  // For callbacks, instead of `shards`: tensor, dimension, devices.
   std::vector<std::pair<std::pair<int, int>, int64_t>> dims = {};
   uint64_t seed = 0;
 };
@@ -30,13 +30,13 @@ struct RuleTrial {
 struct TrialResult {
   enum class Outcome {
     kHolds,
-    kWrong,        // another result, or copies of a result that differ
-    kRefused,      // the handler takes the whole call and refuses a shard
+    kWrong,        // another result, or copies of a result differ
+    kRefused,      // the handler takes the whole call but rejects a shard
     kNotSharded,   // the partitioner did not shard as asked: nothing was tested
-    kNoReference,  // the handler refuses the whole call
-    kOutside,      // its results follow from what lies outside of its buffers
-    kCrashed,      // it ended the process; the message goes on from "the handler"
-    kLate          // it did not return before the deadline; likewise
+    kNoReference,  // the handler rejects the whole call
+    kOutside,      // its results depend on memory outside of its buffers
+    kCrashed,      // it ended the process; the message continues after "the handler"
+    kLate          // it did not return before the deadline; message likewise
   } outcome = Outcome::kHolds;
   std::string message;
 };
@@ -45,19 +45,19 @@ using TrialOutcome = TrialResult::Outcome;
 struct TrialOptions {
   const TargetRegistry* targets = nullptr;  // for callbacks
   const HandlerRegistry* handlers = nullptr;
-  const HandlerRegistry* reference = nullptr;   // of the target; null: there is none
+  const HandlerRegistry* reference = nullptr;   // of the target; null if there is none
   absl::Duration deadline = absl::Seconds(20);  // of each kernel, and of each trial
-  // Operands of the calls as they are given, in place of random ones. Then no other
-  // sizes are tried.
+  // The operands of the calls, rather than random ones. Then no other sizes are tried.
   std::vector<Tensor> inputs = {};
-  // Set by whoever checks: where trials run, and handlers that read what lies before
-  // their buffers where `handlers` are fenced behind them. Null: here; the same.
+  // Set by the checker. `process`: where trials run; null: in this process. `fenced_before`:
+  // handlers with fences before their buffers, if those of `handlers` are after them; null: the
+  // same.
   TrialProcess* process = nullptr;
   const HandlerRegistry* fenced_before = nullptr;
 };
 
-// What every check runs its trials with: the given options with fenced handlers and a
-// process, or as they are where they have one.
+// The environment of a check's trials: the given options with fenced handlers and a process added,
+// unless they have them already.
 class TrialRun {
  public:
   explicit TrialRun(const TrialOptions& given);
@@ -73,13 +73,12 @@ class TrialRun {
 // or kLate.
 TrialResult HandlerTakes(const CheckedCall& call, const std::vector<int64_t>& sizes,
                          const TrialOptions& options);
-// The call on one device by handlers and by reference, with both kinds of inputs.
+// Compares the call on one device by the handler and by the reference, with both kinds of inputs.
 TrialResult AgainstReference(const CheckedCall& call, const std::vector<int64_t>& sizes,
                              uint64_t seed, const TrialOptions& options);
 TrialResult RunTrial(const RuleTrial& trial, const TrialOptions& options);
-// Whether other elements in the operands that have the factor give other results. Of
-// those that random numbers do not reach (behind indices that fit nothing), every rule
-// holds.
+// Whether the results depend on the elements of operands with this factor. If random inputs have no
+// effect (such as data behind indices that are out of range), a trial would accept every rule.
 bool DependsOn(const CheckedCall& call, const std::vector<int64_t>& sizes, int factor,
                uint64_t seed, const TrialOptions& options);
 

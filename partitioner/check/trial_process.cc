@@ -23,10 +23,10 @@
 namespace shardcall {
 namespace {
 
-constexpr int kCrashed = 99;  // exit status of a child that said what ended it
+constexpr int kCrashed = 99;  // exit status of a child that has reported its crash
 constexpr size_t kStackBytes = size_t{1} << 16;
 
-// What a child that crashes leaves, in memory that both processes have.
+// The crash report of a child, in shared memory.
 struct LastWords {
   int signal_number = 0;
   bool fence = false, writes = false;
@@ -48,7 +48,7 @@ void OnCrash(int signal_number, siginfo_t* info, void* context) {
 
 void CatchCrashes() {
   stack_t stack = {};
-  stack.ss_sp = new char[kStackBytes];  // as long as the process
+  stack.ss_sp = new char[kStackBytes];  // never freed
   stack.ss_size = kStackBytes;
   sigaltstack(&stack, nullptr);
   struct sigaction action = {};
@@ -91,7 +91,7 @@ bool TrialProcess::Start() {
   mine = new (last_words_) LastWords;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  std::fflush(nullptr);  // what is not written yet would be written twice
+  std::fflush(nullptr);  // otherwise both processes write what is buffered
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ < 0) {
@@ -133,7 +133,7 @@ TrialProcess::Answer TrialProcess::Ask(absl::FunctionRef<std::string()> question
 }
 
 TrialProcess::Answer TrialProcess::Ended(Answer::End end) {
-  // A child that has crashed ends by itself; one that is late, or not needed, does not.
+  // A child that has crashed ends by itself; one that is late or no longer needed does not.
   if (end != Answer::End::kCrashed) kill(pid_, SIGKILL);
   int status = 0;
   pid_t ended;

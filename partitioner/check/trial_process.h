@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels under test run in a process of their own, which may crash or never return:
-// what was asked of it then has that for an answer, and another process goes on.
+// Runs kernels under test in a process of its own, since they may crash or never return. That is
+// then the answer to the question, and a new process continues.
 //
-// The child is a copy of this process, and runs what this process runs from there on,
-// each a step ahead: this one asks, that one has computed the same question and writes
-// the answer. So questions must follow from the answers before them alone. The child
-// ends where its TrialProcess does.
+// The child is a fork that runs the same code from there on, one step ahead: when this process asks
+// a question, the child has computed the same question and sends the answer. So questions may
+// depend only on earlier answers. The child ends with its TrialProcess.
 #ifndef SHARDCALL_PARTITIONER_CHECK_TRIAL_PROCESS_H_
 #define SHARDCALL_PARTITIONER_CHECK_TRIAL_PROCESS_H_
 
@@ -33,18 +32,18 @@ class TrialProcess {
     // end of operand 1, f32[4,16]"; or "has not returned within 20s".
     std::string text;
   };
-  // What `question` returns in the child; in this process where none can be made.
+  // The result of `question` in the child, or in this process if no child can be made.
   Answer Ask(absl::FunctionRef<std::string()> question);
 
  private:
-  bool Start();  // false where there is no process; true in both
+  bool Start();  // false if there is no child; true in both processes
   Answer Ended(Answer::End end);
   bool Read(void* data, size_t size, absl::Duration until, bool* late) const;
 
   const absl::Duration limit_;
   bool child_ = false;
-  pid_t pid_ = -1;  // of the child; -1: none
-  int pipe_ = -1;   // answers: read here, written by the child
+  pid_t pid_ = -1;  // the child's; -1: none
+  int pipe_ = -1;   // answers, from the child; read here
   void* last_words_ = nullptr;
 };
 

@@ -42,7 +42,7 @@ std::vector<Types> TypesToTry(const CheckedCall& call) {
   const size_t n = call.types.size();
   std::vector<Types> tries;
   for (ElementType any : kWide) tries.emplace_back(n, any);
-  constexpr size_t kMost = 6;  // tensors: 3^6 mixtures of a type
+  constexpr size_t kMost = 6;  // most tensors for mixtures: 3^6 of them per type
   for (ElementType any :
        {ElementType::kF32, ElementType::kF64, ElementType::kC64, ElementType::kC128}) {
     const ElementType forms[] = {any, ElementType::kS32,

@@ -26,7 +26,7 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
   m.set_entry(old.entry());
   UniqueNames names(old, UniqueNames::kInstructions);
 
-  absl::flat_hash_map<uint64_t, int> clone_at;  // operand slot -> clone that it takes
+  absl::flat_hash_map<uint64_t, int> clone_at;  // operand slot -> clone that replaces the operand
   absl::flat_hash_map<InstrId, std::vector<int>> clones_of, identities_of;
   for (size_t k = 0; k < edit.clones.size(); ++k) {
     clones_of[edit.clones[k].source].push_back(static_cast<int>(k));
@@ -40,7 +40,7 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
 
   std::vector<InstrId> clones(edit.clones.size());
   std::vector<int32_t> frame_of;
-  // On `value`, in the computation and call frame of the old instruction `near`.
+  // Adds an identity of `value` in the computation and call frame of the old instruction `near`.
   const auto add_identity = [&](const ModuleEdit::Identity& want, InstrId value, InstrId near) {
     Instruction identity = ShardingCall(context, m.instr(value).shape);
     identity.name = names.Take(m.instr(value).name.empty() ? "sharding" : m.instr(value).name);
@@ -85,8 +85,7 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
     cloner.SetRoot(CompId(c));
   }
   if (const auto it = identities_of.find(InstrId()); it != identities_of.end()) {
-    // Results of a root that is no tuple instruction: taken apart, and put
-    // together again.
+    // The root is not a tuple instruction: take its results apart, and make a new tuple of them.
     const InstrId old_root = old.comp(old.entry()).root;
     const InstrId root = m.comp(m.entry()).root;
     const Shape* shape = m.instr(root).shape;
@@ -112,7 +111,7 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
       while (shape->IsTuple() && flat >= shape->tuple()[part]->num_leaves()) {
         flat -= shape->tuple()[part++]->num_leaves();
       }
-      if (m.instr(parts[part]).shape->IsTuple()) continue;  // within a nested tuple
+      if (m.instr(parts[part]).shape->IsTuple()) continue;  // inside a nested tuple
       parts[part] = add_identity(want, parts[part], old_root);
     }
     InstrId result = parts[0];

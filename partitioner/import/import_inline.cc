@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inlining by rebuilding. One explicit stack of frames, each a computation that
-// is being copied; a frame either appends to its caller's computation (an
-// inlined call) or to one of its own (a loop body, a reducer).
+// Inlining by rebuilding the module. There is one explicit stack of frames, each of a computation
+// that is being copied. A frame appends either to its caller's computation (an inlined call) or to
+// a new one (a loop body, a reducer).
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -16,7 +16,7 @@
 namespace shardcall::import_internal {
 namespace {
 
-// A call that one device runs is one op of that device.
+// A call that one device runs is not inlined, but stays one op of that device.
 bool IsOnOneDevice(const Instruction& i) {
   if (i.sharding == nullptr) return false;
   const auto maximal = [](const HloSharding& s) { return s.kind == HloSharding::Kind::kMaximal; };
@@ -35,7 +35,7 @@ class Inliner {
         names_(module, UniqueNames::kInstructions),
         comp_names_(module, UniqueNames::kComputations) {
     CountLive();
-    // Every computation once is free; copies come out of the budget.
+    // The first copy of each computation is free; further copies use up the budget.
     budget_ = 3 * static_cast<int64_t>(module.num_instructions()) + 10000;
   }
 
@@ -54,8 +54,8 @@ class Inliner {
     return std::move(out_);
   }
 
-  // Leaves out what is dead, copies nothing twice and keeps the frames of
-  // `inlined`, whose module this inliner was given.
+  // Copies `inlined`, whose module is the one of this inliner, without dead instructions. It makes
+  // no second copies, and keeps the frames.
   InlinedModule Prune(const InlinedModule& inlined) {
     pruned_ = &inlined;
     budget_ = 0;
@@ -77,15 +77,15 @@ class Inliner {
     bool reducer = false;  // annotations are dropped
     size_t next = 0;
     int frame_id = 0;
-    InstrId call;                 // inlined: in the caller's frame, which is below
+    InstrId call;                 // the inlined call, an instruction of the frame below
     std::vector<InstrId> map;     // by position in the old computation
-    std::vector<CompId> callees;  // of the instruction at `next`, done so far
-    std::string prefix;           // of op_name
+    std::vector<CompId> callees;  // new computations of the instruction at `next`, so far
+    std::string prefix;           // prefix of op_name
     const Metadata *last_old = nullptr, *last_new = nullptr;
   };
 
-  // By computation: its live instructions, with those of the fusions among them, which are
-  // copied with it. Also their positions.
+  // Counts the live instructions of each computation, with those of its fusions, which are copied
+  // with it. Also sets the positions.
   void CountLive() {
     position_.resize(old_.num_instructions());
     live_count_.assign(old_.num_computations(), 0);
@@ -132,7 +132,8 @@ class Inliner {
     f.last_old = old;
     return f.last_new = InternMetadata(out_.module.context(), value);
   }
-  // Names in a function are relative to its caller, but not with every writer.
+  // op_names in a function are relative to its caller, but some writers already include the
+  // caller's name.
   static std::string JoinNames(absl::string_view prefix, absl::string_view name) {
     if (name.empty()) return std::string(prefix);
     if (prefix.empty() || absl::StartsWith(name, prefix)) return std::string(name);
@@ -142,15 +143,15 @@ class Inliner {
   InstrId Emit(Frame& f, const Instruction& proto, absl::Span<const InstrId> operands) {
     const InstrId id = out_.module.Add(f.target, proto, operands);
     Instruction& made = out_.module.mutable_instr(id);
-    // Pruning copies nothing twice, so names stay unique.
+    // Pruning makes no second copies, so names stay unique.
     if (pruned_ == nullptr && !made.name.empty()) made.name = names_.Take(made.name);
     made.metadata = MetadataIn(f, made.metadata);
     out_.frame_of.push_back(f.frame_id);
     return id;
   }
 
-  // `value` under the annotation of a call or of a callee's parameter, which
-  // would vanish with it.
+  // An identity of `value` with the annotation of `from`, a call or a callee's parameter, which
+  // inlining removes. `value` itself if there is no annotation.
   InstrId WithAnnotationOf(Frame& f, const Instruction& from, InstrId value) {
     const bool annotated = from.sharding != nullptr || !Attribute(from, kSdySharding).empty();
     if (!annotated || f.reducer || !from.shape->IsArray()) return value;
@@ -218,8 +219,8 @@ class Inliner {
     stack_.push_back(std::move(f));
   }
 
-  // Loops and branches are copied per caller, and fusions, which must have their own;
-  // what else is called is shared.
+  // Loops, branches and fusions get a copy per caller (a fusion must have a computation of its
+  // own); other computations are shared.
   void NextCallee(const Instruction& i, CompId callee) {
     Frame& f = stack_.back();
     const bool own = i.opcode == Opcode::kWhile || i.opcode == Opcode::kConditional;
@@ -232,7 +233,7 @@ class Inliner {
     const bool structural = own || i.opcode == Opcode::kCall || i.opcode == Opcode::kAsyncStart;
     const CompId made = PushComputation(callee, f.reducer || !structural,
                                         own ? f.prefix : std::string(), f.frame_id);
-    // PushComputation may have moved the frames.
+    // PushComputation may have reallocated the stack, so `f` is invalid.
     stack_[stack_.size() - 2].callees.push_back(made);
   }
 
@@ -288,13 +289,13 @@ class Inliner {
   UniqueNames names_, comp_names_;
   std::vector<uint32_t> position_;   // in its computation
   std::vector<int64_t> live_count_;  // by computation
-  std::vector<CompId> instances_;    // by old computation: the first copy
+  std::vector<CompId> instances_;    // by old computation: its latest copy
   absl::flat_hash_set<CompId> inlined_once_;
   std::vector<Frame> stack_;
   int64_t budget_ = 0;
   bool all_live_ = true;
   const InlinedModule* pruned_ = nullptr;
-  std::vector<InstrId> now_;  // when pruning: by old instruction
+  std::vector<InstrId> now_;  // when pruning: the new instruction, by old instruction
 };
 
 }  // namespace
@@ -310,7 +311,7 @@ AnnotationKind KindOf(const Instruction& i) {
 
 InlinedModule InlineCalls(const Module& module, bool inline_calls) {
   InlinedModule out = Inliner(module, inline_calls).Run();
-  // What a call's body made and its caller does not read is dead only now.
+  // Instructions of a callee whose result the caller does not use are dead only after inlining.
   Inliner pruner(out.module, /*inline_calls=*/false);
   return pruner.all_live() ? std::move(out) : pruner.Prune(out);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attributes that HLO text can hold: their names, how their values read,
-// and which of them each opcode requires and allows.
+// The attributes of HLO text: their names, the syntax of their values, and which of them each
+// opcode requires and allows.
 #ifndef SHARDCALL_PARTITIONER_IR_ATTRIBUTE_NAMES_H_
 #define SHARDCALL_PARTITIONER_IR_ATTRIBUTE_NAMES_H_
 
@@ -58,10 +58,10 @@ AttrForm FormOf(Attr attr);
 // False if there is no such attribute.
 bool AttrFromText(absl::string_view text, Attr* attr);
 
-// Of an attribute on an instruction.
+// Whether an opcode has an attribute.
 enum class Presence : uint8_t {
   kRequired,
-  kOptional,  // not written where it is the default, which the struct of attributes.h has
+  kOptional,  // not written if it has the default value of its field in attributes.h
   kAlways,    // may be left out, and is always written
   kRefused,
 };
@@ -82,7 +82,7 @@ static_assert(kNumAttrs <= 128);
 
 struct OpcodeAttrs {
   AttrSet required;
-  AttrSet allowed;  // those of every instruction included
+  AttrSet allowed;  // the required ones included
 };
 const OpcodeAttrs& AttrsOf(Opcode opcode);
 

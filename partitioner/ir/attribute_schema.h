@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How each field of an attribute record is read and written: a row of attributes.inc as types,
-// from which the readers and writers of text (ir/text) and messages (ir/proto) follow.
+// How each field of an attribute record is read and written: the rows of attributes.inc as types.
+// The readers and writers of text (ir/text) and of messages (ir/proto) are generated from them.
 #ifndef SHARDCALL_PARTITIONER_IR_ATTRIBUTE_SCHEMA_H_
 #define SHARDCALL_PARTITIONER_IR_ATTRIBUTE_SCHEMA_H_
 
@@ -10,14 +10,14 @@
 
 namespace shardcall::inline internal {
 
-// What the type of a member does not say of it, the form column.
+// The form column: how a value is written, where its C++ type does not determine that.
 namespace field_forms {
 
 struct Plain {};
-struct OneInt {};    // text has a list with that one number
+struct OneInt {};    // in text a list of one number
 struct TriState {};  // -1: not written; else 0 or 1
-struct String {};    // in quotes; other text is kept as it is written, or in a canonical form
-struct Word {        // an enumerator, or the word itself
+struct String {};    // in quotes; otherwise text is kept as written, or in a canonical form
+struct Word {        // an enumerator, or the word itself as text
   const WordList& list;
 };
 
@@ -39,12 +39,12 @@ template <typename Member, typename Record, typename Form>
 FieldRow(Member Record::*, hlo_text::Attr, hlo_text::Presence, Form)
     -> FieldRow<Member, Record, Form>;
 
-// Schema<Record>::Visit(f) calls f(row) for the fields of the record that have a row, in the
-// order of text, while it returns true; whether all did.
+// Schema<Record>::Visit(f) calls f(row) for each row of the record, in the order of text, until f
+// returns false. Returns whether all calls returned true.
 template <typename Record>
 struct Schema;
 
-// The rows of attributes.inc as specializations of `Table`, whose Visit calls f for each.
+// The rows of attributes.inc as specializations of `Table`, whose Visit calls f for each row.
 #define SHARDCALL_BEGIN_ROWS(Table, Record)                     \
   template <>                                                   \
   struct Table<Record##Attrs> {                                 \

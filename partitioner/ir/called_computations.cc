@@ -6,7 +6,7 @@
 namespace shardcall {
 namespace {
 
-// Visits of the fields that name computations; other fields name none.
+// Collects the fields that name computations and skips other fields.
 struct Collect {
   template <typename T>
   void operator()(const T&) const {}

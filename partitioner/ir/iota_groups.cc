@@ -11,7 +11,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Whether SimplifiedIota has nothing to change: most groups are made so, and are not copied.
+// Whether SimplifiedIota would change nothing: most groups are simplified already and need no copy.
 bool IsSimplified(absl::Span<const int64_t> dims, absl::Span<const int64_t> perm) {
   if (perm.empty()) return dims.size() == 1;
   for (size_t k = 1; k < perm.size(); ++k) {
@@ -35,8 +35,8 @@ bool IsIota(absl::Span<const int64_t> dims, absl::Span<const int64_t> perm, int6
 }
 
 IotaForm SimplifiedIota(absl::Span<const int64_t> dims, absl::Span<const int64_t> perm) {
-  // Runs of dims that follow each other in the permuted order become one.
-  absl::InlinedVector<std::pair<int64_t, int64_t>, 8> runs;  // first dim, size
+  // Dims that are adjacent before and after the permutation are merged.
+  absl::InlinedVector<std::pair<int64_t, int64_t>, 8> runs;  // first dim, product of sizes
   int64_t last = -2;
   for (int64_t p : perm) {
     if (dims[p] == 1) continue;

@@ -30,7 +30,7 @@ const Literal* Intern(Context& context, const Literal& value) {
   if (found != nullptr) return found;
   Literal* made = context.arena().New<Literal>(value);
   if (!bytes.empty()) {
-    // Aligned, so that readers may view the bytes as their element type.
+    // Aligned, so that readers may access the bytes as their element type.
     char* out = static_cast<char*>(context.arena().Allocate(bytes.size(), 16));
     std::memcpy(out, bytes.data(), bytes.size());
     made->data = absl::MakeConstSpan(out, bytes.size());
@@ -42,7 +42,7 @@ const Literal* Intern(Context& context, const Literal& value) {
   return made;
 }
 
-// The little-endian low bytes of a pattern, as host buffers hold them.
+// A scalar from the low bytes of a bit pattern, little-endian as in host buffers.
 const Literal* ScalarOfBits(Context& context, ElementType type, uint64_t bits, uint64_t high = 0) {
   char bytes[16];
   std::memcpy(bytes, &bits, 8);
@@ -55,7 +55,7 @@ uint64_t IntegerBits(ElementType type, int64_t value) {
   if (type == ElementType::kPred) return value != 0;
   const int bits = ElementTypeBits(type);
   if (bits >= 8) return static_cast<uint64_t>(value);
-  // A byte of its own per element: sign-extended or zero-extended to 8 bits.
+  // An element narrower than a byte has a byte of its own, sign-extended or zero-extended.
   const uint64_t mask = (uint64_t{1} << bits) - 1;
   uint64_t out = static_cast<uint64_t>(value) & mask;
   if (IsSignedInteger(type) && (out >> (bits - 1))) out |= ~mask & 0xff;
@@ -99,7 +99,7 @@ const Literal* MakeScalarLiteral(Context& context, ElementType type, double valu
     return ScalarOfBits(context, type, EncodeFloat(ElementType::kF64, value));
   }
   if (type == ElementType::kPred) return ScalarOfBits(context, type, value != 0);
-  // Towards zero, clamped to 64 bits; NaN is 0.
+  // Round towards zero and clamp to 64 bits; NaN becomes 0.
   int64_t integer = 0;
   if (value >= 9223372036854775808.0) {
     integer = value < 18446744073709551616.0 ? static_cast<int64_t>(static_cast<uint64_t>(value))

@@ -18,7 +18,7 @@ void Liveness::Walk(const Computation& comp, const Effects& effects) {
   for (InstrId p : comp.parameters) {
     if (p.valid()) instructions_[p.value] = true;
   }
-  // Operands and control predecessors stand before what reads or follows them.
+  // In reverse order, since operands and control predecessors come before their users.
   for (size_t k = comp.instructions.size(); k-- > 0;) {
     const InstrId id = comp.instructions[k];
     const Instruction& i = module_.instr(id);

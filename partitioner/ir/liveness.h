@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instructions the results and the side effects of a module need.
+// Finds the instructions that results and side effects of a module depend on.
 #ifndef SHARDCALL_PARTITIONER_IR_LIVENESS_H_
 #define SHARDCALL_PARTITIONER_IR_LIVENESS_H_
 
@@ -10,9 +10,9 @@
 
 namespace shardcall::inline internal {
 
-// An instruction is live if it is the root or a parameter of its computation, has a side effect
-// (of its own or in a callee), or is an operand or a control predecessor of a live one. Every
-// computation that the entry reaches is looked at as if it were called. O(instructions).
+// An instruction is live if it is the root or a parameter of its computation, has a side effect (of
+// its own or in a callee), or is an operand or control predecessor of a live one. All computations
+// reachable from the entry are treated as called, even by dead instructions. O(instructions).
 class Liveness {
  public:
   Liveness(const Module& module, EffectsAt at);

@@ -29,7 +29,7 @@ uint64_t HashOf(const Metadata& m) {
   using ir_internal::HashText;
   uint64_t h = HashText(1, m.op_name);
   h = MixHash(h, static_cast<uint64_t>(m.stack_frame_id));
-  // Rare fields: their lengths and the line numbers are enough to tell apart.
+  // Rare fields: hashing their lengths and the line numbers is enough.
   h = MixHash(h, m.op_type.size() + (m.source_file.size() << 10) +
                      (m.deduplicated_name.size() << 20) + (m.scheduling_name.size() << 30) +
                      (m.metadata_payload.size() << 40));
@@ -127,7 +127,8 @@ CompId Module::AddComputation(absl::string_view name) {
 }
 
 InstrId Module::Add(CompId comp, const Instruction& proto, absl::Span<const InstrId> operands) {
-  // Callers may pass the operands of another instruction of this module.
+  // `operands` may be the operands of another instruction of this module, which growth of the pool
+  // would invalidate.
   if (!operand_pool_.empty() && operands.data() >= operand_pool_.data() &&
       operands.data() < operand_pool_.data() + operand_pool_.size()) {
     const absl::InlinedVector<InstrId, 8> copy(operands.begin(), operands.end());

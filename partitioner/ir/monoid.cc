@@ -13,8 +13,8 @@
 namespace shardcall {
 namespace {
 
-// The least (sign -1) or greatest float: infinity where there is one. Encoding
-// an infinity gives NaN in types that have only that.
+// The bits of the greatest or least float: infinity if the type has one. Types without infinity are
+// not encoded from infinity, since that gives NaN in some of them.
 uint64_t ExtremeFloat(ElementType type, bool greatest) {
   const FloatFormat& f = GetFloatFormat(type);
   if (f.special == FloatFormat::Special::kE8m0) return greatest ? 0xfe : 0;
@@ -22,7 +22,7 @@ uint64_t ExtremeFloat(ElementType type, bool greatest) {
   if (f.special == FloatFormat::Special::kIeee) {
     return EncodeFloat(type, greatest ? infinity : -infinity);
   }
-  // All exponent and mantissa bits set, but for the pattern that means NaN.
+  // All exponent and mantissa bits set, except where that pattern means NaN.
   uint64_t bits = (uint64_t{1} << (f.exponent_bits + f.mantissa_bits)) - 1;
   if (f.special == FloatFormat::Special::kFn) --bits;
   return greatest ? bits : bits | uint64_t{1} << (f.exponent_bits + f.mantissa_bits);
@@ -37,11 +37,11 @@ uint64_t ExtremeInteger(ElementType type, bool greatest) {
   const int bits = ElementTypeBits(type);
   const uint64_t ones = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
   if (IsUnsignedInteger(type)) return greatest ? ones : 0;
-  // Narrow signed integers are sign-extended to their byte.
+  // Narrow signed integers are sign-extended to a byte.
   return greatest ? ones >> 1 : ~(ones >> 1) & ByteMask(type);
 }
 
-// The real part, for complex types.
+// For complex types this is the real part.
 bool RealIdentity(Opcode monoid, ElementType type, ZeroSign zero, uint64_t* bits) {
   const bool pred = type == ElementType::kPred;
   switch (monoid) {
@@ -152,7 +152,7 @@ CompId MonoidTable::Get(Opcode op, ElementType type) {
   CompId& slot = made_[MonoidIndex(op)][static_cast<int>(type)];
   if (slot.valid()) return slot;
   Context& context = module_->context();
-  // The program, or another table, may have a computation of that name.
+  // Another computation of the module may have that name.
   const CompId comp =
       AddNamedComputation(absl::StrCat(OpcodeText(op), ".", ElementTypeName(type)), module_);
   const Shape* scalar = context.MakeScalar(type);

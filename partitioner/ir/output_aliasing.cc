@@ -8,7 +8,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Reads `{1,0}` from `*text`, which is as the parser wrote it.
+// Reads `{1,0}` from `*text`, which has the parser's canonical form.
 bool ReadIndex(absl::string_view* text, std::vector<int64_t>* index) {
   const size_t open = text->find('{'), close = text->find('}');
   if (open == absl::string_view::npos || close == absl::string_view::npos) return false;

@@ -7,7 +7,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// The instruction behind identities that change no value.
+// Skips copies, reshapes, and elements of tuples that are in the same computation.
 InstrId LookThrough(const Module& m, InstrId id) {
   for (;;) {
     const Instruction& i = m.instr(id);
@@ -69,7 +69,7 @@ int64_t KnownTripCount(const Module& m, InstrId loop) {
   }
   const std::optional<int64_t> start = ScalarConstant(m, m.operand(init, static_cast<int>(carry)));
   std::optional<int64_t> limit = ScalarConstant(m, m.operand(test, 1));
-  if (!limit.has_value()) {  // a bound that is carried along unchanged
+  if (!limit.has_value()) {  // a loop-carried bound that the body does not change
     const int64_t bound = CarryIndex(m, m.operand(test, 1));
     if (bound >= 0 && bound < static_cast<int64_t>(m.operands(root).size()) &&
         CarryIndex(m, m.operand(root, static_cast<int>(bound))) == bound) {

@@ -11,7 +11,7 @@ void AssignNames(Module* module) {
     Computation& comp = module->mutable_comp(CompId(c));
     comp.name = comps.Take(comp.name.empty() ? "computation" : comp.name);
   }
-  // Names that the program gave stay with it; made ones come after.
+  // Names from the program are kept, so they are taken first; generated names avoid them.
   for (int pass = 0; pass < 2; ++pass) {
     for (int i = 0; i < module->num_instructions(); ++i) {
       Instruction& instr = module->mutable_instr(InstrId(i));

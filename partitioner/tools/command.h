@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `shardcall` command: verbs as thin shells over library functions.
+// The `shardcall` command-line tool: its verbs are thin wrappers of library functions.
 #ifndef SHARDCALL_PARTITIONER_TOOLS_COMMAND_H_
 #define SHARDCALL_PARTITIONER_TOOLS_COMMAND_H_
 
@@ -23,7 +23,7 @@ namespace shardcall::inline internal {
 
 // Exit codes of the command.
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitInput = 1;  // the program or its inputs are at fault
+inline constexpr int kExitInput = 1;  // an error in the program or its inputs
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitMismatch = 3;     // outputs differ, or a contract is broken
 inline constexpr int kExitEnvironment = 4;  // no GPU, no MPI launcher
@@ -38,42 +38,42 @@ struct Verb {
 };
 const std::vector<Verb>& Verbs();
 
-// The exit code that fits a failure.
+// The exit code for a failure.
 int ExitCode(const absl::Status& status);
 // Prints the diagnostic to stderr; returns its exit code.
 int Fail(const absl::Status& status);
 int FailUsage(const absl::Status& status);
 
-// What the verbs share.
-absl::Status OneInput(const Flags& flags);                       // that one input is named
+// Checks and input shared by the verbs.
+absl::Status OneInput(const Flags& flags);                       // checks that there is one input
 absl::StatusOr<std::string> ReadInput(const std::string& path);  // "-": stdin; E060
-// "-" or "": stdout. Files appear whole or not at all.
+// "-" or "": stdout. Files are written atomically.
 absl::Status WriteOutput(const std::string& path, absl::string_view text);
 // Text; HloProto if the name ends in .hlo.pb; else if in .pb, the form of the
 // input.
 absl::Status WriteModule(const std::string& path, const Module& module, ProtoForm input,
                          const PrintOptions& text = {});
 struct Session {
-  std::string converter;  // a PJRT plugin; empty: the one that is found
+  std::string converter;  // a PJRT plugin; empty: search for one
   TargetRegistry targets;
   HandlerRegistry handlers;
   LoweringRegistry lowerings;
   PartitionOptions options;
   OverlapOptions schedule;
 };
-// Reads text or a binary form (`.pb`, or by content), or StableHLO by way of the session's
-// converter, and verifies; `parse_us` takes the time of parsing. Calls that say no shape
-// have that of the session's targets.
+// Reads text or a binary form (by the suffix `.pb` or by content), or StableHLO through the
+// session's converter, and verifies it. `parse_us` gets the parse time. Custom calls without a
+// shape get the one that the session's targets infer.
 absl::StatusOr<Module> LoadModule(const std::string& path, const Session& session,
                                   double* parse_us = nullptr);
 // The input of `flags`, with the mesh sizes of --remesh and the session's
 // lowerings for Host.
 absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session,
                                    double* parse_us = nullptr);
-// Built-in targets, plugins, and the options that partition, run, verify and
-// explain share. On the heap: the options point into it.
+// Built-in targets, plugins, and the options shared by partition, run, verify and explain. On the
+// heap, since the options point into it.
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags);
-// What --deadline says, or 60 seconds; E331.
+// The value of --deadline, or 60 seconds; E331.
 absl::StatusOr<absl::Duration> Deadline(const Flags& flags);
 const std::vector<FlagSpec>& PartitionFlags();
 std::vector<FlagSpec> Joined(std::vector<FlagSpec> a, const std::vector<FlagSpec>& b);
@@ -89,7 +89,7 @@ int RunReshard(const Flags& flags);
 int RunTargets(const Flags& flags);
 int RunCompile(const Flags& flags);
 
-// The engine of --backend=pjrt; E338 where no plugin is named, E333, E334.
+// The engine of --backend=pjrt; E338 if no plugin is given; E333, E334.
 absl::StatusOr<std::unique_ptr<Engine>> OpenPjrtEngine(const Flags& flags);
 
 }  // namespace shardcall::inline internal

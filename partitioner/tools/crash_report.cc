@@ -19,7 +19,7 @@ constexpr size_t kStackBytes = size_t{1} << 16;
 constexpr size_t kTextBytes = 1024;
 
 void Say(const char* text) {
-  // Nothing is left to do where it cannot be written.
+  // A failed write is ignored, since it could not be reported either.
   (void)!write(STDERR_FILENO, text, std::strlen(text));
 }
 
@@ -35,7 +35,7 @@ void OnCrash(int signal_number) {
     Say(text);
     _exit(kExitInput);
   }
-  // What a handler wrote outside of its buffers shows anywhere, later.
+  // Memory that a handler corrupted may cause a crash anywhere later.
   std::snprintf(text, sizeof(text),
                 RunningCall::AnyYet()
                     ? "E324 shardcall %s outside of any handler, after some have run: one of them "
@@ -53,7 +53,7 @@ void OnCrash(int signal_number) {
 }  // namespace
 
 void ReportCrashes() {
-  if (GuardsHandlers()) return;  // the sanitizer says more, and ends with the handler's name
+  if (GuardsHandlers()) return;  // the sanitizer reports more, including the handler's name
   static char stack_bytes[kStackBytes];
   stack_t stack = {};
   stack.ss_sp = stack_bytes;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last words of a command that a handler or a plugin brings down.
+// Reports crashes of the command that a handler or a plugin causes.
 #ifndef SHARDCALL_PARTITIONER_TOOLS_CRASH_REPORT_H_
 #define SHARDCALL_PARTITIONER_TOOLS_CRASH_REPORT_H_
 
 namespace shardcall::inline internal {
 
-// From here on a crash of code that is not ours, in a handler or while a plugin is
-// loaded, is E323 on stderr with its name, and ends the process with exit status 1. Any
-// other is E324, and ends it as it would have.
+// From now on, a crash of foreign code (in a handler, or while a plugin is loaded) is reported as
+// E323 with its name on stderr, and ends the process with exit status 1. Any other crash is
+// reported as E324, and ends the process by its signal.
 void ReportCrashes();
 
 }  // namespace shardcall::inline internal

@@ -17,24 +17,24 @@ namespace shardcall::inline internal {
 
 struct FlagSpec {
   absl::string_view name;   // "num-partitions"; "o" is written -o FILE or -o=FILE
-  absl::string_view value;  // "N"; empty: a switch
+  absl::string_view value;  // "N"; empty: a switch without value
   absl::string_view help;
   enum class Kind { kText, kInteger, kNumber } kind = Kind::kText;
 };
 
 class Flags {
  public:
-  // Errors (usage): a flag that is not in `specs`, a switch with a value, a flag
-  // without one, a value that is not of the flag's kind.
+  // Errors (usage): a flag that is not in `specs`, a switch with a value, another flag without one,
+  // or a value of the wrong kind.
   static absl::StatusOr<Flags> Parse(absl::Span<const std::string> args,
                                      absl::Span<const FlagSpec> specs);
 
   const std::vector<std::string>& positional() const { return positional_; }
   bool Has(absl::string_view name) const { return values_.contains(name); }
-  // The last value given, or `fallback`.
+  // The last given value, or `fallback`.
   std::string Get(absl::string_view name, absl::string_view fallback = "") const;
   const std::vector<std::string>& All(absl::string_view name) const;
-  // For flags of that kind.
+  // For flags whose value is a number.
   absl::StatusOr<int64_t> Int(absl::string_view name, int64_t fallback) const;
   absl::StatusOr<double> Double(absl::string_view name, double fallback) const;
 

@@ -40,7 +40,7 @@ void PrintHelp(const Verb& v) {
   std::printf("\nexample:\n  %s\n", std::string(v.example).c_str());
 }
 
-// `help E101` and `help partition`.
+// Help for `help E101` and `help partition`.
 int HelpWith(const std::string& topic) {
   if (const CodeInfo* info = FindCode(topic)) {
     std::printf("%s  %s\n\nfor example\n  %s %s\n\nfix\n  %s\n", std::string(info->code).c_str(),
@@ -102,12 +102,12 @@ int main(int argc, char** argv) {
   };
   const absl::Status status = shardcall::WithinMemory("", run);
   if (!status.ok()) code = shardcall::Fail(status);
-  // What verbs print is lost where standard output is full or closed.
+  // Report output that is lost because standard output is full or closed.
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code == shardcall::kExitOk) {
     code = shardcall::Fail(shardcall::FileError("E061", "standard output", "written"));
   }
   if (shardcall::ThreadsLeftBehind() > 0) {
-    // They still use what an exit would take from them.
+    // Exit without destructors, since those threads still use static objects.
     std::fflush(nullptr);
     std::_Exit(code);
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs in files: text, or binary where the name ends in .pb or the content
-// says so.
+// Programs in files: text, or binary by the suffix .pb or by content.
 #include <chrono>
 #include <memory>
 
@@ -39,7 +38,7 @@ absl::Status WriteModule(const std::string& path, const Module& module, ProtoFor
                          const PrintOptions& text) {
   if (!absl::EndsWith(path, ".pb")) return WriteOutput(path, PrintModule(module, text));
   ProtoForm form = absl::EndsWith(path, ".hlo.pb") ? ProtoForm::kHlo : input;
-  // The arguments of a snapshot are those of the program that was read.
+  // A snapshot's arguments belong to the program that it was read with.
   if (form == ProtoForm::kSnapshot && ProtoFormOf(module) != form) form = ProtoForm::kHlo;
   SHARDCALL_ASSIGN_OR_RETURN(const std::string bytes, WriteModuleProto(module, form));
   return WriteOutput(path, bytes);

@@ -22,7 +22,7 @@ const std::vector<FlagSpec>& PartitionFlags() {
 
 namespace {
 
-// What executes a program, of run and verify.
+// The flags of run and verify for execution.
 std::vector<FlagSpec> ExecutionFlags() {
   return Joined(
       {{"backend", "NAME", "inprocess (default), mpi, nccl, pjrt"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// print, propagate, partition, explain: what compiles.
+// The verbs that compile: print, propagate, partition, explain.
 #include <sys/stat.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ void Warn(const std::vector<std::string>& warnings) {
   for (const std::string& w : warnings) std::fprintf(stderr, "%s\n", w.c_str());
 }
 
-// One bit for each of `leaves` flat values, or one for all.
+// Parses one bit for each of `leaves` flat values, or one for all.
 absl::Status ParseBits(const Flags& flags, const char* name, int leaves, std::vector<bool>* out) {
   if (!flags.Has(name)) return absl::OkStatus();
   out->clear();
@@ -132,7 +132,7 @@ int RunPartition(const Flags& flags) {
   absl::Status dumped;
   if (flags.Has("dump")) {
     const std::string dir = flags.Get("dump");
-    mkdir(dir.c_str(), 0777);  // what cannot be made is told by the first write
+    mkdir(dir.c_str(), 0777);  // errors are reported by the first write
     int number = 0;
     options.dump = [&dumped, dir, number](absl::string_view stage,
                                           const std::string& text) mutable {
@@ -153,7 +153,7 @@ int RunPartition(const Flags& flags) {
   if (options.dump && *overlapped) options.dump("overlap", PrintModule(result));
   if (!dumped.ok()) return Fail(dumped);
   for (const ProgramWarning& w : Warnings(**p)) {
-    // What costs less than the other ways is for those who ask.
+    // W203 (the cheapest candidate gathers) is only printed by request.
     if (w.code != "W203") Warn({w.ToString((*p)->global->program.module)});
   }
   (*p)->times.parse = parse_us;

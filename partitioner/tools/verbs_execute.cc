@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run, verify and check-rule: what executes.
+// The verbs that execute: run, verify and check-rule.
 #include <chrono>
 #include <cstdio>
 
@@ -22,16 +22,16 @@ namespace {
 struct Execution {
   Execution() = default;
   Execution(Execution&&) = default;
-  // A handler that did not return may still call what it was given.
+  // A handler that did not return may still use the communicators.
   ~Execution() {
     if (ThreadsLeftBehind() == 0) return;
     (void)communicator.release();
     (void)bootstrap.release();
   }
   RunOptions options;
-  std::unique_ptr<Communicator> bootstrap;     // NCCL: over which its ranks find each other
-  std::unique_ptr<Communicator> communicator;  // null where devices are threads
-  std::unique_ptr<Engine> engine;              // PJRT's; else null
+  std::unique_ptr<Communicator> bootstrap;     // for NCCL: connects the ranks
+  std::unique_ptr<Communicator> communicator;  // null if devices are threads
+  std::unique_ptr<Engine> engine;              // PJRT's; null for others
   bool first_rank = true;                      // prints and writes
 };
 
@@ -69,10 +69,9 @@ absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& sessi
   return e;
 }
 
-// What fails before the program runs fails alike on every rank, or reaches the
-// first one as the reason of an abort. So the first alone prints it; its end
-// ends the job, and another speaks only if that does not come. A failure of the
-// run differs by rank, so each says which it is.
+// Failures before the run are the same on every rank, or reach the first rank as the reason of an
+// abort. So only the first rank prints them, and its exit ends the job; other ranks print only if
+// that does not happen. Failures of the run differ by rank, so each rank prints its own.
 enum class Phase { kBefore, kRun };
 int FailRank(const Execution& e, const absl::Status& status, Phase phase) {
   if (e.communicator == nullptr) return Fail(status);
@@ -87,7 +86,7 @@ int FailRank(const Execution& e, const absl::Status& status, Phase phase) {
   return Fail(status);
 }
 
-// Devices that the launcher gives against those that the program wants.
+// Compares the number of devices from the launcher with that of the program.
 absl::Status CheckWorld(const Execution& e, int64_t devices) {
   if (e.communicator == nullptr || e.communicator->size() == devices) return absl::OkStatus();
   Diagnostic d;
@@ -99,7 +98,7 @@ absl::Status CheckWorld(const Execution& e, int64_t devices) {
   return ToStatus(d);
 }
 
-// The program of `flags`, with values for elided constants where asked for.
+// The program of `flags`, with values for elided constants if requested.
 absl::StatusOr<Module> LoadToRun(const Flags& flags, const Session& session) {
   SHARDCALL_ASSIGN_OR_RETURN(Module module, LoadProgram(flags, session));
   if (flags.Has("random-constants")) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reshard and targets: what answers questions.
+// The verbs that only print information: reshard and targets.
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
@@ -16,7 +16,7 @@ namespace {
 
 absl::StatusOr<const Shape*> ParseShapeText(const std::string& text,
                                             std::shared_ptr<Context> context) {
-  // A shape stands nowhere alone in HLO: read it as a parameter's.
+  // HLO text cannot be a shape alone, so read it as a parameter's.
   auto program = std::make_shared<const std::string>(
       absl::StrCat("HloModule shape\n\nENTRY %main {\n  ROOT %x = ", text, " parameter(0)\n}\n"));
   SHARDCALL_ASSIGN_OR_RETURN(Module m, ParseModule(program, context, "--shape"));

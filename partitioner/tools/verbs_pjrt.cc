@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes through a PJRT plugin: the engine of run and verify, and compile.
+// The uses of a PJRT plugin: the engine of run and verify, and the verb compile.
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -33,7 +33,7 @@ absl::Status NoPluginNamed(absl::string_view what) {
   return ToStatus(d);
 }
 
-// What compile prints: bytes of one device.
+// The output of compile: bytes on one device.
 std::string MemoryJson(const pjrt::CompiledAhead& compiled, const DeviceMemory& ours,
                        int64_t devices) {
   const pjrt::MemoryUse& m = compiled.memory;

@@ -58,7 +58,7 @@ void FactorAssignment::Extend(int f, absl::Span<const AxisRef> axes) {
 
 void FactorAssignment::Normalize() {
   if (assigned_.empty()) return;
-  // A value is partial by one op.
+  // A value can be partial by one reduction op only.
   const Factor* first = nullptr;
   for (int f : assigned_) {
     const Factor& factor = rule_.factors[f];
@@ -71,7 +71,7 @@ void FactorAssignment::Normalize() {
     for (int t = 0; t < rule_.num_tensors(); ++t) {
       for (const FactorList& factors : rule_.tensor(t).dims) {
         if (factors.size() < 2) continue;
-        bool whole = true;  // every more major factor is down to extent 1
+        bool whole = true;  // every more major factor has extent 1 per shard
         for (int f : factors) {
           const int64_t extent = rule_.Extent(t, f);
           if (!axes_[f].empty()) {
@@ -100,7 +100,7 @@ ShardingBuilder FactorAssignment::Dims(int t) const {
   return b;
 }
 
-// A result is partial over the reduction factors that it lacks.
+// A result is partial over the reduction factors that it does not have.
 bool FactorAssignment::LeavesPartial(int t, int f) const {
   if (axes_[f].empty() || rule_.factors[f].kind != FactorKind::kReduction) return false;
   for (const FactorList& factors : rule_.tensor(t).dims) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which axes each factor of a rule is sharded by, and the translation between
-// that and the shardings of the op's tensors. Propagation, the plan and partition
-// callbacks that follow from a rule all translate here.
+// The axes by which each factor of a rule is sharded, and the translation between them and the
+// shardings of the op's tensors. Used by propagation, by the plan, and by partition callbacks that
+// are made from a rule.
 //
 // Example: `i k, k j -> i j` with lhs [{"a"}, {"b"}] and rhs [{}, {}] gives
 // i = {a}, k = {b}; the rhs then needs [{"b"}, {}], and the result is
@@ -17,11 +17,11 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Calls `take(factor, axes)` for the factors by which `s` cuts a tensor, in the
-// order of its dimensions. Within a compound dimension a minor factor has axes only
-// where all more major ones are down to extent 1, so that its parts are contiguous:
-// of (a b) with a = 4, b = 6, sharded {"x", "y"} with x = 4, y = 2, a has x and b has
-// y; with x = 2 a has x, and y is left. `extent(factor)` is that of this tensor.
+// Calls `take(factor, axes)` for the factors by which `s` shards a tensor, in the order of its
+// dimensions. In a compound dimension a minor factor gets axes only if every more major one has
+// extent 1 per shard, so that shards are contiguous. Example: (a b) with a = 4, b = 6 is sharded
+// {"x", "y"}. With x = 4, y = 2, a gets x and b gets y; with x = 2, a gets x, and y is left out.
+// `extent(factor)` is the factor's extent in this tensor.
 template <typename Extent, typename Take>
 void ProjectOntoFactors(const TensorFactors& tensor, const Sharding& s, const Extent& extent,
                         const Take& take) {
@@ -46,20 +46,20 @@ void ProjectOntoFactors(const TensorFactors& tensor, const Sharding& s, const Ex
 
 class FactorAssignment {
  public:
-  // `manual` axes are never assigned. `allowed` has every factor that may be
-  // sharded. What `manual` and `rule` refer to must outlive the assignment.
+  // `manual` axes are never assigned. `allowed` holds the factors that may be sharded. `manual` and
+  // `rule` must outlive the assignment.
   FactorAssignment(const ShardingRule& rule, const BaseMesh* mesh, absl::Span<const AxisRef> manual,
                    const IndexSet& allowed);
 
-  // Takes over what `s` says of tensor `t`, where that contradicts nothing that
-  // is assigned already. What lies on another mesh, or on one device, says nothing.
+  // Assigns the axes of tensor `t` under `s` where they do not conflict with earlier assignments. A
+  // sharding on another mesh, or on one device, has no effect.
   void Project(int t, const Sharding& s);
-  // Shards factor f, beyond what it is sharded over, over those of `axes` that nothing else has.
+  // Shards factor f further, over those of `axes` that nothing else uses.
   void Extend(int f, absl::Span<const AxisRef> axes);
-  // Makes the assignment one that every tensor can express: in a compound
-  // dimension a minor factor is sharded only if every more major one is down
-  // to extent 1, and factors of compounds divide evenly. Of reduction factors with
-  // several ops those of the first one stay sharded.
+  // Makes the assignment one that every tensor can express: in a compound dimension a minor factor
+  // is sharded only if every more major one has extent 1 per shard, and axes must divide the
+  // factors of compound dimensions. If reduction factors have different reduction ops, only those
+  // with the op of the first one stay sharded.
   void Normalize();
 
   const BaseMesh* mesh() const { return mesh_; }
@@ -68,8 +68,8 @@ class FactorAssignment {
     return a.mesh_ == b.mesh_ && a.axes_ == b.axes_;
   }
 
-  // What tensor t must be (operand) or becomes (result: partial over the
-  // reduction factors that it lacks). Where that is `likely`, nothing is looked up.
+  // The sharding that operand t must have, or that result t gets: partial over the reduction
+  // factors that it does not have. If it equals `likely`, that is returned without a table lookup.
   const Sharding* TensorSharding(Context& context, int t, const Sharding* likely = nullptr) const;
   // The same without the partial axes.
   const Sharding* DimSharding(Context& context, int t) const;
@@ -77,10 +77,11 @@ class FactorAssignment {
  private:
   ShardingBuilder Dims(int t) const;
   bool LeavesPartial(int t, int f) const;
-  // Whether tensor t, with nothing partial, is `s`.
+  // Whether the sharding of tensor t, without partial axes, is `s`.
   bool IsUnreduced(int t, const Sharding& s) const;
   bool Conflicts(AxisRef a, int except) const;
-  // Factor f goes on by what of `axes` is free, if that extends what it has.
+  // Sets the axes of factor f to the prefix of `axes` that is free, if that extends its present
+  // axes.
   void Take(int f, absl::Span<const AxisRef> axes);
   AxisList FreePrefix(absl::Span<const AxisRef> axes, int factor) const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The HLO programs that tests read: those of the folder that the environment variable
-// SHARDCALL_CORPUS names, else of tests/data/hlo. A folder without any ends the
-// process: no test may pass, or skip, because it found nothing to test.
+// The HLO programs that tests read, from the folder in the environment variable SHARDCALL_CORPUS,
+// or tests/data/hlo. A folder without programs ends the process, so that no test passes or skips
+// because it found nothing to test.
 #ifndef SHARDCALL_TESTS_SUPPORT_CORPUS_H_
 #define SHARDCALL_TESTS_SUPPORT_CORPUS_H_
 
@@ -20,7 +20,7 @@ inline std::filesystem::path CorpusFolder() {
   return std::filesystem::path(SHARDCALL_SOURCE_DIR) / "tests/data/hlo";
 }
 
-// Paths by name of the files whose names begin and end so.
+// Paths, by name, of the files whose names have this prefix and suffix.
 inline std::vector<std::filesystem::path> CorpusFiles(const std::string& prefix = "",
                                                       const std::string& suffix = ".hlo") {
   std::vector<std::filesystem::path> files;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PJRT plugin that keeps what is registered with it, in PJRT's layout.
+// A PJRT plugin that records what is registered with it, in PJRT's layout.
 #ifndef SHARDCALL_TESTS_SUPPORT_FAKE_PJRT_H_
 #define SHARDCALL_TESTS_SUPPORT_FAKE_PJRT_H_
 
@@ -26,7 +26,7 @@ class FakePjrt {
   }
 
   const void* api() {
-    current() = this;  // the arguments do not say whose they are
+    current() = this;  // the arguments do not contain the plugin
     return &api_;
   }
   Shardcall_PjrtCallbacks* Partitioner(const std::string& name) const {
@@ -34,7 +34,7 @@ class FakePjrt {
     return found == partitioners_.end() ? nullptr : found->second;
   }
   const std::vector<std::string>& batch_names() const { return batch_names_; }
-  // "name platform traits", of those given.
+  // The registered handlers, by "name platform traits".
   const std::map<std::string, const void*>& handlers() const { return handlers_; }
 
  private:

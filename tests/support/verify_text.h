@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HLO text to a verdict: partition it, run it on in-process devices whose
-// padding is poisoned, and compare with the plain evaluator.
+// Verifies HLO text: partitions it, runs it on in-process devices with poisoned padding, and
+// compares the results with the plain evaluator.
 #ifndef SHARDCALL_TESTS_SUPPORT_VERIFY_TEXT_H_
 #define SHARDCALL_TESTS_SUPPORT_VERIFY_TEXT_H_
 
@@ -17,10 +17,10 @@ namespace shardcall {
 absl::StatusOr<Module> ParseText(const std::string& text);
 
 struct TextOptions {
-  int64_t num_partitions = 0;  // 0: what the text says
+  int64_t num_partitions = 0;  // 0: as in the text
   bool propagate = true;
-  const TargetRegistry* targets = nullptr;    // null: the shipped ones
-  const HandlerRegistry* handlers = nullptr;  // null: the shipped ones
+  const TargetRegistry* targets = nullptr;    // null: the shipped targets
+  const HandlerRegistry* handlers = nullptr;  // null: the shipped handlers
   std::vector<std::string> allow_replicate = {};
   SpmdOptions spmd = {};
   uint64_t seed = 1;
@@ -30,12 +30,12 @@ RunOptions ToRunOptions(const TextOptions& options);
 absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionText(const std::string& text,
                                                                   const TextOptions& options);
 absl::StatusOr<VerifyResult> VerifyText(const std::string& text, const TextOptions& options);
-// "" if the partitioned program does what the plain one does, else what is wrong.
+// "" if the partitioned program gives the results of the plain one, else the difference.
 std::string WhyNotEqual(const std::string& text, const TextOptions& options);
 
 // The local module as text, without metadata.
 std::string LocalText(const PartitionedProgram& program);
-// Collectives of that opcode in the local module.
+// The number of collectives with that opcode in the local module.
 int CountOpcode(const PartitionedProgram& program, Opcode opcode);
 
 inline absl::Status AsStatus(const absl::Status& s) { return s; }

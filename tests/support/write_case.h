@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A partitioned program with inputs and our numbers, in files that another engine
-// runs: tests/differential/xla_runs --cases=DIR.
+// Writes a partitioned program with its inputs and our outputs to files that another engine runs:
+// tests/differential/xla_runs --cases=DIR.
 #ifndef SHARDCALL_TESTS_SUPPORT_WRITE_CASE_H_
 #define SHARDCALL_TESTS_SUPPORT_WRITE_CASE_H_
 
@@ -11,13 +11,13 @@
 
 namespace shardcall {
 
-// NAME.hlo, NAME.local.hlo, NAME.json (the report), NAME.inputs.npz and
-// NAME.outputs.npz in `directory`, or none of them.
+// Writes NAME.hlo, NAME.local.hlo, NAME.json (the report), NAME.inputs.npz and NAME.outputs.npz to
+// `directory`, or none of them.
 absl::Status WriteCase(const std::string& directory, const std::string& name,
                        const std::string& text, const RunOptions& options, uint64_t seed);
 
-// The same, named after the test that runs, if SHARDCALL_CASES names a directory:
-// every program, or every N-th where SHARDCALL_CASES_EVERY is N.
+// The same, named after the running test, if SHARDCALL_CASES names a directory: for every program,
+// or for every N-th one if SHARDCALL_CASES_EVERY is N.
 void WriteCaseIfAsked(const std::string& text, const RunOptions& options, uint64_t seed);
 
 }  // namespace shardcall

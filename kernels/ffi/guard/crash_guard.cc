@@ -18,13 +18,13 @@ namespace {
 constexpr size_t kStackBytes = size_t{1} << 16;
 
 thread_local sigjmp_buf* landing = nullptr;
-// The handlers are those of the process: in force while any thread is guarded, which may
-// be for ever.
+// Signal handlers are per process: they are installed while any thread is guarded, which may be
+// forever.
 std::mutex* const mutex = new std::mutex;
 int guarded = 0;
 struct sigaction before[std::size(kCrashSignals)];
 
-// A crash of another thread is whoever's it was before.
+// Passes a crash of another thread on to the previous handler.
 void PassOn(int signal_number, siginfo_t* info, void* context) {
   for (size_t k = 0; k < std::size(kCrashSignals); ++k) {
     if (kCrashSignals[k] != signal_number) continue;
@@ -43,7 +43,7 @@ void OnSignal(int signal_number, siginfo_t* info, void* context) {
   PassOn(signal_number, info, context);
 }
 
-// Handlers on a stack of their own, while it lives.
+// Installs signal handlers, with a stack of their own, while it lives.
 class Handlers {
  public:
   Handlers() : stack_(new char[kStackBytes]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No containers of Abseil here: with AddressSanitizer their layout is another one, and
-// tests link this file alone with it.
+// No containers of Abseil here: AddressSanitizer changes their layout, and tests build only this
+// file with it.
 #include "shardcall/kernels/ffi/guard/guarded_call.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// What this thread runs, for the report of a sanitizer that ends the process.
+// The call that this thread runs, for the report of a sanitizer that ends the process.
 thread_local const HandlerContext* running = nullptr;
 
 #ifdef SHARDCALL_HAS_ASAN
@@ -53,14 +53,14 @@ absl::Status Outside(const HandlerContext& context, absl::string_view what, std:
                       absl::StatusCode::kInternal, std::move(fix));
 }
 
-// What `host` returns on copies that lie so, or E318.
+// Calls `host` on copies with these fences; returns its status, or E318.
 absl::Status CallOnCopies(const HostHandler& host, const HandlerContext& context,
                           absl::Span<const BufferView> operands,
                           absl::Span<const BufferView> results, const CopyPlace& place) {
   const auto copies = std::make_shared<BufferCopies>();
   std::vector<BufferView> views;
   std::vector<std::string> names;
-  std::vector<int> copy_of;  // by view; -1: none
+  std::vector<int> copy_of;  // by view; -1: no copy
   for (absl::Span<const BufferView> list : {operands, results}) {
     for (const BufferView& v : list) {
       const bool is_result = views.size() >= operands.size();
@@ -84,7 +84,7 @@ absl::Status CallOnCopies(const HostHandler& host, const HandlerContext& context
   }
   HandlerContext own = context;
   if (context.keep_buffers) {
-    // Work that goes on after its deadline writes into the copies.
+    // Work that continues after its deadline may still write into the copies.
     own.keep_buffers = [&context, copies]() -> std::shared_ptr<const void> {
       return std::make_shared<
           std::pair<std::shared_ptr<const void>, std::shared_ptr<BufferCopies>>>(
@@ -98,7 +98,7 @@ absl::Status CallOnCopies(const HostHandler& host, const HandlerContext& context
     const FencedCall fenced(*copies);
     status = host(own, given.subspan(0, operands.size()), given.subspan(operands.size()));
   }
-  // Of a handler that is late, the buffers are still its own.
+  // A handler that is late still uses the copies, so they are not checked.
   if (copies.use_count() > 1 && !status.ok()) return status;
   std::vector<bool> is_result(copies->size());
   for (size_t k = operands.size(); k < views.size(); ++k) {
@@ -121,8 +121,8 @@ absl::Status CallOnCopies(const HostHandler& host, const HandlerContext& context
   return status;
 }
 
-// As many bytes as all buffers of a call have, and more where elements are wider than
-// they are taken for.
+// The number of bytes in all buffers of a call, rounded up for elements that a handler may take to
+// be wider.
 size_t AllBytes(absl::Span<const BufferView> operands, absl::Span<const BufferView> results) {
   size_t bytes = kGuardBytes;
   for (absl::Span<const BufferView> list : {operands, results}) {
@@ -158,8 +158,8 @@ HostHandler Guarded(HostHandler host) {
 }
 
 HostHandler Fenced(HostHandler host, FenceSide side) {
-  // As f32 some 12 and -24, as integers beyond any extent: neither is lost in a sum, and
-  // an index that is read from there does not pass.
+  // As f32 they are about 12 and -24, as integers beyond any extent. So they show in a sum, and an
+  // index read from there fails bounds checks.
   const unsigned char fill = side == FenceSide::kBefore ? 0x41 : 0xC1;
   return [host = std::move(host), side, fill](const HandlerContext& context,
                                               absl::Span<const BufferView> operands,

@@ -8,15 +8,15 @@
 namespace shardcall::inline internal {
 namespace {
 
-// The registry with `wrap` of every handler for Host: others are called through staged
-// copies.
+// The registry with `wrap` applied to every Host handler; handlers of other platforms are called
+// through staged copies.
 HandlerRegistry Wrapped(const HandlerRegistry& handlers,
                         absl::FunctionRef<HostHandler(const HostHandler& host)> wrap) {
   HandlerRegistry out;
   for (const HandlerEntry* entry : handlers.List()) {
     HandlerEntry copy = *entry;
     if (copy.platform == "Host") copy.host = wrap(entry->host);
-    SHARDCALL_CHECK(out.Register(std::move(copy)).ok());  // as it did before
+    SHARDCALL_CHECK(out.Register(std::move(copy)).ok());  // registered successfully before
   }
   for (const auto& [type, data] : handlers.user_data()) out.SetUserData(type, data);
   return out;

@@ -20,7 +20,7 @@ RunningCall::RunningCall(const char* what, absl::string_view name, absl::string_
       where_(where),
       device_(device),
       before_(std::exchange(running, this)) {
-  // Read first: a line that every call writes would go back and forth between threads.
+  // Read before writing: a cache line that every call writes would bounce between cores.
   if (!any_yet.load(std::memory_order_relaxed)) any_yet.store(true, std::memory_order_relaxed);
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 std::atomic<int> left_behind{0};
 
-// Clocks count nanoseconds in 64 bits, and a time that far ahead would be in the past.
+// Clocks count nanoseconds in 64 bits, so a time further ahead would overflow.
 constexpr absl::Duration kLongestWait = absl::Hours(24 * 365 * 100);
 
 struct Call {
@@ -37,7 +37,7 @@ void Run(const std::shared_ptr<Call>& call) {
   } catch (...) {
     thrown = std::current_exception();
   }
-  call->body = nullptr;  // what it captures goes while somebody may still wait for that
+  call->body = nullptr;  // destroys its captures while the caller may still wait for that
   const std::lock_guard<std::mutex> lock(call->mutex);
   call->returned = true;
   call->thrown = std::move(thrown);

@@ -25,7 +25,7 @@
 namespace shardcall {
 namespace {
 
-// What stands behind `key` in the loader's message, up to a blank or bracket.
+// The word after `key` in the loader's message, up to a blank or bracket.
 std::string WordBehind(absl::string_view text, absl::string_view key) {
   const size_t at = text.find(key);
   if (at == text.npos) return "";
@@ -37,7 +37,7 @@ std::string MissingSymbol(absl::string_view reason) {
   return WordBehind(reason, "undefined symbol:");
 }
 
-// All its symbols are bound at once. Null, and the reason if the loader says one.
+// Loads with all symbols bound at once. Null on failure, with the loader's reason.
 void* Load(const std::string& place, std::string* reason) {
   void* const handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
   const char* const said = handle == nullptr ? dlerror() : nullptr;
@@ -45,7 +45,7 @@ void* Load(const std::string& place, std::string* reason) {
   return handle;
 }
 
-// The loader speaks in one line of text; say what is wrong and what to do.
+// An error with a fix, made from the loader's one-line message.
 absl::Status CannotLoad(const std::string& path, absl::string_view reason) {
   Diagnostic d;
   d.code = "E142";
@@ -84,7 +84,7 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& 
                      .fix = "check the path and its permissions"},
                     absl::StatusCode::kNotFound);
   }
-  // A bare name would be searched for elsewhere.
+  // dlopen searches other folders for a name without a slash.
   const std::string place = absl::StrContains(path, '/') ? path : absl::StrCat("./", path);
   struct Opened {
     void* handle = nullptr;
@@ -97,7 +97,7 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& 
           const RunningCall running("the start-up code", place);
           LibraryLoad load(place);
           opened->handle = Load(place, &opened->reason);
-          // A symbol that is ours, and that this process does not show to libraries.
+          // The missing symbol is one of ours that this process does not export to libraries.
           if (opened->handle == nullptr && IsFfiSymbol(MissingSymbol(opened->reason)) &&
               ShowFfiSymbols()) {
             opened->handle = Load(place, &opened->reason);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared libraries that bring handlers, loaded while the program runs. They
-// stay for the life of the process: what they registered may be called at any
-// time, and threads of theirs may run on.
+// Shared libraries with handlers, loaded at run time. They are never unloaded: the handlers that
+// they registered may be called at any time, and their threads may still run.
 #ifndef SHARDCALL_KERNELS_FFI_LOAD_LIBRARY_H_
 #define SHARDCALL_KERNELS_FFI_LOAD_LIBRARY_H_
 
@@ -23,21 +22,20 @@ namespace shardcall SHARDCALL_PUBLIC {
 
 class Library {
  public:
-  // All its symbols are bound at once, so that one that is missing shows here
-  // and not in the middle of a run. E143 for a file that cannot be read, E142
-  // for one that does not load: no library for this machine, or a library or a
-  // symbol that it needs is not found. E319 where its start-up code does not return.
+  // Binds all symbols at once, so that a missing one is reported here and not during a run. E143 if
+  // the file cannot be read. E142 if it does not load: built for another machine, or a library or
+  // symbol that it needs is missing. E319 if its start-up code does not return.
   static absl::StatusOr<std::shared_ptr<const Library>> Open(
       const std::string& path, absl::Duration deadline = kLoadDeadline);
 
   // Null if the library has no such symbol.
   void* Find(const std::string& symbol) const;
-  // E145 if there is none, with the near ones that it exports.
+  // E145 if there is none, with similar names that it exports.
   absl::StatusOr<void*> Get(const std::string& symbol) const;
   // Names of the functions and variables that it exports.
   std::vector<std::string> Exports() const;
 
-  // What it registered itself, at this load of it or an earlier one.
+  // The handlers that it registered in its start-up code, at this load or an earlier one.
   const SelfRegistrations& registered() const { return *registered_; }
 
   const std::string& path() const { return path_; }

@@ -10,7 +10,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// The number of dynamic symbols, which the hash table alone tells.
+// The number of dynamic symbols, which only the hash table determines.
 size_t CountSymbols(const ElfW(Word) * hash, const uint32_t* gnu) {
   if (hash != nullptr) return hash[1];
   if (gnu == nullptr) return 0;
@@ -49,7 +49,7 @@ void ForEachExport(const link_map& object,
     if (d->d_tag == DT_HASH) hash = reinterpret_cast<const ElfW(Word)*>(address);
     if (d->d_tag == DT_GNU_HASH) gnu = reinterpret_cast<const uint32_t*>(address);
   }
-  // The C library adds the load address to these; musl's does not.
+  // glibc adds the load address to these pointers, musl does not.
   if (symbols == nullptr || names == nullptr ||
       reinterpret_cast<ElfW(Addr)>(symbols) < object.l_addr) {
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries in memory. The first two functions look without the loader's lock: a thread
-// whose start-up code waits for this one may have that.
+// Libraries in memory. The first two functions do not take the loader's lock: it may be held by a
+// thread whose start-up code waits for this one.
 #ifndef SHARDCALL_KERNELS_FFI_LOAD_LOADED_OBJECT_H_
 #define SHARDCALL_KERNELS_FFI_LOAD_LOADED_OBJECT_H_
 
@@ -10,19 +10,18 @@
 
 namespace shardcall::inline internal {
 
-// The program or library around an address; null where there is none, or where the C
-// library cannot tell without its lock.
+// The program or library that contains an address; null if there is none, or if the C library
+// cannot tell without its lock.
 const link_map* ObjectAround(const void* address);
 
-// The functions and variables that it exports. None where its tables are not understood.
+// Visits the functions and variables that it exports; none if its tables cannot be read.
 void ForEachExport(const link_map& object,
                    absl::FunctionRef<void(const char* name, void* address)> visit);
 
-// With the loader's lock.
-// The handle of the library around an address: that of a library is one, however often it
-// is opened, and is not to be closed. Null for the program.
+// Takes the loader's lock. The handle of the library that contains an address. It is the same
+// however often the library is opened, and must not be closed. Null for the program.
 void* HandleAround(const void* address);
-// Whether both lie in one library or program.
+// Whether both addresses are in the same library or program.
 bool InOneObject(const void* a, const void* b);
 
 }  // namespace shardcall::inline internal

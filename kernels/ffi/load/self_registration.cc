@@ -18,13 +18,13 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Registered by a thread that loads nothing, while several others load.
+// A registration by a thread that loads nothing, while several others are loading.
 struct Unclaimed {
   const void* caller;
   SelfRegistration handler;
 };
 
-// Never destroyed: libraries may call at any time.
+// Never destroyed, since libraries may call at any time.
 struct Process {
   std::mutex mutex;
   std::condition_variable load_ended;
@@ -114,13 +114,13 @@ void LibraryLoad::Keep(void* handle) {
     const std::lock_guard<std::mutex> lock(process.mutex);
     for (const Unclaimed& u : process.unclaimed) callers.push_back(u.caller);
   }
-  // Without our lock: start-up code that has the loader's may wait for ours.
+  // Without our lock, since start-up code that holds the loader's lock may wait for ours.
   callers.erase(std::remove_if(callers.begin(), callers.end(),
                                [&](const void* c) { return HandleAround(c) != handle; }),
                 callers.end());
   std::unique_lock<std::mutex> lock(process.mutex);
-  // dlopen returns to this thread as soon as the library's start-up code has run on another
-  // one, which may not have come here yet with what that code registered.
+  // If another thread runs the library's start-up code, dlopen returns to this thread as soon as
+  // that is done. The other thread may not have stored the registrations yet.
   process.load_ended.wait(lock, [&] {
     return !found_.empty() ||
            std::none_of(process.open.begin(), process.open.end(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers that libraries register themselves in their start-up code, with the table that
-// XLA_FFI_GetApi gives (ffi_api.h): XLA_FFI_REGISTER_HANDLER of XLA's headers. What is
-// registered while a library is loaded is that library's, on whichever thread; nobody is
-// there to take what is registered at another time.
+// Handlers that libraries register in their start-up code, through the table of XLA_FFI_GetApi
+// (ffi_api.h): XLA_FFI_REGISTER_HANDLER of XLA's headers. Registrations during the load of a
+// library belong to that library, on any thread. At other times there is no library that they could
+// belong to.
 #ifndef SHARDCALL_KERNELS_FFI_LOAD_SELF_REGISTRATION_H_
 #define SHARDCALL_KERNELS_FFI_LOAD_SELF_REGISTRATION_H_
 
@@ -27,32 +27,32 @@ struct SelfRegistration {
   abi::Traits traits = 0;
 };
 
-// Of one library, in the order of its calls.
+// The registrations of one library, in the order of its calls.
 struct SelfRegistrations {
   std::vector<SelfRegistration> handlers;
-  absl::Status fault;  // the first call that was refused; XLA's macro does not look at it
+  absl::Status fault;  // the first rejected call; XLA's macro ignores the error
   bool empty() const { return handlers.empty() && fault.ok(); }
 };
 
-// Handler_Register of every table. An error of the ABI: a struct that is too small, no name,
-// no platform, no `execute`, and, with nothing that tells of it afterwards, a call while no
-// library is loaded by Library::Open.
+// Handler_Register of every table. Returns an error of the ABI for a struct that is too small, a
+// missing name, platform or `execute`, or a call while Library::Open loads no library; the last one
+// is reported nowhere else.
 abi::Error* RegisterHandlerOfLibrary(abi::HandlerRegisterArgs* args);
 
-// While it lives, this thread loads the library of that path.
+// While it lives, this thread is loading the library of that path.
 class LibraryLoad {
  public:
   explicit LibraryLoad(std::string path);
   LibraryLoad(const LibraryLoad&) = delete;
   LibraryLoad& operator=(const LibraryLoad&) = delete;
   ~LibraryLoad();
-  // What was registered meanwhile is the library's, whose `handle` of dlopen is never closed.
-  // Waits for a load of the same file on another thread that has run its start-up code.
+  // Gives the registrations made meanwhile to the library, whose `handle` from dlopen is never
+  // closed. Waits for another thread that loads the same file and has run its start-up code.
   void Keep(void* handle);
 
  private:
   friend abi::Error* RegisterHandlerOfLibrary(abi::HandlerRegisterArgs* args);
-  // Whether this load, which is open on another thread, has what `other` is to share.
+  // Whether this load, on another thread, ran the start-up code of the library that `other` loads.
   bool RanStartUpCodeOf(const LibraryLoad& other) const;
 
   const std::string path_;
@@ -64,14 +64,15 @@ class LibraryLoad {
 // Whether a library is being loaded on another thread, and none on this one.
 bool LoadedByAnotherThread();
 
-// Of all loads of the library, since only the first one runs start-up code. Never null.
+// The registrations of all loads of the library, since only the first load runs start-up code.
+// Never null.
 std::shared_ptr<const SelfRegistrations> SelfRegistrationsOf(void* handle);
 
-// Whether the library registered a handler of that target itself.
+// Whether the library registered a handler of that target in its start-up code.
 bool RegistersItself(const Library& library, absl::string_view target);
 
-// Takes all that the library registered itself. Its fault, and what MakeTypedEntry and
-// HandlerRegistry::Register say.
+// Registers all handlers of the library's start-up code. Returns its `fault`, and the errors of
+// MakeTypedEntry and HandlerRegistry::Register.
 absl::Status RegisterSelfRegistered(const std::shared_ptr<const Library>& library,
                                     HandlerRegistry* handlers);
 

@@ -14,7 +14,7 @@
 namespace shardcall {
 namespace {
 
-// Whether `from` can be read, and what stands there. A system call says so without a signal.
+// Whether `from` is readable, and its contents. A system call fails without a signal.
 bool ReadIfReadable(const void* from, void* to, size_t size) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
@@ -26,9 +26,9 @@ bool ReadIfReadable(const void* from, void* to, size_t size) {
   return read_it;
 }
 
-// The headers of 0.1 pass a struct that ends before type_info, the later ones one that has
-// it; both say 40 bytes. Behind that of 0.1 stands something else of the caller's stack:
-// only what is a TypeInfo by its size is taken for one.
+// The headers of 0.1 pass a struct that ends before type_info, the later ones one that has it; both
+// give 40 bytes as its size. After the struct of 0.1 there is other memory of the caller's stack,
+// so it is only taken for a TypeInfo if it has the size of one.
 __attribute__((no_sanitize("address"))) const abi::TypeInfo* TypeInfoOf(
     const abi::TypeRegisterArgs* args, abi::TypeInfo* copy) {
   constexpr size_t kLargestTypeInfo = 256;
@@ -53,7 +53,7 @@ abi::Error* RegisterTypeOfAnyVersion(abi::TypeRegisterArgs* args) {
 
 constexpr char kHere = 0;
 
-// Without the loader's lock: that of the library around `caller` itself.
+// Searches only the library around `caller`, without the loader's lock.
 void* OfTheCaller(const void* caller, absl::string_view name) {
   const link_map* const object = ObjectAround(caller);
   if (object == nullptr || object == ObjectAround(&kHere)) return nullptr;
@@ -64,10 +64,10 @@ void* OfTheCaller(const void* caller, absl::string_view name) {
   return found;
 }
 
-// The function of that name which the code at `caller` would have without ours; null: none.
-// A library that brings XLA, or needs it, has found ours first where a program exports it.
+// The function of that name that the code at `caller` would find without ours; null if there is
+// none. A library that contains or links XLA finds ours first if the program exports it.
 void* OfItsOwn(const void* caller, const char* name) {
-  // The loader's lock is another thread's, which may wait for this one.
+  // Another thread holds the loader's lock, and may wait for this one.
   if (LoadedByAnotherThread()) return OfTheCaller(caller, name);
   void* const library = HandleAround(caller);
   if (library == nullptr) return nullptr;  // the program
@@ -93,7 +93,7 @@ const void* internal::FfiApiFor(const char* symbol, const void* caller) {
 
 }  // namespace shardcall
 
-// Weak, so that a program which links XLA itself has XLA's.
+// Weak, so that a program that links XLA itself uses XLA's.
 extern "C" __attribute__((visibility("default"), weak)) const void* XLA_FFI_GetApi() {
   return shardcall::FfiApiFor(shardcall::kGetApiSymbol, __builtin_return_address(0));
 }

@@ -9,12 +9,12 @@
 namespace shardcall::inline internal {
 namespace {
 
-// The bits of one value, low bytes first as memory has them.
+// The bits of one value, little-endian.
 uint64_t Bits(ElementType type, int64_t i, double f) {
   return IsFloat(type) ? FloatToBits(type, f) : static_cast<uint64_t>(i);
 }
 
-// An element of an attribute, whose numbers are as wide as their type.
+// An element of an attribute, which has the width of its type.
 AttributeScalar ReadScalar(ElementType type, const char* at) {
   const int bytes = ElementTypeBytes(type);
   uint64_t bits = 0;
@@ -58,7 +58,7 @@ Attribute Decode(abi::AttrType kind, const void* item) {
     }
     case abi::AttrType::kDictionary: break;
   }
-  // The caller bounds the depth: it has read them from text, too.
+  // The caller limits the depth, since it parsed them from text too.
   return {DecodeAttributes(*static_cast<const abi::Attrs*>(item))};
 }
 
@@ -115,7 +115,7 @@ void* EncodedAttributes::Encode(const Attribute& attribute, abi::AttrType* type)
   *type = abi::AttrType::kDictionary;
   dictionaries_.push_back({});
   abi::Attrs* const nested = &dictionaries_.back();
-  // The parser bounds the depth.
+  // The parser limits the depth.
   Fill(absl::get<Attribute::Dictionary>(attribute.value), nested);
   return nested;
 }

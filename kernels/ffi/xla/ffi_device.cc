@@ -16,7 +16,7 @@ FfiDevice& Self(const Shardcall_FfiDevice* c) { return *static_cast<FfiDevice*>(
 
 absl::Status Invalid(std::string message) { return absl::InvalidArgumentError(message); }
 
-// Elements are read as their type says.
+// Checks that elements are aligned for their type.
 absl::Status CheckElements(int32_t reduction, int32_t type, const void* in, const void* out,
                            int64_t count) {
   if (reduction < SHARDCALL_FFI_SUM || reduction > SHARDCALL_FFI_XOR) {
@@ -84,7 +84,7 @@ int32_t DevicesAlongAxis(const Shardcall_FfiDevice* c, const char* axis, int32_t
   return count;
 }
 
-// Whether the backend takes the memory that the call's buffers lie in.
+// Whether the backend accepts the kind of memory (host or device) of the call's buffers.
 absl::Status CheckMemory(const HandlerContext& context, const Communicator& comm) {
   if (context.device == nullptr || comm.stream() != nullptr) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat("a collective of device memory on backend ",
@@ -99,8 +99,8 @@ int32_t Barrier(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size
       [] { return absl::OkStatus(); });
 }
 
-// A collective that copies `bytes` from `in` to `out` where the device is alone;
-// `meet(communicator, group)` where it is not. Neither if `ok` is not.
+// A collective. It copies `bytes` from `in` to `out` if the device is alone, else calls
+// `meet(communicator, group)`. It does neither if `ok` is an error.
 template <typename Meet>
 int32_t CopyingCollective(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size,
                           const absl::Status& ok, const void* in, void* out, int64_t bytes,
@@ -114,7 +114,7 @@ int32_t CopyingCollective(const Shardcall_FfiDevice* c, const int32_t* group, in
       [&] { return ok.ok() ? Copy(*Self(c).context(), in, out, bytes) : ok; });
 }
 
-// AllReduce and ReduceScatter take the same.
+// AllReduce and ReduceScatter have the same parameters.
 template <typename Method>
 int32_t Reducing(Method method, const Shardcall_FfiDevice* c, const int32_t* group, int32_t size,
                  int32_t reduction, int32_t type, const void* in, void* out, int64_t count) {

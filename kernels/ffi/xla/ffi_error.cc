@@ -16,7 +16,7 @@ struct LiveErrors {
   uintptr_t last = 0;
 };
 
-// The C table passes no context when an error is made, so this is one for all.
+// One table for all contexts, since the C API passes no context when an error is made.
 LiveErrors& Live() {
   static LiveErrors* const live = new LiveErrors;
   return *live;
@@ -38,8 +38,8 @@ abi::Error* NewFfiError(int code, absl::string_view message) {
   auto error = std::make_unique<abi::Error>();
   error->code = known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown;
   error->message = std::string(message);
-  // A number, which nobody looks behind: an address could come again, and an
-  // error that is destroyed twice would be another one.
+  // A handle is a number, not an address: a reused address would let a second destroy hit another
+  // error.
   const std::lock_guard<std::mutex> lock(Live().mutex);
   auto* const handle = reinterpret_cast<abi::Error*>(++Live().last << 4);
   Live().errors[handle] = std::move(error);

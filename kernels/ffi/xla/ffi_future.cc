@@ -21,7 +21,7 @@ namespace shardcall::inline internal {
 
 namespace {
 
-// One lock for all futures: they are rare, and held for a few instructions.
+// One lock for all futures: they are rare, and it is held briefly.
 struct LiveFutures {
   absl::Mutex mutex;
   absl::CondVar completed;
@@ -37,8 +37,8 @@ LiveFutures& Live() {
 }  // namespace
 
 abi::Future* NewFfiFuture() {
-  // A number, which nobody looks behind: an address could come again, and a
-  // promise that is kept twice would complete another future.
+  // A handle is a number, not an address: if a reused address were set twice, that would complete
+  // another future.
   const absl::MutexLock lock(&Live().mutex);
   auto* const handle = reinterpret_cast<abi::Future*>(++Live().last << 4);
   Live().futures[handle] = std::make_unique<abi::Future>();
@@ -65,7 +65,7 @@ FutureEnd AwaitFfiFuture(const void* future, absl::Duration deadline,
   const absl::MutexLock lock(&Live().mutex);
   auto it = Live().futures.find(future);
   if (it == Live().futures.end() || it->second->abandoned) return FutureEnd::kNotAFuture;
-  abi::Future& waited = *it->second;  // stays where it is when the table grows
+  abi::Future& waited = *it->second;  // its address is stable when the table grows
   while (!waited.done) {
     if (Live().completed.WaitWithTimeout(&Live().mutex, end - SteadyNow()) && !waited.done) {
       waited.abandoned = true;

@@ -109,7 +109,7 @@ abi::Error* TypeRegister(abi::TypeRegisterArgs* args) {
   if (args->type_id == nullptr || (args->name.ptr == nullptr && args->name.len != 0)) {
     return Fail(StatusCode::kInvalidArgument, "Type_Register: a name and a type id are needed");
   }
-  // From 0.2 the size may be 40 or 48, and type_info is there in either case.
+  // From 0.2 on the size may be 40 or 48, and type_info is present in both cases.
   const FfiDeleter deleter = args->type_info == nullptr ? nullptr : args->type_info->deleter;
   const absl::StatusOr<int64_t> id =
       RegisterFfiType({args->name.ptr, args->name.len}, args->type_id->id, deleter);
@@ -149,7 +149,7 @@ std::string TypeName(int64_t id) {
                          : absl::StrCat("type \"", type->name, "\"");
 }
 
-// Takes the object over. Where that fails it is deleted if it is known how.
+// Takes ownership of the object. On failure it is deleted if its deleter is known.
 abi::Error* SetState(abi::ExecutionContext& ctx, abi::Stage stage, const abi::TypeId* type_id,
                      void* object, FfiDeleter deleter) {
   const int64_t id = type_id == nullptr ? 0 : type_id->id;

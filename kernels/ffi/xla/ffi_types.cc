@@ -24,7 +24,7 @@ struct Types {
 Types& All() {
   static Types* const types = [] {
     auto* made = new Types;
-    // Handlers may ask for the device by this name, or take the number.
+    // The type of the device, for handlers that use its name or its number.
     made->by_name[kDeviceType] = SHARDCALL_FFI_DEVICE;
     made->by_id[SHARDCALL_FFI_DEVICE] = {kDeviceType, nullptr};
     return made;
@@ -60,7 +60,7 @@ absl::StatusOr<int64_t> RegisterFfiType(absl::string_view name, int64_t id, FfiD
     if (id != 0 && id != known->second) {
       return Refused(name, absl::StrCat("id ", known->second), absl::StrCat("id ", id));
     }
-    // 0.1 registers names alone, and a user-data type may be named first.
+    // 0.1 registers only names, so a user-data type may be registered first without its deleter.
     if (type.deleter == nullptr) type.deleter = deleter;
     if (deleter != nullptr && type.deleter != deleter) {
       return Refused(name, "the deleter that it has", "another one");

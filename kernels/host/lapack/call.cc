@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-// Present in OpenBLAS alone.
+// Exists in OpenBLAS only.
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
 namespace shardcall::lapack {

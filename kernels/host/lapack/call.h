@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the LAPACK targets have in common: batches of matrices [.., m, n] in the
-// column-major layout that their calls state, in place where the call aliases,
-// and one status number `info` per matrix.
+// Common to the LAPACK targets: batches of matrices [.., m, n] in the column-major layout that
+// their calls state, in place if the call aliases, and one status number `info` per matrix.
 #ifndef SHARDCALL_KERNELS_HOST_LAPACK_CALL_H_
 #define SHARDCALL_KERNELS_HOST_LAPACK_CALL_H_
 
@@ -48,7 +47,7 @@ class Call {
        Names result_names)
       : args_(context, operands, results, operand_names, result_names), context_(context) {}
 
-  // First of all: counts, and operand 0, a batch of matrices of this type.
+  // Must be called first: checks counts and operand 0, a batch of matrices of this type.
   // `attributes` are the names that the call may have.
   absl::Status Begin(ElementType type, Names attributes);
 
@@ -57,15 +56,15 @@ class Call {
   int columns() const { return columns_; }
   int least() const { return rows_ < columns_ ? rows_ : columns_; }
   absl::Status CheckSquare() const;
-  // The dims of `place` are the batch's, then these.
+  // The dims of `place` must be the batch dimensions, then `inner`.
   absl::Status Check(ArgumentPlace place, ElementType type, absl::Span<const int64_t> inner) const;
-  // A code such as 'L' that stands as a number (76 : ui8), among `allowed`.
+  // A letter such as 'L' that is encoded as a number (76 : ui8); it must be among `allowed`.
   absl::StatusOr<char> Letter(absl::string_view name, absl::string_view allowed) const;
   absl::StatusOr<int> Int(absl::string_view name, int64_t fallback) const;
   absl::StatusOr<bool> Bool(absl::string_view name) const;
 
   const CallArguments& args() const { return args_; }
-  // Result r starts as a copy of operand k, unless they are one buffer.
+  // Copies operand k to result r, unless they are the same buffer.
   void CopyOperand(int k, int r) const;
   // Item `b` of the batch.
   template <typename T>
@@ -90,7 +89,7 @@ void Fill(const Call& call, ArgumentPlace place, int64_t b, T value) {
   for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 
-// The answer to a query for the size of a workspace.
+// The size in the answer to a workspace query.
 template <typename T>
 int WorkSize(const T& answer) {
   const double size = static_cast<double>(std::real(answer));
@@ -107,7 +106,7 @@ bool AllFinite(const T* x, int64_t n) {
   return true;
 }
 
-// One thread per device, as for products.
+// Makes OpenBLAS use one thread per device, as for products.
 void UseOneThread();
 
 }  // namespace shardcall::lapack

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eigenvalues of symmetric and of general matrices, and the Schur form.
+// Eigenvalues of symmetric and of general matrices, and the Schur decomposition.
 #include <cmath>
 #include <limits>
 
@@ -15,7 +15,7 @@ using Views = absl::Span<const BufferView>;
 template <typename T>
 using Complex = std::complex<Real<T>>;
 
-// Vectors of conjugate pairs stand as (re, im) in two neighbouring columns.
+// LAPACK returns the vectors of a conjugate pair as (re, im) in two adjacent columns.
 template <typename T>
 void UnpackPairs(int n, const T* imaginary, const T* packed, std::complex<T>* out) {
   const int64_t rows = n;
@@ -140,7 +140,7 @@ absl::Status Gees(const HandlerContext& context, Views operands, Views results) 
   SHARDCALL_RETURN_IF_ERROR(call.Begin(TypeOf<T>(), {"mode", "sort"}));
   SHARDCALL_RETURN_IF_ERROR(call.CheckSquare());
   SHARDCALL_ASSIGN_OR_RETURN(const char job, call.Letter("mode", "VN"));
-  // Sorting needs a function that chooses, which no call can carry.
+  // Sorting needs a selection function, which a call cannot pass.
   SHARDCALL_ASSIGN_OR_RETURN(const char sort, call.Letter("sort", "N"));
   const int n = call.rows(), lda = AtLeastOne(n);
   for (int k = 0; k < 2; ++k) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The routines of a Fortran LAPACK (and trsm of its BLAS) that the shipped
-// targets call, as overloads by element type: getrf(..) is sgetrf_, dgetrf_,
-// cgetrf_ or zgetrf_. Matrices are column-major, integers 32 bits wide; texts of
-// one character carry their hidden length.
+// The routines of a Fortran LAPACK (and trsm of its BLAS) that the shipped targets call, as
+// overloads by element type: getrf(..) is sgetrf_, dgetrf_, cgetrf_ or zgetrf_. Matrices are
+// column-major, and integers have 32 bits. Character arguments have a hidden length argument.
 #ifndef SHARDCALL_KERNELS_HOST_LAPACK_FORTRAN_H_
 #define SHARDCALL_KERNELS_HOST_LAPACK_FORTRAN_H_
 
@@ -16,12 +15,12 @@ using C128 = std::complex<double>;
 using Int = const int*;
 using Char = const char*;
 
-// X(letter, type, type of its parts)
+// X(letter, type, its real type)
 #define SHARDCALL_LAPACK_REALS(X) X(s, float, float) X(d, double, double)
 #define SHARDCALL_LAPACK_COMPLEXES(X) X(c, C64, float) X(z, C128, double)
 #define SHARDCALL_LAPACK_TYPES(X) SHARDCALL_LAPACK_REALS(X) SHARDCALL_LAPACK_COMPLEXES(X)
 
-// Declares the routine `name` of `letter`, and an overload that calls it.
+// Declares the routine `name` of `letter`, with an overload that calls it.
 #define SHARDCALL_LAPACK_ROUTINE(symbol, name, params, args) \
   extern "C" void symbol params;                             \
   inline void name params { symbol args; }

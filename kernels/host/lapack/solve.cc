@@ -38,8 +38,8 @@ absl::Status Trsm(const HandlerContext& context, Views operands, Views results) 
   return absl::OkStatus();
 }
 
-// The diagonals are vectors, so the batch is read off b, operand 3. dl[0] and
-// du[n - 1] are not part of the matrix.
+// The diagonals are vectors, so the batch dimensions are taken from b, operand 3. dl[0] and du[n -
+// 1] are not part of the matrix.
 template <typename T>
 absl::Status Gtsv(const HandlerContext& context, Views operands, Views results) {
   if (operands.size() != 4 || results.size() != 5) {

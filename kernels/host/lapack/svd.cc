@@ -18,11 +18,11 @@ using Views = absl::Span<const BufferView>;
 struct SvdShape {
   char job = 'N';
   int m = 0, n = 0, lda = 1, ldu = 1, ldvt = 1;
-  int64_t a_size = 0, u_size = 0, vt_size = 0;  // elements of a matrix
+  int64_t a_size = 0, u_size = 0, vt_size = 0;  // elements per matrix
 };
 
-// A matrix that is worked on in a copy with room behind: vector kernels of BLAS read whole
-// registers, beyond the matrix, which at the end of a buffer is not ours to read.
+// A copy of a matrix with extra room behind it: vectorised BLAS kernels read whole registers past
+// the matrix, which may be past the end of a buffer.
 template <typename T>
 class WithRoom {
  public:
@@ -38,7 +38,7 @@ class WithRoom {
   std::vector<T> copy_;
 };
 
-// Checks of both: results (scratch of a's shape, s, u, vt, info).
+// Checks the results of both targets (scratch of a's shape, s, u, vt, info).
 template <typename T>
 absl::StatusOr<SvdShape> BeginSvd(Call& call) {
   SHARDCALL_RETURN_IF_ERROR(call.Begin(TypeOf<T>(), {"mode"}));
@@ -53,7 +53,7 @@ absl::StatusOr<SvdShape> BeginSvd(Call& call) {
   const CallArguments& args = call.args();
   SHARDCALL_RETURN_IF_ERROR(args.CheckLeastRank(Result(2), 2));
   SHARDCALL_RETURN_IF_ERROR(args.CheckLeastRank(Result(3), 2));
-  // Without vectors u and vt are there all the same, of either extent.
+  // Without vectors, u and vt are still results, of either extent.
   const int64_t columns = args.result(2).dims.back();
   const int64_t rows = args.result(3).dims[args.result(3).dims.size() - 2];
   if (shape.job == 'N') {
@@ -78,8 +78,8 @@ absl::StatusOr<SvdShape> BeginSvd(Call& call) {
   return shape;
 }
 
-// `run(a, s, u, vt, work, size, info)` per matrix, after a query with null
-// buffers and size -1. Matrices with NaN or infinity have no singular values.
+// Calls `run(a, s, u, vt, work, size, info)` per matrix, after a query with null buffers and size
+// -1. Matrices with NaN or infinity are skipped: they have no singular values.
 template <typename T, typename Run>
 absl::Status ForEach(const Call& call, const SvdShape& shape, Run run) {
   int info = 0;
@@ -127,7 +127,7 @@ absl::Status Gesdd(const HandlerContext& context, Views operands, Views results)
   std::vector<int> integers(static_cast<size_t>(std::max<int64_t>(1, 8 * least)));
   std::vector<Real<T>> reals;
   if (kIsComplex<T>) {
-    // The larger of the bounds that LAPACK states for the two ways of a job.
+    // The larger of LAPACK's bounds for the two algorithms of a job.
     const int64_t size = shape.job == 'N' ? 7 * least
                                           : std::max(5 * least * least + 5 * least,
                                                      2 * most * least + 2 * least * least + least);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The LAPACK targets: lapack_<t><routine>_ffi with t = s, d, c, z for T = f32,
-// f64, c64, c128, as typed-FFI calls. Matrices are [.., m, n] in column-major
-// layout (the layout that the call states), with any leading batch dimensions,
-// which are independent; k = min(m, n); R is T's real type; `info` is s32[..],
-// LAPACK's status of each matrix. Letters stand as numbers (`uplo = 76 : ui8`).
+// The LAPACK targets: lapack_<t><routine>_ffi with t = s, d, c, z for T = f32, f64, c64, c128, as
+// typed-FFI calls. Matrices are [.., m, n] in column-major layout (as the call states), with any
+// leading batch dimensions, which are independent. k = min(m, n); R is T's real type; `info` is
+// s32[..], LAPACK's status of each matrix. Letters are encoded as numbers (`uplo = 76 : ui8`).
 //
 //   getrf(a) -> (lu, pivots s32[.., k] from 1, info)
 //   geqrf(a) -> (qr, tau T[.., k])
@@ -21,7 +20,7 @@
 //   sytrd, hetrd(a; uplo) -> (form, d R[.., n], e R[.., n - 1], tau, info)
 //   gesdd, gesvd(a; mode A S N) -> (scratch, s R[.., k], u, vt, info)
 //
-// geev, gees, gesdd and gesvd of a matrix that is not finite give NaN and -4.
+// geev, gees, gesdd and gesvd give NaN and info -4 for a matrix that is not finite.
 #ifndef SHARDCALL_KERNELS_HOST_LAPACK_TARGETS_H_
 #define SHARDCALL_KERNELS_HOST_LAPACK_TARGETS_H_
 
@@ -35,7 +34,7 @@
 
 namespace shardcall::inline internal {
 
-// All of them by name.
+// All of these targets, by name.
 std::vector<std::pair<std::string, HostHandler>> LapackTargets();
 
 }  // namespace shardcall::inline internal

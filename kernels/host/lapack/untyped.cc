@@ -16,14 +16,15 @@ using Views = absl::Span<const BufferView>;
 using TypedHandler = absl::Status (*)(const HandlerContext&, Views, Views);
 
 struct Convention {
-  // One letter per scalar operand. Sizes: b batch, m and n of the matrix, k of tau,
-  // l leading dimension (at least n), h = n; w is not looked at. Options: o lower,
-  // s left side, t transposition, d unit diagonal, f full matrices, v vectors,
-  // L R V jobs of left, right and Schur vectors, S sort, i first row, a alpha.
+  // One letter per scalar operand. Sizes: b batch, m and n of the matrix, k of tau, l leading
+  // dimension (at least n), h = n; w is ignored. Options: o lower, s left side, t transposition, d
+  // unit diagonal, f full matrices, v vectors, L R V jobs of left, right and Schur vectors, S sort,
+  // i first row, a alpha.
   absl::string_view scalars;
-  // Operands behind the scalars, and which of them has the sizes.
+  // The number of operands after the scalars, and the one that has the sizes.
   int num_arrays, sized;
-  // One per result: which of the typed target's, i an info of zeros, _ a workspace.
+  // One digit or letter per result: a result of the typed target, i an info of zeros, _ a
+  // workspace.
   absl::string_view results;
 };
 
@@ -82,7 +83,7 @@ class UntypedCall {
       return Error("E133", absl::StrCat("has no scalar as operand ", k), "a scalar",
                    view.ToString());
     }
-    if (role == 'a') {  // of the matrix's type, which the typed target checks
+    if (role == 'a') {  // has the matrix's type, which the typed target checks
       if (view.type != operands_.back().type) {
         return Error("E134", absl::StrCat("has alpha of another type than its matrices"),
                      std::string(ElementTypeName(operands_.back().type)), view.ToString());
@@ -106,7 +107,7 @@ class UntypedCall {
   absl::Status CheckSize(int k, char role, int64_t value) {
     const int scalars = static_cast<int>(convention_.scalars.size());
     const std::vector<int64_t>& dims = operands_[scalars + convention_.sized].dims;
-    if (dims.size() < 2) return absl::OkStatus();  // the typed target says so
+    if (dims.size() < 2) return absl::OkStatus();  // the typed target reports it
     int64_t want = value;
     switch (role) {
       case 'b':
@@ -123,7 +124,7 @@ class UntypedCall {
       }
       case 'l': want = std::max<int64_t>(1, dims.back()); break;
       case 'i': want = 1; break;
-      default: break;  // a workspace's size is its own
+      default: break;  // the size of a workspace is not checked
     }
     if (value == want) return absl::OkStatus();
     return Error("E133", absl::StrCat("has operand ", k, " that contradicts the shapes"),
@@ -162,7 +163,7 @@ class UntypedCall {
     return absl::OkStatus();
   }
   absl::Status AddMode() {
-    // Eigenvectors of the symmetric are always wanted.
+    // The symmetric routines always compute eigenvectors.
     if (convention_.scalars == "obn" && convention_.results.size() > 3) Add("mode", 'V');
     if (full_ >= 0) Add("mode", vectors_ == 0 ? 'N' : full_ == 1 ? 'A' : 'S');
     return absl::OkStatus();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that JAX gave LAPACK's targets before the typed FFI (API versions 1 and
-// 2): sizes and options are scalar operands in front, LAPACK's workspaces are results
-// behind. They compute what the typed targets do (targets.h). b is the product of the
-// batch dimensions, lwork the size of a workspace, which is filled with zeros; `job`s
-// are letters (u8), options numbers (s32). With t = s, d, c, z:
+// JAX's names of LAPACK targets before the typed FFI (API versions 1 and 2). Sizes and options are
+// scalar operands before the arrays, and LAPACK's workspaces are results after them. They compute
+// the same as the typed targets (targets.h). b is the product of the batch dimensions. lwork is the
+// size of a workspace, which is filled with zeros. `job`s are letters (u8), options are numbers
+// (s32). With t = s, d, c, z:
 //
 //   blas_<t>trsm(left, lower, trans 0 N 1 T 2 C, unit, m, n, b, alpha T[], a, b) -> x
 //   lapack_<t>getrf(b, m, n, a) -> (lu, pivots, info)
@@ -22,8 +22,8 @@
 //   cublas_getrf_batched(a) -> (lu, pivots, info, work s8[..]): of square matrices of
 //     any of the types; what its backend_config says is not read
 //
-// [..] are there for complex types, or [, wi] for real ones. Sizes that contradict the
-// shapes are E133, options that are none of these E131.
+// Results in brackets exist for complex types, or for real ones in the case of [, wi]. Sizes that
+// contradict the shapes are E133, invalid options E131.
 #ifndef SHARDCALL_KERNELS_HOST_LAPACK_UNTYPED_H_
 #define SHARDCALL_KERNELS_HOST_LAPACK_UNTYPED_H_
 
@@ -35,7 +35,7 @@
 
 namespace shardcall::inline internal {
 
-// All of them by name, for calls of any API version.
+// All of these targets by name, for calls of any API version.
 std::vector<std::pair<std::string, HostHandler>> UntypedLapackTargets();
 
 }  // namespace shardcall::inline internal

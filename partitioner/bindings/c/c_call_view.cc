@@ -79,7 +79,7 @@ const Shardcall_Sharding* WithPartial(const Shardcall_CallView* view, const Shar
   return Given(view, Changed(ViewOf(view), s, 0, op == nullptr ? "" : op, axes));
 }
 
-// Null, and the reason kept, for what is no sharding of this call.
+// Null, and the reason kept, if `s` is not a sharding for this call.
 const Sharding* Known(const Shardcall_CallView* view, const Shardcall_Sharding* s) {
   if (view == nullptr) return nullptr;
   const absl::StatusOr<const Sharding*> taken = ViewOf(view).TakeOne(s);
@@ -198,7 +198,7 @@ int CCallView::Fail(absl::Status status) {
 }
 
 absl::Status CCallView::Returned(int code) const {
-  // What failed first, also where nobody looked at its code.
+  // The first error is returned even if the callback ignored its code.
   if (!first_error_.ok() && (code == 0 || message_.empty())) return first_error_;
   return code == 0 ? absl::OkStatus() : StatusOfC(code, message_);
 }

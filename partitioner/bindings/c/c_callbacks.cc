@@ -31,7 +31,7 @@ Partitioning& Of(Context c) { return *static_cast<Partitioning*>(c->reserved); }
 
 constexpr int kNoContext = static_cast<int>(absl::StatusCode::kInvalidArgument);
 
-// Runs `body`, a Status, for a callback that may be C: no exception passes it.
+// Runs `body`, which returns a Status, for a callback that may be C: no exception leaves it.
 template <typename Body>
 int Done(Context c, Body&& body) {
   if (c == nullptr) return kNoContext;
@@ -44,7 +44,7 @@ int Done(Context c, Body&& body) {
   }
   return status.ok() ? 0 : p.view.Fail(std::move(status));
 }
-// The same of a StatusOr<LocalValue>, whose value is given.
+// The same for a StatusOr<LocalValue>, whose value goes to `out`.
 template <typename Body>
 int Give(Context c, Shardcall_Value* out, Body&& body) {
   return Done(c, [&](Partitioning& p) -> absl::Status {
@@ -101,7 +101,7 @@ int ShapeOf(Context c, Shardcall_Value value, Shardcall_Shape* shape) {
     return absl::OkStatus();
   });
 }
-// `config` null: that of the call.
+// `config`: that of the call if null.
 int CallTargetBy(Context c, const absl::string_view* config, const Shardcall_Value* operands,
                  const Handle* shardings, Shardcall_Value* results) {
   return Done(c, [&](Partitioning& p) -> absl::Status {
@@ -266,7 +266,7 @@ absl::Status Partition(const Shardcall_Partitioner& callbacks, PartitionContext&
 
 }  // namespace
 
-// Of 0.2.
+// The size in version 0.2.
 constexpr size_t kFirstPartitionerSize =
     offsetof(Shardcall_Partitioner, propagate_reads_result_alone);
 

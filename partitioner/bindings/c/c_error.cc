@@ -4,7 +4,7 @@
 #include "shardcall/partitioner/runtime/execute/out_of_memory.h"
 #include "shardcall/sharding/base/status.h"
 
-// Cut into parts once, so that the C strings stay where they are.
+// Split into parts once, so that the C strings stay valid.
 struct Shardcall_Error {
   absl::StatusCode status;
   std::string text, code, message, fix;
@@ -20,7 +20,7 @@ Shardcall_Error* ToError(const absl::Status& status) {
   error->code = std::string(DiagnosticCode(status));
   constexpr absl::string_view kFix = ". Fix: ";
   absl::string_view rest = error->text, lines;
-  // The first of several diagnostics has the fix; the others are part of the message.
+  // The fix is that of the first diagnostic; further ones are part of the message.
   size_t end = rest.size();
   for (size_t at = rest.find("\nE"); at != rest.npos && end == rest.size();
        at = rest.find("\nE", at + 1)) {
@@ -31,7 +31,7 @@ Shardcall_Error* ToError(const absl::Status& status) {
     const absl::string_view tail = rest.substr(fix + kFix.size());
     error->fix = std::string(tail.substr(0, tail.find('\n')));
     rest = rest.substr(0, fix);
-    lines = tail.substr(error->fix.size());  // an excerpt, or what it is part of
+    lines = tail.substr(error->fix.size());  // the excerpt, or further text
   }
   if (!error->code.empty()) rest.remove_prefix(error->code.size() + 1);
   error->message = absl::StrCat(rest, lines);

@@ -21,7 +21,7 @@ constexpr int32_t kLongestList = 1024;
 
 const char* OrEmpty(const char* text) { return text == nullptr ? "" : text; }
 
-// Behind a Shardcall_LoweringRequest.
+// The object behind a Shardcall_LoweringRequest.
 struct Asked {
   const AttributeMapView* attributes;
   std::string message;

@@ -21,7 +21,7 @@ struct Behind {  // Shardcall_Call::reserved
   const HandlerContext* context;
   const AttributeMapView* attributes;
   std::string message;
-  std::optional<FfiDevice> device;  // made when it is asked for
+  std::optional<FfiDevice> device;  // made at first use
 };
 
 Behind& Of(const Shardcall_Call* call) { return *static_cast<Behind*>(call->reserved); }
@@ -84,8 +84,8 @@ absl::Status Run(Shardcall_Handler* handler, void* data, const HandlerContext& c
   const absl::Status of_device = behind.device ? behind.device->first_error() : absl::OkStatus();
   if (behind.device) behind.device->Close();
   if (code == 0) return absl::OkStatus();
-  // What a collective or a computation said of itself is the reason, as with
-  // handlers of the typed FFI.
+  // If a collective or a computation failed without a message of the handler, return that error, as
+  // for typed FFI handlers.
   if (!of_device.ok() && behind.message.empty()) return of_device;
   const absl::Status said = StatusOfC(code, behind.message);
   return Failed(context, "failed", said.message(), said.code());

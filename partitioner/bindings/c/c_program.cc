@@ -41,7 +41,7 @@ absl::StatusOr<std::string> RuleKey(const PartitionedProgram& p, absl::string_vi
                      absl::StrCat("%", name));
 }
 
-// What a function that gives a text about a program is made of.
+// Common to the functions that return a text about a program.
 template <typename Make>
 Shardcall_Error* TextOf(const char* function, const Shardcall_Program* program,
                         Shardcall_Text** text, Make&& make) {
@@ -55,7 +55,7 @@ Shardcall_Error* TextOf(const char* function, const Shardcall_Program* program,
   });
 }
 
-// The module with the registry's lowerings for Host, as the command has it.
+// The module with the registry's lowerings for Host applied, as in the command-line tool.
 absl::StatusOr<Module> ReadLowered(const Shardcall_Module& module, const Registry& registry) {
   SHARDCALL_ASSIGN_OR_RETURN(Module read,
                              ReadCModule(module.bytes, module.name, module.registry->rules));

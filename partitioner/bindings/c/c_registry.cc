@@ -59,7 +59,7 @@ absl::Status RegisterFunction(Registry& r, const Shardcall_CustomCallTarget& t) 
       platform, traits);
 }
 
-// What a C function registers of a target beside its rule.
+// Registers a property of a target other than its rule.
 template <typename Change>
 Shardcall_Error* OfTarget(const char* function, Shardcall_Registry* registry, const char* target,
                           const Change& change) {

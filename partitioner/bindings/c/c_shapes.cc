@@ -18,13 +18,13 @@ namespace {
 constexpr int64_t kLargestDim = int64_t{1} << 40;
 constexpr size_t kMostResults = 1024;
 
-// Behind a Shardcall_ShapeRequest.
+// The object behind a Shardcall_ShapeRequest.
 struct Asked {
   Context* context;
   AttributeMapView attributes;
   std::vector<const Shape*> results;
   std::string message;
-  absl::Status first_error;  // of add_result, whose code the function may not look at
+  absl::Status first_error;  // of add_result, in case the function ignores its code
 };
 Asked& Of(const Shardcall_ShapeRequest* r) { return *static_cast<Asked*>(r->reserved); }
 const AttributeMapView& AttributesOf(const Shardcall_ShapeRequest* r) { return Of(r).attributes; }

@@ -22,9 +22,9 @@
 namespace shardcall::inline internal {
 namespace {
 
-constexpr size_t kFirstTargetSize = offsetof(Shardcall_Target, partitioner);  // of 0.1
+constexpr size_t kFirstTargetSize = offsetof(Shardcall_Target, partitioner);  // in version 0.1
 
-// Lists are handed over in C; this one is far longer than any is.
+// Lists in C end with a null entry. The limit, far above any real length, applies if it is missing.
 constexpr int kLongestList = 1024;
 
 struct Source {
@@ -60,7 +60,7 @@ std::vector<std::string> Names(const char* const* list) {
   return out;
 }
 
-// Of a Shardcall_Target or a Shardcall_Rule.
+// Reads the rule of a Shardcall_Target or a Shardcall_Rule.
 template <typename T>
 absl::StatusOr<RuleText> ReadRule(const Source& r, absl::string_view target, const T& from) {
   RuleText text;
@@ -198,7 +198,7 @@ absl::Status RegisterCTarget(const Shardcall_Target* target, absl::string_view s
     if (t.batching != nullptr) {
       SHARDCALL_RETURN_IF_ERROR(RegisterCBatching(t.name, t.batching, targets));
     }
-    // Last, since whoever handles the platform's targets is told of it.
+    // Last, since this notifies whoever handles the platform's targets.
     return RegisterTheHandler(s, t);
   });
 }

@@ -38,8 +38,8 @@ struct Registration {
   std::shared_ptr<const void> library;
   absl::Status first_error;
   Shardcall_Registrar registrar = SHARDCALL_INIT(Shardcall_Registrar);
-  // Of the call of register_targets, which may go on when nobody awaits it any more: then
-  // it is over, and the registries are not touched.
+  // The result of register_targets. The call may continue after its deadline; then loading is over,
+  // and the registries are not changed any more.
   int code = 0;
   bool crashed = false;
   std::recursive_timed_mutex mutex;
@@ -52,7 +52,7 @@ struct Registration {
   }
 };
 
-// What this thread loads: a plugin that passes no registrar is an error of its loading.
+// The plugin that this thread loads. If it passes no registrar, its loading fails.
 thread_local Registration* loading = nullptr;
 
 Registration* Of(const Shardcall_Registrar* registrar) {
@@ -71,7 +71,7 @@ Registration* Of(const Shardcall_Registrar* registrar) {
 }
 constexpr int kNoRegistrar = static_cast<int>(absl::StatusCode::kInvalidArgument);
 
-// What `body` returns, unless the loading is over.
+// Returns what `body` returns, or an error if loading is over.
 int WhileLoading(const Shardcall_Registrar* registrar,
                  absl::FunctionRef<int(Registration& r)> body) {
   Registration* const known = Of(registrar);
@@ -140,7 +140,8 @@ absl::Status Crashed(absl::string_view source, absl::string_view entry) {
                   absl::StatusCode::kInternal);
 }
 
-// Of a library that is a plugin by that alone: its targets have no rules.
+// Registers the targets of a library that is a plugin only through static registration: they have
+// no rules.
 absl::Status TakeSelfRegistered(const std::shared_ptr<const Library>& library,
                                 TargetRegistry* targets, HandlerRegistry* handlers) {
   if (handlers == nullptr) return library->registered().fault;
@@ -205,7 +206,7 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
     }
     registration->over = true;
     if (!returned.ok()) {
-      // What it registers just now is let in, and taken out again with the rest.
+      // Wait for a registration in progress, which is then undone with the others.
       const std::unique_lock<std::recursive_timed_mutex> lock(registration->mutex,
                                                               std::chrono::seconds(1));
       return returned;

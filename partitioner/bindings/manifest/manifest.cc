@@ -19,7 +19,7 @@ namespace shardcall {
 namespace manifest {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, const char* fix) {
-  struct stat info;  // a stream over a directory opens
+  struct stat info;  // since a stream over a directory opens without error
   std::ifstream in(path, std::ios::binary);
   if (!in || stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) {
     Diagnostic d;
@@ -38,7 +38,7 @@ absl::Status ManifestReader::Read(const Json& j) {
   SHARDCALL_RETURN_IF_ERROR(CheckKeys(j, "", {"library", "types", "targets", "lowerings"}));
   SHARDCALL_RETURN_IF_ERROR(Located(OpenLibrary(j), "library"));
   SHARDCALL_RETURN_IF_ERROR(Located(ReadTypes(j), "types"));
-  if (library_ != nullptr) {  // behind the types, which its handlers may have states of
+  if (library_ != nullptr) {  // after types, whose states its handlers may have
     SHARDCALL_RETURN_IF_ERROR(Located(RegisterSelfRegistered(library_, handlers_), "library"));
   }
   if (!j.contains("targets")) return Bad("", "a list \"targets\"", "none");
@@ -48,7 +48,7 @@ absl::Status ManifestReader::Read(const Json& j) {
     const std::string where = absl::StrCat("targets[", i, "]");
     SHARDCALL_RETURN_IF_ERROR(Located(ReadTarget(list[i], where), where));
   }
-  // Behind all rules: a VJP's target may stand anywhere in the list.
+  // After all rules, since a VJP's target may be anywhere in the list.
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string where = absl::StrCat("targets[", i, "]");
     SHARDCALL_RETURN_IF_ERROR(Located(ReadFacts(list[i], where), where));
@@ -95,7 +95,7 @@ absl::Status ManifestReader::ReadLowerings(const Json& j) {
   }
   std::set<std::pair<std::string, std::string>> seen;
   for (size_t i = 0; i < list.size(); ++i) {
-    // None of them skips, so that a second one would never be asked.
+    // A lowering never declines a call, so a second one would never be used.
     const Json& j = list[i];
     if (j.is_object() &&
         !seen.emplace(j.value("name", Json()).dump(), j.value("platform", Json()).dump()).second) {
@@ -161,7 +161,7 @@ absl::Status ManifestReader::ReadTypes(const Json& j) {
 absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
                           TargetRegistry* targets, HandlerRegistry* handlers,
                           LoweringRegistry* lowerings, absl::Duration deadline) {
-  // The parser keeps the last of equal keys.
+  // The parser keeps only the last of equal keys, so look for repeated ones here.
   std::vector<std::set<std::string>> keys;
   std::string twice;
   const auto look = [&](int, manifest::Json::parse_event_t event, manifest::Json& value) {

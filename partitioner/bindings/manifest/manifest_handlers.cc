@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What computes a manifest's targets: functions of its library, and shipped kernels.
+// The handlers of a manifest's targets: functions of its library, and shipped kernels.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of a manifest's targets, and what follows from them.
+// The rules of a manifest's targets, and what is derived from them.
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/load/self_registration.h"
 #include "shardcall/partitioner/bindings/manifest/manifest_reader.h"
@@ -94,7 +94,7 @@ absl::Status ManifestReader::ReadTarget(const Json& j, const std::string& where)
     if (!j.contains(key)) continue;
     if (!j[key].is_object()) return Bad(absl::StrCat(where, ".", key), "an object", TypeOf(j[key]));
     for (const auto& [factor, value] : j[key].items()) {
-      if (key[0] == 's' && value.is_string()) continue;  // a formula: ReadManifestLimits
+      if (key[0] == 's' && value.is_string()) continue;  // a formula: see ReadManifestLimits
       if (!value.is_number()) {
         return Bad(absl::StrCat(where, ".", key, ".", factor),
                    key[0] == 'p' ? "a number" : "a number, or what it follows from, as in \"4 h\"",

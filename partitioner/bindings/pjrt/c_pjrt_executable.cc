@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that are compiled once and arrays that stay on devices, in C.
+// Compiled programs and device arrays in C.
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -16,7 +16,7 @@ using namespace shardcall;  // NOLINT: definitions of C functions
 
 namespace {
 
-// Which of the inputs the execution is given; E148 where that cannot be.
+// Which inputs are donated to the execution; E148 if one cannot be.
 absl::StatusOr<std::vector<bool>> GivenUp(const char* function, const PjrtExecutable& executable,
                                           absl::Span<Shardcall_PjrtArray* const> inputs,
                                           bool donate) {

@@ -15,7 +15,7 @@ using pjrt_pb::CompileOptionsProto;
 constexpr char kDisabledPasses[] = "xla_disable_hlo_passes";
 constexpr absl::string_view kShardingPasses = "sharding-propagation,shardy-xla,spmd-partitioning";
 
-// Messages of these sizes, made of what was parsed, serialise.
+// Serialises a message; it was parsed from bytes before, so it is not too large.
 std::string Bytes(const google::protobuf::MessageLite& message) {
   std::string bytes;
   message.SerializeToString(&bytes);
@@ -39,7 +39,7 @@ void SetFlag(CompileOptionsProto* options, const std::string& name) {
   (*options->mutable_env_option_overrides())[name].set_bool_field(true);
 }
 
-// Several partitions on one replica, partition k on the k-th device.
+// Several partitions and one replica; partition k is on the k-th device.
 void SetDevices(pjrt_pb::ExecutableBuildOptionsProto* build, absl::Span<const int64_t> device_ids) {
   build->set_device_ordinal(-1);
   build->set_num_replicas(1);
@@ -56,8 +56,7 @@ std::string PerDeviceOptions(absl::Span<const int64_t> device_ids, bool tupled_a
   CompileOptionsProto options;
   options.set_parameter_is_tupled_arguments(tupled_arguments);
   SetDevices(options.mutable_executable_build_options(), device_ids);
-  // XLA:CPU refuses several partitions without it; the passes that it stands for are
-  // switched off below.
+  // XLA:CPU rejects several partitions without it; the passes that it enables are disabled below.
   options.mutable_executable_build_options()->set_use_spmd_partitioning(true);
   SetText(&options, kDisabledPasses, std::string(kShardingPasses));
   return Bytes(options);
@@ -81,7 +80,7 @@ absl::StatusOr<std::string> DumpingOptions(absl::string_view requested,
                                            absl::string_view dump_folder) {
   SHARDCALL_ASSIGN_OR_RETURN(auto options,
                              Parse<CompileOptionsProto>(requested, "CompileOptionsProto"));
-  // XLA:CPU compiles several partitions with SPMD alone: it stops right after the dump.
+  // XLA:CPU compiles several partitions only with SPMD, so it stops right after the dump.
   options.mutable_executable_build_options()->set_use_spmd_partitioning(false);
   SetText(&options, "xla_dump_to", std::string(dump_folder));
   SetText(&options, "xla_dump_hlo_module_re", ".*");
@@ -118,7 +117,7 @@ absl::StatusOr<std::string> ReplacedOptions(absl::string_view requested, absl::s
   build->set_use_shardy_partitioner(false);
   build->clear_allow_spmd_sharding_propagation_to_output();
   build->clear_allow_spmd_sharding_propagation_to_parameters();
-  // A list by name takes the place of the framework's own, and of the one given before.
+  // The list replaces the framework's own, and any earlier one.
   std::string disabled;
   const auto& overrides = options.env_option_overrides();
   if (const auto given = overrides.find(kDisabledPasses); given != overrides.end()) {

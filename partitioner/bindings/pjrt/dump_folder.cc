@@ -27,17 +27,17 @@ namespace fs = std::filesystem;
 
 constexpr absl::string_view kPrefix = "shardcall.hlo.";
 constexpr absl::string_view kUnique = "XXXXXX";
-// Longer than between the making of a folder and its lock, and than any conversion takes: on
-// some file systems there are no locks.
+// Longer than the time between the creation of a folder and its lock, and than any conversion,
+// since some file systems have no locks.
 constexpr time_t kAbandonedSeconds = 600;
 
-// A descriptor of the folder itself, not of what a link leads to; -1: none.
+// A descriptor of the folder itself, not of the target of a symlink; -1 if there is none.
 int OpenFolder(const std::string& path) {
   return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// The lock of a killed process is gone with it. Whether a process lives could not be told
-// from its number, which is used again, and another one in each container.
+// The lock of a killed process is released. A process id would not do: ids are reused, and differ
+// between containers.
 bool Lock(int folder) { return folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) == 0; }
 
 bool IsOldAndOurs(int folder) {
@@ -46,7 +46,7 @@ bool IsOldAndOurs(int folder) {
          time(nullptr) - info.st_mtime > kAbandonedSeconds;
 }
 
-// Where a folder may be made, the best first.
+// Places for the folder, best first.
 std::vector<std::string> Parents() {
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);  // TMPDIR

@@ -13,13 +13,14 @@ namespace shardcall::pjrt {
 namespace {
 
 constexpr const char* kNamedBy[] = {"SHARDCALL_CONVERTER", "SHARDCALL_WRAPPED_PLUGIN"};
-// Where Python keeps packages, in an environment and in the system.
+// Python's package folders, in an environment and in the system.
 constexpr const char* kPackages[] = {"/lib/python3*/site-packages", "/lib/python3*/dist-packages",
                                      "/lib/python3/dist-packages"};
 constexpr const char* kPlugins[] = {"/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so",
                                     "/jax_plugins/xla_cuda1[23]/xla_cuda_plugin.so"};
 
-// The last of the files that match, by name, which is of the newest Python; or empty.
+// The last of the matching files by name, which is the one of the newest Python; empty if there is
+// none.
 std::string Last(const std::string& pattern) {
   glob_t found;
   std::string path;

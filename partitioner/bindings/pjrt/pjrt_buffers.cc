@@ -39,7 +39,7 @@ Padded<abi::MemoryLayout> LayoutOf(absl::Span<const int64_t> minor_to_major) {
 absl::StatusOr<DeviceBuffer::Ref> DeviceBuffer::FromHost(std::shared_ptr<const Client> client,
                                                          const Tensor& tensor, abi::Device* device,
                                                          absl::Span<const int64_t> minor_to_major) {
-  static const char kNothing = 0;  // where an empty array lies
+  static const char kNothing = 0;  // the address of empty arrays
   Padded<abi::FromHostArgs> args;
   args.value.client = client->handle();
   args.value.data = tensor.data() == nullptr ? &kNothing : tensor.data();
@@ -66,7 +66,7 @@ DeviceBuffer::~DeviceBuffer() {
   Padded<abi::BufferArgs> args;
   args.value.buffer = buffer_;
   plugin.Call(Function::kBufferDestroy, &args).IgnoreError();
-  // Only then does a plugin that took the memory as it lies give it back.
+  // Until then a plugin that uses the host memory in place may still read it.
   Await(plugin, host_done_).IgnoreError();
 }
 
@@ -104,7 +104,7 @@ absl::StatusOr<std::vector<Tensor>> HostCopies::Finish() {
   std::vector<Tensor> tensors = std::exchange(tensors_, {});
   SHARDCALL_RETURN_IF_ERROR(status);
   for (Tensor& t : tensors) {
-    // Bits beside those of an element that is narrower than a byte may be anything.
+    // The unused bits of elements narrower than a byte are undefined.
     if (t.num_elements() > 0) NormalizeElements(t.type(), t.MutableData(), t.num_elements());
   }
   return tensors;

@@ -11,7 +11,7 @@ namespace {
 using abi::Function;
 using abi::Padded;
 
-// XLA:CPU's number of devices: a few, unless one asks for more.
+// The option for XLA:CPU's number of devices, which is small by default.
 constexpr char kHostDeviceCount[] = "cpu_device_count";
 constexpr char kHostPlatform[] = "cpu";
 

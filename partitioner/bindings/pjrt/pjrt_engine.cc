@@ -10,7 +10,7 @@ absl::Status PjrtEngine::NeedDevices(int count) {
   if (client_ != nullptr && static_cast<int>(client_->devices().size()) >= count) {
     return absl::OkStatus();
   }
-  client_.reset();  // before the next one takes the devices
+  client_.reset();  // release the devices before the next client takes them
   SHARDCALL_ASSIGN_OR_RETURN(client_, pjrt::Client::Create(plugin_, count, options_));
   return absl::OkStatus();
 }

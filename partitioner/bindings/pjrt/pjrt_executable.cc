@@ -18,7 +18,7 @@ namespace pjrt {
 struct ExecutableState {
   std::shared_ptr<const PartitionedProgram> program;
   std::shared_ptr<const LoadedProgram> loaded;
-  std::vector<LeafShape> inputs, outputs;  // whole
+  std::vector<LeafShape> inputs, outputs;  // global shapes
   std::vector<bool> donates;               // by input
   absl::Duration deadline;
   bool check_replicas = false;
@@ -39,7 +39,7 @@ namespace {
 using pjrt::DeviceBuffer;
 using pjrt::ExecutableState;
 
-// An unstated layout is the plugin's default, row-major.
+// An unspecified layout is the plugin's default, row-major.
 bool SameLayout(absl::Span<const int64_t> a, absl::Span<const int64_t> b) {
   const auto is_default = [](absl::Span<const int64_t> order) {
     return std::is_sorted(order.rbegin(), order.rend());
@@ -57,7 +57,7 @@ std::string LiesAs(const ExecutableState& of, bool is_output, size_t k) {
                           : absl::StrCat("{", absl::StrJoin(leaf.minor_to_major, ","), "}"));
 }
 
-// By flat leaf of the parameters.
+// Whether a parameter is donated, by flat leaf.
 std::vector<bool> DonatedLeaves(const Module& module, size_t num_leaves) {
   std::vector<bool> donated(num_leaves);
   std::vector<int> first{0};
@@ -72,7 +72,7 @@ std::vector<bool> DonatedLeaves(const Module& module, size_t num_leaves) {
   return donated;
 }
 
-// The shards of an array, on the host.
+// Copies the shards of an array to the host.
 absl::StatusOr<std::vector<Tensor>> CopyShards(const pjrt::Plugin& plugin, ElementType type,
                                                absl::Span<const DeviceBuffer::Ref> shards) {
   pjrt::HostCopies copies(plugin);
@@ -201,7 +201,7 @@ absl::StatusOr<std::vector<PjrtArray>> PjrtExecutable::Execute(
       arguments[d].push_back(std::move(input.shards_[d]));
     }
   }
-  inputs.clear();  // the arguments alone hold what was moved here
+  inputs.clear();  // so that the arguments hold the only references
   SHARDCALL_ASSIGN_OR_RETURN(pjrt::LoadedProgram::Arrays results,
                              loaded.Execute(std::move(arguments), state_->deadline));
   std::vector<PjrtArray> outputs(num_outputs());

@@ -149,7 +149,7 @@ absl::Status Plugin::CallAny(Function function, void* args) const {
   return error == nullptr ? absl::OkStatus() : Take(error, function);
 }
 
-// These three do not report errors of their own that could be handled.
+// Errors of these three functions are ignored, since there is no way to handle them.
 absl::Status Plugin::Take(const Error* error, Function function) const {
   const auto ask = [&](Function f, void* args) {
     const void* const found = Find(f);

@@ -117,7 +117,7 @@ absl::StatusOr<LoadedProgram::Arrays> LoadedProgram::ExecuteNow(const Arrays& ar
     out[d].resize(results_.size(), nullptr);
     out_lists.push_back(out[d].data());
   }
-  // One list for all devices.
+  // The same list for all devices.
   std::vector<int64_t> lent;
   for (size_t k = 0; k < parameters_.size(); ++k) {
     const bool shared = std::any_of(arguments.begin(), arguments.end(),
@@ -205,7 +205,7 @@ absl::StatusOr<LoadedProgram::Arrays> LoadedProgram::Execute(Arrays arguments,
                     arguments[d][k] == nullptr ? "nothing" : "an array of another client");
     }
   }
-  // Both are the thread's, too, should it be left behind.
+  // Shared with the thread, which may still run when this returns.
   const auto given = std::make_shared<const Arrays>(std::move(arguments));
   const auto results = std::make_shared<absl::StatusOr<Arrays>>();
   SHARDCALL_RETURN_IF_ERROR(WithinDeadline(

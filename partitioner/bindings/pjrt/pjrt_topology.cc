@@ -15,7 +15,7 @@ namespace {
 using abi::Function;
 using abi::Padded;
 
-// The devices that are compiled for.
+// The devices that programs are compiled for.
 class Topology {
  public:
   explicit Topology(const Plugin& plugin) : plugin_(plugin) {}

@@ -21,7 +21,7 @@ absl::Status NotForPjrt(std::string message, std::string where, std::string fix)
                   absl::StatusCode::kUnimplemented);
 }
 
-// Fills in parameters and results; whether the one parameter is a tuple.
+// Fills in parameters and results; returns whether the only parameter is a tuple.
 absl::StatusOr<bool> SetLeaves(const Module& local, ProgramSource* source) {
   const Computation& entry = local.comp(local.entry());
   const auto append = [&](InstrId id, const Shape* laid_out,

@@ -15,12 +15,12 @@
 namespace shardcall::pjrt {
 namespace {
 
-// StableHLO as HLO, by the converter that is named, or else found.
+// Converts StableHLO to HLO, by the converter `named`, or one that is found.
 absl::StatusOr<Module> ReadStablehlo(absl::string_view program, absl::string_view name,
                                      const std::string& named) {
   const std::string plugin = named.empty() ? FindConverter() : named;
   if (plugin.empty()) return StablehloIsNotHlo(name);
-  // XLA tells its log of each dump else; what the user has set stays.
+  // Otherwise XLA logs each dump. A value set by the user is kept.
   setenv("TF_CPP_MIN_LOG_LEVEL", "1", /*overwrite=*/0);
   SHARDCALL_ASSIGN_OR_RETURN(const std::unique_ptr<const Converter> converter,
                              Converter::Open(plugin));

@@ -18,12 +18,12 @@ namespace {
 using abi::Function;
 using abi::Padded;
 
-// A program that comes without options is converted for so many: XLA:CPU refuses to
-// compile several, and that after it has converted them.
+// The partition count for a program without options: with several partitions XLA:CPU stops with an
+// error before compilation, but after conversion.
 constexpr int64_t kSomePartitions = 2;
 
-// Some GPU: XLA:GPU's plugin makes a topology of no other, and compiles nothing for it
-// here. From XLA's description of the H100.
+// The description of some GPU, XLA's of the H100: XLA:GPU's plugin makes no topology without one.
+// Nothing is compiled for it here.
 constexpr char kSomeGpu[] = R"(
 gpu_device_info { threads_per_block_limit: 1024 threads_per_warp: 32
   shared_memory_per_block: 49152 shared_memory_per_core: 233472 threads_per_core_limit: 2048
@@ -49,7 +49,7 @@ absl::Status NoModule(const Plugin& plugin) {
                   absl::StatusCode::kUnimplemented);
 }
 
-// The bytes of the program that an executable was made of.
+// The bytes of the program of an executable.
 absl::StatusOr<std::string> OptimizedProgram(const Plugin& plugin, abi::Executable* executable) {
   Padded<abi::Program> program;
   Padded<abi::OptimizedProgramArgs> args;
@@ -67,8 +67,8 @@ absl::StatusOr<std::string> OptimizedProgram(const Plugin& plugin, abi::Executab
 absl::StatusOr<std::unique_ptr<const Converter>> Converter::Open(const std::string& path) {
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const Plugin> plugin, Plugin::Open(path));
   std::unique_ptr<Converter> converter(new Converter(std::move(plugin)));
-  // XLA:GPU's makes no client without a GPU, and needs none to convert; XLA:CPU's makes
-  // no topology.
+  // XLA:GPU makes no client without a GPU, but a topology is enough to convert; XLA:CPU makes no
+  // topology, but a client.
   const CreateOptions some = {{"topology", std::string("1x1x1")},
                               {"target_config", std::string(kSomeGpu)}};
   const std::vector<abi::NamedValue> values = NamedValues(some);
@@ -97,7 +97,7 @@ Converter::~Converter() {
 }
 
 absl::StatusOr<std::string> Converter::ToHlo(absl::string_view program) const {
-  // The dialect's name stands in every module that uses it, as text or in bytecode.
+  // Every module that uses the dialect contains its name, as text and as bytecode.
   SHARDCALL_ASSIGN_OR_RETURN(
       const std::string module,
       ToHlo(program, PlainOptions(kSomePartitions, absl::StrContains(program, "sdy"))));
@@ -130,7 +130,7 @@ absl::StatusOr<std::string> Converter::ByDump(absl::string_view program,
   }
   SHARDCALL_ASSIGN_OR_RETURN(const std::string dumped,
                              folder.ReadFile("before_optimizations.hlo.pb"));
-  // That it does not compile what it has written is meant.
+  // A compilation error is expected; the dump is complete by then.
   if (!dumped.empty()) return HeldModule(dumped);
   return compiled.ok() ? NoModule(*plugin_) : compiled;
 }

@@ -21,7 +21,7 @@ absl::StatusOr<HloSharding> ToHlo(const Sharding* s) {
   return ToHloShardingOrV3(*s);
 }
 
-// One sharding of a value, from those of its leaves.
+// The sharding of a value, made of those of its leaves.
 absl::StatusOr<std::string> Joined(absl::Span<const Sharding* const> leaves) {
   HloSharding all;
   all.kind = HloSharding::Kind::kTuple;
@@ -31,7 +31,7 @@ absl::StatusOr<std::string> Joined(absl::Span<const Sharding* const> leaves) {
   return WriteShardingProto(leaves.size() == 1 ? all.tuple[0] : all);
 }
 
-// The sharding of leaf `index` that an answer of the framework says. Null: unknown.
+// Parses the sharding of leaf `index` from an answer of the framework. Null: unknown.
 absl::StatusOr<const Sharding*> Read(const CustomCallView& call, absl::string_view bytes,
                                      size_t index, const Shape* shape, absl::string_view what) {
   SHARDCALL_ASSIGN_OR_RETURN(HloSharding read, ReadShardingProto(bytes, what));
@@ -47,7 +47,7 @@ absl::StatusOr<const Sharding*> Read(const CustomCallView& call, absl::string_vi
   return call.ParseSharding(read.Print(), shape->rank());
 }
 
-// The values of a call in PJRT's structs, which point into this.
+// The values of a call as PJRT structs, which point into this object.
 class Values {
  public:
   Values(const CustomCallView& call, absl::Span<const Sharding* const> operands) {
@@ -74,7 +74,7 @@ class Values {
   std::vector<Shardcall_PjrtAval> operands_;
 };
 
-// Calls the framework, and `read` with its answer before that is cleaned up.
+// Calls the framework, then `read` with its answer, which is freed afterwards.
 template <typename Args, typename Read>
 auto Ask(const CustomCallView& call, Shardcall_PjrtCallbacks* c,
          void (*function)(Shardcall_PjrtCallbacks*, Args*), Args* args, const Read& read)
@@ -201,8 +201,8 @@ PartitionerCallbacks CallbacksOfFramework(std::shared_ptr<Shardcall_PjrtCallback
     callbacks.propagate_user_sharding =
         [framework](const CustomCallView& call, int index,
                     const Sharding* user) -> absl::StatusOr<const Sharding*> {
-      // XLA asks this question less often, so it may be one that has never been answered:
-      // without an answer nothing follows, and `partition` reports what is wrong.
+      // XLA asks this question less often, so the framework may not support it. If it fails, the
+      // result counts as replicated, and `partition` reports what is wrong.
       const absl::StatusOr<const Sharding*> answer = Propagate(framework.get(), call, index, user);
       const Shape* const shape = call.results[index];
       return answer.ok() || !shape->IsArray() ? answer : call.Replicated(shape->rank());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is looked for in libshardcall_pjrt_whole.so, and all that it exports.
+// The only exports of libshardcall_pjrt_whole.so, which the loader looks up.
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper.h"
 
 extern "C" const void* GetPjrtApi() { return shardcall::pjrt::Wrapper::ApiOfProcess(); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// libshardcall_pjrt.so, which needs nothing but the C and C++ libraries. It loads the plugin
-// from beside it in such a way that the plugin gets the Abseil and the protobuf that it was
-// built with. A package such as TensorFlow shows the whole process its own (RTLD_GLOBAL),
-// and the loader would take those for the plugin's otherwise.
+// libshardcall_pjrt.so, which needs only the C and C++ libraries. It loads the plugin from the same
+// folder, so that the plugin uses the Abseil and protobuf that it was built with. Otherwise the
+// dynamic loader would take the copies that a package such as TensorFlow exports to the whole
+// process (RTLD_GLOBAL).
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr char kWhole[] = "libshardcall_pjrt_whole.so";
 
-// Whether the process has another `symbol` than `library`.
+// Whether another definition of `symbol` precedes the one in `library`.
 bool IsReplaced(const char* symbol, const char* library) {
   void* const loaded = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
   return loaded == nullptr || dlsym(loaded, symbol) != dlsym(RTLD_DEFAULT, symbol);
@@ -26,9 +26,9 @@ bool IsReplaced(const char* symbol, const char* library) {
 
 int Mode() {
 #ifdef RTLD_DEEPBIND
-  // The plugin looks in the libraries that it needs before it looks in the process. The C
-  // library is among them: where another allocator stands before it, memory that one of the
-  // two gave would be given back to the other.
+  // With RTLD_DEEPBIND, the plugin searches its own libraries before the process, including the C
+  // library. If another allocator precedes the C library, memory from one would be freed by the
+  // other.
   if (!IsReplaced("malloc", "libc.so.6") && !IsReplaced("_Znwm", "libstdc++.so.6")) {
     return RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
   }
@@ -36,7 +36,7 @@ int Mode() {
   return RTLD_NOW | RTLD_LOCAL;
 }
 
-// Beside this library, whatever links lead to it.
+// The path of the plugin beside this library, with symlinks resolved.
 std::string WholePath() {
   Dl_info info;
   char path[PATH_MAX];
@@ -48,7 +48,7 @@ std::string WholePath() {
   return here.substr(0, here.rfind('/') + 1) + kWhole;
 }
 
-// Why there is no plugin: the one PJRT_Error of this library.
+// Why the plugin could not be loaded; the only PJRT_Error of this library.
 std::string& Why() {
   static std::string* const why = new std::string;
   return *why;

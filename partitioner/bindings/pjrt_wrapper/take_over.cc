@@ -13,7 +13,7 @@
 namespace shardcall::pjrt {
 namespace {
 
-// Why XLA is left to compile the program as it is; empty if it is taken over.
+// The reason to let XLA compile the program unchanged; empty if shardcall partitions it.
 absl::optional<std::string> WhyNot(const RequestedOptions& options, absl::string_view format) {
   if (options.num_partitions <= 1 && options.num_replicas <= 1) return "";
   if (options.num_replicas > 1) {

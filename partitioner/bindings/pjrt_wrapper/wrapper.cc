@@ -18,10 +18,10 @@
 namespace shardcall::pjrt {
 namespace {
 
-// What converts for the program that this thread is partitioning.
+// The converter for the program that this thread partitions.
 thread_local const Converter* compiling = nullptr;
 
-// What this thread is at: a library to wrap may lead back here.
+// The state of this thread, since loading the wrapped library may lead back here.
 enum class Making { kNot, kNow, kLedBack };
 thread_local Making making = Making::kNot;
 
@@ -74,7 +74,7 @@ Wrapper::Wrapper() : settings_(SettingsOfEnvironment()) {
 
 absl::Status Wrapper::Open() {
   SHARDCALL_ASSIGN_OR_RETURN(const abi::Api* const real, LoadWrapped(settings_.wrapped));
-  // The framework initialises it, by our table.
+  // The framework initialises it, through our table.
   SHARDCALL_ASSIGN_OR_RETURN(plugin_, Plugin::FromApi(real, settings_.wrapped, false));
   auto registry = std::make_shared<Registry>();
   SHARDCALL_RETURN_IF_ERROR(FillRegistry(settings_, registry.get()));

@@ -26,13 +26,13 @@ struct GpuCustomCalls {
 };
 using Partitioners = abi::PartitionerExtension;
 
-// Those of the wrapped plugin; null where it has none.
+// The functions of the wrapped plugin; null if it has none.
 Error* (*real_partitioner)(PartitionerArgs*) = nullptr;
 Register real_batch_partitionable = nullptr;
 Register real_custom_call = nullptr;
 Error* (*real_handler)(abi::RegisterHandlerArgs*) = nullptr;
 
-// Passes the registration on, and notes what the plugin takes.
+// Forwards the registration, and records whether the plugin accepts it.
 template <typename Args>
 Error* PassOn(Error* (*real)(Args*), Args* args) {
   Error* const error = real(args);
@@ -45,8 +45,8 @@ Error* PassOn(Error* (*real)(Args*), Args* args) {
 Error* RegisterCustomCall(RegistrationArgs* args) { return PassOn(real_custom_call, args); }
 Error* RegisterHandler(abi::RegisterHandlerArgs* args) { return PassOn(real_handler, args); }
 
-// The wrapped plugin, if it takes partitioners, owns the callbacks from then on, for as long
-// as the process lives; else we do.
+// If the wrapped plugin takes partitioners, it owns the callbacks for the life of the process;
+// otherwise we own them.
 Error* RegisterPartitioner(PartitionerArgs* args) {
   if (real_partitioner != nullptr) {
     if (Error* const error = real_partitioner(args)) return error;
@@ -73,7 +73,7 @@ Error* RegisterBatchPartitionable(RegistrationArgs* args) {
       wrapper.AddBatchPartitionable(std::string(args->name, args->name_size)));
 }
 
-// A copy of the extension, whatever its version, that stays and comes before `next`.
+// A permanent copy of the extension, of any version, linked before `next`.
 template <typename Known>
 Known* Copy(const Extension* real, Extension* next) {
   if (real->struct_size < sizeof(Known)) return nullptr;

@@ -33,7 +33,7 @@ Error* CallReal(Function function, Args* args) {
   return CallReal(static_cast<int>(function), args);
 }
 
-// The text of an answer, under the wrapper's own version.
+// Appends the wrapper's own version to the text of an answer.
 template <typename Args>
 Error* AppendVersion(int place, Args* args) {
   if (Error* const error = CallReal(place, args)) return error;
@@ -77,8 +77,8 @@ Error* TopologyPlatformVersion(abi::TopologyTextArgs* args) {
   return AppendVersion(static_cast<int>(Function::kTopologyPlatformVersion), args);
 }
 
-// Compiles with what takes the program's place; the arguments are the framework's again
-// when this returns. Nothing is thrown past here.
+// Compiles the replacement program. The framework's arguments are restored when this returns. No
+// exception leaves it.
 template <typename Args>
 Error* Compile(Function function, Args* args, const std::string& platform, abi::Client* client,
                const abi::Topology* topology) {
@@ -134,7 +134,7 @@ Error* ClientCompile(abi::CompileArgs* args) {
   if (W().clients().Leave(client)) {
     Padded<abi::ClientArgs> destroyed;
     destroyed.value.client = client;
-    // Nobody is left to be told of an error.
+    // There is no caller to report an error to.
     W().plugin().Call(Function::kClientDestroy, &destroyed).IgnoreError();
   }
   return error;
@@ -153,8 +153,8 @@ Error* CompileAhead(abi::CompileAheadArgs* args) {
                  args->topology);
 }
 
-// A framework that is older than the plugin gives shorter options, which plugins refuse:
-// what it does not know is zero.
+// A framework older than the plugin passes a shorter options struct, which plugins reject; unknown
+// fields are set to zero.
 Error* Execute(abi::ExecuteArgs* args) {
   abi::ExecuteOptions* const given = args->options;
   if (given == nullptr || given->header.struct_size >= sizeof(abi::ExecuteOptions)) {

@@ -70,7 +70,7 @@ std::string RulesVersion(const WrapperSettings& settings) {
 
 absl::Status WriteReport(const WrapperSettings& settings, const PartitionedProgram& program) {
   static std::atomic<int> number{0};
-  std::error_code ignored;  // what cannot be made is told by the first write
+  std::error_code ignored;  // errors are reported by the first write
   std::filesystem::create_directories(settings.report, ignored);
   const std::string path =
       absl::StrCat(settings.report, "/", FileName(program.local.module.header.name), ".", getpid(),

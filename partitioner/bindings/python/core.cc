@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The module shardcall._core: the library's face for the package's own Python code, which
-// has the docstrings that a user reads.
+// The module shardcall._core: the native part of the package. User docstrings are in the package's
+// Python code.
 #include "shardcall/partitioner/bindings/python/core.h"
 
 #include <nanobind/stl/string.h>
@@ -77,7 +77,7 @@ std::vector<ArrayType> LeafTypes(const std::vector<LeafShape>& leaves) {
 
 namespace {
 
-// Calls shardcall.errors.make(code, message), and raises what it gives.
+// Raises the result of shardcall.errors.make(code, message).
 void Raise(const absl::Status& status) {
   try {
     const nb::object make = nb::module_::import_("shardcall.errors").attr("make");
@@ -99,7 +99,7 @@ NB_MODULE(_core, m) {
       Raise(e.status);
     }
   });
-  // Partitioners in Python are kept until the process ends, and with them what they refer to.
+  // Python partitioners live until the process ends, with all objects they refer to.
   nb::set_leak_warnings(false);
   m.attr("version") = kVersion;
   DefineFramework(m);

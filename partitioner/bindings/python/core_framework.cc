@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What JAX registers for its plugins' XLA, partitioners of targets and targets with batch
-// dims, registered with us: JAX is given a table of PJRT that has that extension and nothing
-// else.
+// Takes over JAX's registrations for XLA plugins: partitioners of targets, and targets with batch
+// dims. JAX gets a PJRT table that has only the extension for these registrations.
 #include <nanobind/stl/string.h>
 
 #include <map>
@@ -26,22 +25,22 @@ using nb::literals::operator""_a;
 namespace shardcall::python {
 namespace {
 
-// Of the process, as JAX's own.
+// One per process, like JAX's own registrations.
 struct Registered {
   std::mutex mutex;
-  // Null: calls of the target say their batch dims. The last of a name is the one that is
-  // asked, as in XLA.
+  // Null: calls of the target specify their batch dims. The last registration of a name counts, as
+  // in XLA.
   std::map<std::string, std::shared_ptr<Shardcall_PjrtCallbacks>> targets;
   int64_t changes = 0;
-  nb::object to_hlo;  // StableHLO as bytes -> a serialised HloModuleProto
+  nb::object to_hlo;  // converts StableHLO bytes to a serialised HloModuleProto
 
   static Registered& OfProcess() {
-    static auto* const registered = new Registered;  // Python's objects end before statics
+    static auto* const registered = new Registered;  // never freed: Python ends before statics
     return *registered;
   }
 };
 
-// Callbacks live as long as the process: programs in JAX's caches may ask them.
+// Callbacks are never freed: programs in JAX's caches may call them.
 void Set(std::string name, Shardcall_PjrtCallbacks* callbacks) {
   Registered& r = Registered::OfProcess();
   const std::lock_guard<std::mutex> lock(r.mutex);
@@ -60,8 +59,9 @@ pjrt::abi::Error* RegisterBatchPartitionable(pjrt::abi::RegistrationArgs* args) 
   return nullptr;
 }
 
-// What a partitioner gives, as a serialised HloModuleProto: StableHLO by JAX's Python code,
-// or by a plugin that is found; HLO as it is. From a thread that partitions.
+// The program that a partitioner returns, as a serialised HloModuleProto. StableHLO is converted by
+// JAX's Python code or by a plugin that is found; HLO is unchanged. Called from a thread that
+// partitions.
 absl::StatusOr<std::string> ToHlo(absl::string_view program) {
   if (!LooksLikeStablehlo(program) || !Registered::OfProcess().to_hlo.is_valid()) {
     SHARDCALL_ASSIGN_OR_RETURN(const Module module,
@@ -99,7 +99,7 @@ const void* FrameworkTable() {
 }
 
 absl::Status AddPartitioner(const std::string& name, Shardcall_PjrtCallbacks* callbacks) {
-  // Compared with those of each program, a shipped rule would win unseen.
+  // Report it here: a shipped rule would otherwise take precedence silently.
   const std::shared_ptr<const Registry> shipped = DefaultRegistry();
   if (name.empty() || (callbacks != nullptr && shipped->rules.Find(name, "") != nullptr)) {
     return ToStatus(
@@ -134,7 +134,7 @@ absl::Status AddFrameworkTargets(TargetRegistry* rules) {
 }
 
 void DefineFramework(nb::module_& m) {
-  // Of a plugin whose PJRT_Api* the capsule has.
+  // For the plugin whose PJRT_Api* is in the capsule.
   m.def(
       "register_handler",
       [](const nb::capsule& c_api, const std::string& name, const std::string& platform,
@@ -143,11 +143,11 @@ void DefineFramework(nb::module_& m) {
                                       reinterpret_cast<const void*>(function)));
       },
       "c_api"_a, "name"_a, "platform"_a, "function"_a);
-  // A PJRT_Api*, as JAX has those of plugins.
+  // A PJRT_Api* in a capsule, as JAX has for plugins.
   m.def("framework_api", [] { return nb::capsule(FrameworkTable(), "pjrt_c_api"); });
   m.def("set_stablehlo_to_hlo",
         [](nb::object to_hlo) { Registered::OfProcess().to_hlo = std::move(to_hlo); });
-  // Grows with each registration.
+  // The number of changes, which grows with each registration.
   m.def("registrations", [] {
     Registered& r = Registered::OfProcess();
     const std::lock_guard<std::mutex> lock(r.mutex);

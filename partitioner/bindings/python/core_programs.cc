@@ -34,7 +34,7 @@ namespace {
 using nb::literals::operator""_a;
 using TargetsRef = std::shared_ptr<Targets>;
 
-// A program as Python gives it, and what is to become of it.
+// A program from Python, with the options for it.
 struct Request {
   nb::bytes bytes;
   std::string name, converter;
@@ -60,7 +60,8 @@ struct Request {
     out.deadline = absl::Seconds(deadline_s);
     return out;
   }
-  // With calls lowered for the host. The one copy of the program: a module keeps its text.
+  // Reads the program and lowers calls for the host. Makes the only copy of the program, which the
+  // module keeps as its text.
   absl::StatusOr<Module> Read() const {
     SHARDCALL_ASSIGN_OR_RETURN(
         Module module,
@@ -71,7 +72,7 @@ struct Request {
   }
 };
 
-// A partitioned program, with all that it refers to.
+// A partitioned program, with the objects that it refers to.
 struct Program {
   TargetsRef targets;
   RunOptions options;
@@ -102,7 +103,7 @@ absl::StatusOr<std::vector<Tensor>> ToTensors(const std::vector<Array>& arrays,
   return out;
 }
 
-// `partition`: from the run options to a StatusOr of what Partition gives.
+// `partition`: maps the run options to a StatusOr of a partitioned program.
 template <typename Partitioner>
 std::unique_ptr<Program> MakeProgram(const Request& request, Partitioner partition) {
   return WithoutGil([&]() -> absl::StatusOr<std::unique_ptr<Program>> {
@@ -140,8 +141,8 @@ std::unique_ptr<Program> PartitionForJax(const Request& request,
   });
 }
 
-// The program of whole arrays that XLA is to compile, and the functions that it is to be
-// given: (proto, whether Shardy is to read it, [(name, platform, address)]).
+// The program over global arrays for XLA to compile, and the functions that XLA needs for it:
+// (proto, whether to use Shardy, [(name, platform, address)]).
 nb::tuple ForJax(const Program& p, const std::string& platform,
                  const std::vector<std::string>& known) {
   struct Made {

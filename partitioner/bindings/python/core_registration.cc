@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What shardcall.xla_client registers: functions, type ids, partitioners and callbacks that
-// are told a sharding, whose answers are Python's. They live as long as the process.
+// The registrations of shardcall.xla_client: functions, type ids, partitioners and sharding
+// callbacks, with Python answers. They live as long as the process.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -30,7 +30,7 @@ std::string TextOf(const nb::handle& bytes) {
   return std::string(ViewOf(nb::cast<nb::bytes>(bytes)));
 }
 
-// What was raised, as text: a shardcall.Error is its message, which begins with its code.
+// The text of a Python exception. That of a shardcall.Error begins with its code.
 std::string Raised(const nb::python_error& e) {
   try {
     const std::string text = nb::cast<std::string>(nb::str(e.value()));
@@ -40,7 +40,7 @@ std::string Raised(const nb::python_error& e) {
   return e.what();
 }
 
-// Runs `body`, Python code, from any thread. What it raises is the answer's text.
+// Runs `body`, which calls Python, from any thread. Returns the text of an exception.
 template <typename Body>
 std::string InPython(const Body& body) {
   if (!nb::is_alive()) return "Python has ended";
@@ -55,7 +55,7 @@ std::string InPython(const Body& body) {
   }
 }
 
-// A partitioner whose answers are those of three functions of Python over bytes.
+// A partitioner that is answered by three Python functions over bytes.
 struct Asked {
   Shardcall_PjrtCallbacks callbacks;  // first: a pointer to it is one to this
   nb::object partition, infer, propagate;
@@ -64,7 +64,7 @@ const Asked& AskedOf(Shardcall_PjrtCallbacks* c) {
   return *static_cast<const Asked*>(c->private_data);
 }
 
-// What an answer points into, until it has been read.
+// The memory that an answer points into until it has been read.
 struct Answer {
   std::string error;
   std::vector<std::string> texts;
@@ -101,7 +101,7 @@ nb::list Shardings(size_t count, const Shardcall_PjrtAval* values) {
 
 void AskPartition(Shardcall_PjrtCallbacks* c, Shardcall_PjrtPartitionArgs* args) {
   Answering(&args->header, [&](Answer* answer) {
-    // The package's own code answers with (bytes, [bytes of each operand], bytes).
+    // The package's own code returns (bytes, [bytes of each operand], bytes).
     const nb::tuple made = nb::cast<nb::tuple>(AskedOf(c).partition(
         Shapes(args->num_args, args->op_args), Shardings(args->num_args, args->op_args),
         BytesOf(args->op_result.shape), ShardingOf(args->op_result),
@@ -142,7 +142,7 @@ void AskPropagate(Shardcall_PjrtCallbacks* c, Shardcall_PjrtPropagateArgs* args)
 
 Shardcall_PjrtCallbacks* NewAsked(nb::object partition, nb::object infer, nb::object propagate,
                                   bool side_effects) {
-  // Never freed: programs and plugins may ask until the process ends.
+  // Never freed: programs and plugins may call it until the process ends.
   auto* const asked = new Asked{{}, std::move(partition), std::move(infer), std::move(propagate)};
   asked->callbacks.private_data = asked;
   asked->callbacks.dtor = [](Shardcall_PjrtCallbacks*) {};
@@ -153,7 +153,7 @@ Shardcall_PjrtCallbacks* NewAsked(nb::object partition, nb::object infer, nb::ob
   return &asked->callbacks;
 }
 
-// Null for None.
+// The pointer in a capsule; null for None.
 void* PointerOf(const nb::handle& capsule, const char* what) {
   if (capsule.is_none()) return nullptr;
   if (!PyCapsule_CheckExact(capsule.ptr())) {
@@ -196,7 +196,7 @@ nb::dict TargetsOf(const std::string& platform) {
   };
   nb::dict out;
   for (const auto& [name, t] : Take(CustomCallTargets(platform))) {
-    if (t.function == nullptr) continue;  // no function of XLA's ABIs
+    if (t.function == nullptr) continue;  // without a function of XLA's ABIs
     if (t.api_version != kTypedFfi) {
       out[name.c_str()] = capsule(t.function);
       continue;
@@ -220,7 +220,7 @@ int64_t RegisterType(const std::string& name, const nb::object& id, const nb::ob
   return *type_id;
 }
 
-// In the form of XLA's: `data` is a function of Python that is given the bytes of an
+// Has the signature of XLA's callback: `data` is a Python function that gets the bytes of an
 // OpSharding.
 void Inspect(void* data, Shardcall_InspectShardingArgs* args) {
   const std::string failed = InPython([&] {
@@ -238,7 +238,7 @@ void Inspect(void* data, Shardcall_InspectShardingArgs* args) {
 
 const void* ApiOf(const nb::object& c_api) { return PointerOf(c_api, "c_api"); }
 
-// As jaxlib has it, a plugin without the extension is passed over.
+// A plugin without the extension is skipped, as in jaxlib.
 absl::Status WithPlugin(const absl::Status& status) {
   return absl::IsUnimplemented(status) ? absl::OkStatus() : status;
 }
@@ -248,7 +248,7 @@ absl::Status WithPlugin(const absl::Status& status) {
 absl::Status AddRegisteredHandlers(HandlerRegistry* handlers) {
   const std::shared_ptr<const Registry> registered = DefaultRegistry();
   for (const HandlerEntry* entry : registered->handlers.List()) {
-    if (entry->source != "program") continue;  // a shipped one
+    if (entry->source != "program") continue;  // not registered by the program
     SHARDCALL_RETURN_IF_ERROR(handlers->Register(*entry));
   }
   return absl::OkStatus();
@@ -262,7 +262,7 @@ void DefineRegistration(nb::module_& m) {
   m.def(
       "platform_name", [](const std::string& name) { return Take(PlatformFromName(name)); },
       "name"_a);
-  // `partition`, `infer` and `propagate` answer in bytes.
+  // `partition`, `infer` and `propagate` return bytes.
   m.def(
       "register_partitioner",
       [](const std::string& name, nb::object partition, nb::object infer, nb::object propagate,
@@ -276,7 +276,7 @@ void DefineRegistration(nb::module_& m) {
       [](const nb::object& c_api, const std::string& name, nb::object partition, nb::object infer,
          nb::object propagate, bool side_effects) {
         const void* const api = ApiOf(c_api);
-        if (api == FrameworkTable()) return;  // ours, which has it
+        if (api == FrameworkTable()) return;  // our own table, where it is registered already
         Check(WithPlugin(RegisterPartitionerWithPjrt(
             api, name,
             NewAsked(std::move(partition), std::move(infer), std::move(propagate), side_effects))));
@@ -293,7 +293,7 @@ void DefineRegistration(nb::module_& m) {
         Check(WithPlugin(RegisterBatchPartitionableWithPjrt(api, name)));
       },
       "c_api"_a, "name"_a);
-  // The function lives as long as the process.
+  // The function is kept as long as the process lives.
   m.def(
       "encode_inspect_sharding",
       [](nb::object function) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A target's rule for XLA's own partitioner: the three callbacks that jaxlib takes, over
-// serialised messages, and Shardy's text.
+// A target's rule for XLA's own partitioner: the three callbacks that jaxlib takes, over serialised
+// messages, and the rule as Shardy's text.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -22,7 +22,7 @@ using nb::literals::operator""_a;
 namespace shardcall::python {
 namespace {
 
-// As Python gives them; the structs point into it.
+// Values from Python; the structs point into this object.
 class Values {
  public:
   Values(const std::vector<nb::bytes>& shapes, const nb::list& shardings) : shapes_(shapes) {
@@ -92,7 +92,7 @@ class Served {
   }
 
  private:
-  // Without the GIL: callbacks in Python may be among the rules.
+  // Releases the GIL: rules may have Python callbacks.
   template <typename Args, typename Read>
   auto Ask(void (*function)(Shardcall_PjrtCallbacks*, Args*), Args* args, const Read& read)
       -> decltype(read()) {
@@ -130,7 +130,7 @@ std::string SdyRule(const Targets& targets, const std::string& name,
       .ToSdyText();
 }
 
-// Of one target alone, which is gathered.
+// A registry with only this target, which is to be gathered.
 std::shared_ptr<Targets> GatheringTargets(const std::string& name) {
   auto out = std::make_shared<Targets>();
   Check(out->registry.rules.RegisterBatchPartitionable(name, 0));
@@ -147,7 +147,7 @@ void DefineServing(nb::module_& m) {
       .def("partition", &Served::Partition);
   m.def("gathering_targets", &GatheringTargets, "name"_a);
   m.def("sdy_rule", &SdyRule, "targets"_a, "name"_a, "backend_config"_a, "operands"_a, "results"_a);
-  // To the XLA of a plugin whose PJRT_Api* the capsule has.
+  // For the XLA of the plugin whose PJRT_Api* is in the capsule.
   m.def(
       "pass_rule_to_pjrt",
       [](const Targets& targets, const std::string& name, const nb::capsule& c_api) {

@@ -20,8 +20,8 @@ namespace nb = nanobind;
 namespace shardcall::python {
 namespace {
 
-// The shipped targets, then those of files, then those of manifests given as text, then what
-// is registered for the process.
+// The shipped targets, then those of plugin files, of manifests given as text, and of the process's
+// registrations.
 absl::StatusOr<std::shared_ptr<Targets>> MakeTargets(const std::vector<std::string>& plugins,
                                                      const std::vector<std::string>& manifests) {
   auto out = std::make_shared<Targets>();
@@ -36,7 +36,7 @@ absl::StatusOr<std::shared_ptr<Targets>> MakeTargets(const std::vector<std::stri
   return out;
 }
 
-// name -> ([how it says its rule], [platforms with a kernel], [where it comes from]).
+// name -> ([forms of its rule], [platforms with a kernel], [sources]).
 using Described = std::map<std::string, std::array<std::set<std::string>, 3>>;
 
 nb::dict Describe(const Targets& targets) {
@@ -65,8 +65,8 @@ nb::dict Describe(const Targets& targets) {
   return out;
 }
 
-// Of the results of a call of the target with such operands, by its rule. E112 where they do
-// not follow.
+// The result types of a call of the target with these operands, by its rule. E112 if the rule does
+// not determine them.
 std::vector<ArrayType> ResultTypes(const Targets& targets, const std::string& target,
                                    const std::vector<ArrayType>& operands) {
   Context context;

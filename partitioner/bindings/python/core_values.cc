@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes and shardings, text and protobuf, as plain values of Python: what the package's own
-// Shape and HloSharding are made of.
+// Shapes and shardings, text and protobuf, as plain Python values. The package's Shape and
+// HloSharding are made of these.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -31,7 +31,7 @@ nb::tuple Tuple(const Range& range) {
   return nb::tuple(out);
 }
 
-// (type, dims, which are dynamic, minor to major or None, [elements]).
+// (type, dims, which of them are dynamic, minor to major or None, [elements]).
 nb::tuple Describe(const Shape* shape) {
   nb::list dynamic, elements;
   for (int d = 0; d < shape->rank(); ++d) dynamic.append(shape->IsDynamicDim(d));
@@ -42,7 +42,7 @@ nb::tuple Describe(const Shape* shape) {
       nb::tuple(elements));
 }
 
-// A shape's text as a program reads it.
+// Parses a shape's text as part of a program.
 absl::StatusOr<Module> Parsed(const std::string& text) {
   if (text.find_first_of("=\n\"'/#%@") != std::string::npos || text.size() > 100000) {
     return ToStatus({.code = "E010",
@@ -59,7 +59,7 @@ const Shape* RootShape(const Module& module) {
   return module.instr(module.comp(module.entry()).root).shape;
 }
 
-// V3 as tiles, which Python code knows.
+// Converts a V3 (named) sharding to tiles, which Python code supports.
 absl::StatusOr<HloSharding> Tiles(HloSharding sharding) {
   if (sharding.kind == HloSharding::Kind::kTuple) {
     for (HloSharding& element : sharding.tuple) {
@@ -102,7 +102,7 @@ nb::tuple Describe(const HloSharding& s) {
 }  // namespace
 
 void DefineValues(nb::module_& m) {
-  // name -> number, as xla.PrimitiveType has them.
+  // name -> number, as in xla.PrimitiveType.
   m.def("element_types", [] {
     nb::dict out;
     for (int k = 0; k < kNumElementTypes; ++k) {

@@ -15,11 +15,10 @@ namespace {
 constexpr int64_t kTypedCall = 4;
 constexpr absl::string_view kHostHandlers = "Host";
 
-// The function that was registered, where the entry is that and nothing more, since a
-// runtime is given one for execution; and where it takes it. A plugin does not say
-// which versions of the FFI it takes, and forgets a handler of a newer one without a word.
-// All take the oldest. Handlers of devices need the runtime's own stream, so that theirs
-// is the only way.
+// The function that was registered, if the entry has nothing else (a runtime gets only the function
+// for execution) and if the runtime accepts it. A plugin does not report the FFI versions that it
+// accepts, and silently drops a handler of a newer version; all accept the oldest. Device handlers
+// need the runtime's own stream, so they are always passed directly.
 const void* OwnFunction(const HandlerEntry& entry) {
   if (entry.api_version != kTypedCall || entry.functions.size() != 4) return nullptr;
   for (int stage = 0; stage < 3; ++stage) {
@@ -34,11 +33,11 @@ const void* OwnFunction(const HandlerEntry& entry) {
   return oldest ? execute : nullptr;
 }
 
-// What runs one call, under the name that the call is to have.
+// Makes the function that runs one call, and the name that the call gets.
 absl::StatusOr<ExportedTarget> ExportCall(const HandlerEntry& entry, ExportedCall call) {
   ExportedTarget out{.name = entry.target, .platform = entry.platform};
   if (call.api_version == kTypedCall && entry.backend_config.empty()) {
-    call.backend_config.clear();  // its attributes stand in the frame
+    call.backend_config.clear();  // its attributes are in the call frame
     out.function = OwnFunction(entry);
   }
   if (out.function != nullptr) return out;
@@ -56,7 +55,7 @@ absl::StatusOr<ExportedCalls> ExportCalls(const Module& local, absl::string_view
                                           int num_devices, const HandlerRegistry& handlers,
                                           const absl::flat_hash_set<std::string>& known) {
   ExportedCalls out;
-  // Target, version and text of what is exported, and where it stands in out.targets.
+  // Index in out.targets, by target, version and text of the exported call.
   std::map<std::tuple<std::string, int64_t, std::string>, size_t> done;
   for (int k = 0; k < local.num_instructions(); ++k) {
     const Instruction& instr = local.instr(InstrId(k));

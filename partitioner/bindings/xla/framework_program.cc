@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kName[] = "the framework's program";
 
-// What the shards make up together, as a framework reads it.
+// The global sharding of a value, as frameworks read it.
 absl::StatusOr<HloSharding> Held(const LocalState* state) {
   if (state == nullptr) return HloSharding();  // a token
   return ToHloShardingOrV3(*state->sharding);
@@ -35,8 +35,8 @@ absl::StatusOr<Module> ReadProgram(absl::string_view hlo, const FrameworkRequest
   return module;
 }
 
-// Closes those of the open values that are sharded unevenly; whether there are any.
-// Frameworks have no arrays of uneven shards, so that such a value stays whole.
+// Closes the open values that are sharded unevenly; returns whether there are any. Frameworks have
+// no unevenly sharded arrays, so such a value stays whole.
 bool CloseUneven(absl::Span<const Shape* const> shapes, absl::Span<const LocalState* const> states,
                  std::vector<bool>* open) {
   if (open->size() == 1) open->resize(shapes.size(), open->front());
@@ -65,9 +65,9 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
   partition.allow_replicate = request.allow_replicate;
   partition.spmd = request.spmd;
   SHARDCALL_ASSIGN_OR_RETURN(const std::string platform, PlatformFromName(request.platform));
-  while (true) {  // closes at least one value each time
+  while (true) {  // each pass closes at least one value
     SHARDCALL_ASSIGN_OR_RETURN(Module module, ReadProgram(hlo, request));
-    const InspectShardingCallbacksOf callbacks(module);  // those of jax.debug
+    const InspectShardingCallbacksOf callbacks(module);  // for jax.debug
     SHARDCALL_ASSIGN_OR_RETURN(
         module, LowerCalls(std::move(module), request.registry->lowerings, platform));
     SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> program,

@@ -18,15 +18,15 @@ namespace {
 
 constexpr absl::string_view kTarget = "InspectSharding";
 
-// What the 16 bytes are.
+// The content of the callback's 16 bytes.
 struct Callback {
   Shardcall_InspectSharding* call;
   void* data;
 };
 static_assert(sizeof(Callback) == 16);
 
-// Those that live. One for the process: the bytes in a program are all that
-// there is to go by.
+// The callbacks that are alive. One set per process, since a program refers to a callback only by
+// those bytes.
 struct Living {
   std::mutex mutex;
   std::multiset<std::string> encoded;
@@ -40,7 +40,7 @@ void FreeText(Shardcall_InspectShardingArgs* args) {
   delete static_cast<std::string*>(args->error_scratch);
 }
 
-// In the form of XLA's: `data` is an InspectShardingCallback::Function.
+// Has the signature of XLA's callback: `data` is an InspectShardingCallback::Function.
 void CallFunction(void* data, Shardcall_InspectShardingArgs* args) {
   absl::Status status;
   try {

@@ -51,7 +51,7 @@ class Writer {
   }
 
  private:
-  // `shape` with the dimensions of the whole array, and its own layout.
+  // `shape` with the dimensions of the global shape, and its own layout.
   const Shape* WithWholeDims(const Shape* shape, const Shape* whole) {
     return shape->IsArray() ? context_.WithDims(shape, whole->dims()) : shape;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// As JAX lowers a shard_map for GSPMD: `Sharding` and `SPMDFullToShardShape`, then the body,
-// whose arrays are {manual}, then `Sharding` and `SPMDShardToFullShape`.
+// The form in which JAX lowers a shard_map for GSPMD: `Sharding` and `SPMDFullToShardShape`, then
+// the body, whose arrays are {manual}, then `Sharding` and `SPMDShardToFullShape`.
 #include "shardcall/partitioner/bindings/xla/framework_program.h"
 #include "shardcall/partitioner/bindings/xla/manual_edge.h"
 #include "shardcall/partitioner/import/import_internal.h"
@@ -18,7 +18,7 @@ class GspmdEdge : public ManualEdge {
   absl::Status Start(CompId, Module* module) override {
     SHARDCALL_ASSIGN_OR_RETURN(held_, ShardingsHeld(local_));
     for (int id = 0; id < module->num_instructions(); ++id) {
-      // Tuples say nothing: converters drop elements and keep their shardings.
+      // Tuples get no sharding: converters drop elements but would keep their shardings.
       if (module->instr(InstrId(id)).shape->IsArray()) SetManual(InstrId(id), module);
     }
     return absl::OkStatus();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// As JAX lowers a shard_map over all axes for Shardy: `xla.sdy.GlobalToLocalShape`, a call of
-// `xla.sdy.manual_computation_body`, `xla.sdy.LocalToGlobalShape`.
+// The form in which JAX lowers a shard_map over all axes for Shardy: `xla.sdy.GlobalToLocalShape`,
+// a call of `xla.sdy.manual_computation_body`, `xla.sdy.LocalToGlobalShape`.
 #include <string>
 #include <utility>
 
@@ -50,7 +50,7 @@ class ShardyEdge : public ManualEdge {
                                                   shards, local_.outputs, wholes, b));
     for (size_t k = 0; k < results.size(); ++k) {
       if (local_.outputs[k] == nullptr) continue;
-      // Said of the result, too: else XLA takes an unreduced one for reduced.
+      // Annotate the result too; otherwise XLA takes an unreduced one as reduced.
       SHARDCALL_ASSIGN_OR_RETURN(const NamedSharding named, Named(local_.outputs[k]));
       results[k] = Call(KnownTarget::kFuncResult, {results[k]}, wholes[k], b);
       Say(kSdySharding, SdyShardingPerValueText({named}), results[k], b);
@@ -71,7 +71,7 @@ class ShardyEdge : public ManualEdge {
     instr.frontend = WithAttribute(context_, instr.frontend, key, text);
   }
   absl::StatusOr<NamedSharding> Named(const LocalState* state) {
-    NamedSharding out;  // a token's, too
+    NamedSharding out;  // also for tokens
     if (state != nullptr) {
       SHARDCALL_ASSIGN_OR_RETURN(out, ToNamedSharding(*state->sharding, /*inline_mesh=*/false));
     }
@@ -107,13 +107,13 @@ class ShardyEdge : public ManualEdge {
 }  // namespace
 
 std::unique_ptr<ManualEdge> MakeShardyEdge(const LocalProgram& local) {
-  if (local.outputs.empty()) return nullptr;  // on which XLA's reader ends the process
+  if (local.outputs.empty()) return nullptr;  // XLA's reader crashes on no results
   const BaseMesh *any = nullptr, *only = nullptr;
   for (const States states : {States(local.parameters), States(local.outputs)}) {
     for (const LocalState* s : states) {
       if (s == nullptr) continue;
       any = s->sharding->mesh();
-      if (s->sharding->IsReplicated()) continue;  // so on any mesh
+      if (s->sharding->IsReplicated()) continue;  // the same on any mesh
       if (only != nullptr && only != any) return nullptr;
       only = any;
     }

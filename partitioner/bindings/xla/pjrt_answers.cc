@@ -47,7 +47,7 @@ absl::Status Wrong(const PjrtTarget& target, std::string message, std::string ex
                    .fix = std::move(fix)});
 }
 
-// Arrays in descending layout, tuples and tokens of them.
+// Arrays in descending layout, and tuples of them and of tokens.
 absl::StatusOr<const Shape*> Plain(const PjrtTarget& target, Context& context, const Shape* shape) {
   if (shape->IsToken()) return shape;
   if (shape->IsTuple()) {
@@ -64,7 +64,7 @@ absl::StatusOr<const Shape*> Plain(const PjrtTarget& target, Context& context, c
   return context.WithDefaultLayout(context.MakeArray(shape->element_type(), shape->dims()));
 }
 
-// ENTRY { ROOT call(parameters) }, with the shardings on parameters and call.
+// ENTRY { ROOT call(parameters) }, with the shardings on the parameters and the call.
 absl::StatusOr<OneCall> MakeCall(const PjrtTarget& target, const PjrtQuestion& q) {
   ProgramBuilder p("local");
   Context& context = p.module().context();
@@ -107,7 +107,7 @@ absl::StatusOr<OneCall> MakeCall(const PjrtTarget& target, const PjrtQuestion& q
                              p.builder().CustomCall(attrs, parameters, result, q.config));
   SHARDCALL_RETURN_IF_ERROR(mark(call, q.result_sharding, "the result"));
   for (auto& [id, sharding] : marks) {
-    // Of XLA's one-element tuple shardings the element is meant.
+    // XLA's sharding may be a tuple of one element for an array; take the element.
     if (sharding.kind == HloSharding::Kind::kTuple && !p.module().instr(id).shape->IsTuple() &&
         sharding.tuple.size() == 1) {
       HloSharding element = sharding.tuple[0];
@@ -131,7 +131,7 @@ InstrId CallIn(const Module& module, absl::string_view target) {
   return InstrId();
 }
 
-// One sharding for a value of that shape, from those of its leaves; null: replicated.
+// One sharding for a value of that shape, made of those of its leaves; null: replicated.
 absl::StatusOr<HloSharding> Joined(const Shape* shape, absl::Span<const Sharding* const> leaves) {
   std::vector<HloSharding> parts;
   for (const Sharding* s : leaves) {
@@ -148,8 +148,8 @@ absl::StatusOr<HloSharding> Joined(const Shape* shape, absl::Span<const Sharding
   return tuple;
 }
 
-// Which dimensions of result `k` must be whole, as far as the rule says without the
-// operands' shapes, which XLA does not tell here.
+// Which dimensions of result `k` must be replicated, as far as the rule determines it without the
+// operands' shapes, which XLA does not pass here.
 std::vector<bool> WholeDims(const TargetRule& rule, absl::string_view config, size_t k, int rank) {
   std::vector<bool> whole(rank, false);
   if (rule.level == RuleLevel::kBatchDims) {
@@ -188,8 +188,8 @@ absl::StatusOr<PjrtPartitioned> AnswerPjrtPartition(const PjrtTarget& target,
   };
   SHARDCALL_ASSIGN_OR_RETURN(OneCall call, MakeCall(target, q));
   const int64_t n = call.num_partitions;
-  // What the rule wants its operands as; XLA, which knows the program around the
-  // call, does that better than a reshard in here.
+  // The operand shardings that the rule needs. XLA reshards to them, since it knows the program
+  // around the call.
   std::vector<HloSharding> wanted;
   SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> program,
                              run(std::move(call.module), n));
@@ -234,7 +234,7 @@ absl::StatusOr<std::string> AnswerPjrtInfer(const PjrtTarget& target, const Pjrt
   options.targets = target.rules.get();
   options.num_partitions = call.num_partitions;
   if (call.num_partitions == 1) return std::string();
-  call.module.header.propagate_to_output = {true};  // the result is not the program's to fix
+  call.module.header.propagate_to_output = {true};  // propagation may change the result's sharding
   SHARDCALL_ASSIGN_OR_RETURN(const std::unique_ptr<PropagatedProgram> program,
                              PropagateShardings(std::move(call.module), options));
   const Module& module = program->program.module;

@@ -10,7 +10,7 @@
 namespace shardcall {
 namespace {
 
-// PJRT's C API, as far as it is needed.
+// The parts of PJRT's C API that are used here.
 struct Error;
 struct Extension {
   size_t struct_size;
@@ -80,8 +80,8 @@ struct FfiExtension {
 };
 constexpr int32_t kPartitionerExtension = 2;
 constexpr int32_t kFfiExtension = 5;
-constexpr size_t kRegisterHandlerArgsSize = 52;  // the end of its last field, as PJRT counts
-constexpr int kMostExtensions = 1000;            // a chain that goes round is none
+constexpr size_t kRegisterHandlerArgsSize = 52;  // up to the end of its last field, as PJRT counts
+constexpr int kMostExtensions = 1000;            // a longer chain is taken for a cycle
 
 static_assert(sizeof(Extension) == 24 && offsetof(Extension, next) == 16);
 static_assert(offsetof(Api, error_destroy) == 40 && offsetof(Api, error_get_code) == 56);
@@ -118,7 +118,7 @@ absl::Status Refused(absl::string_view name, std::string expected, std::string f
       code);
 }
 
-// The extension of that type, of `size` bytes at least.
+// Finds the extension of that type, which must have at least `size` bytes.
 absl::StatusOr<const Extension*> FindExtension(const Api* api, absl::string_view name, int32_t type,
                                                absl::string_view what, size_t size) {
   if (name.empty()) return Refused(name, "a name", "none");

@@ -14,7 +14,7 @@
 namespace shardcall {
 namespace {
 
-// What an answer points into, until XLA has read it.
+// The memory that an answer points into until XLA has read it.
 struct Answer {
   std::string error;
   std::vector<std::string> texts;
@@ -25,7 +25,7 @@ Shardcall_PjrtString Keep(Answer* answer, std::string text) {
   return {answer->texts.back().data(), answer->texts.back().size()};
 }
 
-// Runs `body(answer)`, which throws nothing past here.
+// Runs `body(answer)`; no exception leaves it.
 template <typename Body>
 absl::Status Answering(Shardcall_PjrtHeader* header, Body&& body) {
   auto* const answer = new Answer;
@@ -72,8 +72,8 @@ bool IsManual(absl::string_view sharding) {
   return s.ok() && IsManual(*s);
 }
 
-// XLA asks of calls in a manual computation, too, which are of shards already: they stay
-// whole, and all is sharded as it is.
+// XLA also asks about calls in a manual computation. Their operands are shards already, so the call
+// is partitioned as if replicated, and its shardings are returned unchanged.
 absl::StatusOr<PjrtPartitioned> AnswerManual(const PjrtTarget& target, PjrtQuestion q) {
   SHARDCALL_ASSIGN_OR_RETURN(const HloSharding result,
                              ReadShardingProto(q.result_sharding, "the result"));
@@ -123,7 +123,7 @@ void ServePartition(Shardcall_PjrtCallbacks* c, Shardcall_PjrtPartitionArgs* arg
 void ServeInfer(Shardcall_PjrtCallbacks* c, Shardcall_PjrtInferArgs* args) {
   args->has_result_sharding = false;
   args->result_sharding = {nullptr, 0};
-  // An error here would end XLA's process: nothing follows, and partition reports.
+  // An error here would abort XLA's process. So nothing is propagated, and `partition` reports it.
   (void)Answering(&args->header, [&](Answer* answer) {
     PjrtQuestion q = Read(args->num_args, args->op_args, args->backend_config);
     q.result_shape = View(args->result_shape);
@@ -142,7 +142,7 @@ void ServeInfer(Shardcall_PjrtCallbacks* c, Shardcall_PjrtInferArgs* args) {
 }
 
 void ServePropagate(Shardcall_PjrtCallbacks* c, Shardcall_PjrtPropagateArgs* args) {
-  // Likewise: the sharding given stays.
+  // For the same reason, an error leaves the given sharding unchanged.
   (void)Answering(&args->header, [&](Answer* answer) {
     PjrtQuestion q;
     q.config = View(args->backend_config);

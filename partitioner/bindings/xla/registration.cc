@@ -47,8 +47,8 @@ std::string Describe(const CustomCallTarget& t) {
                       t.traits == CustomCallTraits::kDefault ? "" : ", COMMAND_BUFFER_COMPATIBLE");
 }
 
-// What an entry was registered with; MakeTypedEntry has the functions of all stages,
-// MakeUntypedEntry its one.
+// What an entry was registered with: the functions of all stages (MakeTypedEntry), or one function
+// (MakeUntypedEntry).
 CustomCallTarget TargetOf(const HandlerEntry& entry) {
   CustomCallTarget target;
   target.name = entry.target;
@@ -85,7 +85,7 @@ absl::StatusOr<HandlerEntry> MakeEntry(const CustomCallTarget& target) {
                           /*api_version=*/0, kSource);
 }
 
-// What the handler says; a copy is called, since it may register more.
+// Returns the handler's status. Takes a copy of the handler, since it may register more.
 absl::Status TellType(CustomTypeIdHandler handler, absl::string_view platform,
                       absl::string_view name, int64_t id) {
   std::string what;
@@ -174,7 +174,7 @@ absl::StatusOr<std::map<std::string, CustomCallTarget>> Registry::CustomCallTarg
   SHARDCALL_RETURN_IF_ERROR(PlatformFromName(platform).status());
   const std::string key = PlatformKey(platform);
   std::map<std::string, CustomCallTarget> out;
-  // Of several for one name that for every backend_config is the first.
+  // If a name has several entries, the first is the one for every backend_config.
   for (const HandlerEntry* entry : handlers.List()) {
     if (PlatformKey(entry->platform) == key) out.emplace(entry->target, TargetOf(*entry));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In MLIR's generic form, `"stablehlo.op"(%a) {attributes} : (types) -> types`,
+// Writes StableHLO in MLIR's generic form, `"stablehlo.op"(%a) {attributes} : (types) -> types`,
 // which every version of the dialect reads.
 #include "shardcall/partitioner/bindings/xla/stablehlo.h"
 
@@ -142,7 +142,7 @@ absl::StatusOr<std::string> Writer::Region(InstrId user, CompId comp, int depth)
     SHARDCALL_ASSIGN_OR_RETURN(const std::string type, TypesOf(p));
     arguments.push_back(absl::StrCat(name, ": ", type));
   }
-  // A computation may be called more than once, and names are of one function.
+  // A computation may be called more than once, and its value names are local to one function.
   for (InstrId i : c.instructions) {
     if (m_.instr(i).opcode != Opcode::kParameter) values_.erase(i);
   }
@@ -163,7 +163,7 @@ absl::Status Writer::WriteConstant(InstrId id) {
   if (bits < 8 || literal->elided) return Cannot(id, "a constant of that type");
   SHARDCALL_ASSIGN_OR_RETURN(std::string type, TypesOf(id));
   const bool pred = i.shape->element_type() == ElementType::kPred;
-  if (pred) type = absl::StrReplaceAll(type, {{"i1", "ui8"}});  // bits are packed, bytes are not
+  if (pred) type = absl::StrReplaceAll(type, {{"i1", "ui8"}});  // i1 is packed to bits
   const std::string value =
       literal->data.empty()
           ? ""

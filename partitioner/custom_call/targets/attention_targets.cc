@@ -27,8 +27,8 @@ absl::Status RegisterAttentionTargets(TargetRegistry& registry) {
     std::vector<std::string> examples;
     std::string q, out, k, v;
   };
-  // Masks are between positions s and t. A part of v's features f gives a part
-  // of the output; the backward pass contracts over them.
+  // Masks compare positions s and t, so these are whole. A shard of v's features f gives a shard of
+  // the output; the backward pass contracts over f.
   const std::vector<std::string> whole = {"s", "r", "e", "t"};
   std::vector<RuleAlternative> fwd, bwd;
   for (const Layout& l :

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// nccl_allreduce: devices meet in it, so it has a meaning only where a program says
-// what each device holds: in a manual region, over the manual axes. The other axes
-// may shard it as any elementwise op.
+// nccl_allreduce communicates between devices, so it needs a program that says what each device
+// holds: a manual region, over the manual axes. Along the other axes it may be sharded as any
+// elementwise op.
 //
-// Its gradient: each device's result is a value of its own, whose cotangent is its own
-// too, and every result depends on every operand of the group. So the operand's gradient
-// is the sum of the group's cotangents, the same all-reduce again, as the transpose of
-// jax.lax.psum is where values are not known to be equal (shard_map with
-// check_vma=False). Where they are (check_vma=True), psum's result is one value of the
-// group and JAX hands its cotangent on as it is; here a program that uses the result of
-// one device alone says so with cotangents of zero on the others.
-// Largest, least and product have no VJP here.
+// Its gradient: each device's result is a separate value with a cotangent of its own, and every
+// result depends on every operand of the group. So the operand's gradient is the sum of the group's
+// cotangents, which is the same all-reduce. This is the transpose of jax.lax.psum where values are
+// not known to be replicated (shard_map with check_vma=False). With check_vma=True, the result of
+// psum is one replicated value, and JAX passes its cotangent on unchanged. Here a program that uses
+// the result of one device only must set the cotangents of the others to zero. Max, min and product
+// have no VJP here.
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -32,7 +31,7 @@ absl::Status Outside(const CustomCallView& call, std::string expected, std::stri
                           "groups span, or use a sharded reduction of the program"});
 }
 
-// Whether devices of one group differ in manual axes alone.
+// E122 unless the devices of each group differ in manual axes only.
 absl::Status CheckGroups(const CustomCallView& call) {
   const BaseMesh& mesh = *call.mesh;
   const AxisList free = Complement(mesh, call.manual_axes);

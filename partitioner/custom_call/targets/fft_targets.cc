@@ -11,7 +11,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// The dimensions in `fft_length`, of which there is one if it is absent.
+// Whether `fft_length` has N dimensions. If it is absent, there is one.
 template <int N>
 bool TransformsDims(absl::string_view config) {
   const auto attributes = AttributeMapView::Parse(config);
@@ -22,10 +22,10 @@ bool TransformsDims(absl::string_view config) {
 
 }  // namespace
 
-// What is transformed is whole.
+// The transformed dimensions are not sharded.
 absl::Status RegisterFftTargets(TargetRegistry& registry) {
   std::vector<RuleAlternative> fft;
-  // Complex to complex, real to half a spectrum, and back.
+  // Complex to complex, real to half a spectrum, and half a spectrum to real.
   const char* const kTypes = "T -> T | T -> complex(T) | T -> real(T)";
   auto examples = [](absl::string_view length) {
     std::vector<std::string> configs;

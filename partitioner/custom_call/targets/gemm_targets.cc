@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of gemm and cublas_gemm, by what is transposed, and of their gradients.
+// Rules of gemm and cublas_gemm, one for each transposition of the operands, and of their
+// gradients.
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,13 +43,13 @@ absl::Status RegisterGemmTargets(TargetRegistry& registry) {
                              .pad = {{"k", 0}}},
                     .applies = o.applies,
                     .example_configs = o.examples});
-    // Every shard of k would add c.
+    // k is not sharded if there is an operand c, since every shard would add it.
     gemm.push_back({.text = {.rule = absl::StrCat(o.a, ", ", o.b, ", ... m n -> ... m n"),
                              .need_replication = {"k"}},
                     .applies = o.applies,
                     .example_configs = o.examples});
-    // The gradient of a sums over the columns of d, that of b over its rows; c's is
-    // beta d, which every shard of k has.
+    // The gradient of a is a sum over n, that of b over m. That of c is beta * d, which does not
+    // depend on k.
     for (const char* c : {"", ", ... m n"}) {
       gemm_bwd.push_back(
           {.text = {.rule = absl::StrCat("... m n, ", o.a, ", ", o.b, " -> ", o.a, ", ", o.b, c),

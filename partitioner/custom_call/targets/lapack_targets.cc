@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of the LAPACK targets: matrices of a batch are independent, and each is
-// whole.
+// Rules of the LAPACK targets: only batch dimensions are sharded, since each matrix must be whole.
 #include <string>
 #include <utility>
 
@@ -15,7 +14,7 @@ namespace {
 struct Routine {
   absl::string_view real, complex;  // complex: empty where the name is the same
   absl::string_view rule, whole;
-  // Of T, the routine's own type. A check calls it with `config`.
+  // Types in terms of T, the routine's own type. A check calls the routine with `config`.
   absl::string_view types, config = {};
   absl::string_view complex_rule = {}, complex_types = {};  // where the results differ
 };
@@ -52,7 +51,7 @@ constexpr Routine kRoutines[] = {
 
 absl::string_view Or(absl::string_view a, absl::string_view b) { return a.empty() ? b : a; }
 
-// Each signature with the name of the type of `letter`'s routines.
+// The signatures of `types` for the routines of `letter`: T is replaced by their type.
 std::string TypesFor(absl::string_view types, char letter) {
   const absl::string_view name = letter == 's'   ? "f32"
                                  : letter == 'd' ? "f64"

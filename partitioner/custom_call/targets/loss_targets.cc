@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of softmax_cross_entropy and its gradient: the vocabulary v may be
-// sharded. Each device has the maximum, the sum of exponentials and the label's
-// logit of its part; three all-reduces over rows, not logits, make the loss.
+// Rules of softmax_cross_entropy and its gradient. The vocabulary v may be sharded: each device
+// computes the maximum, the sum of exponentials and the label's logit of its shard. Three
+// all-reduces of one value per row, rather than of logits, combine them.
 #include <limits>
 #include <utility>
 #include <vector>
@@ -15,7 +15,8 @@ namespace {
 
 using Alternatives = std::vector<RuleAlternative>;
 
-// With m the largest of the maxima: lse = m + log(sum of sum_i exp(max_i - m)).
+// Combines the shards with m = the maximum of their maxima: lse = m + log(sum of sum_i * exp(max_i
+// - m)).
 absl::StatusOr<std::vector<InstrId>> Loss(LocalCall& call, absl::Span<const InstrId> operands) {
   if (!call.IsSharded("v")) return call.CallTarget(operands);
   CheckedBuilder& b = call.builder();
@@ -25,7 +26,7 @@ absl::StatusOr<std::vector<InstrId>> Loss(LocalCall& call, absl::Span<const Inst
       const std::vector<InstrId> parts,  // maximum, sum, the label's logit
       call.MakeCall("softmax_cross_entropy_shard", "", {operands[0], labels}, {row, row, row}));
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId most, call.AllReduce(parts[0], PartialOp::kMax, "v"));
-  // Where all logits of a part are -inf its sum is 0, whatever exp(-inf - m) is.
+  // If all logits of a shard are -inf, its sum is 0, though exp(-inf - m) may be NaN.
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId over, b.Add(Opcode::kSubtract, {parts[0], most}));
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId scale, b.Add(Opcode::kExponential, {over}));
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId scaled, b.Add(Opcode::kMultiply, {parts[1], scale}));
@@ -37,7 +38,8 @@ absl::StatusOr<std::vector<InstrId>> Loss(LocalCall& call, absl::Span<const Inst
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId label, call.AllReduce(parts[2], PartialOp::kSum, "v"));
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId log, b.Add(Opcode::kLog, {sum}));
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId lse, b.Add(Opcode::kAdd, {log, most}));
-  // Not lse - label: where the label has the largest logit, that would cancel.
+  // Add log to m - label, rather than computing lse - label: if the label has the largest logit,
+  // that would lose digits to cancellation.
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId behind, b.Add(Opcode::kSubtract, {most, label}));
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId loss, b.Add(Opcode::kAdd, {log, behind}));
   std::vector<InstrId> out = {loss};
@@ -45,7 +47,7 @@ absl::StatusOr<std::vector<InstrId>> Loss(LocalCall& call, absl::Span<const Inst
   return out;
 }
 
-// Each logit's gradient is its own, but for the number of the label.
+// The gradient of each logit is local; only the label is made relative to the shard.
 absl::StatusOr<std::vector<InstrId>> Gradient(LocalCall& call, absl::Span<const InstrId> operands) {
   std::vector<InstrId> local(operands.begin(), operands.end());
   SHARDCALL_ASSIGN_OR_RETURN(local[2], call.LocalIndices(local[2], "v"));
@@ -55,10 +57,10 @@ absl::StatusOr<std::vector<InstrId>> Gradient(LocalCall& call, absl::Span<const 
 }  // namespace
 
 absl::Status RegisterLossTargets(TargetRegistry& registry) {
-  // Nothing is added by a logit of -inf.
+  // A padding logit of -inf adds nothing to the sum.
   const std::vector<std::pair<std::string, double>> pad = {
       {"v", -std::numeric_limits<double>::infinity()}};
-  // Rows are f64 for f64 alone.
+  // Results per row are f64 for f64 logits, f32 for all other types.
   SHARDCALL_RETURN_IF_ERROR(RegisterRuleWithBody(
       registry, "softmax_cross_entropy",
       Alternatives{{.text = {.rule = "... v, ... -> ...", .pad = pad},
@@ -72,7 +74,7 @@ absl::Status RegisterLossTargets(TargetRegistry& registry) {
                            Alternatives{{.text = {.rule = "..., ... v, ..., ... -> ... v"},
                                          .types = "F, T, s32, F -> T | F, T, s64, F -> T"}},
                            Gradient, "built in"));
-  // Of calls that give lse too.
+  // For calls that return lse too.
   SHARDCALL_RETURN_IF_ERROR(registry.RegisterVjp(
       "softmax_cross_entropy", {.target = "softmax_cross_entropy_bwd",
                                 .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),

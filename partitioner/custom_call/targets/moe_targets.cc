@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of moe_positions, moe_dispatch and moe_combine. Experts e and their places c
-// may be sharded: a device looks for its own among the choices, whose numbers are
-// counted from its first one, and drops the others. Tokens t and choices a are sums
-// of moe_dispatch: a device sends its own, and all are added (a place has one token,
-// so the sum is exact). For moe_combine it is the experts that are summed over.
+// Rules of moe_positions, moe_dispatch and moe_combine. Experts e and their places c may be
+// sharded: choices are made relative to the device's first expert and place, and the kernel skips
+// those out of range. In moe_dispatch, tokens t and choices a are reduction factors: each device
+// dispatches its own tokens, and the results are summed (exactly, since a place has at most one
+// token). In moe_combine, e, c and a are reduction factors.
 #include <vector>
 
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
@@ -13,7 +13,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// The target on choices whose experts and places are this device's.
+// Calls the target with choices relative to this device's experts and places.
 absl::StatusOr<std::vector<InstrId>> OwnChoices(LocalCall& call,
                                                 absl::Span<const InstrId> operands) {
   std::vector<InstrId> local(operands.begin(), operands.end());
@@ -26,7 +26,7 @@ absl::StatusOr<std::vector<InstrId>> OwnChoices(LocalCall& call,
 
 absl::Status RegisterMoeTargets(TargetRegistry& registry) {
   const PartialOp sum = PartialOp::kSum;
-  // Tokens and choices past the end choose no expert: -1.
+  // Padding of tokens and choices gets expert -1, which chooses none.
   SHARDCALL_RETURN_IF_ERROR(
       RegisterRuleWithBody(registry, "moe_dispatch",
                            {{.text = {.rule = "... t d, ... t a, ... t a -> ... e c d",
@@ -41,7 +41,7 @@ absl::Status RegisterMoeTargets(TargetRegistry& registry) {
                                       .pad = {{"a", -1}}},
                              .types = "T, s32, s32, T -> T | T, s32, s32, f32 -> T"}},
                            OwnChoices, "built in"));
-  // A place depends on all choices before.
+  // A place depends on all earlier choices.
   return registry.RegisterRules(
       "moe_positions",
       {{.text = {.rule = "... t a -> ... t a", .need_replication = {"t", "a"}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of rms_norm and its gradient. A gain of more dimensions has a rule of its own.
+// Rules of rms_norm and its gradient. A gain with more than one dimension has rules of its own.
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,20 +11,20 @@
 
 namespace shardcall::inline internal {
 
-// Rows are independent; the normalized dimension is whole.
+// Rows are independent; the normalized dimension is not sharded.
 absl::Status RegisterNormTargets(TargetRegistry& registry) {
   std::vector<RuleAlternative> fwd;
-  const char* const kTypes[] = {"T, U -> T, f32 | T, U -> T, T", "T, U -> T"};  // with rstd; y
+  const char* const kTypes[] = {"T, U -> T, f32 | T, U -> T, T", "T, U -> T"};  // with rstd; y only
   int k = 0;
   for (const char* rule : {"... d, d -> ... d, ...", "... d, d -> ... d",
-                           // A gain for each slice of the leading dimensions.
+                           // With a separate gain for each slice of the leading dimensions.
                            "b c d, b d -> b c d, b c", "b c d, b d -> b c d",
                            "a b c d, a d -> a b c d, a b c", "a b c d, a d -> a b c d"}) {
     fwd.push_back({.text = {.rule = rule, .need_replication = {"d"}}, .types = kTypes[k++ % 2]});
   }
   SHARDCALL_RETURN_IF_ERROR(registry.RegisterRules("rms_norm", std::move(fwd), "", "built in"));
 
-  // dgain sums over the rows, so it is partial where they are sharded.
+  // dgain is a sum over the rows, so it is partial if they are sharded.
   std::vector<RuleAlternative> bwd;
   std::string rows;
   RuleText text;
@@ -39,7 +39,7 @@ absl::Status RegisterNormTargets(TargetRegistry& registry) {
     text.rule = absl::StrCat(x, ", ", x, ", d, ", rstd, " -> ", x, ", d");
     bwd.push_back({.text = text});
   }
-  // A gain for each slice: only the rows of a slice are summed.
+  // With a gain per slice, only the rows of a slice are summed.
   bwd.push_back({.text = {.rule = "a b d, a b d, a d, a b -> a b d, a d",
                           .need_replication = {"d"},
                           .reduction = {{"b", PartialOp::kSum}}}});

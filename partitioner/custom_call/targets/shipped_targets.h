@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of the shipped targets, a family in a file; what the operands mean stands
-// with their kernels. A kernel with optional operands or results, or with an attribute
-// that changes the order of dimensions, has one rule per signature.
+// Rules of the shipped targets, one file per family. The kernels document the operands. A kernel
+// with optional operands or results, or with an attribute that changes the order of dimensions, has
+// one rule per signature.
 #ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_TARGETS_SHIPPED_TARGETS_H_
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_TARGETS_SHIPPED_TARGETS_H_
 

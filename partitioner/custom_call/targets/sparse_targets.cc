@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of sparse_matmul and its gradients: `z, z, r, k n -> m n`, with r = m + 1 offsets.
 //   n  columns of b and y are independent.
-//   m  rows are too, but the offsets of a part are one more than its rows, so every
-//      device has all offsets and cuts its own out of them.
-//   k  a device with some rows of b adds the entries in those columns: a sum.
-//   z  a device with some entries adds those, with offsets counted from its first
-//      entry (the kernel clamps them): a sum.
-// Its gradients, `m n, z, z, r, k n -> z, k n`, are cut in the same way: what a device
-// has of the rows, columns or contraction gives a part of the entries' gradients, and
-// of rows or entries a part of the matrix's, which are summed.
+//   m  rows are independent too. The offsets of a shard are one more than its rows, so every
+//      device has all offsets and slices its own out of them.
+//   k  a device with some rows of b multiplies the entries in those columns; results are summed.
+//   z  a device with some entries multiplies those, with offsets relative to its first entry
+//      (the kernel clamps them); results are summed.
+// Its gradients, `m n, z, z, r, k n -> z, k n`, are sharded in the same way. The gradient of the
+// entries is summed over shards of m, n and k, that of the matrix over shards of m and z.
 #include <vector>
 
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
@@ -18,13 +17,13 @@
 namespace shardcall::inline internal {
 namespace {
 
-// The T + 1 offsets of this device's rows.
+// The tile + 1 offsets of this device's rows.
 absl::StatusOr<InstrId> OffsetsOfRows(LocalCall& call, InstrId offsets) {
   if (!call.IsSharded("m")) return offsets;
   CheckedBuilder& b = call.builder();
   const int64_t tile = call.Tile("m");
   const int64_t padded = tile * AxesSize(call.Axes("m"));
-  // Rows behind the last one end at 0 and are empty.
+  // Padding rows get offset 0 as their end, so they are empty.
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId zero, b.ConstantInt(ElementType::kS32, 0));
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId all,
                              b.Pad(offsets, zero, {0}, {padded - call.Size("m")}));
@@ -32,8 +31,8 @@ absl::StatusOr<InstrId> OffsetsOfRows(LocalCall& call, InstrId offsets) {
   return b.DynamicSlice(all, {start}, {tile + 1});
 }
 
-// Of the operands values, columns, offsets and b, which start at number `first`: columns
-// and offsets as they count on this device.
+// Takes values, columns, offsets and b as operands `first` and following. Returns the operands with
+// columns and offsets relative to this device's shard.
 absl::StatusOr<std::vector<InstrId>> Local(LocalCall& call, absl::Span<const InstrId> operands,
                                            int first) {
   CheckedBuilder& b = call.builder();
@@ -63,7 +62,7 @@ absl::StatusOr<std::vector<InstrId>> Gradients(LocalCall& call,
 }  // namespace
 
 absl::Status RegisterSparseTargets(TargetRegistry& registry) {
-  // One row less than offsets, which no rule can say.
+  // The result has one row less than there are offsets, which a rule cannot express.
   SHARDCALL_RETURN_IF_ERROR(registry.RegisterShapeInference(
       "sparse_matmul", [](const ShapeRequest& call) -> absl::StatusOr<const Shape*> {
         const auto& in = call.operands;
@@ -74,7 +73,7 @@ absl::Status RegisterSparseTargets(TargetRegistry& registry) {
         }
         return call.context->MakeArray(in[3]->element_type(), {in[2]->dim(0) - 1, in[3]->dim(1)});
       }));
-  // Entries past the end are in no column.
+  // Padding entries get column -1, which is none.
   SHARDCALL_RETURN_IF_ERROR(
       RegisterRuleWithBody(registry, "sparse_matmul",
                            {{.text = {.rule = "z, z, r, k n -> m n",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rule of topk: lines are independent, and a line may be sharded: each device
-// finds the k best of its part, and the best of theirs are the best of all.
+// Rule of topk. Lines (the last dimension) are independent. A line may be sharded too: each device
+// finds the k best elements of its shard, and the k best of these are the result.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -14,12 +14,13 @@
 namespace shardcall::inline internal {
 namespace {
 
-// What no element stands behind in the order of topk. Padding comes last in a line,
-// so of equals the elements win.
+// A value that comes after all others in the order of topk. Masked padding is at the end of a line,
+// so among equals the elements come before it.
 absl::StatusOr<InstrId> LastOfAll(CheckedBuilder& b, ElementType type, bool largest) {
   const int bits = ElementTypeBits(type);
   const uint64_t ones = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-  // NaN of all ones, with the sign or without; the least and the largest integer.
+  // Floats: the NaN with all bits set, with or without the sign bit. Integers: the least or largest
+  // value.
   if (IsFloat(type)) return b.ConstantBits(type, largest ? ones : ones >> 1);
   if (IsSignedInteger(type)) return b.ConstantBits(type, largest ? ones ^ (ones >> 1) : ones >> 1);
   return b.ConstantBits(type, largest ? 0 : ones);
@@ -56,7 +57,7 @@ absl::StatusOr<std::vector<InstrId>> TopK(LocalCall& call, absl::Span<const Inst
   }
   SHARDCALL_ASSIGN_OR_RETURN(std::vector<InstrId> best,
                              call.MakeCall(call.call().target, config, {x, labels}, shapes));
-  // Behind one another in the order of the line, so that of equals the first wins.
+  // Gather in the order of the line, so that among equals the first one wins.
   for (InstrId& part : best) {
     SHARDCALL_ASSIGN_OR_RETURN(part, call.AllGather(part, line, "n"));
   }

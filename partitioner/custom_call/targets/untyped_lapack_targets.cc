@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of LAPACK's targets by their older names, whose sizes are operands: batches
-// are independent, and a device's call has the batch that the device has.
+// Rules of LAPACK's targets by their older names, which take sizes as operands. Only batch
+// dimensions are sharded, and each device passes the size of its local batch.
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,11 +13,12 @@
 namespace shardcall::inline internal {
 namespace {
 
-// With T the routine's type; `work` results are at their places, each of its own size.
+// An older target with T, the routine's type, in place of `?`. Workspaces are results too; their
+// sizes are factors of their own.
 struct Routine {
   absl::string_view real, complex;  // complex: empty where the name is the same
-  int num_scalars, batch_at;        // which scalar is the batch's size
-  absl::string_view arrays;         // operands behind the scalars
+  int num_scalars, batch_at;        // index of the batch size, -1 if it is not an operand
+  absl::string_view arrays;         // operands after the scalars
   absl::string_view real_results, complex_results = {};
 };
 
@@ -55,8 +56,8 @@ absl::StatusOr<std::vector<InstrId>> WithLocalBatch(LocalCall& call,
     return call.CallTarget(local);
   }
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> made, call.CallTarget(local));
-  // The batch stands in the call's opaque config. A kernel that reads it must not
-  // find the whole one: it would write behind the shard.
+  // The opaque config contains the global batch size. It is removed, so that no kernel reads it and
+  // writes past the end of the shard.
   Module& m = call.builder().module();
   InstrId id = made[0];
   while (m.instr(id).opcode == Opcode::kGetTupleElement) id = m.operand(id, 0);

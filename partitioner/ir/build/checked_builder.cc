@@ -288,7 +288,7 @@ Id CheckedBuilder::BitcastConvert(InstrId x, ElementType to) {
   const int from_bits = ElementTypeBits(s->element_type()), to_bits = ElementTypeBits(to);
   Dims dims(s->dims().begin(), s->dims().end());
   if (from_bits > to_bits) dims.push_back(from_bits / to_bits);
-  // Where there is none to join, inference says so.
+  // If there is no dimension to merge, inference reports it.
   if (from_bits < to_bits && !dims.empty()) dims.pop_back();
   const Shape* result = from_bits == to_bits ? context_.WithElementType(s, to) : Array(to, dims);
   if (result == nullptr) return ToStatus(error_);
@@ -328,7 +328,7 @@ Id CheckedBuilder::Transpose(InstrId x, Ints permutation) {
   DimensionsAttrs a;
   a.dimensions = permutation;
   const Attributes* attrs = Intern(a);
-  // Inference permutes the layout; what is built keeps to descending ones.
+  // Inference permutes the layout, but built instructions have descending layouts.
   const Shape* operand = shape(x);
   const Shape* inferred =
       InferShapeOrNull(context_, module_, Opcode::kTranspose, absl::MakeConstSpan(&operand, 1),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CheckedBuilder makes from nothing, constants above all, and collectives.
+// The ops of CheckedBuilder without operands, mainly constants, and collectives.
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -57,7 +57,7 @@ Id CheckedBuilder::ConstantBits(ElementType type, uint64_t bits) {
                   "a type of 1 to 8 bytes", std::string(ElementTypeName(type)),
                   "make the constant from a literal");
   }
-  // pred is 0 or 1, and what is narrower than a byte is extended to it.
+  // pred is 0 or 1, and integers narrower than a byte are extended to it.
   const int width = ElementTypeBits(type);
   if (type == ElementType::kPred) {
     bits = bits != 0;

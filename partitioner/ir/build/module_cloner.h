@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of a module's instructions in another one of the same Context: what passes, imports
-// and splices share that build a module from an old one.
+// Copies instructions of a module to another module of the same Context. Used by passes, imports
+// and splices, which build a new module from an old one.
 //
-// A cloner knows what each instruction and computation has become. The operands, control
-// predecessors and called computations of a copy are those, so what an instruction needs is
-// copied before it, or said with Set.
+// A cloner maps each old instruction and computation to its copy. Operands, control predecessors
+// and called computations of a copy are looked up in this map. So copy what an instruction needs
+// before the instruction, or name it with Set.
 #ifndef SHARDCALL_PARTITIONER_IR_BUILD_MODULE_CLONER_H_
 #define SHARDCALL_PARTITIONER_IR_BUILD_MODULE_CLONER_H_
 
@@ -21,40 +21,42 @@ namespace shardcall::inline internal {
 
 class ModuleCloner {
  public:
-  // Both outlive the cloner.
+  // Both must outlive the cloner.
   ModuleCloner(const Module& from, Module* to);
 
-  // The texts that records of `from` point to.
+  // Makes the new module share ownership of the texts that records of `from` point into.
   void KeepTexts();
-  // These and the header, with room for as many instructions and `more`.
+  // Copies the header, calls KeepTexts, and reserves room for as many instructions and `more`.
   void CopyHeader(size_t more = 0);
-  // An empty computation in place of `c`, on its thread, by its name or another one.
+  // Adds an empty computation as the copy of `c`, with its execution thread and with its name or
+  // another one.
   CompId AddComputation(CompId c);
   CompId AddComputation(CompId c, absl::string_view name);
-  // Its root is what the old one's became.
+  // Makes the copy of the old root the root.
   void SetRoot(CompId c);
 
-  // What became of it. Invalid: nothing yet.
+  // The copy, invalid if there is none yet.
   InstrId now(InstrId id) const { return instrs_[id.value]; }
   CompId now(CompId c) const { return comps_[c.value]; }
   void Set(InstrId id, InstrId now) { instrs_[id.value] = now; }
   void Set(CompId c, CompId now) { comps_[c.value] = now; }
 
-  // The instruction as it stands, but that it calls the new computations; for Add.
+  // The instruction for Add, with the copies of its called computations, and without rare
+  // attributes.
   Instruction CopyOf(InstrId id) const;
   absl::InlinedVector<InstrId, 8> OperandsOf(InstrId id) const;
-  // Adds `copy` behind what `computation` of the new module has; `id` has become that.
+  // Appends `copy` to `computation` of the new module, as the copy of `id`.
   InstrId Add(InstrId id, const Instruction& copy, absl::Span<const InstrId> operands,
               CompId computation);
-  // Gives `now` the control predecessors of `id`, but for those that nothing of its computation
-  // came of.
+  // Gives `now` the copies of the control predecessors of `id`, except those that have no copy in
+  // its computation.
   void CopyOrder(InstrId id, InstrId now);
-  // These, and the other rare attributes.
+  // Copies the control predecessors and the other rare attributes.
   void CopyRare(InstrId id, InstrId now);
-  // All of it, into what its computation has become.
+  // Copies the instruction entirely, to the copy of its computation.
   InstrId Clone(InstrId id);
 
-  // By old id; the cloner is used no more.
+  // The copies by old id. The cloner must not be used afterwards.
   std::vector<InstrId> TakeInstructions() { return std::move(instrs_); }
   std::vector<CompId> TakeComputations() { return std::move(comps_); }
 

@@ -30,7 +30,7 @@ class Splicing {
         to_(*to),
         cloner_(from, to) {}
 
-  // Callees before callers, the entry last and into `computation`.
+  // Copies callees before callers. The entry comes last, and is copied into `computation`.
   SpliceResult Run(absl::Span<const InstrId> operands, CompId computation) {
     for (CompId c : ComputationPostOrder(from_)) {
       if (c == from_.entry()) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way in which names are made unique.
+// Makes names unique.
 #ifndef SHARDCALL_PARTITIONER_IR_BUILD_UNIQUE_NAMES_H_
 #define SHARDCALL_PARTITIONER_IR_BUILD_UNIQUE_NAMES_H_
 
@@ -14,34 +14,36 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Gives each caller its name, or the first of `add.1`, `add.2`, .. that nobody has. Names that
-// are passed in must outlive it; those that it makes up live in the arena.
+// Take returns the requested name, or else the first unused one of `add.1`, `add.2`, ... Names that
+// are passed in must outlive this object; generated names live in the arena.
 class UniqueNames {
  public:
   enum Of { kInstructions, kComputations };
   // For about `expected` names.
   UniqueNames(Arena& arena, size_t expected);
-  // In the arena of the module's Context. A name of an instruction (or computation) of
-  // `module` goes to the first that asks for it, and is never made up for another.
+  // Generated names live in the arena of the module's Context and differ from all names of
+  // instructions (or computations) in `module`. A name of `module` is returned unchanged the first
+  // time that it is requested.
   UniqueNames(const Module& module, Of of);
 
-  // Nobody is given `name` from now on.
+  // Marks `name` as used.
   void Reserve(absl::string_view name) { taken_.insert(name); }
-  // `name`, or that with a number in place of the one that it may end in.
+  // `name` if it is unused. Else `name` with a new number, which replaces the one that it may end
+  // in.
   absl::string_view Take(absl::string_view name);
 
  private:
   bool IsOfModule(absl::string_view name);
 
   Arena& arena_;
-  const Module* const module_;  // or null
+  const Module* const module_;  // may be null
   const Of of_;
   absl::flat_hash_set<absl::string_view> taken_;
-  absl::flat_hash_set<absl::string_view> of_module_;  // filled when first needed
+  absl::flat_hash_set<absl::string_view> of_module_;  // filled at first use
   absl::flat_hash_map<absl::string_view, int64_t> next_;
 };
 
-// A computation whose name no other of the module has: `name`, or that with a number.
+// Adds a computation called `name`, with a number if the module has one of that name.
 CompId AddNamedComputation(absl::string_view name, Module* module);
 
 }  // namespace shardcall

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first error in a message, and where it stands.
+// The first error in a message, and its place.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_MESSAGE_FAULTS_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_MESSAGE_FAULTS_H_
 
@@ -16,12 +16,12 @@ namespace shardcall::hlo_proto {
 
 class MessageFaults {
  public:
-  // `at`: the instruction at hand, whose name is shown.
+  // `at`: the current instruction, whose name is shown.
   MessageFaults(absl::string_view file, const hlo_pb::HloInstructionProto* at)
       : file_(file), at_(*at) {}
 
-  // Keeps the first error; always returns false. The place is the instruction
-  // or computation at hand and `field`.
+  // Keeps the first error; always returns false. The place is the current instruction or
+  // computation and `field`.
   bool Fail(absl::string_view code, absl::string_view message, absl::string_view field = "",
             absl::string_view expected = "", absl::string_view found = "",
             absl::string_view fix = "");
@@ -33,7 +33,7 @@ class MessageFaults {
   const absl::Status& status() const { return status_; }
   void set_status(absl::Status status) { status_ = std::move(status); }
 
-  int computation = -1, instruction = -1;  // positions; -1: none is at hand
+  int computation = -1, instruction = -1;  // positions; -1: none is current
   bool looks_like_text = false;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of attributes.inc with the fields of HloInstructionProto that have them.
+// The rows of attributes.inc with their fields in HloInstructionProto.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_MESSAGE_SCHEMA_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_MESSAGE_SCHEMA_H_
 
@@ -11,13 +11,13 @@
 
 namespace shardcall::hlo_proto {
 
-// AT and IN of the message column: functions of a HloInstructionProto.
+// AT and IN of the message column: accessors of a HloInstructionProto.
 template <typename Get, typename Set, typename Mutable>
 struct MessageField {
   absl::string_view name;
   Get get;                // from the message
   Set set;                // the value, in the message's own type
-  Mutable mutable_field;  // of a repeated field or a message
+  Mutable mutable_field;  // for a repeated field or a message
 };
 template <typename Has, typename Message>
 struct IfAny {
@@ -32,8 +32,8 @@ struct Channel {};
 struct OperandAliasing {};
 struct Own {};
 
-// MessageSchema<Record>::Visit(f) calls f(row, message) for each row, while it returns true;
-// whether all did.
+// MessageSchema<Record>::Visit(f) calls f(row, message) for each row, until f returns false.
+// Returns whether all calls returned true.
 template <typename Record>
 struct MessageSchema;
 

@@ -12,7 +12,7 @@ namespace shardcall {
 namespace hlo_proto {
 namespace {
 
-// By key; of entries with one key the last counts.
+// Sorts by key. If a key is repeated, the last entry counts.
 void SortMap(hlo_pb::FrontendAttributes* f) {
   std::stable_sort(f->mutable_map()->begin(), f->mutable_map()->end(),
                    [](const auto& a, const auto& b) { return a.key() < b.key(); });
@@ -46,7 +46,7 @@ bool Reader::ReadComputation(ComputationBytes* c) {
     return faults_.Fail("E013", "A parameter number is missing", "instructions",
                         absl::StrCat("parameter ", k, " of ", parameters.size()));
   }
-  // What writing cannot tell from the module.
+  // Keep the order of the message if it was changed; the writer cannot derive it from the module.
   if (!std::is_sorted(c->order.begin(), c->order.end())) {
     source_->instruction_order[c->comp.value] = ids_;
   }
@@ -86,9 +86,8 @@ bool Reader::Run(absl::string_view bytes) {
   return ReadEntry() && KeepResidues();
 }
 
-// Writes everything back, and keeps what came out differently. Maps have no
-// order and numbers need not be packed: the messages are compared in the form
-// that the protobuf library gives them.
+// Writes everything back, and keeps the fields that come out differently. Both sides are compared
+// as the protobuf library serialises them, since maps have no order and numbers need not be packed.
 bool Reader::KeepResidues() {
   Writer writer(module_, source_.get());
   std::string written, canonical;
@@ -162,8 +161,8 @@ const HloSharding* Reader::ShardingOf(absl::string_view bytes) {
 }  // namespace hlo_proto
 
 bool LooksLikeProto(absl::string_view bytes) {
-  // A message begins with one of its first three fields, all of them bytes, and
-  // soon has control characters, which HLO text has not.
+  // A message begins with one of its first three fields, all of them bytes, and soon has control
+  // characters, which HLO text does not have.
   if (bytes.empty() || (bytes[0] != 0x0a && bytes[0] != 0x12 && bytes[0] != 0x1a)) return false;
   for (char c : bytes.substr(0, 4096)) {
     if (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f' &&

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader of modules, shared by its source files: reader.cc (the whole), reader_scan.cc (the
-// enclosing messages, ids), reader_order.cc, reader_header.cc and reader_instruction.cc.
-// Instructions are parsed one at a time, so that the memory needed beside the Module does not
-// grow with the message.
+// The reader of modules, shared by its source files: reader.cc (the whole module), reader_scan.cc
+// (the enclosing messages, ids), reader_order.cc, reader_header.cc and reader_instruction.cc.
+// Instructions are parsed one at a time, so that the memory needed beside the Module does not grow
+// with the message.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_READER_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_READER_H_
 
@@ -26,7 +26,7 @@ namespace shardcall::hlo_proto {
 
 class Reader {
  public:
-  // `level`: how many messages this module stands within.
+  // `level`: nesting depth, as a module can contain recovery modules.
   Reader(absl::string_view file, std::shared_ptr<Context> context, int level = 0)
       : level_(level),
         module_(std::move(context)),
@@ -36,7 +36,7 @@ class Reader {
   bool Run(absl::string_view bytes);
   const absl::Status& status() const { return faults_.status(); }
   Module TakeModule();
-  // One message in place of a module; null after an error.
+  // Reads a single message rather than a module; null after an error.
   const Shape* ShapeOf(absl::string_view bytes);
   const HloSharding* ShardingOf(absl::string_view bytes);
 
@@ -90,7 +90,7 @@ class Reader {
   Module module_;
   Context& context_;
 
-  // The instruction at hand.
+  // The current instruction.
   hlo_pb::HloInstructionProto p_;
   std::vector<InstrId> operands_;
   std::vector<CompId> called_;
@@ -105,10 +105,10 @@ class Reader {
   std::vector<std::unique_ptr<ComputationBytes>> computations_;
   absl::flat_hash_map<int64_t, int> computation_positions_;
 
-  std::vector<InstrId> ids_;                               // of the computation, by position
-  std::vector<std::vector<InstrId>> instruction_ids_;      // the same for all computations
-  absl::flat_hash_set<absl::string_view> names_;           // of the computation
-  absl::flat_hash_map<std::string, int64_t> next_number_;  // after a name that stands twice
+  std::vector<InstrId> ids_;                           // of the current computation, by position
+  std::vector<std::vector<InstrId>> instruction_ids_;  // the same for all computations
+  absl::flat_hash_set<absl::string_view> names_;       // of the current computation
+  absl::flat_hash_map<std::string, int64_t> next_number_;  // next suffix, by repeated name
 };
 
 }  // namespace shardcall::hlo_proto

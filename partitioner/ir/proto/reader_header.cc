@@ -37,7 +37,7 @@ bool Reader::ReadFrontend(const hlo_pb::FrontendAttributes& p, absl::string_view
                           absl::StrCat("'", absl::CEscape(e.key()).substr(0, 80), "'"),
                           "rename the key: HLO text has no form for it");
     }
-    // Of a key that stands twice the last value counts, as in any map.
+    // If a key is repeated, the last value counts, as in any map.
     const auto [entry, is_new] = at.try_emplace(e.key(), entries.size());
     if (is_new) {
       entries.push_back({e.key(), e.value()});
@@ -86,7 +86,8 @@ bool Reader::ReadStackTables(const hlo_pb::StackFrameIndexProto& p) {
 }
 
 bool Reader::ReadRecoveryTable(const hlo_pb::OriginalValueRecoveryTableProto& p, std::string* out) {
-  // Text quotes these modules, and so doubles the quotes of what is within them.
+  // In text these modules are quoted, which doubles the quotes of modules inside them. So nesting
+  // is limited.
   constexpr int kMostLevels = 4;
   if (level_ >= kMostLevels) {
     return faults_.Fail("E014", "Recovery modules are nested too deeply",
@@ -160,7 +161,7 @@ bool Reader::ReadHeader() {
   const hlo_pb::ShardcallHeader& own = header_.shardcall_header();
   int64_t replicas = own.replica_count(), partitions = own.num_partitions();
   if (!header_.has_shardcall_header()) {
-    // All that XLA's own messages say of it.
+    // XLA's own messages have only this about the number of devices.
     replicas = header_.device_assignment().replica_count();
     partitions = header_.device_assignment().computation_count();
   }
@@ -181,7 +182,7 @@ bool Reader::ReadHeader() {
   bools(own.propagate_to_output(), &h.propagate_to_output);
   h.debug_attributes = own.debug_attributes();
   if (!h.debug_attributes.empty()) {
-    // Kept as text, so it must be what the text form has there.
+    // Kept as text, so it must be what the text form allows there.
     hlo_text::Lexer lexer(h.debug_attributes, faults_.file());
     absl::string_view value;
     if (!IsUtf8(h.debug_attributes) || !lexer.Balanced(&value) || value != h.debug_attributes) {
@@ -193,7 +194,7 @@ bool Reader::ReadHeader() {
   return true;
 }
 
-// After the computations.
+// Runs after all computations are read.
 bool Reader::ReadEntry() {
   faults_.computation = faults_.instruction = -1;
   const auto found = computation_positions_.find(header_.entry_computation_id());

@@ -17,8 +17,8 @@ bool IsName(absl::string_view name) {
   return true;
 }
 
-// Names that text could not hold, or that stand twice, are mended: the message
-// itself refers to instructions by their ids.
+// Names that are not valid in text, or that are repeated, are changed: the message itself refers to
+// instructions by id.
 bool Reader::ReadName(absl::string_view name, CompId comp, absl::string_view* out) {
   if (!IsUtf8(name)) return values_.Utf8(name, "name", out);
   std::string mended;
@@ -30,7 +30,7 @@ bool Reader::ReadName(absl::string_view name, CompId comp, absl::string_view* ou
     if (!hlo_text::Is(mended[0], hlo_text::kIdentStart)) mended.insert(0, "_");
     name = mended;
   }
-  if (name.empty()) return *out = {}, true;  // made at printing
+  if (name.empty()) return *out = {}, true;  // a name is generated when printing
   if (comp.valid() && hlo_text::IsReservedName(name)) {
     mended = name[0] == '_' ? absl::StrCat("a", name.substr(1)) : absl::StrCat(name, "_");
     name = mended;
@@ -80,7 +80,7 @@ bool Reader::ReadMetadata(const hlo_pb::OpMetadata& p, const Metadata** out) {
   m.source_end_line = p.source_end_line();
   m.source_column = p.source_column();
   m.source_end_column = p.source_end_column();
-  // A frame outside the table means none, as in text.
+  // An id outside the table of frames means no frame, as in text.
   const auto frames = static_cast<int64_t>(module_.header.stack.frames.size());
   if (p.stack_frame_id() > 0 && p.stack_frame_id() <= frames) m.stack_frame_id = p.stack_frame_id();
   const std::vector<int64_t> profile(p.profile_type().begin(), p.profile_type().end());
@@ -89,7 +89,7 @@ bool Reader::ReadMetadata(const hlo_pb::OpMetadata& p, const Metadata** out) {
   return true;
 }
 
-// What every instruction may have.
+// Fields that every instruction may have.
 bool Reader::ReadCommon(const ComputationBytes& c, const InstructionBytes& bytes, Instruction* i) {
   if (!ReadName(p_.name(), c.comp, &i->name) ||
       !values_.ReadShape(p_.shape(), "shape", &i->shape)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computations and instructions in an order in which what is used comes first.
+// Orders computations and instructions so that uses come after definitions.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -7,7 +7,7 @@
 
 namespace shardcall::hlo_proto {
 
-// Callees before callers; the order of the message where it has that already.
+// Callees before callers; the order of the message if that is valid already.
 bool Reader::OrderComputations(std::vector<int>* order) {
   const int n = static_cast<int>(computations_.size());
   std::vector<std::vector<int>> calls(n);
@@ -75,7 +75,7 @@ bool Reader::OrderBySchedule(ComputationBytes* c, Ints ids) {
                       absl::StrCat(ids.size()));
 }
 
-// Operands and control predecessors first, else as in the message.
+// Operands and control predecessors first, otherwise the order of the message.
 bool Reader::OrderInstructions(ComputationBytes* c) {
   const int n = static_cast<int>(c->instructions.size());
   if (header_.has_schedule()) {

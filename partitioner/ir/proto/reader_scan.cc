@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first pass over the bytes: what encloses the module, its computations, and the
-// ids of instructions, by which they are put in order (reader_order.cc).
+// The first pass over the bytes. Finds the module in the enclosing messages, its computations, and
+// the ids of instructions, by which reader_order.cc orders them.
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/reader.h"
 
@@ -14,7 +14,7 @@ constexpr uint32_t kInstructionOpcode = 2, kInstructionId = 35, kOperandIds = 36
                    kCalledIds = 38;
 constexpr uint32_t kHloModule = 1, kSnapshotHlo = 1;
 
-// The first field of that number, without asking what follows it.
+// The first field with that number; what follows it is not read.
 bool FirstBytes(absl::string_view message, uint32_t number, absl::string_view* out) {
   WireScanner scanner(message);
   WireField field;
@@ -33,8 +33,8 @@ bool IsModule(absl::string_view bytes) {
          FirstBytes(instruction, kInstructionOpcode, &opcode) && OpcodeFromText(opcode, &known);
 }
 
-// Takes field `number` out of a message: it to *inner, the others to *rest.
-// Several such fields are one message in parts.
+// Takes field `number` out of a message: its bytes go to *inner, other fields to *rest. A field
+// that occurs several times is one message in parts, which are joined in *storage.
 bool TakeOut(absl::string_view bytes, uint32_t number, std::string* storage,
              absl::string_view* inner, std::string* rest) {
   WireScanner scanner(bytes);
@@ -57,7 +57,7 @@ bool TakeOut(absl::string_view bytes, uint32_t number, std::string* storage,
 
 }  // namespace
 
-// The module's bytes within what encloses it.
+// Unwraps the module's bytes from the enclosing messages.
 bool Reader::Unwrap(absl::string_view* bytes) {
   absl::string_view hlo, module;
   // A snapshot's field 1 is an HloProto, whose field 1 is a module; a module's
@@ -69,7 +69,7 @@ bool Reader::Unwrap(absl::string_view* bytes) {
   } else if (has_inner && FirstBytes(hlo, kHloModule, &module) && IsModule(module)) {
     source_->form = ProtoForm::kSnapshot;
   }
-  std::string* storage = &header_bytes_;  // rare: a message in parts
+  std::string* storage = &header_bytes_;  // used if the message is in parts, which is rare
   if (source_->form == ProtoForm::kSnapshot) {
     std::string parts;
     if (!TakeOut(*bytes, kSnapshotHlo, &parts, &hlo, &source_->snapshot_rest) || !parts.empty()) {
@@ -146,7 +146,7 @@ bool Reader::ScanComputation(absl::string_view bytes) {
   return true;
 }
 
-// Only the ids: the order of instructions and computations follows from them.
+// Reads only the ids, which determine the order of instructions and computations.
 bool Reader::ScanInstruction(absl::string_view bytes, ComputationBytes* c) {
   InstructionBytes i;
   i.bytes = bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RecordReader::ReadFields: a record's fields from the message, as the schema says.
+// RecordReader::ReadFields: reads a record's fields from the message by the schema.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_RECORD_FIELDS_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_RECORD_FIELDS_H_
 

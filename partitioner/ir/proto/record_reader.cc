@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the fields of an instruction to its interned record: what the schema says, and the checks
-// of single ops. Records that hold what has no row of its own are in record_reader_own.cc and, of
-// calls, custom calls and collectives, in record_reader_calls.cc.
+// Makes the interned record from the fields of an instruction: fields with a row in the schema, and
+// the checks of single ops. Records with fields that have no row are in record_reader_own.cc, and
+// those of calls, custom calls and collectives in record_reader_calls.cc.
 #include "shardcall/partitioner/ir/proto/record_reader.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the fields of an instruction's message to its interned record.
+// Makes an instruction's interned record from the fields of its message.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_RECORD_READER_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_RECORD_READER_H_
 
@@ -15,8 +15,8 @@ namespace shardcall::hlo_proto {
 
 class RecordReader {
  public:
-  // `p`, `operands` and `called`: the message at hand, its operands, which `module` has, and the
-  // computations that it calls. All outlive the reader.
+  // `p`, `operands` and `called`: the current message, its operands (in `module`), and the
+  // computations that it calls. All must outlive the reader.
   RecordReader(MessageFaults* faults, ValueReader* values, const Module* module,
                const hlo_pb::HloInstructionProto* p, const std::vector<InstrId>* operands,
                const std::vector<CompId>* called)
@@ -27,11 +27,11 @@ class RecordReader {
         p_(*p),
         operands_(*operands),
         called_(*called) {}
-  // The record of the message at hand, interned. False after an error, which `faults` has.
+  // The interned record of the current message. False after an error, which `faults` holds.
   bool Read(Opcode opcode, const Attributes** out);
 
  private:
-  // What the schema says (record_fields.h); a record with a function of its own has that instead.
+  // Reads the fields by the schema (record_fields.h), for records without an overload below.
   template <typename Record>
   bool Read(RecordType<Record>, Opcode opcode, const Attributes** out);
   template <typename Record>
@@ -62,7 +62,7 @@ class RecordReader {
   bool Read(RecordType<DomainAttrs>, Opcode opcode, const Attributes** out);
   bool ReadGroups(ReplicaGroups* out);
   bool OneDimension(int64_t* out);
-  // The computations that the instruction calls must be `n`.
+  // Fails unless the instruction calls exactly `n` computations.
   bool Calls(size_t n);
 
   MessageFaults& faults_;

@@ -38,7 +38,7 @@ bool RecordReader::Read(RecordType<CustomCallAttrs>, Opcode, const Attributes** 
     return faults_.Fail("E019", "Unknown version of the interface", "custom_call_api_version",
                         "1 to 4", absl::StrCat(p_.custom_call_api_version()));
   }
-  // 0 is kept, as XLA keeps it: whoever runs the call refuses it (E140).
+  // 0 is kept, as in XLA; running the call is an error (E140).
   a.api_version = p_.custom_call_api_version();
   a.has_side_effect = p_.custom_call_has_side_effect();
   a.has_layout_constraints = p_.constrain_layout();
@@ -112,14 +112,14 @@ bool RecordReader::ReadGroups(ReplicaGroups* out) {
     out->mesh_text = values_.Keep(hlo_text::MeshGroupsText(*sharding));
     return true;
   }
-  // Older writers leave the groups out of the device list.
+  // Older writers have the groups outside of the device list.
   const auto& groups = p_.has_collective_device_list()
                            ? p_.collective_device_list().replica_groups()
                            : p_.replica_groups();
   for (const hlo_pb::ReplicaGroup& g : groups) lists.push_back(IntsOf(g.replica_ids()));
   if (lists.empty()) return true;
   out->form = ReplicaGroups::Form::kLists;
-  out->lists = lists;  // interned by the caller, while both are there
+  out->lists = lists;  // the caller interns it while `lists` is alive
   return true;
 }
 
@@ -158,7 +158,7 @@ bool RecordReader::Read(RecordType<PermuteAttrs>, Opcode, const Attributes** out
   }
   a.sources = sources;
   a.targets = targets;
-  // The sizes of the slices stand one after another, a list for each input.
+  // The slice sizes of all inputs are concatenated, one list for each input.
   std::vector<Ints> sizes;
   const Ints all = IntsOf(p_.dynamic_slice_sizes());
   if (!all.empty()) {
@@ -228,7 +228,7 @@ bool RecordReader::Read(RecordType<DomainAttrs>, Opcode, const Attributes** out)
       !values_.ReadSharding(p_.domain_exit_sharding(), "domain_exit_sharding", &exit)) {
     return false;
   }
-  // What text calls the entry is the message's exit, and the other way round.
+  // The message's entry is the exit in text, and the other way round.
   const std::string text =
       absl::StrCat("{kind=\"sharding\", entry=", exit->Print(), ", exit=", entry->Print(), "}");
   a.domain = text;

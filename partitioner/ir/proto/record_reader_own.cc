@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attribute records that hold what has no row of its own in the schema, but for those of calls
+// Attribute records with fields that have no row in the schema, except those of calls
 // (record_reader_calls.cc).
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/record_fields.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a module keeps of the message that it was read from: ids, order, and the
-// fields that it has no place for. Indexed by the module's own ids; what is
-// added to the module later has no entry.
+// What a module keeps of the message that it was read from: ids, order, and fields that Module does
+// not represent. Indexed by the module's own ids; instructions and computations added later have no
+// entry.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_SOURCE_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_SOURCE_H_
 
@@ -19,7 +19,7 @@ struct ProtoSource {
   ProtoForm form = ProtoForm::kModule;
   std::vector<int64_t> computation_ids, instruction_ids;
   std::vector<CompId> computation_order;  // as in the message
-  // As in the message, where it differs from the computation's own order.
+  // In the order of the message, if it differs from the computation's own order.
   absl::flat_hash_map<uint32_t, std::vector<InstrId>> instruction_order;
   std::vector<std::string> payloads;
   hlo_proto::Residue module;

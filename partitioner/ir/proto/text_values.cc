@@ -151,7 +151,7 @@ bool ParseSparsity(absl::string_view text, hlo_pb::SparsityConfig* p) {
       if (!in.Key(&key) || !in.lex.Integer(&value)) return false;
       if (key == "sparsity") {
         s->set_num_non_zero(value);
-        // `1x4` is one word; what is behind the number is read here.
+        // The lexer takes `1x4` as one word, so the part after the number is read here.
         if (*in.lex.at() != 'x') return false;
         in.lex.set_at(in.lex.at() + 1);
         if (!in.lex.Integer(&value)) return false;
@@ -182,7 +182,7 @@ std::string OriginText(const hlo_pb::OriginalValueProto& p, const Shape& shape) 
   std::vector<int64_t> at;
   if (p.elements_size() == 0) return "{()}";
   std::string out = "{";
-  // Elements come in the order of the leaves; a few out of order cost a search.
+  // Elements come in the order of the leaves; the few that do not are searched for.
   int next = 0;
   const auto find = [&]() -> const hlo_pb::OriginalValueElementProto* {
     for (int tries = 0; tries < p.elements_size(); ++tries) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that a Module keeps as text, in both directions. The parsing functions
-// return false for text that is no such value.
+// Values that a Module keeps as text, in both directions. The parsing functions return false for
+// malformed text.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_TEXT_VALUES_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_TEXT_VALUES_H_
 
@@ -25,13 +25,13 @@ bool ParseAccuracy(absl::string_view text, hlo_pb::ResultAccuracy* p);
 std::string SparsityText(const hlo_pb::SparsityConfig& p);
 bool ParseSparsity(absl::string_view text, hlo_pb::SparsityConfig* p);
 
-// `{({"a"}, {"b" {1}})}`, after the tuples of `shape`.
+// `{({"a"}, {"b" {1}})}`, with the tuples of `shape`.
 std::string OriginText(const hlo_pb::OriginalValueProto& p, const Shape& shape);
 bool ParseOrigin(absl::string_view text, hlo_pb::OriginalValueProto* p);
 // `{"a" {1}}`
 std::string OriginalArrayText(const hlo_pb::OriginalArrayProto& p);
 
-// `{op_name="x" source_line=3}`; a payload only if it stands inline.
+// `{op_name="x" source_line=3}`; a payload only if it is inline.
 std::string MetadataText(const hlo_pb::OpMetadata& p);
 bool ParseMetadata(absl::string_view text, hlo_pb::OpMetadata* p);
 
@@ -39,8 +39,8 @@ bool ParseMetadata(absl::string_view text, hlo_pb::OpMetadata* p);
 bool ParseAliasing(absl::string_view text,
                    google::protobuf::RepeatedPtrField<hlo_pb::OutputOperandAliasing>* out);
 
-// `{ {"x" {0}} : {"y"}, "module" .. }`: gives the text of each recovery module
-// to `read`, whose false is passed on.
+// `{ {"x" {0}} : {"y"}, "module" .. }`. Calls `read` with the text of each recovery module, and
+// returns false if it does.
 bool ParseRecoveryTable(
     absl::string_view text, hlo_pb::OriginalValueRecoveryTableProto* p,
     const std::function<bool(const std::string& module, hlo_pb::HloModuleProto*)>& read);

@@ -25,7 +25,7 @@ bool IsUtf8(absl::string_view text) {
     for (int j = 1; j <= more; ++j) {
       if ((at(k + j) & 0xc0) != 0x80) return false;
     }
-    // Overlong forms, surrogates and what lies beyond U+10FFFF.
+    // Reject overlong forms, surrogates and code points above U+10FFFF.
     if ((c == 0xe0 && at(k + 1) < 0xa0) || (c == 0xed && at(k + 1) > 0x9f) ||
         (c == 0xf0 && at(k + 1) < 0x90) || (c == 0xf4 && at(k + 1) > 0x8f)) {
       return false;
@@ -106,7 +106,7 @@ bool ValueReader::ReadArrayShape(const hlo_pb::ShapeProto& p, absl::string_view 
                  (p.is_dynamic_dimension_size() > 0 && p.is_dynamic_dimension(d));
     any |= dynamic[d];
   }
-  // Without a layout: descending, as in text.
+  // Without a layout it is descending, as in text.
   absl::InlinedVector<int64_t, 8> layout;
   std::string suffix;
   const Repeated& given = p.layout().minor_to_major();
@@ -132,7 +132,7 @@ bool ValueReader::ReadArrayShape(const hlo_pb::ShapeProto& p, absl::string_view 
   return true;
 }
 
-// What stands behind the colon of a layout in text.
+// The part of a layout after the colon in text.
 bool ValueReader::LayoutSuffix(const hlo_pb::LayoutProto& p, absl::string_view field,
                                std::string* out) {
   const std::string at = absl::StrCat(field, ".layout");
@@ -214,7 +214,7 @@ bool ValueReader::DimLabels(const hlo_pb::ConvolutionDimensionNumbers& p, Text* 
   std::string text;
   const auto side = [&](char first, int64_t first_at, char second, int64_t second_at,
                         const Repeated& spatial) {
-    constexpr int64_t kMost = 64;  // dimensions
+    constexpr int64_t kMost = 64;  // most dimensions
     std::string labels;
     const auto put = [&](char c, int64_t at) {
       if (at < 0 || at >= kMost) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes, literals, shardings and smaller values of messages.
+// Reads shapes, literals, shardings and smaller values from messages.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_VALUE_READER_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_VALUE_READER_H_
 
@@ -17,7 +17,7 @@ namespace shardcall::hlo_proto {
 using Repeated = google::protobuf::RepeatedField<int64_t>;
 inline Ints IntsOf(const Repeated& field) { return Ints(field.data(), field.size()); }
 
-// All return false after an error, which `faults` has.
+// All functions return false after an error, which `faults` holds.
 class ValueReader {
  public:
   ValueReader(MessageFaults* faults, Context* context) : faults_(*faults), context_(*context) {}
@@ -59,7 +59,7 @@ class ValueReader {
   absl::flat_hash_map<std::string, const HloSharding*> sharding_memo_;
 };
 
-// Valid UTF-8, as protobuf asks of strings.
+// Valid UTF-8, as protobuf requires of strings.
 bool IsUtf8(absl::string_view text);
 // An identifier of HLO text.
 bool IsName(absl::string_view name);

@@ -8,8 +8,8 @@
 namespace shardcall::hlo_proto {
 namespace {
 
-// The bytes of the values as the message has them: what narrows to less than a
-// byte stands in a byte of its own, whose other bits mean nothing.
+// The bytes of the values as in the message: elements narrower than a byte have a byte each, whose
+// other bits are ignored.
 struct Data {
   const char* bytes = nullptr;
   size_t size = 0;
@@ -66,7 +66,7 @@ bool ValueReader::ReadArrayLiteral(const hlo_pb::LiteralProto& p, const Shape* s
   const Data data = DataOf(p, type);
   const int width = ElementTypeBytes(type);
   const int64_t n = shape->num_elements();
-  // The values must be there before anything of that size is made.
+  // Check the number of values before memory of that size is allocated.
   if (n < 0 || data.size % width != 0 || static_cast<int64_t>(data.size / width) != n) {
     return faults_.Fail(
         "E011", "A literal does not have the values that its shape asks for", field,

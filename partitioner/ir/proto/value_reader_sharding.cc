@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shardings and meshes, by way of their text: its reader checks and
-// canonicalises them.
+// Shardings and meshes. They are converted to text first, whose parser checks and canonicalises
+// them.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"

@@ -120,7 +120,7 @@ Wire NaturalWire(const pb::FieldDescriptor* f) {
   }
 }
 
-// A packed field of numbers.
+// The fault in a packed field of numbers; empty if there is none.
 std::string PackedFault(const pb::FieldDescriptor* f, absl::string_view bytes) {
   const Wire wire = NaturalWire(f);
   if (wire == Wire::kVarint) {
@@ -173,7 +173,7 @@ WireFault FindWireFault(const pb::Descriptor* type, absl::string_view bytes) {
     if (f->is_repeated()) absl::StrAppend(&name, "[", level.counts[field.number]++, "]");
     const Wire natural = NaturalWire(f);
     if (field.wire != natural) {
-      // Numbers may be packed; other mismatches the library keeps as unknown.
+      // Numbers may be packed; the library keeps fields with other mismatches as unknown.
       if (f->is_packable() && field.wire == Wire::kBytes) {
         std::string what = PackedFault(f, field.payload);
         if (!what.empty()) return finish(std::move(what), name);

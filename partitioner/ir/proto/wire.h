@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of protobuf messages: a scanner over the fields of one message,
-// used to read large modules part by part; the place of the first fault, for
-// diagnostics; and what a message said that its reading did not keep.
+// The bytes of protobuf messages: a scanner over the fields of one message, used to read large
+// modules part by part; the place of the first fault, for diagnostics; and the fields of a message
+// that the Module did not keep.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_WIRE_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_WIRE_H_
 
@@ -25,14 +25,14 @@ struct WireField {
   Wire wire = Wire::kVarint;
   uint64_t value = 0;         // of numbers
   absl::string_view payload;  // of kBytes
-  absl::string_view record;   // tag and all
+  absl::string_view record;   // tag and payload
 };
 
-// Goes over the fields of one message, as they come.
+// Iterates over the fields of one message in their order.
 class WireScanner {
  public:
   explicit WireScanner(absl::string_view bytes) : begin_(bytes.data()), rest_(bytes) {}
-  // False at the end, and at the first fault: then `fault` is not empty.
+  // False at the end, and at the first fault, when `fault` is not empty.
   bool Next(WireField* field);
   // What is wrong at offset(), as in "a length of 9 bytes where 4 are left".
   const std::string& fault() const { return fault_; }
@@ -52,7 +52,7 @@ void AppendBytesField(uint32_t number, absl::string_view payload, std::string* o
 // The integers of a repeated field, packed or one at a time; false on a fault.
 bool AppendIntegers(const WireField& field, std::vector<int64_t>* out);
 
-// Messages deeper than this are refused: every level takes some stack.
+// Messages nested deeper are rejected: every level takes some stack.
 inline constexpr int kMaxMessageDepth = 2048;
 
 // Parses `bytes`; false if they are malformed or too deep.
@@ -68,12 +68,12 @@ struct WireFault {
 // is none.
 WireFault FindWireFault(const google::protobuf::Descriptor* type, absl::string_view bytes);
 
-// The difference between a message as it was read and as it is written back:
-// whole fields. Applied to a later writing, it restores those fields whose
-// writing is still the same, so that nothing is lost that nobody changed.
+// The fields in which a message as read differs from the message as written back. Applied to a
+// later version, it restores those fields whose written form is still the same, so unchanged
+// information is not lost.
 class Residue {
  public:
-  // Both canonical: as the protobuf library serialises them.
+  // Both in canonical form: as the protobuf library serialises them.
   static Residue Between(absl::string_view read, absl::string_view written);
   bool empty() const { return fields_.empty(); }
   std::string Apply(absl::string_view written) const;
@@ -83,8 +83,8 @@ class Residue {
  private:
   struct Field {
     uint32_t number;
-    std::string read;       // all its records, as read
-    uint64_t written_hash;  // of all its records, as written
+    std::string read;       // all its records
+    uint64_t written_hash;  // of all its records
   };
   std::vector<Field> fields_;
 };

@@ -33,7 +33,7 @@ absl::string_view Writer::NameOf(InstrId id) const {
   return found == made_names_.end() ? absl::string_view() : found->second;
 }
 
-// As printing does: by opcode, unique in the module.
+// Names as in printing: by opcode, unique in the module.
 void Writer::MakeNames() {
   const int n = module_.num_instructions();
   std::vector<InstrId> missing;
@@ -50,7 +50,7 @@ void Writer::MakeNames() {
       made_names_[id.value] = names.Take(OpcodeText(module_.instr(id).opcode));
     }
   }
-  // Those of computations that text does not show may stand twice.
+  // Names of computations that text does not show may be repeated, so all are made unique.
   UniqueNames names(names_, module_.num_computations());
   computation_names_.reserve(module_.num_computations());
   for (int c = 0; c < module_.num_computations(); ++c) {
@@ -59,15 +59,15 @@ void Writer::MakeNames() {
   }
 }
 
-// Starting points are the instructions without users, in order; from each,
-// control predecessors before operands, the last predecessor first.
+// A depth-first walk from the instructions without users, in order. From each it visits control
+// predecessors before operands, the last predecessor first.
 std::vector<InstrId> Writer::PostOrder(const Computation& c) const {
   absl::flat_hash_set<uint32_t> used;
   for (InstrId id : c.instructions) {
     for (InstrId operand : module_.operands(id)) used.insert(operand.value);
   }
   std::vector<InstrId> order, stack;
-  absl::flat_hash_map<uint32_t, bool> state;  // there: seen; true: listed
+  absl::flat_hash_map<uint32_t, bool> state;  // present: visited; true: listed
   for (InstrId start : c.instructions) {
     if (used.contains(start.value)) continue;
     stack.push_back(start);
@@ -109,8 +109,8 @@ bool Writer::Prepare() {
     if (!listed[c.value]) order_.push_back(c);
   }
   MakeNames();
-  // Ids: those that were read, then the next ones. A computation's number is its
-  // position, and stands in the upper half of its instructions' ids.
+  // Ids that were read are kept. A new computation gets the next number; a new instruction gets a
+  // number in its computation, with the computation's id in the upper 32 bits.
   computation_ids_.assign(n, 0);
   instruction_ids_.assign(module_.num_instructions(), 0);
   instructions_.resize(n);
@@ -135,7 +135,7 @@ bool Writer::Prepare() {
     } else if (module_.header.is_scheduled && source_ == nullptr) {
       list = PostOrder(comp);
     }
-    // Also where the order above left instructions out.
+    // Also if the order above left instructions out.
     if (list.size() != comp.instructions.size()) list = comp.instructions;
     int64_t local = 0;
     for (InstrId id : list) {
@@ -176,7 +176,7 @@ bool Writer::WriteInstruction(InstrId id, hlo_pb::HloInstructionProto* p) {
     if (!i.shape->IsTuple() || i.sharding->kind == HloSharding::Kind::kTuple) {
       if (!WriteSharding(*i.sharding, sharding)) return false;
     } else {
-      // One sharding on a tuple stands for each leaf; the empty tuple has one.
+      // One sharding on a tuple applies to each leaf; the empty tuple has one.
       sharding->set_type(2);
       hlo_pb::OpSharding* first = sharding->add_tuple_shardings();
       if (!WriteSharding(*i.sharding, first)) return false;
@@ -191,7 +191,7 @@ bool Writer::WriteInstruction(InstrId id, hlo_pb::HloInstructionProto* p) {
     p->add_called_computation_ids(computation_ids_[c.value]);
   }
   p->mutable_statistics_viz();
-  // Shapes fail without saying so.
+  // WriteShape sets status_ rather than returning a result.
   return WriteAttributes(i, p) && WriteRare(i, p) && status_.ok();
 }
 
@@ -225,7 +225,7 @@ bool Writer::WriteRare(const Instruction& i, hlo_pb::HloInstructionProto* p) {
 
 namespace {
 
-// `header` with the parts put where field `number` belongs.
+// `header` with `parts` inserted where field `number` belongs.
 void Join(absl::string_view header, uint32_t number, absl::string_view parts, std::string* out) {
   WireScanner scanner(header);
   WireField field;

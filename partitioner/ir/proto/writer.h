@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a Module to messages: writer.cc (the whole, order, ids, names),
-// writer_attributes.cc, writer_values.cc. Whether a field is there at all
-// follows what XLA writes, so that the messages of one program are equal field
-// by field. It has a function for each kind of message.
+// From a Module to messages: writer.cc (the whole module, order, ids, names), writer_attributes.cc,
+// writer_values.cc. Fields are present exactly where XLA writes them, so that messages of equal
+// programs are equal field by field. There is one function for each kind of message.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_WRITER_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_WRITER_H_
 
@@ -23,17 +22,18 @@ namespace shardcall::hlo_proto {
 
 class Writer {
  public:
-  // `source`: that of the module, or null.
+  // `source`: the ProtoSource of the module, or null.
   Writer(const Module& module, const ProtoSource* source, ProtoOptions options = {})
       : module_(module), source_(source), options_(std::move(options)) {}
-  // First of all: order, ids and names.
+  // Must be called first: determines order, ids and names.
   bool Prepare();
   bool WriteInstruction(InstrId id, hlo_pb::HloInstructionProto* p);
-  // Without the instructions.
+  // Writes a computation without its instructions.
   bool WriteComputationHeader(CompId id, hlo_pb::HloComputationProto* p);
-  // Without the computations; after all instructions, whose payloads it lists.
+  // Writes the module without its computations. Must be called after all instructions, since it
+  // lists their payloads.
   bool WriteHeader(hlo_pb::HloModuleProto* p);
-  // Everything, serialised.
+  // Writes and serialises the module.
   bool WriteModule(std::string* out);
   const absl::Status& status() const { return status_; }
   bool WriteSharding(const HloSharding& s, hlo_pb::OpSharding* p);
@@ -100,7 +100,7 @@ class Writer {
   std::vector<std::vector<InstrId>> instructions_;  // by computation, as written
   std::vector<int64_t> computation_ids_, instruction_ids_;
   std::vector<bool> is_fusion_;
-  Arena names_;                                                  // those that are made
+  Arena names_;                                                  // storage of generated names
   absl::flat_hash_map<uint32_t, absl::string_view> made_names_;  // by instruction
   std::vector<absl::string_view> computation_names_;
   std::vector<std::string> payloads_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of each kind of instruction: what the schema says, and records that hold what has
-// no row there.
+// The fields of each kind of instruction: fields with a row in the schema, and records with fields
+// that have none.
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/ir/proto/message_schema.h"
@@ -88,7 +88,7 @@ bool Writer::Write(const CustomCallAttrs& a, const Instruction& i, hlo_pb::HloIn
                         p->mutable_precision_config());
 }
 
-// An iota of groups, spelled out.
+// Writes an iota of groups as lists.
 bool Writer::WriteListedGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p) {
   const auto lists = ListedGroups(g, 0);
   if (!lists.has_value()) {
@@ -167,8 +167,8 @@ bool Writer::Write(const PermuteAttrs& a, const Instruction&, hlo_pb::HloInstruc
   return true;
 }
 
-// `{kind="sharding", entry={..}, exit={..}}`; what text calls the entry is the
-// message's exit, and the other way round.
+// `{kind="sharding", entry={..}, exit={..}}`. The message's entry is the exit in text, and the
+// other way round.
 bool Writer::Write(const DomainAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
   const std::string text(a.domain);
   hlo_text::Lexer lex(text, "");
@@ -254,7 +254,7 @@ bool Writer::WriteField(const Row& row, const Message& message, const T& value,
   } else if constexpr (std::is_same_v<Message, OperandAliasing>) {
     return value.empty() || ParseAliasing(value, p->mutable_output_operand_aliasing());
   } else if constexpr (std::is_same_v<Message, Own> || std::is_same_v<Message, Called>) {
-    // The instruction's called computations are written with it.
+    // Called computations are written with the instruction itself.
   } else if constexpr (requires { message.has(*p); }) {
     if (value >= 0) return WriteField(row, message.field, value, p);
   } else if constexpr (std::is_same_v<Form, field_forms::Word>) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a module and a computation have beside their parts: signatures, layouts,
-// aliases, schedules, tables.
+// The other fields of modules and computations: signatures, layouts, aliases, schedules, tables.
 #include <algorithm>
 
 #include "shardcall/partitioner/ir/proto/text_values.h"

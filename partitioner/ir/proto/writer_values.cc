@@ -29,7 +29,7 @@ const hlo_pb::ShapeProto& Writer::ShapeOf(const Shape* shape) {
 }
 
 void Writer::WriteShape(const Shape& shape, int depth, hlo_pb::ShapeProto* p) {
-  // Readers refuse deeper messages; some levels stand around the shape.
+  // Readers reject deeper messages; the shape itself is inside some levels.
   if (depth > kMaxMessageDepth - 16) {
     Fail("A shape is nested too deeply for a message",
          absl::StrCat("more than ", kMaxMessageDepth - 16, " levels"), "write the module as text");

@@ -41,7 +41,7 @@ bool WantRank(const Query& q, const Shape* s) {
   return false;
 }
 
-// The others are inferred for static operands only.
+// Other ops are inferred for static operands only.
 bool CarriesDynamic(const Query& q) {
   return HasTrait(q.opcode, kElementwise | kCollectiveOp | kCarriesDynamicSizes);
 }
@@ -65,7 +65,7 @@ const Shape* InferShapeOrNull(Context& context, const Module& module, Opcode opc
   for (const Shape* x : operands) {
     if (!shape_inference::WantRank(q, x)) return nullptr;
     if (!x->IsArray() || !x->IsDynamic()) continue;
-    // Sizes that are not known cannot be checked; the written shape stands.
+    // Unbounded sizes cannot be checked, so the written shape is taken.
     if (shape_inference::IsUnbounded(x) && !HasTrait(opcode, kElementwise)) {
       return shape_inference::WantDeclared(q) ? declared : nullptr;
     }

@@ -85,8 +85,7 @@ int64_t CollectiveGroupSize(const Module& module, Opcode opcode, const Collectiv
 namespace shardcall::shape_inference {
 namespace {
 
-// The result's extent over the group. Modules that do not say how many devices
-// they are for leave it to the written shape.
+// The group size, which determines the result's extent. Groups of different sizes are E025.
 bool GroupSize(const Query& q, const CollectiveAttrs& a, int64_t* size) {
   *size = CollectiveGroupSize(q.module, q.opcode, a);
   if (*size > 0) return true;
@@ -95,7 +94,8 @@ bool GroupSize(const Query& q, const CollectiveAttrs& a, int64_t* size) {
   return false;
 }
 
-// A reduction over operands of several types goes by its op alone.
+// Whether the computation's op is valid for the types of all operands, which may differ from the
+// computation's own.
 bool ReducesAnyType(const Query& q, const CollectiveAttrs& a) {
   Opcode op;
   if (q.num_operands() < 2 ||

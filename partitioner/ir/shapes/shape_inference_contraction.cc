@@ -13,8 +13,8 @@ bool Contains(absl::Span<const int64_t> dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
-// The element type of a contraction: the written one, to which the operands are
-// converted, else the operands', the wider if they differ in precision.
+// The element type of a contraction: the written one, to which the operands are converted; else
+// that of the operands, or the wider one if they differ in precision.
 bool ContractionType(const Query& q, ElementType* type) {
   const ElementType a = q.x(0)->element_type(), b = q.x(1)->element_type();
   if (q.declared != nullptr && q.declared->IsArray()) {
@@ -73,8 +73,8 @@ bool DotDims(const Query& q, const DotAttrs& a, Ints rhs_skip, Dims* out) {
   return true;
 }
 
-// A scale has the operand's rank, each dimension dividing it. A bf16 scalar
-// says that a bf16 operand has none.
+// A scale has the operand's rank, and its dimensions divide the operand's. A bf16 scalar means that
+// a bf16 operand has no scale.
 bool WantScale(const Query& q, int operand, const Shape* of) {
   const Shape* s = q.x(operand);
   const bool none = s->rank() == 0 && s->element_type() == ElementType::kBF16 &&
@@ -88,9 +88,8 @@ bool WantScale(const Query& q, int operand, const Shape* of) {
   return ok;
 }
 
-// Sizes of groups: one list for all, or a list for each index into the lhs
-// dimensions of the ragged one's kind (batch, free, contracting) before it, and
-// into the batch dimensions.
+// Group sizes: one list for all, or one list for each index of the lhs dimensions before the ragged
+// one that have its kind (batch, free, contracting), and of the batch dimensions.
 bool WantGroupSizes(const Query& q, const DotAttrs& a) {
   const Shape* groups = q.x(2);
   if (groups->rank() == 1) return true;
@@ -144,7 +143,7 @@ const Shape* InferRaggedDot(const Query& q, const DotAttrs& a, ElementType type)
   return MakeResult(q, type, dims);
 }
 
-// What the labels of one side say: the dimension of each role.
+// The labels of one side: the dimension of each role.
 struct Side {
   int batch = -1, feature = -1;  // kernel: i, o
   int rank = 0;
@@ -238,7 +237,7 @@ const Shape* InferConvolution(const Query& q) {
     return Fail(q, "E021", "the kernel's output features have no fixed number",
                 "a static dimension", Text(k));
   }
-  // Sparse operands and dimensions without a role leave the sizes open.
+  // With sparse operands or dimensions without a role, sizes are not checked.
   if (lhs.has_unknown || rhs.has_unknown || out.has_unknown || !a.sparsity_config.empty()) {
     return WantLength(q, "window", a.window.size.size(), n) && WantDeclaredArray(q) ? q.declared
                                                                                     : nullptr;

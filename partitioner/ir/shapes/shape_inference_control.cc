@@ -21,7 +21,7 @@ bool WantToken(const Query& q, int operand) {
   return false;
 }
 
-// The computation's parameters are the operands from `first` on.
+// Checks that the computation's parameters match the operands from `first` on.
 const Computation* WantCall(const Query& q, absl::string_view attribute, CompId id, int first) {
   const Computation* c = Callee(q, attribute, id);
   if (c == nullptr || !WantParameters(q, attribute, *c, q.num_operands() - first)) return nullptr;

@@ -66,7 +66,7 @@ const Shape* InferUnary(const Query& q) {
     case Opcode::kPopcnt:
     case Opcode::kCountLeadingZeros: return IsInteger(t) ? x : WrongType(q, "an integer type");
     case Opcode::kNot: return IsInteger(t) || pred ? x : WrongType(q, "an integer type or pred");
-    default:  // exponential and its like
+    default:  // exponential and similar ops
       return IsFloat(t) || IsComplex(t) ? x : WrongType(q, "a floating-point or complex type");
   }
 }
@@ -179,8 +179,8 @@ const Shape* InferConvert(const Query& q) {
   }
   const int from_bits = ElementTypeBits(from), to_bits = ElementTypeBits(to);
   if (from_bits == to_bits) return q.context.WithElementType(x, to);
-  // A narrower result has its parts in a new innermost dimension; a wider one
-  // takes up the operand's innermost dimension.
+  // A narrower result has a new innermost dimension for the parts of an element; a wider one merges
+  // the operand's innermost dimension.
   Dims dims(x->dims().begin(), x->dims().end());
   if (from_bits > to_bits) {
     dims.push_back(from_bits / to_bits);

@@ -30,8 +30,8 @@ bool WantDisjoint(const Query& q, absl::string_view a_name, Ints a, absl::string
   return true;
 }
 
-// The part that gather and scatter have in common: how index vectors lie in the
-// indices, and which operand dimensions they address.
+// Common to gather and scatter: the dimension of the index vectors, and the operand dimensions that
+// they address.
 struct Indexing {
   const Shape* operand;
   const Shape* indices;
@@ -50,7 +50,7 @@ bool WantIndexing(const Query& q, const Indexing& a, Dims* batch) {
     Fail(q, "E021", "the indices must be integers", "s32", Text(a.indices));
     return false;
   }
-  // index_vector_dim = rank stands for a last dimension of size 1.
+  // index_vector_dim = rank means an implied last dimension of size 1.
   if (!WantDim(q, "index_vector_dim", a.index_vector_dim, index_rank + 1) ||
       !WantSorted(q, a.removed_name, a.removed, rank) ||
       !WantSorted(q, a.operand_batching_name, a.operand_batching, rank) ||

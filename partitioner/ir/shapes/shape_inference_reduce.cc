@@ -94,7 +94,7 @@ const Shape* InferMap(const Query& q) {
       return nullptr;
     }
   }
-  // Only the map over all dimensions in order is defined.
+  // map is defined only over all dimensions in order.
   if (!WantLength(q, "dimensions", a.dimensions.size(), x->rank())) return nullptr;
   for (int i = 0; i < x->rank(); ++i) {
     if (a.dimensions[i] != i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape inference of ops that move or make data: broadcast, reshape, transpose,
-// slices, pad, concatenate, sources.
+// Shape inference of ops that move or make data: broadcast, reshape, transpose, slices, pad,
+// concatenate, and ops without operands.
 #include <algorithm>
 
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
@@ -98,8 +98,8 @@ const Shape* InferTranspose(const Query& q) {
   if (!WantLength(q, "dimensions", perm.size(), rank) || !WantDims(q, "dimensions", perm, rank)) {
     return nullptr;
   }
-  // Result dimension i is operand dimension perm[i]; the layout moves along, so
-  // that the transpose is a bitcast.
+  // Result dimension i is operand dimension perm[i]. The layout is permuted too, so that the
+  // transpose is a bitcast.
   Dims dims(rank), inverse(rank), layout;
   absl::InlinedVector<bool, 6> dynamic(rank);
   for (int i = 0; i < rank; ++i) {
@@ -245,7 +245,7 @@ const Shape* InferDimensionSize(const Query& q) {
   if (q.x(1)->element_type() != ElementType::kS32) {
     return Fail(q, "E021", "operand 1 must be a size", "s32[]", Text(q.x(1)));
   }
-  // A constant full size makes the dimension static: then the text says so.
+  // A constant equal to the full size makes the dimension static; then the written shape is static.
   if (q.declared != nullptr && q.declared->element_type() == x->element_type() &&
       SameDims(q.declared, x)) {
     return q.declared;
@@ -303,7 +303,7 @@ const Shape* InferSource(const Query& q) {
       }
       return q.declared;
     }
-    default: {  // rng-bit-generator: (state, bits), or the bits alone
+    default: {  // rng-bit-generator: (state, bits), or only the bits
       if (!WantDeclared(q) || !WantArray(q, 0)) return nullptr;
       const Shape* bits = q.declared;
       if (bits->IsTuple()) {

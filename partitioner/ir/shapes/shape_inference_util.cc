@@ -9,7 +9,7 @@ namespace shardcall::inline internal {
 
 bool CompatibleShapes(const Shape* a, const Shape* b) {
   if (a->bare() == b->bare()) return true;
-  // Interned values differ for equal shapes only where dimensions are dynamic.
+  // Different interned shapes can be compatible only if dimensions are dynamic.
   std::vector<std::pair<const Shape*, const Shape*>> stack = {{a->bare(), b->bare()}};
   while (!stack.empty()) {
     const auto [x, y] = stack.back();
@@ -56,7 +56,7 @@ std::string Brackets(absl::Span<const int64_t> values) {
 
 std::string Text(const Shape* shape) {
   if (shape == nullptr) return "none";
-  // A tuple of thousands of leaves would drown the message.
+  // A tuple of thousands of leaves would make the message unreadable.
   if (shape->num_leaves() > 32) return absl::StrCat("a tuple of ", shape->num_leaves(), " leaves");
   return shape->ToString(/*with_layout=*/false);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values with a structure that nothing here looks into later: read, checked,
-// and kept as the text that XLA prints for them.
+// Values whose structure no code here uses later. They are parsed, checked, and kept as the text
+// that XLA prints for them.
 #include "shardcall/partitioner/ir/text/canonical_text_parser.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace shardcall::hlo_text {
 namespace {
 
-// A finite number or an integer, with the digits that the binary form gives it.
+// A finite number or an integer, as text with the digits of the value in the binary form.
 bool ReadNumber(Lexer* lex, bool integer, std::string* out) {
   lex->Skip();
   const char* start = lex->at();
@@ -256,7 +256,7 @@ bool CanonicalTextParser::ParseRecoveryTable(std::string* out) {
       absl::string_view value;
       std::string storage;
       if (!lex_.String(&value, &storage)) return false;
-      // Quotes in quotes double their escapes, so this does not go deep.
+      // Each level of quoting doubles the escapes, so this recursion is not deep.
       const auto module = ParseModule(std::make_shared<const std::string>(value),
                                       std::make_shared<Context>(), "the table's module");
       if (!module.ok()) {

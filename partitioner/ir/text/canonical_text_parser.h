@@ -14,13 +14,13 @@ class CanonicalTextParser : TextReader {
  public:
   CanonicalTextParser(Lexer* lex, Context* context, CommonAttributeParser* common)
       : TextReader(lex, context), common_(*common) {}
-  // Each gives the text, which is empty where the value is the default.
+  // Each returns the canonical text, which is empty for the default value.
   bool ParseStatistics(absl::string_view* out);
   bool ParseResultAccuracy(absl::string_view* out);
   bool ParseSparsity(absl::string_view* out);
   bool ParseDomain(absl::string_view* out);
   bool ParseOrigin(absl::string_view* out);
-  // Of a module's header.
+  // For a module's header.
   bool ParseRecoveryTable(std::string* out);
 
  private:

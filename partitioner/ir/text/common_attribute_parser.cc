@@ -6,9 +6,8 @@
 namespace shardcall::hlo_text {
 namespace {
 
-// The end of a balanced `{...}`, skipping strings in double quotes; null if it
-// is not there. Used to look a value up by its text only: a wrong guess matches
-// nothing that was read before.
+// Guesses the end of a balanced `{...}`, skipping strings in double quotes; null if there is none.
+// Only used to look up text that was read before: if the guess is wrong, the lookup finds nothing.
 const char* GuessEnd(const char* p, const char* end) {
   int depth = 0;
   for (; p < end; ++p) {
@@ -36,7 +35,7 @@ bool CommonAttributeParser::ParseSharding(const HloSharding** out) {
   if (found == nullptr) {
     absl::StatusOr<HloSharding> sharding = ParseHloSharding(text);
     if (!sharding.ok()) {
-      // Its first line; the excerpt below is ours.
+      // Only the first line, since Fail adds the excerpt.
       const absl::string_view message = sharding.status().message();
       return lex_.Fail(
           start, "E016",
@@ -145,7 +144,7 @@ bool CommonAttributeParser::ParseMetadata(const Metadata** out) {
   }
   lex_.Expect('}');
   m.profile_type = profile;
-  // A frame outside the table means none, as in XLA.
+  // An id outside the table of frames means no frame, as in XLA.
   if (m.stack_frame_id < 0 ||
       m.stack_frame_id > static_cast<int64_t>(module_.header.stack.frames.size())) {
     m.stack_frame_id = 0;

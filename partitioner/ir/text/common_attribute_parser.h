@@ -11,7 +11,7 @@ namespace shardcall::hlo_text {
 
 class CommonAttributeParser : TextReader {
  public:
-  // `module`: whose stack frames metadata names.
+  // `module`: has the stack frames to which metadata refers.
   CommonAttributeParser(Lexer* lex, const Module* module)
       : TextReader(lex, &module->context()), module_(*module) {}
   bool ParseSharding(const HloSharding** out);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bit patterns of HLO's real element types, from f64 down to f4: how text,
-// literals and the evaluator get from a number to its bits and back. Rounding
-// is to nearest even; what lies beyond the largest finite value becomes
-// infinity, or NaN in types without infinity, or the largest value in types
-// without either (f6, f4).
+// Bit patterns of HLO's real element types, from f64 down to f4. Text, literals and the evaluator
+// convert numbers to bits and back with these functions. Rounding is to nearest even. Values beyond
+// the largest finite one become infinity, or NaN in types without infinity, or the largest value in
+// types without either (f6, f4).
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_FLOAT_FORMAT_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_FLOAT_FORMAT_H_
 
@@ -19,7 +18,7 @@ struct FloatFormat {
     kIeee,    // infinities and NaNs at the top exponent
     kFn,      // one NaN of each sign, all mantissa bits set; no infinity
     kFnuz,    // the pattern of -0 is the only NaN; no infinity, no -0
-    kFinite,  // neither
+    kFinite,  // no infinity, no NaN
     kE8m0,    // exponent only, unsigned; 0xff is NaN; no zero
   };
   int exponent_bits, mantissa_bits, bias;
@@ -28,8 +27,7 @@ struct FloatFormat {
 // Requires IsFloat(type).
 const FloatFormat& GetFloatFormat(ElementType type);
 
-// The bits of a literal: f16 and bf16 round through f32, as XLA's conversion
-// does.
+// The bits of a literal: f16 and bf16 are rounded by way of f32, as in XLA.
 inline uint64_t EncodeFloat(ElementType type, double value) {
   if (type == ElementType::kF16 || type == ElementType::kBF16) value = static_cast<float>(value);
   return FloatToBits(type, value);

@@ -155,7 +155,7 @@ bool HeaderParser::ParseEntryLayout() {
   return lex_.ExpectText("->") && shapes_.Parse(&h.entry_result_layout) && lex_.Expect('}');
 }
 
-// The number at the start of a table's row is skipped: the position counts.
+// Skips the number at the start of a table's row: rows are numbered by position.
 bool HeaderParser::ParseTableNumber(bool* more) {
   *more = Is(lex_.Peek(), kDigit);
   if (!*more) return true;
@@ -222,7 +222,7 @@ bool HeaderParser::ParseStackTables() {
   while (ParseTableNumber(&more) && more) {
     int32_t v[2];
     if (!ParseTableFields(kFrame, v)) return false;
-    t.frames.push_back({v[0], v[1] > 0 ? v[1] - 1 : 0});  // the text counts from 1 = none
+    t.frames.push_back({v[0], v[1] > 0 ? v[1] - 1 : 0});  // in text 1 means no parent
   }
   return !lex_.failed();
 }

@@ -23,7 +23,7 @@ class HeaderParser : TextReader {
         shapes_(*shapes),
         common_(*common),
         canonical_(*canonical) {}
-  // What stands behind `HloModule`, up to the first computation.
+  // Parses the text after `HloModule`, up to the first computation.
   bool Parse();
 
  private:

@@ -33,7 +33,7 @@ bool Lexer::SkipComment() {
 
 namespace {
 
-// The first byte that is no UTF-8; null if there is none.
+// The first byte that is not valid UTF-8; null if there is none.
 const char* FirstNonUtf8(const char* p, const char* end) {
   while (true) {
     for (uint64_t word; end - p >= 8; p += 8) {  // eight ASCII characters at once
@@ -42,8 +42,8 @@ const char* FirstNonUtf8(const char* p, const char* end) {
     }
     while (p < end && static_cast<unsigned char>(*p) < 0x80) ++p;
     if (p == end) return nullptr;
-    // The lead byte says how many follow, and the smallest number that they may
-    // encode; surrogates and what is above U+10FFFF are no characters.
+    // The lead byte gives the number of bytes that follow, and the smallest code point allowed.
+    // Surrogates and values above U+10FFFF are invalid.
     const auto lead = static_cast<unsigned char>(*p);
     const int more = lead >= 0xf0 && lead < 0xf5 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc2 ? 1 : 0;
     uint32_t code = lead & (0x3f >> more);
@@ -160,7 +160,7 @@ bool Lexer::Number(double* out) {
   }
   const auto result = std::from_chars(p_, end_, *out);
   if (result.ec == std::errc::result_out_of_range) {
-    // Too small is zero or denormal; too large is an error.
+    // A value that is too small becomes zero or denormal; one that is too large is an error.
     const absl::string_view digits(start, result.ptr - start);
     const size_t e = digits.find_first_of("eE");
     if (e != absl::string_view::npos && digits[e + 1] == '-') {
@@ -288,7 +288,7 @@ std::string Lexer::Excerpt(const char* at) const {
   const bool cut = start > begin_ && start[-1] != '\n';
   std::string line = absl::StrCat(cut ? "..." : "", absl::string_view(start, stop - start),
                                   stop < end_ && *stop != '\n' ? "..." : "");
-  // One column per byte: what cannot be shown is a question mark.
+  // One column per byte: unprintable bytes become question marks.
   for (char& c : line) {
     if (c == '\t') c = ' ';
     if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
@@ -322,7 +322,7 @@ bool Lexer::FailWith(const char* at, const absl::Status& status) {
 bool Lexer::FailExpected(absl::string_view expected) {
   Skip();
   if (p_ >= end_) {
-    const char* last = end_;  // point behind the last token, not at an empty line
+    const char* last = end_;  // point after the last token, not at an empty line
     while (last > begin_ && Is(last[-1], kBlank)) --last;
     return Fail(last, "E002", "The text ends too early", expected, "the end of the text",
                 "the file may be cut off; dump it again");
@@ -354,7 +354,7 @@ bool IsReserved(absl::string_view word) {
                                                  "last_tile_dim_replicate",
                                                  "shard_as",
                                                  "shard_like"};
-  // Most names hold a dot and a number, which no reserved word does.
+  // Most names contain a dot and a number, which no reserved word does.
   if (word.size() > 23 || word.find('.') != absl::string_view::npos) return false;
   if (std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords)) return true;
   const ElementType type = ElementTypeFromName(word);
@@ -364,7 +364,7 @@ bool IsReserved(absl::string_view word) {
 
 bool LexesAsRawDictionary(absl::string_view value) {
   if (value.size() < 2 || value.front() != '{' || value.back() != '}') return false;
-  // Bytes that no text may hold stand only in quotes, escaped.
+  // Bytes that HLO text may not contain must be printed as escapes, in quotes.
   if (value.find('\0') != absl::string_view::npos ||
       FirstNonUtf8(value.data(), value.data() + value.size()) != nullptr) {
     return false;

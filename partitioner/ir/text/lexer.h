@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lexical level of HLO text: a cursor over text that stays in memory, with
-// small readers for each kind of token. Nothing is copied and no token objects
-// are made: readers return views into the text. Readers return false on error;
-// the first error is kept as a diagnostic with line, column, the source line
-// and a caret. The text must be followed by a NUL byte (std::string's is).
+// The lexical level of HLO text: a cursor over text that stays in memory, with small readers for
+// each kind of token. Nothing is copied and there are no token objects: readers return views into
+// the text. Readers return false on error; the first error is kept as a diagnostic with line,
+// column, the source line and a caret. The text must be followed by a NUL byte (as in std::string).
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_LEXER_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_LEXER_H_
 
@@ -16,8 +15,8 @@
 
 namespace shardcall::hlo_text {
 
-// Tuples, operands, literals and inline computations that nest deeper are
-// refused, as XLA does. Nothing here or behind recurses over this depth.
+// Tuples, operands, literals and inline computations that are nested deeper are rejected, as in
+// XLA. No code here or in later stages recurses over this depth.
 inline constexpr int kMaxNesting = 8192;
 
 enum CharClass : uint8_t { kIdentStart = 1, kIdent = 2, kDigit = 4, kBlank = 8 };
@@ -42,7 +41,7 @@ class Lexer {
   Lexer(absl::string_view text, absl::string_view file_name)
       : begin_(text.data()), end_(text.data() + text.size()), p_(begin_), file_(file_name) {}
 
-  // Skips blanks and comments. All readers but the raw ones do so first.
+  // Skips blanks and comments. All readers except the raw ones do so first.
   void Skip() {
     while (true) {
       while (Is(*p_, kBlank)) ++p_;
@@ -87,8 +86,8 @@ class Lexer {
     *out = TryIdentifier();
     return !out->empty() || FailExpected(what);
   }
-  // With `%`; or without, then a colon directly after it belongs to it, and without
-  // one it is no reserved word.
+  // A name with `%` or without. Without `%`, a colon directly after it is part of it, and it must
+  // not be a reserved word unless it has that colon.
   bool Name(absl::string_view what, absl::string_view* out) {
     Skip();
     const char* start = p_;
@@ -114,8 +113,8 @@ class Lexer {
   bool IntList(std::vector<int64_t>* out);
   // A number as text, `-?[0-9.]+([eE][+-]?[0-9]+)?`; inf and nan too.
   bool Number(double* out);
-  // A quoted string. *out is the text between the quotes where it has no
-  // escapes, else the unescaped text kept in *storage.
+  // A quoted string. *out is the text between the quotes if it has no escapes, else the unescaped
+  // text kept in *storage.
   bool String(absl::string_view* out, std::string* storage);
   // From `{` to its `}`, both included; strings in double quotes are skipped.
   bool RawDictionary(absl::string_view* out);
@@ -126,16 +125,16 @@ class Lexer {
   bool Fail(const char* at, absl::string_view code, absl::string_view message,
             absl::string_view expected = "", absl::string_view found = "",
             absl::string_view fix = "");
-  // A status that was made elsewhere, with the place.
+  // Like Fail, with a status that was made elsewhere; adds the place.
   bool FailWith(const char* at, const absl::Status& status);
-  // E001 at the cursor: found is the token there.
+  // E001 at the cursor; "found" is the token there.
   bool FailExpected(absl::string_view expected);
   bool failed() const { return !status_.ok(); }
   const absl::Status& status() const { return status_; }
   std::string TokenAt(const char* p) const;
   // "file:line:column"
   std::string Where(const char* at) const;
-  // Its line and a caret below the place.
+  // The line of `at`, with a caret below it.
   std::string Excerpt(const char* at) const;
 
   static std::string Quoted(char c) { return std::string("'") + c + "'"; }
@@ -152,7 +151,7 @@ class Lexer {
   absl::Status status_;
 };
 
-// Types, `nan`, `ENTRY`, `replicated` and so on, which are names only after `%`.
+// Types, `nan`, `ENTRY`, `replicated` and so on, which are names only with `%`.
 bool IsReserved(absl::string_view word);
 
 // True if the whole of `value` reads as one raw dictionary; then it is printed

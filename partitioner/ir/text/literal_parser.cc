@@ -11,7 +11,7 @@
 namespace shardcall::hlo_text {
 namespace {
 
-// The pattern of a NaN: `payload` 0 is the quiet one.
+// The bits of a NaN; `payload` 0 gives the quiet one.
 bool NanBits(ElementType type, bool negative, uint64_t payload, uint64_t* bits) {
   const FloatFormat& f = GetFloatFormat(type);
   if (f.special != FloatFormat::Special::kIeee) {
@@ -30,7 +30,7 @@ bool NanBits(ElementType type, bool negative, uint64_t payload, uint64_t* bits) 
 bool InRange(ElementType type, double value, uint64_t bits) {
   if (!std::isfinite(value) || type == ElementType::kF64) return true;
   const FloatFormat& f = GetFloatFormat(type);
-  if (f.special == FloatFormat::Special::kFinite) {  // would be clamped silently
+  if (f.special == FloatFormat::Special::kFinite) {  // encoding would silently clamp it
     const double largest =
         FloatFromBits(type, (uint64_t{1} << (f.exponent_bits + f.mantissa_bits)) - 1);
     return std::fabs(value) <= std::ldexp(largest, -f.mantissa_bits - 2) + largest;
@@ -112,7 +112,7 @@ bool LiteralParser::ParseElement(ElementType type, char* out) {
   }
   const int bits = ElementTypeBits(type);
   if (bits < 64) {
-    // Integers from 2^63 on come as negative numbers: out of range here as well.
+    // Integers from 2^63 on arrive as negative numbers, which are out of range here as well.
     const bool is_signed = IsSignedInteger(type);
     const int64_t low = is_signed ? -(int64_t{1} << (bits - 1)) : 0;
     const int64_t high = is_signed ? (int64_t{1} << (bits - 1)) - 1 : (int64_t{1} << bits) - 1;
@@ -126,8 +126,8 @@ bool LiteralParser::ParseElement(ElementType type, char* out) {
   return true;
 }
 
-// Room for the next bytes of the literal that is being read. It grows with what
-// was read: a shape alone allocates nothing.
+// Makes room for the next bytes of the current literal. It grows with the elements that were read,
+// so a large shape alone allocates nothing.
 char* LiteralParser::Grow(int64_t bytes) {
   const size_t size = bytes_.size();
   bytes_.resize(size + bytes);
@@ -147,7 +147,7 @@ bool LiteralParser::ParseElements(ElementType type, int64_t count) {
   return true;
 }
 
-// `{...}`: whatever the text left out.
+// `{...}`: an elided constant.
 bool LiteralParser::TryElided(const Shape* shape, const Literal** out) {
   lex_.Skip();
   const char* start = lex_.at();
@@ -170,7 +170,7 @@ bool LiteralParser::ParseArray(const Shape* shape, const Literal** out) {
     return lex_.Fail(start, "E011", "A literal has a dynamic shape", "a static shape",
                      shape->ToString());
   }
-  if (total > lex_.end() - start) {  // an element takes a character at least
+  if (total > lex_.end() - start) {  // an element takes at least one character
     return lex_.Fail(start, "E011", "A literal has too few elements", absl::StrCat(total));
   }
   bytes_.clear();
@@ -209,7 +209,7 @@ bool LiteralParser::ParseArray(const Shape* shape, const Literal** out) {
   return true;
 }
 
-// Tuples nest as deep as their shape.
+// Without recursion, since tuples may nest deeply.
 bool LiteralParser::Parse(const Shape* shape, const Literal** out) {
   struct Tuple {
     const Shape* shape;
@@ -227,7 +227,7 @@ bool LiteralParser::Parse(const Shape* shape, const Literal** out) {
       if (!lex_.Expect('(')) return false;
       open.push_back({shape, {}});
     }
-    // Closes what is complete.
+    // Close all tuples that are complete.
     while (true) {
       if (done != nullptr) {
         if (open.empty()) return *out = done, true;

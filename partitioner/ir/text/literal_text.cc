@@ -39,7 +39,7 @@ bool ReadsBack(absl::string_view text, T value) {
   return result.ec == std::errc() && back == value;
 }
 
-// `digits`, or `more` where that does not read back equal.
+// With `digits` digits, or with `more` if these do not read back equal.
 template <typename T>
 void AppendShortest(T value, int digits, int more, std::string* out) {
   const size_t begin = out->size();
@@ -133,7 +133,7 @@ void AppendArray(const Literal& literal, std::string* out) {
   const int rank = shape.rank();
   const char* p = literal.data.data();
   if (rank == 0) return AppendElement(type, p, true, out);
-  // An odometer over all dimensions but the last, which is printed as a run.
+  // Counts through the indices of all dimensions but the last, which is printed as a run.
   absl::InlinedVector<int64_t, 8> index(rank, 0);
   const int64_t n = shape.dim(rank - 1);
   const char* open = rank == 1 || n <= 1 ? "{" : "{ ";
@@ -156,7 +156,7 @@ void AppendArray(const Literal& literal, std::string* out) {
     } else {
       out->append(" }");  // an empty dimension that is not the last
     }
-    // Close what is complete, step what is not.
+    // Close the dimensions that are complete, and advance the next one.
     while (--d >= 0 && ++index[d] == shape.dim(d)) {
       out->append(" }");
       index[d] = 0;
@@ -196,7 +196,7 @@ std::string StringText(absl::string_view text) {
 }
 
 void AppendLiteral(const Literal& literal, std::string* out, const LiteralPrefix& prefix) {
-  // Tuples nest as deep as text may: a stack of (tuple, next element).
+  // Without recursion, since tuples may nest deeply: a stack of (tuple, next element).
   std::vector<std::pair<const Literal*, size_t>> open;
   const Literal* next = &literal;
   while (true) {

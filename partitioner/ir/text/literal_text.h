@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as HLO text prints them, digit for digit what XLA prints; but for
-// negative zero, `-0.0` here: XLA prints `-0`, and reads that back as +0.
+// Values as HLO text, with the same digits as XLA. The exception is negative zero: it is `-0.0`
+// here, while XLA prints `-0`, which it reads back as +0.
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_LITERAL_TEXT_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_LITERAL_TEXT_H_
 
@@ -13,18 +13,17 @@
 
 namespace shardcall::inline internal {
 
-// The value of a constant, without its shape: `2.5`, `{1, 2}`,
-// `{ { 1, 2 }, { 3, 4 } }`, `( 1, {2, 3} )`, `{...}`. Never elides by itself.
-// `prefix` is called before each array.
+// The value of a constant, without its shape: `2.5`, `{1, 2}`, `{ { 1, 2 }, { 3, 4 } }`, `( 1, {2,
+// 3} )`. `{...}` only for a literal that is elided already. `prefix` is called before each array.
 using LiteralPrefix = std::function<void(const Literal& array)>;
 void AppendLiteral(const Literal& literal, std::string* out, const LiteralPrefix& prefix = {});
 
-// One real number, with the digits that its type gets: f32 6, or 9 where 6 do
-// not read back equal.
+// One real number, with the number of digits of its type: f32 has 6, or 9 if 6 do not read back
+// equal.
 void AppendReal(ElementType type, uint64_t bits, std::string* out);
 // `value` as AppendReal prints an f64.
 std::string NumberText(double value);
-// `text` between double quotes, what is special in C escaped.
+// `text` in double quotes, escaped as in C.
 std::string StringText(absl::string_view text);
 template <typename Int>
 void AppendInt(Int value, std::string* out) {

@@ -12,8 +12,8 @@
 namespace shardcall {
 namespace hlo_text {
 
-// An instruction takes a line, and rarely less than this many characters: what
-// is empty lines reserves nothing to speak of.
+// An instruction takes one line of, usually, at least this many characters. So a text of empty
+// lines does not reserve much memory.
 size_t Parser::GuessInstructions() const {
   constexpr size_t kShortLine = 48;
   const size_t lines = std::count(lex_.at(), lex_.end(), '\n');
@@ -97,8 +97,7 @@ bool Parser::ParseComputation() {
   return true;
 }
 
-// `(name: shape, ..) -> shape`. The parameters say nothing that the body does
-// not say.
+// `(name: shape, ..) -> shape`. The parameters are skipped, since the body repeats them.
 bool Parser::ParseSignature(const Shape** result) {
   if (!lex_.Expect('(')) return false;
   if (!lex_.TryChar(')')) {
@@ -133,7 +132,7 @@ bool Parser::ParseInstructions(CompId comp, bool braces) {
     Progress progress = BeginInstruction(comp, scratch_.get())
                             ? ParseAttributes(comp, scratch_.get())
                             : Progress::kError;
-    // Goes on with the instruction until it is complete or opens a computation.
+    // Continues the instruction until it is complete or opens a computation.
     while (progress == Progress::kDone) {
       if (!EndInstruction(comp, scratch_.get())) return false;
       if (!braces && waiting_.empty()) return true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads HLO text, as XLA and JAX write it, into a Module. Names and strings of
-// the module are views into the text, which the module keeps alive. Reading
-// does not verify: shapes that contradict the op pass (verifier.h).
+// Reads HLO text, as XLA and JAX write it, into a Module. Names and strings of the module are views
+// into the text, which the module keeps alive. Reading does not verify: shapes that contradict the
+// op are accepted (see verifier.h).
 //
 // The first error ends the reading. Its text has line and column, what was
 // expected and found, a fix, and the source line with a caret:
@@ -24,9 +24,9 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// `file_name` stands in error messages only. A custom call that is written without
-// its shape has the one that `targets` gives (what they say against the call stands
-// in the error, E112 where no shape follows), or is E015 where there are none.
+// `file_name` is used in error messages only. A custom call that is written without its shape gets
+// the one that `targets` infers. If `targets` rejects the call, the error has its reason (E112 if
+// no shape can be inferred). Without `targets` a missing shape is E015.
 absl::StatusOr<Module> ParseModule(std::shared_ptr<const std::string> text,
                                    std::shared_ptr<Context> context, absl::string_view file_name,
                                    const TargetShapes* targets = nullptr);

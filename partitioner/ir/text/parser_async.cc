@@ -19,20 +19,20 @@ bool Parser::BuildAsync(Scratch* s, const Attributes** out) {
   if (form == Opcode::kAsyncStart) {
     a.execution_thread = thread;
     a.calls = calls;
-    // In the short form it belongs to the op, if the op has such an attribute.
+    // In the short form the attribute belongs to the wrapped op, if that op has it.
     const bool of_op =
         a.sugar &&
         AttrsOf(static_cast<Opcode>(s->wrapped)).allowed.Has(Attr::kOutputToOperandAliasing);
     if (s->Has(Attr::kOutputToOperandAliasing) && !of_op) {
       a.aliasing = (*s)[Attr::kOutputToOperandAliasing].text;
     }
-    // The computation runs on the thread that the start names.
+    // The computation runs on the thread that the start specifies.
     if (!a.sugar) module_.mutable_comp(calls).execution_thread = std::string(thread);
     if (a.sugar && !WrapAsync(s, thread, &a.calls)) return false;
     *out = InternAttributes(context_, a);
     return true;
   }
-  // update and done continue the start that their operand leads to.
+  // update and done refer to the start at the beginning of the chain of their operands.
   if (s->operands.size() != 1) {
     return lex_.Fail(s->opcode_at, "E012",
                      absl::StrCat("Wrong number of operands of ", OpcodeText(form)), "1",
@@ -68,7 +68,7 @@ bool Parser::BuildAsync(Scratch* s, const Attributes** out) {
   return true;
 }
 
-// The computation that the short form stands for.
+// Makes the computation that the short form implies.
 bool Parser::WrapAsync(Scratch* s, absl::string_view thread, CompId* out) {
   const auto wrapped = static_cast<Opcode>(s->wrapped);
   const Shape* shape = s->proto.shape;

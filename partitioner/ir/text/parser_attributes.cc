@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the attributes that belong to an op.
+// Values of the attributes of single ops.
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/text/parser_internal.h"
 
@@ -58,7 +58,7 @@ Parser::Progress Parser::ParseAttributes(CompId comp, Scratch* s) {
 }
 
 bool Parser::CheckRequired(Scratch* s, const OpcodeAttrs& attrs) {
-  // Both words at once; the names only on error.
+  // Tests both words at once; the names are only needed for an error.
   AttrSet missing;
   missing.words[0] = attrs.required.words[0] & ~s->seen.words[0];
   missing.words[1] = attrs.required.words[1] & ~s->seen.words[1];
@@ -68,8 +68,8 @@ bool Parser::CheckRequired(Scratch* s, const OpcodeAttrs& attrs) {
       absl::StrCat(NamesOf(missing).front(), "= on ", OpcodeText(OwnerOfAttributes(*s))));
 }
 
-// A computation's name, or its instructions in braces; for kComputations a list
-// of these. In a list the cursor stands before an item.
+// A computation's name, or its instructions in braces; for kComputations a list of these. In a list
+// the cursor is before an item.
 Parser::Progress Parser::ParseComputationValue(Scratch* s, Attr attr) {
   const bool list = FormOf(attr) == AttrForm::kComputations;
   do {
@@ -163,7 +163,7 @@ bool Parser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
     case AttrForm::kDimLabels: return slots_.ParseDimLabels(&slot);
     case AttrForm::kPrecision: return slots_.ParsePrecision(&slot);
     case AttrForm::kComputation:
-    case AttrForm::kComputations: return false;  // in ParseValue
+    case AttrForm::kComputations: return false;  // handled in ParseValue
     case AttrForm::kAliasing: return slots_.ParseAliasing(&slot);
     case AttrForm::kShape: return shapes_.Parse(&s->outfeed_shape);
     case AttrForm::kShapes: {

@@ -47,7 +47,7 @@ bool Parser::ParseNameAndShape(CompId comp, Scratch* s) {
     bool named;
     if (*start == '%') {
       named = lex_.Name("an instruction", &name);
-    } else {  // maybe a type
+    } else {  // may be a type
       name = lex_.TryIdentifier();
       named = !name.empty();
     }
@@ -71,7 +71,7 @@ bool Parser::ParseNameAndShape(CompId comp, Scratch* s) {
   s->proto.name = name;
   if (!lex_.Expect('=')) return false;
   lex_.Skip();
-  // A shape starts with '(' or with a type and '['; else it was left out.
+  // A shape starts with '(' or with a type and '['; otherwise it was left out.
   const char* p = lex_.at();
   while (Is(*p, kIdent)) ++p;
   const bool has_shape = *p == '[' || p == lex_.at() || (p - lex_.at() == 1 && *lex_.at() == 'b');
@@ -97,7 +97,7 @@ bool Parser::ParseOpcode(Scratch* s) {
   } else {
     sugar = false;
   }
-  // Ops with pairs of their own have those only.
+  // Ops with start and done opcodes of their own have no short form.
   if (sugar && OpcodeFromText(base, &inner) && !HasTrait(inner, kAsyncForm) &&
       inner != Opcode::kAllGather && inner != Opcode::kAllReduce &&
       inner != Opcode::kCollectivePermute && inner != Opcode::kCopy && inner != Opcode::kSend &&

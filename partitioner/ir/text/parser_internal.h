@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parser of computations and instructions, shared by its source files: parser.cc
 // (computations), parser_instruction.cc, parser_operands.cc, parser_async.cc and
-// parser_attributes.cc. What attributes and shapes hold is read by parsers of their own, and
-// records are made by the RecordBuilder. What nests is read with stacks of its own, without
-// recursion.
+// parser_attributes.cc. Attribute values and shapes have parsers of their own, and the
+// RecordBuilder makes records. Nested text is parsed with explicit stacks, without recursion.
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_PARSER_INTERNAL_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_PARSER_INTERNAL_H_
 
@@ -43,8 +42,8 @@ class Parser {
  private:
   // parser.cc
   bool ParseComputation();
-  // From `{` to `}`, with the computations in braces that its attributes hold;
-  // without braces one instruction. The cursor stands before `{`.
+  // From `{` to `}`, including the computations in braces in its attributes; without braces one
+  // instruction. The cursor is before `{`.
   bool ParseInstructions(CompId comp, bool braces);
   bool BeginBody();
   bool EndBody(CompId comp);
@@ -55,13 +54,12 @@ class Parser {
   size_t GuessInstructions() const;
 
   // parser_instruction.cc
-  // Up to the attributes, then what stands after them.
+  // BeginInstruction parses up to the attributes, EndInstruction the rest.
   bool BeginInstruction(CompId comp, Scratch* s);
   bool EndInstruction(CompId comp, Scratch* s);
   bool ParseNameAndShape(CompId comp, Scratch* s);
   bool ParseOpcode(Scratch* s);
-  // What stands in the parentheses, the closing one included: operands, a number
-  // or a literal.
+  // The text in the parentheses and the closing one: operands, a number or a literal.
   bool ParseParenthesized(CompId comp, Scratch* s);
   bool ParseParameterNumber(CompId comp, Scratch* s);
   void KeepRareAttributes(Scratch* s, InstrId id);
@@ -71,9 +69,9 @@ class Parser {
   bool InferMissingShape(Scratch* s);
   bool InferCallShape(Scratch* s, absl::Span<const Shape* const> operands);
 
-  // parser_operands.cc: what stands between parentheses, ops in them included
+  // parser_operands.cc: operands in parentheses, including nested ops
   bool ParseOperands(CompId comp, Scratch* s);
-  // One operand; nothing in *out if it opens a nested op, whose '(' is consumed.
+  // Parses one operand. If it is a nested op, its '(' is consumed and *out is invalid.
   bool ParseOperand(CompId comp, Scratch* s, InstrId* out);
   bool BeginNestedOp(CompId comp, const Shape* shape, size_t operands, InstrId* out);
   bool EndNestedOp(CompId comp, Scratch* s, InstrId* out);
@@ -87,8 +85,8 @@ class Parser {
 
   // parser_attributes.cc
   enum class Progress : uint8_t { kError, kDone, kInline };
-  // kInline: the value of s->pending is a computation in braces, which is to be
-  // read; the cursor stands before it, and ResumeAttributes goes on from there.
+  // kInline: the value of s->pending is a computation in braces, and the cursor is before it. The
+  // caller reads it, and ResumeAttributes continues after it.
   Progress ParseAttributes(CompId comp, Scratch* s);
   Progress ResumeAttributes(CompId comp, Scratch* s, CompId value);
   Progress ParseValue(CompId comp, Scratch* s, Attr attr);
@@ -100,12 +98,12 @@ class Parser {
   Module& module_;
   Context& context_;
   NameTable names_;
-  const TargetShapes* targets_;  // null: custom calls say their shapes
+  const TargetShapes* targets_;  // null: custom calls must have shapes
   absl::flat_hash_map<absl::string_view, CompId> computations_;
   std::unique_ptr<Scratch> scratch_ = std::make_unique<Scratch>();
-  // Instructions that wait for the end of a computation in braces.
+  // Instructions whose attributes contain the computation in braces that is being read.
   std::vector<std::pair<CompId, std::unique_ptr<Scratch>>> waiting_;
-  // Ops that stand in an operand and are not closed yet.
+  // Nested ops in operands that are not closed yet.
   struct NestedOp {
     Opcode opcode;
     const char* opcode_at;
@@ -124,8 +122,8 @@ class Parser {
   bool single_ = false;  // the text is one instruction: operands become parameters
 };
 
-// Names of instructions that XLA would change, and refuses: types, and `__x` but
-// for `__xla_x`.
+// Names that XLA rejects, since it would change them: types, and names that start with `__`, except
+// `__xla_`.
 bool IsReservedName(absl::string_view name);
 
 }  // namespace shardcall::hlo_text

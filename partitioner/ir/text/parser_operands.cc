@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands between the parentheses of an op: names, and ops without
-// attributes, which nest. All operands that are open stand in one stack, the
-// Scratch's operands; a nested op takes its own from the end.
+// Operands in parentheses: names, and ops without attributes, which nest. The operands of all open
+// ops are in one stack, the Scratch's operands; a nested op takes its own from the end.
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/text/parser_internal.h"
 
@@ -14,7 +13,7 @@ bool Parser::ParseOperands(CompId comp, Scratch* s) {
     InstrId id;
     if (!ParseOperand(comp, s, &id)) return false;
     if (!id.valid()) {
-      if (!lex_.TryChar(')')) continue;  // on to the nested op's first operand
+      if (!lex_.TryChar(')')) continue;  // continue with the nested op's first operand
       if (!EndNestedOp(comp, s, &id)) return false;
     }
     while (true) {
@@ -94,7 +93,7 @@ bool Parser::ParseTupleIndices(CompId comp, const char* at, InstrId* id) {
   return true;
 }
 
-// opcode '('; constants and parameters are read to their end.
+// opcode '('; constants and parameters are read completely.
 bool Parser::BeginNestedOp(CompId comp, const Shape* shape, size_t operands, InstrId* out) {
   if (nested_ops_.size() >= kMaxNesting) {
     return lex_.Fail(lex_.at(), "E014", "Operands are nested too deeply",

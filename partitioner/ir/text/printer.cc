@@ -36,7 +36,7 @@ bool Printer::OnlyParametersAndOneOp(CompId id) const {
       root.opcode == Opcode::kRecv) {
     return false;
   }
-  // The short form passes the parameters in order.
+  // The short form can only express a call that passes the parameters in order.
   const absl::Span<const InstrId> operands = module_.operands(root);
   return operands.size() == c.parameters.size() &&
          std::equal(operands.begin(), operands.end(), c.parameters.begin());
@@ -48,7 +48,8 @@ const Instruction* Printer::Sugar(const Instruction& i) const {
                                                         : nullptr;
 }
 
-// Names for what has none, and which computations are not printed.
+// Makes names for instructions and computations without one, and finds the computations that are
+// not printed.
 void Printer::MakeNames() {
   const int n = module_.num_instructions();
   bool instr_missing = false, comp_missing = false;
@@ -274,7 +275,7 @@ std::string Printer::Module_() {
 }
 
 std::string Printer::OneInstruction(InstrId id) {
-  // Only the names that this line needs.
+  // Makes only the names that this line needs.
   const auto need = [&](InstrId k) {
     const Instruction& i = module_.instr(k);
     if (!i.name.empty()) return;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes modules as HLO text in XLA's default form: `%` names, signatures,
-// layouts, metadata and location tables; constants always in full. Instructions
-// stand in the module's order, computations before those that call them.
-// Instructions without a name get one from their opcode (`add`, `add.1`, ...),
-// unique in the module. Reading the text and printing it again gives the same
-// bytes.
+// Writes modules as HLO text in XLA's default form: `%` names, signatures, layouts, metadata and
+// location tables. Constants are always printed in full. Instructions are in the module's order,
+// and computations before those that call them. Instructions without a name get one from their
+// opcode (`add`, `add.1`, ...), unique in the module. Reading the text and printing it again gives
+// the same bytes.
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_H_
 
@@ -17,9 +16,8 @@ namespace shardcall SHARDCALL_PUBLIC {
 
 struct PrintOptions {
   bool metadata = true;  // metadata={...} and the location tables
-  // As XLA's short form: no metadata, no `%` before names, no signatures, no
-  // comments between operands. Control predecessors, which XLA leaves out there,
-  // stay: the text means the same program.
+  // XLA's short form: no metadata, no `%` before names, no signatures, no comments between
+  // operands. Unlike XLA, it keeps control predecessors, so that the text means the same program.
   bool short_form = false;
 };
 

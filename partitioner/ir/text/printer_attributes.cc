@@ -151,7 +151,7 @@ void Printer::RecordText(const CustomCallAttrs& a, const Instruction&) {
   }
   Word("output_to_operand_aliasing", a.output_to_operand_aliasing);
   Word("schedule", a.schedule);
-  constexpr int kOriginal = 1;  // what a call has that does not say
+  constexpr int kOriginal = 1;  // the default of a call's api_version
   if (a.api_version != kOriginal) {
     Word("api_version", words::kApiVersions.words[std::clamp<int64_t>(a.api_version, 0, 4)]);
   }
@@ -184,7 +184,7 @@ void Printer::GroupsText(const ReplicaGroups& g) {
   out_.push_back(']');
   if (g.reshape.size() <= 1) return;
   out_ += "T(";
-  if (g.perm.empty()) {  // the identity, which several dims have to spell out
+  if (g.perm.empty()) {  // the identity, which is written out for several dims
     for (size_t k = 0; k < g.reshape.size(); ++k) absl::StrAppend(&out_, k > 0 ? "," : "", k);
   }
   values(g.perm);
@@ -270,7 +270,7 @@ void Printer::FieldText(const Record& record, const Row& row) {
   const auto& value = record.*row.member;
   using T = std::decay_t<decltype(value)>;
   const absl::string_view name = AttrText(row.attr);
-  // The rest writes nothing for what is not there.
+  // Other optional fields print nothing if they are unset.
   const bool always = row.presence != Presence::kOptional;
   if constexpr (std::is_same_v<Form, field_forms::OneInt>) {
     absl::StrAppend(&out_, ", ", name, "={", value, "}");

@@ -45,7 +45,7 @@ void Printer::ShardingText(const Instruction& i) {
     Memoised(&shardings_, i.sharding, [&] { out_ += i.sharding->Print(); });
     return;
   }
-  // One sharding on a tuple stands for each leaf; the empty tuple has one.
+  // One sharding on a tuple applies to each leaf; the empty tuple has one.
   const std::string one = i.sharding->Print();
   out_.push_back('{');
   for (int leaf = 0; leaf < std::max(i.shape->num_leaves(), 1); ++leaf) {

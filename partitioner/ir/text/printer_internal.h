@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The printer's state, shared by printer.cc (modules, computations, names),
-// printer_attributes.cc (attributes of ops) and printer_common.cc (text that
-// every instruction may have). All output goes to one string. What repeats
-// (shapes, shardings, frontend attributes) is copied from where it was printed
-// first. It has as many functions as there are kinds of values, which all append to that string.
+// The printer's state, shared by printer.cc (modules, computations, names), printer_attributes.cc
+// (attributes of ops) and printer_common.cc (attributes that every instruction may have). All
+// output goes to one string. Repeated values (shapes, shardings, frontend attributes) are copied
+// from their first occurrence. There is one function for each kind of value; all append to that
+// string.
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_INTERNAL_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_INTERNAL_H_
 
@@ -39,15 +39,15 @@ class Printer {
   void Operands(const Instruction& i);
   absl::string_view NameOf(InstrId id) const;
   absl::string_view NameOf(CompId id) const;
-  // With `%` but in the short form, where reserved words alone need it.
+  // With `%`, except in the short form, where only reserved words get it.
   void Name(absl::string_view name);
-  // The op inside, if the async chain of `i` is printed in its short form.
+  // The wrapped op, if the async chain of `i` is printed in its short form.
   const Instruction* Sugar(const Instruction& i) const;
   bool OnlyParametersAndOneOp(CompId id) const;
 
   // printer_attributes.cc: `, name=value` for each attribute of the op
   void Attributes_(const Instruction& i);
-  // What the schema says, and records that hold what has no row there.
+  // By the schema; overloads are for records with fields that have no row there.
   template <typename Record>
   void RecordText(const Record& record, const Instruction& i);
   template <typename Record, typename Row>
@@ -68,8 +68,8 @@ class Printer {
   void LiteralWithShape(const Literal& literal);
   void IntsText(absl::string_view name, Ints values);
   void IntText(absl::string_view name, int64_t value);
-  void Word(absl::string_view name, absl::string_view value);  // nothing if empty
-  void Flag(absl::string_view name, bool value);               // nothing if false
+  void Word(absl::string_view name, absl::string_view value);  // prints nothing if empty
+  void Flag(absl::string_view name, bool value);               // prints nothing if false
   void StringText(absl::string_view name, absl::string_view value);
   void CompText(absl::string_view name, CompId id);
   void CompsText(absl::string_view name, absl::Span<const CompId> ids);
@@ -90,7 +90,7 @@ class Printer {
     if (!fresh) {
       const auto [begin, length] = it->second;
       const size_t end = out_.size();
-      out_.resize(end + length);  // may move the text, so no view into it
+      out_.resize(end + length);  // may reallocate, so the source is an offset
       std::char_traits<char>::copy(&out_[end], &out_[begin], length);
       return;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the slots of an instruction's attributes to its interned record: what the schema says,
-// and the checks of single ops; records that hold what has no row of its own are in
+// Makes the interned record from the slots of an instruction's attributes: fields with a row in the
+// schema, and the checks of single ops. Records with fields that have no row are in
 // record_builder_own.cc.
 #include "shardcall/partitioner/ir/text/record_builder.h"
 
@@ -121,7 +121,7 @@ bool RecordBuilder::Build(RecordType<ReduceAttrs>, Scratch* s, Opcode, const Att
   ReduceAttrs a;
   if (!ReadSlots(*s, &a)) return false;
   absl::InlinedVector<int64_t, 8> all;
-  if (!s->Has(A::kDimensions) && !s->operands.empty()) {  // a map
+  if (!s->Has(A::kDimensions) && !s->operands.empty()) {  // a map without dimensions: all of them
     const Shape* shape = module_.instr(s->operands[0]).shape;
     for (int d = 0; d < shape->rank(); ++d) all.push_back(d);
     a.dimensions = all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the slots of an instruction's attributes to its interned record.
+// Makes an instruction's interned record from the slots of its attributes.
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_RECORD_BUILDER_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_RECORD_BUILDER_H_
 
@@ -13,14 +13,14 @@ namespace shardcall::hlo_text {
 
 class RecordBuilder {
  public:
-  // `module` has the operands of the instructions.
+  // `module` must contain the operands of the instructions.
   RecordBuilder(Lexer* lex, const Module* module)
       : lex_(*lex), module_(*module), context_(module->context()) {}
-  // The record of an op whose attributes stand in `s`, interned.
+  // The interned record of an op, from its attributes in `s`.
   bool Build(Scratch* s, Opcode opcode, const Attributes** out);
 
  private:
-  // What the schema says; a record with a function of its own has that instead.
+  // By the schema; records with fields that have no row there have overloads of their own.
   template <typename Record>
   bool Build(RecordType<Record>, Scratch* s, Opcode opcode, const Attributes** out);
   template <typename Record>
@@ -28,7 +28,7 @@ class RecordBuilder {
   template <typename Row, typename T>
   bool ReadSlot(const Scratch& s, const Row& row, T* to);
   bool OneDimension(const Scratch& s, int64_t* out);
-  // The slot's word must be one of the list; its index goes to *out.
+  // The word in the slot must be in the list; its index goes to *out.
   bool WordIndex(const Scratch& s, Attr attr, const WordList& list, int* out);
   bool Build(RecordType<NoneAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
   bool Build(RecordType<CompareAttrs>, Scratch* s, Opcode opcode, const Attributes** out);

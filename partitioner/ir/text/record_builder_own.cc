@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attribute records of what has no row of its own: parameters, constants, ranges, conditionals,
-// custom calls, transfers and collectives.
+// Attribute records with fields that have no row in the schema: parameters, constants, ranges,
+// conditionals, custom calls, transfers and collectives.
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
@@ -73,7 +73,8 @@ bool RecordBuilder::Build(RecordType<ConditionalAttrs>, Scratch* s, Opcode,
     return lex_.Fail(s->opcode_at, "E006", "A conditional needs its branches",
                      "either branch_computations=, or true_computation= and false_computation=");
   }
-  // An index takes a list, a truth value the other form.
+  // An index selects from branch_computations, a predicate from the other form (true_ and
+  // false_computation).
   const bool pred = !s->operands.empty() &&
                     module_.instr(s->operands[0]).shape->element_type() == ElementType::kPred;
   if (!s->operands.empty() && pred == list) {
@@ -116,7 +117,7 @@ bool RecordBuilder::Build(RecordType<CustomCallAttrs>, Scratch* s, Opcode, const
   int index;
   std::string upper;
   const auto word = [&](Attr attr, const WordList& list) {
-    // Read in lower case too.
+    // Lower case is accepted too.
     upper = absl::AsciiStrToUpper((*s)[attr].text);
     (*s)[attr].text = upper;
     return WordIndex(*s, attr, list, &index);
@@ -131,7 +132,7 @@ bool RecordBuilder::Build(RecordType<CustomCallAttrs>, Scratch* s, Opcode, const
   }
   if (s->Has(A::kApiVersion)) {
     if (!word(A::kApiVersion, words::kApiVersions)) return false;
-    a.api_version = index;  // 0, unspecified, is E140 where the call would run
+    a.api_version = index;  // 0 (unspecified) is kept; running the call is E140
   }
   const CompId to_apply = Comp(*s, A::kToApply);
   if (s->Has(A::kToApply) && s->Has(A::kCalledComputations)) {
@@ -197,7 +198,7 @@ bool RecordBuilder::Build(RecordType<PermuteAttrs>, Scratch* s, Opcode, const At
   a.sources = sources;
   a.targets = targets;
   if (s->Has(A::kSliceSizes)) {
-    // One list for each operand that is sliced, all of one length.
+    // One list for each sliced operand, all of the same length.
     const Ints all = s->IntsOf(A::kSliceSizes);
     const int64_t n = std::max<int64_t>((*s)[A::kSliceSizes].value, 1);
     const size_t each = all.size() / n;

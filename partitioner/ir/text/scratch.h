@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the text of one instruction holds. Attributes come in any order, so each value is read
-// into a slot; when the instruction ends, its record is built from the slots and interned.
-// Scratch is reused, so nothing is allocated per instruction.
+// The parsed text of one instruction. Attributes come in any order, so each value is read into a
+// slot. At the end of the instruction its record is built from the slots and interned. Scratch is
+// reused, so that nothing is allocated per instruction.
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_SCRATCH_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_SCRATCH_H_
 
@@ -22,7 +22,7 @@ struct Slot {
   uint32_t begin = 0, count = 0;  // range in one of Scratch's pools
 };
 
-// What one instruction's text holds.
+// The parsed text of one instruction.
 struct Scratch {
   const char* start = nullptr;  // first character of its name
   const char* opcode_at = nullptr;
@@ -40,11 +40,11 @@ struct Scratch {
   const Shape* outfeed_shape = nullptr;
   const Literal* literal = nullptr;
   int64_t parameter_number = 0;
-  ReplicaGroups groups;  // without its lists, which are in `lists`
+  ReplicaGroups groups;  // its lists are in `lists`
   Opcode opcode;
-  int wrapped = kNumOpcodes;  // of `<wrapped>-start` and the like
+  int wrapped = kNumOpcodes;  // opcode in `<wrapped>-start` and the like
   bool is_root = false;
-  Attr pending;  // whose value is a computation in braces that is being read
+  Attr pending;  // its value is a computation in braces, which is being read
 
   void Reset() {
     proto = Instruction();
@@ -77,7 +77,7 @@ struct Scratch {
 
 using A = Attr;
 
-// The value of an attribute, or the default where it was not written.
+// The value of an attribute, or the default if it was not written.
 inline CompId Comp(const Scratch& s, Attr attr) {
   return s.Has(attr) ? CompId(static_cast<uint32_t>(s[attr].value)) : CompId();
 }

@@ -58,9 +58,8 @@ bool ShapeParser::Parse(const Shape** out) {
   }
 }
 
-// Shapes repeat, so their text is looked up first. What the scan below takes
-// for the shape's end may be wrong in odd texts; it then matches no text that
-// was read as a shape before, or the text is read again in full.
+// Shapes repeat, so their text is looked up first. The scan below may guess the wrong end of the
+// shape in unusual texts. Then the lookup finds nothing, or the text is read again in full.
 bool ShapeParser::ParseArray(const Shape** out) {
   lex_.Skip();
   const char* start = lex_.at();
@@ -151,7 +150,7 @@ bool ShapeParser::ParseNewArray(const Shape** out) {
   return true;
 }
 
-// After the brace.
+// The cursor is after the brace.
 bool ShapeParser::ParseLayout(int rank, std::vector<int64_t>* minor_to_major, std::string* suffix) {
   const char* start = lex_.at();
   if (lex_.Peek() != ':') {
@@ -200,7 +199,7 @@ bool ShapeParser::ParseTiles(std::string* suffix) {
   return true;
 }
 
-// After the colon, in this order only: D T L # * E S SC P M.
+// The parts after the colon, in this order only: D T L # * E S SC P M.
 bool ShapeParser::ParseLayoutSuffix(std::string* suffix) {
   const auto number = [&](absl::string_view letter, int64_t omitted) {
     int64_t n;

@@ -47,7 +47,7 @@ std::string MeshGroupsText(const HloSharding& sharding) {
 
 bool SlotParser::ParseString(Slot* slot) { return KeptString(&slot->text); }
 
-// `{1,2}` or `{{0,1},{2,3}}`; the slot's value counts the inner lists.
+// `{1,2}` or `{{0,1},{2,3}}`; the slot's value is the number of inner lists.
 bool SlotParser::ParseIntsOrLists(Scratch* s, Slot* slot) {
   slot->begin = static_cast<uint32_t>(s->ints.size());
   slot->value = 0;
@@ -58,7 +58,7 @@ bool SlotParser::ParseIntsOrLists(Scratch* s, Slot* slot) {
       if (!lex_.IntList(&s->ints)) return false;
       const auto count = static_cast<uint32_t>(s->ints.size()) - begin;
       if (slot != &(*s)[Attr::kReplicaGroups]) {
-        // Pairs and sizes: all lists are equally long, so their number says all.
+        // Pairs and sizes: all lists have equal length, so it is enough to count them.
         const bool pairs = slot == &(*s)[Attr::kSourceTargetPairs];
         if (slot->value++ > 0 ? count != s->last_count : pairs && count != 2) {
           return lex_.Fail(slot->at, "E019", "The lists differ in length",
@@ -82,7 +82,7 @@ bool SlotParser::ParseIntsOrLists(Scratch* s, Slot* slot) {
   return lex_.Expect('}');
 }
 
-// `{[0:2], [0:8:2]}`: starts, limits and strides one after another.
+// `{[0:2], [0:8:2]}`: starts, limits and strides, concatenated.
 bool SlotParser::ParseSliceRanges(Scratch* s, Slot* slot) {
   absl::InlinedVector<int64_t, 8> limits, strides;
   slot->begin = static_cast<uint32_t>(s->ints.size());
@@ -106,8 +106,8 @@ bool SlotParser::ParseSliceRanges(Scratch* s, Slot* slot) {
   return lex_.Expect('}');
 }
 
-// `0_0x-1_2_1`: low, high and interior padding one after another. Nothing, where the
-// instruction or the line goes on or ends, is the padding of a scalar.
+// `0_0x-1_2_1`: low, high and interior padding, concatenated. The padding of a scalar is empty: the
+// instruction or the line goes on or ends there.
 bool SlotParser::ParsePadding(Scratch* s, Slot* slot) {
   absl::InlinedVector<int64_t, 8> high, interior;
   slot->begin = static_cast<uint32_t>(s->ints.size());
@@ -139,8 +139,8 @@ bool SlotParser::ParsePadding(Scratch* s, Slot* slot) {
   return true;
 }
 
-// `{size=3x3 pad=1_1x0_0}`: seven equally long parts, in the order of Window's
-// fields. `size` gives the rank, so the fields are found first and read then.
+// `{size=3x3 pad=1_1x0_0}`: seven parts of equal length, in the order of Window's fields. `size`
+// gives the rank, so all fields are found first and read afterwards.
 bool SlotParser::ParseWindow(Scratch* s, Slot* slot) {
   static constexpr absl::string_view kFields[] = {"size",       "stride",     "pad",
                                                   "lhs_dilate", "rhs_dilate", "rhs_reversal"};
@@ -180,7 +180,7 @@ bool SlotParser::ParseWindow(Scratch* s, Slot* slot) {
   for (int f = 0; f < 7; ++f) {
     std::fill_n(s->ints.begin() + slot->begin + f * rank, rank, defaults[f]);
   }
-  // Where each field's part begins; pad fills two.
+  // The part in which each field begins; pad fills two.
   const int part[6] = {0, 1, 2, 4, 5, 6};
   for (int f = 0; f < 6; ++f) {
     if (at[f] == nullptr) continue;
@@ -311,8 +311,8 @@ bool SlotParser::ParseReplicaGroups(Scratch* s, Slot* slot) {
   return ParseMeshGroups(s);
 }
 
-// `[groups,size]<=[dims]T(perm)`, simplified: dims of size 1 dropped, dims that
-// stay neighbours merged.
+// `[groups,size]<=[dims]T(perm)`, simplified: dims of size 1 are dropped, and dims that stay
+// adjacent are merged.
 bool SlotParser::ParseIotaGroups(Scratch* s) {
   ReplicaGroups& g = s->groups;
   const char* start = lex_.at();
@@ -355,8 +355,8 @@ bool SlotParser::ParseIotaGroups(Scratch* s) {
   return true;
 }
 
-// `mesh['a'=2,'b'=4] {'b'}` or `mesh[..], device_ids=(..) {..}`: the mesh of a
-// sharding, with axes that are those of one dimension.
+// `mesh['a'=2,'b'=4] {'b'}` or `mesh[..], device_ids=(..) {..}`: parsed as a sharding with one
+// dimension, over the axes of the groups.
 bool SlotParser::ParseMeshGroups(Scratch* s) {
   const char* start = lex_.at();
   absl::string_view axes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attribute values with a grammar of their own: lists, slices, paddings, windows, dimension
-// labels, precisions, aliasing and device groups.
+// Attribute values with a syntax of their own: lists, slices, paddings, windows, dimension labels,
+// precisions, aliasing and device groups.
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_SLOT_PARSER_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_SLOT_PARSER_H_
 

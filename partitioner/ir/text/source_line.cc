@@ -10,7 +10,7 @@ std::string SourceLine(const Module& module, const Instruction& instr) {
   if (m == nullptr) return "";
   if (!m->source_file.empty()) return absl::StrCat(m->source_file, ":", m->source_line);
   const StackTables& stack = module.header.stack;
-  // Ids count from 1; what is out of a table says nothing.
+  // Ids count from 1; one outside of its table means none.
   const auto at = [](const auto& table, int32_t id) {
     return id >= 1 && id <= static_cast<int32_t>(table.size()) ? &table[id - 1] : nullptr;
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in the user's source an instruction came from.
+// The place in the user's source that an instruction came from.
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_SOURCE_LINE_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_SOURCE_LINE_H_
 
@@ -9,8 +9,8 @@
 
 namespace shardcall::inline internal {
 
-// "model.py:41" from the metadata's own fields or its stack frame; the op_name
-// where there is no line; empty if there is neither.
+// "model.py:41" from the metadata's own fields or its stack frame; the op_name if there is no line;
+// empty if there is neither.
 std::string SourceLine(const Module& module, const Instruction& instr);
 
 }  // namespace shardcall::inline internal

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// StableHLO where HLO is expected: recognised, so that whoever can convert it does, and
-// anybody else says what it is.
+// Recognises StableHLO where HLO is expected. Callers that can convert it do so; others report it.
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_STABLEHLO_INPUT_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_STABLEHLO_INPUT_H_
 
@@ -14,11 +13,11 @@ namespace shardcall::inline internal {
 // True for an MLIR module, as text or bytecode.
 bool LooksLikeStablehlo(absl::string_view bytes);
 
-// How many devices its text says it is for (mhlo.num_partitions); 0 where it does not
-// say, and for bytecode.
+// The number of devices that the text declares (mhlo.num_partitions); 0 if it has none, and for
+// bytecode.
 int64_t StablehloPartitions(absl::string_view bytes);
 
-// E035.
+// The error E035, which says that the file is StableHLO.
 absl::Status StablehloIsNotHlo(absl::string_view file_name);
 
 }  // namespace shardcall::inline internal

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the parser have in common: the text, and where values are kept. All of
-// their functions return false after an error, which the Lexer has.
+// Common to the parts of the parser: the text, and the Context that keeps values. All functions
+// return false after an error, which the Lexer holds.
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_TEXT_READER_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_TEXT_READER_H_
 
@@ -17,7 +17,7 @@ class TextReader {
  protected:
   TextReader(Lexer* lex, Context* context) : lex_(*lex), context_(*context) {}
 
-  // A string in quotes; kept by the Context where it is not as it stands in the text.
+  // A string in quotes. The Context keeps a copy if it differs from its text (escapes).
   bool KeptString(absl::string_view* out) {
     if (!lex_.String(out, &storage_)) return false;
     if (out->data() == storage_.data()) *out = context_.Intern(*out);

@@ -23,8 +23,7 @@ namespace {
 
 using verifier::Fail;
 
-// Checks values that many instructions share (shapes, attributes, shardings)
-// once each.
+// Values that many instructions share (shapes, attributes, shardings) are checked once each.
 class Verifier {
  public:
   Verifier(const Module& m, Fault* error) : m_(m), error_(error) {}
@@ -59,8 +58,8 @@ class Verifier {
   }
 
  private:
-  // What the sharding of an instruction speaks of: its result, but the operand of an
-  // outfeed, with its token or without.
+  // The shape that the sharding of an instruction describes: its result; for an outfeed its
+  // operand, with or without the token.
   const Shape* AnnotatedShape(const Instruction& i) const {
     if (i.opcode != Opcode::kOutfeed || m_.operands(i).size() != 2 ||
         i.sharding->kind != HloSharding::Kind::kTuple) {
@@ -108,7 +107,7 @@ class Verifier {
     return true;
   }
 
-  // What inference does not look at.
+  // Checks that shape inference does not make.
   bool CheckOwn(const Instruction& i) {
     switch (i.attrs->kind) {
       case AttrKind::kFusion:
@@ -137,7 +136,7 @@ class Verifier {
     if (found == start || (start == Opcode::kAsyncStart && found == Opcode::kAsyncUpdate)) {
       return true;
     }
-    // A transfer that goes on in a loop comes out of a tuple.
+    // The operand may be an element of a tuple: a loop can carry the transfer.
     if (found == Opcode::kGetTupleElement && (start == Opcode::kSend || start == Opcode::kRecv)) {
       return true;
     }
@@ -156,7 +155,7 @@ class Verifier {
   const Module& m_;
   Fault* error_;
   absl::flat_hash_set<const void*> seen_;
-  // Opcodes share records of attributes, but do not read them alike.
+  // Opcodes can share an attribute record but interpret it differently.
   absl::flat_hash_set<std::pair<const Attributes*, Opcode>> seen_groups_;
   absl::flat_hash_set<std::pair<const HloSharding*, const Shape*>> seen_shardings_;
   absl::InlinedVector<const Shape*, 16> shapes_;
@@ -175,7 +174,7 @@ bool CheckInstructions(const Module& m, Fault* error) {
   return true;
 }
 
-// For messages that have no fix of their own.
+// For errors without a fix of their own.
 const char* UsualFix(absl::string_view code) {
   if (code == "E021") return "give operands and a shape that fit the op";
   if (code == "E022") return "correct the attribute";
@@ -216,7 +215,7 @@ absl::Status VerifyModule(const Module& module, absl::string_view file_name,
   }
   if (error.fix.empty()) error.fix = UsualFix(error.code);
   std::string file(file_name);
-  // Names are views into the text that the module was read from.
+  // Names are usually views into the text that the module was read from.
   if (error.at.valid() && !module.instr(error.at).name.empty()) {
     const char* name = module.instr(error.at).name.data();
     for (const std::shared_ptr<const std::string>& text : module.texts()) {

@@ -12,11 +12,11 @@
 namespace shardcall::verifier {
 namespace {
 
-// Which device ids were seen; a bit each while they are few for their range.
+// The set of device ids seen. Ids that are small enough are in a bit set.
 class IdSet {
  public:
   explicit IdSet(size_t count) : dense_(64 * count + 1024) {}
-  // False if it was there.
+  // Adds the id. False if it was there already.
   bool Add(int64_t id) {
     if (static_cast<size_t>(id) < dense_) {
       if (seen_.size() <= static_cast<size_t>(id)) seen_.resize(2 * id + 64);
@@ -27,7 +27,7 @@ class IdSet {
     }
     return true;
   }
-  // The far ids at once, as they come in any order.
+  // Checks all large ids at once, since they come in any order.
   bool SparseUnique() {
     std::sort(sparse_.begin(), sparse_.end());
     return std::adjacent_find(sparse_.begin(), sparse_.end()) == sparse_.end();
@@ -76,7 +76,7 @@ std::string GroupsText(const ReplicaGroups& g) {
                       "]");
 }
 
-// The number of devices of an iota list; 0 after filling the error.
+// The number of devices of an iota list; 0 after it has set the error.
 int64_t CheckIota(const ReplicaGroups& g, Fault* error) {
   int64_t count = 0;
   if (g.num_groups >= 1 && g.group_size >= 1 &&
@@ -89,7 +89,7 @@ int64_t CheckIota(const ReplicaGroups& g, Fault* error) {
   return 0;
 }
 
-// The devices of `mesh['a'=2,'b'=4] {'b'}`; 0 if that is not what it is.
+// The number of devices of `mesh['a'=2,'b'=4] {'b'}`; 0 if malformed.
 int64_t MeshDevices(absl::string_view text) {
   const size_t end = text.find(']');
   int64_t devices = 1;
@@ -103,7 +103,8 @@ int64_t MeshDevices(absl::string_view text) {
   return devices;
 }
 
-// What the numbers in replica_groups count. 1 where the header leaves it open.
+// What the numbers in replica_groups refer to, and how many there are: 1 if the header does not
+// say.
 struct Numbering {
   const char* what;
   int64_t count;
@@ -112,7 +113,7 @@ struct Numbering {
 Numbering NumberingOf(const Module& m, Opcode opcode, const CollectiveAttrs& a) {
   const ModuleHeader& h = m.header;
   if (a.channel_id < 0) return {"replicas", h.replica_count};
-  // The channel makes these exchange between partitions.
+  // With a channel, these ops exchange between partitions.
   if (opcode == Opcode::kAllToAll || opcode == Opcode::kRaggedAllToAll ||
       opcode == Opcode::kCollectiveBroadcast) {
     return {"partitions", h.num_partitions};
@@ -122,7 +123,7 @@ Numbering NumberingOf(const Module& m, Opcode opcode, const CollectiveAttrs& a) 
 }
 
 bool CheckListSizes(Opcode opcode, const ReplicaGroups& g, Fault* error) {
-  // Reductions may be over groups of different sizes: no shape depends on them.
+  // Groups of these ops may differ in size, since no shape depends on it.
   const bool free = opcode == Opcode::kAllReduce || opcode == Opcode::kAllReduceStart ||
                     opcode == Opcode::kCollectiveBroadcast;
   for (const Ints& list : g.lists) {
@@ -149,7 +150,7 @@ bool CheckReplicaGroups(const Module& m, Opcode opcode, const CollectiveAttrs& a
                   "write the groups or leave use_global_device_ids out");
     case ReplicaGroups::Form::kLists:
       for (const Ints& list : g.lists) total += static_cast<int64_t>(list.size());
-      if (opcode == Opcode::kCollectiveBroadcast) {  // whoever is not named takes no part
+      if (opcode == Opcode::kCollectiveBroadcast) {  // a device in no group takes no part
         return CheckListSizes(opcode, g, error) &&
                CheckIds("replica_groups", g.lists, ids.count > 1 ? ids.count : 0, error);
       }
@@ -174,7 +175,7 @@ bool CheckReplicaGroups(const Module& m, Opcode opcode, const CollectiveAttrs& a
               "correct it or the counts in the header");
 }
 
-// The same number may send or receive once, or once for each slice.
+// Each id may be source once and target once; with slice sizes, once per slice.
 bool CheckPairs(const Module& m, const Instruction& i, Fault* error) {
   const auto& a = i.as<PermuteAttrs>();
   if (a.sources.size() != a.targets.size()) {

@@ -16,7 +16,7 @@ std::string Index(absl::Span<const int64_t> index) {
   return absl::StrCat("{", absl::StrJoin(index, ","), "}");
 }
 
-// What (parameter, index) names; null after filling the error.
+// The shape of parameter `parameter` at `index`; null after it has set the error.
 const Shape* ParameterPart(const Module& m, const char* attribute, int64_t parameter,
                            absl::Span<const int64_t> index, Fault* error) {
   const Computation& entry = m.comp(m.entry());

@@ -21,7 +21,7 @@ bool CheckMaximal(const HloSharding& s, int64_t devices, Fault* error) {
               absl::StrCat(s.device), "correct it or num_partitions");
 }
 
-// One sharding on one leaf.
+// Checks one sharding of one leaf.
 bool CheckLeaf(const HloSharding& s, const Shape* shape, int64_t devices, Fault* error) {
   int64_t count = 0, dims = 0;
   switch (s.kind) {
@@ -43,7 +43,7 @@ bool CheckLeaf(const HloSharding& s, const Shape* shape, int64_t devices, Fault*
                 "correct it or num_partitions");
   }
   if (!s.list.empty() && !CheckIds("the sharding", {Ints(s.list)}, count, error)) return false;
-  // `mesh[..], manual` and its like name no dimensions.
+  // `mesh[..], manual` and similar shardings have no dimensions.
   const bool whole = s.kind == HloSharding::Kind::kNamed && dims == 0;
   if (!shape->IsArray() || dims == shape->rank() || whole) return true;
   return Fail(error, "E025", "the sharding has the wrong number of dimensions", "",
@@ -51,7 +51,7 @@ bool CheckLeaf(const HloSharding& s, const Shape* shape, int64_t devices, Fault*
               absl::StrCat(dims, " in ", s.Print()));
 }
 
-// The leaves in order. Shape::leaf(k) looks through all before it.
+// The leaves in order, in one walk; Shape::leaf(k) takes time for all leaves before k.
 std::vector<const Shape*> Leaves(const Shape* shape) {
   std::vector<const Shape*> leaves, stack = {shape};
   while (!stack.empty()) {
@@ -63,8 +63,8 @@ std::vector<const Shape*> Leaves(const Shape* shape) {
   return leaves;
 }
 
-// Two named shardings are as different as their words, the names of axes aside.
-// XLA compares them so, though it takes a mesh for the tiles that it makes.
+// Compares two named shardings by their axes and device order, ignoring only the names of axes. XLA
+// compares them so, though it equates a named sharding and a tiling with the same tiles.
 bool SameWords(const NamedSharding& a, const NamedSharding& b) {
   if (a.mesh == nullptr || b.mesh == nullptr || !(a.mesh->order == b.mesh->order) ||
       a.mesh->axes.size() != b.mesh->axes.size() || a.dims.size() != b.dims.size()) {
@@ -94,8 +94,8 @@ bool SameWords(const NamedSharding& a, const NamedSharding& b) {
   return same(a.unreduced, b.unreduced) && same(a.manual, b.manual);
 }
 
-// Whether two texts say the same of a leaf: a list and an iota expression of the
-// same devices, a mesh and the tiles it makes. Metadata says nothing.
+// Whether two shardings of a leaf mean the same: device lists and equal iota expressions, meshes
+// and equal tilings. Metadata is ignored.
 bool SameLeaf(HloSharding a, HloSharding b, int rank, int64_t devices) {
   a.metadata.clear();
   b.metadata.clear();
@@ -114,7 +114,7 @@ bool SameLeaf(HloSharding a, HloSharding b, int rank, int64_t devices) {
   const Sharding* p = ToSharding(context, *x);
   const Sharding* q = ToSharding(context, *y);
   if (p->IsReplicated() && q->IsReplicated() && p->manual().empty() && q->manual().empty()) {
-    return true;  // whatever the order of devices
+    return true;  // in any device order
   }
   if (a.kind == HloSharding::Kind::kNamed && b.kind == HloSharding::Kind::kNamed) {
     return SameWords(a.named, b.named);
@@ -144,7 +144,7 @@ class BranchShardings {
   }
 
  private:
-  // With the first of them that has a sharding.
+  // Whether the sharding of `id` agrees with the first one found so far.
   bool Agrees(InstrId caller, InstrId id) {
     const HloSharding* sharding = m_.instr(id).sharding;
     if (sharding == nullptr) return true;
@@ -201,7 +201,7 @@ bool CheckBranchShardings(const Module& m, Fault* error) {
 bool CheckSharding(const Module& m, const HloSharding& sharding, const Shape* shape, Fault* error) {
   const int64_t devices = m.header.num_partitions > 1 ? m.header.num_partitions : 0;
   if (sharding.kind != HloSharding::Kind::kTuple) {
-    // One for all leaves.
+    // One device for all leaves.
     if (sharding.kind == HloSharding::Kind::kMaximal) {
       return CheckMaximal(sharding, devices, error);
     }
@@ -217,7 +217,7 @@ bool CheckSharding(const Module& m, const HloSharding& sharding, const Shape* sh
     return Fail(error, "E025", "the sharding is a tuple and the value is not", "", "one sharding",
                 sharding.Print(), "drop the outer braces");
   }
-  // The empty tuple has one, which says nothing.
+  // The empty tuple has one sharding, which has no meaning.
   const std::vector<const Shape*> leaves = Leaves(shape);
   const size_t want = shape->tuple().empty() ? 1 : leaves.size();
   if (sharding.tuple.size() != want) {

@@ -14,7 +14,7 @@ bool Known(const Module& m, InstrId id) {
 
 std::string Name(const Computation& c) { return absl::StrCat("%", c.name); }
 
-// Places of instructions in their computation's list; UINT32_MAX if in none.
+// Sets the position of each instruction in its computation's list; UINT32_MAX if it is in none.
 bool Place(const Module& m, std::vector<uint32_t>* place, Fault* error) {
   place->assign(m.num_instructions(), UINT32_MAX);
   for (int c = 0; c < m.num_computations(); ++c) {
@@ -79,8 +79,8 @@ bool CheckParameters(const Module& m, const Computation& comp, Fault* error) {
               "number the parameters from 0");
 }
 
-// Depth-first over the call graph with an explicit stack; a call to a
-// computation that is still open closes a cycle.
+// Depth-first over the call graph with an explicit stack; a call to a computation on the stack is a
+// cycle.
 bool CheckCalls(const Module& m, Fault* error) {
   const int n = m.num_computations();
   struct Call {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no instruction shows by itself: that each asynchronous start ends once,
-// that sends and receives agree with their ends, that fused and asynchronous
-// computations are what they should be.
+// Checks that involve several instructions: each asynchronous start ends once, sends and receives
+// agree with their ends, and fused and asynchronous computations have the required form.
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -41,7 +40,7 @@ class Uses {
     return false;
   }
 
-  // Distinct users, and the first of them.
+  // Finds the first user of each instruction and counts distinct users.
   void Count() {
     users_.assign(m_.num_instructions(), {});
     for (int c = 0; c < m_.num_computations(); ++c) {
@@ -89,8 +88,8 @@ class Uses {
                 want, std::string(OpcodeText(found)), "use what its end gives");
   }
 
-  // A send or receive may go through a tuple, that of a loop; where it is all
-  // that an asynchronous computation does, it has no end there.
+  // A send or receive may be put into a tuple, which a loop carries. As the root of an asynchronous
+  // computation it has no end there.
   bool CheckTransfer(InstrId id, Opcode done) {
     const Instruction& i = m_.instr(id);
     if (users_[id.value].count == 0 && m_.comp(i.computation).root == id &&

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-// A sanitizer is to see every block come and go.
+// Under a sanitizer every block is allocated and freed, so that it sees errors.
 #if defined(__SANITIZE_ADDRESS__)
 #define SHARDCALL_POOL 0
 #elif defined(__has_feature)
@@ -29,8 +29,8 @@ constexpr size_t kHugeBytes = size_t{4} << 20;
 
 size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-// Pages of the system's, so that what is given back is gone, and what is kept is
-// no part of a heap that cannot shrink.
+// Maps pages directly, so that freed blocks go back to the system rather than to a heap that cannot
+// shrink.
 char* NewPages(size_t bytes) {
   void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block == MAP_FAILED) return nullptr;
@@ -53,8 +53,8 @@ size_t MachineBytes() {
 }  // namespace
 
 BufferPool& BufferPool::Get() {
-  // Tensors may outlive static objects. A process that is forked off while another
-  // thread allocates finds the pool whole.
+  // Never destroyed, since tensors may outlive static objects. The mutex is held during a fork, so
+  // that the child finds the pool consistent.
   static BufferPool& pool = []() -> BufferPool& {
     static BufferPool* const made = new BufferPool;
     pthread_atfork([] { made->mutex_.lock(); }, [] { made->mutex_.unlock(); },
@@ -65,7 +65,7 @@ BufferPool& BufferPool::Get() {
 }
 
 void* BufferPool::Allocate(size_t* bytes) {
-  // A system that promises more than it has would end the process when it is touched.
+  // Linux may grant more than it has, and kill the process when the memory is touched.
   if (*bytes > MachineBytes()) return nullptr;
   if (!SHARDCALL_POOL || *bytes < kLeastPooledBytes) {
     *bytes = std::max<size_t>(RoundUp(*bytes, 64), 64);
@@ -137,7 +137,7 @@ void BufferPool::Trim(size_t bytes) {
   while (stats_.idle > bytes) {
     const auto [size, block] = *idle_sizes_.rbegin();
     const size_t over = stats_.idle - bytes;
-    // What is left of a block is worth keeping only if a tensor fits.
+    // Keep the rest of a block only if a tensor fits.
     const size_t gone = size >= over + kLeastPooledBytes ? RoundUp(over, kPage) : size;
     RemoveIdle(block, size);
     if (gone < size) AddIdle(block, size - gone);

@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
   for (size_t k = 0; k < arguments.size(); ++k) {
     if (comp.parameters[k] >= 0) slots[comp.parameters[k]] = std::move(arguments[k]);
   }
-  arguments.clear();  // what is not read is freed now
+  arguments.clear();  // unread arguments are freed now
   for (const auto& [slot, value] : comp.constants) slots[slot] = value;
   StepObserver* const observer = StepObserver::OfThisThread();
   for (const Step& step : comp.steps) {
@@ -109,7 +109,7 @@ absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
 
 namespace {
 
-// OK, or E140; asked at every execution, so that texts are made for errors alone.
+// OK, or E140. It runs at every execution, so messages are made for errors only.
 absl::Status CheckHandler(const DeviceProgram::TargetUse& use, const HandlerRegistry& handlers) {
   const auto found = handlers.FindForRun(use.target, use.backend_config);
   absl::Status device;
@@ -129,7 +129,7 @@ absl::Status CheckHandler(const DeviceProgram::TargetUse& use, const HandlerRegi
 
 absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* handlers) {
   const HandlerRegistry none;
-  absl::flat_hash_set<absl::string_view> said;  // one of a target's calls tells enough
+  absl::flat_hash_set<absl::string_view> said;  // targets reported; one call per target is enough
   std::vector<std::string> messages;
   absl::StatusCode code = absl::StatusCode::kOk;
   for (const DeviceProgram::TargetUse& use : program.targets) {
@@ -137,7 +137,7 @@ absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* 
     const absl::Status status = CheckHandler(use, handlers == nullptr ? none : *handlers);
     if (status.ok()) continue;
     said.insert(use.target);
-    // What only this machine lacks is said of all of them or not at all.
+    // kUnavailable (missing on this machine only) is the code only if all errors have it.
     if (code == absl::StatusCode::kOk || code == absl::StatusCode::kUnavailable) {
       code = handlers == nullptr ? absl::StatusCode::kNotFound : status.code();
     }
@@ -148,7 +148,8 @@ absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* 
 
 namespace {
 
-// Of the parameter's shape, or smaller where a dimension is dynamic, and not moved from.
+// Whether the tensor has the parameter's shape, or a smaller one in dynamic dimensions, and has not
+// been moved from.
 bool Fits(const Tensor& t, const LeafShape& shape) {
   if (t.data() == nullptr && t.byte_size() > 0) return false;
   if (t.type() != shape.type || t.dims().size() != shape.dims.size()) return false;
@@ -184,7 +185,7 @@ absl::Status CheckArguments(const DeviceProgram& program, absl::Span<const Tenso
   return CheckHandlers(program, device.handlers);
 }
 
-// A number for a run of this process, from 1 on.
+// A number for each run in this process, from 1 on.
 int64_t NextRunId() {
   static std::atomic<int64_t> last{0};
   return ++last;
@@ -273,7 +274,8 @@ absl::StatusOr<std::vector<Tensor>> ExecuteWatched(
 
 namespace {
 
-// All that the devices of one run use, in the order in which it may go.
+// All objects that the devices of one run share. Members are declared so that each is destroyed
+// before those that it uses.
 class ThreadsRun {
  public:
   ThreadsRun(std::shared_ptr<const DeviceProgram> program,
@@ -313,7 +315,7 @@ class ThreadsRun {
     }
   }
 
-  // For devices that may outlive the caller's.
+  // Copies the mesh, for devices that may outlive the caller's.
   void OwnMesh() {
     if (mesh_ != nullptr) mesh_ = &own_mesh_.emplace(*mesh_);
   }
@@ -321,7 +323,7 @@ class ThreadsRun {
   void Stop(const absl::Status& status) { error_.Report(status, comms_); }
   const DeviceProgram& program() const { return *program_; }
 
-  // Once all devices are done.
+  // To be called when all devices are done.
   absl::StatusOr<std::vector<std::vector<Tensor>>> Results() {
     if (!error_.status().ok()) return error_.status();
     return std::move(results_);
@@ -337,7 +339,7 @@ class ThreadsRun {
   std::optional<BaseMesh> own_mesh_;
   InProcessWorld world_;
   std::vector<std::unique_ptr<Communicator>> comms_;
-  // Outlive the report of an error, so that it ends what is still under way.
+  // Kept for the whole run, since a reported error must be able to abort calls that still run.
   std::vector<std::unique_ptr<StartedCalls>> started_;
   std::vector<std::vector<Tensor>> results_;
   FirstError error_;

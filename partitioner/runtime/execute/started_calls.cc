@@ -12,12 +12,12 @@ namespace shardcall::inline internal {
 struct StartedCalls::Open {
   int64_t number = 0;
   absl::StatusOr<Results> results = Results();
-  std::unique_ptr<Communicator::Pending> pending;  // null: the call was made at once
+  std::unique_ptr<Communicator::Pending> pending;  // null: the call was made immediately
 };
 
 namespace {
 
-// Runs on a thread that nobody else catches exceptions for.
+// Runs on a thread on which no caller catches exceptions.
 absl::StatusOr<StartedCalls::Results> Make(const StartedCalls::Call& call, Communicator* comm) {
   try {
     return call(comm);

@@ -24,7 +24,7 @@ namespace {
 
 std::atomic<int> left_behind{0};
 
-// What the threads have, and the last of them lets go.
+// State that the threads share; the last one releases it.
 struct Shared {
   Shared(int n, std::function<void(int)> body_of) : body(std::move(body_of)), devices(n) {}
   struct Device {
@@ -69,17 +69,18 @@ absl::Status NoThreads(const std::system_error& error) {
       absl::StatusCode::kUnavailable);
 }
 
-// Which calls have been under way since when, as one who looks now and then knows it.
+// Tracks since when each device's current call has been running, as seen by periodic checks.
 class Observer {
  public:
   Observer(const Shared& shared, absl::Duration deadline)
       : shared_(shared), deadline_(deadline), seen_(shared.devices.size()) {}
 
-  // Under the mutex. Whether the device is in a handler for too long.
+  // Must be called under the mutex. Whether the device has been in a handler for too long.
   bool IsLate(int d, absl::Duration now) {
     const uint64_t calls = shared_.devices[d].watch.calls();
     if (calls != seen_[d].calls) seen_[d] = {calls, now};
-    // What a handler awaits itself has the deadline too, and is to say so first.
+    // Waits inside a handler have the same deadline; the grace lets their own error be reported
+    // first.
     const absl::Duration grace = std::min(deadline_ / 4, absl::Seconds(1));
     return calls % 2 != 0 && now - seen_[d].since > deadline_ + grace;
   }

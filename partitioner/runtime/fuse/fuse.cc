@@ -12,13 +12,13 @@
 namespace shardcall::inline internal {
 namespace {
 
-// What runs as one: a group of steps, or a step by itself.
+// Steps that run as one: a group, or a single step.
 struct Unit {
   std::vector<int> steps;  // ascending
   bool fused = false;
 };
 
-// A step alone is worth a fused one only where it reads something through.
+// Fusing a single step is worthwhile only if it reads an operand through a view.
 bool WorthFusing(const ProgramComputation& comp, const StepSurvey& survey, int step) {
   const auto& data = static_cast<const ElementwiseData&>(*comp.steps[step].data);
   for (int k = 0; k < data.kernel.arity; ++k) {
@@ -46,8 +46,8 @@ std::vector<Unit> MakeUnits(const ProgramComputation& comp, const StepSurvey& su
   return units;
 }
 
-// The units in an order in which operands come first: that of their last steps,
-// but for what has to wait.
+// The units in topological order: in the order of their last steps, except where operands must come
+// first.
 std::vector<int> OrderUnits(const ProgramComputation& comp, const StepSurvey& survey,
                             const std::vector<Unit>& units) {
   std::vector<int> unit_of_step(comp.steps.size());
@@ -96,12 +96,12 @@ void FuseSteps(ProgramComputation* comp) {
   const StepSurvey survey(comp);
   const std::vector<Unit> units = MakeUnits(*comp, survey);
   const std::vector<int> order = OrderUnits(*comp, survey, units);
-  // From the end, so that what others read of a unit is known when it is made.
+  // From the end, so that the slots that others read are known when a unit is made.
   std::vector<bool> needed(comp->num_slots);
   for (const OperandRef& ref : comp->root) needed[ref.slot] = true;
   struct Kept {
     Step fused;
-    int plain = -1;  // else: this step as it is
+    int plain = -1;  // if valid: the step that stays as it is
   };
   std::vector<Kept> kept;
   for (size_t k = order.size(); k-- > 0;) {
@@ -120,7 +120,7 @@ void FuseSteps(ProgramComputation* comp) {
     for (const OperandRef& ref : step.operands) needed[ref.slot] = true;
     kept.push_back(std::move(next));
   }
-  // The survey looks into the steps, so they are moved only now.
+  // Steps are moved only now, since the survey refers to them.
   std::vector<Step> steps;
   for (auto it = kept.rbegin(); it != kept.rend(); ++it) {
     steps.push_back(it->plain < 0 ? std::move(it->fused) : std::move(comp->steps[it->plain]));

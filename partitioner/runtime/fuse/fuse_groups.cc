@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steps are fused with which.
+// Decides which steps are fused into which groups.
 #include <algorithm>
 
 #include "shardcall/partitioner/runtime/fuse/fuse.h"
@@ -10,11 +10,11 @@
 namespace shardcall::inline internal {
 namespace {
 
-constexpr int kMaxOpen = 64;      // groups that may still grow
+constexpr int kMaxOpen = 64;      // groups that can still grow
 constexpr int kMaxMembers = 128;  // of a group
 
-// The loops of a strided view over `dims`, without what is of size 1 and with
-// neighbours joined where they are one loop.
+// The loops of a strided view over `dims`. Dimensions of size 1 are dropped, and adjacent ones
+// merged where they form one loop.
 FusedView MakeView(absl::Span<const int64_t> dims, absl::Span<const int64_t> strides,
                    int64_t offset) {
   FusedView view;
@@ -47,7 +47,7 @@ class Grouper {
       if (survey_.IsElementwise(s)) {
         depends = Bit(Join(s));
       } else {
-        // What stands before the end of a collective is to run before it.
+        // Steps before the end of a collective must run before it.
         if (HasTrait(comp_.steps[s].opcode, kAsyncForm)) CloseAll();
         for (const OperandRef& ref : comp_.steps[s].operands) depends |= depends_[ref.slot];
         if (survey_.IsOrdered(s)) depends = ordered_ |= depends;
@@ -62,13 +62,13 @@ class Grouper {
 
  private:
   struct Group {
-    int parent = -1;  // merged into
+    int parent = -1;  // the group that it was merged into
     int members = 0;
     int64_t elements = 0;
-    uint64_t bits = 0;            // its own and those of what was merged into it
-    uint64_t depends = 0;         // on other open groups, at any distance
+    uint64_t bits = 0;            // its own bit and those of groups merged into it
+    uint64_t depends = 0;         // open groups that it depends on, directly or not
     std::vector<int32_t> inputs;  // slots made outside of it
-    std::vector<int32_t> viewed;  // those of them that are not read element by element
+    std::vector<int32_t> viewed;  // the inputs that are not read element by element
   };
 
   int Root(int g) const {
@@ -76,7 +76,7 @@ class Grouper {
     return g;
   }
   uint64_t Bit(int g) const { return uint64_t{1} << (g - first_open_); }
-  // All open groups that the value depends on.
+  // All open groups on which the value depends.
   uint64_t Closure(uint64_t depends) const {
     uint64_t all = depends;
     for (uint64_t left = depends; left != 0; left &= left - 1) {
@@ -85,7 +85,7 @@ class Grouper {
     }
     return all;
   }
-  // The open group that makes the value, or -1.
+  // The open group that produces the value, or -1.
   int Maker(int32_t slot) const {
     const int p = survey_.producer(slot);
     if (p < 0 || group_[p] < first_open_) return -1;
@@ -96,14 +96,14 @@ class Grouper {
     std::fill(depends_.begin(), depends_.end(), 0);
     ordered_ = 0;
   }
-  // Whether one of the slots that `other` does not make depends on it.
+  // Whether a slot that `other` does not produce depends on it.
   bool PathFrom(int other, absl::Span<const int32_t> slots) const {
     for (int32_t slot : slots) {
       if (Maker(slot) != other && (Closure(depends_[slot]) & groups_[other].bits) != 0) return true;
     }
     return false;
   }
-  // Whether `g` makes one of the slots: a block of it can only be read as it is made.
+  // Whether `g` produces one of the slots; inside a group its elements can only be read in order.
   bool MakesAny(int g, absl::Span<const int32_t> slots) const {
     return std::any_of(slots.begin(), slots.end(), [&](int32_t s) { return Maker(s) == g; });
   }
@@ -180,7 +180,7 @@ class Grouper {
   std::vector<Group> groups_;
   int first_open_ = 0;
   std::vector<uint64_t> depends_;  // by slot: open groups, directly or by other steps
-  uint64_t ordered_ = 0;           // what the last ordered step depends on
+  uint64_t ordered_ = 0;           // dependencies of the last ordered step
   std::vector<int> group_;         // by step
 };
 
@@ -228,14 +228,14 @@ ValueView StepSurvey::Resolve(int32_t slot) const {
     const Step& step = comp_.steps[p];
     const LeafShape& shape = step.shapes[0];
     if (dynamic_cast<const SameBytesData*>(step.data.get()) != nullptr) {
-      // bf16 is held otherwise than it lies in memory: its bits are not at hand.
+      // bf16 values are held as f32 in registers, so their bits are not available.
       if (step.opcode == Opcode::kBitcastConvert && ElementTypeBytes(shape.type) < 4) return value;
       value.slot = step.operands[0].slot;
       continue;
     }
     const auto* view = dynamic_cast<const ViewData*>(step.data.get());
-    // Broadcasts read together what lies together; transposes and the like are
-    // better made by tiles.
+    // Broadcasts read contiguous elements; transposes and the like run faster on their own, by
+    // tiles.
     if (view != nullptr && step.opcode != Opcode::kBroadcast) return value;
     if (!value.whole) return value;
     const FusedView loops =
@@ -252,8 +252,8 @@ ValueView StepSurvey::Resolve(int32_t slot) const {
 
 std::vector<int> GroupSteps(const ProgramComputation& comp, const StepSurvey& survey) {
   std::vector<int> group = Grouper(comp, survey).Run();
-  // A reduction joins the group that makes its operand: nothing in that group
-  // depends on the reduction, or the grouper would have seen a path around it.
+  // A reduction can join the group that produces its operand: nothing in that group depends on the
+  // reduction, or the grouper would have found a path around the group.
   for (int s = 0; s < static_cast<int>(group.size()); ++s) {
     if (!survey.IsReduction(s)) continue;
     const ValueView value = survey.Resolve(comp.steps[s].operands[0].slot);

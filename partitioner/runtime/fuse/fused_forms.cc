@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frequent lane kernels in the forms that fused steps want: with an operand
-// that is one element for all lanes, and with f32 results rounded to bf16.
+// Frequent lane kernels in variants for fused steps: with an operand that is one element for all
+// lanes, and with f32 results rounded to bf16.
 #include <cstdint>
 
 #include "shardcall/partitioner/runtime/fuse/fused_step.h"
@@ -27,7 +27,7 @@ void Binary(const void* const* in, void* out, int64_t n, const int64_t*) {
   }
 }
 
-// Of elements of 4 bytes.
+// Select of elements with 4 bytes.
 template <int kSame>
 void Select(const void* const* in, void* out, int64_t n, const int64_t*) {
   const uint8_t* p = static_cast<const uint8_t*>(in[0]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Polynomials within a fused step: chains of x * z + c, with scalars c, as functions
-// like erf are made of, become one instruction that keeps its sum in registers.
-// Each product and sum is rounded as it was, so the bits stay.
+// Polynomials in a fused step. Chains of x * z + c with scalars c, which functions like erf consist
+// of, become one instruction that keeps its sum in registers. Each product and sum is rounded as
+// before, so results are bitwise equal.
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -75,7 +75,7 @@ class Chains {
       FusedInstr chain;
       chain.kind = FusedInstr::kHorner;
       int x = data_.instrs[i].in[0], z = data_.instrs[i].in[1];
-      bool settled = false;  // which of the two is z
+      bool settled = false;  // whether it is known which of the two is z
       std::vector<int> members;
       for (int product = static_cast<int>(i); product >= 0;) {
         const int sum = OnlyReader(product);
@@ -122,13 +122,13 @@ class Chains {
     return i.kind == FusedInstr::kCompute && i.kernel.fn == fn && !i.round && !i.kernel.decode &&
            !i.kernel.encode;
   }
-  // The instruction that alone reads the scratch value of instruction i, or -1.
+  // The only instruction that reads the scratch value of instruction i, or -1.
   int OnlyReader(int i) const {
     const int out = data_.instrs[i].out;
     if (reads_[out] != 1 || data_.registers[out].place != FusedRegister::kScratch) return -1;
     return reader_[out];
   }
-  // The operand of a two-operand instruction beside `reg`, or -1 if both are it.
+  // The other operand of a two-operand instruction than `reg`, or -1 if both are `reg`.
   static int Other(const FusedInstr& i, int reg) {
     if (i.in[0] == i.in[1]) return -1;
     return i.in[0] == reg ? i.in[1] : i.in[0];

@@ -10,7 +10,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Partial sums of more columns would not stay in the cache beside the blocks.
+// The partial sums of more columns would not fit into the cache together with the blocks.
 constexpr int64_t kMostColumns = 256;
 
 }  // namespace

@@ -14,10 +14,9 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Of all that a block touches: a third of a small cache of the first level, so that
-// what the processor fetches ahead has its place beside it.
+// Bytes that a block accesses: a third of a small L1 cache, which leaves room for prefetched lines.
 constexpr int64_t kBlockBytes = 12 << 10;
-constexpr int64_t kLeastFitting = 320;  // below, the calls of the kernels show
+constexpr int64_t kLeastFitting = 320;  // with fewer elements, calls of kernels cost too much
 constexpr int64_t kLeastBlock = 256, kMostBlock = 4096;
 constexpr int64_t kMostTableBytes = 64 << 10;
 
@@ -67,8 +66,7 @@ class FusedBuilder {
     return it->second;
   }
 
-  // The register that holds operand k of a step, with the instruction that fills
-  // it where it has to be filled.
+  // The register that holds operand k of a step. Adds an instruction that fills it if it needs one.
   int Input(const Step& step, const ElementwiseData& data, int k) {
     ValueView value = survey_.Resolve(step.operands[k].slot);
     if (data.spread[k] && data_->elements > 1) value.whole = false;
@@ -100,7 +98,7 @@ class FusedBuilder {
     has_view_[load.operand] = true;
     data_->views_of_bf16 |= bf16;
     const int64_t period = Period(value.view);
-    // A row of full elements is read where it lies.
+    // A row of full elements is read in place.
     const bool direct = !bf16 && value.view.loops.size() == 2 && value.view.loops[1].stride == 1 &&
                         period >= kLeastBlock;
     if (period > 0 && !direct && period * bytes <= kMostTableBytes &&
@@ -125,7 +123,7 @@ class FusedBuilder {
                       });
   }
 
-  // After how many elements the view repeats itself; 0: never.
+  // The number of elements after which the view repeats itself; 0: never.
   static int64_t Period(const FusedView& view) {
     if (view.loops.size() < 2 || view.loops[0].stride != 0) return 0;
     int64_t period = 1;
@@ -146,18 +144,18 @@ class FusedBuilder {
     }
     if (wide && !bf16 && step.opcode == Opcode::kConvert && kernel.out_type == ElementType::kF32 &&
         !needed_[slot]) {
-      whole_[slot] = compute.in[0];  // is held as f32 already
+      whole_[slot] = compute.in[0];  // held as f32 already
       return;
     }
     compute.kernel = wide ? data.wide : kernel;
-    compute.round = bf16 && kernel.encode;  // not what moves or works on bits
+    compute.round = bf16 && kernel.encode;  // not for ops that move elements or work on bits
     const auto [same, first] = computed_.try_emplace(
         Computed{compute.kernel.fn, compute.in[0], compute.in[1], compute.in[2],
                  compute.kernel.params[0], compute.kernel.params[1],
                  static_cast<int>(kernel.out_type), compute.round},
         static_cast<int>(data_->registers.size()));
     if (!first && !needed_[slot]) {
-      whole_[slot] = same->second;  // the same of the same operands
+      whole_[slot] = same->second;  // same op on the same operands
       return;
     }
     for (int k = 0; k < kernel.arity; ++k) {
@@ -201,8 +199,8 @@ class FusedBuilder {
     data_->reductions.push_back(std::move(reduction));
   }
 
-  // A result may be written over an operand that no later instruction reads, as
-  // elements are as wide and element i of both is at the same place.
+  // A result may overwrite an operand that no later instruction reads, since elements have the same
+  // width, and element i of both is at the same place.
   void FindReuse() {
     std::vector<int> last_read(step_.operands.size(), -1), width(step_.operands.size(), 0);
     std::vector<int> written(step_.results.size(), -1), result_width(step_.results.size(), 0);
@@ -229,7 +227,7 @@ class FusedBuilder {
     }
   }
 
-  // Scratch slots, each taken from the first write of a register to its last read.
+  // Allocates scratch slots, each from the first write of a register to its last read.
   void AllocateScratch() {
     std::vector<int> last(data_->registers.size(), -1);
     for (size_t i = 0; i < data_->instrs.size(); ++i) {
@@ -246,7 +244,7 @@ class FusedBuilder {
       free.pop_back();
       data_->scratch_slot_bytes = std::max<int64_t>(data_->scratch_slot_bytes, r.bytes);
     };
-    if (data_->views_of_bf16) data_->scratch_slot_bytes = 2;          // at least
+    if (data_->views_of_bf16) data_->scratch_slot_bytes = 2;          // at least 2 bytes
     for (const FusedInstr& instr : data_->once) allocate(instr.out);  // for the whole run
     std::vector<bool> pinned(data_->registers.size());
     for (const FusedInstr& instr : data_->once) pinned[instr.out] = true;
@@ -265,7 +263,7 @@ class FusedBuilder {
   }
 
   void ChooseBlock() {
-    // Slots of single elements are hardly touched.
+    // Slots of single elements are not counted, since they hardly use the cache.
     const int64_t slots = std::max(data_->scratch_slots - singles_, 1);
     int64_t bytes = slots * data_->scratch_slot_bytes;
     for (const FusedRegister& r : data_->registers) {
@@ -274,8 +272,8 @@ class FusedBuilder {
     const int64_t fitting =
         std::clamp(kBlockBytes / std::max<int64_t>(bytes, 1) / 64 * 64, kLeastFitting, kMostBlock);
     data_->block = fitting;
-    // Blocks that are whole rows of a broadcast, or lie within one, read it where
-    // it lies, or as one element.
+    // Blocks are whole rows of a broadcast, or parts of one row, so that they can read the row in
+    // place, or as one element.
     int64_t row = 0;
     for (const FusedInstr& instr : data_->instrs) {
       if (instr.kind != FusedInstr::kLoadView) continue;

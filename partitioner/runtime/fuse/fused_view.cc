@@ -19,8 +19,8 @@ void CopyLine(const T* src, int64_t stride, T* dst, int64_t n) {
   }
 }
 
-// Elements [begin, begin + n) of a view; the source itself where they lie
-// together there, else `scratch`.
+// Elements [begin, begin + n) of a view: a pointer into the source if they are contiguous there,
+// else `scratch`.
 template <typename T>
 const void* LoadView(const FusedView& view, const void* source, int64_t begin, int64_t n,
                      void* scratch) {

@@ -24,12 +24,12 @@ class BlockRunner {
       sources_.push_back({run.in(k).data(), run.in(k).type()});
     }
   }
-  // Results' memory is known later than operands'.
+  // Sets the memory of results, which is known later than that of operands.
   void SetResults(absl::Span<char* const> results) {
     const int slots = data_.scratch_slots + (data_.views_of_bf16 ? 1 : 0);
     block_ = std::min(data_.block, data_.elements);
-    // Slots begin at odd distances of 64 bytes: at powers of two they would all
-    // fall into the same few lines of the cache.
+    // Slots begin at odd multiples of 64 bytes: powers of two would map all of them to the same few
+    // cache sets.
     slot_bytes_ = OddLines(data_.scratch_slot_bytes * block_);
     int64_t bytes = slots * slot_bytes_;
     for (const FusedTable& table : data_.tables) {
@@ -80,8 +80,8 @@ class BlockRunner {
   }
 
  private:
-  // Lines of operands and results that the next block touches: asked for while this
-  // one is computed, since blocks are too short for the processor to see the streams.
+  // Plans prefetches of the operand and result lines of the next block while this one is computed,
+  // since blocks are too short for the hardware prefetcher.
   void PlanPrefetch() {
     constexpr int64_t kLine = 64, kFewBlocks = 8;
     if (data_.elements < kFewBlocks * block_) return;
@@ -102,23 +102,23 @@ class BlockRunner {
   };
   struct Moving {
     int reg;
-    int64_t at;      // element
-    int64_t period;  // of its table; 0: no table
+    int64_t at;      // index of the element
+    int64_t period;  // period of its table; 0: no table
   };
 
-  // Where a view's next block begins, and for how many elements the innermost
-  // loop goes on from there; 0: that is not known.
+  // The address at which a view's next block begins, and the number of elements that the innermost
+  // loop still has from there; 0 if unknown.
   struct Cursor {
     const char* at = nullptr;
     int64_t left = 0;
   };
 
-  // An instruction as the first block ran it. Where no view is loaded block by block,
-  // all later ones run alike: which registers are single elements does not change.
+  // An instruction as the first block ran it. If no view is loaded block by block, all later blocks
+  // run the same, since the set of single-element registers does not change.
   struct Settled {
     const FusedInstr* instr;
-    LaneFn fn;  // null: by the instruction's kind
-    bool one;   // of one element
+    LaneFn fn;  // null: depends on the instruction's kind
+    bool one;   // on one element
   };
   void RunSettled(const Settled& s, int64_t n) {
     const FusedInstr& instr = *s.instr;
@@ -139,7 +139,7 @@ class BlockRunner {
       RunSettled(s, n);
     }
   }
-  // What has no single function.
+  // Runs instructions without a single function.
   void RunOther(const FusedInstr& instr, int64_t n) {
     if (instr.kind != FusedInstr::kCompute) return RunInstr(instr, 0, /*begin=*/1, n);
     const void* in[3];
@@ -172,7 +172,7 @@ class BlockRunner {
     }
   }
 
-  // Registers that are not scratch, but for tables that every block reads from their
+  // Finds registers outside of scratch, except tables, which every block reads from their
   // beginning.
   void PlanAdvance() {
     for (size_t r = 0; r < address_.size(); ++r) {
@@ -185,7 +185,7 @@ class BlockRunner {
       }
     }
   }
-  // They go on by n elements.
+  // Advances them by n elements.
   void Advance(int64_t n) {
     for (Moving& m : moving_) {
       m.at += n;
@@ -237,10 +237,10 @@ class BlockRunner {
     }
   }
 
-  // Makes the block of a register that holds one element for all.
+  // Fills the block of a register that holds one element for all.
   void Spread(int reg, int64_t n) {
     if (!single_[reg]) return;
-    settled_ = settled_ && pinned_[reg];  // others must be spread in each block
+    settled_ = settled_ && pinned_[reg];  // others must be filled in each block
     Fill(data_.registers[reg].bytes, address_[reg], base_[reg], pinned_[reg] ? block_ : n);
     address_[reg] = base_[reg];
     single_[reg] = false;
@@ -321,8 +321,8 @@ class BlockRunner {
   std::vector<Cursor> cursors_;  // by instruction
   bool settled_ = false;
   std::vector<Settled> settled_instrs_;
-  std::vector<std::pair<int, int64_t>> ahead_;  // registers, bytes from its block
-  size_t ahead_each_ = 0;                       // before each instruction
+  std::vector<std::pair<int, int64_t>> ahead_;  // registers, and byte offsets from their blocks
+  size_t ahead_each_ = 0;                       // number of prefetches before each instruction
   Tensor scratch_;
   int64_t block_ = 0, slot_bytes_ = 0;
   char* raw_ = nullptr;
@@ -333,7 +333,7 @@ class BlockRunner {
 absl::Status RunFused(StepRun& run) {
   const auto& data = run.data<FusedData>();
   BlockRunner runner(data, run);
-  // A buffer that is taken over stays where it is: it is the result's now.
+  // A reused buffer keeps its address: it becomes the result's.
   absl::InlinedVector<Tensor, 2> results;
   absl::InlinedVector<char*, 2> memory;
   for (int r = 0; r < run.num_results(); ++r) {

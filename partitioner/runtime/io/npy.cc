@@ -23,8 +23,8 @@ absl::Status Bad(absl::string_view name, absl::string_view message) {
                    .fix = "Write it with numpy.savez, as an array of numbers"});
 }
 
-// The text behind 'key': in a dictionary literal, up to its end at `,` or `}`
-// outside of brackets and quotes.
+// The text after 'key': in a dictionary literal, up to the `,` or `}` that ends it outside of
+// brackets and quotes.
 absl::string_view Field(absl::string_view header, absl::string_view key) {
   for (const char* quote : {"'", "\""}) {
     size_t at = header.find(absl::StrCat(quote, key, quote));

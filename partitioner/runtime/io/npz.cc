@@ -45,7 +45,7 @@ std::string ZipMessage(int code) {
   return text;
 }
 
-// How a type stands in an .npy file.
+// The letter of a type in an .npy file.
 char NpyKind(ElementType type) {
   if (type == ElementType::kPred) return 'b';
   if (IsSignedInteger(type)) return 'i';
@@ -96,7 +96,7 @@ absl::StatusOr<std::map<std::string, NpyArray>> ReadArrays(const std::string& pa
     absl::ConsumeSuffix(&name, ".npy");
     const std::string where = absl::StrCat(path, ":", name);
     std::unique_ptr<zip_file_t, ZipFileClose> file(zip_fopen_index(zip.get(), i, 0));
-    // Sizes in a broken directory may be anything: grow as bytes arrive.
+    // The sizes in a corrupt directory may be arbitrary, so grow as bytes arrive.
     std::string bytes;
     constexpr size_t kChunk = 1 << 22;
     while (file != nullptr && bytes.size() < stat.size) {
@@ -214,7 +214,7 @@ absl::Status AddArray(zip_t* zip, const std::string& path, const std::string& na
     zip_source_free(source);
     return WriteError(path, zip_strerror(zip));
   }
-  constexpr uint16_t kFirstDay = 1 << 5 | 1;  // 1980-01-01: no clock in the bytes
+  constexpr uint16_t kFirstDay = 1 << 5 | 1;  // 1980-01-01: independent of the clock
   if (zip_set_file_compression(zip, index, ZIP_CM_STORE, 0) != 0 ||
       zip_file_set_dostime(zip, index, 0, kFirstDay, 0) != 0) {
     return WriteError(path, zip_strerror(zip));
@@ -249,7 +249,7 @@ absl::Status WriteTo(const std::string& path, absl::string_view prefix,
     SHARDCALL_RETURN_IF_ERROR(AddArray(zip.get(), path, "dtypes", NpyHeader('U', 4 * kWidth, dims),
                                        names.data(), static_cast<int64_t>(names.size())));
   }
-  if (tensors.empty()) {  // a file without entries would not be written
+  if (tensors.empty()) {  // an archive without entries would not be written
     const int64_t dims[] = {0};
     SHARDCALL_RETURN_IF_ERROR(
         AddArray(zip.get(), path, "dtypes", NpyHeader('U', 4, dims), nullptr, 0));
@@ -259,7 +259,7 @@ absl::Status WriteTo(const std::string& path, absl::string_view prefix,
   return absl::OkStatus();
 }
 
-// A device or a pipe is written to, and never replaced by a file.
+// A device or a pipe is written to, not replaced by a file.
 absl::Status WriteToDevice(const std::string& path, absl::string_view prefix,
                            absl::Span<const Tensor> tensors) {
   std::string temporary = (std::filesystem::temp_directory_path() / "npz.XXXXXX").string();

@@ -31,7 +31,7 @@ std::vector<Tensor> RandomInputs(absl::Span<const LeafShape> leaves, uint64_t se
     if (!IsArrayType(type)) continue;
     const uint64_t stream = Mix(seed * 0x632BE59BD9B4E019 + a);
     const int64_t n = t.num_elements() * (IsComplex(type) ? 2 : 1);
-    t = Tensor();  // so that the vector's is the only owner
+    t = Tensor();  // so that the vector is the only owner
     char* to = tensors.back().MutableData();
     const bool real = IsFloat(type) || IsComplex(type);
     const int bits = IsComplex(type) ? ElementTypeBits(type) / 2 : ElementTypeBits(type);
@@ -61,8 +61,8 @@ std::vector<Tensor> RandomInputs(absl::Span<const LeafShape> leaves, uint64_t se
 int FillElidedConstants(Module* module, uint64_t seed) {
   Context& context = module->context();
   int filled = 0;
-  // A literal with values in place of what is elided in it. Tuples nest as the text does,
-  // which has a limit.
+  // A literal with values in place of its elided parts. Recursion is safe, since the parser limits
+  // the nesting of tuples.
   const std::function<const Literal*(const Literal*)> fill =
       [&](const Literal* literal) -> const Literal* {
     if (literal->elided && !literal->shape->IsTuple()) {

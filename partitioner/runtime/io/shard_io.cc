@@ -18,7 +18,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Where a device's part lies in the global array.
+// The place of a device's part in the global array.
 struct Part {
   Dims begin, extent;  // of the valid elements
   Dims tile;
@@ -238,7 +238,7 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
   if (!s.partial().empty() && !CheckReduction(KindOf(s.partial_op()), type).ok()) {
     return NoIdentity(s.partial_op(), type);
   }
-  // By shard: the parts of its partial coordinates in order, dense.
+  // For each shard: the dense parts of its partial coordinates, in order.
   const int64_t partials = AxesSize(s.partial());
   absl::flat_hash_map<int64_t, std::vector<Tensor>> shards;
   Tensor global = Tensor::Zeros(type, global_dims);

@@ -20,7 +20,7 @@ Widest Angle(Widest y, Widest x) { return atan2f128(y, x); }
 Widest Hypot(Widest x, Widest y) { return hypotf128(x, y); }
 Widest CopySign(Widest x, Widest y) { return copysignf128(x, y); }
 #else
-using Widest = long double;  // 128 bits wide where C has but this one
+using Widest = long double;  // has 128 bits on some platforms without f128 functions
 #endif
 long double Log(long double x) { return std::log(x); }
 long double Log1p(long double x) { return std::log1p(x); }
@@ -34,7 +34,7 @@ long double CopySign(long double x, long double y) { return std::copysign(x, y);
 
 using Wide = std::complex<long double>;
 
-// std::complex is not for 128-bit floats. R has at least twice the digits of the
+// Used since std::complex does not support 128-bit floats. R has at least twice the digits of the
 // operands, so that their squares are exact.
 template <typename R>
 struct Complex {
@@ -88,12 +88,12 @@ std::complex<T> Power(std::complex<T> x, std::complex<T> y) {
   if (x == T{0}) return y.real() > 0 ? T{0} : std::complex<T>(kNan, kNan);
   if (IsFinite(x) && IsFinite(y)) {
     const auto power = Times(Complex<R>::From(y), Log(Complex<R>::From(x)));
-    if (power.re > -11000 && power.re < 11000) {  // exp of it is finite
+    if (power.re > -11000 && power.re < 11000) {  // its exp is finite
       const R size = Exp(power.re);
       return Complex<R>{size * Cos(power.im), size * Sin(power.im)}.template RoundedTo<T>();
     }
   }
-  // What is infinite, or overflows and underflows: C99's exp and log say how.
+  // Infinities, overflow and underflow follow C99's exp and log.
   const Wide a(x), b(y), log = std::log(a);
   return std::complex<T>(std::exp(Wide(b.real() * log.real() - b.imag() * log.imag(),
                                        b.real() * log.imag() + b.imag() * log.real())));
@@ -114,7 +114,7 @@ std::complex<T> Atan2(std::complex<T> y, std::complex<T> x) {
       return Times(ratio, {1 - square.re / 3, -square.im / 3}).template RoundedTo<T>();
     }
   }
-  // x + iy and x - iy, whose product is x^2 + y^2 without its cancellation.
+  // x + iy and x - iy; their product is x^2 + y^2 without its cancellation.
   const Complex<R> plus = {b.re - a.im, b.im + a.re}, minus = {b.re + a.im, b.im - a.re};
   const auto log = Log(Over(plus, Sqrt(Times(plus, minus))));
   return Complex<R>{log.im, -log.re}.template RoundedTo<T>();

@@ -55,8 +55,7 @@ void Ternary(const void* const* in, void* out, int64_t n, const int64_t*) {
 
 LaneFn FindArithmeticFn(Opcode opcode, ElementType type) {
   if (type == ElementType::kPred) {
-    // Sums of predicates saturate: add is or, multiply is and. As 0 and 1 they
-    // are ordered like bytes.
+    // Sums of predicates saturate: add is or, multiply is and. The values 0 and 1 compare as bytes.
     switch (opcode) {
       case Opcode::kAdd:
       case Opcode::kMaximum: return BestWideForCpu<Binary<Maximum, uint8_t>>();

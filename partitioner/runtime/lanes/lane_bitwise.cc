@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lane kernels of bitwise operations and of choosing: logic, shifts (past the
-// width: zero, or the sign), bit counts, select.
+// Lane kernels of bitwise operations and select: logic, shifts (beyond the width: zero, or the
+// sign), bit counts.
 #include <bit>
 #include <cstdint>
 #include <type_traits>
@@ -90,7 +90,7 @@ void Binary(const void* const* in, void* out, int64_t n, const int64_t*) {
   for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i], b[i]);
 }
 
-// The highest bit is a float's sign.
+// The highest bit is the sign of a float.
 struct FlipSign {
   template <typename T>
   static T Do(T a) {
@@ -112,7 +112,7 @@ void Select(const void* const* in, void* out, int64_t n, const int64_t*) {
   T* o = static_cast<T*>(out);
   SHARDCALL_LANES
   for (int64_t i = 0; i < n; ++i) {
-    const T yes = a[i], no = b[i];  // both are there, so no branch is needed
+    const T yes = a[i], no = b[i];  // both are loaded, so no branch is needed
     o[i] = p[i] != 0 ? yes : no;
   }
 }
@@ -121,8 +121,7 @@ struct Word128 {
   uint64_t low, high;
 };
 
-// On integers of params[0] < 8 bits, which lie extended to a byte. Results are
-// wrapped by the caller.
+// For integers of params[0] < 8 bits, which are extended to a byte. The caller wraps the results.
 struct SubByteShiftRightLogical {
   static int Do(int a, int b, int bits) { return b < 0 || b >= bits ? 0 : Low(a, bits) >> b; }
   static int Low(int a, int bits) { return a & ((1 << bits) - 1); }

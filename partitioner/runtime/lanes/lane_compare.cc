@@ -76,7 +76,7 @@ void CompareTotal(const void* const* in, void* out, int64_t n, const int64_t*) {
   for (int64_t i = 0; i < n; ++i) o[i] = Op::Do(TotalOrderKey(a[i]), TotalOrderKey(b[i]));
 }
 
-// Narrow floats of type params[0] by their bits.
+// Compares narrow floats of type params[0] by their bits.
 template <typename Op, typename T>
 void CompareNarrowTotal(const void* const* in, void* out, int64_t n, const int64_t* params) {
   const auto type = static_cast<ElementType>(params[0]);

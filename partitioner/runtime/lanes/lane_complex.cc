@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lane kernels of complex numbers: c64 and c128 operands, and the making and
-// taking apart of them. Functions are computed in the next wider type, where what
-// cancels or overflows in between does no harm, with C99's results at infinities.
+// Lane kernels of complex numbers: c64 and c128 operands, and conversions from and to their parts.
+// Functions are computed in the next wider type, so that intermediate cancellation and overflow do
+// no harm, with C99's results at infinities.
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -25,7 +25,7 @@ template <typename C>
 C Expm1(C x) {
   const auto a = x.real(), b = x.imag();
   if (!std::isfinite(a) || !std::isfinite(b)) return std::exp(x) - C(1);
-  // exp(a) cos(b) - 1 without its cancellation near zero.
+  // exp(a) cos(b) - 1 without cancellation near zero.
   const auto half = std::sin(b / 2);
   return C(std::expm1(a) * std::cos(b) - 2 * half * half, b == 0 ? b : std::exp(a) * std::sin(b));
 }
@@ -88,12 +88,12 @@ SHARDCALL_UNARY(TanhLanes, std::tanh(x))
   }
 SHARDCALL_BINARY(AddLanes, std::complex<R>, x + y)
 SHARDCALL_BINARY(SubLanes, std::complex<R>, x - y)
-// By parts: no detour over infinities, as in HLO.
+// From the parts, without C99's treatment of infinities, as in HLO.
 SHARDCALL_BINARY(MulLanes, std::complex<R>,
                  C(x.real() * y.real() - x.imag() * y.imag(),
                    x.real() * y.imag() + x.imag() * y.real()))
 SHARDCALL_BINARY(DivLanes, Wide<R>, x / y)
-// By the real part, the first of equal ones; HLO has no other order of them.
+// By the real part, the first of equal ones; HLO defines no other order of complex numbers.
 SHARDCALL_BINARY(MaxLanes, std::complex<R>, x.real() >= y.real() ? x : y)
 SHARDCALL_BINARY(MinLanes, std::complex<R>, x.real() <= y.real() ? x : y)
 SHARDCALL_BINARY(PowLanes, std::complex<R>, ComplexPower(x, y))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lane kernels of real functions on f32 and f64. The frequent ones on f32 are
-// vector_math.h's, the others libm's.
+// Lane kernels of real functions on f32 and f64. Frequent ones on f32 are from vector_math.h, the
+// others from libm.
 #include <cmath>
 #include <cstdint>
 
@@ -72,7 +72,7 @@ void IsFiniteLanes(const void* const* in, void* out, int64_t n, const int64_t*) 
   for (int64_t i = 0; i < n; ++i) o[i] = std::isfinite(a[i]);
 }
 
-// f32 by vector_math.h.
+// f32 functions of vector_math.h.
 template <auto kFn>
 void VectorLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
   const float* a = static_cast<const float*>(in[0]);
@@ -81,7 +81,7 @@ void VectorLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
   for (int64_t i = 0; i < n; ++i) o[i] = kFn(a[i]);
 }
 
-// Arguments too large for kFn, and what is no number, take kSlow.
+// kSlow computes arguments that are too large for kFn, infinity and NaN.
 template <auto kFn, auto kSlow>
 void TrigLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
   constexpr int64_t kBlock = 256;

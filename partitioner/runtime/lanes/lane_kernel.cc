@@ -26,8 +26,8 @@ LaneFn FindCopyFn(int bytes) {
   }
 }
 
-// Rounds floats to ones with params[0] exponent and params[1] mantissa bits, ties to even; too
-// large becomes infinity, too small zero.
+// Rounds floats to params[0] exponent and params[1] mantissa bits, ties to even. Values that are
+// too large become infinity, those that are too small zero.
 template <typename U, int kMantissa, int kExponent>
 void ReducePrecision(const void* const* in, void* out, int64_t n, const int64_t* params) {
   const U* a = static_cast<const U*>(in[0]);
@@ -43,7 +43,7 @@ void ReducePrecision(const void* const* in, void* out, int64_t n, const int64_t*
   for (int64_t i = 0; i < n; ++i) {
     const U sign = a[i] & sign_mask;
     U x = a[i] & ~sign_mask;
-    if (x > inf) {  // NaN stays one
+    if (x > inf) {  // NaN stays NaN
       o[i] = a[i];
       continue;
     }
@@ -151,7 +151,7 @@ LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
         return k;
       }
       if (type != ElementType::kBF16 && type != ElementType::kF16) break;
-      // By their own bits: their exponents are not those of f32.
+      // On their own bits, since their exponents differ from those of f32.
       k.fn = type == ElementType::kF16 ? ReducePrecision<uint16_t, 10, 5>
                                        : ReducePrecision<uint16_t, 7, 8>;
       return k;
@@ -160,7 +160,7 @@ LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
       if (attrs == nullptr || attrs->kind != AttrKind::kCompare) return k;
       const auto& compare = *static_cast<const CompareAttrs*>(attrs);
       if (IsNarrow(type) && compare.type == CompareType::kTotalOrder) {
-        k.fn = FindCompareFn(compare, type);  // on the bits: NaN keep their order
+        k.fn = FindCompareFn(compare, type);  // on the bits, to keep the total order of NaNs
         k.params[0] = static_cast<int64_t>(type);
         return k;
       }

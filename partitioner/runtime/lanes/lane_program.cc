@@ -196,8 +196,8 @@ void LaneRunner::Run(const void* const* params, void* const* results, int64_t n)
     op.kernel.Run(in, address_[op.out], n);
   }
   if (direct_) return;
-  // A result may be another parameter's memory: those that are parameters are
-  // read out before anything is overwritten.
+  // A result may share the memory of another parameter, so results that are parameters are saved
+  // before anything is overwritten.
   const size_t count = program_.results.size();
   absl::InlinedVector<Tensor, 2> saved(count);
   for (size_t r = 0; r < count && count > 1; ++r) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lane kernels of stochastic-convert to signed integers: the magnitude's fraction,
-// scaled to the random number's width, is compared with the random number; where it
-// is larger, the magnitude is rounded up. Saturates; NaN becomes 0.
+// Lane kernels of stochastic-convert to signed integers. The fraction of the magnitude, scaled to
+// the width of the random number, is compared with the random number; if it is larger, the
+// magnitude is rounded up. Saturates; NaN becomes 0.
 #include <cmath>
 #include <cstdint>
 
@@ -23,7 +23,7 @@ void StochasticConvert(const void* const* in, void* out, int64_t n, const int64_
   for (int64_t i = 0; i < n; ++i) {
     const F magnitude = std::fabs(a[i]);
     const bool negative = std::signbit(a[i]);
-    if (!(magnitude < past)) {  // NaN too
+    if (!(magnitude < past)) {  // also true for NaN
       o[i] = static_cast<To>(std::isnan(magnitude) ? 0 : (negative ? min : max));
       continue;
     }

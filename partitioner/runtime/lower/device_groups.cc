@@ -13,8 +13,8 @@ namespace shardcall::inline internal {
 
 absl::Status DeviceGroups::Make(const LowerContext& context, const CollectiveAttrs& attrs,
                                 DeviceGroups* out) {
-  // Which ids stand in the groups follows from channel and flag; opcodes that
-  // have no flag use partitions as soon as there is a channel.
+  // Whether groups contain replica, partition or global ids depends on the channel and
+  // use_global_device_ids; opcodes without that flag use partition ids if there is a channel.
   const Opcode opcode = context.instr.opcode;
   const bool has_flag = opcode == Opcode::kAllReduce || opcode == Opcode::kAllReduceStart ||
                         opcode == Opcode::kAllGather || opcode == Opcode::kAllGatherStart ||

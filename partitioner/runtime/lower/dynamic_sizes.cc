@@ -32,7 +32,7 @@ bool SetsSizes(Opcode opcode) {
   return opcode == Opcode::kSetDimensionSize || opcode == Opcode::kDynamicReshape;
 }
 
-// Every dynamic dimension of `from` is one of `to`.
+// Whether every dynamic dimension of `from` is dynamic in `to`.
 bool Covers(const Shape& to, const Shape& from) {
   if (to.num_leaves() != from.num_leaves()) return false;
   for (int k = 0; k < from.num_leaves(); ++k) {
@@ -46,7 +46,7 @@ bool Covers(const Shape& to, const Shape& from) {
   return true;
 }
 
-// What has no step, or passes values on, must not take a dynamic one for a static.
+// Ops without a step, or that pass values on, must not treat a dynamic dimension as static.
 bool PassesWell(const Module& m, const Instruction& i) {
   const auto operand = [&](size_t k) -> const Shape& { return *m.instr(m.operands(i)[k]).shape; };
   const auto parameters = [&](CompId c, size_t first) {

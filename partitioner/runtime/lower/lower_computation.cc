@@ -17,7 +17,7 @@ namespace shardcall::inline internal {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 44;
-// Callees of at most so many instructions are lowered in place, so deep.
+// Callees with at most this many instructions are inlined, up to this depth.
 constexpr size_t kMaxInlined = 64;
 constexpr int kMaxInlineDepth = 16;
 
@@ -43,9 +43,9 @@ class ComputationLowering {
   using Slots = absl::InlinedVector<int32_t, 2>;
 
   absl::Status Survey();
-  // Steps for all live instructions but parameters, whose slots are known.
+  // Emits steps for all live instructions except parameters, which have slots already.
   absl::Status LowerInstructions();
-  // The callee's steps in place of a call; false if it is to be called.
+  // Emits the callee's steps in place of a call; false if it must be called.
   absl::StatusOr<bool> Inline(const LowerContext& context, Slots* result);
 
   Slots& slots(InstrId id) { return slots_[position_[id.value]]; }
@@ -63,17 +63,18 @@ class ComputationLowering {
     out_->constants.emplace_back(slot, std::move(value));
     return slot;
   }
-  // The slots of instructions that only name what exists; false for others.
+  // The slots of instructions whose results exist already (tuple, bitcast and the like); false for
+  // others.
   absl::StatusOr<bool> Alias(const LowerContext& context, Slots* result);
   absl::Status Constant(const LowerContext& context, const Literal& literal, Slots* result);
-  // A step for leaves [first, first + count) of the instruction's shape.
+  // Emits a step for leaves [first, first + count) of the instruction's shape.
   absl::Status Emit(const LowerContext& context, int first, int count, Slots* result);
   absl::Status EmitStart(const LowerContext& context, Slots* result);
-  // The two ends of a collective that goes on in between.
+  // The start and the end of an asynchronous collective.
   absl::Status EmitStarted(const LowerContext& context, Slots* result);
   absl::Status EmitDone(const LowerContext& context, Slots* result);
   Step NewStep(const LowerContext& context) const;
-  // Slots and shapes of leaves [first, first + count) as the step's results.
+  // Adds slots and shapes of leaves [first, first + count) to the step's results.
   absl::Status AddResults(const LowerContext& context, int first, int count, Step* step,
                           Slots* result);
   bool IsStarted(InstrId id) const { return !started_.empty() && started_[position_[id.value]]; }
@@ -94,7 +95,7 @@ class ComputationLowering {
 
 absl::Status ComputationLowering::Constant(const LowerContext& context, const Literal& literal,
                                            Slots* result) {
-  // Nested literals by an explicit stack: nesting is the input's.
+  // Nested literals need an explicit stack, since the input determines their depth.
   std::vector<const Literal*> stack = {&literal};
   while (!stack.empty()) {
     const Literal* l = stack.back();
@@ -272,7 +273,7 @@ absl::Status ComputationLowering::EmitStart(const LowerContext& context, Slots* 
   SHARDCALL_RETURN_IF_ERROR(Emit(context, first, count, &made));
   *result = operands;
   result->insert(result->end(), made.begin(), made.end());
-  for (int k = first + count; k < shape.num_leaves(); ++k) {  // contexts nobody reads
+  for (int k = first + count; k < shape.num_leaves(); ++k) {  // contexts, which nothing reads
     const LeafShape leaf = MakeLeafShape(*shape.leaf(k));
     result->push_back(ConstantSlot(Tensor::Zeros(leaf.type, leaf.dims)));
   }
@@ -307,7 +308,7 @@ absl::StatusOr<bool> ComputationLowering::Inline(const LowerContext& context, Sl
   const Computation& callee = m_.comp(callees[0]);
   const int64_t size = static_cast<int64_t>(callee.instructions.size());
   if (callee.instructions.size() > kMaxInlined || size > *inline_budget_) return false;
-  Step call;  // for its checks
+  Step call;  // only for its checks
   call.opcode = i.opcode;
   SHARDCALL_RETURN_IF_ERROR(LowerCall(context, &call));
   *inline_budget_ -= size;

@@ -14,14 +14,13 @@
 namespace shardcall::inline internal {
 namespace {
 
-// What the call under way executes, over slots of its own: its operands, then its
-// results.
+// What the started call executes, over slots of its own: the operands, then the results.
 struct StartData : OpData {
   Step inner;
 };
 
-// The call holds its operands and results, so what the device frees or overwrites
-// in the meantime is not theirs.
+// The call holds its own references to operands and results, so the device may free or overwrite
+// its slots in the meantime.
 absl::Status RunStart(StepRun& run) {
   const Step& inner = run.data<StartData>().inner;
   auto slots = std::make_shared<std::vector<Tensor>>(inner.operands.size() + inner.results.size());
@@ -50,7 +49,7 @@ absl::Status RunDone(StepRun& run) {
   return absl::OkStatus();
 }
 
-// The op that an async-start stands for: a collective over parameters and nothing
+// The op that an async-start wraps, if its computation is a collective over parameters and nothing
 // else. Invalid for other computations, which may compute or call handlers.
 InstrId WrappedCollective(const Module& m, const Instruction& start) {
   const Computation& comp = m.comp(start.as<AsyncAttrs>().calls);
@@ -81,7 +80,7 @@ bool IsStart(const Module& m, const Instruction& i) {
          (i.opcode == Opcode::kAsyncStart && WrappedCollective(m, i).valid());
 }
 
-// The leaves that the collective makes.
+// The shape of the collective's results.
 const Shape* ResultShape(const Instruction& start) {
   return start.opcode == Opcode::kAllReduceStart ? start.shape : start.shape->tuple()[1];
 }
@@ -97,7 +96,8 @@ std::vector<bool> FindStarted(const Module& m, const Computation& comp,
     break;
   }
   if (started.empty()) return started;
-  // Users come later, so from the end each knows whether what it leads to is an end.
+  // Users come later, so going backwards it is known for each instruction whether it leads to an
+  // end.
   std::vector<int> ends(started.size()), users(started.size());
   ++users[position[comp.root.value]];
   for (size_t k = started.size(); k-- > 0;) {
@@ -111,7 +111,7 @@ std::vector<bool> FindStarted(const Module& m, const Computation& comp,
       if (Ends(m.instr(operand).opcode, i.opcode)) ++ends[p];
     }
   }
-  // An update goes on only with a start that is one.
+  // An async-update is asynchronous only if its start is.
   for (size_t k = 0; k < started.size(); ++k) {
     const InstrId id = comp.instructions[k];
     if (started[k] && m.instr(id).opcode == Opcode::kAsyncUpdate) {

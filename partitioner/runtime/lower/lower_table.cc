@@ -19,11 +19,12 @@ constexpr LowerFn kLowerings[] = {
 
 }  // namespace
 
-// Names of the lower column that stand for why an op is read and partitioned, but has no step.
+// Names in the lower column for ops without a step; each reports why. Such ops are still read and
+// partitioned.
 absl::Status LowerNone(const LowerContext& context, Step*) {
   return context.Unimplemented("this opcode");
 }
-// Its result is an operand's slot, or a constant's: ComputationLowering::Alias.
+// The result is the slot of an operand or a constant: ComputationLowering::Alias.
 absl::Status LowerAlias(const LowerContext& context, Step* step) {
   return LowerNone(context, step);
 }
@@ -43,7 +44,7 @@ absl::Status LowerByOpcode(const LowerContext& context, Step* step) {
 
 absl::Status LowerContext::Error(absl::string_view code, absl::string_view message,
                                  absl::string_view fix, absl::StatusCode status) const {
-  // What the verifier refuses comes here only where nobody asked it.
+  // The verifier rejects these programs, so this is reached only if it was not run.
   if (fix.empty() && code == "E311") fix = "Ask VerifyModule, which says what the op needs";
   return ToStatus({.code = std::string(code),
                    .message = absl::StrCat(OpcodeText(instr.opcode), ": ", message),

@@ -31,12 +31,11 @@ class SizedOp {
           Operands operands)
       : b_(builder), i_(instr), bounds_(bounds), x_(std::move(operands)) {}
 
-  // The forms that rows of the table name.
+  // The forms named by rows of the table.
   Id Plain(const Shape* declared = nullptr);
-  // Ops that take the result's type from the written shape; the sizes are those of
-  // operand 0, which come first.
+  // Ops that take the result's type from the written shape, and the sizes from operand 0.
   Id Typed();
-  // The first `count` operands in the least of their sizes.
+  // Slices the first `count` operands to their least common sizes.
   Id Aligned(size_t count) {
     if (x_.empty()) return Impossible("not over these sizes");
     SHARDCALL_RETURN_IF_ERROR(Align(0, static_cast<int>(count)));
@@ -58,14 +57,14 @@ class SizedOp {
  private:
   const Shape& size(int k) const { return *b_.shape(x_[k]); }
 
-  // The first elements of operand k.
+  // Slices operand k to its first elements.
   absl::Status Cut(int k, absl::Span<const int64_t> dims) {
     if (size(k).dims() == dims) return absl::OkStatus();
     SHARDCALL_ASSIGN_OR_RETURN(x_[k], b_.Slice(x_[k], Dims(dims.size(), 0), dims));
     return absl::OkStatus();
   }
-  // Operands [first, last) of one rank to the least of their sizes; scalars beside
-  // arrays stay, and so does dimension `but`.
+  // Slices operands [first, last), of equal rank, to their least common sizes. Scalars beside
+  // arrays are unchanged, and so is dimension `but`.
   absl::Status Align(int first, int last, int64_t but = -1) {
     Dims least;
     for (int k = first; k < last; ++k) {
@@ -83,7 +82,7 @@ class SizedOp {
     }
     return absl::OkStatus();
   }
-  // lhs dimension a[n] with rhs dimension b[n].
+  // Aligns lhs dimension a[n] with rhs dimension b[n].
   absl::Status AlignPairs(Ints a, Ints b) {
     Dims lhs(size(0).dims().begin(), size(0).dims().end());
     Dims rhs(size(1).dims().begin(), size(1).dims().end());
@@ -94,7 +93,7 @@ class SizedOp {
     return Cut(1, rhs);
   }
 
-  // A window's size in dimension d: all of a dimension means all that there is.
+  // The window sizes: where the written one is the whole bound, the actual size is taken.
   absl::StatusOr<Dims> Windows(Ints written) const;
 
   CheckedBuilder& b_;
@@ -106,7 +105,7 @@ class SizedOp {
 Id SizedOp::Plain(const Shape* declared) {
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId made, b_.Add(i_.opcode, x_, i_.attrs, declared));
   const Shape* shape = b_.shape(made);
-  // Products may be written with a wider type than follows from the operands.
+  // Products may be written with a wider type than the operands imply.
   if (declared != nullptr || !shape->IsArray() || !i_.shape->IsArray() ||
       shape->element_type() == i_.shape->element_type()) {
     return made;
@@ -135,8 +134,8 @@ Id SizedOp::Broadcast() {
   return b_.Broadcast(x_[0], dims, mapped);
 }
 
-// Dimensions of operand and result fall into groups of equal products of bounds;
-// in each the sizes have equal products too, which gives the one dynamic dimension.
+// Dimensions of operand and result fall into groups with equal products of bounds. The products of
+// sizes in a group are equal too, which determines its one dynamic dimension.
 Id SizedOp::Reshape() {
   const auto in = bounds_[0]->dims(), out = i_.shape->dims();
   Dims dims(out.begin(), out.end());
@@ -234,7 +233,7 @@ Id SizedOp::Dot() {
   return Plain();
 }
 
-// What the sized column names.
+// The entries of the sized column.
 struct RowSized {
   SizedForm form;
   Id (*make)(SizedOp& op);
@@ -245,12 +244,12 @@ Id NotOverThese(SizedOp&) { return Impossible("not over these sizes"); }
 namespace row {
 constexpr RowSized Passes{SizedForm::kPasses, NotOverThese};
 constexpr RowSized FullOnly{SizedForm::kFullOnly, NotOverThese};
-constexpr RowSized OwnSizes{SizedForm::kMade, NotOverThese};  // LowerSized makes it
+constexpr RowSized OwnSizes{SizedForm::kMade, NotOverThese};  // made in LowerSized
 constexpr RowSized Unknown{SizedForm::kMade, NotOverThese};
 constexpr RowSized Plain{SizedForm::kMade, [](SizedOp& op) { return op.Plain(); }};
 constexpr RowSized Typed{SizedForm::kMade, [](SizedOp& op) { return op.Typed(); }};
 constexpr RowSized Align{SizedForm::kMade, [](SizedOp& op) { return op.Aligned(op.operands()); }};
-// Of half the operands, those that are reduced.
+// Half of the operands: those that are reduced.
 constexpr RowSized Reduce{SizedForm::kMade,
                           [](SizedOp& op) { return op.Aligned(op.operands() / 2); }};
 constexpr RowSized AlignTyped{SizedForm::kMade, [](SizedOp& op) { return op.AlignedTyped(); }};

@@ -56,7 +56,7 @@ absl::Status MakeIndexMap(const LowerContext& context, const IndexMapSpec& spec,
     out->batching.emplace_back(static_cast<int>(spec.operand_batching[i]),
                                batch_of_index_dim[spec.indices_batching[i]]);
   }
-  Dims window_strides;  // in the array, by window dimension in order
+  Dims window_strides;  // in the array, in the order of window dimensions
   for (int d = 0; d < array.rank(); ++d) {
     (Contains(spec.window_dims_of_array, d) ? window_strides : out->batch_window_strides)
         .push_back(array_strides[d]);

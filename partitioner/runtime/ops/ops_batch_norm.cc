@@ -17,7 +17,7 @@ struct BatchNormData : OpData {
   double epsilon = 0;
   int64_t outer = 1, features = 1, inner = 1;
 
-  // f(element, feature) for all elements.
+  // Calls f(element, feature) for all elements.
   template <typename F>
   void ForEach(F f) const {
     int64_t i = 0;

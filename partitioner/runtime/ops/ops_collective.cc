@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives whose blocks are equal: all-reduce, all-gather, reduce-scatter,
-// all-to-all and collective-broadcast. The Communicator exchanges whole buffers
-// in group order; what is said of a dimension becomes a strided copy here.
+// Collectives with equal blocks: all-reduce, all-gather, reduce-scatter, all-to-all and
+// collective-broadcast. The Communicator exchanges whole buffers in group order, so that a
+// dimension attribute becomes a strided copy here.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -22,13 +22,13 @@ namespace {
 struct CollectiveData : OpData {
   DeviceGroups groups;
   int dimension = -1;
-  // Reductions: the kind, or else the computation itself.
+  // For reductions: the kind, or else the computation.
   bool known_kind = false;
   ReduceKind kind = ReduceKind::kSum;
   LaneProgram program;
 };
 
-// Blocks [g, outer, part, inner] of an array [outer, g * part, inner].
+// To blocks [g, outer, part, inner] of an array [outer, g * part, inner].
 Tensor ToBlocks(const Tensor& t, int d, int64_t g) {
   Dims dims(t.dims().begin(), t.dims().end());
   dims[d] /= g;
@@ -66,8 +66,7 @@ absl::Status NeedCommunicator(const StepRun& run) {
   return run.Error("E312", "a collective over several devices, but the run has no communicator");
 }
 
-// A reduction by a computation that no backend knows: gather, then fold in
-// group order.
+// A reduction by a computation that backends do not support: all-gather, then fold in group order.
 absl::Status FoldAll(StepRun& run, const CollectiveData& data, absl::Span<const int> group,
                      const Tensor& in, Tensor* out) {
   const int64_t bytes = in.byte_size();
@@ -162,7 +161,7 @@ absl::Status AllToAll(StepRun& run, const CollectiveData& data, absl::Span<const
   if (run.num_inputs() != g || run.num_results() != g) {
     return run.Error("E312", "the number of operands differs from the size of the group");
   }
-  // Tuple form: operand j goes to member j, result i came from member i.
+  // Tuple form: operand j is sent to member j, result i is received from member i.
   if (g == 1) {
     run.Set(0, run.Take(0));
     return absl::OkStatus();

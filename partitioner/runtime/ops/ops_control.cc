@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// while, conditional, call. The values of a loop are handed from iteration to
-// iteration, so that a body may update them in place.
+// while, conditional, call. Loop-carried values are moved from iteration to iteration, so that a
+// body can update them in place.
 #include <atomic>
 #include <memory>
 #include <utility>
@@ -54,7 +54,7 @@ absl::Status RunConditional(StepRun& run) {
   const int64_t n = static_cast<int64_t>(data.branches.size());
   int64_t index = IntElement(run.in(0), 0);
   if (data.is_pred) {
-    index = index != 0 ? 0 : 1;  // true stands first
+    index = index != 0 ? 0 : 1;  // the true computation comes first
   } else if (index < 0 || index >= n) {
     index = n - 1;
   }
@@ -93,7 +93,7 @@ bool SameLeaves(const Leaves& a, const Leaves& b) {
   return true;
 }
 
-// The computation takes `operands` and gives `results`.
+// Checks that the computation takes `operands` and returns `results`.
 absl::Status CheckSignature(const LowerContext& context, CompId comp, const Leaves& operands,
                             const Leaves& results) {
   if (!comp.valid()) return context.Error("E311", "the called computation is missing");
@@ -106,8 +106,7 @@ absl::Status CheckSignature(const LowerContext& context, CompId comp, const Leav
   return absl::OkStatus();
 }
 
-// The leaves that this step sets: all of the instruction's, or element 1 of an
-// asynchronous start's.
+// The leaves that this step sets: all of the instruction's, or element 1 of an async-start's.
 Leaves ResultLeaves(const LowerContext& context) {
   Leaves leaves;
   const Shape& shape = *context.instr.shape;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// convolution: operands are brought to [batch, space.., feature] and
-// [space.., in, out]; the windows of one image are laid out as rows of a matrix,
-// and each feature group is a product.
+// convolution. Operands are transposed to [batch, space.., feature] and [space.., in, out]. The
+// windows of one image are the rows of a matrix (im2col), and each feature group is a matrix
+// product.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -20,8 +20,8 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Rows of windows of image `b` for features [f0, f0 + features): one row per
-// output position, [window.., features] long. Outside elements are zero.
+// im2col of image `b` for features [f0, f0 + features): one row per output position, [window..,
+// features] long. Elements outside of the image are zero.
 void Unfold(const ConvolutionData& data, const Tensor& lhs, int64_t b, int64_t f0, int64_t features,
             const Dims& out_space, char* rows) {
   const int rank = data.window.rank();

@@ -13,9 +13,9 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Of windows that are laid out at a time: where they fit, and where rows are long.
+// Bytes of windows that are laid out at a time: as a rule, and at most if rows are long.
 constexpr int64_t kRowsBytes = 256 << 10, kMostRowsBytes = 4 << 20;
-constexpr int64_t kMostIndices = 1 << 22;  // in the tables of one convolution
+constexpr int64_t kMostIndices = 1 << 22;  // in the index tables of one convolution
 
 bool IsIdentity(absl::Span<const int64_t> perm) {
   for (size_t k = 0; k < perm.size(); ++k) {
@@ -37,14 +37,15 @@ Tensor Prepare(const Tensor& t, absl::Span<const int64_t> perm, ElementType type
   return wide;
 }
 
-// Neighbours in the last dimension under one fixed index: input indices `first`,
-// first + 1, .., or -1 for all.
+// Adjacent elements in the last dimension, for one fixed index: input indices `first`, first + 1,
+// .., or -1 for all (outside).
 struct Segment {
   int64_t first, count;
 };
 using Segments = std::vector<absl::InlinedVector<Segment, 3>>;  // by the fixed index
 
-// With the output's index fixed, or the window's. `join`: neighbours lie together.
+// The segments for a fixed output index or a fixed window index. `join`: adjacent elements are
+// contiguous.
 Segments LastSegments(const WindowIndices& indices, int last, bool fixed_is_output, int64_t fixed,
                       int64_t over, bool join) {
   Segments all(fixed);
@@ -65,12 +66,12 @@ Segments LastSegments(const WindowIndices& indices, int last, bool fixed_is_outp
   return all;
 }
 
-// Copies runs of input elements that lie together as one, and zeros likewise.
+// Merges copies of adjacent runs of input elements, and of zeros, into one.
 template <typename T>
 class RunCopier {
  public:
   explicit RunCopier(T* to) : to_(to) {}
-  // The next `count` elements come from `from`; null: they are zero.
+  // Appends `count` elements from `from`, or zeros if it is null.
   void Add(const T* from, int64_t count) {
     if (from != nullptr ? from_ != nullptr && from == from_ + count_ : from_ == nullptr) {
       count_ += count;
@@ -97,7 +98,7 @@ class RunCopier {
   int64_t count_ = 0;
 };
 
-// The next index below `dims`, row-major; the first after the last.
+// Advances to the next index below `dims`, row-major; from the last one to the first.
 void Next(Dims* index, absl::Span<const int64_t> dims) {
   for (size_t k = dims.size(); k-- > 0;) {
     if (++(*index)[k] < dims[k]) return;
@@ -105,7 +106,7 @@ void Next(Dims* index, absl::Span<const int64_t> dims) {
   }
 }
 
-// Shared by the two ways to go: what is read and written, in f32 or f64.
+// Operands and result in f32 or f64, shared by the algorithms below.
 template <typename T>
 struct Operands {
   const WindowDims& window;
@@ -117,8 +118,8 @@ struct Operands {
   const T* rhs;
   T* result;
 
-  // Adds the input's elements (`width` of them lie together) under all (o, w)
-  // with one of the two given and the other running over `over`.
+  // Adds the input's elements (runs of `width`) at all (o, w), where one of the two is given and
+  // the other runs over `over`.
   void AddLine(const Dims& given, bool given_is_output, const Dims& over, const T* from,
                int64_t width, RunCopier<T>* copier) const {
     const int last = static_cast<int>(over.size()) - 1;
@@ -146,7 +147,7 @@ struct Operands {
   }
 };
 
-// n elements that lie together, mostly few.
+// Copies n contiguous elements; n is usually small.
 template <typename T>
 void CopyShort(const T* from, int64_t n, T* to) {
   constexpr int64_t kPiece = 16 / sizeof(T);
@@ -162,8 +163,8 @@ void CopyShort(const T* from, int64_t n, T* to) {
   __builtin_memcpy(to + n - kPiece, from + n - kPiece, 16);
 }
 
-// Lays out the windows of output positions [begin, begin + count) of an image as
-// rows of `width` elements by window element. `from`: the image.
+// im2col: writes the windows of output positions [begin, begin + count) of an image as rows of
+// `width` elements per window element. `from`: the image.
 template <typename T>
 void LayOutRows(const Operands<T>& p, const T* from, int64_t begin, int64_t count, int64_t width,
                 T* rows) {
@@ -217,8 +218,8 @@ void LayOutRows(const Operands<T>& p, const T* from, int64_t begin, int64_t coun
   }
 }
 
-// Whether windows are single elements, each at its own position: rows are the
-// input as it lies.
+// Whether the im2col matrix is the input itself: windows are single elements without stride,
+// dilation or padding.
 bool RowsAreInput(const WindowDims& window) {
   for (int k = 0; k < window.rank(); ++k) {
     if (!window.Trivial(k)) return false;
@@ -226,9 +227,8 @@ bool RowsAreInput(const WindowDims& window) {
   return true;
 }
 
-// Rows are output positions of one image, columns window elements and features:
-// result[position, f] = rows rhs. lhs is [batch, space.., feature], rhs [space..,
-// in, out].
+// Rows are output positions of one image, columns are window elements and features:
+// result[position, f] = rows * rhs. lhs is [batch, space.., feature], rhs [space.., in, out].
 template <typename T>
 void ByPositions(const Operands<T>& p, int64_t images, int64_t groups, int64_t in_features,
                  int64_t out_features) {
@@ -262,7 +262,7 @@ void ByPositions(const Operands<T>& p, int64_t images, int64_t groups, int64_t i
   }
 }
 
-// out[i] = x[0][i] y[0][i] + x[1][i] y[1][i] + ..
+// out[i] = x[0][i] * y[0][i] + x[1][i] * y[1][i] + ..
 template <typename T>
 void SumOfProducts(const T* const* x, const T* const* y, int64_t count, T* out, int64_t n) {
   constexpr int64_t kLanes = 32;
@@ -282,7 +282,7 @@ void SumOfProducts(const T* const* x, const T* const* y, int64_t count, T* out, 
   }
 }
 
-// One feature in and out of each group: features are lanes.
+// Depthwise: each group has one input and one output feature. Lanes are features.
 template <typename T>
 void ByFeatures(const Operands<T>& p, int64_t images, int64_t features) {
   static const auto sum_of_products = BestForCpu<SumOfProducts<T>>();
@@ -307,10 +307,9 @@ void ByFeatures(const Operands<T>& p, int64_t images, int64_t features) {
   }
 }
 
-// Where windows are larger than the result, as in gradients of kernels: rows are
-// window elements of one feature, columns output positions and images:
-// result[position, image, f] = rows^T rhs, summed over rows. lhs is [feature,
-// space.., batch], rhs [in, space.., out].
+// For windows that are larger than the result, as in gradients of kernels. Rows are window elements
+// of one feature, columns are output positions and images: result[position, image, f] = rows^T *
+// rhs, summed over rows. lhs is [feature, space.., batch], rhs [in, space.., out].
 template <typename T>
 void ByWindowElements(const Operands<T>& p, int64_t images, int64_t in_features,
                       int64_t out_features) {
@@ -339,7 +338,7 @@ void ByWindowElements(const Operands<T>& p, int64_t images, int64_t in_features,
   }
 }
 
-// Moves element `from` of a permutation to place `to`.
+// Moves entry `from` of a permutation to place `to`.
 Dims Moved(Dims perm, size_t from, size_t to) {
   const int64_t d = perm[from];
   perm.erase(perm.begin() + from);
@@ -360,7 +359,7 @@ absl::Status Run(StepRun& run, const ConvolutionData& data, ElementType type) {
   const int64_t out_features = shape.dims[data.out_perm.back()];
   const int64_t in_features = run.in(1).dim(static_cast<int>(data.rhs_perm[rank]));
   const bool by_window = data.feature_groups == 1 && Product(out_space) < Product(data.window.size);
-  // Positions of dimensions as this way of computing wants them.
+  // The orders of dimensions that the chosen algorithm needs.
   Dims lhs_perm = data.lhs_perm, rhs_perm = data.rhs_perm, out_perm = data.out_perm;
   if (by_window) {
     std::swap(lhs_perm.front(), lhs_perm.back());  // feature, space.., batch

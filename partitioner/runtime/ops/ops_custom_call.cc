@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom calls through the HandlerRegistry: operands are handed over in the
-// layouts that the call states, and results are read in theirs.
+// Custom calls through the HandlerRegistry. Operands and results have the layouts that the call
+// states.
 #include <atomic>
 #include <cstring>
 #include <exception>
@@ -28,15 +28,15 @@ struct CustomCallData : OpData {
   std::string target, backend_config;
   AttributeMapView attributes;
   std::vector<Dims> operand_order, result_order;  // major to minor; empty: descending
-  std::vector<int> alias;  // by result: the operand whose buffer it takes over, or -1
+  std::vector<int> alias;  // by result: the operand whose buffer it reuses, or -1
   int api_version = 4;
   bool tuple_result = false;
   struct Computation {
-    int index = -1;  // in the program
+    int index = -1;  // index of the call in the program
     std::vector<LeafShape> parameters, results;
   };
   std::vector<Computation> computations;
-  mutable CallSite site;  // what handlers keep as long as the program lives
+  mutable CallSite site;  // handler state that lives as long as the program
 };
 
 Dims MajorToMinor(const LeafShape& shape) {
@@ -56,7 +56,7 @@ BufferView View(const Tensor& t, const Dims& dims, void* data) {
 
 std::string DescribeLeaf(const LeafShape& leaf) { return TypeAndDims(leaf.type, leaf.dims); }
 
-// The computations of a call, on the device and the thread that runs it.
+// The computations of a call, run on the device and thread of the call.
 class Computations : public AttachedComputations {
  public:
   Computations(StepRun& run, const std::vector<CustomCallData::Computation>& all)
@@ -121,7 +121,7 @@ absl::Status OnDevice(StepRun& run, const HandlerEntry& entry, const HandlerCont
   return CallStaged(entry, device, context, operands, results);
 }
 
-// What a watch sees of a call.
+// Marks a call for the thread that watches deadlines.
 class WatchedCall {
  public:
   WatchedCall(CallWatch* watch, const std::string& target, const std::string& instruction)
@@ -145,7 +145,7 @@ absl::Status RunCustomCall(StepRun& run) {
         "E140", absl::StrCat("no handlers are registered, but \"", data.target, "\" is called"),
         absl::StatusCode::kNotFound, "Pass a registry, or a plugin, that has the target");
   }
-  // Where collectives are on the device, handlers are, too.
+  // Handlers need device memory if the collectives do.
   Communicator* const comm = run.device().comm;
   SHARDCALL_ASSIGN_OR_RETURN(
       const HandlerEntry* entry,
@@ -163,7 +163,7 @@ absl::Status RunCustomCall(StepRun& run) {
     const LeafShape& shape = run.shape(r);
     if (data.alias[r] >= 0) {
       Tensor& source = in[data.alias[r]];
-      source.MutableData();  // now its only owner, or a copy
+      source.MutableData();  // the only owner now, or a copy
       out.push_back(std::move(source));
       source = Tensor();
     } else {
@@ -178,7 +178,7 @@ absl::Status RunCustomCall(StepRun& run) {
   for (size_t k = 0; k < in.size(); ++k) {
     operands.push_back(View(in[k], in_dims[k], const_cast<char*>(in[k].data())));
   }
-  for (size_t r = 0; r < data.alias.size(); ++r) {  // both names of one buffer
+  for (size_t r = 0; r < data.alias.size(); ++r) {  // operand and result share one buffer
     if (data.alias[r] >= 0) {
       operands[data.alias[r]].type = out[r].type();
       operands[data.alias[r]].data = results[r].data;
@@ -227,7 +227,7 @@ absl::Status RunCustomCall(StepRun& run) {
     return run.Error("E317", absl::StrCat("the handler of \"", data.target, "\" threw"),
                      absl::StatusCode::kInternal, kThrewFix);
   }
-  // After its deadline the run is over: there is nobody left to give results to.
+  // If the deadline has passed, the run has ended, and nothing may be written to its results.
   const std::atomic<bool>* const cancelled = run.device().cancelled;
   if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) {
     return absl::AbortedError("stopped, as another device failed");
@@ -242,7 +242,7 @@ absl::Status RunCustomCall(StepRun& run) {
     if (!data.result_order[r].empty()) {
       out[r] = Transpose(out[r], Inverse(data.result_order[r]));
     }
-    // Plugins may leave any non-zero byte for true.
+    // Plugins may write any non-zero byte for true.
     if (out[r].type() == ElementType::kPred) {
       NormalizeElements(out[r].type(), out[r].MutableData(), out[r].num_elements());
     }
@@ -251,13 +251,13 @@ absl::Status RunCustomCall(StepRun& run) {
   return absl::OkStatus();
 }
 
-// The flat leaf at an index; -1 if there is none, or a tuple.
+// The flat leaf at an index; -1 if there is none, or if it is a tuple.
 int LeafAt(const Shape* shape, absl::Span<const int64_t> index) {
   const Shape* part = PartAt(shape, index);
   return part == nullptr || part->IsTuple() ? -1 : FirstLeafAt(shape, index);
 }
 
-// By result leaf: the operand leaf that it aliases.
+// For each result leaf: the operand leaf that it aliases.
 absl::Status FindAliases(const LowerContext& context, absl::string_view text,
                          std::vector<int>* alias) {
   const auto misfit = [&] {

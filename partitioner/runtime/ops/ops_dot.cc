@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dot: any batch and contracting dimensions, brought to one batched product.
+// dot: any batch and contracting dimensions, transposed to one batched product.
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
@@ -18,12 +18,12 @@ namespace {
 
 struct DotData : OpData {
   MatmulShape shape;
-  Dims lhs_perm, rhs_perm;      // empty: as it is
-  bool plain_products = false;  // of floats of one type: nothing is contracted
+  Dims lhs_perm, rhs_perm;      // empty: no transpose
+  bool plain_products = false;  // of floats of one type, without contraction
 };
 
-// A product that nothing is added to keeps the sign of a zero; a BLAS adds it to 0. `Bits`
-// are those of an element, its sign the highest.
+// A product without a sum keeps the sign of zero, but a BLAS adds it to 0. `Bits` are the bits of
+// an element, with the sign highest.
 template <typename Bits>
 void KeepSignsOfZeros(const MatmulShape& shape, const void* lhs, const void* rhs, void* out) {
   const Bits* a = static_cast<const Bits*>(lhs);
@@ -114,7 +114,7 @@ absl::Status LowerDot(const LowerContext& context, Step* step) {
   if (!MatmulSupports(lhs.element_type(), rhs.element_type(), step->shapes[0].type)) {
     return context.Unimplemented("a product of these element types");
   }
-  // Contracting pairs may be summed in any order: take them as they lie in lhs.
+  // Contracting pairs may be summed in any order, so take the order in memory of lhs.
   std::vector<size_t> order(attrs.lhs_contracting.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -151,7 +151,7 @@ absl::Status LowerDot(const LowerContext& context, Step* step) {
     }
   }
   const ElementType type = step->shapes[0].type;
-  // An algorithm that splits its operands adds products of their parts.
+  // An algorithm that splits its operands adds products of their parts, so it is excluded.
   data->plain_products = lhs_k.empty() && attrs.algorithm.empty() && lhs.element_type() == type &&
                          rhs.element_type() == type && IsFloat(type) && ElementTypeBytes(type) >= 2;
   step->fn = RunDot;

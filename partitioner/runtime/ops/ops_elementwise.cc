@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise instructions: one lane kernel over whole arrays, in place where
-// an operand dies here.
+// Elementwise instructions: one lane kernel over whole arrays, in place if an operand is not used
+// later.
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -29,7 +29,7 @@ absl::Status RunElementwise(StepRun& run) {
       in[k] = t.data();
     }
   }
-  // The buffers above stay alive: a reused one becomes the result itself.
+  // The operand buffers stay alive: a reused one becomes the result.
   Tensor out = run.ReuseOrNew(0, absl::MakeConstSpan({0, 1, 2}).first(kernel.arity));
   kernel.Run(in, out.MutableData(), n);
   run.Set(0, std::move(out));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives whose devices exchange unlike things: collective-permute and
-// ragged-all-to-all.
+// Collectives whose blocks differ between devices: collective-permute and ragged-all-to-all.
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -16,14 +15,14 @@ namespace shardcall::inline internal {
 namespace {
 
 struct PermuteData : OpData {
-  bool replicas = false;  // the pairs name replicas: only (0, 0) is there
+  bool replicas = false;  // the pairs are of replicas: only (0, 0) is valid
   std::vector<std::pair<int, int>> pairs;
 };
 
 absl::Status RunPermute(StepRun& run) {
   const auto& data = run.data<PermuteData>();
   const int device = run.device().device, count = run.device().num_devices;
-  bool to_itself = false;  // with one device, or in a pair (d, d) of replicas
+  bool to_itself = false;  // with one device, or for a pair (d, d) of replicas
   for (const auto& [source, target] : data.pairs) {
     if (!data.replicas && (source >= count || target >= count)) {
       return run.Error("E312", absl::StrCat("the pairs name device ", std::max(source, target),
@@ -53,9 +52,9 @@ struct RaggedData : OpData {
   DeviceGroups groups;
 };
 
-// Operands: input, output, input_offsets, send_sizes, output_offsets,
-// recv_sizes; offsets and sizes are in rows, `u` per member. output_offsets[j]
-// is where in member j's output this device's rows go, so receivers ask for it.
+// Operands: input, output, input_offsets, send_sizes, output_offsets, recv_sizes. Offsets and sizes
+// are in rows, `u` per member. output_offsets[j] is the place of this device's rows in the output
+// of member j, so receivers get it from the senders.
 absl::Status RunRagged(StepRun& run) {
   std::vector<int> group;
   bool found = false;

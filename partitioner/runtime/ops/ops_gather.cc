@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather and scatter. Gather moves a window that does not fit to the nearest
-// place where it does; scatter drops it whole.
+// gather and scatter. Gather clamps a window that is out of bounds; scatter skips it entirely.
 #include <algorithm>
 #include <cstring>
 #include <memory>

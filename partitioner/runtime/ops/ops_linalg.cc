@@ -20,8 +20,8 @@ struct CholeskyData : OpData {
   bool lower = false;
 };
 
-// Reads one triangle; the other one of the result is zero. A matrix that is not
-// positive definite gives NaN.
+// Reads one triangle; the other triangle of the result is zero. A matrix that is not positive
+// definite gives NaN.
 absl::Status RunCholesky(StepRun& run) {
   const bool lower = run.data<CholeskyData>().lower;
   const Tensor& in = run.in(0);

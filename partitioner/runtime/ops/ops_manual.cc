@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entering and leaving manual regions in the global mode, in which every device
-// holds whole arrays outside of them. Over the mesh data=4, model=2, an array
-// [16,8] that enters with dimension 1 over "model" becomes this device's
-// [16,4]; one that leaves is gathered from the devices that differ in "model".
-// Axes that are not manual there split nothing: their dimensions stay whole.
+// Entering and leaving manual regions in the global mode, in which every device holds whole arrays
+// outside of them. Over the mesh data=4, model=2, an array [16,8] that enters with dimension 1 over
+// "model" becomes this device's [16,4]; one that leaves is all-gathered from the devices that
+// differ in "model". Axes that are not manual do not shard anything: their dimensions stay whole.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -25,7 +24,7 @@ namespace {
 struct ManualLeaf {
   Dims shards;                           // per dimension
   std::vector<Dims> coordinates;         // per device: its shard in each dimension
-  std::vector<std::vector<int>> groups;  // per device: who holds all shards, row-major
+  std::vector<std::vector<int>> groups;  // per device: the devices that hold all shards, row-major
   std::vector<std::vector<int>> sums;    // per device: over unreduced axes; may be empty
 };
 
@@ -37,7 +36,7 @@ struct ManualData : OpData {
 absl::Status Enter(StepRun& run, const ManualLeaf& leaf, int k) {
   const Tensor& in = run.in(k);
   Tensor out = run.NewResult(k);
-  // Over unreduced axes the devices have parts of a sum: the first all of it, others nothing.
+  // Over unreduced axes the first device gets the whole value, and the others zero.
   const std::vector<int>& sum = leaf.sums[run.device().device];
   if (sum.size() > 1 && sum[0] != run.device().device) {
     std::memset(out.MutableData(), 0, out.byte_size());
@@ -160,7 +159,7 @@ int64_t NumDevices(const Module& m) {
   return m.header.has_num_partitions ? m.header.num_partitions : 0;
 }
 
-// One text with the shardings of all values, one with the manual axes.
+// One attribute has the shardings of all values, another one the manual axes.
 absl::Status FromSdy(const LowerContext& context, bool enters, ManualData* data) {
   const FrontendAttributes* frontend = context.instr.frontend;
   const absl::string_view key = enters ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings";
@@ -180,7 +179,7 @@ absl::Status FromSdy(const LowerContext& context, bool enters, ManualData* data)
     }
   }
   for (const NamedSharding& s : shardings) SHARDCALL_RETURN_IF_ERROR(collector.AddTiling(s));
-  Context scratch;  // what is kept is plain numbers
+  Context scratch;  // only plain numbers are kept
   SHARDCALL_ASSIGN_OR_RETURN(const MeshSet meshes,
                              collector.Finish(scratch, NumDevices(context.module)));
   if (static_cast<int>(shardings.size()) != context.num_operands()) {
@@ -203,8 +202,8 @@ absl::Status FromSdy(const LowerContext& context, bool enters, ManualData* data)
   return absl::OkStatus();
 }
 
-// The dimensions of the sharding that the global side has: on the operand, a
-// `Sharding` call, when entering, on the call itself when leaving.
+// The dimensions of the global side's sharding. On entry it is on the operand, a `Sharding` call;
+// on exit it is on the call itself.
 absl::Status FromGspmd(const LowerContext& context, bool enters, ManualData* data) {
   const Instruction& carrier =
       enters ? context.module.instr(context.module.operands(context.instr)[0]) : context.instr;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ragged-dot: a product whose ragged dimension, one of the lhs, is cut into
-// groups of run-time sizes. A ragged free dimension: each group of rows meets its
-// own slice of the rhs. A ragged contracting dimension: each group is summed into
-// a result of its own. A ragged batch dimension: the plain product. What is
-// behind the last group is zero, or not summed.
+// ragged-dot: a product in which one dimension of the lhs is ragged: cut into groups of run-time
+// sizes. If it is a free dimension, each group of rows is multiplied with its own slice of the rhs.
+// If it is contracting, each group is summed into a result of its own. If it is a batch dimension,
+// it is a plain product. Elements after the last group give zero, or are not summed.
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
@@ -27,18 +26,18 @@ struct RaggedDotData : OpData {
   int64_t batch = 1, m = 1, n = 1, k = 1, groups = 1;
   Dims lhs_perm;  // to batch, free, contracting
   Dims rhs_perm;  // to [group,] batch, contracting, free
-  // The ragged dimension within rows (or sums): [prefix, extent, inner].
+  // The ragged dimension within rows (or summands): [prefix, extent, inner].
   int64_t extent = 1, inner = 1;
   bool shared_sizes = true;  // one list of sizes for all
 };
 
-// A run [first, last) of rows or sums that belong to `group`.
+// A run [first, last) of rows or summands that belong to `group`.
 struct Run {
   int64_t group, first, last;
 };
 
-// The runs of one batch element: `sizes` are of its groups, prefix by prefix.
-// Negative sizes count as none, and groups end where the dimension does.
+// The runs of one batch element. `sizes` are of its groups, prefix by prefix. Negative sizes count
+// as zero, and groups end where the dimension does.
 std::vector<Run> RunsOf(const RaggedDotData& data, const Tensor& sizes, int64_t first_list,
                         int64_t prefixes) {
   std::vector<Run> runs;
@@ -134,7 +133,7 @@ absl::Status RunRaggedDot(StepRun& run) {
 
 bool Contains(Ints dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
 
-// Dimensions of `shape` that stand in none of the lists.
+// Dimensions of `shape` that are in none of the lists.
 Dims Others(const Shape& shape, std::initializer_list<Ints> lists) {
   Dims free;
   for (int64_t d = 0; d < shape.rank(); ++d) {
@@ -192,8 +191,8 @@ absl::Status LowerRaggedDot(const LowerContext& context, Step* step) {
                                                attrs.rhs_contracting, Ints(rhs_free)}) {
     data->rhs_perm.insert(data->rhs_perm.end(), part.begin(), part.end());
   }
-  // Lists of sizes: one for all, or one for each batch element and each place in
-  // the dimensions of the same kind before the ragged one.
+  // Lists of sizes: one for all, or one for each batch element and each index of the dimensions of
+  // the same kind before the ragged one.
   int64_t lists = data->batch;
   if (data->mode != RaggedMode::kBatch) {
     const Ints kind =

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// rng-bit-generator: ThreeFry2x32 with 20 rounds and Philox4x32 with 10, with
-// the same bits and new states as XLA's CPU backend. State: the key, then a
-// counter of 64 bits (or 128, low half first). Philox with 64 bits of counter
-// takes the key for the upper half. The default is Philox. A float has the bits
-// of the integer of its width.
+// rng-bit-generator: ThreeFry2x32 with 20 rounds and Philox4x32 with 10, with the same bits and new
+// states as XLA's CPU backend. The state is the key, then a counter of 64 bits (or 128, low half
+// first). Philox with a 64-bit counter takes the key as the upper half. The default is Philox.
+// Float results have the bits of the integer of their width.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -60,8 +59,8 @@ void Philox4x32(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]) {
 
 namespace {
 
-// n 32-bit words for an array of `dims`: the two words of a counter are
-// neighbours along the first even dimension, else along the longest, one.
+// n 32-bit words for an array of `dims`. The two words of a counter are adjacent along the first
+// even dimension, or else along the longest one, rounded up to even.
 std::vector<uint32_t> ThreeFryWords(uint64_t key, uint64_t* counter,
                                     absl::Span<const int64_t> dims) {
   if (dims.empty()) return {ThreeFry2x32(key, (*counter)++).low};

@@ -22,7 +22,7 @@ struct FastReduceData : MonoidReduceData {
 };
 struct ReduceData : OpData {
   LaneProgram program;
-  Dims perm;  // empty: the operand can be read as it lies
+  Dims perm;  // empty: the operand can be read in place
   int64_t extent = 1, inner = 1;
 };
 
@@ -100,8 +100,8 @@ absl::Status RunMap(StepRun& run) {
 
 bool Reduced(Ints dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
 
-// Reads the operand as [outer, extent, inner] if its reduced dimensions lie
-// together; false if they do not.
+// Reads the operand as [outer, extent, inner] if its reduced dimensions are adjacent; false if they
+// are not.
 bool Flatten(const Shape& in, Ints reduced, MonoidReduceData* data) {
   int stage = 0;  // 0 outer, 1 extent, 2 inner
   for (int d = 0; d < in.rank(); ++d) {
@@ -129,7 +129,7 @@ absl::Status LowerReduce(const LowerContext& context, Step* step) {
     return context.Error("E311", "the computation does not fit the operands");
   }
   for (int k = 0; k < count; ++k) {
-    // The accumulator keeps the computation's type throughout.
+    // The accumulator must have the computation's type throughout.
     if (data->program.result_type(k) != step->shapes[k].type ||
         data->program.registers[k] != step->shapes[k].type ||
         context.operand_shape(count + k)->element_type() != step->shapes[k].type ||

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce-window. A window that covers everything up to its position (cumulative
-// sums and the like) is a scan; others visit each window element, on a row of
-// lanes over the trailing dimensions that the window does not touch.
+// reduce-window. A window that covers everything up to its position (cumulative sums and the like)
+// is a scan. For other windows each window element is visited, on a row of lanes over the trailing
+// dimensions without a window.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -21,12 +21,12 @@ namespace {
 struct ReduceWindowData : OpData {
   LaneProgram program;
   WindowDims window;
-  int lane_from = 0;  // dimensions from here on are untouched
-  // Scans: the one dimension with a window, and its direction; -1: no scan.
+  int lane_from = 0;  // dimensions from here on have no window
+  // For scans: the one dimension with a window, and its direction; -1: not a scan.
   int scan_dim = -1;
   bool scan_reverse = false;
-  bool widen = false;           // sums of floats are made in f64
-  WindowTapsFn taps = nullptr;  // of f32, by windows
+  bool widen = false;           // float sums are computed in f64
+  WindowTapsFn taps = nullptr;  // kernel for whole windows of f32
 };
 
 void Convert(ElementType from, const void* in, ElementType to, void* out, int64_t n) {
@@ -86,8 +86,8 @@ class RowScan {
   Tensor start_, wide_, sum_;
 };
 
-// One dimension is scanned, the rest are lanes: those behind it, and where these are
-// few, some of those before it, which a copy puts behind.
+// One dimension is scanned, the others are lanes: those after it, and if these are few, some of
+// those before it, which a copy moves behind.
 void Scan(const ReduceWindowData& data, const Tensor& in, const Tensor& init, Tensor& out) {
   constexpr int64_t kFewLanes = 32, kLanes = 64;
   const int d = data.scan_dim;
@@ -156,7 +156,7 @@ void Visit(const ReduceWindowData& data, const std::vector<Tensor>& in,
   }
 }
 
-// Visit for one f32 array and an op that has a kernel for whole windows.
+// One f32 array and an op with a kernel for whole windows.
 absl::Status RunTaps(StepRun& run) {
   const auto& data = run.data<ReduceWindowData>();
   const Tensor in = run.in(0);
@@ -264,7 +264,7 @@ absl::Status LowerReduceWindow(const LowerContext& context, Step* step) {
     data->lane_from = k + 1;
   }
   bool reverse = false;
-  // A scan of a body that is no monoid might not be the same as its windows.
+  // Without a monoid, a scan may differ from the result of separate windows.
   if (touched == 1 && count == 1 && data->program.monoid &&
       IsScan(data->window, last, in.dim(last), out[last], &reverse)) {
     data->scan_dim = last;

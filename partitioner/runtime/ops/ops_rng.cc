@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// rng and rng-get-and-update-state: numbers whose bits no program may rely on.
-// They are the same on every run. Each device draws its own, as on other engines,
-// so what a program needs to agree on one device draws for all; device 0 draws
-// what a single device would.
+// rng and rng-get-and-update-state: random numbers on whose bits programs must not rely. They are
+// the same in every run. Each device draws its own, as in other runtimes, so if a program needs
+// equal numbers on several devices, the partitioner lets one device draw for all. Device 0 draws
+// the numbers of an unpartitioned program.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -23,7 +23,7 @@ struct RngOpData : OpData {
   bool normal = false;
 };
 
-// 64 bits at a time.
+// A stream of random bits, 64 at a time.
 class Bits {
  public:
   explicit Bits(uint64_t key) : key_(key) {}
@@ -45,7 +45,7 @@ class Bits {
   int left_ = 0;
 };
 
-// Rounded to the type, a number below `high` may become `high`: drawn again.
+// Rounding to the type may give `high` for a number below it; then another one is drawn.
 double UniformFloat(Bits& bits, ElementType type, double low, double high) {
   for (int tries = 0; tries < 64; ++tries) {
     const double x = RoundToFloatType(type, low + (high - low) * bits.Unit());
@@ -54,7 +54,7 @@ double UniformFloat(Bits& bits, ElementType type, double low, double high) {
   return low;
 }
 
-// Whose numbers the step draws, and how far that device has come.
+// The device whose numbers the step draws, and its position in the stream.
 struct Drawing {
   explicit Drawing(const DeviceContext& context) : device(context.device) {
     if (context.rng == nullptr) return;
@@ -79,7 +79,7 @@ absl::Status RunRng(StepRun& run) {
     LoadFloats(type, run.in(1).data(), 1, &b);
     std::vector<double> values(count);
     for (double& v : values) {
-      if (normal) {  // Box and Muller
+      if (normal) {  // Box-Muller
         const double radius = std::sqrt(-2 * std::log(1 - bits.Unit()));
         v = a + b * radius * std::cos(2 * std::numbers::pi * bits.Unit());
       } else {
@@ -93,7 +93,7 @@ absl::Status RunRng(StepRun& run) {
     const int bytes = out.element_bytes();
     char* to = out.MutableData();
     for (int64_t i = 0; i < count; ++i) {
-      // The high part of a product is uniform up to range / 2^64.
+      // The high part of the product is uniform up to an error of range / 2^64.
       const uint64_t value =
           low + static_cast<uint64_t>(static_cast<unsigned __int128>(bits.Next()) * range >> 64);
       std::memcpy(to + i * bytes, &value, bytes);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// scaled-dot: the product of operands whose blocks have scales of their own. It is
-// run as the ops that it stands for: each operand as f32, each scale spread over its
-// blocks, their products (exact for narrow floats), and a dot. A scale that is a
-// scalar says that the operand has none.
+// scaled-dot: a product of operands with a scale per block. It runs as the equivalent ops: each
+// operand as f32, each scale broadcast over its blocks, their products (exact for narrow floats),
+// and a dot. A scalar scale means that the operand has no scale.
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,7 +16,7 @@ namespace {
 
 using Id = absl::StatusOr<InstrId>;
 
-// f32[2,32] from a scale f32[2,2]: dimensions [2,1,2,16], then joined.
+// f32[2,32] from a scale f32[2,2]: broadcast to [2,1,2,16], then reshaped.
 Id Spread(CheckedBuilder& b, InstrId scale, absl::Span<const int64_t> dims) {
   const Dims own(b.shape(scale)->dims().begin(), b.shape(scale)->dims().end());
   Dims split, mapped;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scan: a computation that is handed one slice of each input and the carries,
-// along one dimension, and gives one slice of each output and the next carries.
+// scan: a computation that takes one slice of each input along one dimension and the carries, and
+// returns one slice of each output and the next carries.
 #include <atomic>
 #include <memory>
 #include <utility>

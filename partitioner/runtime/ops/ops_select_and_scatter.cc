@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// select-and-scatter: for each window, the source element is scattered to the
-// operand element that `select` keeps.
+// select-and-scatter: for each window, the source element is scattered to the operand element that
+// `select` chooses.
 #include <memory>
 #include <utility>
 

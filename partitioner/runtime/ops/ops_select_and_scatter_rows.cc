@@ -10,7 +10,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Of the row of lanes: the value chosen so far and the element it is.
+// Updates, per lane, the value chosen so far and the index of its element.
 void TakeWhereNotKept(const uint8_t* keep, const float* values, int32_t element, float* best,
                       int32_t* chosen, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data movement without arithmetic: broadcast, transpose, reverse, reshape,
-// bitcast-convert, iota, and values of the device itself.
+// Data movement without arithmetic: broadcast, transpose, reverse, reshape, bitcast-convert, iota,
+// and device ids.
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -29,8 +29,8 @@ absl::Status RunReshape(StepRun& run) {
   return absl::OkStatus();
 }
 
-// Between types whose host elements differ in width from HLO's (s4, f4): by
-// packing bits, least significant first.
+// For types whose host elements differ in width from HLO's (s4, f4): packs bits, least significant
+// first.
 struct BitcastData : OpData {
   int from_bits = 0, to_bits = 0;
 };
@@ -196,7 +196,7 @@ absl::Status LowerDeviceId(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-// A dynamic dimension has the size of its bound: arrays here have no other.
+// Arrays here have static shapes, so a dynamic dimension has the size of its bound.
 absl::Status LowerGetDimensionSize(const LowerContext& context, Step* step) {
   const auto& attrs = context.attrs<DimensionsAttrs>();
   const Shape& in = *context.operand_shape(0);

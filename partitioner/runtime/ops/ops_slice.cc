@@ -26,7 +26,7 @@ absl::Status RunSlice(StepRun& run) {
   return absl::OkStatus();
 }
 
-// The part of the operand that stands in the result, and where.
+// The part of the operand that is in the result, and its place.
 struct PadData : OpData {
   Dims dims, src_strides, dst_strides;
   int64_t src_offset = 0, dst_offset = 0;
@@ -65,10 +65,10 @@ absl::Status RunConcatenate(StepRun& run) {
 }
 
 struct DynamicData : OpData {
-  bool vector_index = false;  // one rank-1 operand in place of scalars
+  bool vector_index = false;  // one rank-1 index operand rather than scalars
 };
 
-// The first element of the window, starts clamped so that it fits.
+// The first element of the window, with start indices clamped so that it fits.
 int64_t ClampedOffset(const StepRun& run, int first_index, bool vector_index,
                       absl::Span<const int64_t> dims, absl::Span<const int64_t> window) {
   const Dims strides = RowMajorStrides(dims);
@@ -144,7 +144,7 @@ absl::Status LowerPad(const LowerContext& context, Step* step) {
     const int64_t low = attrs.low[k], stride = attrs.interior[k] + 1;
     const int64_t size = step->shapes[0].dims[k];
     const int64_t first = low >= 0 ? 0 : (-low + stride - 1) / stride;
-    const int64_t room = size - (low + first * stride);  // from the first one on
+    const int64_t room = size - (low + first * stride);  // elements from the first one on
     int64_t count = room <= 0 ? 0 : (room + stride - 1) / stride;
     count = std::min(count, in.dim(k) - first);
     data->dims.push_back(std::max<int64_t>(0, count));

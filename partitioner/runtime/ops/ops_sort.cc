@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort and topk. Lines are sorted by keys where the comparator orders by one, else by
-// their indices with a merge sort: equal elements keep their order, and a comparator
-// that is no order does no harm.
+// sort and topk. If the comparator orders by one key, lines are sorted by it. Otherwise indices are
+// sorted by a stable merge sort, for which a comparator that is not a strict order does no harm.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -47,14 +46,14 @@ void PermuteLine(int bytes, const char* from, const std::vector<int64_t>& order,
   }
 }
 
-// The keys of lines, one line after the other.
+// The sort keys of lines, concatenated.
 class LineKeys {
  public:
   LineKeys(const SortKey& key, int64_t extent)
       : key_(key), extent_(extent), runner_(key.program, std::min<int64_t>(extent, kLanes)) {
     if (key.parameter < 0) values_ = Tensor(key.program.result_type(0), {extent});
   }
-  // False if they are no order.
+  // False if the keys cannot be ordered.
   bool Make(const std::vector<std::vector<char>>& line, ElementType type,
             std::vector<int64_t>* keys) {
     const void* values = line[std::max(key_.parameter, 0) / 2].data();

@@ -22,8 +22,8 @@ struct Max {
   static bool Before(T a, T b) {
     return a > b;
   }
-  // Signs of zeros: -0 < +0. Where the result is zero no element is positive, so
-  // one without a sign bit is a +0.
+  // Signs of zeros: -0 < +0. If the maximum is zero, no element is positive, so an element without
+  // a sign bit is +0.
   template <typename B>
   static B Join(B a, B b) {
     return a & b;
@@ -59,7 +59,7 @@ struct Partial {
     std::fill_n(best, kLanes, static_cast<T>(Op::kIdentity));
     std::fill_n(signs, kLanes, Op::template kNone<Bits>);
   }
-  // Takes x[0], .. into lanes 0, ..
+  // Adds x[0], .. to lanes 0, ..
   template <typename Op>
   void Add(const T* x, int64_t n) {
     SHARDCALL_LANES
@@ -76,8 +76,7 @@ struct Partial {
   }
 };
 
-// One row: the extreme, with what is rare (NaN, signs of zeros) noted or looked
-// for afterwards.
+// The extreme of one row. Rare cases (NaN, signs of zeros) are noted, or looked for afterwards.
 template <typename Op, typename T>
 void ExtremeRow(const T* x, int64_t n, T* best) {
   using Bits = typename Partial<T>::Bits;
@@ -140,12 +139,12 @@ void ExtremeOfTaps(const float* const* taps, int64_t count, float init, float* o
   int64_t i = 0;
   for (; i + kRegisters * kWidth <= n; i += kRegisters * kWidth) {
     Vector acc[kRegisters];
-    for (int u = 0; u < kRegisters; ++u) acc[u] = init - Vector{};  // -0 stays
+    for (int u = 0; u < kRegisters; ++u) acc[u] = init - Vector{};  // keeps -0
     for (int64_t t = 0; t < count; ++t) {
       for (int u = 0; u < kRegisters; ++u) {
         Vector x;
         __builtin_memcpy(&x, taps[t] + i + u * kWidth, sizeof(x));
-        const Vector a = acc[u];  // as scalar_ops has it
+        const Vector a = acc[u];  // as in scalar_ops
         const Mask same = Op::kMaximum ? (Mask)a & (Mask)x : (Mask)a | (Mask)x;
         const Vector tie = a == x ? (Vector)same : a + x;
         if constexpr (Op::kMaximum) {
@@ -179,7 +178,7 @@ void SumOfTaps(const float* const* taps, int64_t count, float init, float* out, 
   }
 }
 
-// n elements from `offset` as T, decoded where the array holds a narrow float.
+// n elements from `offset` as T, decoded if the array holds a narrow float.
 template <typename T>
 const T* Load(ElementType type, const void* in, int64_t offset, int64_t n, T* scratch) {
   if (ElementTypeBytes(type) == sizeof(T)) return static_cast<const T*>(in) + offset;

@@ -98,7 +98,7 @@ struct Xor {
   }
 };
 
-// Elements as T, decoded where the array holds a narrow float.
+// Elements as T, decoded if the array holds a narrow float.
 template <typename T>
 const T* Load(ElementType type, const void* in, int64_t offset, int64_t n, T* scratch) {
   if constexpr (std::is_same_v<T, float>) {
@@ -122,7 +122,7 @@ void Store(ElementType type, const A* values, int64_t n, void* out, int64_t offs
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(values[i]);
 }
 
-// Of parts[0], parts[stride], ..: neighbours first, then pairs of neighbours.
+// The pairwise sum of parts[0], parts[stride], ..: adjacent ones first, then pairs of these.
 template <typename Op, typename A>
 A Tree(const A* parts, int64_t stride = 1) {
   A sums[kParts];
@@ -133,7 +133,7 @@ A Tree(const A* parts, int64_t stride = 1) {
   return sums[0];
 }
 
-// Elements first, first + 1, .. of a row.
+// Adds elements first, first + 1, .. of a row.
 template <typename Op, typename T, typename A>
 void AddRow(const T* x, int64_t n, int64_t first, A* parts) {
   int64_t r = 0;
@@ -156,7 +156,7 @@ void AddColumns(const T* x, int64_t n, A* part) {
   for (int64_t b = 0; b < n; ++b) part[b] = Op::Do(part[b], static_cast<A>(x[b]));
 }
 
-// kTogether rows, `stride` apart, that go to the same part, in that order.
+// Adds kTogether rows, `stride` apart, that belong to the same part, in order.
 constexpr int64_t kTogether = 4;
 template <typename Op, typename T, typename A>
 void AddColumnsTogether(const T* x, int64_t stride, int64_t n, A* part) {
@@ -192,7 +192,7 @@ void Reduce(ElementType type, const void* in, const void* init, void* out, int64
       const int64_t n = std::min(kColumns, inner - b0);
       std::fill_n(parts, kParts * kColumns, Op::template Identity<A>());
       int64_t r = 0;
-      if (ElementTypeBytes(type) == sizeof(T)) {  // what need not be decoded
+      if (ElementTypeBytes(type) == sizeof(T)) {  // elements that need no decoding
         for (; r + kTogether * kParts <= extent; r += kTogether * kParts) {
           const T* x = static_cast<const T*>(in) + (a * extent + r) * inner + b0;
           for (int64_t j = 0; j < kParts; ++j) {
@@ -211,7 +211,7 @@ void Reduce(ElementType type, const void* in, const void* init, void* out, int64
   }
 }
 
-// Wrapping sums and the like need the width only.
+// For wrapping sums and similar ops only the width matters.
 template <typename Op>
 ReduceFn FindByWidth(ElementType type) {
   switch (ElementTypeBytes(type)) {
@@ -236,7 +236,7 @@ ReduceFn FindOrdered(ElementType type) {
 }  // namespace
 
 SumRowFn FindSumRow() { return BestForCpu<AddRow<Sum, float, double>>(); }
-// Sums of f32 columns are f64: wide registers hold eight.
+// Sums of f32 columns are computed in f64; wide registers hold eight.
 SumColumnsFn FindSumColumns() { return BestWideForCpu<AddColumns<Sum, float, double>>(); }
 double FinishSum(double start, const double* parts, int64_t columns, int64_t c) {
   return start + Tree<Sum>(parts + c, columns);

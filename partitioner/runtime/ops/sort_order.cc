@@ -12,7 +12,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Whether two scalars are the same function of parameters 2k and 2k + 1.
+// Whether two scalars are the same function, one of parameter 2k and the other of 2k + 1.
 class Mirror {
  public:
   explicit Mirror(const Module& module) : m_(module) {}
@@ -53,7 +53,7 @@ void RadixSort(std::vector<uint64_t>& values, int64_t n, int low_bit, int bits) 
   for (int shift = low_bit; shift < low_bit + bits; shift += kDigit) {
     std::array<int64_t, 1 << kDigit> start{};
     for (int64_t i = 0; i < n; ++i) ++start[from[i] >> shift & 0xff];
-    // A digit that all have in common.
+    // Skip a digit that is the same in all keys.
     if (start[from[0] >> shift & 0xff] == n) continue;
     int64_t at = 0;
     for (int64_t& s : start) at += std::exchange(s, at);

@@ -58,9 +58,9 @@ void TransposeTile(const T* in, T* out, int64_t out_stride) {
   }
 }
 
-// Two loops that disagree on which is contiguous: by tiles, so that both sides
-// stay in cache. A tile is first copied together: rows that are a large power of
-// two apart fall into the same few lines of a cache, so each line is read once.
+// For two loops of which one is contiguous in the source and the other in the destination: copies
+// tiles, so that both sides stay in cache. A tile is gathered first: rows that are a large power of
+// two apart map to the same few cache sets, so each line is read only once.
 template <typename T>
 void CopyTiled(const T* src, T* dst, const Loop& a, const Loop& b) {
   constexpr int64_t kTile = std::max<int64_t>(64 / sizeof(T), 8);
@@ -87,7 +87,7 @@ void CopyTiled(const T* src, T* dst, const Loop& a, const Loop& b) {
 
 template <typename T>
 void CopyLoops(Loops loops, const T* src, T* dst) {
-  // The innermost loop should write what lies together.
+  // The innermost loop should write contiguous elements.
   const Loop inner = loops.back();
   loops.pop_back();
   int tile_with = -1;

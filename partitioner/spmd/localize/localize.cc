@@ -44,7 +44,7 @@ std::pair<InstrId, const Sharding*> Localizer::Stored(InstrId id, int flat) cons
 
 void Localizer::Store(InstrId id, int flat, InstrId value, const Sharding* state) {
   const LeafId leaf = leaves_.canonical(id, flat);
-  DropCopies(leaf);  // a loop's result and its body's parameter are one leaf
+  DropCopies(leaf);  // the leaf of a loop is that of its body's parameter too
   values_[leaf.value] = {value, state};
 }
 
@@ -277,7 +277,8 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
   const Decision& d = *plan.decision;
   LocalOp op{id, instr, d, {}, {}, {}};
   int flat = 0;
-  // The end of a transfer of one device is the whole of it.
+  // The end of a one-device transfer emits the whole transfer, so it takes the operands of the
+  // start.
   const InstrId start = plan.kind == PlanKind::kOneDevice ? TransferStart(global_, id) : InstrId();
   for (InstrId o : global_.operands(start.valid() ? start : id)) {
     const Shape* shape = global_.instr(o).shape;

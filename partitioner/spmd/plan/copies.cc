@@ -10,8 +10,8 @@ namespace {
 
 using States = absl::InlinedVector<const Sharding*, 8>;
 
-// What a chain of moves leaves on the device beside its end; partial values are
-// nobody's to take.
+// The states that the moves of `plan` leave on the device beside the stored one. Partial values are
+// not reused.
 void AppendStates(const ReshardPlan& plan, const Sharding* stored, States* states) {
   for (const Move& m : plan.moves) {
     if (m.after == stored || !m.after->partial().empty()) continue;

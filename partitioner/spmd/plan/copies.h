@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which states a value has been brought into beside the one it is stored in. What is
-// on a device once need not come again: a later user takes the nearest of them, and
-// what stands on the way of a reshard counts too. The plan keeps this table as it
-// decides; localize has the values themselves, in the same order.
+// The states in which a value is available beside the one it is stored in. A value that was
+// resharded once need not be resharded again: a later user starts from the cheapest available
+// state, and the intermediate states of a reshard are available too. The plan keeps this table
+// while it decides; localize keeps the values themselves, in the same order.
 //
-// Example: x [{"a"}, {"b"}] gathered whole for one user went over [{"a"}, {}]. The
-// next user that wants it whole, or [{"a"}, {}], or any cut of the whole, sends nothing.
+// Example: x [{"a"}, {"b"}] was gathered to [{}, {}] for one user, by way of [{"a"}, {}]. The next
+// user that wants it replicated, or [{"a"}, {}], or any slice of the whole, causes no
+// communication.
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_COPIES_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_COPIES_H_
 
@@ -19,13 +20,13 @@
 
 namespace shardcall::inline internal {
 
-// The states in which a value is at hand, in the order they came; interned, so that
-// equal lists are one pointer. Null stands for none.
+// The states in which a value is available, in the order in which they were made. Interned, so that
+// equal lists are the same pointer. Null if there are none.
 struct Copies {
   absl::Span<const Sharding* const> states;
 };
 
-// Of operand k; null where `copies`, of all operands or of none, has none.
+// The copies of operand k. `copies` is by operand, or empty if no operand has copies.
 inline const Copies* CopiesAt(absl::Span<const Copies* const> copies, size_t k) {
   return copies.empty() ? nullptr : copies[k];
 }
@@ -40,18 +41,19 @@ class CopyTable {
     of_[canonical.value] = copies;
     touched_.push_back(canonical);
   }
-  // Values of one computation are not at hand in the next.
+  // Copies of one computation are not available in the next.
   void Clear();
 
-  // The cheapest way to `to` from `stored` or one of `copies`.
+  // The cheapest reshard to `to` from `stored` or one of `copies`.
   const ReshardPlan& Plan(const Shape* shape, const Sharding* stored, const Copies* copies,
                           const Sharding* to);
-  // `copies` of a value stored as `stored`, and what that way makes.
+  // `copies` of a value stored as `stored`, extended by the states that this reshard to `to` makes.
   const Copies* After(const Shape* shape, const Sharding* stored, const Copies* copies,
                       const Sharding* to);
-  // Of an annotated value, which is stored as `now`: it is its operand still.
+  // The copies of an annotation's result, which is stored as `now`. Its value is that of its
+  // operand, so the operand's copies and its stored state are available too.
   const Copies* AfterAnnotation(const Sharding* stored, const Copies* copies, const Sharding* now);
-  // Of a result that is made in one state and stored in another.
+  // The copies of a result that is produced in one state and stored in another.
   const Copies* AfterResult(const Shape* shape, const Sharding* produced, const Sharding* stored);
 
  private:

@@ -22,7 +22,8 @@ bool MissingRules::BehindMissing(InstrId id) const {
 
 const Sharding* MissingRules::ShardedOutside(InstrId id, int flat) {
   const LeafTable& leaves = program_.leaves;
-  if (callers_.empty()) {
+  if (!callers_known_) {
+    callers_known_ = true;
     for (int n = 0; n < module_.num_instructions(); ++n) {
       for (CompId c : CalledComputations(module_, module_.instr(InstrId(n)))) {
         callers_[c] = InstrId(n);
@@ -34,7 +35,7 @@ const Sharding* MissingRules::ShardedOutside(InstrId id, int flat) {
     InstrId outer = leaves.instr(leaf), taken;
     flat = leaves.index(leaf);
     if (module_.instr(outer).opcode == Opcode::kWhile) {
-      // The loop's result, or a carry that its body annotates.
+      // Null for the loop's result, and for a loop-carried value that the body annotates.
       if (module_.instr(outer).computation == module_.instr(inside).computation) return nullptr;
       const InstrId root = module_.comp(module_.instr(outer).as<WhileAttrs>().body).root;
       const LeafId next = leaves.canonical(root, flat);
@@ -75,7 +76,8 @@ std::string MissingRules::HowSharded(InstrId id, double* bytes) {
       if (from == nullptr) continue;
       const char* where = "";
       if (from->IsReplicated()) {
-        // Gathered for the call's loop or branch is gathered all the same.
+        // An operand that was gathered at the entry of the enclosing loop or branch counts as
+        // sharded.
         from = ShardedOutside(operand, k);
         where = ", outside of its loop or branch";
       }
@@ -103,14 +105,14 @@ bool MissingRules::IsError(InstrId id) {
   if (rules_.MayReplicate(attrs.target)) return false;
   double bytes = 0;
   std::string sharded = HowSharded(id, &bytes);
-  // Its operands are whole because the other call has no rule yet.
+  // Its operands may be replicated only because the other call has no rule yet.
   if (sharded.empty() && BehindMissing(id)) {
     sharded = "it works on what another call without a rule makes";
   }
   if (sharded.empty()) return false;
   if (behind_.empty()) behind_.resize(module_.num_instructions());
   behind_[id.value] = true;
-  // Which function a call of CustomSPMDPartitioning is of, its config says.
+  // All calls of CustomSPMDPartitioning share a target; the config tells their functions apart.
   MissingTarget& target = targets_[absl::StrCat(
       attrs.target,
       attrs.target == "CustomSPMDPartitioning" ? instr.backend_config : absl::string_view())];

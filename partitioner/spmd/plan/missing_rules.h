@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom calls without a rule that meet sharded values: E101, in one message for all.
+// Collects the custom calls that have no rule but have sharded operands or results: E101, in one
+// message for all.
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_MISSING_RULES_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_MISSING_RULES_H_
 
@@ -25,28 +26,29 @@ class MissingRules {
 
   // Called for every instruction, in the order in which they are planned.
   void Visit(InstrId id);
-  // Whether the call `id`, which has no rule, is an error, and notes it. It is none where all
-  // is whole, and where the caller allows it.
+  // Whether the call `id`, which has no rule, is an error; if so, records it. It is not an error if
+  // all operands and results are replicated, or if the caller allows to replicate the target.
   bool IsError(InstrId id);
-  // Of a target with many calls the first few have a message each; the last of these gets the
-  // number of the others.
+  // Only the first kMostNamedCalls calls of a target have a message each. Adds the number of the
+  // other calls to the last of these messages.
   void CountOthers();
 
  private:
-  // How the call meets sharded values, with the bytes that gathering them sends; empty if it
-  // does not.
+  // Says which operand or result is sharded, and sets the bytes that gathering the operands sends.
+  // Empty if none is sharded.
   std::string HowSharded(InstrId id, double* bytes);
-  // The sharding of what a loop or a branch takes in as a value that it holds
-  // replicated, or null. A loop or branch with annotations of its own says so.
+  // For a value that a loop, branch or call holds replicated: the sharding that it has outside,
+  // where it is passed in. Null if that is replicated too, or if an annotation asks for the
+  // replication.
   const Sharding* ShardedOutside(InstrId id, int flat);
-  // Whether a call of an E101 makes an operand, or what it is made of.
+  // Whether an operand depends on a call that was reported as E101.
   bool BehindMissing(InstrId id) const;
   std::string Message(InstrId id, const std::string& sharded, double bytes) const;
 
-  static constexpr int kMostNamedCalls = 8;  // of a target; others are counted
+  static constexpr int kMostNamedCalls = 8;  // of a target; further calls are counted
   struct MissingTarget {
     int calls = 0;
-    size_t last_error = 0;  // in errors_, of a call that is named
+    size_t last_error = 0;  // index in errors_ of the last call with a message
   };
 
   const Program& program_;
@@ -55,8 +57,9 @@ class MissingRules {
   PlanTable& table_;
   std::vector<std::string>& errors_;
   std::map<std::string, MissingTarget> targets_;
-  std::vector<bool> behind_;                      // by instruction; empty until an E101
-  absl::flat_hash_map<CompId, InstrId> callers_;  // made when first asked for
+  std::vector<bool> behind_;  // by instruction, for BehindMissing; empty until an E101
+  absl::flat_hash_map<CompId, InstrId> callers_;  // filled at first use
+  bool callers_known_ = false;
 };
 
 }  // namespace shardcall::inline internal

@@ -90,8 +90,8 @@ void Planner::SetEntryStates() {
     }
   }
   for (int k = 0; k < module_.instr(entry.root).shape->num_leaves(); ++k) {
-    // No value is given out on one device alone. What the program says is unreduced stays so:
-    // nothing else is when it is propagated.
+    // An output is never on one device only. Outputs that the program annotates as unreduced stay
+    // partial; propagation makes no others partial.
     const Sharding* s = propagation_.outputs[k];
     const Shape* shape = module_.instr(entry.root).shape->leaf(k);
     const bool whole = shape->IsArray() && (s == nullptr || s->is_maximal());

@@ -29,10 +29,10 @@ namespace shardcall SHARDCALL_PUBLIC {
 enum class PlanKind : uint8_t {
   kDead,       // nothing is emitted
   kParameter,  // of the entry, a loop, a branch or a call
-  kConstant,   // replicated; users cut it
+  kConstant,   // replicated; users slice it
   kAlias,      // tuple, get-tuple-element: no code of its own
   kBarrier,    // opt-barrier, after-all, add-dependency: copied, states pass
-  kRule,       // by the decision's factor shardings
+  kRule,       // by the decision's factor shardings and strategy
   kIdentity,   // an annotation: the operand, resharded
   kBoundary,   // manual region entry or exit: the operand, resharded
   kWhile,
@@ -40,16 +40,16 @@ enum class PlanKind : uint8_t {
   kCall,
   kManual,     // partition-id, collectives: copied as they are
   kCallbacks,  // custom call with a partition callback
-  kOneDevice,  // one device runs it, for all
-  kFeed,       // infeed, outfeed: each device feeds what it holds
+  kOneDevice,  // one device runs it and sends the result to the others
+  kFeed,       // infeed, outfeed: each device feeds its own shard
 };
 
-// One way to do an op, shared by all ops alike (same rule, same states). Those
-// of a Plan live in the program's Context.
+// One way to partition an op, shared by all equal ops (same rule, same states). Decisions of a Plan
+// live in the program's Context.
 struct Decision {
   using States = absl::Span<const Sharding* const>;
-  const ShardingRule* rule = nullptr;  // null but for ops with a rule
-  const Strategy* strategy = nullptr;  // by which the op is emitted; null but for kRule
+  const ShardingRule* rule = nullptr;  // null for ops without a rule
+  const Strategy* strategy = nullptr;  // emits the op; null unless kRule
   const BaseMesh* mesh = nullptr;      // that of factor_axes; null: the program's
   absl::Span<const absl::Span<const AxisRef>> factor_axes;  // by factor
   States operands;                                          // flat leaves; null for tokens
@@ -64,26 +64,26 @@ struct OpPlan {
   const Decision* decision = nullptr;  // null for kDead, kAlias
 };
 
-// An op whose operands had to be gathered for want of a handler or a rule.
+// An op whose operands had to be gathered because no strategy or rule handles their sharding.
 struct Fallback {
   InstrId instr;
   std::string reason;
 };
 
-// An op that works on more than the shards that its operands come in, or makes more
-// than the shards that its results are wanted in, though nobody asked for that.
+// An op that works on larger parts than the shards of its operands, or computes larger parts than
+// the wanted shards of its results, though no annotation asks for that.
 struct Gather {
   enum class Kind : uint8_t {
     kHandler,  // an operand is gathered: the op does not run on shards of that dimension
-    kCost,     // an operand is gathered: the plan found it cheaper than what else there is
-    kState,    // an operand is gathered: a loop, branch or call takes it in so
-    kWhole,    // a result is computed in larger parts than wanted, and cut
+    kCost,     // an operand is gathered: this was the cheapest candidate
+    kState,    // an operand is gathered: a loop, branch or call takes it in that state
+    kWhole,    // a result is computed in larger parts than wanted, and sliced
   };
   Kind kind = Kind::kCost;
   int index = 0;  // flat leaf of the operands, or of the results
   const Sharding* from = nullptr;
   const Sharding* to = nullptr;
-  double bytes = 0;  // that one device sends for it
+  double bytes = 0;  // sent by one device
 };
 absl::string_view GatherKindName(Gather::Kind kind);  // "handler", "cost", "state", "whole"
 
@@ -102,19 +102,20 @@ struct Plan {
   std::vector<double> trip_count;     // by computation: executions of it
   int64_t memo_hits = 0, memo_misses = 0;
 
-  // The stage's dump, a line an instruction.
+  // The dump after this stage, one line per instruction.
   std::string ToString(const Program& program) const;
 };
 
-// The device that does an op for all: the one that its sharding names, or the first for
-// what each would draw for itself. In a manual region each manual coordinate has such a
-// device of its own, where the named one stands along the free axes. -1: none.
+// The device that runs an op for all: the one that its sharding names, or device 0 for an op that
+// draws random numbers (IsDrawnOnce). In a manual region there is one such device for each manual
+// coordinate; it has the free-axes coordinate of the named device. -1: the op does not run on one
+// device.
 int64_t RunsOnDevice(const Program& program, InstrId id);
-// The axes over which such an op's result is the same.
+// The axes that are not manual at such an op; its result is the same along them.
 AxisList FreeAxes(const Program& program, InstrId id);
-// The computations that are partitioned (entry, loops, branches, calls), callees
-// first; those of reduce, sort and the like are not among them, nor those of a loop
-// that one device runs.
+// The computations that are partitioned (entry, loops, branches, calls), callees first. Not
+// included: computations of reduce, sort and the like, and those called by an op that one device
+// runs.
 std::vector<CompId> PartitionedComputations(const Program& program,
                                             const std::vector<CompId>& post_order);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom calls with callbacks, and what is said of rules: results that lack a sharded factor,
-// and uneven shards that a kernel does not bear.
+// Custom calls with callbacks, and the checks of rules: results that lack a sharded factor, and
+// uneven shards that a kernel does not support.
 #include <algorithm>
 #include <string>
 
@@ -15,7 +15,8 @@
 namespace shardcall::inline internal {
 namespace {
 
-// The rule string that has the factor, with a caret below it; empty if it is not written.
+// The text of the rule that has the factor, with a caret below the factor; empty if it is not in
+// the text.
 std::string InRule(const TargetRule& target, absl::string_view factor) {
   for (const RuleAlternative& a : target.alternatives) {
     const absl::string_view rule = a.text.rule;
@@ -35,12 +36,12 @@ std::string InRule(const TargetRule& target, absl::string_view factor) {
 
 bool Planner::PlanCallbacks(InstrId id) {
   if (!rules_.has_rule(id)) return false;
-  // The callback chooses its operands' shardings when it runs; what it yields
-  // is resharded to what propagation decided.
+  // The callback chooses its operands' shardings when it runs; its results are resharded to what
+  // propagation decided.
   const States operands = table_.OperandStates(id);
   PlanPassedStates(id, PlanKind::kCallbacks, operands);
-  // Callbacks know the program's mesh alone: what is sharded in another order of its devices
-  // they see, and are given, whole. Null: as it is.
+  // Callbacks know only the program's mesh. A value that is sharded over another device order is
+  // passed to and taken from them replicated. Null: no change.
   const auto whole = [&](const Sharding* s, const Shape* shape) {
     return s != nullptr && s->mesh() != program_.mesh ? table_.Replicated(id, shape) : nullptr;
   };

@@ -4,7 +4,8 @@
 namespace shardcall {
 namespace {
 
-// Parts that the devices hold of a value; a partial sum is work that is shared too.
+// The number of parts of a value over the devices. Partial sums count as parts, since they share
+// the work too.
 int64_t Parts(const Sharding& s) {
   int64_t n = AxesSize(s.partial());
   for (int d = 0; d < s.rank(); ++d) n *= s.num_shards(d);
@@ -12,10 +13,10 @@ int64_t Parts(const Sharding& s) {
 }
 
 struct Lost {
-  bool unhandled = false;  // in a dimension whose factors may not be sharded
+  bool unhandled = false;  // lost in a dimension with a factor that may not be sharded
   bool any = false;
 };
-// The dimensions in which `to` is in fewer parts than `from`.
+// Whether `to` has fewer shards than `from` in some dimension.
 Lost LostDims(const ShardingRule& rule, int t, const Sharding& from, const Sharding& to,
               const IndexSet& allowed) {
   Lost lost;
@@ -55,7 +56,7 @@ absl::InlinedVector<Gather, 4> internal::FindGathers(PlanTable& table, const Ins
     if (!lost.any || (call && lost.unhandled) || Parts(*to) >= Parts(*from)) continue;
     const double bytes =
         table.ReshardBytes(query.shapes[k], from, CopiesAt(query.copies, k), to, &collectives);
-    if (bytes == 0) continue;  // it is at hand
+    if (bytes == 0) continue;  // available already
     found.push_back(
         {lost.unhandled ? Gather::Kind::kHandler : Gather::Kind::kCost, k, from, to, bytes});
   }

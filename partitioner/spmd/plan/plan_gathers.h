@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan gathers, or computes in larger parts than wanted, though nobody asked for it. Not
-// listed: what annotations, manual regions and partition callbacks ask for, and dimensions that
-// the rule of a custom call keeps whole.
+// The operands that a plan gathers, and the results that it computes in larger parts than wanted,
+// though no annotation asks for it. Not listed: gathers for annotations, manual regions and
+// partition callbacks, and of dimensions that the rule of a custom call needs replicated.
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_GATHERS_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_GATHERS_H_
 
@@ -10,14 +10,15 @@
 
 namespace shardcall::inline internal {
 
-// Of an op with a rule, under `decision`.
+// The gathers of an op with a rule, under `decision`.
 absl::InlinedVector<Gather, 4> FindGathers(PlanTable& table, const Instruction& instr,
                                            const RuleQuery& query, const IndexSet& allowed,
                                            const Decision& decision);
-// Operands that are taken in larger parts than they are stored in: `taken`, null for those
-// that are not. By a loop, a branch or a call (kState), or for want of more (kHandler).
+// Notes the operands that are taken in larger parts than stored, by a loop, branch or call (kState)
+// or because nothing handles their sharding (kHandler). `taken` is by operand leaf, null for
+// unchanged ones.
 void NoteOperandGathers(PlanTable& table, InstrId id, Gather::Kind kind, Decision::States taken);
-// Results that are computed whole for want of any rule.
+// Notes the results that are computed replicated because the op has no rule.
 void NoteWholeResults(PlanTable& table, InstrId id, Decision::States produced,
                       Decision::States wanted);
 

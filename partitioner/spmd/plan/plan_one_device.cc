@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that one device runs for all, feeds of every device, and what has side effects
-// that nobody says whose they are.
+// Ops that one device runs for all, infeed and outfeed, and ops with side effects whose device no
+// annotation names.
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/ir/known_targets.h"
@@ -19,7 +19,7 @@ int64_t RunsOnDevice(const Program& program, InstrId id) {
   if (program.num_partitions == 1) return -1;
   int64_t device = MaximalDevice(program, id);
   if (device < 0 && IsDrawnOnce(program.module.instr(id))) device = 0;
-  // Where nothing is free every device has a value of its own.
+  // In a region that is manual over all axes every device has a value of its own.
   if (device >= 0 && AxesSize(FreeAxes(program, id)) == 1) return -1;
   return device;
 }
@@ -36,7 +36,7 @@ bool Planner::PlanOneDevice(InstrId id) {
   if (RunsOnDevice(program_, id) >= 0) {
     CheckWhole(id);
     if (IsTransfer(instr.opcode)) {
-      // Its end does both.
+      // The end of the transfer, its only user, emits both ops.
       if (table_.last_user(id).valid() && TransferStart(module_, table_.last_user(id)) == id) {
         plan_.ops[id.value] = {PlanKind::kDead, nullptr};
         return true;
@@ -72,7 +72,7 @@ void Planner::PlanTransferEnd(InstrId id, InstrId start) {
     const Shape* leaf = instr.shape->leaf(k);
     produced.push_back(leaf->IsArray() ? table_.Replicated(id, leaf) : nullptr);
   }
-  // The start's operands are this op's.
+  // The end takes the operands of the start.
   table_.NoteOperandCopies(start, need);
   Decision d;
   d.operands = need;
@@ -150,8 +150,8 @@ void Planner::CheckWhole(InstrId id) {
   }
 }
 
-// What nobody says how to partition every device would do. That is meant in a manual
-// region, and where the program or its caller says so.
+// An op with side effects and no way to partition it would run on every device. That is an error,
+// except in a manual region and where the program or its caller allows it.
 void Planner::CheckSideEffect(InstrId id) {
   const Instruction& instr = module_.instr(id);
   if (!program_.manual_axes(id).empty()) return;
@@ -160,7 +160,7 @@ void Planner::CheckSideEffect(InstrId id) {
   if (call && (!instr.as<CustomCallAttrs>().has_side_effect || rules_.has_rule(id) ||
                rules_.MayReplicate(target) ||
                KnownTargetOf(instr) ==
-                   KnownTarget::kInspectSharding)) {  // its effect is that of partitioning
+                   KnownTarget::kInspectSharding)) {  // it only acts at partitioning time
     return;
   }
   bool says = instr.sharding != nullptr;
@@ -168,7 +168,7 @@ void Planner::CheckSideEffect(InstrId id) {
     says = says || program_.constraints[leaves_.leaf(id, k).value] != nullptr;
   }
   const TargetRule* rule = rules_.target(id);
-  // A transfer has one other side.
+  // An annotation does not help a transfer, which has only one peer.
   if (says && !IsTransfer(instr.opcode) &&
       (!call || (rule != nullptr && rule->level == RuleLevel::kCallbacks &&
                  rule->callbacks.can_side_effecting_have_replicated_sharding))) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops with a factor rule, decided once for all that are alike, and ops without one.
+// Ops with a factor rule, where equal ops share one decision, and ops without a rule.
 #include <utility>
 
 #include "absl/strings/str_cat.h"

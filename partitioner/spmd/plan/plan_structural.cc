@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow, annotations, manual regions and what passes states through.
+// Control flow, annotations, manual regions, and ops that keep the states of their operands.
 #include "shardcall/partitioner/spmd/plan/plan_gathers.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
 #include "shardcall/sharding/base/status.h"
@@ -65,7 +65,7 @@ void Planner::PlanStructural(InstrId id) {
     case Opcode::kAddDependency:
     case Opcode::kAfterAll:
     case Opcode::kOptBarrier: {
-      // States pass; leaves that alias their operand already have theirs.
+      // The op keeps the states; leaves that alias their operand have them already.
       States produced;
       for (int k = 0; k < instr.shape->num_leaves(); ++k) {
         produced.push_back(instr.shape->leaf(k)->IsArray() ? operands[k] : nullptr);
@@ -80,7 +80,7 @@ void Planner::PlanStructural(InstrId id) {
   }
 }
 
-// The states that the parameters of a computation are wanted in.
+// Appends the states in which the parameters of a computation are wanted.
 void Planner::AppendParameters(CompId comp, States* states) const {
   for (InstrId p : module_.comp(comp).parameters) {
     for (int k = 0; k < module_.instr(p).shape->num_leaves(); ++k) {
@@ -89,8 +89,8 @@ void Planner::AppendParameters(CompId comp, States* states) const {
   }
 }
 
-// The callee may have other callers, so its own states count on both sides, and each call
-// reshards.
+// The callee may have other callers. So its parameters and root have states of their own, and each
+// call reshards to and from them.
 void Planner::PlanCall(InstrId id, CompId callee) {
   States need, produced, final;
   AppendParameters(callee, &need);
@@ -121,8 +121,8 @@ void Planner::PlanBoundary(InstrId id, const ManualBoundary& boundary) {
       final.push_back(nullptr);
       continue;
     }
-    // Free axes go below the manual ones where the pieces are equal; else that
-    // dimension is whole at the boundary.
+    // Free axes are minor to the manual ones where they divide the local dimension evenly; else the
+    // dimension is not sharded over free axes at the boundary.
     const Shape* local = boundary.entry ? out : in;
     const Sharding* inner_wish = boundary.entry ? wanted : operands[k];
     const AxisList inner_manual(inner_wish->manual().begin(), inner_wish->manual().end());

@@ -30,7 +30,8 @@ const Sharding* PlanTable::Wanted(InstrId id, int flat) const {
   const Shape* shape = module_.instr(id).shape->leaf(flat);
   if (!shape->IsArray()) return nullptr;
   const Sharding* s = propagation_.sharding[leaves_.leaf(id, flat).value];
-  // What is to live on one device is computed on all: values are equal.
+  // A value that is to be on one device is computed on all devices instead; its values are the
+  // same.
   if (s == nullptr || s->is_maximal()) return Replicated(id, shape);
   return s;
 }
@@ -115,7 +116,8 @@ void PlanTable::NoteOperandCopies(InstrId id, Decision::States taken) {
 }
 
 void PlanTable::NoteCopies(InstrId id, PlanKind kind, const Decision& d) {
-  // A callback chooses when it runs, and a barrier's values are new ones.
+  // A callback chooses its operands' shardings only when it runs, and a barrier's results are new
+  // values.
   if (kind != PlanKind::kCallbacks && kind != PlanKind::kBarrier) NoteOperandCopies(id, d.operands);
   for (size_t k = 0; k < d.final.size(); ++k) {
     const int flat = static_cast<int>(k);

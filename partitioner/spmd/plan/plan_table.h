@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan in the making: the states that values are wanted in, stored in and at hand in, and
-// the one place that writes down a decision.
+// The plan while it is made: the states in which values are wanted, stored and available. All
+// decisions are recorded here.
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_TABLE_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_TABLE_H_
 
@@ -21,40 +21,40 @@ class PlanTable {
 
   Plan& plan() { return plan_; }
   Context& context() const { return context_; }
-  // Copies that values of one computation leave are not at hand in the next.
+  // Copies made in one computation are not available in the next.
   void StartComputation() { copies_.Clear(); }
 
-  // What propagation wants a flat leaf of a result in; null for what is no array.
+  // The state that propagation wants for a flat leaf of a result; null if the leaf is not an array.
   const Sharding* Wanted(InstrId id, int flat) const;
-  // As Wanted, but of a value whose only use is an annotation that wants it
-  // partial, that.
+  // As Wanted; but for a value whose only use is an annotation that wants it partial, that partial
+  // state.
   const Sharding* WantedOfOp(InstrId id, int flat) const;
-  // What it is stored as.
+  // The state in which it is stored.
   const Sharding* State(InstrId id, int flat) const {
     return plan_.state[program_.leaves.canonical(id, flat).value];
   }
   const Sharding* Replicated(InstrId id, const Shape* shape) const;
-  // What the operands are stored as. `copies` gets the states in which they are at
-  // hand beside that, and stays empty where there are none at all.
+  // The states in which the operands are stored. `copies` gets their further available states, and
+  // stays empty if no operand has any.
   States OperandStates(InstrId id, CopyList* copies = nullptr) const;
   Shapes OperandShapes(InstrId id) const;
   // The instruction that reads `id` last; invalid if none does.
   InstrId last_user(InstrId id) const { return last_user_[id.value]; }
 
-  // Bytes that one device sends to bring a value from one state into another; null states and
-  // equal ones send nothing. Adds the collectives that it takes to `collectives`.
+  // Bytes that one device sends to reshard a value; 0 for null or equal states. Adds the number of
+  // collectives to `collectives`.
   double ReshardBytes(const Shape* shape, const Sharding* from, const Copies* copies,
                       const Sharding* to, int* collectives);
 
   // A copy of `d` that lives as long as the Context.
   const Decision* Keep(const Decision& d);
-  // Notes the decision, the states that results are stored in, and those that it leaves copies
-  // of operands and results in.
+  // Records the decision, the states in which the results are stored, and the copies of operands
+  // and results that it leaves.
   void Finish(InstrId id, PlanKind kind, const Decision* decision);
   // The two halves of Finish.
   void SetDecision(InstrId id, PlanKind kind, const Decision* decision);
   void NoteCopies(InstrId id, PlanKind kind, const Decision& decision);
-  // The operands of `id` are fetched in these states (null: as they are).
+  // Records that `id` takes its operands in these states (null: as they are stored).
   void NoteOperandCopies(InstrId id, Decision::States taken);
 
  private:

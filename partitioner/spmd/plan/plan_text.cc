@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan's dump: what each instruction is done by, a line each.
+// The dump of the plan: one line per instruction with its kind, shardings and bytes.
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"

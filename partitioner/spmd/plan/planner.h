@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk behind MakePlan: plan.cc (driver), plan_structural.cc (control flow, annotations,
-// manual regions), plan_rule.cc (ops with a rule, and those without one), plan_custom_call.cc
-// (what custom calls are held to), plan_one_device.cc (what one device does, feeds).
+// The walk behind MakePlan: plan.cc (driver), plan_structural.cc (control flow, annotations, manual
+// regions), plan_rule.cc (ops with a rule, and those without one), plan_custom_call.cc (callbacks
+// and checks of custom calls), plan_one_device.cc (ops of one device, infeed and outfeed).
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_PLANNER_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_PLANNER_H_
 
@@ -23,15 +23,15 @@ class Planner {
   absl::StatusOr<Plan> Run();
 
  private:
-  // What was decided for ops alike; lives in the Context, spans too.
+  // The decision for all equal ops. The spans live in the Context.
   struct MemoEntry {
     const ShardingRule* rule;
     int region;
     Opcode opcode;
     absl::Span<const Sharding* const> operands, wanted;
-    absl::Span<const Copies* const> copies;  // of operands; empty: none at all
+    absl::Span<const Copies* const> copies;  // of operands; empty: no copies
     const Decision* decision;
-    bool moves;                  // an operand, or a result, into another state
+    bool moves;                  // an operand or a result is resharded
     absl::string_view fallback;  // empty: none
     absl::Span<const Gather> gathers;
   };
@@ -56,20 +56,21 @@ class Planner {
   void PlanReplicated(InstrId id, PlanKind kind = PlanKind::kRule);
 
   // plan_one_device.cc
-  // False if the op is planned as others are. Ops that one device runs, feeds, and
-  // transfers, which their end does as a whole.
+  // Plans ops that one device runs, infeed and outfeed, and transfers, which are planned as a whole
+  // at their end. False, without a plan, for all other ops.
   bool PlanOneDevice(InstrId id);
   void PlanTransferEnd(InstrId id, InstrId start);
   void PlanFeed(InstrId id);
-  // What an op of one device calls runs whole: there is nobody to talk to.
+  // E106 if a computation called by an op of one device has a collective or a manual region, since
+  // the other devices do not run it.
   void CheckWhole(InstrId id);
   void CheckSideEffect(InstrId id);
 
   // plan_custom_call.cc
-  // False if the call has no rule.
+  // Plans a call with partition callbacks. False if the call has no rule.
   bool PlanCallbacks(InstrId id);
   void CheckUneven(InstrId id, const Decision& d);
-  // W204, once for a target's factor.
+  // W204, once per factor of a target.
   void WarnOfLackingResults(InstrId id, const Decision& d);
 
   const Program& program_;
@@ -84,8 +85,8 @@ class Planner {
   RuleChooser chooser_;
   MissingRules missing_;
   InternTable<MemoEntry> memo_;
-  absl::flat_hash_set<std::string> warned_;  // targets with their factors
-  bool any_maximal_ = false;                 // a sharding names one device
+  absl::flat_hash_set<std::string> warned_;  // targets and factors that W204 has named
+  bool any_maximal_ = false;                 // some sharding names one device
   std::vector<std::string> errors_;          // E104, E106, E150
 };
 

@@ -14,7 +14,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// True if the factor has one extent in every tensor that holds it.
+// True if the factor has the same extent in all tensors.
 bool OneExtent(const ShardingRule& rule, int factor) {
   for (const auto& [key, extent] : rule.extents) {
     if (key.second == factor && extent != rule.factors[factor].size) return false;
@@ -22,7 +22,7 @@ bool OneExtent(const ShardingRule& rule, int factor) {
   return true;
 }
 
-// Of one device under `s`: whole shapes divided by the numbers of shards.
+// Bytes of one device's shard under `s`, without padding.
 double LocalBytes(const Shape* shape, const Sharding* s) {
   double shards = 1;
   for (int i = 0; i < shape->rank(); ++i) shards *= s->num_shards(i);
@@ -32,8 +32,9 @@ double LocalBytes(const Shape* shape, const Sharding* s) {
 // The order in which tensors are projected onto the factors.
 using Order = absl::InlinedVector<int, 8>;
 
-// Who leads: the results, the operands by size, the dearest to move first, each large operand,
-// and none at all.
+// The orders to try; in conflicts the first tensor wins. They are: results first, then operands by
+// size; operands by size first; each other large operand first; the results alone; each large
+// operand alone; and no tensor at all.
 absl::InlinedVector<Order, 12> Orders(absl::Span<const int> by_size,
                                       absl::Span<const int> results) {
   absl::InlinedVector<Order, 12> orders;
@@ -58,7 +59,7 @@ absl::InlinedVector<Order, 12> Orders(absl::Span<const int> by_size,
 
 }  // namespace
 
-// A decision in the making, on storage of its own.
+// A decision that owns its storage.
 struct RuleChooser::Draft {
   Decision d;
   States operands, produced;
@@ -147,7 +148,7 @@ const Decision* RuleChooser::Choose(const RuleQuery& query, const IndexSet& allo
   const auto state = [&](int t) {
     return t < num_operands ? query.operands[t] : query.wanted[t - num_operands];
   };
-  // Only what is sharded leads to anything.
+  // Only sharded tensors can determine factor shardings.
   Order by_size, results;
   for (int t = 0; t < rule.num_tensors(); ++t) {
     if (state(t) == nullptr || !state(t)->HasShardedDim()) continue;
@@ -174,7 +175,7 @@ const Decision* RuleChooser::Choose(const RuleQuery& query, const IndexSet& allo
   const Strategy& own = StrategyOf(module_.instr(query.id).opcode);
   std::vector<std::pair<const Strategy*, FactorAssignment>> proposed;
   for (const Order& order : Orders(by_size, results)) {
-    // Who leads says on which mesh. What lies on another is gathered.
+    // The first tensor determines the mesh; tensors on another mesh are gathered.
     const BaseMesh* mesh = program_.mesh;
     if (!order.empty() && manual.empty()) mesh = state(order.front())->mesh();
     FactorAssignment a(rule, mesh, manual, allowed);
@@ -198,8 +199,9 @@ const Decision* RuleChooser::Choose(const RuleQuery& query, const IndexSet& allo
 std::string RuleChooser::Fallback(const RuleQuery& query, const IndexSet& allowed,
                                   const Decision& decision) const {
   const Instruction& instr = module_.instr(query.id);
-  // A custom call's own need-replication is its author's word, collectives are the program's,
-  // and what another strategy than the op's own moves is not gathered.
+  // Not reported: need_replication factors of custom calls, which their authors chose; collectives
+  // of the program; and operands of a strategy other than the op's own, which moves axes instead of
+  // gathering.
   if (instr.opcode == Opcode::kCustomCall || HasTrait(instr.opcode, kCollectiveOp) ||
       decision.strategy != &StrategyOf(instr.opcode)) {
     return "";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How one op with a rule is done. Candidates are the factor shardings that the operands have,
-// that the results are wanted in, their compatible unions, and what strategies propose beside
-// them; the cheapest by the cost model wins, the first among equals.
+// Chooses how to partition an op with a rule. The candidates are the factor shardings of the
+// operands, the wanted ones of the results, their compatible unions, and the proposals of
+// strategies. The cheapest by the cost model wins, the first among equals.
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_RULE_CHOOSER_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_RULE_CHOOSER_H_
 
@@ -13,13 +13,13 @@
 
 namespace shardcall::inline internal {
 
-// An op by its rule, with the flat leaves of its operands and results.
+// An op with its rule, and the flat leaves of its operands and results.
 struct RuleQuery {
   InstrId id;
   const ShardingRule* rule;
   absl::Span<const Shape* const> shapes;       // of operands
   absl::Span<const Sharding* const> operands;  // as stored
-  absl::Span<const Copies* const> copies;      // of operands; empty: none at all
+  absl::Span<const Copies* const> copies;      // of operands; empty: no copies
   absl::Span<const Sharding* const> wanted;    // results
 };
 
@@ -28,20 +28,20 @@ class RuleChooser {
   RuleChooser(const Program& program, const CostModel& cost, PlanTable& table)
       : program_(program), module_(program.module), cost_(cost), table_(table) {}
 
-  // The factors that may be sharded: by the rule, or by the op's strategy where data then
-  // crosses the shards.
+  // The factors that may be sharded: by the rule alone, or because the op's strategy moves data
+  // between the shards.
   IndexSet AllowedFactors(const Instruction& instr, const ShardingRule& rule) const;
   const Decision* Choose(const RuleQuery& query, const IndexSet& allowed);
-  // What `decision` gathers because the op does not run on shards of some factor, as a
-  // sentence; empty if nothing.
+  // A sentence that says which operand `decision` gathers because the op does not run on shards of
+  // some factor; empty if there is none.
   std::string Fallback(const RuleQuery& query, const IndexSet& allowed,
                        const Decision& decision) const;
 
  private:
   struct Draft;
 
-  // False as soon as the decision is known to take `limit` seconds or more; then
-  // what stands in `out` is not whole.
+  // Computes the decision for `assignment`. Returns false as soon as it is known to take `limit`
+  // seconds or more; `out` is then incomplete.
   bool Evaluate(const RuleQuery& query, const Strategy& strategy,
                 const FactorAssignment& assignment, double limit, Draft* out);
   double LocalSeconds(const RuleQuery& query, const Decision& d) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives that the program itself has.
+// Collectives that are in the input program.
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 
 namespace shardcall::inline internal {
@@ -8,7 +8,8 @@ namespace {
 LocalIds Emit(Localizer& l, const LocalOp& op) {
   const LocalIds out = l.Clone(op, AssembleOperands(l, op));
   const Module& m = l.local();
-  // The instruction is the last one, or the source of the elements read off it.
+  // The collective is the last instruction, or the operand of the get-tuple-elements of its
+  // results.
   InstrId id = out[0];
   while (m.instr(id).opcode == Opcode::kGetTupleElement) id = m.operand(id, 0);
   l.emitter().set_cause({CollectiveCause::Kind::kProgram, op.id, 0});

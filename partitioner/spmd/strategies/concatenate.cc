@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concatenate: along the sharded dimension each device fetches the ranges of the operands that
-// its tile of the result is made of, and selects.
+// Concatenate along a sharded dimension: each device fetches from every operand the range that its
+// tile of the result may need, and selects between them.
 #include <vector>
 
 #include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
@@ -11,7 +11,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Every operand has a piece on every shard, so that one factor shards all.
+// No operand may be empty, since all share the factor of the sharded dimension.
 bool Accepts(const Module& module, const Instruction& instr, int d) {
   for (InstrId o : module.operands(instr)) {
     if (module.instr(o).shape->dim(d) == 0) return false;

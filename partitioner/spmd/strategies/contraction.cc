@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot and convolution: where a shard of a factor that is summed is padded, the padding is zero.
+// Dot and convolution: padding of uneven contracting dimensions is set to zero.
 #include <vector>
 
 #include "shardcall/partitioner/spmd/strategies/masked.h"
@@ -12,7 +12,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   LocalIds operands = op.operands;
   GraphBuilder& b = l.builder();
   for (int t = 0; t < 2 && t < static_cast<int>(operands.size()); ++t) {
-    // Zero on both sides: what stands in padding may be inf or nan.
+    // Mask both operands, since padding may hold inf or nan.
     const std::vector<int> dims = UnevenReduced(op, t);
     if (dims.empty()) continue;
     operands[t] =

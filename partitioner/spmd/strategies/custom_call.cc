@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom calls by their rule: padding is what the rule says, and what a call states of its
-// operands is made to fit the shards.
+// Custom calls by their rule: padding gets the rule's pad value, and layout constraints and called
+// computations are adapted to the shards.
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +12,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// A result in the buffer of an operand has its local shape.
+// E122 unless each result that aliases an operand has the operand's local shape.
 absl::Status CheckAliases(Localizer& l, const LocalOp& op) {
   const CustomCallView view = ViewCustomCall(l.global(), op.id, l.program().mesh, {});
   for (const CustomCallView::Alias& a : view.aliases) {
@@ -34,8 +34,8 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   GraphBuilder& b = l.builder();
   LocalOp padded = op;
   const ShardingRule* rule = op.decision.rule;
-  // Over an uneven factor the operands' padding becomes what the rule says: what adds
-  // nothing to a sum, or what a kernel takes though nobody reads its result.
+  // Fill the operands' padding along uneven factors with the rule's pad value: the neutral element
+  // of a reduction, or a value that the kernel accepts where nobody reads the result.
   for (size_t t = 0; rule != nullptr && t < op.operands.size(); ++t) {
     if (!op.operand_shapes[t]->IsArray()) continue;
     const TensorFactors& tensor = rule->tensor(static_cast<int>(t));

@@ -11,7 +11,8 @@
 namespace shardcall::inline internal {
 namespace {
 
-// For each device the one that stands where `device` does along the free axes.
+// For each device: the device with the same manual coordinate, and the free-axes coordinate of
+// `device`.
 std::vector<int> StandsThere(const Program& program, InstrId id, int64_t device) {
   const BaseMesh& mesh = *program.mesh;
   const AxisList free = FreeAxes(program, id);
@@ -57,7 +58,7 @@ class Walk {
     const auto [it, inserted] = found_.try_emplace(std::string(instr.name), devices);
     if (!inserted && it->second != devices) ambiguous_.insert(it->first);
   }
-  // What one device runs whole.
+  // Notes the draws in computations called by an op that one device runs.
   void NoteCalled(const Instruction& instr, const std::vector<int>& devices) {
     const Module& m = program_.module;
     std::vector<CompId> work;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device draws the random numbers of an op, for who would draw the same.
+// Which device's random numbers each device gets, for callers that must reproduce them.
 #ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_DRAWS_H_
 #define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_DRAWS_H_
 
@@ -11,11 +11,10 @@
 
 namespace shardcall::inline internal {
 
-// By the name of an instruction that draws numbers of each device's own, and by device:
-// whose numbers the device has. Over a mesh a=2, b=2, an `rng` of the program is
-// {0, 0, 0, 0}; one in a region that is manual over a is {0, 0, 2, 2}; one of
-// sharding={maximal device=3} is {3, 3, 3, 3}. Of names that stand for unlike draws none
-// is there.
+// For each instruction that draws random numbers, by name: for each device, the device whose
+// numbers it has. Over a mesh a=2, b=2, an `rng` of the program gives {0, 0, 0, 0}; one in a region
+// that is manual over a gives {0, 0, 2, 2}; one with sharding={maximal device=3} gives {3, 3, 3,
+// 3}. A name shared by instructions with different lists is left out.
 absl::flat_hash_map<std::string, std::vector<int>> DrawingDevices(const Program& program);
 
 }  // namespace shardcall::inline internal

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dynamic-slice. The index of a dimension taken whole is clamped to 0 on any shard.
+// Dynamic-slice. Sharded dimensions are those that the slice takes whole. Their index is clamped to
+// 0 on any shard, so only the sizes change.
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 
 namespace shardcall::inline internal {

@@ -14,7 +14,7 @@ int64_t Start(const FetchSpec& s, int64_t i) { return s.step * i + s.offset; }
 
 FetchPlan PlanFetch(const FetchSpec& s) {
   FetchPlan plan;
-  if (s.tile == 0) return plan;  // empty on both sides
+  if (s.tile == 0) return plan;  // operand and result are empty
   int64_t pieces = 1;
   for (int64_t i = 0; i < s.num_shards; ++i) {
     pieces = std::max(
@@ -22,7 +22,7 @@ FetchPlan PlanFetch(const FetchSpec& s) {
   }
   for (int64_t k = 0; k < pieces; ++k) {
     std::vector<FetchPlan::Round> rounds;
-    std::vector<int64_t> used(s.num_shards, 0);  // rounds a source stands in
+    std::vector<int64_t> used(s.num_shards, 0);  // by source: the rounds that it is in already
     for (int64_t i = 0; i < s.num_shards; ++i) {
       const int64_t start = Start(s, i);
       const int64_t j = FloorDiv(start, s.tile) + k;
@@ -47,7 +47,7 @@ double FetchBytes(const FetchSpec& spec, double bytes) {
 
 namespace {
 
-// table[coordinate], s32[].
+// table[coordinate] as s32[].
 InstrId Lookup(Emitter& e, InstrId coordinate, const std::vector<int32_t>& table) {
   GraphBuilder& b = e.builder();
   Context& context = b.context();
@@ -59,7 +59,8 @@ InstrId Lookup(Emitter& e, InstrId coordinate, const std::vector<int32_t>& table
   return b.Reshape(b.DynamicSlice(values, {coordinate}, {1}), {});
 }
 
-// Shard numbers along `axes` to devices: every combination of the other axes.
+// Translates pairs of shard numbers along `axes` to pairs of devices, for each combination of
+// coordinates of the other axes.
 void DevicePairs(const BaseMesh& mesh, absl::Span<const AxisRef> axes,
                  const FetchPlan::Round& round, std::vector<int64_t>* sources,
                  std::vector<int64_t>* targets) {
@@ -93,7 +94,7 @@ InstrId EmitPiece(Emitter& e, InstrId x, absl::Span<const AxisRef> axes, InstrId
         b.Compare(Direction::kEq, Lookup(e, coordinate, mine), b.ConstantInt(ElementType::kS32, 1));
     piece = b.Select(b.BroadcastScalar(here, b.shape(x)), got, piece);
   }
-  return piece.valid() ? piece : x;  // no shard needs it: filler
+  return piece.valid() ? piece : x;  // no shard needs this piece; any data will do
 }
 
 }  // namespace
@@ -110,7 +111,7 @@ InstrId EmitFetch(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes
       b.Binary(Opcode::kAdd, b.Binary(Opcode::kMultiply, coordinate, b.ConstantInt(s32, s.step)),
                b.ConstantInt(s32, s.offset));
   if (plan.gather) {
-    // Filler before and behind, so that no start is clamped.
+    // Pad before and behind, so that no start index is clamped.
     int64_t low = 0, high = 0;
     for (int64_t i = 0; i < s.num_shards; ++i) {
       low = std::max(low, -Start(s, i));

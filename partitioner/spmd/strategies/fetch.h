@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetch: brings a range of a sharded dimension onto each device, where the
-// range starts at an affine function of the shard's number. Slice, pad,
-// concatenate and reverse on sharded dimensions are fetches.
+// Fetch, a generalized halo exchange: brings a range of a sharded dimension onto each device. The
+// start of the range is an affine function of the shard's number. Slice, pad, concatenate and
+// reverse on sharded dimensions are fetches.
 //
 // Example: 10 elements over 4 shards (tiles of 3), sliced [2:8]: six elements,
 // tiles of 2; shard i needs [2 + 2i, 4 + 2i), which touches at most two shards.
@@ -15,31 +15,30 @@
 
 namespace shardcall::inline internal {
 
-// Shard i of `num_shards` needs [step * i + offset, .. + length) of a dimension
-// of `extent` elements in tiles of `tile`. What lies outside [0, extent) is
-// filler.
+// Shard i of `num_shards` needs [step * i + offset, .. + length) of a dimension of `extent`
+// elements in tiles of `tile`. Elements outside [0, extent) are undefined.
 struct FetchSpec {
   int64_t extent = 0, tile = 1, num_shards = 1;
   int64_t step = 0, offset = 0, length = 0;
 };
 
-// Pieces that a shard's range touches, at most, each sent in rounds of one
-// permute (sources and targets unique).
+// The range of a shard touches at most pieces.size() tiles. Each piece is sent in rounds of one
+// collective-permute, in which sources and targets are unique.
 struct FetchPlan {
   struct Round {
     std::vector<std::pair<int64_t, int64_t>> pairs;  // shard numbers, source to target
-    bool moves = false;                              // some pair is not (i, i)
+    bool moves = false;                              // some pair sends to another device
   };
   std::vector<std::vector<Round>> pieces;
-  int64_t num_permutes = 0;  // rounds that move
-  // All-gather and cut instead: no dearer.
+  int64_t num_permutes = 0;  // number of rounds that send
+  // All-gather and slice instead, since that sends no more.
   bool gather = false;
 };
 FetchPlan PlanFetch(const FetchSpec& spec);
-// Bytes one device sends, for `bytes` in its shard.
+// Bytes that one device sends, if its shard has `bytes`.
 double FetchBytes(const FetchSpec& spec, double bytes);
 
-// x: the local shard under `axes` along `dim`. The result has `length` elements
+// x: the local shard; dimension `dim` is sharded along `axes`. The result has `length` elements
 // there. The emitter's cause is recorded with each collective.
 InstrId EmitFetch(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
                   const FetchSpec& spec);

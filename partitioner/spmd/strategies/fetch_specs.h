@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fetches of slice, pad, concatenate and reverse along one sharded
-// dimension: what the plan prices and the handlers emit.
+// The fetches of slice, pad, concatenate and reverse along one sharded dimension. The plan uses
+// them for costs, the strategies for emission.
 #ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_FETCH_SPECS_H_
 #define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_FETCH_SPECS_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the strategies share that fetch ranges of other shards.
+// Shared by the strategies that fetch ranges of other shards.
 #ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_FETCHED_H_
 #define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_FETCHED_H_
 
@@ -8,14 +8,15 @@
 
 namespace shardcall::inline internal {
 
-// Index of the result element, along `dim`, as an array of the shape of `like`.
+// The global index along `dim` of each element of the local result, as an array of the shape of
+// `like`.
 InstrId ResultIndex(Localizer& l, const LocalOp& op, InstrId like, int dim);
 
-// EmitFetch of operand k of the op, or of what it became.
+// EmitFetch of `x`, which is operand k of the op, perhaps changed already.
 InstrId FetchOperand(Localizer& l, const LocalOp& op, int k, InstrId x, int dim,
                      absl::Span<const AxisRef> axes, const FetchSpec& spec);
 
-// That s32 in the shape of `like`.
+// `value` as s32, broadcast to the shape of `like`.
 InstrId Splat(GraphBuilder& b, int64_t value, InstrId like);
 
 }  // namespace shardcall::inline internal

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gather: where the indexed dimension is sharded, each device takes what the indices name of its
-// tile; the result is partial, zero elsewhere.
+// Gather from a sharded indexed dimension: each device gathers the rows of its tile and has zero
+// elsewhere, so the result is partial.
 #include <vector>
 
 #include "shardcall/partitioner/spmd/strategies/indices.h"
@@ -15,7 +15,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   GatherAttrs attrs = op.instr.as<GatherAttrs>();
   const Sharding* operand = op.decision.operands[0];
   const Shape* global = op.operand_shapes[0];
-  // Dimensions taken whole follow the shard.
+  // A slice that spans a sharded dimension has the size of the shard there.
   std::vector<int64_t> sizes(attrs.slice_sizes.begin(), attrs.slice_sizes.end());
   const Shape* local = b.shape(op.operands[0]);
   for (int d = 0; d < global->rank(); ++d) {
@@ -29,7 +29,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     if (!operand->IsDimSharded(d) || attrs.slice_sizes[d] == global->dim(d)) continue;
     if (!indexed) indices = WideIndices(b, indices);
     indexed = true;
-    // Clamp as the op does on the whole operand, then shift into the tile.
+    // Clamp the index as on the whole operand, then make it relative to the tile.
     InstrId part = IndexComponent(b, indices, attrs.index_vector_dim, static_cast<int64_t>(c));
     part = b.Binary(Opcode::kMaximum, SplatIntLike(b, 0, part),
                     b.Binary(Opcode::kMinimum, part, SplatIntLike(b, global->dim(d) - 1, part)));
@@ -45,8 +45,8 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   if (indexed) attrs.indices_are_sorted = false;
   LocalIds out = l.Clone(op, {op.operands[0], indices}, InternAttributes(l.context(), attrs));
   if (!indexed) return out;
-  // Zero where the row is another device's; batch dims of the result are those
-  // that are no offset dims, in order.
+  // Zero where another device has the row. Batch dims of the result are all that are not offset
+  // dims, in order.
   const Shape* result = b.shape(out[0]);
   std::vector<int64_t> batch;
   for (int64_t d = 0; d < result->rank(); ++d) {

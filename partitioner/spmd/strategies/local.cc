@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule suffices: the op on shards.
+// Ops that run on shards unchanged.
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 
 namespace shardcall::inline internal {

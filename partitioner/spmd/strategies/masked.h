@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the strategies share that sum over uneven shards, whose padding must not count.
+// Shared by the strategies that reduce over uneven shards, whose padding must not count.
 #ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_MASKED_H_
 #define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_MASKED_H_
 
@@ -9,7 +9,7 @@
 
 namespace shardcall::inline internal {
 
-// Dimensions of operand t that a sharded reduction factor makes uneven.
+// Dimensions of operand t that are uneven because a reduction factor is sharded.
 std::vector<int> UnevenReduced(const LocalOp& op, int t);
 
 }  // namespace shardcall::inline internal

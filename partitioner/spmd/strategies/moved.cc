@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An op that needs a dimension whole (sort, FFT, a running sum) runs on shards of another one:
-// the axes move there by an all-to-all, and back where the result is wanted as before. Each
-// device sends 1/n of its shard n-1 times, where gathering would bring it the whole operand.
+// An op that needs a dimension whole (sort, FFT, cumulative sum) runs on shards of another
+// dimension: an all-to-all moves the axes there, and another one moves them back if the result is
+// wanted as before. Each device sends 1/n of its shard n-1 times, where an all-gather would bring
+// it the whole operand.
 //
 // Example: sort along dim 0 of f32[64,32] that is sharded [{"x"}, {}] runs on [{}, {"x"}].
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
@@ -9,7 +10,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// The axes that `leading` states have on dimensions which the op cannot have sharded.
+// The axes that `leading` states have on factors that the op cannot have sharded.
 AxisList AxesInTheWay(const ShardingRule& rule, const IndexSet& allowed,
                       absl::Span<const LeadingState> leading, const BaseMesh* mesh) {
   AxisList out;
@@ -37,7 +38,7 @@ Assignments Propose(const ShardingRule& rule, const IndexSet& allowed,
     FactorAssignment moved = from;
     moved.Extend(f, axes);
     moved.Normalize();
-    // Padding is work, and not every kernel bears it: only even shards.
+    // Only even shards: padding costs work, and not every kernel supports it.
     if (moved == from || rule.factors[f].size % AxesSize(moved.axes()[f]) != 0) continue;
     out.push_back(std::move(moved));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pad, without a spread of the elements along what is sharded: each device fetches what its
-// tile of the result has of the operand, and puts the pad value where it has nothing.
+// Pad without interior padding along sharded dimensions: each device fetches the elements of its
+// tile of the result, and sets the others to the pad value.
 #include <vector>
 
 #include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
@@ -46,7 +46,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   attrs.low = low;
   attrs.high = high;
   LocalIds out = l.Clone(op, {x, op.operands[1]}, InternAttributes(l.context(), attrs));
-  for (int d : moved) {  // the pad value outside of the operand
+  for (int d : moved) {  // set the pad value outside of the operand
     const InstrId index = ResultIndex(l, op, out[0], d);
     const int64_t first = op.instr.as<PadAttrs>().low[d];
     const InstrId inside = b.Binary(

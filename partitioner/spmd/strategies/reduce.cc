@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduce: padding is the identity, and an init that is another counts once.
+// Reduce over a sharded dimension: padding is set to the identity, and another init value is
+// counted once.
 #include <cstring>
 #include <vector>
 
@@ -31,7 +32,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   bool partial = false;
   for (const Sharding* s : op.decision.produced) partial = partial || !s->partial().empty();
   if (!partial) return l.Clone(op, operands);
-  // A sharded reduction factor means a recognised monoid, so one operand.
+  // Reduction factors are sharded only if the reducer is a recognised monoid.
   Opcode monoid = Opcode::kAdd;
   SHARDCALL_CHECK(RecognizeMonoid(l.global(), op.instr.as<ReduceAttrs>().to_apply, &monoid));
   GraphBuilder& b = l.builder();
@@ -44,8 +45,8 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
           l.emitter().MaskPadding(operands[t], op.operand_shapes[t], *op.decision.operands[t], dims,
                                   b.Identity(monoid, type, ZeroSign::kExact));
     }
-    // Each shard starts from the identity; another init counts once. It is combined
-    // behind: XLA drops an init where a shard has one element to reduce.
+    // Each shard starts from the identity. Another init counts on one device only, and is combined
+    // after the reduce: XLA drops an init where a shard has one element to reduce.
     if (!IsIdentityConstant(l.local(), operands[k + t], monoid)) {
       const Sharding* made = op.decision.produced[t];
       starts.emplace_back(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reverse: along a sharded dimension each device fetches the range that is its tile from the
-// other end, and reverses that.
+// Reverse along a sharded dimension: each device fetches the range that mirrors its tile, and
+// reverses it.
 #include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
 #include "shardcall/partitioner/spmd/strategies/fetched.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"

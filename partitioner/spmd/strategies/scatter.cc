@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scatter: where the indexed dimension is sharded, each device takes the updates that fall into
-// its tile and skips the others.
+// Scatter into a sharded indexed dimension: each device applies the updates that fall into its tile
+// and skips the others.
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -12,9 +12,9 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Whether updates are one row of the indexed dimension `d` of several: the
-// dimension is inserted, or its window has size 1. (A window over the whole
-// dimension is sharded with it, and starts at 0.)
+// Whether each update is a single row of the indexed dimension `d`, which has several: the
+// dimension is inserted, or its window has size 1. (A window over the whole dimension is sharded
+// with it, and starts at 0.)
 bool OneRow(const ScatterAttrs& attrs, const Shape& input, const Shape& update, int d) {
   size_t window = 0;
   for (int k = 0;; ++k) {
@@ -43,7 +43,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     if (!input->IsDimSharded(d) || !OneRow(attrs, *global, *op.operand_shapes[k + 1], d)) continue;
     if (!indexed) indices = WideIndices(b, indices);
     indexed = true;
-    // Out of the tile is out of bounds, which a scatter skips.
+    // Rows of other tiles get an index that is out of bounds, which scatter skips.
     InstrId part = IndexComponent(b, indices, attrs.index_vector_dim, static_cast<int64_t>(c));
     part = b.Binary(Opcode::kSubtract, part,
                     SplatLike(b, l.emitter().TileStart(*input, global, d), part));
@@ -58,7 +58,8 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   for (int i = 0; i < k; ++i) {
     const Sharding* made = op.decision.produced[i];
     if (made->partial().empty()) continue;
-    // The operand counts once, and padded updates not at all.
+    // Where the result is partial, the operand counts on one device only, and padded updates get
+    // the identity.
     SHARDCALL_CHECK(known);
     operands[i] = l.emitter().OnFirst(operands[i], made->partial(), made->partial_op());
     const int u = k + 1 + i;

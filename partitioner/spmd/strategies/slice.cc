@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slice: along a sharded dimension each device fetches what its tile of the result is made
-// of, and cuts that locally.
+// Slice along a sharded dimension: each device fetches the elements that its tile of the result
+// needs, and slices them locally.
 #include <vector>
 
 #include "shardcall/partitioner/spmd/strategies/fetch_specs.h"

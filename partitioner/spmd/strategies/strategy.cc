@@ -14,7 +14,7 @@ constexpr const Strategy* kStrategies[] = {
 
 constexpr const Strategy* kGeneral[] = {&kMovedStrategy};
 
-// The dimension of operand 0 that factor `f` alone makes up, or -1.
+// The dimension of operand 0 that consists of factor `f` alone, or -1.
 int DimOf(const ShardingRule& rule, int f) {
   if (rule.operands.empty()) return -1;
   const TensorFactors& tensor = rule.operands[0];
@@ -36,7 +36,7 @@ bool AcceptsCrossing(const Module& module, const Instruction& instr, const Shard
   if (accepts == nullptr) return false;
   const int d = DimOf(rule, f);
   if (d < 0) return false;
-  // There are no ranges of nothing to fetch.
+  // Empty dimensions are not sharded: there is nothing to fetch.
   if (module.instr(module.operands(instr)[0]).shape->dim(d) == 0) return false;
   if (instr.shape->IsArray() && d < instr.shape->rank() && instr.shape->dim(d) == 0) return false;
   return accepts(module, instr, d);

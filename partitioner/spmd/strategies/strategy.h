@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strategies: the ways in which ops run on shards where their rule alone does not say it. One
-// object for each, in a file of its own; the row of an op (ir/opcodes.inc) names the one it
-// has. The plan asks what a strategy accepts and what it sends, localize has it emit.
+// Strategies: how ops run on shards where their rule alone does not determine it. Each is one
+// object in a file of its own, which the op's row in ir/opcodes.inc names. The plan asks a strategy
+// what it accepts and what it sends; localize lets it emit the op.
 #ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_STRATEGY_H_
 #define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_STRATEGY_H_
 
@@ -14,7 +14,7 @@
 
 namespace shardcall::inline internal {
 
-// A tensor (operands, then results) and its state, which says how the op's factors are sharded.
+// A tensor (operands, then results) and the state from which the op's factor shardings are taken.
 struct LeadingState {
   int tensor;
   const Sharding* state;
@@ -22,24 +22,24 @@ struct LeadingState {
 using Assignments = absl::InlinedVector<FactorAssignment, 4>;
 
 struct Strategy {
-  absl::string_view name;  // as the dump of the plan and the report have it
+  absl::string_view name;  // in the dump of the plan and in the report
   // Whether dimension `d` of operand 0 may be sharded although data crosses its shards (a
   // permutation factor, or extents that differ). Null: never.
   bool (*accepts)(const Module& module, const Instruction& instr, int d);
-  // Bytes that one device sends for it under `decision`, beyond reshards. Null: none.
+  // Bytes that one device sends under `decision`, beside those of reshards. Null: none.
   double (*bytes)(const Module& module, const Instruction& instr, const Decision& decision);
-  // The op's flat results, in the states `op.decision.produced`.
+  // Emits the op and returns its flat results, in the states `op.decision.produced`.
   LocalIds (*emit)(Localizer& localizer, const LocalOp& op);
-  // Factor shardings to be priced beside `from`, which is what `leading` gives where only the
+  // Further candidates beside `from`, the assignment that follows from `leading` if only the
   // `allowed` factors may be sharded. Null: none.
   Assignments (*propose)(const ShardingRule& rule, const IndexSet& allowed,
                          absl::Span<const LeadingState> leading,
                          const FactorAssignment& from) = nullptr;
 };
 
-// That of the op's row.
+// The strategy in the op's row.
 const Strategy& StrategyOf(Opcode opcode);
-// Those that every op with a rule has beside it.
+// The strategies that every op with a rule can use beside its own.
 absl::Span<const Strategy* const> GeneralStrategies();
 
 // Whether the op's strategy can run with factor `f` sharded although data crosses the shards.
@@ -47,7 +47,7 @@ bool AcceptsCrossing(const Module& module, const Instruction& instr, const Shard
                      int f);
 double StrategyBytes(const Module& module, const Instruction& instr, const Decision& decision);
 
-// Those that rows of the table name.
+// The strategies that rows of the table name.
 #define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
                      traits)                                                                     \
   extern const Strategy k##strategy##Strategy;

@@ -9,7 +9,7 @@ _PLAIN = {
     'pred': 'bool', 's8': 'int8', 's16': 'int16', 's32': 'int32', 's64': 'int64', 'u8': 'uint8',
     'u16': 'uint16', 'u32': 'uint32', 'u64': 'uint64', 'f16': 'float16', 'f32': 'float32',
     'f64': 'float64', 'c64': 'complex64', 'c128': 'complex128'}
-# Of the package ml_dtypes.
+# Types of the package ml_dtypes.
 _NARROW = {
     'bf16': 'bfloat16', 's2': 'int2', 's4': 'int4', 'u2': 'uint2', 'u4': 'uint4',
     'f4e2m1fn': 'float4_e2m1fn', 'f8e3m4': 'float8_e3m4', 'f8e4m3': 'float8_e4m3',
@@ -67,6 +67,6 @@ def given(inputs, leaves):
             made.append(_core.Array(name, [], np.zeros(0, np.uint8)))
         elif hasattr(x, 'dtype'):
             made.append(to_core(np.asarray(x)))
-        else:  # numbers and lists have no type of their own
+        else:  # numbers and lists have no element type
             made.append(to_core(np.asarray(x, dtype_of(name))))
     return made

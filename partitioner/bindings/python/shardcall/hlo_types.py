@@ -9,7 +9,7 @@ from shardcall import arrays
 from shardcall.errors import Error
 
 
-# As jaxlib names those two.
+# The names of these two in jaxlib.
 _NAMES = {'invalid': 'PRIMITIVE_TYPE_INVALID', 'opaque': 'OPAQUE_TYPE'}
 PrimitiveType = enum.IntEnum('PrimitiveType', {
     _NAMES.get(name, name.upper()): number for name, number in _core.element_types().items()})

@@ -173,7 +173,7 @@ def over_bytes(callbacks):
     return partition, infer, propagate
 
 
-_in_xla = {}  # by target: what XLA in JAX asks by now
+_in_xla = {}  # by target: the partitioner that XLA in JAX uses now
 
 
 def give_to_xla(name, callbacks, side_effects=False):

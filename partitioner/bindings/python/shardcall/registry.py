@@ -41,7 +41,7 @@ def _listed(plugins):
     return tuple(os.path.abspath(os.fspath(p)) for p in plugins)
 
 
-_declared = {}  # of `declare`: by target its entry in a manifest
+_declared = {}  # from `declare`: the manifest entry of each target
 
 
 def declare(name, rule):
@@ -69,7 +69,7 @@ def _stamp(path):
         found = os.stat(path)
         return found.st_mtime_ns, found.st_size
     except OSError:
-        return None  # reading it says why
+        return None  # reading it reports the error
 
 
 def key_of(rules, plugins):

@@ -65,7 +65,7 @@ class Report:
     __repr__ = __str__
 
     def _repr_html_(self):
-        # A page of its own, so that its styles and the notebook's stay apart.
+        # In a frame, so that its styles and the notebook's do not mix.
         page = html.escape(self.to_html(), quote=True)
         return (f'<iframe srcdoc="{page}" title="shardcall explain" width="100%" height="900" '
                 'style="border:0"></iframe>')

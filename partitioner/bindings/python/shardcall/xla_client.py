@@ -27,7 +27,7 @@ from shardcall.errors import Error
 _jaxlib = _partitioners.jaxlib
 _lock = threading.RLock()  # a handler may register
 _handlers = {}  # of targets, by platform
-_targets = {}  # those that wait for a handler
+_targets = {}  # targets without a handler yet
 _type_handlers = {}
 _types = {}
 _inspected = {}  # by id: (handler, its bytes)
@@ -40,7 +40,8 @@ if _jaxlib is not None:
 else:
     class CustomCallTargetTraits(enum.IntFlag):
         DEFAULT = 0
-        # Calls launch the same device operations each time, and may be recorded and replayed.
+        # The handler launches the same device operations each time, which may be recorded and
+        # replayed.
         COMMAND_BUFFER_COMPATIBLE = 1
 
     xla_platform_names = {'cpu': 'Host', 'gpu': 'CUDA'}
@@ -265,6 +266,6 @@ def register_custom_type_handler(platform: str, handler: Callable) -> None:
         _register_handler(_type_handlers, _types, platform, handler)
 
 
-# What they were called before.
+# Older names of these functions.
 register_custom_type_id = register_custom_type
 register_custom_type_id_handler = register_custom_type_handler

@@ -16,11 +16,11 @@ from shardcall.errors import Error, Warning
 from shardcall.jax import conversion
 from shardcall.jax import settings as _settings
 
-# JAX's compiler.compile_or_get_cached, while ours stands in its place.
+# JAX's compiler.compile_or_get_cached, while it is replaced by ours.
 _ORIGINAL = None
 _lock = threading.RLock()
-_framework = 0  # how many of JAX's registrations we have
-_registered = {}  # (platform, target): the function that we have registered
+_framework = 0  # number of JAX's registrations taken over so far
+_registered = {}  # (platform, target): the function registered with XLA
 _told = set()
 
 
@@ -65,7 +65,7 @@ def _framework_targets():
         for callback in callbacks[_framework:]:
             try:
                 callback(c_api=_core.framework_api())
-            except Exception as e:  # one that wants more of a plugin than that
+            except Exception as e:  # it uses more of a plugin than registration
                 _tell(f'a registration of JAX is not taken over: {e}', strict=False)
         _framework = len(callbacks)
 
@@ -83,7 +83,7 @@ def _tell(why, strict):
 def check_outermost(settings):
     """Tells of a function of `jit` that is called where JAX traces for something else."""
     trace = type(core.trace_ctx.trace).__name__
-    # vmap calls it, and compiles nothing of its own.
+    # vmap calls it without compiling anything.
     if trace not in ('EvalTrace', 'BatchTrace'):
         _tell('a function of shardcall.jax.jit is called within a jit or a transformation of JAX '
               f'that is not ({trace}). What that compiles, a backward pass for one, is XLA\'s: use '
@@ -167,7 +167,7 @@ def _register(backend, functions):
                     _core.register_handler(c_api, name, xla_platform, address)
                 _registered[(platform, name)] = address
             elif known != address:
-                # XLA has no way to take a function back: it would call the first one.
+                # XLA cannot unregister a function: it would call the first one.
                 raise Error(
                     f'E141 custom call "{name}" has another kernel than in a program that was '
                     f'compiled before, and XLA keeps the first one on {platform}. Fix: Give the '
@@ -186,7 +186,7 @@ def _replaced(compile_options, shardy):
 def partitioned(jitted, args, kwargs, settings):
     """What a call of the jitted function is partitioned into; XLA compiles nothing."""
     install()
-    # No other settings are equal to these, so that no cache has what is asked for.
+    # These settings equal no others, so that no cache has the result.
     with _settings.context(settings.to_partition_only()):
         try:
             jitted.lower(*args, **kwargs).compile()

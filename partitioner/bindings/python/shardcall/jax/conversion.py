@@ -4,8 +4,8 @@ from jax._src.interpreters import mlir
 from jax._src.lib import _jax
 from jax._src.lib.mlir import ir
 
-# Of an argument or result: where it lies, and what JAX reads of it. Those of the whole
-# program hold of the shards.
+# Attributes of an argument or result: its memory, and properties that JAX reads. Those of the whole
+# program are valid for the shards too.
 _ARGUMENT = ('mhlo.memory_kind', 'mhlo.layout_mode', 'jax.buffer_donor')
 _RESULT = ('mhlo.memory_kind', 'mhlo.layout_mode', 'jax.result_info')
 
@@ -54,7 +54,7 @@ def _kept(original, new, which, names):
     after += [{}] * (count - len(after))
     dicts = []
     for old, own in zip(before, after):
-        # Donation in two ways at once is refused.
+        # JAX rejects donation in two ways at once.
         aliased = 'tf.aliasing_output' in own
         added = {k: str(old[k]) for k in names
                  if k in old and not (aliased and k == 'jax.buffer_donor')}

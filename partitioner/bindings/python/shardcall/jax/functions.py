@@ -138,7 +138,7 @@ def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugin
     if isinstance(fun, Jitted):
         fun = fun._jitted
     made = _settings.make(**ours)
-    # A function that was jitted before stays so, with its own options.
+    # A function that is jitted already keeps its own options.
     jitted = fun if hasattr(fun, 'lower') and not options else jax.jit(fun, **options)
     return Jitted(jitted, made)
 

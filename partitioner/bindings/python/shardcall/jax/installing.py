@@ -17,8 +17,8 @@ from shardcall.errors import Error
 from shardcall.types import Paths, Rules
 
 _lock = threading.RLock()
-_installed = {}  # by target: the targets whose rule of it XLA asks
-_lowering = None  # JAX's of ffi_call, while ours stands in its place
+_installed = {}  # by target: the targets whose rule XLA uses for it
+_lowering = None  # JAX's lowering of ffi_call, while it is replaced by ours
 _ours = None
 
 

@@ -11,7 +11,7 @@ from shardcall import registry
 @dataclasses.dataclass(frozen=True, eq=False)
 class Settings:
     """Equal ones are one object: JAX hashes and compares it on every call."""
-    targets: tuple  # of targets.key_of
+    targets: tuple  # keys from targets.key_of
     allow_replicate: tuple
     max_reshard_bytes: int
     strict: bool
@@ -42,7 +42,7 @@ def make(*, rules=None, plugins=(), allow_replicate=(), max_reshard_bytes=0, str
 
 
 context = jax.make_user_context(None)
-# What `with context(settings)` does, without its calls: swap gives what there was before.
+# The effect of `with context(settings)` with fewer calls: swap returns the previous value.
 swap, restore = context._obj.swap_local, context._obj.set_local
 
 

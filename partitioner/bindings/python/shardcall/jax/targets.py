@@ -15,7 +15,7 @@ from shardcall import registry
 from shardcall import xla_client
 from shardcall.errors import Error
 
-# The source line of a call is its caller's.
+# So that JAX takes the caller's source line as that of a call.
 source_info_util.register_exclusion(__file__)
 _STAGES = {'instantiate', 'prepare', 'initialize', 'execute'}
 
@@ -132,7 +132,7 @@ class Target:
         """What vmap over these operands makes of a call."""
         if self._batching is not None:
             return self._batching
-        # The rule's `...` stand for any dimensions, of those operands together.
+        # `...` in a rule stands for any leading dimensions, which its operands share.
         text = self.rule.get('rule', '') if isinstance(self.rule, dict) else self.rule or ''
         leading = ['...' in operand for operand in text.split('->')[0].split(',')]
         return 'leading' if leading == list(flags) else 'loop'
@@ -246,7 +246,7 @@ def check(function: Callable, *example: Any, target: Optional[str] = None, vjp: 
     xla_client._take_from_jaxlib(name, 'cpu')
     program = None
     if example:
-        # On one device, and with no devices said: the check makes its own programs of the calls.
+        # On one device and without a mesh: the check makes its own programs of the calls.
         program = jax.jit(functools.partial(function, **attributes)).lower(*map(_whole, example))
     return programs.check_rule(name, program, vjp=vjp, seed=seed, deadline=deadline)
 
