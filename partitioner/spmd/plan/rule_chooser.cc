@@ -2,7 +2,6 @@
 #include "shardcall/partitioner/spmd/plan/rule_chooser.h"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -159,40 +158,48 @@ const Decision* RuleChooser::Choose(const RuleQuery& query, const IndexSet& allo
     return x != y ? x > y : a < b;
   });
 
-  std::deque<FactorAssignment> tried;  // drafts point into them
   Draft drafts[2];
   Draft *best = nullptr, *next = &drafts[0];
-  const auto consider = [&](const Strategy& strategy, FactorAssignment assignment) {
-    if (absl::c_linear_search(tried, assignment)) return;
-    tried.push_back(std::move(assignment));
+  // `assignment` must outlive the drafts, which point into it.
+  const auto consider = [&](const Strategy& strategy, const FactorAssignment& assignment) {
     const double limit =
         best == nullptr ? std::numeric_limits<double>::infinity() : best->d.seconds;
-    if (!Evaluate(query, strategy, tried.back(), limit, next) && best != nullptr) return;
+    if (!Evaluate(query, strategy, assignment, limit, next) && best != nullptr) return;
     best = next;
     next = best == &drafts[0] ? &drafts[1] : &drafts[0];
   };
   const absl::Span<const AxisRef> manual = program_.manual_axes(query.id);
   const Strategy& own = StrategyOf(module_.instr(query.id).opcode);
+  const auto orders = Orders(by_size, results);
+  absl::InlinedVector<FactorAssignment, 12> tried;
+  tried.reserve(orders.size());
+  bool all_allowed = true;
+  for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
+    all_allowed = all_allowed && allowed.Contains(f);
+  }
   std::vector<std::pair<const Strategy*, FactorAssignment>> proposed;
-  for (const Order& order : Orders(by_size, results)) {
-    // The first tensor determines the mesh; tensors on another mesh are gathered.
+  for (const Order& order : orders) {
+    // The leading tensor determines the mesh. Tensors on another mesh are gathered.
     const BaseMesh* mesh = program_.mesh;
     if (!order.empty() && manual.empty()) mesh = state(order.front())->mesh();
     FactorAssignment a(rule, mesh, manual, allowed);
-    absl::InlinedVector<LeadingState, 8> leading;
-    for (int t : order) {
-      a.Project(t, *state(t));
-      leading.push_back({t, state(t)});
-    }
+    for (int t : order) a.Project(t, *state(t));
     a.Normalize();
+    absl::InlinedVector<LeadingState, 8> leading;
+    for (int t : order) leading.push_back({t, state(t)});
     for (const Strategy* general : GeneralStrategies()) {
+      if (all_allowed) break;  // the rule keeps nothing whole
       for (FactorAssignment& further : general->propose(rule, allowed, leading, a)) {
         proposed.push_back({general, std::move(further)});
       }
     }
-    consider(own, std::move(a));
+    if (absl::c_linear_search(tried, a)) continue;
+    tried.push_back(std::move(a));
+    consider(own, tried.back());
   }
-  for (auto& [strategy, assignment] : proposed) consider(*strategy, std::move(assignment));
+  for (const auto& [strategy, assignment] : proposed) {
+    if (!absl::c_linear_search(tried, assignment)) consider(*strategy, assignment);
+  }
   return table_.Keep(best->d);
 }
 
