@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/ir/liveness.h"
 
@@ -32,6 +33,7 @@ class Inliner {
         inline_calls_(inline_calls),
         live_(module, EffectsAt::kPartitioning),
         out_(Module(module.shared_context())),
+        cloner_(module, &out_.module),
         names_(module, UniqueNames::kInstructions),
         comp_names_(module, UniqueNames::kComputations) {
     CountLive();
@@ -39,37 +41,18 @@ class Inliner {
     budget_ = 3 * static_cast<int64_t>(module.num_instructions()) + 10000;
   }
 
-  bool all_live() const { return all_live_; }
-
   InlinedModule Run() {
-    Module& m = out_.module;
-    m.header = old_.header;
-    for (const auto& text : old_.texts()) m.KeepText(text);
-    m.Reserve(old_.num_instructions(), 2 * old_.num_instructions());
+    cloner_.CopyHeader();
     out_.frame_of.reserve(old_.num_instructions());
     out_.frames.push_back({});
-    instances_.resize(old_.num_computations());
-    m.set_entry(PushComputation(old_.entry(), /*reducer=*/false, "", 0));
+    out_.module.set_entry(PushComputation(old_.entry(), /*reducer=*/false, "", 0));
     while (!stack_.empty()) Step();
     return std::move(out_);
   }
 
-  // Copies `inlined`, whose module is the one of this inliner, without dead instructions. It makes
-  // no second copies, and keeps the frames.
-  InlinedModule Prune(const InlinedModule& inlined) {
-    pruned_ = &inlined;
-    budget_ = 0;
-    now_.resize(old_.num_instructions());
-    InlinedModule out = Run();
-    out.frames = inlined.frames;
-    for (CallFrame& f : out.frames) {
-      if (f.value.valid()) f.value = now_[f.value.value];
-    }
-    return out;
-  }
-
  private:
-  // One computation being copied.
+  // One computation being copied. Computations do not call themselves, so each is in at most one
+  // frame at a time, and the cloner has its instructions in the latest copy.
   struct Frame {
     CompId old;
     CompId target;
@@ -78,50 +61,42 @@ class Inliner {
     size_t next = 0;
     int frame_id = 0;
     InstrId call;                 // the inlined call, an instruction of the frame below
-    std::vector<InstrId> map;     // by position in the old computation
     std::vector<CompId> callees;  // new computations of the instruction at `next`, so far
     std::string prefix;           // prefix of op_name
     const Metadata *last_old = nullptr, *last_new = nullptr;
   };
 
   // Counts the live instructions of each computation, with those of its fusions, which are copied
-  // with it. Also sets the positions.
+  // with it.
   void CountLive() {
-    position_.resize(old_.num_instructions());
     live_count_.assign(old_.num_computations(), 0);
     for (CompId c : ComputationPostOrder(old_)) {
-      const auto& list = old_.comp(c).instructions;
-      for (size_t k = 0; k < list.size(); ++k) {
-        position_[list[k].value] = static_cast<uint32_t>(k);
-        if (!live_.Has(list[k])) {
-          all_live_ = false;
-          continue;
-        }
+      for (InstrId id : old_.comp(c).instructions) {
+        if (!live_.Has(id)) continue;
         ++live_count_[c.value];
-        const Instruction& i = old_.instr(list[k]);
-        if (i.opcode != Opcode::kFusion) continue;
-        for (CompId callee : CalledComputations(old_, i)) {
+        if (old_.instr(id).opcode != Opcode::kFusion) continue;
+        for (CompId callee : CalledComputations(old_, old_.instr(id))) {
           live_count_[c.value] += live_count_[callee.value];
         }
       }
     }
   }
 
+  void Push(Frame f) {
+    for (InstrId id : old_.comp(f.old).instructions) cloner_.Set(id, InstrId());
+    stack_.push_back(std::move(f));
+  }
+
   CompId PushComputation(CompId old, bool reducer, std::string prefix, int frame_id) {
     Frame f;
     f.old = old;
-    f.target = out_.module.AddComputation(comp_names_.Take(old_.comp(old).name));
-    out_.module.mutable_comp(f.target).execution_thread = old_.comp(old).execution_thread;
+    f.target = cloner_.AddComputation(old, comp_names_.Take(old_.comp(old).name));
     f.reducer = reducer;
     f.frame_id = frame_id;
     f.prefix = std::move(prefix);
-    f.map.resize(old_.comp(old).instructions.size());
-    instances_[old.value] = f.target;
-    stack_.push_back(std::move(f));
+    Push(std::move(f));
     return stack_.back().target;
   }
-
-  InstrId Mapped(const Frame& f, InstrId old) const { return f.map[position_[old.value]]; }
 
   const Metadata* MetadataIn(Frame& f, const Metadata* old) {
     if (old == nullptr || f.prefix.empty()) return old;
@@ -143,8 +118,7 @@ class Inliner {
   InstrId Emit(Frame& f, const Instruction& proto, absl::Span<const InstrId> operands) {
     const InstrId id = out_.module.Add(f.target, proto, operands);
     Instruction& made = out_.module.mutable_instr(id);
-    // Pruning makes no second copies, so names stay unique.
-    if (pruned_ == nullptr && !made.name.empty()) made.name = names_.Take(made.name);
+    if (!made.name.empty()) made.name = names_.Take(made.name);
     made.metadata = MetadataIn(f, made.metadata);
     out_.frame_of.push_back(f.frame_id);
     return id;
@@ -171,14 +145,15 @@ class Inliner {
       return;
     }
     if (f.inlined && i.opcode == Opcode::kParameter) {
-      const Frame& caller = stack_[stack_.size() - 2];
       const InstrId value =
-          Mapped(caller, old_.operand(f.call, static_cast<int>(i.as<ParameterAttrs>().number)));
-      f.map[f.next++] = WithAnnotationOf(f, i, value);
+          cloner_.now(old_.operand(f.call, static_cast<int>(i.as<ParameterAttrs>().number)));
+      cloner_.Set(id, WithAnnotationOf(f, i, value));
+      ++f.next;
       return;
     }
     if (f.reducer && KindOf(i) == AnnotationKind::kIdentity) {
-      f.map[f.next++] = Mapped(f, old_.operand(id, 0));
+      cloner_.Set(id, cloner_.now(old_.operand(id, 0)));
+      ++f.next;
       return;
     }
     if (i.opcode == Opcode::kCall && inline_calls_ && !IsOnOneDevice(i)) {
@@ -212,11 +187,10 @@ class Inliner {
     f.call = call;
     f.frame_id = static_cast<int>(out_.frames.size());
     out_.frames.push_back({stack_.back().frame_id, {}});
-    f.map.resize(old_.comp(callee).instructions.size());
     const Metadata* metadata = old_.instr(call).metadata;
     f.prefix = JoinNames(stack_.back().prefix,
                          metadata == nullptr ? absl::string_view() : metadata->op_name);
-    stack_.push_back(std::move(f));
+    Push(std::move(f));
   }
 
   // Loops, branches and fusions get a copy per caller (a fusion must have a computation of its
@@ -224,7 +198,7 @@ class Inliner {
   void NextCallee(const Instruction& i, CompId callee) {
     Frame& f = stack_.back();
     const bool own = i.opcode == Opcode::kWhile || i.opcode == Opcode::kConditional;
-    const CompId known = instances_[callee.value];
+    const CompId known = cloner_.now(callee);  // its latest copy
     if (known.valid() && i.opcode != Opcode::kFusion &&
         !(own && Spend(live_count_[callee.value]))) {
       f.callees.push_back(known);
@@ -239,37 +213,22 @@ class Inliner {
 
   void Copy(InstrId id, const Instruction& i) {
     Frame& f = stack_.back();
-    absl::InlinedVector<InstrId, 8> operands;
-    for (InstrId operand : old_.operands(i)) operands.push_back(Mapped(f, operand));
-    const InstrId made = Emit(f, i, operands);
+    const InstrId made = Emit(f, i, cloner_.OperandsOf(id));
     if (!f.callees.empty()) {
       out_.module.mutable_instr(made).attrs = WithComputations(out_.module.context(), i, f.callees);
       f.callees.clear();
     }
-    if (const RareAttributes* rare = old_.rare(i); rare != nullptr) CopyRare(f, *rare, made);
-    f.map[f.next++] = made;
-    if (pruned_ != nullptr) {
-      out_.frame_of.back() = pruned_->frame_of[id.value];
-      now_[id.value] = made;
-    }
-  }
-
-  void CopyRare(const Frame& f, const RareAttributes& rare, InstrId made) {
-    RareAttributes copy = rare;
-    copy.control_predecessors.clear();
-    for (InstrId before : rare.control_predecessors) {
+    cloner_.Set(id, made);
+    cloner_.CopyRare(id, made, [&](InstrId before) {
       const Opcode opcode = old_.instr(before).opcode;
-      if (opcode == Opcode::kParameter || opcode == Opcode::kCall) continue;
-      if (const InstrId now = Mapped(f, before); now.valid()) {
-        copy.control_predecessors.push_back(now);
-      }
-    }
-    out_.module.mutable_rare(made) = std::move(copy);
+      return opcode != Opcode::kParameter && opcode != Opcode::kCall;
+    });
+    ++f.next;
   }
 
   void Finish() {
     Frame& f = stack_.back();
-    const InstrId root = Mapped(f, old_.comp(f.old).root);
+    const InstrId root = cloner_.now(old_.comp(f.old).root);
     if (!f.inlined) {
       out_.module.SetRoot(f.target, root);
       stack_.pop_back();
@@ -279,24 +238,55 @@ class Inliner {
     const InstrId call = f.call;
     stack_.pop_back();
     Frame& caller = stack_.back();
-    caller.map[caller.next++] = WithAnnotationOf(caller, old_.instr(call), root);
+    cloner_.Set(call, WithAnnotationOf(caller, old_.instr(call), root));
+    ++caller.next;
   }
 
   const Module& old_;
   const bool inline_calls_;
   const Liveness live_;
   InlinedModule out_;
+  ModuleCloner cloner_;
   UniqueNames names_, comp_names_;
-  std::vector<uint32_t> position_;   // in its computation
   std::vector<int64_t> live_count_;  // by computation
-  std::vector<CompId> instances_;    // by old computation: its latest copy
   absl::flat_hash_set<CompId> inlined_once_;
   std::vector<Frame> stack_;
   int64_t budget_ = 0;
-  bool all_live_ = true;
-  const InlinedModule* pruned_ = nullptr;
-  std::vector<InstrId> now_;  // when pruning: the new instruction, by old instruction
 };
+
+// Without dead instructions. Keeps the order of all others, and the frames.
+InlinedModule Pruned(InlinedModule inlined) {
+  const Module& old = inlined.module;
+  const Liveness live(old, EffectsAt::kPartitioning);
+  const std::vector<bool> called = live.CalledComputations();
+  const auto kept = [&](InstrId id) {
+    return live.Has(id) && called[old.instr(id).computation.value];
+  };
+  bool all = true;
+  for (int k = 0; all && k < old.num_instructions(); ++k) all = kept(InstrId(k));
+  if (all) return inlined;
+
+  InlinedModule out(Module(old.shared_context()));
+  ModuleCloner cloner(old, &out.module);
+  cloner.CopyHeader();
+  for (int c = 0; c < old.num_computations(); ++c) {
+    if (called[c]) cloner.AddComputation(CompId(c));
+  }
+  for (int k = 0; k < old.num_instructions(); ++k) {
+    if (!kept(InstrId(k))) continue;
+    cloner.Clone(InstrId(k));
+    out.frame_of.push_back(inlined.frame_of[k]);
+  }
+  for (int c = 0; c < old.num_computations(); ++c) {
+    if (called[c]) cloner.SetRoot(CompId(c));
+  }
+  out.module.set_entry(cloner.now(old.entry()));
+  out.frames = std::move(inlined.frames);
+  for (CallFrame& f : out.frames) {
+    if (f.value.valid()) f.value = cloner.now(f.value);
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -310,10 +300,8 @@ AnnotationKind KindOf(const Instruction& i) {
 }
 
 InlinedModule InlineCalls(const Module& module, bool inline_calls) {
-  InlinedModule out = Inliner(module, inline_calls).Run();
   // Instructions of a callee whose result the caller does not use are dead only after inlining.
-  Inliner pruner(out.module, /*inline_calls=*/false);
-  return pruner.all_live() ? std::move(out) : pruner.Prune(out);
+  return Pruned(Inliner(module, inline_calls).Run());
 }
 
 }  // namespace shardcall::import_internal

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/import/program.h"
+#include "shardcall/partitioner/ir/output_aliasing.h"
 
 namespace shardcall {
 namespace {
@@ -60,36 +61,23 @@ LeafTable BuildLeafTable(const Module& module) {
     for (InstrId id : module.comp(CompId(c)).instructions) {
       const Instruction& instr = module.instr(id);
       const uint32_t first = table.first_[id.value];
-      switch (instr.opcode) {
-        case Opcode::kTuple: {
-          uint32_t at = first;
-          for (InstrId operand : module.operands(instr)) {
-            const int leaves = module.instr(operand).shape->num_leaves();
-            for (int k = 0; k < leaves; ++k) {
-              table.canonical_[at++] = table.canonical_[table.first_[operand.value] + k];
-            }
+      if (instr.opcode == Opcode::kTuple) {
+        uint32_t at = first;
+        for (InstrId operand : module.operands(instr)) {
+          const int leaves = module.instr(operand).shape->num_leaves();
+          for (int k = 0; k < leaves; ++k) {
+            table.canonical_[at++] = table.canonical_[table.first_[operand.value] + k];
           }
-          break;
         }
-        case Opcode::kGetTupleElement: {
-          const InstrId operand = module.operands(instr)[0];
-          const int64_t index = instr.as<TupleIndexAttrs>().index;
-          const Shape* tuple = module.instr(operand).shape;
-          uint32_t from = table.first_[operand.value];
-          for (int64_t e = 0; e < index; ++e) from += tuple->tuple()[e]->num_leaves();
-          for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-            table.canonical_[first + k] = table.canonical_[from + k];
-          }
-          break;
+      } else if (instr.opcode == Opcode::kGetTupleElement || instr.opcode == Opcode::kOptBarrier) {
+        const InstrId operand = module.operands(instr)[0];
+        uint32_t from = table.first_[operand.value];
+        if (instr.opcode == Opcode::kGetTupleElement) {
+          from += FirstLeafAt(module.instr(operand).shape, {instr.as<TupleIndexAttrs>().index});
         }
-        case Opcode::kOptBarrier: {
-          const InstrId operand = module.operands(instr)[0];
-          for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-            table.canonical_[first + k] = table.canonical_[table.first_[operand.value] + k];
-          }
-          break;
+        for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+          table.canonical_[first + k] = table.canonical_[from + k];
         }
-        default: break;
       }
     }
   }

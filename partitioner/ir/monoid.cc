@@ -42,10 +42,10 @@ uint64_t ExtremeInteger(ElementType type, bool greatest) {
 }
 
 // For complex types this is the real part.
-bool RealIdentity(Opcode monoid, ElementType type, ZeroSign zero, uint64_t* bits) {
+bool RealIdentity(PartialOp op, ElementType type, ZeroSign zero, uint64_t* bits) {
   const bool pred = type == ElementType::kPred;
-  switch (monoid) {
-    case Opcode::kAdd:
+  switch (op) {
+    case PartialOp::kSum:
       *bits = 0;
       if (!IsFloat(type)) return true;
       if (GetFloatFormat(type).special == FloatFormat::Special::kE8m0) return false;
@@ -53,23 +53,25 @@ bool RealIdentity(Opcode monoid, ElementType type, ZeroSign zero, uint64_t* bits
         *bits = EncodeFloat(type, -0.0);
       }
       return true;
-    case Opcode::kMultiply:
+    case PartialOp::kProduct:
       *bits = IsFloat(type) ? EncodeFloat(type, 1) : 1;
       // A one-bit signed integer has only 0 and -1.
       return type != ElementType::kS1;
-    case Opcode::kMaximum:
-    case Opcode::kMinimum: {
-      const bool greatest = monoid == Opcode::kMinimum;
+    case PartialOp::kMax:
+    case PartialOp::kMin: {
+      const bool greatest = op == PartialOp::kMin;
       *bits = pred            ? greatest
               : IsFloat(type) ? ExtremeFloat(type, greatest)
                               : ExtremeInteger(type, greatest);
       return true;
     }
-    case Opcode::kAnd:
+    case PartialOp::kAnd:
       *bits = pred ? 1 : IsUnsignedInteger(type) ? ExtremeInteger(type, true) : ByteMask(type);
       return !IsFloat(type);
-    default: *bits = 0; return !IsFloat(type);
+    case PartialOp::kOr:
+    case PartialOp::kXor: *bits = 0; return !IsFloat(type);
   }
+  return false;
 }
 
 ElementType PartType(ElementType type) {
@@ -88,16 +90,20 @@ int MonoidIndex(Opcode op) {
 }
 
 Opcode MonoidOf(PartialOp op) {
-  for (const Monoid& m : kMonoids) {
-    if (m.partial == op) return m.op;
-  }
-  return Opcode::kAdd;
+  const Monoid& m = kMonoids[static_cast<int>(op)];
+  SHARDCALL_CHECK(m.partial == op);
+  return m.op;
+}
+
+std::optional<PartialOp> PartialOpOf(Opcode op) {
+  const int k = MonoidIndex(op);
+  return k < 0 ? std::nullopt : std::make_optional(kMonoids[k].partial);
 }
 
 bool RecognizePartialOp(const Module& module, CompId computation, PartialOp* out) {
   Opcode op;
   if (!computation.valid() || !RecognizeMonoid(module, computation, &op)) return false;
-  *out = kMonoids[MonoidIndex(op)].partial;
+  *out = *PartialOpOf(op);
   return true;
 }
 
@@ -120,11 +126,12 @@ bool RecognizeMonoid(const Module& module, CompId computation, Opcode* op) {
 }
 
 bool IdentityBits(Opcode monoid, ElementType type, uint64_t* bits, ZeroSign zero) {
-  if (!IsMonoid(monoid) || !IsArrayType(type)) return false;
-  if (!IsComplex(type)) return RealIdentity(monoid, type, zero, bits);
+  const std::optional<PartialOp> op = PartialOpOf(monoid);
+  if (!op || !IsArrayType(type)) return false;
+  if (!IsComplex(type)) return RealIdentity(*op, type, zero, bits);
   if (monoid != Opcode::kAdd && monoid != Opcode::kMultiply) return false;
   uint64_t real;
-  if (!RealIdentity(monoid, PartType(type), zero, &real)) return false;
+  if (!RealIdentity(*op, PartType(type), zero, &real)) return false;
   const uint64_t imaginary = monoid == Opcode::kAdd ? real : 0;
   if (type == ElementType::kC128) {
     *bits = 0;
@@ -137,7 +144,7 @@ bool IdentityBits(Opcode monoid, ElementType type, uint64_t* bits, ZeroSign zero
 const Literal* IdentityLiteral(Context& context, Opcode monoid, ElementType type, ZeroSign zero) {
   uint64_t words[2] = {0, 0};
   if (type == ElementType::kC128 && (monoid == Opcode::kAdd || monoid == Opcode::kMultiply)) {
-    if (!RealIdentity(monoid, ElementType::kF64, zero, &words[0])) return nullptr;
+    if (!RealIdentity(*PartialOpOf(monoid), ElementType::kF64, zero, &words[0])) return nullptr;
     if (monoid == Opcode::kAdd) words[1] = words[0];
   } else if (!IdentityBits(monoid, type, &words[0], zero)) {
     return nullptr;

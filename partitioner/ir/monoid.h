@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 
 #include "shardcall/partitioner/ir/literal.h"
 #include "shardcall/partitioner/ir/module.h"
@@ -16,14 +17,14 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// A row of the table: an op, and the PartialOp that it combines.
+// A row of the table: an op, and the PartialOp that it combines. In the order of PartialOp.
 struct Monoid {
   Opcode op;
   PartialOp partial;
 };
 inline constexpr Monoid kMonoids[] = {
-    {Opcode::kAdd, PartialOp::kSum},     {Opcode::kMultiply, PartialOp::kProduct},
-    {Opcode::kMaximum, PartialOp::kMax}, {Opcode::kMinimum, PartialOp::kMin},
+    {Opcode::kAdd, PartialOp::kSum},     {Opcode::kMaximum, PartialOp::kMax},
+    {Opcode::kMinimum, PartialOp::kMin}, {Opcode::kMultiply, PartialOp::kProduct},
     {Opcode::kAnd, PartialOp::kAnd},     {Opcode::kOr, PartialOp::kOr},
     {Opcode::kXor, PartialOp::kXor},
 };
@@ -33,6 +34,7 @@ inline constexpr int kNumMonoids = static_cast<int>(std::size(kMonoids));
 int MonoidIndex(Opcode op);
 inline bool IsMonoid(Opcode op) { return MonoidIndex(op) >= 0; }
 Opcode MonoidOf(PartialOp op);
+std::optional<PartialOp> PartialOpOf(Opcode op);  // if it is in the table
 
 // Whether the computation is op(p0, p1) or op(p1, p0) over two scalars of one
 // type, with op one of the above.

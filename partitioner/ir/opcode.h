@@ -49,6 +49,14 @@ inline constexpr uint32_t kFree = 2048;
 inline constexpr uint32_t kNoWork = 4096;
 // Runs on every device, so it cannot be assigned to one device.
 inline constexpr uint32_t kEveryDevice = 8192;
+// Its operands become the parameters of its computations, and their roots its result.
+inline constexpr uint32_t kControlFlow = 16384;
+// Its computations combine or compare single elements, as in a reduction or a sort.
+inline constexpr uint32_t kAppliesToElements = 32768;
+// A sum of products of its first two operands, linear in each.
+inline constexpr uint32_t kBilinear = 65536;
+// Its time is that of its multiplications and additions, not of its memory.
+inline constexpr uint32_t kTakesFlops = 131072;
 
 struct OpcodeInfo {
   absl::string_view text;
@@ -72,6 +80,10 @@ constexpr const OpcodeInfo& GetOpcodeInfo(Opcode opcode) {
 inline absl::string_view OpcodeText(Opcode opcode) { return GetOpcodeInfo(opcode).text; }
 constexpr bool HasTrait(Opcode opcode, uint32_t trait) {
   return GetOpcodeInfo(opcode).traits & trait;
+}
+// Whether its computations run instruction by instruction, once or more.
+constexpr bool RunsComputations(Opcode opcode) {
+  return HasTrait(opcode, kCallsComputation) && !HasTrait(opcode, kAppliesToElements);
 }
 // False if there is no such opcode.
 bool OpcodeFromText(absl::string_view text, Opcode* opcode);

@@ -25,10 +25,7 @@ std::vector<bool> FindSequential(const Module& m) {
     work.pop_back();
     for (InstrId id : m.comp(comp).instructions) {
       const Instruction& i = m.instr(id);
-      if (i.opcode != Opcode::kWhile && i.opcode != Opcode::kConditional &&
-          i.opcode != Opcode::kCall) {
-        continue;
-      }
+      if (!HasTrait(i.opcode, kControlFlow)) continue;
       for (CompId c : CalledComputations(m, i)) {
         if (!found[c.value]) work.push_back(c);
         found[c.value] = true;

@@ -48,17 +48,9 @@ int64_t TouchedBytes(const Module& m, const Instruction& i) {
 }
 
 bool CanOverlap(const Module& m, const Instruction& i) {
-  switch (i.opcode) {
-    case Opcode::kAllReduce:
-    case Opcode::kAllGather:
-    case Opcode::kReduceScatter:
-    case Opcode::kAllToAll:
-    case Opcode::kRaggedAllToAll:
-    case Opcode::kCollectiveBroadcast: break;
-    case Opcode::kCollectivePermute:
-      if (!i.as<PermuteAttrs>().slice_sizes.empty()) return false;
-      break;
-    default: return false;
+  if (!HasTrait(i.opcode, kCollectiveOp) || HasTrait(i.opcode, kAsyncForm)) return false;
+  if (i.opcode == Opcode::kCollectivePermute && !i.as<PermuteAttrs>().slice_sizes.empty()) {
+    return false;
   }
   for (InstrId operand : m.operands(i)) {
     const Shape& shape = *m.instr(operand).shape;
@@ -81,26 +73,19 @@ OverlapCosts::OverlapCosts(const Module& module, const CostModel& cost)
 
 double OverlapCosts::Work(const Instruction& i) const {
   if (HasTrait(i.opcode, kFree | kNoWork | kAsyncForm) || CanOverlap(m_, i)) return 0;
-  switch (i.opcode) {
-    case Opcode::kDot:
-    case Opcode::kConvolution: return Flops(m_, i) / cost_.flop_rate * kMicroseconds;
-    case Opcode::kWhile: {
-      const auto& a = i.as<WhileAttrs>();
-      return cost_.trip_count * (comps_[a.condition.value] + comps_[a.body.value]);
+  if (HasTrait(i.opcode, kTakesFlops)) return Flops(m_, i) / cost_.flop_rate * kMicroseconds;
+  if (HasTrait(i.opcode, kControlFlow) || i.opcode == Opcode::kFusion) {
+    double sum = 0, most = 0;
+    for (CompId c : CalledComputations(m_, i)) {
+      sum += comps_[c.value];
+      most = std::max(most, comps_[c.value]);
     }
-    case Opcode::kConditional: {
-      double most = 0;
-      for (CompId c : i.as<ConditionalAttrs>().branches) most = std::max(most, comps_[c.value]);
-      return most;
-    }
-    case Opcode::kCall:
-    case Opcode::kFusion: {
-      double sum = 0;
-      for (CompId c : CalledComputations(m_, i)) sum += comps_[c.value];
-      return sum;
-    }
-    default: return static_cast<double>(TouchedBytes(m_, i)) / cost_.memory_rate * kMicroseconds;
+    // One branch of a conditional runs.
+    return i.opcode == Opcode::kConditional ? most
+           : i.opcode == Opcode::kWhile     ? cost_.trip_count * sum
+                                            : sum;
   }
+  return static_cast<double>(TouchedBytes(m_, i)) / cost_.memory_rate * kMicroseconds;
 }
 
 double OverlapCosts::Transfer(const Instruction& i) const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "shardcall/partitioner/import/value_flow.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 
 namespace shardcall::inline internal {
@@ -148,32 +149,8 @@ void PropagationGraph::AddEdges(InstrId via, InstrId from, InstrId to) {
 }
 
 void PropagationGraph::AddControlFlow(InstrId i) {
-  const Instruction& instr = module_.instr(i);
-  const absl::Span<const InstrId> operands = module_.operands(instr);
-  switch (instr.opcode) {
-    case Opcode::kWhile:
-      AddEdges(i, operands[0], i);
-      AddEdges(i, module_.comp(instr.as<WhileAttrs>().body).root, i);
-      break;
-    case Opcode::kCall: {
-      const Computation& callee = module_.comp(instr.as<CallAttrs>().to_apply);
-      for (size_t k = 0; k < operands.size() && k < callee.parameters.size(); ++k) {
-        AddEdges(i, operands[k], callee.parameters[k]);
-      }
-      AddEdges(i, callee.root, i);
-      break;
-    }
-    case Opcode::kConditional: {
-      const auto& branches = instr.as<ConditionalAttrs>().branches;
-      for (size_t b = 0; b < branches.size() && b + 1 < operands.size(); ++b) {
-        const Computation& branch = module_.comp(branches[b]);
-        if (!branch.parameters.empty()) AddEdges(i, operands[b + 1], branch.parameters[0]);
-        AddEdges(i, branch.root, i);
-      }
-      break;
-    }
-    default: break;
-  }
+  if (!HasTrait(module_.instr(i).opcode, kControlFlow)) return;
+  for (const ValueFlow& flow : ValueFlows(module_, i)) AddEdges(i, flow.from, flow.to);
 }
 
 void PropagationGraph::AddGroups() {
@@ -233,16 +210,11 @@ void PropagationGraph::NumberInstructions() {
       }
       entered[i.value] = true;
       const Instruction& instr = module_.instr(i);
-      switch (instr.opcode) {
-        case Opcode::kWhile:
-        case Opcode::kCall:
-        case Opcode::kConditional:
-          for (CompId c : CalledComputations(module_, instr)) {
-            const InstrId r = module_.comp(c).root;
-            if (r.valid() && !entered[r.value]) stack.push_back(r);
-          }
-          break;
-        default: break;
+      if (HasTrait(instr.opcode, kControlFlow)) {
+        for (CompId c : CalledComputations(module_, instr)) {
+          const InstrId r = module_.comp(c).root;
+          if (r.valid() && !entered[r.value]) stack.push_back(r);
+        }
       }
       const absl::Span<const InstrId> operands = module_.operands(instr);
       for (size_t k = operands.size(); k-- > 0;) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "shardcall/partitioner/import/value_flow.h"
+
 namespace shardcall::inline internal {
 
 DimensionClasses::DimensionClasses(const Program& program, RuleTable& rules) : program_(program) {
@@ -166,8 +168,6 @@ void DimensionClasses::AddRule(InstrId id, const ShardingRule& rule) {
 
 void DimensionClasses::AddStructural(InstrId id) {
   const Module& m = program_.module;
-  const Instruction& i = m.instr(id);
-  const auto operands = m.operands(i);
   auto unify = [&](InstrId a, InstrId b) {
     const int n = std::min(m.instr(a).shape->num_leaves(), m.instr(b).shape->num_leaves());
     for (int k = 0; k < n; ++k) {
@@ -175,33 +175,9 @@ void DimensionClasses::AddStructural(InstrId id) {
     }
   };
   if (program_.annotation[id.value] == AnnotationKind::kIdentity) {
-    unify(operands[0], id);
-    return;
-  }
-  switch (i.opcode) {
-    case Opcode::kWhile: {
-      unify(operands[0], id);
-      unify(m.comp(i.as<WhileAttrs>().body).root, id);
-      break;
-    }
-    case Opcode::kConditional: {
-      const auto branches = CalledComputations(m, i);
-      for (size_t k = 0; k < branches.size(); ++k) {
-        const Computation& branch = m.comp(branches[k]);
-        unify(branch.root, id);
-        if (k + 1 < operands.size() && !branch.parameters.empty()) {
-          unify(operands[k + 1], branch.parameters[0]);
-        }
-      }
-      break;
-    }
-    case Opcode::kCall: {
-      const Computation& callee = m.comp(i.as<CallAttrs>().to_apply);
-      unify(callee.root, id);
-      for (size_t k = 0; k < operands.size(); ++k) unify(operands[k], callee.parameters[k]);
-      break;
-    }
-    default: break;
+    unify(m.operand(id, 0), id);
+  } else if (HasTrait(m.instr(id).opcode, kControlFlow)) {
+    for (const ValueFlow& flow : ValueFlows(m, id)) unify(flow.from, flow.to);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/literal.h"
+#include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/rules/dimension_classes.h"
 #include "shardcall/sharding/base/status.h"
@@ -145,59 +146,76 @@ class Resizer {
     return m_.context().MakeTuple(elements);
   }
 
-  // Rewrites the sizes in attributes.
+  // Rewrites the sizes in attributes. An op with such attributes and no row would not fit its new
+  // shapes, which the verifier finds.
   absl::Status Rewrite(InstrId id, const std::vector<const Shape*>& shapes) {
+    static constexpr Row kRows[] = {
+        {Opcode::kConstant, &Resizer::RewriteConstant},
+        {Opcode::kSlice, &Resizer::RewriteSlice},
+        {Opcode::kDynamicSlice, &Resizer::RewriteDynamicSlice},
+        {Opcode::kGather, &Resizer::RewriteGather},
+        {Opcode::kFft, &Resizer::RewriteFft},
+    };
     Instruction& i = m_.mutable_instr(id);
-    const Shape* now = shapes[id.value];
+    const Row* const row = RowByOpcode(kRows, i.opcode);
+    if (row == nullptr) return absl::OkStatus();
     const auto operands = m_.operands(i);
-    switch (i.opcode) {
-      case Opcode::kConstant: return now == i.shape ? absl::OkStatus() : RewriteConstant(&i, now);
-      case Opcode::kSlice: {
-        const SliceAttrs& a = i.as<SliceAttrs>();
-        const Shape* before = m_.instr(operands[0]).shape;
-        std::vector<int64_t> limits(a.limits.begin(), a.limits.end());
-        for (int d = 0; d < before->rank(); ++d) {
-          if (a.starts[d] == 0 && a.strides[d] == 1 && limits[d] == before->dim(d)) {
-            limits[d] = shapes[operands[0].value]->dim(d);
-          }
-        }
-        SliceAttrs made = a;
-        made.limits = limits;
-        i.attrs = InternAttributes(m_.context(), made);
-        break;
+    const Shape* before = operands.empty() ? nullptr : m_.instr(operands[0]).shape;
+    const Shape* operand = operands.empty() ? nullptr : shapes[operands[0].value];
+    return (this->*row->rewrite)(&i, shapes[id.value], before, operand);
+  }
+
+  // `now`: the result's new shape. `before`, `operand`: the first operand's old and new shape.
+  using RewriteFn = absl::Status (Resizer::*)(Instruction* i, const Shape* now, const Shape* before,
+                                              const Shape* operand);
+  struct Row {
+    Opcode opcode;
+    RewriteFn rewrite;
+  };
+
+  absl::Status RewriteSlice(Instruction* i, const Shape*, const Shape* before,
+                            const Shape* operand) {
+    SliceAttrs made = i->as<SliceAttrs>();
+    std::vector<int64_t> limits(made.limits.begin(), made.limits.end());
+    for (int d = 0; d < before->rank(); ++d) {
+      if (made.starts[d] == 0 && made.strides[d] == 1 && limits[d] == before->dim(d)) {
+        limits[d] = operand->dim(d);
       }
-      case Opcode::kDynamicSlice: {
-        DynamicSliceAttrs made = i.as<DynamicSliceAttrs>();
-        made.sizes = now->dims();
-        i.attrs = InternAttributes(m_.context(), made);
-        break;
-      }
-      case Opcode::kGather: {
-        const GatherAttrs& a = i.as<GatherAttrs>();
-        const Shape* before = m_.instr(operands[0]).shape;
-        std::vector<int64_t> sizes(a.slice_sizes.begin(), a.slice_sizes.end());
-        for (int d = 0; d < before->rank(); ++d) {
-          if (sizes[d] == before->dim(d)) sizes[d] = shapes[operands[0].value]->dim(d);
-        }
-        GatherAttrs made = a;
-        made.slice_sizes = sizes;
-        i.attrs = InternAttributes(m_.context(), made);
-        break;
-      }
-      case Opcode::kFft: {
-        const FftAttrs& a = i.as<FftAttrs>();
-        const Shape* real = a.type == FftType::kIrfft ? now : shapes[operands[0].value];
-        FftAttrs made = a;
-        made.length = real->dims().subspan(real->rank() - a.length.size());
-        i.attrs = InternAttributes(m_.context(), made);
-        break;
-      }
-      default: break;
     }
+    made.limits = limits;
+    i->attrs = InternAttributes(m_.context(), made);
     return absl::OkStatus();
   }
 
-  absl::Status RewriteConstant(Instruction* i, const Shape* now) {
+  absl::Status RewriteDynamicSlice(Instruction* i, const Shape* now, const Shape*, const Shape*) {
+    DynamicSliceAttrs made = i->as<DynamicSliceAttrs>();
+    made.sizes = now->dims();
+    i->attrs = InternAttributes(m_.context(), made);
+    return absl::OkStatus();
+  }
+
+  absl::Status RewriteGather(Instruction* i, const Shape*, const Shape* before,
+                             const Shape* operand) {
+    GatherAttrs made = i->as<GatherAttrs>();
+    std::vector<int64_t> sizes(made.slice_sizes.begin(), made.slice_sizes.end());
+    for (int d = 0; d < before->rank(); ++d) {
+      if (sizes[d] == before->dim(d)) sizes[d] = operand->dim(d);
+    }
+    made.slice_sizes = sizes;
+    i->attrs = InternAttributes(m_.context(), made);
+    return absl::OkStatus();
+  }
+
+  absl::Status RewriteFft(Instruction* i, const Shape* now, const Shape*, const Shape* operand) {
+    FftAttrs made = i->as<FftAttrs>();
+    const Shape* real = made.type == FftType::kIrfft ? now : operand;
+    made.length = real->dims().subspan(real->rank() - made.length.size());
+    i->attrs = InternAttributes(m_.context(), made);
+    return absl::OkStatus();
+  }
+
+  absl::Status RewriteConstant(Instruction* i, const Shape* now, const Shape*, const Shape*) {
+    if (now == i->shape) return absl::OkStatus();
     const Literal* literal = i->as<ConstantAttrs>().literal;
     const size_t bytes = ElementTypeBytes(i->shape->element_type());
     bool splat = i->shape->IsArray() && !literal->elided && literal->data.size() >= bytes;

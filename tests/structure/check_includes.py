@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the dependency direction of the rooms on every #include, that no source file
-outgrows 600 lines, no line of the product 100 columns, and no folder of it 40 files, and that
-internals are in the inner namespace.
+outgrows 600 lines, no line of the product 100 columns, and no folder of it 40 files, that
+internals are in the inner namespace, and that no switch over opcodes has a default.
 
     python3 check_includes.py ROOT
 """
@@ -50,6 +50,7 @@ PREFIX = "shardcall/"  # of every include of ours, as users write it
 # type does.
 UNNAMED = re.compile(r"^namespace shardcall \{\n(?!inline namespace internal|class \w+;|struct \w+;)",
                      re.M)
+SWITCH = re.compile(r"\bswitch\s*\(")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
@@ -60,6 +61,27 @@ def room_of(path):
         if path.startswith(room + "/") and (best is None or len(room) > len(best)):
             best = room
     return best
+
+
+def closing_brace(text, start):
+    """The index of the brace that closes the first one at or after `start`."""
+    depth = 0
+    for k in range(text.index("{", start), len(text)):
+        depth += {"{": 1, "}": -1}.get(text[k], 0)
+        if depth == 0:
+            return k
+    return len(text)
+
+
+def switches_with_default(text):
+    """The lines of switches over opcodes that have a default."""
+    for found in SWITCH.finditer(text):
+        body = text[found.end():closing_brace(text, found.end())]
+        for inner in SWITCH.finditer(body):  # has a check of its own
+            end = closing_brace(body, inner.end())
+            body = body[:inner.start()] + " " * (end - inner.start()) + body[end:]
+        if "case Opcode::" in body and re.search(r"\bdefault\s*:", body):
+            yield text.count("\n", 0, found.start()) + 1
 
 
 def main(root):
@@ -86,6 +108,9 @@ def main(root):
             if path.suffix == ".h" and UNNAMED.search(text):
                 errors.append(f"{name}: write namespace shardcall SHARDCALL_PUBLIC in what is "
                               "installed, namespace shardcall::inline internal in what is not")
+            errors += [f"{name}:{line}: a switch over opcodes with a default, which hides an op that "
+                       "was forgotten; use a column of opcodes.inc, or rows (ir/row_by_opcode.h)"
+                       for line in switches_with_default(text)]
             per_folder[path.parent] = per_folder.get(path.parent, 0) + 1
             for included in INCLUDE.findall(text):
                 if room_of(included) and not included.endswith(".pb.h"):

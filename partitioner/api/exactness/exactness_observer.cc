@@ -30,9 +30,8 @@ bool StartsCollective(Opcode op) { return HasTrait(op, kCollectiveOp) && HasTrai
 }  // namespace
 
 bool ExactnessObserver::Enters(const Step& step) const {
-  return step.opcode == Opcode::kWhile || step.opcode == Opcode::kConditional ||
-         step.opcode == Opcode::kCall || step.opcode == Opcode::kFusion ||
-         step.opcode == Opcode::kScan || step.opcode == Opcode::kAsyncStart;
+  // A handler runs the computations that it is given.
+  return RunsComputations(step.opcode) && step.opcode != Opcode::kCustomCall;
 }
 
 absl::Status ExactnessObserver::Before(StepRun& run, std::vector<Tensor>& slots) {

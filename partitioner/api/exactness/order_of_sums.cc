@@ -51,25 +51,16 @@ Sums SumsOfCombiner(const Module& m, CompId comp) {
 // All other ops compute each element by itself, or move elements.
 bool MaySum(Opcode op) { return HasTrait(op, kCombinesElements); }
 
-// For an op that may sum.
+// For an op that may sum. If nothing is known of it, any order must be expected.
 Sums SumsOf(const Module& m, const Instruction& i) {
-  switch (i.opcode) {
-    case Opcode::kDot:
-    case Opcode::kRaggedDot:
-    case Opcode::kConvolution: return Sums::kBilinear;
-    case Opcode::kReduce: return SumsOfCombiner(m, i.as<ReduceAttrs>().to_apply);
-    case Opcode::kReduceWindow: return SumsOfCombiner(m, i.as<ReduceWindowAttrs>().to_apply);
-    case Opcode::kScatter: return SumsOfCombiner(m, i.as<ScatterAttrs>().to_apply);
-    case Opcode::kSelectAndScatter: return SumsOfCombiner(m, i.as<SelectAndScatterAttrs>().scatter);
-    case Opcode::kAllReduce:
-    case Opcode::kAllReduceStart:
-    case Opcode::kReduceScatter: return SumsOfCombiner(m, i.as<CollectiveAttrs>().to_apply);
-    case Opcode::kCustomCall:
-      // Boundaries of manual regions move elements only. Sums over devices are counted at the
-      // collectives.
-      return HasTrait(KnownTargetOf(i), kManualBoundaryTarget) ? Sums::kNone : Sums::kHandler;
-    default: return Sums::kUnknown;
-  }
+  if (HasTrait(i.opcode, kBilinear)) return Sums::kBilinear;
+  // Of select-and-scatter the second one combines.
+  if (HasTrait(i.opcode, kAppliesToElements))
+    return SumsOfCombiner(m, CalledComputations(m, i).back());
+  if (i.opcode != Opcode::kCustomCall) return Sums::kUnknown;
+  // Boundaries of manual regions move elements only. Sums over devices are counted at the
+  // collectives.
+  return HasTrait(KnownTargetOf(i), kManualBoundaryTarget) ? Sums::kNone : Sums::kHandler;
 }
 
 }  // namespace

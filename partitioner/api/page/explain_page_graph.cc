@@ -44,9 +44,7 @@ Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<i
         seconds[c.value] += s;
         continue;
       }
-      const bool runs = i.opcode == Opcode::kWhile || i.opcode == Opcode::kCall ||
-                        i.opcode == Opcode::kConditional;
-      if (!runs) {
+      if (!HasTrait(i.opcode, kControlFlow)) {
         const double s = costs.Work(i) * 1e-6;
         ops += s;
         count += s > 0;

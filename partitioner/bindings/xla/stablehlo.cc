@@ -14,6 +14,7 @@
 #include "shardcall/partitioner/bindings/xla/stablehlo_writer.h"
 #include "shardcall/partitioner/ir/build/moved_from.h"
 #include "shardcall/partitioner/ir/output_aliasing.h"
+#include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -156,7 +157,7 @@ absl::StatusOr<std::string> Writer::Region(InstrId user, CompId comp, int depth)
   return region;
 }
 
-absl::Status Writer::WriteConstant(InstrId id) {
+absl::Status Writer::WriteConstant(InstrId id, int) {
   const Instruction& i = m_.instr(id);
   const Literal* literal = i.as<ConstantAttrs>().literal;
   const int bits = i.shape->IsArray() ? ElementTypeBits(i.shape->element_type()) : 0;
@@ -181,7 +182,7 @@ absl::Status Writer::WriteConstant(InstrId id) {
   return absl::OkStatus();
 }
 
-absl::Status Writer::WriteDot(InstrId id) {
+absl::Status Writer::WriteDot(InstrId id, int) {
   const auto& a = m_.instr(id).as<DotAttrs>();
   if (!a.algorithm.empty()) return Cannot(id, "a dot by an algorithm");
   std::string precision;
@@ -204,99 +205,129 @@ absl::Status Writer::WriteDot(InstrId id) {
 }
 
 absl::Status Writer::Write(InstrId id, int depth) {
+  static constexpr Row kRows[] = {
+      {Opcode::kTuple, &Writer::WriteTuple},
+      {Opcode::kGetTupleElement, &Writer::WriteTupleElement},
+      {Opcode::kCopy, &Writer::WriteCopy},
+      {Opcode::kConstant, &Writer::WriteConstant},
+      {Opcode::kIota, &Writer::WriteIota},
+      {Opcode::kBroadcast, &Writer::WriteBroadcast},
+      {Opcode::kTranspose, &Writer::WriteTranspose},
+      {Opcode::kReverse, &Writer::WriteReverse},
+      {Opcode::kConcatenate, &Writer::WriteConcatenate},
+      {Opcode::kSlice, &Writer::WriteSlice},
+      {Opcode::kDynamicSlice, &Writer::WriteDynamicSlice},
+      {Opcode::kPad, &Writer::WritePad},
+      {Opcode::kCompare, &Writer::WriteCompare},
+      {Opcode::kReduce, &Writer::WriteReduce},
+      {Opcode::kReducePrecision, &Writer::WriteReducePrecision},
+      {Opcode::kDot, &Writer::WriteDot},
+      {Opcode::kCustomCall, &Writer::WriteCustomCall},
+      {Opcode::kAllReduce, &Writer::WriteCollective},
+      {Opcode::kAllGather, &Writer::WriteCollective},
+      {Opcode::kReduceScatter, &Writer::WriteCollective},
+      {Opcode::kAllToAll, &Writer::WriteCollective},
+      {Opcode::kCollectivePermute, &Writer::WritePermute},
+  };
   const Instruction& i = m_.instr(id);
-  const auto operands = m_.operands(id);
   if (m_.rare(i) != nullptr && !m_.rare(i)->control_predecessors.empty()) {
     return Cannot(id, "control edges");
   }
-  switch (i.opcode) {
-    case Opcode::kTuple: {
-      std::vector<std::string> leaves;
-      for (InstrId o : operands) leaves.insert(leaves.end(), values_[o].begin(), values_[o].end());
-      values_[id] = std::move(leaves);
-      return absl::OkStatus();
-    }
-    case Opcode::kGetTupleElement: {
-      const Shape* tuple = m_.instr(operands[0]).shape;
-      const int64_t index = i.as<TupleIndexAttrs>().index;
-      const int first = FirstLeafAt(tuple, {index});
-      const std::vector<std::string>& all = values_[operands[0]];
-      std::vector<std::string> leaves(all.begin() + first,
-                                      all.begin() + first + i.shape->num_leaves());
-      values_[id] = std::move(leaves);
-      return absl::OkStatus();
-    }
-    case Opcode::kCopy: {
-      std::vector<std::string> same = values_[operands[0]];
-      values_[id] = std::move(same);
-      return absl::OkStatus();
-    }
-    case Opcode::kConstant: return WriteConstant(id);
-    case Opcode::kIota:
-      return Emit(id, "stablehlo.iota",
-                  absl::StrCat("iota_dimension = ", i.as<IotaAttrs>().dimension, " : i64"));
-    case Opcode::kBroadcast:
-      return Emit(
-          id, "stablehlo.broadcast_in_dim",
-          absl::StrCat("broadcast_dimensions = ", Array(i.as<DimensionsAttrs>().dimensions)));
-    case Opcode::kTranspose:
-      return Emit(id, "stablehlo.transpose",
-                  absl::StrCat("permutation = ", Array(i.as<DimensionsAttrs>().dimensions)));
-    case Opcode::kReverse:
-      return Emit(id, "stablehlo.reverse",
-                  absl::StrCat("dimensions = ", Array(i.as<DimensionsAttrs>().dimensions)));
-    case Opcode::kConcatenate:
-      return Emit(id, "stablehlo.concatenate",
-                  absl::StrCat("dimension = ", i.as<DimensionsAttrs>().dimensions[0], " : i64"));
-    case Opcode::kSlice: {
-      const auto& a = i.as<SliceAttrs>();
-      return Emit(id, "stablehlo.slice",
-                  absl::StrCat("start_indices = ", Array(a.starts), ", limit_indices = ",
-                               Array(a.limits), ", strides = ", Array(a.strides)));
-    }
-    case Opcode::kDynamicSlice:
-      return Emit(id, "stablehlo.dynamic_slice",
-                  absl::StrCat("slice_sizes = ", Array(i.as<DynamicSliceAttrs>().sizes)));
-    case Opcode::kPad: {
-      const auto& a = i.as<PadAttrs>();
-      return Emit(id, "stablehlo.pad",
-                  absl::StrCat("edge_padding_low = ", Array(a.low), ", edge_padding_high = ",
-                               Array(a.high), ", interior_padding = ", Array(a.interior)));
-    }
-    case Opcode::kCompare: {
-      static constexpr const char* kDirections[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
-      static constexpr const char* kTypes[] = {"FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"};
-      const auto& a = i.as<CompareAttrs>();
-      return Emit(id, "stablehlo.compare",
-                  absl::StrCat("comparison_direction = #stablehlo<comparison_direction ",
-                               kDirections[static_cast<int>(a.direction)],
-                               ">, compare_type = #stablehlo<comparison_type ",
-                               kTypes[static_cast<int>(a.type)], ">"));
-    }
-    case Opcode::kReduce: {
-      const auto& a = i.as<ReduceAttrs>();
-      SHARDCALL_ASSIGN_OR_RETURN(const std::string region, Region(id, a.to_apply, depth));
-      return Emit(id, "stablehlo.reduce", absl::StrCat("dimensions = ", Array(a.dimensions)),
-                  region);
-    }
-    case Opcode::kReducePrecision: {
-      const auto& a = i.as<ReducePrecisionAttrs>();
-      return Emit(id, "stablehlo.reduce_precision",
-                  absl::StrCat("exponent_bits = ", a.exponent_bits,
-                               " : i32, mantissa_bits = ", a.mantissa_bits, " : i32"));
-    }
-    case Opcode::kDot: return WriteDot(id);
-    case Opcode::kCustomCall: return WriteCustomCall(id);
-    case Opcode::kAllReduce:
-    case Opcode::kAllGather:
-    case Opcode::kReduceScatter:
-    case Opcode::kAllToAll: return WriteCollective(id, depth);
-    case Opcode::kCollectivePermute: return WritePermute(id);
-    default: break;
-  }
+  if (const Row* row = RowByOpcode(kRows, i.opcode)) return (this->*row->write)(id, depth);
   const std::string op = StableHloPlainOp(i.opcode);
   if (op.empty()) return Cannot(id, absl::StrCat("an op ", OpcodeText(i.opcode)));
   return Emit(id, op);
+}
+
+absl::Status Writer::WriteTuple(InstrId id, int) {
+  std::vector<std::string> leaves;
+  for (InstrId o : m_.operands(id)) {
+    leaves.insert(leaves.end(), values_[o].begin(), values_[o].end());
+  }
+  values_[id] = std::move(leaves);
+  return absl::OkStatus();
+}
+
+absl::Status Writer::WriteTupleElement(InstrId id, int) {
+  const Instruction& i = m_.instr(id);
+  const InstrId tuple = m_.operand(id, 0);
+  const auto first =
+      values_[tuple].begin() + FirstLeafAt(m_.instr(tuple).shape, {i.as<TupleIndexAttrs>().index});
+  std::vector<std::string> leaves(first, first + i.shape->num_leaves());
+  values_[id] = std::move(leaves);
+  return absl::OkStatus();
+}
+
+absl::Status Writer::WriteCopy(InstrId id, int) {
+  std::vector<std::string> same = values_[m_.operand(id, 0)];
+  values_[id] = std::move(same);
+  return absl::OkStatus();
+}
+
+absl::Status Writer::WriteIota(InstrId id, int) {
+  return Emit(id, "stablehlo.iota",
+              absl::StrCat("iota_dimension = ", m_.instr(id).as<IotaAttrs>().dimension, " : i64"));
+}
+
+absl::Status Writer::WriteBroadcast(InstrId id, int) {
+  return Emit(id, "stablehlo.broadcast_in_dim",
+              absl::StrCat("broadcast_dimensions = ", Array(Dimensions(id))));
+}
+
+absl::Status Writer::WriteTranspose(InstrId id, int) {
+  return Emit(id, "stablehlo.transpose", absl::StrCat("permutation = ", Array(Dimensions(id))));
+}
+
+absl::Status Writer::WriteReverse(InstrId id, int) {
+  return Emit(id, "stablehlo.reverse", absl::StrCat("dimensions = ", Array(Dimensions(id))));
+}
+
+absl::Status Writer::WriteConcatenate(InstrId id, int) {
+  return Emit(id, "stablehlo.concatenate",
+              absl::StrCat("dimension = ", Dimensions(id)[0], " : i64"));
+}
+
+absl::Status Writer::WriteSlice(InstrId id, int) {
+  const auto& a = m_.instr(id).as<SliceAttrs>();
+  return Emit(id, "stablehlo.slice",
+              absl::StrCat("start_indices = ", Array(a.starts), ", limit_indices = ",
+                           Array(a.limits), ", strides = ", Array(a.strides)));
+}
+
+absl::Status Writer::WriteDynamicSlice(InstrId id, int) {
+  return Emit(id, "stablehlo.dynamic_slice",
+              absl::StrCat("slice_sizes = ", Array(m_.instr(id).as<DynamicSliceAttrs>().sizes)));
+}
+
+absl::Status Writer::WritePad(InstrId id, int) {
+  const auto& a = m_.instr(id).as<PadAttrs>();
+  return Emit(id, "stablehlo.pad",
+              absl::StrCat("edge_padding_low = ", Array(a.low), ", edge_padding_high = ",
+                           Array(a.high), ", interior_padding = ", Array(a.interior)));
+}
+
+absl::Status Writer::WriteCompare(InstrId id, int) {
+  static constexpr const char* kDirections[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
+  static constexpr const char* kTypes[] = {"FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"};
+  const auto& a = m_.instr(id).as<CompareAttrs>();
+  return Emit(id, "stablehlo.compare",
+              absl::StrCat("comparison_direction = #stablehlo<comparison_direction ",
+                           kDirections[static_cast<int>(a.direction)],
+                           ">, compare_type = #stablehlo<comparison_type ",
+                           kTypes[static_cast<int>(a.type)], ">"));
+}
+
+absl::Status Writer::WriteReduce(InstrId id, int depth) {
+  const auto& a = m_.instr(id).as<ReduceAttrs>();
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string region, Region(id, a.to_apply, depth));
+  return Emit(id, "stablehlo.reduce", absl::StrCat("dimensions = ", Array(a.dimensions)), region);
+}
+
+absl::Status Writer::WriteReducePrecision(InstrId id, int) {
+  const auto& a = m_.instr(id).as<ReducePrecisionAttrs>();
+  return Emit(id, "stablehlo.reduce_precision",
+              absl::StrCat("exponent_bits = ", a.exponent_bits,
+                           " : i32, mantissa_bits = ", a.mantissa_bits, " : i32"));
 }
 
 }  // namespace stablehlo

@@ -24,7 +24,7 @@ std::string Dense(const std::vector<std::vector<int64_t>>& rows) {
 
 }  // namespace
 
-absl::Status Writer::WriteCustomCall(InstrId id) {
+absl::Status Writer::WriteCustomCall(InstrId id, int) {
   const Instruction& i = m_.instr(id);
   const auto& a = i.as<CustomCallAttrs>();
   if (!a.called_computations.empty() || a.literal != nullptr || a.has_window) {
@@ -98,28 +98,26 @@ absl::Status Writer::WriteCollective(InstrId id, int depth) {
   const bool one = m_.operands(id).size() == 1 && i.shape->IsArray();
   if (i.opcode == Opcode::kAllReduce) return Emit(id, "stablehlo.all_reduce", attributes, region);
   if (!one) return Cannot(id, "a collective of several arrays");
-  switch (i.opcode) {
-    case Opcode::kAllGather:
-      absl::StrAppend(&attributes, ", all_gather_dim = ", a.dimension, " : i64");
-      return Emit(id, "stablehlo.all_gather", attributes);
-    case Opcode::kReduceScatter:
-      absl::StrAppend(&attributes, ", scatter_dimension = ", a.dimension, " : i64");
-      return Emit(id, "stablehlo.reduce_scatter", attributes, region);
-    case Opcode::kAllToAll: {
-      const int64_t n = a.groups.form == ReplicaGroups::Form::kIota ? a.groups.group_size
-                        : a.groups.form == ReplicaGroups::Form::kAll
-                            ? m_.header.num_partitions
-                            : static_cast<int64_t>(a.groups.lists[0].size());
-      absl::StrAppend(&attributes, ", split_dimension = ", a.dimension,
-                      " : i64, concat_dimension = ", a.dimension, " : i64, split_count = ", n,
-                      " : i64");
-      return Emit(id, "stablehlo.all_to_all", attributes);
-    }
-    default: return Cannot(id, absl::StrCat("an op ", OpcodeText(i.opcode)));
+  if (i.opcode == Opcode::kAllGather) {
+    absl::StrAppend(&attributes, ", all_gather_dim = ", a.dimension, " : i64");
+    return Emit(id, "stablehlo.all_gather", attributes);
   }
+  if (i.opcode == Opcode::kReduceScatter) {
+    absl::StrAppend(&attributes, ", scatter_dimension = ", a.dimension, " : i64");
+    return Emit(id, "stablehlo.reduce_scatter", attributes, region);
+  }
+  SHARDCALL_CHECK(i.opcode == Opcode::kAllToAll);
+  const int64_t n = a.groups.form == ReplicaGroups::Form::kIota ? a.groups.group_size
+                    : a.groups.form == ReplicaGroups::Form::kAll
+                        ? m_.header.num_partitions
+                        : static_cast<int64_t>(a.groups.lists[0].size());
+  absl::StrAppend(&attributes, ", split_dimension = ", a.dimension,
+                  " : i64, concat_dimension = ", a.dimension, " : i64, split_count = ", n,
+                  " : i64");
+  return Emit(id, "stablehlo.all_to_all", attributes);
 }
 
-absl::Status Writer::WritePermute(InstrId id) {
+absl::Status Writer::WritePermute(InstrId id, int) {
   const auto& a = m_.instr(id).as<PermuteAttrs>();
   if (m_.operands(id).size() != 1) return Cannot(id, "a collective-permute of parts");
   std::vector<std::vector<int64_t>> pairs;

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall::stablehlo {
@@ -41,12 +42,36 @@ class Writer {
   // ` ({ ^bb0(..): .. "stablehlo.return" })`
   absl::StatusOr<std::string> Region(InstrId user, CompId comp, int depth);
 
+  // `depth`: of the regions around the instruction.
   absl::Status Write(InstrId id, int depth);
-  absl::Status WriteConstant(InstrId id);
-  absl::Status WriteDot(InstrId id);
-  absl::Status WriteCustomCall(InstrId id);
+  // Each of them for the ops that need more than a name.
+  struct Row {
+    Opcode opcode;
+    absl::Status (Writer::*write)(InstrId id, int depth);
+  };
+  absl::Status WriteTuple(InstrId id, int depth);
+  absl::Status WriteTupleElement(InstrId id, int depth);
+  absl::Status WriteCopy(InstrId id, int depth);
+  absl::Status WriteConstant(InstrId id, int depth);
+  absl::Status WriteIota(InstrId id, int depth);
+  absl::Status WriteBroadcast(InstrId id, int depth);
+  absl::Status WriteTranspose(InstrId id, int depth);
+  absl::Status WriteReverse(InstrId id, int depth);
+  absl::Status WriteConcatenate(InstrId id, int depth);
+  absl::Status WriteSlice(InstrId id, int depth);
+  absl::Status WriteDynamicSlice(InstrId id, int depth);
+  absl::Status WritePad(InstrId id, int depth);
+  absl::Status WriteCompare(InstrId id, int depth);
+  absl::Status WriteReduce(InstrId id, int depth);
+  absl::Status WriteReducePrecision(InstrId id, int depth);
+  absl::Status WriteDot(InstrId id, int depth);
+  absl::Status WriteCustomCall(InstrId id, int depth);
   absl::Status WriteCollective(InstrId id, int depth);
-  absl::Status WritePermute(InstrId id);
+  absl::Status WritePermute(InstrId id, int depth);
+
+  absl::Span<const int64_t> Dimensions(InstrId id) const {
+    return m_.instr(id).as<DimensionsAttrs>().dimensions;
+  }
   absl::StatusOr<std::string> Groups(InstrId id, const CollectiveAttrs& attrs) const;
 
   const Module& m_;

@@ -51,9 +51,15 @@ InstrId ModuleCloner::Add(InstrId id, const Instruction& copy, absl::Span<const 
   return instrs_[id.value] = to_.Add(computation, copy, operands);
 }
 
-std::vector<InstrId> ModuleCloner::NewPredecessors(const RareAttributes& rare, InstrId now) const {
+namespace {
+bool KeepsAll(InstrId) { return true; }
+}  // namespace
+
+std::vector<InstrId> ModuleCloner::NewPredecessors(const RareAttributes& rare, InstrId now,
+                                                   absl::FunctionRef<bool(InstrId)> keeps) const {
   std::vector<InstrId> result;
   for (InstrId p : rare.control_predecessors) {
+    if (!keeps(p)) continue;
     const InstrId before = instrs_[p.value];
     if (before.valid() && to_.instr(before).computation == to_.instr(now).computation) {
       result.push_back(before);
@@ -65,15 +71,17 @@ std::vector<InstrId> ModuleCloner::NewPredecessors(const RareAttributes& rare, I
 void ModuleCloner::CopyOrder(InstrId id, InstrId now) {
   const RareAttributes* const rare = from_.rare(from_.instr(id));
   if (rare == nullptr) return;
-  std::vector<InstrId> before = NewPredecessors(*rare, now);
+  std::vector<InstrId> before = NewPredecessors(*rare, now, KeepsAll);
   if (!before.empty()) to_.mutable_rare(now).control_predecessors = std::move(before);
 }
 
-void ModuleCloner::CopyRare(InstrId id, InstrId now) {
+void ModuleCloner::CopyRare(InstrId id, InstrId now) { CopyRare(id, now, KeepsAll); }
+
+void ModuleCloner::CopyRare(InstrId id, InstrId now, absl::FunctionRef<bool(InstrId)> keeps) {
   const RareAttributes* const rare = from_.rare(from_.instr(id));
   if (rare == nullptr) return;
   RareAttributes copy = *rare;
-  copy.control_predecessors = NewPredecessors(*rare, now);
+  copy.control_predecessors = NewPredecessors(*rare, now, keeps);
   to_.mutable_rare(now) = std::move(copy);
 }
 

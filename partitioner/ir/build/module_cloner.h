@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
@@ -51,8 +52,10 @@ class ModuleCloner {
   // Gives `now` the copies of the control predecessors of `id`, except those that have no copy in
   // its computation.
   void CopyOrder(InstrId id, InstrId now);
-  // Copies the control predecessors and the other rare attributes.
+  // Copies the control predecessors and the other rare attributes. `keeps(predecessor)`: whether
+  // the edge from an old control predecessor is to be copied.
   void CopyRare(InstrId id, InstrId now);
+  void CopyRare(InstrId id, InstrId now, absl::FunctionRef<bool(InstrId)> keeps);
   // Copies the instruction entirely, to the copy of its computation.
   InstrId Clone(InstrId id);
 
@@ -61,7 +64,8 @@ class ModuleCloner {
   std::vector<CompId> TakeComputations() { return std::move(comps_); }
 
  private:
-  std::vector<InstrId> NewPredecessors(const RareAttributes& rare, InstrId now) const;
+  std::vector<InstrId> NewPredecessors(const RareAttributes& rare, InstrId now,
+                                       absl::FunctionRef<bool(InstrId)> keeps) const;
 
   const Module& from_;
   Module& to_;

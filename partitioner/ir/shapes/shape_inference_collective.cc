@@ -113,7 +113,8 @@ bool ReducesAnyType(const Query& q, const CollectiveAttrs& a) {
   return true;
 }
 
-bool WantReduction(const Query& q, const CollectiveAttrs& a) {
+bool WantReduction(const Query& q) {
+  const auto& a = q.as<CollectiveAttrs>();
   if (ReducesAnyType(q, a)) return true;
   absl::InlinedVector<ElementType, 2> type;
   for (int i = 0; i < q.num_operands(); ++i) {
@@ -125,14 +126,21 @@ bool WantReduction(const Query& q, const CollectiveAttrs& a) {
 
 const Shape* OperandsShape(const Query& q) { return OneOrTuple(q, q.operands); }
 
-const Shape* InferAllGather(const Query& q, const CollectiveAttrs& a) {
+bool WantCollective(const Query& q) {
+  if (!WantAtLeast(q, 1) || !WantArrays(q)) return false;
+  const auto& a = q.as<CollectiveAttrs>();
+  if (!a.use_global_device_ids || a.channel_id >= 0) return true;
+  Fail(q, "E025", "use_global_device_ids=true needs a channel", "channel_id=N", "none",
+       "add channel_id=1");
+  return false;
+}
+
+// What an all-gather's operands become. If the module does not say how many devices there are,
+// `declared` does.
+const Shape* Gathered(const Query& q, const Shape* declared) {
+  const auto& a = q.as<CollectiveAttrs>();
   int64_t size;
   if (!GroupSize(q, a, &size)) return nullptr;
-  const bool start = q.opcode == Opcode::kAllGatherStart;
-  const Shape* declared = q.declared;
-  if (start && declared != nullptr && declared->IsTuple() && declared->tuple().size() >= 2) {
-    declared = declared->tuple()[1];
-  }
   absl::InlinedVector<const Shape*, 2> results;
   for (int i = 0; i < q.num_operands(); ++i) {
     const Shape* x = q.x(i);
@@ -150,13 +158,42 @@ const Shape* InferAllGather(const Query& q, const CollectiveAttrs& a) {
     }
     results.push_back(MakeResult(q, x->element_type(), dims));
   }
-  const Shape* result = OneOrTuple(q, results);
-  return start ? q.context.MakeTuple({OperandsShape(q), result}) : result;
+  return OneOrTuple(q, results);
 }
 
-const Shape* InferReduceScatter(const Query& q, const CollectiveAttrs& a) {
+bool WantSameDynamic(const Query& q, int a, int b) {
+  if (q.x(a)->bare() == q.x(b)->bare()) return true;
+  Fail(q, "E021", absl::StrCat("operands ", a, " and ", b, " differ in dynamic dimensions"),
+       Text(q.x(a)), Text(q.x(b)));
+  return false;
+}
+
+}  // namespace
+
+const Shape* InferAllGather(const Query& q) {
+  return WantCollective(q) ? Gathered(q, q.declared) : nullptr;
+}
+
+// (operands, results).
+const Shape* InferAllGatherStart(const Query& q) {
+  if (!WantCollective(q)) return nullptr;
+  const Shape* declared = q.declared;
+  if (declared != nullptr && declared->IsTuple() && declared->tuple().size() >= 2) {
+    declared = declared->tuple()[1];
+  }
+  const Shape* results = Gathered(q, declared);
+  return results == nullptr ? nullptr : q.context.MakeTuple({OperandsShape(q), results});
+}
+
+const Shape* InferAllReduce(const Query& q) {
+  return WantCollective(q) && WantReduction(q) ? OperandsShape(q) : nullptr;
+}
+
+const Shape* InferReduceScatter(const Query& q) {
+  if (!WantCollective(q)) return nullptr;
+  const auto& a = q.as<CollectiveAttrs>();
   int64_t size;
-  if (!GroupSize(q, a, &size) || !WantReduction(q, a)) return nullptr;
+  if (!GroupSize(q, a, &size) || !WantReduction(q)) return nullptr;
   absl::InlinedVector<const Shape*, 2> results;
   for (int i = 0; i < q.num_operands(); ++i) {
     const Shape* x = q.x(i);
@@ -180,14 +217,9 @@ const Shape* InferReduceScatter(const Query& q, const CollectiveAttrs& a) {
   return OneOrTuple(q, results);
 }
 
-bool WantSameDynamic(const Query& q, int a, int b) {
-  if (q.x(a)->bare() == q.x(b)->bare()) return true;
-  Fail(q, "E021", absl::StrCat("operands ", a, " and ", b, " differ in dynamic dimensions"),
-       Text(q.x(a)), Text(q.x(b)));
-  return false;
-}
-
-const Shape* InferAllToAll(const Query& q, const CollectiveAttrs& a) {
+const Shape* InferAllToAll(const Query& q) {
+  if (!WantCollective(q)) return nullptr;
+  const auto& a = q.as<CollectiveAttrs>();
   int64_t size;
   if (!GroupSize(q, a, &size)) return nullptr;
   const bool unknown = size == 1 && !q.module.header.has_num_partitions;
@@ -217,7 +249,7 @@ const Shape* InferAllToAll(const Query& q, const CollectiveAttrs& a) {
 }
 
 const Shape* InferRaggedAllToAll(const Query& q) {
-  if (!WantSameType(q, 0, 1)) return nullptr;
+  if (!WantCollective(q) || !WantSameType(q, 0, 1)) return nullptr;
   bool fits = q.x(0)->rank() == q.x(1)->rank() && q.x(0)->rank() > 0;
   for (int i = 1; fits && i < q.x(0)->rank(); ++i) fits = q.x(0)->dim(i) == q.x(1)->dim(i);
   if (!fits) {
@@ -236,30 +268,12 @@ const Shape* InferRaggedAllToAll(const Query& q) {
   return q.x(1);
 }
 
-}  // namespace
-
-const Shape* InferCollective(const Query& q) {
-  const auto& a = q.as<CollectiveAttrs>();
-  if (!WantAtLeast(q, 1) || !WantArrays(q)) return nullptr;
-  if (a.use_global_device_ids && a.channel_id < 0) {
-    return Fail(q, "E025", "use_global_device_ids=true needs a channel", "channel_id=N", "none",
-                "add channel_id=1");
-  }
-  switch (q.opcode) {
-    case Opcode::kAllGather:
-    case Opcode::kAllGatherStart: return InferAllGather(q, a);
-    case Opcode::kAllReduce:
-    case Opcode::kAllReduceStart: return WantReduction(q, a) ? OperandsShape(q) : nullptr;
-    case Opcode::kReduceScatter: return InferReduceScatter(q, a);
-    case Opcode::kAllToAll: return InferAllToAll(q, a);
-    case Opcode::kRaggedAllToAll: return InferRaggedAllToAll(q);
-    default:  // collective-broadcast; the last operand may be the root's number
-      if (a.has_dynamic_root > 0) {
-        if (!WantAtLeast(q, 2)) return nullptr;
-        return OneOrTuple(q, q.operands.subspan(0, q.operands.size() - 1));
-      }
-      return OperandsShape(q);
-  }
+// The last operand may be the root's number.
+const Shape* InferCollectiveBroadcast(const Query& q) {
+  if (!WantCollective(q)) return nullptr;
+  if (q.as<CollectiveAttrs>().has_dynamic_root <= 0) return OperandsShape(q);
+  if (!WantAtLeast(q, 2)) return nullptr;
+  return OneOrTuple(q, q.operands.subspan(0, q.operands.size() - 1));
 }
 
 namespace {
@@ -310,19 +324,17 @@ bool WantSlices(const Query& q) {
 }  // namespace
 
 const Shape* InferPermute(const Query& q) {
-  const auto& a = q.as<PermuteAttrs>();
   if (!WantAtLeast(q, 1)) return nullptr;
-  const Shape* result;
-  if (!a.slice_sizes.empty()) {
-    if (!WantSlices(q)) return nullptr;
-    result = q.x(1);
-  } else {
-    if (!WantArrays(q)) return nullptr;
-    result = OperandsShape(q);
-  }
-  if (q.opcode == Opcode::kCollectivePermute) return result;
-  const Shape* d = q.declared;  // (x, y, extra..)
-  const Shape* from = a.slice_sizes.empty() ? result : q.x(0);
+  if (!q.as<PermuteAttrs>().slice_sizes.empty()) return WantSlices(q) ? q.x(1) : nullptr;
+  return WantArrays(q) ? OperandsShape(q) : nullptr;
+}
+
+// (operand, result, extra..).
+const Shape* InferPermuteStart(const Query& q) {
+  const Shape* result = InferPermute(q);
+  if (result == nullptr) return nullptr;
+  const Shape* d = q.declared;
+  const Shape* from = q.as<PermuteAttrs>().slice_sizes.empty() ? result : q.x(0);
   if (d == nullptr) return q.context.MakeTuple({from, result});
   if (!d->IsTuple() || d->tuple().size() < 2 || !CompatibleShapes(d->tuple()[0], from) ||
       !CompatibleShapes(d->tuple()[1], result)) {
@@ -332,12 +344,7 @@ const Shape* InferPermute(const Query& q) {
   return d;
 }
 
-const Shape* InferCollectiveDone(const Query& q) {
-  const Shape* x = q.x(0);
-  if (q.opcode == Opcode::kAllReduceDone) return x;
-  if (x->IsTuple() && x->tuple().size() >= 2) return x->tuple()[1];
-  return Fail(q, "E021", "the operand must be the result of the matching start",
-              "a tuple of at least 2", Text(x));
-}
+// The results of an asynchronous op's start, which is a tuple (operands, results, extra..).
+const Shape* InferPartOfStart(const Query& q) { return PartOfStart(q, 1, 2); }
 
 }  // namespace shardcall::shape_inference

@@ -1,25 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape inference of tuples, of ops that call whole computations, of
-// asynchronous pairs and of transfers to and from the host.
+// Shape inference of tuples, tokens, and of ops that call whole computations.
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
 namespace shardcall::shape_inference {
 namespace {
-
-// Element `index` of operand 0, a tuple with at least `count` elements.
-const Shape* Part(const Query& q, int index, int count) {
-  const Shape* x = q.x(0);
-  if (x->IsTuple() && x->tuple().size() >= count) return x->tuple()[index];
-  return Fail(q, "E021", "the operand must be the result of the matching start",
-              absl::StrCat("a tuple of at least ", count), Text(x));
-}
-
-bool WantToken(const Query& q, int operand) {
-  if (q.x(operand)->IsToken()) return true;
-  Fail(q, "E021", absl::StrCat("operand ", operand, " must be a token"), "token[]",
-       Text(q.x(operand)));
-  return false;
-}
 
 // Checks that the computation's parameters match the operands from `first` on.
 const Computation* WantCall(const Query& q, absl::string_view attribute, CompId id, int first) {
@@ -43,15 +27,17 @@ bool WantRoot(const Query& q, absl::string_view attribute, const Computation& c,
 }  // namespace
 
 const Shape* InferTuple(const Query& q) {
-  if (q.opcode == Opcode::kAfterAll) {
-    for (int i = 0; i < q.num_operands(); ++i) {
-      if (!WantToken(q, i)) return nullptr;
-    }
-    return q.context.MakeToken();
-  }
-  if (q.opcode == Opcode::kAddDependency) return WantToken(q, 1) ? q.x(0) : nullptr;
   return WantFewLeaves(q) ? q.context.MakeTuple(q.operands) : nullptr;
 }
+
+const Shape* InferAfterAll(const Query& q) {
+  for (int i = 0; i < q.num_operands(); ++i) {
+    if (!WantToken(q, i)) return nullptr;
+  }
+  return q.context.MakeToken();
+}
+
+const Shape* InferAddDependency(const Query& q) { return WantToken(q, 1) ? q.x(0) : nullptr; }
 
 const Shape* InferGetTupleElement(const Query& q) {
   const Shape* x = q.x(0);
@@ -143,13 +129,8 @@ const Shape* InferCustomCall(const Query& q) {
   return q.declared;
 }
 
-const Shape* InferAsync(const Query& q) {
+const Shape* InferAsyncStart(const Query& q) {
   const auto& a = q.as<AsyncAttrs>();
-  if (q.opcode != Opcode::kAsyncStart) {
-    if (!WantOperands(q, 1)) return nullptr;
-    const Shape* result = Part(q, 1, 2);
-    return q.opcode == Opcode::kAsyncDone || result == nullptr ? result : q.x(0);
-  }
   const Computation* c = WantCall(q, "calls", a.calls, 0);
   if (c == nullptr || !WantFewLeaves(q)) return nullptr;
   const Shape* operands = q.context.MakeTuple(q.operands);
@@ -166,41 +147,13 @@ const Shape* InferAsync(const Query& q) {
   return d;
 }
 
-const Shape* InferTransfer(const Query& q) {
-  const Shape* token = q.context.MakeToken();
-  const Shape* u32 = q.context.MakeScalar(ElementType::kU32);
-  switch (q.opcode) {
-    case Opcode::kInfeed:
-    case Opcode::kRecv: {
-      const size_t parts = q.opcode == Opcode::kInfeed ? 2 : 3;
-      if (!WantToken(q, 0) || !WantDeclared(q)) return nullptr;
-      const Shape* d = q.declared;
-      if (!d->IsTuple() || d->tuple().size() != parts) {
-        return Fail(q, "E021", "the result has the wrong form",
-                    parts == 2 ? "(data, token[])" : "(data, u32[], token[])", Text(d));
-      }
-      return parts == 2 ? q.context.MakeTuple({d->tuple()[0], token})
-                        : q.context.MakeTuple({d->tuple()[0], u32, token});
-    }
-    case Opcode::kOutfeed: {
-      const Shape* shape = q.as<OutfeedAttrs>().shape;
-      if (!WantToken(q, 1)) return nullptr;
-      if (shape != nullptr && !CompatibleShapes(shape, q.x(0))) {
-        return Fail(q, "E022", "outfeed_shape is not the operand's", Text(q.x(0)), Text(shape));
-      }
-      return token;
-    }
-    case Opcode::kSend:
-      return WantToken(q, 1) ? q.context.MakeTuple({q.x(0), u32, token}) : nullptr;
-    case Opcode::kSendDone: return Part(q, 2, 3) == nullptr ? nullptr : token;
-    case Opcode::kRecvDone: {
-      const Shape* data = Part(q, 0, 3);
-      return data == nullptr ? nullptr : q.context.MakeTuple({data, token});
-    }
-    case Opcode::kCopyStart: return q.context.MakeTuple({q.x(0), q.x(0), u32});
-    default:  // copy-done
-      return Part(q, 0, 2);
-  }
+const Shape* InferAsyncUpdate(const Query& q) {
+  if (!WantOperands(q, 1)) return nullptr;
+  return PartOfStart(q, 1, 2) == nullptr ? nullptr : q.x(0);
+}
+
+const Shape* InferAsyncDone(const Query& q) {
+  return WantOperands(q, 1) ? PartOfStart(q, 1, 2) : nullptr;
 }
 
 }  // namespace shardcall::shape_inference

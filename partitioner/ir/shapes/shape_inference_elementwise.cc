@@ -10,6 +10,11 @@ const Shape* WrongType(const Query& q, absl::string_view expected) {
               Text(q.x(0)));
 }
 
+bool IsFloatOrComplex(ElementType t) { return IsFloat(t) || IsComplex(t); }
+bool IsIntegerOrPred(ElementType t) { return IsInteger(t) || t == ElementType::kPred; }
+bool IsNumber(ElementType t) { return t != ElementType::kPred; }
+bool IsSigned(ElementType t) { return IsNumber(t) && !IsUnsignedInteger(t); }
+
 // The first operand's dimensions; a dimension is dynamic if it is in either.
 const Shape* MergeDynamic(const Query& q, const Shape* a, const Shape* b) {
   if (!b->IsDynamic() || a->bare() == b->bare()) return a;
@@ -24,87 +29,84 @@ const Shape* MergeDynamic(const Query& q, const Shape* a, const Shape* b) {
 
 }  // namespace
 
-const Shape* InferUnary(const Query& q) {
-  const Shape* x = q.x(0);
-  switch (q.opcode) {
-    case Opcode::kCopy:
-    case Opcode::kOptBarrier:
-    case Opcode::kDomain: return x;
-    default: break;
-  }
+const Shape* InferSame(const Query& q) { return q.x(0); }
+
+// The operand's shape if it is an array whose element type the op takes.
+template <typename Takes>
+const Shape* UnaryOf(const Query& q, absl::string_view expected, Takes takes) {
   if (!WantArray(q, 0)) return nullptr;
-  const ElementType t = x->element_type();
-  const bool pred = t == ElementType::kPred;
-  switch (q.opcode) {
-    case Opcode::kFloor:
-    case Opcode::kCeil:
-    case Opcode::kRoundNearestAfz:
-    case Opcode::kRoundNearestEven:
-    case Opcode::kErf:
-    case Opcode::kCbrt: return IsFloat(t) ? x : WrongType(q, "a floating-point type");
-    case Opcode::kReducePrecision: {
-      const auto& a = q.as<ReducePrecisionAttrs>();
-      if (a.exponent_bits < 1 || a.mantissa_bits < 0) {
-        return Fail(q, "E022", "the format is impossible", "exponent_bits>=1, mantissa_bits>=0",
-                    absl::StrCat(a.exponent_bits, " and ", a.mantissa_bits));
-      }
-      return IsFloat(t) ? x : WrongType(q, "a floating-point type");
-    }
-    case Opcode::kIsFinite:
-      if (!IsFloat(t)) return WrongType(q, "a floating-point type");
-      return q.context.WithElementType(x, ElementType::kPred);
-    case Opcode::kReal:
-    case Opcode::kImag:
-      if (IsFloat(t)) return x;
-      if (!IsComplex(t)) return WrongType(q, "a floating-point or complex type");
-      return q.context.WithElementType(x, RealTypeOf(t));
-    case Opcode::kAbs:
-      if (IsComplex(t)) return q.context.WithElementType(x, RealTypeOf(t));
-      return pred || IsUnsignedInteger(t) ? WrongType(q, "a signed type") : x;
-    case Opcode::kSign: return pred || IsUnsignedInteger(t) ? WrongType(q, "a signed type") : x;
-    case Opcode::kNegate: return pred ? WrongType(q, "a number") : x;
-    case Opcode::kPopcnt:
-    case Opcode::kCountLeadingZeros: return IsInteger(t) ? x : WrongType(q, "an integer type");
-    case Opcode::kNot: return IsInteger(t) || pred ? x : WrongType(q, "an integer type or pred");
-    default:  // exponential and similar ops
-      return IsFloat(t) || IsComplex(t) ? x : WrongType(q, "a floating-point or complex type");
+  return takes(q.x(0)->element_type()) ? q.x(0) : WrongType(q, expected);
+}
+const Shape* InferUnaryFloat(const Query& q) {
+  return UnaryOf(q, "a floating-point type", IsFloat);
+}
+const Shape* InferUnaryFloatOrComplex(const Query& q) {
+  return UnaryOf(q, "a floating-point or complex type", IsFloatOrComplex);
+}
+const Shape* InferUnaryInteger(const Query& q) { return UnaryOf(q, "an integer type", IsInteger); }
+const Shape* InferUnaryIntegerOrPred(const Query& q) {
+  return UnaryOf(q, "an integer type or pred", IsIntegerOrPred);
+}
+const Shape* InferUnaryNumber(const Query& q) { return UnaryOf(q, "a number", IsNumber); }
+const Shape* InferUnarySigned(const Query& q) { return UnaryOf(q, "a signed type", IsSigned); }
+
+const Shape* InferAbs(const Query& q) {
+  const Shape* x = InferUnarySigned(q);
+  if (x == nullptr || !IsComplex(x->element_type())) return x;
+  return q.context.WithElementType(x, RealTypeOf(x->element_type()));
+}
+
+const Shape* InferComplexPart(const Query& q) {
+  const Shape* x = InferUnaryFloatOrComplex(q);
+  if (x == nullptr || IsFloat(x->element_type())) return x;
+  return q.context.WithElementType(x, RealTypeOf(x->element_type()));
+}
+
+const Shape* InferIsFinite(const Query& q) {
+  const Shape* x = InferUnaryFloat(q);
+  return x == nullptr ? nullptr : q.context.WithElementType(x, ElementType::kPred);
+}
+
+const Shape* InferReducePrecision(const Query& q) {
+  if (!WantArray(q, 0)) return nullptr;
+  const auto& a = q.as<ReducePrecisionAttrs>();
+  if (a.exponent_bits < 1 || a.mantissa_bits < 0) {
+    return Fail(q, "E022", "the format is impossible", "exponent_bits>=1, mantissa_bits>=0",
+                absl::StrCat(a.exponent_bits, " and ", a.mantissa_bits));
   }
+  return InferUnaryFloat(q);
 }
 
 const Shape* InferBinary(const Query& q) {
   if (!WantArrays(q) || !WantSameDims(q, 0, 1) || !WantSameType(q, 0, 1)) return nullptr;
-  const Shape* x = q.x(0);
-  const ElementType t = x->element_type();
-  const bool pred = t == ElementType::kPred;
-  switch (q.opcode) {
-    case Opcode::kSubtract:
-    case Opcode::kDivide:
-    case Opcode::kRemainder:
-    case Opcode::kPower:
-      if (pred) return WrongType(q, "a number");
-      break;
-    case Opcode::kShiftLeft:
-    case Opcode::kShiftRightArithmetic:
-    case Opcode::kShiftRightLogical:
-    case Opcode::kMulhi:
-      if (!IsInteger(t)) return WrongType(q, "an integer type");
-      break;
-    case Opcode::kAnd:
-    case Opcode::kOr:
-    case Opcode::kXor:
-      if (!IsInteger(t) && !pred) return WrongType(q, "an integer type or pred");
-      break;
-    case Opcode::kAtan2:
-      if (!IsFloat(t) && !IsComplex(t)) return WrongType(q, "a floating-point or complex type");
-      break;
-    case Opcode::kComplex:
-      if (t != ElementType::kF32 && t != ElementType::kF64) return WrongType(q, "f32 or f64");
-      return q.context.WithElementType(MergeDynamic(q, x, q.x(1)), t == ElementType::kF32
-                                                                       ? ElementType::kC64
-                                                                       : ElementType::kC128);
-    default: break;
-  }
-  return MergeDynamic(q, x, q.x(1));
+  return MergeDynamic(q, q.x(0), q.x(1));
+}
+
+// The same for ops that do not take every element type.
+template <typename Takes>
+const Shape* BinaryOf(const Query& q, absl::string_view expected, Takes takes) {
+  const Shape* result = InferBinary(q);
+  if (result == nullptr || takes(result->element_type())) return result;
+  return WrongType(q, expected);
+}
+const Shape* InferBinaryNumber(const Query& q) { return BinaryOf(q, "a number", IsNumber); }
+const Shape* InferBinaryInteger(const Query& q) {
+  return BinaryOf(q, "an integer type", IsInteger);
+}
+const Shape* InferBinaryIntegerOrPred(const Query& q) {
+  return BinaryOf(q, "an integer type or pred", IsIntegerOrPred);
+}
+const Shape* InferBinaryFloatOrComplex(const Query& q) {
+  return BinaryOf(q, "a floating-point or complex type", IsFloatOrComplex);
+}
+
+const Shape* InferComplex(const Query& q) {
+  const Shape* parts = BinaryOf(q, "f32 or f64", [](ElementType t) {
+    return t == ElementType::kF32 || t == ElementType::kF64;
+  });
+  if (parts == nullptr) return nullptr;
+  return q.context.WithElementType(
+      parts, parts->element_type() == ElementType::kF32 ? ElementType::kC64 : ElementType::kC128);
 }
 
 const Shape* InferCompare(const Query& q) {

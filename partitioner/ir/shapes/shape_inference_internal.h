@@ -48,6 +48,10 @@ bool WantSameType(const Query& q, int a, int b);
 bool WantSameDims(const Query& q, int a, int b);
 bool WantDeclared(const Query& q);  // the op needs a written shape
 bool WantDeclaredArray(const Query& q);
+bool WantDeclaredType(const Query& q, ElementType type);
+bool WantToken(const Query& q, int operand);
+// Element `index` of operand 0, a tuple with at least `count` elements. Null if it is not.
+const Shape* PartOfStart(const Query& q, int index, int count);
 // Every value is in [0, rank), without duplicates.
 bool WantDims(const Query& q, absl::string_view attribute, absl::Span<const int64_t> dims,
               int rank);
@@ -91,7 +95,7 @@ bool WantReducer(const Query& q, absl::string_view attribute, CompId id,
 // The window over `x` (entries per dimension, all checked) gives these sizes.
 bool WindowedDims(const Query& q, const Window& w, absl::Span<const int64_t> base, Dims* out);
 
-// The inference functions that the op table names, one per family of ops.
+// The inference functions that the op table names.
 #define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
                      traits)                                                                     \
   const Shape* Infer##shape(const Query& q);

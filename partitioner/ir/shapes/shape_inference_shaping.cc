@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape inference of ops that move or make data: broadcast, reshape, transpose, slices, pad,
-// concatenate, and ops without operands.
+// concatenate.
 #include <algorithm>
 
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
 namespace shardcall::shape_inference {
 namespace {
-
-// The result has the operand's element type and these dims, but keeps the
-// written layout where there is one.
-bool WantDeclaredType(const Query& q, ElementType type) {
-  if (q.declared->element_type() == type) return true;
-  Fail(q, "E021", "the result must have the operand's element type",
-       std::string(ElementTypeName(type)), Text(q.declared), "insert a convert");
-  return false;
-}
 
 // Start indices: one rank-1 vector, or `rank` integer scalars of one type.
 bool WantStartIndices(const Query& q, int first, int rank) {
@@ -255,70 +246,6 @@ const Shape* InferDimensionSize(const Query& q) {
   if (!x->has_layout()) return q.context.MakeDynamicArray(x->element_type(), x->dims(), dynamic);
   return q.context.MakeArray(x->element_type(), x->dims(), x->minor_to_major(), x->layout_suffix(),
                              dynamic);
-}
-
-const Shape* InferSource(const Query& q) {
-  switch (q.opcode) {
-    case Opcode::kPartitionId:
-    case Opcode::kReplicaId: return q.context.MakeScalar(ElementType::kU32);
-    case Opcode::kParameter:
-      if (q.as<ParameterAttrs>().number < 0) {
-        return Fail(q, "E022", "the number is negative", "0 or more",
-                    absl::StrCat(q.as<ParameterAttrs>().number));
-      }
-      return WantDeclared(q) ? q.declared : nullptr;
-    case Opcode::kConstant: {
-      const Literal* literal = q.as<ConstantAttrs>().literal;
-      if (literal == nullptr || literal->shape == nullptr) {
-        return Fail(q, "E022", "the constant has no value", "a literal", "none");
-      }
-      for (int k = 0; q.declared != nullptr && k < q.declared->num_leaves(); ++k) {
-        if (!q.declared->leaf(k)->IsArray() || !q.declared->leaf(k)->IsDynamic()) continue;
-        return Fail(q, "E023", "a constant has no dynamic dimension", "static sizes",
-                    Text(q.declared));
-      }
-      return q.declared != nullptr && CompatibleShapes(literal->shape, q.declared)
-                 ? q.declared
-                 : q.context.WithDefaultLayout(literal->shape);
-    }
-    case Opcode::kIota:
-      if (!WantDeclaredArray(q)) return nullptr;
-      if (q.declared->element_type() == ElementType::kPred) {
-        return Fail(q, "E021", "the result must be numeric", "a number", Text(q.declared));
-      }
-      return WantDim(q, "iota_dimension", q.as<IotaAttrs>().dimension, q.declared->rank())
-                 ? q.declared
-                 : nullptr;
-    case Opcode::kRngGetAndUpdateState: return MakeResult(q, ElementType::kU64, {2});
-    case Opcode::kRng: {
-      if (!WantDeclaredArray(q) || !WantOperands(q, 2) || !WantScalar(q, 0) || !WantScalar(q, 1) ||
-          !WantSameType(q, 0, 1) || !WantDeclaredType(q, q.x(0)->element_type())) {
-        return nullptr;
-      }
-      const ElementType t = q.x(0)->element_type();
-      const bool normal = q.as<RngAttrs>().distribution == "rng_normal";
-      if (IsComplex(t) || (normal && !IsFloat(t))) {
-        return Fail(q, "E021", "the distribution does not exist for the element type",
-                    normal ? "a floating-point type" : "a type that is not complex", Text(q.x(0)));
-      }
-      return q.declared;
-    }
-    default: {  // rng-bit-generator: (state, bits), or only the bits
-      if (!WantDeclared(q) || !WantArray(q, 0)) return nullptr;
-      const Shape* bits = q.declared;
-      if (bits->IsTuple()) {
-        if (bits->tuple().size() != 2 || !CompatibleShapes(bits->tuple()[0], q.x(0))) {
-          return Fail(q, "E021", "the result must be the operand's state and the bits",
-                      absl::StrCat("(", Text(q.x(0)), ", bits)"), Text(q.declared));
-        }
-        bits = bits->tuple()[1];
-      }
-      if (!bits->IsArray() || IsComplex(bits->element_type())) {
-        return Fail(q, "E021", "the bits must be an array of integers", "u32[..]", Text(bits));
-      }
-      return q.declared;
-    }
-  }
 }
 
 }  // namespace shardcall::shape_inference

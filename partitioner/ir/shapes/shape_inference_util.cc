@@ -133,6 +133,27 @@ bool WantDeclaredArray(const Query& q) {
   return false;
 }
 
+bool WantDeclaredType(const Query& q, ElementType type) {
+  if (q.declared->element_type() == type) return true;
+  Fail(q, "E021", "the result must have the operand's element type",
+       std::string(ElementTypeName(type)), Text(q.declared), "insert a convert");
+  return false;
+}
+
+bool WantToken(const Query& q, int operand) {
+  if (q.x(operand)->IsToken()) return true;
+  Fail(q, "E021", absl::StrCat("operand ", operand, " must be a token"), "token[]",
+       Text(q.x(operand)));
+  return false;
+}
+
+const Shape* PartOfStart(const Query& q, int index, int count) {
+  const Shape* x = q.x(0);
+  if (x->IsTuple() && x->tuple().size() >= count) return x->tuple()[index];
+  return Fail(q, "E021", "the operand must be the result of the matching start",
+              absl::StrCat("a tuple of at least ", count), Text(x));
+}
+
 bool WantDim(const Query& q, absl::string_view attribute, int64_t dim, int rank) {
   if (dim >= 0 && dim < rank) return true;
   Fail(q, "E022", absl::StrCat(attribute, " is out of range"),

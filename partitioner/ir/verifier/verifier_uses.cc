@@ -62,14 +62,12 @@ class Uses {
       return OneUser(id, forms->done, forms->done) &&
              (forms->whole != Opcode::kAllReduce || CheckConstrained(id));
     }
-    switch (i.opcode) {
-      case Opcode::kAsyncStart:
-        return OneUser(id, Opcode::kAsyncUpdate, Opcode::kAsyncDone) && CheckAsyncComputation(i);
-      case Opcode::kAsyncUpdate: return OneUser(id, Opcode::kAsyncUpdate, Opcode::kAsyncDone);
-      case Opcode::kAllReduce: return CheckConstrained(id);
-      case Opcode::kFusion: return CheckFusion(id);
-      default: return true;
+    if (i.opcode == Opcode::kAsyncStart || i.opcode == Opcode::kAsyncUpdate) {
+      return OneUser(id, Opcode::kAsyncUpdate, Opcode::kAsyncDone) &&
+             (i.opcode == Opcode::kAsyncUpdate || CheckAsyncComputation(i));
     }
+    if (i.opcode == Opcode::kAllReduce) return CheckConstrained(id);
+    return i.opcode != Opcode::kFusion || CheckFusion(id);
   }
 
   bool OneUser(InstrId id, Opcode a, Opcode b) {

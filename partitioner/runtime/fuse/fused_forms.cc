@@ -3,6 +3,7 @@
 // lanes, and with f32 results rounded to bf16.
 #include <cstdint>
 
+#include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/runtime/fuse/fused_step.h"
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
@@ -61,6 +62,20 @@ LaneFn FindBinary(ElementType type, int same, bool round) {
   return type == ElementType::kF32 ? FindFloat<Op>(same, round) : nullptr;
 }
 
+LaneFn FindDivide(ElementType type, int same, bool round) {
+  return type == ElementType::kF32 ? FindFloat<Divide>(same, round) : nullptr;
+}
+
+struct Row {
+  Opcode opcode;
+  LaneFn (*find)(ElementType type, int same, bool round);
+};
+constexpr Row kRows[] = {
+    {Opcode::kAdd, FindBinary<Add>},           {Opcode::kSubtract, FindBinary<Subtract>},
+    {Opcode::kMultiply, FindBinary<Multiply>}, {Opcode::kDivide, FindDivide},
+    {Opcode::kMaximum, FindBinary<Maximum>},   {Opcode::kMinimum, FindBinary<Minimum>},
+};
+
 }  // namespace
 
 LaneFn FindFusedForm(Opcode opcode, const LaneKernel& kernel, int same, bool round) {
@@ -71,16 +86,8 @@ LaneFn FindFusedForm(Opcode opcode, const LaneKernel& kernel, int same, bool rou
     return same == 1 ? BestWideForCpu<Select<1>>() : BestWideForCpu<Select<2>>();
   }
   if (kernel.arity != 2 || kernel.in_type[0] != type || kernel.in_type[1] != type) return nullptr;
-  switch (opcode) {
-    case Opcode::kAdd: return FindBinary<Add>(type, same, round);
-    case Opcode::kSubtract: return FindBinary<Subtract>(type, same, round);
-    case Opcode::kMultiply: return FindBinary<Multiply>(type, same, round);
-    case Opcode::kDivide:
-      return type == ElementType::kF32 ? FindFloat<Divide>(same, round) : nullptr;
-    case Opcode::kMaximum: return FindBinary<Maximum>(type, same, round);
-    case Opcode::kMinimum: return FindBinary<Minimum>(type, same, round);
-    default: return nullptr;
-  }
+  const Row* const row = RowByOpcode(kRows, opcode);
+  return row == nullptr ? nullptr : row->find(type, same, round);
 }
 
 }  // namespace shardcall::inline internal

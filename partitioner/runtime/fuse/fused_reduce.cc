@@ -16,24 +16,24 @@ constexpr int64_t kMostColumns = 256;
 }  // namespace
 
 bool CanFuseReduction(const MonoidReduceData& data) {
-  const bool monoid = data.monoid == Opcode::kAdd || data.monoid == Opcode::kMaximum ||
-                      data.monoid == Opcode::kMinimum;
+  const bool monoid = data.monoid == PartialOp::kSum || data.monoid == PartialOp::kMax ||
+                      data.monoid == PartialOp::kMin;
   const bool columns =
-      data.inner == 1 || (data.monoid == Opcode::kAdd && data.inner <= kMostColumns);
+      data.inner == 1 || (data.monoid == PartialOp::kSum && data.inner <= kMostColumns);
   return monoid && columns && data.perm.empty() &&
          (data.type == ElementType::kF32 || data.type == ElementType::kBF16) && data.outer > 0 &&
          data.extent > 0 && data.inner > 0;
 }
 
 FusedReduction::FusedReduction(const MonoidReduceData& data, const void* init, void* out)
-    : data_(data), sum_(data.monoid == Opcode::kAdd), out_(static_cast<char*>(out)) {
+    : data_(data), sum_(data.monoid == PartialOp::kSum), out_(static_cast<char*>(out)) {
   LoadFloats(data.type, init, 1, &init_);
   if (sum_) {
     sum_row_ = FindSumRow();
     sum_columns_ = FindSumColumns();
     parts_.resize(kReduceParts * data.inner);
   } else {
-    extreme_ = FindExtremeRow(data.monoid == Opcode::kMaximum);
+    extreme_ = FindExtremeRow(data.monoid == PartialOp::kMax);
   }
   Start();
 }
@@ -42,7 +42,7 @@ void FusedReduction::Start() {
   row_ = 0;
   std::fill(parts_.begin(), parts_.end(), kNoSum);
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  best_ = data_.monoid == Opcode::kMaximum ? -kInfinity : kInfinity;
+  best_ = data_.monoid == PartialOp::kMax ? -kInfinity : kInfinity;
 }
 
 void FusedReduction::Finish() {
@@ -53,8 +53,8 @@ void FusedReduction::Finish() {
     }
     StoreFloats(data_.type, results, data_.inner, out_);
   } else {
-    const float result = data_.monoid == Opcode::kMaximum ? scalar_ops::Maximum::Do(init_, best_)
-                                                          : scalar_ops::Minimum::Do(init_, best_);
+    const float result = data_.monoid == PartialOp::kMax ? scalar_ops::Maximum::Do(init_, best_)
+                                                         : scalar_ops::Minimum::Do(init_, best_);
     StoreFloats(data_.type, &result, 1, out_);
   }
   out_ += data_.inner * ElementTypeBytes(data_.type);

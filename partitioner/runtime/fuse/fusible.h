@@ -5,6 +5,7 @@
 
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/partitioner/runtime/program.h"
+#include "shardcall/sharding/sharding.h"
 
 namespace shardcall::inline internal {
 
@@ -28,7 +29,7 @@ struct IotaData : OpData {
 
 // A reduction of one array by an associative op that reduce_kernels.h has.
 struct MonoidReduceData : OpData {
-  Opcode monoid = Opcode::kAdd;
+  PartialOp monoid = PartialOp::kSum;
   ElementType type = ElementType::kInvalid;
   Dims perm;                                 // empty: no transposition is needed
   int64_t outer = 1, extent = 1, inner = 1;  // of the (transposed) operand

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 
@@ -159,53 +160,75 @@ void SubByteLeadingZeros(const void* const* in, void* out, int64_t n, const int6
     o[i] = static_cast<uint8_t>(std::countl_zero(a[i] & mask) - (32 - bits));
   }
 }
+// The forms for the bytes of an element.
 template <typename Op>
-LaneFn SubByte(ElementType type) {
-  return IsSignedInteger(type) ? SubByteBinary<Op, int8_t> : SubByteBinary<Op, uint8_t>;
+LaneFn OfOne(int bytes) {
+  switch (bytes) {
+    case 1: return BestForCpu<Unary<Op, uint8_t>>();
+    case 2: return BestForCpu<Unary<Op, uint16_t>>();
+    case 4: return BestForCpu<Unary<Op, uint32_t>>();
+    case 8: return BestForCpu<Unary<Op, uint64_t>>();
+    default: return nullptr;
+  }
 }
+template <typename Op>
+LaneFn OfTwo(int bytes) {
+  switch (bytes) {
+    case 1: return BestForCpu<Binary<Op, uint8_t>>();
+    case 2: return BestForCpu<Binary<Op, uint16_t>>();
+    case 4: return BestForCpu<Binary<Op, uint32_t>>();
+    case 8: return BestForCpu<Binary<Op, uint64_t>>();
+    default: return nullptr;
+  }
+}
+
+struct Row {
+  Opcode opcode;
+  LaneFn (*of_integers)(int bytes);
+  LaneFn (*of_predicates)(int bytes);
+};
+constexpr Row kRows[] = {
+    {Opcode::kAnd, OfTwo<And>, OfTwo<And>},
+    {Opcode::kOr, OfTwo<Or>, OfTwo<Or>},
+    {Opcode::kXor, OfTwo<Xor>, OfTwo<Xor>},
+    {Opcode::kNot, OfOne<Not>, OfOne<NotPred>},
+    {Opcode::kShiftLeft, OfTwo<ShiftLeft>, nullptr},
+    {Opcode::kShiftRightLogical, OfTwo<ShiftRightLogical>, nullptr},
+    {Opcode::kShiftRightArithmetic, OfTwo<ShiftRightArithmetic>, nullptr},
+    {Opcode::kPopcnt, OfOne<PopCount>, nullptr},
+    {Opcode::kCountLeadingZeros, OfOne<CountLeadingZeros>, nullptr},
+};
+
+struct SubByteRow {
+  Opcode opcode;
+  LaneFn of_signed, of_unsigned;
+};
+template <typename Op>
+constexpr SubByteRow SubByte(Opcode opcode) {
+  return {opcode, SubByteBinary<Op, int8_t>, SubByteBinary<Op, uint8_t>};
+}
+constexpr SubByteRow kSubByteRows[] = {
+    SubByte<SubByteShiftRightLogical>(Opcode::kShiftRightLogical),
+    SubByte<SubByteShiftRightArithmetic>(Opcode::kShiftRightArithmetic),
+    SubByte<SubByteMulHigh>(Opcode::kMulhi),
+    {Opcode::kPopcnt, SubBytePopCount, SubBytePopCount},
+    {Opcode::kCountLeadingZeros, SubByteLeadingZeros, SubByteLeadingZeros},
+};
 
 }  // namespace
 
-#define SHARDCALL_BY_WIDTH(Form, Op)                 \
-  switch (ElementTypeBytes(type)) {                  \
-    case 1: return BestForCpu<Form<Op, uint8_t>>();  \
-    case 2: return BestForCpu<Form<Op, uint16_t>>(); \
-    case 4: return BestForCpu<Form<Op, uint32_t>>(); \
-    case 8: return BestForCpu<Form<Op, uint64_t>>(); \
-    default: return nullptr;                         \
-  }
-
 LaneFn FindBitwiseFn(Opcode opcode, ElementType type) {
-  if (!IsInteger(type) && type != ElementType::kPred) return nullptr;
-  switch (opcode) {
-    case Opcode::kAnd: SHARDCALL_BY_WIDTH(Binary, And)
-    case Opcode::kOr: SHARDCALL_BY_WIDTH(Binary, Or)
-    case Opcode::kXor: SHARDCALL_BY_WIDTH(Binary, Xor)
-    case Opcode::kNot:
-      if (type == ElementType::kPred) return BestForCpu<Unary<NotPred, uint8_t>>();
-      SHARDCALL_BY_WIDTH(Unary, Not)
-    default: break;
-  }
-  if (type == ElementType::kPred) return nullptr;
-  switch (opcode) {
-    case Opcode::kShiftLeft: SHARDCALL_BY_WIDTH(Binary, ShiftLeft)
-    case Opcode::kShiftRightLogical: SHARDCALL_BY_WIDTH(Binary, ShiftRightLogical)
-    case Opcode::kShiftRightArithmetic: SHARDCALL_BY_WIDTH(Binary, ShiftRightArithmetic)
-    case Opcode::kPopcnt: SHARDCALL_BY_WIDTH(Unary, PopCount)
-    case Opcode::kCountLeadingZeros: SHARDCALL_BY_WIDTH(Unary, CountLeadingZeros)
-    default: return nullptr;
-  }
+  const Row* const row = RowByOpcode(kRows, opcode);
+  if (row == nullptr) return nullptr;
+  if (IsInteger(type)) return row->of_integers(ElementTypeBytes(type));
+  if (type != ElementType::kPred || row->of_predicates == nullptr) return nullptr;
+  return row->of_predicates(ElementTypeBytes(type));
 }
 
 LaneFn FindSubByteFn(Opcode opcode, ElementType type) {
-  switch (opcode) {
-    case Opcode::kShiftRightLogical: return SubByte<SubByteShiftRightLogical>(type);
-    case Opcode::kShiftRightArithmetic: return SubByte<SubByteShiftRightArithmetic>(type);
-    case Opcode::kMulhi: return SubByte<SubByteMulHigh>(type);
-    case Opcode::kPopcnt: return SubBytePopCount;
-    case Opcode::kCountLeadingZeros: return SubByteLeadingZeros;
-    default: return nullptr;
-  }
+  const SubByteRow* const row = RowByOpcode(kSubByteRows, opcode);
+  if (row == nullptr) return nullptr;
+  return IsSignedInteger(type) ? row->of_signed : row->of_unsigned;
 }
 
 LaneFn FindSignFn(Opcode opcode, ElementType type) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/runtime/lanes/complex_functions.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 
@@ -134,62 +135,66 @@ void MakeLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
   }
 }
 
+struct Row {
+  Opcode opcode;
+  LaneFn fn;
+};
 template <typename R>
-LaneFn Find(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kNegate: return NegLanes<R>;
-    case Opcode::kSign: return SignLanes<R>;
-    case Opcode::kAbs: return AbsLanes<R>;
-    case Opcode::kReal: return PartLanes<R, 0>;
-    case Opcode::kImag: return PartLanes<R, 1>;
-    case Opcode::kAcos: return AcosLanes<R>;
-    case Opcode::kAcosh: return AcoshLanes<R>;
-    case Opcode::kAsin: return AsinLanes<R>;
-    case Opcode::kAsinh: return AsinhLanes<R>;
-    case Opcode::kAtanh: return AtanhLanes<R>;
-    case Opcode::kAtan2: return Atan2Lanes<R>;
-    case Opcode::kCosine: return CosLanes<R>;
-    case Opcode::kCosh: return CoshLanes<R>;
-    case Opcode::kExponential: return ExpLanes<R>;
-    case Opcode::kExponentialMinusOne: return Expm1Lanes<R>;
-    case Opcode::kLog: return LogLanes<R>;
-    case Opcode::kLogPlusOne: return Log1pLanes<R>;
-    case Opcode::kLogistic: return LogisticLanes<R>;
-    case Opcode::kRsqrt: return RsqrtLanes<R>;
-    case Opcode::kSine: return SinLanes<R>;
-    case Opcode::kSinh: return SinhLanes<R>;
-    case Opcode::kSqrt: return SqrtLanes<R>;
-    case Opcode::kTan: return TanLanes<R>;
-    case Opcode::kTanh: return TanhLanes<R>;
-    case Opcode::kAdd: return AddLanes<R>;
-    case Opcode::kSubtract: return SubLanes<R>;
-    case Opcode::kMultiply: return MulLanes<R>;
-    case Opcode::kDivide: return DivLanes<R>;
-    case Opcode::kMaximum: return MaxLanes<R>;
-    case Opcode::kMinimum: return MinLanes<R>;
-    case Opcode::kPower: return PowLanes<R>;
-    default: return nullptr;
-  }
-}
+constexpr Row kRows[] = {
+    {Opcode::kNegate, NegLanes<R>},
+    {Opcode::kSign, SignLanes<R>},
+    {Opcode::kAbs, AbsLanes<R>},
+    {Opcode::kReal, PartLanes<R, 0>},
+    {Opcode::kImag, PartLanes<R, 1>},
+    {Opcode::kAcos, AcosLanes<R>},
+    {Opcode::kAcosh, AcoshLanes<R>},
+    {Opcode::kAsin, AsinLanes<R>},
+    {Opcode::kAsinh, AsinhLanes<R>},
+    {Opcode::kAtanh, AtanhLanes<R>},
+    {Opcode::kAtan2, Atan2Lanes<R>},
+    {Opcode::kCosine, CosLanes<R>},
+    {Opcode::kCosh, CoshLanes<R>},
+    {Opcode::kExponential, ExpLanes<R>},
+    {Opcode::kExponentialMinusOne, Expm1Lanes<R>},
+    {Opcode::kLog, LogLanes<R>},
+    {Opcode::kLogPlusOne, Log1pLanes<R>},
+    {Opcode::kLogistic, LogisticLanes<R>},
+    {Opcode::kRsqrt, RsqrtLanes<R>},
+    {Opcode::kSine, SinLanes<R>},
+    {Opcode::kSinh, SinhLanes<R>},
+    {Opcode::kSqrt, SqrtLanes<R>},
+    {Opcode::kTan, TanLanes<R>},
+    {Opcode::kTanh, TanhLanes<R>},
+    {Opcode::kAdd, AddLanes<R>},
+    {Opcode::kSubtract, SubLanes<R>},
+    {Opcode::kMultiply, MulLanes<R>},
+    {Opcode::kDivide, DivLanes<R>},
+    {Opcode::kMaximum, MaxLanes<R>},
+    {Opcode::kMinimum, MinLanes<R>},
+    {Opcode::kPower, PowLanes<R>},
+};
 
 template <typename R>
-LaneFn FindOnReal(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kReal: return RealOfReal<R>;
-    case Opcode::kImag: return ImagOfReal<R>;
-    case Opcode::kComplex: return MakeLanes<R>;
-    default: return nullptr;
-  }
+constexpr Row kRowsOnReals[] = {
+    {Opcode::kReal, RealOfReal<R>},
+    {Opcode::kImag, ImagOfReal<R>},
+    {Opcode::kComplex, MakeLanes<R>},
+};
+
+template <size_t N>
+LaneFn Find(const Row (&rows)[N], Opcode opcode) {
+  const Row* const row = RowByOpcode(rows, opcode);
+  return row == nullptr ? nullptr : row->fn;
 }
 
 }  // namespace
 
 LaneFn FindComplexFn(Opcode opcode, ElementType type) {
   switch (type) {
-    case ElementType::kC64: return Find<float>(opcode);
-    case ElementType::kC128: return Find<double>(opcode);
-    case ElementType::kF32: return FindOnReal<float>(opcode);
-    case ElementType::kF64: return FindOnReal<double>(opcode);
+    case ElementType::kC64: return Find(kRows<float>, opcode);
+    case ElementType::kC128: return Find(kRows<double>, opcode);
+    case ElementType::kF32: return Find(kRowsOnReals<float>, opcode);
+    case ElementType::kF64: return Find(kRowsOnReals<double>, opcode);
     default: return nullptr;
   }
 }

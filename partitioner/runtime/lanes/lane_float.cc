@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/partitioner/runtime/lanes/vector_math.h"
@@ -104,62 +105,66 @@ void TrigLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
 float SlowSin(float x) { return std::sin(x); }
 float SlowCos(float x) { return std::cos(x); }
 
-LaneFn FindVectorFn(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kCosine: return BestWideForCpu<TrigLanes<vector_math::Cos, SlowCos>>();
-    case Opcode::kErf: return BestWideForCpu<VectorLanes<vector_math::Erf>>();
-    case Opcode::kExponential: return BestWideForCpu<VectorLanes<vector_math::Exp>>();
-    case Opcode::kExponentialMinusOne: return BestWideForCpu<VectorLanes<vector_math::Expm1>>();
-    case Opcode::kLog: return BestWideForCpu<VectorLanes<vector_math::Log>>();
-    case Opcode::kLogPlusOne: return BestWideForCpu<VectorLanes<vector_math::Log1p>>();
-    case Opcode::kLogistic: return BestWideForCpu<VectorLanes<vector_math::Logistic>>();
-    case Opcode::kSine: return BestWideForCpu<TrigLanes<vector_math::Sin, SlowSin>>();
-    case Opcode::kTanh: return BestWideForCpu<VectorLanes<vector_math::Tanh>>();
-    default: return nullptr;
-  }
-}
+struct Row {
+  Opcode opcode;
+  LaneFn (*best)();  // for the processor
+};
+constexpr Row kVectorRows[] = {
+    {Opcode::kCosine, BestWideForCpu<TrigLanes<vector_math::Cos, SlowCos>>},
+    {Opcode::kErf, BestWideForCpu<VectorLanes<vector_math::Erf>>},
+    {Opcode::kExponential, BestWideForCpu<VectorLanes<vector_math::Exp>>},
+    {Opcode::kExponentialMinusOne, BestWideForCpu<VectorLanes<vector_math::Expm1>>},
+    {Opcode::kLog, BestWideForCpu<VectorLanes<vector_math::Log>>},
+    {Opcode::kLogPlusOne, BestWideForCpu<VectorLanes<vector_math::Log1p>>},
+    {Opcode::kLogistic, BestWideForCpu<VectorLanes<vector_math::Logistic>>},
+    {Opcode::kSine, BestWideForCpu<TrigLanes<vector_math::Sin, SlowSin>>},
+    {Opcode::kTanh, BestWideForCpu<VectorLanes<vector_math::Tanh>>},
+};
 
 template <typename T>
-LaneFn Find(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kAcos: return BestForCpu<AcosLanes<T>>();
-    case Opcode::kAcosh: return BestForCpu<AcoshLanes<T>>();
-    case Opcode::kAsin: return BestForCpu<AsinLanes<T>>();
-    case Opcode::kAsinh: return BestForCpu<AsinhLanes<T>>();
-    case Opcode::kAtanh: return BestForCpu<AtanhLanes<T>>();
-    case Opcode::kCbrt: return BestForCpu<CbrtLanes<T>>();
-    case Opcode::kCosine: return BestForCpu<CosLanes<T>>();
-    case Opcode::kCosh: return BestForCpu<CoshLanes<T>>();
-    case Opcode::kErf: return BestForCpu<ErfLanes<T>>();
-    case Opcode::kExponential: return BestForCpu<ExpLanes<T>>();
-    case Opcode::kExponentialMinusOne: return BestForCpu<Expm1Lanes<T>>();
-    case Opcode::kLog: return BestForCpu<LogLanes<T>>();
-    case Opcode::kLogPlusOne: return BestForCpu<Log1pLanes<T>>();
-    case Opcode::kLogistic: return BestForCpu<LogisticLanes<T>>();
-    case Opcode::kRsqrt: return BestForCpu<RsqrtLanes<T>>();
-    case Opcode::kSine: return BestForCpu<SinLanes<T>>();
-    case Opcode::kSinh: return BestForCpu<SinhLanes<T>>();
-    case Opcode::kSqrt: return BestForCpu<SqrtLanes<T>>();
-    case Opcode::kTan: return BestForCpu<TanLanes<T>>();
-    case Opcode::kTanh: return BestForCpu<TanhLanes<T>>();
-    case Opcode::kCeil: return BestForCpu<CeilLanes<T>>();
-    case Opcode::kFloor: return BestForCpu<FloorLanes<T>>();
-    case Opcode::kRoundNearestAfz: return BestForCpu<RoundAwayLanes<T>>();
-    case Opcode::kRoundNearestEven: return BestForCpu<RoundEvenLanes<T>>();
-    case Opcode::kAtan2: return BestForCpu<Atan2Lanes<T>>();
-    case Opcode::kIsFinite: return BestForCpu<IsFiniteLanes<T>>();
-    default: return nullptr;
-  }
+constexpr Row kRows[] = {
+    {Opcode::kAcos, BestForCpu<AcosLanes<T>>},
+    {Opcode::kAcosh, BestForCpu<AcoshLanes<T>>},
+    {Opcode::kAsin, BestForCpu<AsinLanes<T>>},
+    {Opcode::kAsinh, BestForCpu<AsinhLanes<T>>},
+    {Opcode::kAtanh, BestForCpu<AtanhLanes<T>>},
+    {Opcode::kCbrt, BestForCpu<CbrtLanes<T>>},
+    {Opcode::kCosine, BestForCpu<CosLanes<T>>},
+    {Opcode::kCosh, BestForCpu<CoshLanes<T>>},
+    {Opcode::kErf, BestForCpu<ErfLanes<T>>},
+    {Opcode::kExponential, BestForCpu<ExpLanes<T>>},
+    {Opcode::kExponentialMinusOne, BestForCpu<Expm1Lanes<T>>},
+    {Opcode::kLog, BestForCpu<LogLanes<T>>},
+    {Opcode::kLogPlusOne, BestForCpu<Log1pLanes<T>>},
+    {Opcode::kLogistic, BestForCpu<LogisticLanes<T>>},
+    {Opcode::kRsqrt, BestForCpu<RsqrtLanes<T>>},
+    {Opcode::kSine, BestForCpu<SinLanes<T>>},
+    {Opcode::kSinh, BestForCpu<SinhLanes<T>>},
+    {Opcode::kSqrt, BestForCpu<SqrtLanes<T>>},
+    {Opcode::kTan, BestForCpu<TanLanes<T>>},
+    {Opcode::kTanh, BestForCpu<TanhLanes<T>>},
+    {Opcode::kCeil, BestForCpu<CeilLanes<T>>},
+    {Opcode::kFloor, BestForCpu<FloorLanes<T>>},
+    {Opcode::kRoundNearestAfz, BestForCpu<RoundAwayLanes<T>>},
+    {Opcode::kRoundNearestEven, BestForCpu<RoundEvenLanes<T>>},
+    {Opcode::kAtan2, BestForCpu<Atan2Lanes<T>>},
+    {Opcode::kIsFinite, BestForCpu<IsFiniteLanes<T>>},
+};
+
+template <size_t N>
+LaneFn Find(const Row (&rows)[N], Opcode opcode) {
+  const Row* const row = RowByOpcode(rows, opcode);
+  return row == nullptr ? nullptr : row->best();
 }
 
 }  // namespace
 
 LaneFn FindFloatFn(Opcode opcode, ElementType type) {
   if (type == ElementType::kF32) {
-    const LaneFn vector = FindVectorFn(opcode);
-    return vector != nullptr ? vector : Find<float>(opcode);
+    const LaneFn vector = Find(kVectorRows, opcode);
+    return vector != nullptr ? vector : Find(kRows<float>, opcode);
   }
-  if (type == ElementType::kF64) return Find<double>(opcode);
+  if (type == ElementType::kF64) return Find(kRows<double>, opcode);
   return nullptr;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/base/narrow_float.h"
 
@@ -101,6 +102,112 @@ void LaneKernel::Run(const void* const* in, void* out, int64_t n) const {
   if (wrap) NormalizeElements(out_type, out, n);
 }
 
+namespace {
+
+struct Query {
+  Opcode opcode;
+  const Attributes* attrs;
+  absl::Span<const ElementType> operands;
+  ElementType result;
+
+  ElementType type() const { return operands[0]; }
+  ElementType machine() const { return MachineType(type()); }
+};
+
+// Sets what is done around a kernel on machine types.
+void DecodeAndEncode(const Query& q, LaneKernel* k) {
+  k->decode = IsNarrow(q.type());
+  k->encode = IsNarrow(q.result);
+  k->wrap = IsInteger(q.result) && ElementTypeBits(q.result) < 8;
+}
+
+void FindCopy(const Query& q, LaneKernel* k) { k->fn = FindCopyFn(ElementTypeBytes(q.type())); }
+
+void FindSelect(const Query& q, LaneKernel* k) {
+  if (q.type() == ElementType::kPred) k->fn = FindSelectFn(ElementTypeBytes(q.result));
+}
+
+void FindConvert(const Query& q, LaneKernel* k) {
+  if (q.type() == q.result) return FindCopy(q, k);
+  // To a narrow integer it saturates to the narrow range. f64 to a narrow float rounds through f32,
+  // as XLA's CPU backend does.
+  const bool saturates = IsFloat(q.type()) && IsInteger(q.result) && ElementTypeBits(q.result) < 8;
+  k->fn = FindConvertFn(q.machine(), saturates ? q.result : MachineType(q.result));
+  DecodeAndEncode(q, k);
+}
+
+void FindStochasticConvert(const Query& q, LaneKernel* k) {
+  if (q.operands.size() != 2) return;
+  k->fn = FindStochasticConvertFn(q.type(), q.operands[1], q.result);
+  k->params[0] = ElementTypeBits(q.operands[1]);
+  k->params[1] = ElementTypeBits(q.result);
+  DecodeAndEncode(q, k);
+}
+
+void FindReducePrecision(const Query& q, LaneKernel* k) {
+  if (q.attrs == nullptr || q.attrs->kind != AttrKind::kReducePrecision) return;
+  const auto& a = *static_cast<const ReducePrecisionAttrs*>(q.attrs);
+  if (a.exponent_bits < 1 || a.mantissa_bits < 0) return;
+  k->params[0] = a.exponent_bits;
+  k->params[1] = a.mantissa_bits;
+  // 16-bit floats and f8e5m2 on their own bits, since their exponents differ from those of f32.
+  switch (q.type()) {
+    case ElementType::kF64: k->fn = ReducePrecision<uint64_t, 52, 11>; break;
+    case ElementType::kF16: k->fn = ReducePrecision<uint16_t, 10, 5>; return;
+    case ElementType::kBF16: k->fn = ReducePrecision<uint16_t, 7, 8>; return;
+    case ElementType::kF8E5M2: k->fn = ReducePrecision<uint8_t, 2, 5>; return;
+    default:
+      if (q.machine() == ElementType::kF32) k->fn = ReducePrecision<uint32_t, 23, 8>;
+  }
+  DecodeAndEncode(q, k);
+}
+
+void FindCompare(const Query& q, LaneKernel* k) {
+  if (q.attrs == nullptr || q.attrs->kind != AttrKind::kCompare) return;
+  const auto& compare = *static_cast<const CompareAttrs*>(q.attrs);
+  if (IsNarrow(q.type()) && compare.type == CompareType::kTotalOrder) {
+    k->fn = FindCompareFn(compare, q.type());  // on the bits, to keep the total order of NaNs
+    k->params[0] = static_cast<int64_t>(q.type());
+    return;
+  }
+  k->fn = FindCompareFn(compare, q.machine());
+  DecodeAndEncode(q, k);
+}
+
+// Ops whose kernel depends on more than one type, or on attributes.
+struct Row {
+  Opcode opcode;
+  void (*find)(const Query& q, LaneKernel* k);
+};
+constexpr Row kRows[] = {
+    {Opcode::kCopy, FindCopy},
+    {Opcode::kSelect, FindSelect},
+    {Opcode::kConvert, FindConvert},
+    {Opcode::kStochasticConvert, FindStochasticConvert},
+    {Opcode::kReducePrecision, FindReducePrecision},
+    {Opcode::kCompare, FindCompare},
+};
+
+// All others, from the first family that has the op.
+void FindInFamilies(const Query& q, LaneKernel* k) {
+  k->fn = FindSignFn(q.opcode, q.type());
+  if (k->fn != nullptr) return;
+  if (IsComplex(q.type()) || IsComplex(q.result) || q.opcode == Opcode::kReal ||
+      q.opcode == Opcode::kImag) {
+    k->fn = FindComplexFn(q.opcode, q.machine());
+  }
+  if (IsInteger(q.type()) && ElementTypeBits(q.type()) < 8) {
+    k->fn = FindSubByteFn(q.opcode, q.type());
+    k->params[0] = ElementTypeBits(q.type());
+  }
+  if (k->fn == nullptr) k->fn = FindArithmeticFn(q.opcode, q.machine());
+  if (k->fn == nullptr) k->fn = FindBitwiseFn(q.opcode, q.machine());
+  if (k->fn == nullptr) k->fn = FindFloatFn(q.opcode, q.machine());
+  DecodeAndEncode(q, k);
+}
+
+}  // namespace
+
 LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
                           absl::Span<const ElementType> operands, ElementType result) {
   LaneKernel k;
@@ -111,80 +218,9 @@ LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
     k.in_type[i] = operands[i];
   }
   k.out_type = result;
-  const ElementType type = operands[0];
-  const ElementType machine = MachineType(type);
-  switch (opcode) {
-    case Opcode::kCopy: k.fn = FindCopyFn(ElementTypeBytes(type)); return k;
-    case Opcode::kSelect:
-      if (type == ElementType::kPred) k.fn = FindSelectFn(ElementTypeBytes(result));
-      return k;
-    case Opcode::kConvert:
-      if (type == result) {
-        k.fn = FindCopyFn(ElementTypeBytes(type));
-        return k;
-      }
-      k.fn = FindConvertFn(machine, MachineType(result));
-      if (IsFloat(type) && IsInteger(result) && ElementTypeBits(result) < 8) {
-        k.fn = FindConvertFn(machine, result);  // saturates to the narrow range
-      }
-      // f64 to a narrow float rounds through f32, as XLA's CPU backend does.
-      k.decode = IsNarrow(type);
-      k.encode = IsNarrow(result);
-      k.wrap = IsInteger(result) && ElementTypeBits(result) < 8;
-      return k;
-    case Opcode::kStochasticConvert:
-      if (k.arity != 2) return k;
-      k.fn = FindStochasticConvertFn(type, operands[1], result);
-      k.params[0] = ElementTypeBits(operands[1]);
-      k.params[1] = ElementTypeBits(result);
-      break;
-    case Opcode::kReducePrecision: {
-      if (attrs == nullptr || attrs->kind != AttrKind::kReducePrecision) return k;
-      const auto& a = *static_cast<const ReducePrecisionAttrs*>(attrs);
-      if (a.exponent_bits < 1 || a.mantissa_bits < 0) return k;
-      k.params[0] = a.exponent_bits;
-      k.params[1] = a.mantissa_bits;
-      if (type == ElementType::kF64) k.fn = ReducePrecision<uint64_t, 52, 11>;
-      if (machine == ElementType::kF32) k.fn = ReducePrecision<uint32_t, 23, 8>;
-      if (type == ElementType::kF8E5M2) {
-        k.fn = ReducePrecision<uint8_t, 2, 5>;
-        return k;
-      }
-      if (type != ElementType::kBF16 && type != ElementType::kF16) break;
-      // On their own bits, since their exponents differ from those of f32.
-      k.fn = type == ElementType::kF16 ? ReducePrecision<uint16_t, 10, 5>
-                                       : ReducePrecision<uint16_t, 7, 8>;
-      return k;
-    }
-    case Opcode::kCompare: {
-      if (attrs == nullptr || attrs->kind != AttrKind::kCompare) return k;
-      const auto& compare = *static_cast<const CompareAttrs*>(attrs);
-      if (IsNarrow(type) && compare.type == CompareType::kTotalOrder) {
-        k.fn = FindCompareFn(compare, type);  // on the bits, to keep the total order of NaNs
-        k.params[0] = static_cast<int64_t>(type);
-        return k;
-      }
-      k.fn = FindCompareFn(compare, machine);
-      break;
-    }
-    default:
-      k.fn = FindSignFn(opcode, type);
-      if (k.fn != nullptr) return k;
-      if (IsComplex(type) || opcode == Opcode::kComplex || opcode == Opcode::kReal ||
-          opcode == Opcode::kImag) {
-        k.fn = FindComplexFn(opcode, machine);
-      }
-      if (IsInteger(type) && ElementTypeBits(type) < 8) {
-        k.fn = FindSubByteFn(opcode, type);
-        k.params[0] = ElementTypeBits(type);
-      }
-      if (k.fn == nullptr) k.fn = FindArithmeticFn(opcode, machine);
-      if (k.fn == nullptr) k.fn = FindBitwiseFn(opcode, machine);
-      if (k.fn == nullptr) k.fn = FindFloatFn(opcode, machine);
-  }
-  k.decode = IsNarrow(type);
-  k.encode = IsNarrow(result);
-  k.wrap = IsInteger(result) && ElementTypeBits(result) < 8;
+  const Query q = {opcode, attrs, operands, result};
+  const Row* const row = RowByOpcode(kRows, opcode);
+  (row != nullptr ? row->find : FindInFamilies)(q, &k);
   return k;
 }
 

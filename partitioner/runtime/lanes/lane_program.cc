@@ -8,6 +8,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/known_targets.h"
+#include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/ir/output_aliasing.h"
+#include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
@@ -31,88 +34,149 @@ class LaneCompiler {
   }
 
  private:
-  using Map = absl::flat_hash_map<uint32_t, std::vector<int>>;
-  absl::StatusOr<std::vector<int>> CompileOne(const LowerContext& context, const Map& registers,
-                                              int depth);
+  using Registers = std::vector<int>;
+  using Map = absl::flat_hash_map<uint32_t, Registers>;
+  // The registers of an op's result. `operands`: of all operands' leaves; `depth`: of calls.
+  using CompileFn = absl::StatusOr<Registers> (LaneCompiler::*)(const LowerContext& context,
+                                                                const Registers& operands,
+                                                                int depth);
+  struct Row {
+    Opcode opcode;
+    CompileFn compile;
+  };
+  absl::StatusOr<Registers> CompileOne(const LowerContext& context, const Map& registers,
+                                       int depth);
+  absl::Status CannotCompile(const LowerContext& context);
+  absl::StatusOr<Registers> Operands(const LowerContext& context, const Registers& operands,
+                                     int depth);
+  absl::StatusOr<Registers> OneElement(const LowerContext& context, const Registers& operands,
+                                       int depth);
+  absl::StatusOr<Registers> TupleElement(const LowerContext& context, const Registers& operands,
+                                         int depth);
+  absl::StatusOr<Registers> Constant(const LowerContext& context, const Registers& operands,
+                                     int depth);
+  absl::StatusOr<Registers> Call(const LowerContext& context, const Registers& operands, int depth);
+  absl::StatusOr<Registers> CustomCall(const LowerContext& context, const Registers& operands,
+                                       int depth);
+  absl::StatusOr<Registers> BitcastConvert(const LowerContext& context, const Registers& operands,
+                                           int depth);
+  absl::StatusOr<Registers> Elementwise(const LowerContext& context, const Registers& operands,
+                                        int depth);
+  Registers Append(const LaneKernel& kernel, const Registers& operands, ElementType type);
 
   const Module& m_;
   LaneProgram* out_;
 };
 
-absl::StatusOr<std::vector<int>> LaneCompiler::CompileOne(const LowerContext& context,
-                                                          const Map& registers, int depth) {
+absl::StatusOr<LaneCompiler::Registers> LaneCompiler::CompileOne(const LowerContext& context,
+                                                                 const Map& registers, int depth) {
+  static constexpr Row kRows[] = {
+      {Opcode::kTuple, &LaneCompiler::Operands},
+      {Opcode::kCopy, &LaneCompiler::Operands},
+      {Opcode::kOptBarrier, &LaneCompiler::Operands},
+      {Opcode::kReshape, &LaneCompiler::OneElement},
+      {Opcode::kBitcast, &LaneCompiler::OneElement},
+      {Opcode::kBroadcast, &LaneCompiler::OneElement},
+      {Opcode::kTranspose, &LaneCompiler::OneElement},
+      {Opcode::kGetTupleElement, &LaneCompiler::TupleElement},
+      {Opcode::kConstant, &LaneCompiler::Constant},
+      {Opcode::kCall, &LaneCompiler::Call},
+      {Opcode::kFusion, &LaneCompiler::Call},
+      {Opcode::kCustomCall, &LaneCompiler::CustomCall},
+      {Opcode::kBitcastConvert, &LaneCompiler::BitcastConvert},
+  };
   const Instruction& i = context.instr;
-  std::vector<int> operands;
+  Registers operands;
   for (InstrId id : m_.operands(i)) {
-    const std::vector<int>& r = registers.at(id.value);
+    const Registers& r = registers.at(id.value);
     operands.insert(operands.end(), r.begin(), r.end());
   }
-  switch (i.opcode) {
-    case Opcode::kTuple:
-    case Opcode::kCopy:
-    case Opcode::kOptBarrier: return operands;
-    case Opcode::kReshape:
-    case Opcode::kBitcast:
-    case Opcode::kBroadcast:
-    case Opcode::kTranspose:
-      if (i.shape->rank() == 0 || i.shape->num_elements() == 1) return operands;
-      break;
-    case Opcode::kGetTupleElement: {
-      const int64_t index = i.as<TupleIndexAttrs>().index;
-      const Shape& tuple = *context.operand_shape(0);
-      int first = 0;
-      for (int64_t k = 0; k < index; ++k) first += tuple.tuple()[k]->num_leaves();
-      return std::vector<int>(operands.begin() + first,
-                              operands.begin() + first + i.shape->num_leaves());
-    }
-    case Opcode::kConstant: {
-      const Literal& literal = *i.as<ConstantAttrs>().literal;
-      if (literal.elided || !literal.shape->IsArray() || literal.shape->num_elements() != 1) break;
-      Tensor value = Tensor::FromBytes(literal.shape->element_type(), {}, literal.data.data());
-      NormalizeElements(value.type(), value.MutableData(), 1);
-      const int r = NewRegister(value.type());
-      out_->constants.emplace_back(r, std::move(value));
-      return std::vector<int>{r};
-    }
-    case Opcode::kCall:
-    case Opcode::kFusion: {
-      const auto callees = CalledComputations(m_, i);
-      if (callees.size() == 1 && depth < kMaxInlineDepth) {
-        return Compile(callees[0], operands, depth + 1);
-      }
-      break;
-    }
-    case Opcode::kCustomCall:
-      if (HasTrait(KnownTargetOf(i), kIsIdentity) && operands.size() == 1) {
-        return operands;
-      }
-      break;
-    case Opcode::kBitcastConvert:
-      if (ElementTypeBits(out_->registers[operands[0]]) ==
-          ElementTypeBits(i.shape->element_type())) {
-        LaneOp op;
-        const ElementType type[] = {i.shape->element_type()};
-        op.kernel = FindLaneKernel(Opcode::kCopy, nullptr, type, type[0]);
-        op.in[0] = operands[0];
-        op.out = NewRegister(type[0]);
-        out_->ops.push_back(op);
-        return std::vector<int>{op.out};
-      }
-      break;
-    default: {
-      if (!HasTrait(i.opcode, kElementwise) || operands.size() > 3 || !i.shape->IsArray()) break;
-      absl::InlinedVector<ElementType, 3> types;
-      for (int r : operands) types.push_back(out_->registers[r]);
-      LaneOp op;
-      op.kernel = FindLaneKernel(i.opcode, i.attrs, types, i.shape->element_type());
-      if (!op.kernel.valid() || out_->ops.size() >= kMaxOps) break;
-      for (size_t k = 0; k < operands.size(); ++k) op.in[k] = operands[k];
-      op.out = NewRegister(i.shape->element_type());
-      out_->ops.push_back(op);
-      return std::vector<int>{op.out};
-    }
+  if (const Row* row = RowByOpcode(kRows, i.opcode)) {
+    return (this->*row->compile)(context, operands, depth);
   }
+  return HasTrait(i.opcode, kElementwise) ? Elementwise(context, operands, depth)
+                                          : CannotCompile(context);
+}
+
+absl::Status LaneCompiler::CannotCompile(const LowerContext& context) {
   return context.Unimplemented("this opcode within the computation of a reduction or the like");
+}
+
+absl::StatusOr<LaneCompiler::Registers> LaneCompiler::Operands(const LowerContext&,
+                                                               const Registers& operands, int) {
+  return operands;
+}
+
+absl::StatusOr<LaneCompiler::Registers> LaneCompiler::OneElement(const LowerContext& context,
+                                                                 const Registers& operands, int) {
+  const Shape& shape = *context.instr.shape;
+  if (shape.rank() == 0 || shape.num_elements() == 1) return operands;
+  return CannotCompile(context);
+}
+
+absl::StatusOr<LaneCompiler::Registers> LaneCompiler::TupleElement(const LowerContext& context,
+                                                                   const Registers& operands, int) {
+  const Instruction& i = context.instr;
+  const auto first =
+      operands.begin() + FirstLeafAt(context.operand_shape(0), {i.as<TupleIndexAttrs>().index});
+  return Registers(first, first + i.shape->num_leaves());
+}
+
+absl::StatusOr<LaneCompiler::Registers> LaneCompiler::Constant(const LowerContext& context,
+                                                               const Registers&, int) {
+  const Literal& literal = *context.instr.as<ConstantAttrs>().literal;
+  if (literal.elided || !literal.shape->IsArray() || literal.shape->num_elements() != 1) {
+    return CannotCompile(context);
+  }
+  Tensor value = Tensor::FromBytes(literal.shape->element_type(), {}, literal.data.data());
+  NormalizeElements(value.type(), value.MutableData(), 1);
+  const int r = NewRegister(value.type());
+  out_->constants.emplace_back(r, std::move(value));
+  return Registers{r};
+}
+
+absl::StatusOr<LaneCompiler::Registers> LaneCompiler::Call(const LowerContext& context,
+                                                           const Registers& operands, int depth) {
+  const auto callees = CalledComputations(m_, context.instr);
+  if (callees.size() != 1 || depth >= kMaxInlineDepth) return CannotCompile(context);
+  return Compile(callees[0], operands, depth + 1);
+}
+
+absl::StatusOr<LaneCompiler::Registers> LaneCompiler::CustomCall(const LowerContext& context,
+                                                                 const Registers& operands, int) {
+  if (HasTrait(KnownTargetOf(context.instr), kIsIdentity) && operands.size() == 1) return operands;
+  return CannotCompile(context);
+}
+
+absl::StatusOr<LaneCompiler::Registers> LaneCompiler::BitcastConvert(const LowerContext& context,
+                                                                     const Registers& operands,
+                                                                     int) {
+  const ElementType type = context.instr.shape->element_type();
+  if (ElementTypeBits(out_->registers[operands[0]]) != ElementTypeBits(type)) {
+    return CannotCompile(context);
+  }
+  return Append(FindLaneKernel(Opcode::kCopy, nullptr, {type}, type), operands, type);
+}
+
+absl::StatusOr<LaneCompiler::Registers> LaneCompiler::Elementwise(const LowerContext& context,
+                                                                  const Registers& operands, int) {
+  const Instruction& i = context.instr;
+  if (operands.size() > 3 || !i.shape->IsArray()) return CannotCompile(context);
+  absl::InlinedVector<ElementType, 3> types;
+  for (int r : operands) types.push_back(out_->registers[r]);
+  const LaneKernel kernel = FindLaneKernel(i.opcode, i.attrs, types, i.shape->element_type());
+  if (!kernel.valid() || out_->ops.size() >= kMaxOps) return CannotCompile(context);
+  return Append(kernel, operands, i.shape->element_type());
+}
+
+LaneCompiler::Registers LaneCompiler::Append(const LaneKernel& kernel, const Registers& operands,
+                                             ElementType type) {
+  LaneOp op;
+  op.kernel = kernel;
+  for (size_t k = 0; k < operands.size(); ++k) op.in[k] = operands[k];
+  op.out = NewRegister(type);
+  out_->ops.push_back(op);
+  return {op.out};
 }
 
 absl::StatusOr<std::vector<int>> LaneCompiler::Compile(CompId comp,
@@ -163,7 +227,7 @@ absl::StatusOr<LaneProgram> CompileLanes(const Module& module, CompId comp) {
     const bool crossed = op.in[0] == 1 && op.in[1] == 0;
     for (InstrId id : module.comp(comp).instructions) {
       const Opcode opcode = module.instr(id).opcode;
-      if (HasTrait(opcode, kCommutative) && (straight || crossed)) program.monoid = opcode;
+      if (IsMonoid(opcode) && (straight || crossed)) program.monoid = PartialOpOf(opcode);
     }
   }
   return program;

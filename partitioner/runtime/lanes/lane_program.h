@@ -6,14 +6,15 @@
 #define SHARDCALL_PARTITIONER_RUNTIME_LANES_LANE_PROGRAM_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/sharding.h"
 
 namespace shardcall::inline internal {
 
@@ -32,9 +33,9 @@ struct LaneProgram {
 
   ElementType result_type(int r) const { return registers[results[r]]; }
 
-  // The opcode if the program is `op(p0, p1)` with one two-operand kernel, in that order (or in
-  // either, if op commutes); selects fast paths for sums, products, maxima etc.
-  absl::optional<Opcode> monoid;
+  // What the program does if it is one op of monoid.h over p0 and p1, in either order; selects fast
+  // paths for sums, products, maxima etc.
+  std::optional<PartialOp> monoid;
   // Whether the program returns parameter 1 (a scatter that overwrites).
   bool returns_second = false;
 };

@@ -13,6 +13,7 @@
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/lower/passes_sizes.h"
 #include "shardcall/partitioner/runtime/lower/sized_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/sharding/base/status.h"
@@ -20,83 +21,8 @@
 namespace shardcall::inline internal {
 namespace {
 
-bool IsDynamic(const Shape& shape) {
-  for (int k = 0; k < shape.num_leaves(); ++k) {
-    const Shape* leaf = shape.leaf(k);
-    if (leaf->IsArray() && leaf->IsDynamic()) return true;
-  }
-  return false;
-}
-
 bool SetsSizes(Opcode opcode) {
   return opcode == Opcode::kSetDimensionSize || opcode == Opcode::kDynamicReshape;
-}
-
-// Whether every dynamic dimension of `from` is dynamic in `to`.
-bool Covers(const Shape& to, const Shape& from) {
-  if (to.num_leaves() != from.num_leaves()) return false;
-  for (int k = 0; k < from.num_leaves(); ++k) {
-    const Shape *a = from.leaf(k), *b = to.leaf(k);
-    if (!a->IsArray()) continue;
-    if (!b->IsArray() || a->rank() != b->rank()) return false;
-    for (int d = 0; d < a->rank(); ++d) {
-      if (a->IsDynamicDim(d) && !b->IsDynamicDim(d)) return false;
-    }
-  }
-  return true;
-}
-
-// Ops without a step, or that pass values on, must not treat a dynamic dimension as static.
-bool PassesWell(const Module& m, const Instruction& i) {
-  const auto operand = [&](size_t k) -> const Shape& { return *m.instr(m.operands(i)[k]).shape; };
-  const auto parameters = [&](CompId c, size_t first) {
-    const Computation& comp = m.comp(c);
-    for (size_t k = 0; k < comp.parameters.size(); ++k) {
-      if (first + k >= i.operand_count ||
-          !Covers(*m.instr(comp.parameters[k]).shape, operand(first + k))) {
-        return false;
-      }
-    }
-    return true;
-  };
-  const auto root = [&](CompId c) -> const Shape& { return *m.instr(m.comp(c).root).shape; };
-  switch (i.opcode) {
-    case Opcode::kTuple:
-      for (size_t k = 0; k < i.operand_count; ++k) {
-        if (!Covers(*i.shape->tuple()[k], operand(k))) return false;
-      }
-      return true;
-    case Opcode::kGetTupleElement:
-      return Covers(*i.shape, *operand(0).tuple()[i.as<TupleIndexAttrs>().index]);
-    case Opcode::kCopy:
-    case Opcode::kOptBarrier:
-    case Opcode::kDomain:
-    case Opcode::kAddDependency: return Covers(*i.shape, operand(0));
-    case Opcode::kCustomCall:
-      return !HasTrait(KnownTargetOf(i), kIsIdentity) || i.operand_count != 1 ||
-             Covers(*i.shape, operand(0));
-    case Opcode::kWhile: {
-      const auto& attrs = i.as<WhileAttrs>();
-      const Shape& state = *m.instr(m.comp(attrs.body).parameters[0]).shape;
-      return Covers(state, operand(0)) && Covers(state, root(attrs.body)) &&
-             Covers(*m.instr(m.comp(attrs.condition).parameters[0]).shape, state) &&
-             Covers(*i.shape, state);
-    }
-    case Opcode::kConditional: {
-      size_t next = 1;
-      for (CompId branch : CalledComputations(m, i)) {
-        if (!parameters(branch, next++) || !Covers(*i.shape, root(branch))) return false;
-      }
-      return true;
-    }
-    case Opcode::kCall:
-    case Opcode::kFusion:
-      for (CompId callee : CalledComputations(m, i)) {
-        if (!parameters(callee, 0) || !Covers(*i.shape, root(callee))) return false;
-      }
-      return true;
-    default: return !HasTrait(i.opcode, kAsyncForm) || !IsDynamic(*i.shape);
-  }
 }
 
 struct SizedData : OpData {
@@ -222,7 +148,8 @@ bool HasDynamicSizes(const Module& module) {
   absl::flat_hash_set<const Shape*> seen;
   for (int n = 0; n < module.num_instructions(); ++n) {
     const Instruction& i = module.instr(InstrId(n));
-    if (SetsSizes(i.opcode) || (seen.insert(i.shape).second && IsDynamic(*i.shape))) return true;
+    if (SetsSizes(i.opcode) || (seen.insert(i.shape).second && HasDynamicLeaf(*i.shape)))
+      return true;
   }
   return false;
 }
@@ -281,9 +208,9 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> DynamicSource::For(
 }
 
 SizedKind SizedKindOf(const Module& m, const Instruction& i) {
-  bool dynamic = SetsSizes(i.opcode) || IsDynamic(*i.shape), arrays = true;
+  bool dynamic = SetsSizes(i.opcode) || HasDynamicLeaf(*i.shape), arrays = true;
   for (InstrId x : m.operands(i)) {
-    dynamic = dynamic || IsDynamic(*m.instr(x).shape);
+    dynamic = dynamic || HasDynamicLeaf(*m.instr(x).shape);
     arrays = arrays && m.instr(x).shape->IsArray();
   }
   if (!dynamic) return SizedKind::kNot;

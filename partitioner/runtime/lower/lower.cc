@@ -19,17 +19,9 @@ constexpr int kMaxCallDepth = 400;  // frames on a device's stack
 // Computations that run as lists of steps; bodies of reduce, sort and the like
 // do not.
 absl::InlinedVector<CompId, 2> FrameCallees(const Module& m, const Instruction& i) {
-  switch (i.opcode) {
-    case Opcode::kWhile:
-    case Opcode::kConditional:
-    case Opcode::kCall:
-    case Opcode::kFusion:
-    case Opcode::kScan:
-    case Opcode::kAsyncStart:
-    case Opcode::kCustomCall:  // its handler may call them
-      return CalledComputations(m, i);
-    default: return {};
-  }
+  // A custom call's handler may call them.
+  if (!RunsComputations(i.opcode)) return {};
+  return CalledComputations(m, i);
 }
 
 // Marks the computations to lower, and limits the depth of calls.

@@ -5,9 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/known_targets.h"
-#include "shardcall/partitioner/ir/liveness.h"
 #include "shardcall/partitioner/runtime/fuse/fuse.h"
+#include "shardcall/partitioner/runtime/lower/computation_lowering.h"
 #include "shardcall/partitioner/runtime/lower/dynamic_sizes.h"
 #include "shardcall/partitioner/runtime/lower/lower_started.h"
 #include "shardcall/partitioner/runtime/lower/lower_table.h"
@@ -21,167 +20,7 @@ constexpr int64_t kMaxElements = int64_t{1} << 44;
 constexpr size_t kMaxInlined = 64;
 constexpr int kMaxInlineDepth = 16;
 
-class ComputationLowering {
- public:
-  ComputationLowering(const Module& module, const LowerOptions& options, const Computation& comp,
-                      const Liveness& live, std::vector<uint32_t>* position, int64_t* inline_budget,
-                      DeviceProgram* program, ProgramComputation* out, int depth)
-      : m_(module),
-        options_(options),
-        comp_(comp),
-        live_(live),
-        inline_budget_(inline_budget),
-        program_(program),
-        out_(out),
-        depth_(depth),
-        slots_(comp.instructions.size()),
-        position_(*position) {}
-
-  absl::Status Run();
-
- private:
-  using Slots = absl::InlinedVector<int32_t, 2>;
-
-  absl::Status Survey();
-  // Emits steps for all live instructions except parameters, which have slots already.
-  absl::Status LowerInstructions();
-  // Emits the callee's steps in place of a call; false if it must be called.
-  absl::StatusOr<bool> Inline(const LowerContext& context, Slots* result);
-
-  Slots& slots(InstrId id) { return slots_[position_[id.value]]; }
-  Slots OperandSlots(const Instruction& i) {
-    Slots all;
-    for (InstrId operand : m_.operands(i)) {
-      const Slots& s = slots(operand);
-      all.insert(all.end(), s.begin(), s.end());
-    }
-    return all;
-  }
-  int32_t NewSlot() { return out_->num_slots++; }
-  int32_t ConstantSlot(Tensor value) {
-    const int32_t slot = NewSlot();
-    out_->constants.emplace_back(slot, std::move(value));
-    return slot;
-  }
-  // The slots of instructions whose results exist already (tuple, bitcast and the like); false for
-  // others.
-  absl::StatusOr<bool> Alias(const LowerContext& context, Slots* result);
-  absl::Status Constant(const LowerContext& context, const Literal& literal, Slots* result);
-  // Emits a step for leaves [first, first + count) of the instruction's shape.
-  absl::Status Emit(const LowerContext& context, int first, int count, Slots* result);
-  absl::Status EmitStart(const LowerContext& context, Slots* result);
-  // The start and the end of an asynchronous collective.
-  absl::Status EmitStarted(const LowerContext& context, Slots* result);
-  absl::Status EmitDone(const LowerContext& context, Slots* result);
-  Step NewStep(const LowerContext& context) const;
-  // Adds slots and shapes of leaves [first, first + count) to the step's results.
-  absl::Status AddResults(const LowerContext& context, int first, int count, Step* step,
-                          Slots* result);
-  bool IsStarted(InstrId id) const { return !started_.empty() && started_[position_[id.value]]; }
-  void FindLastUses();
-
-  const Module& m_;
-  const LowerOptions& options_;
-  const Computation& comp_;
-  const Liveness& live_;
-  int64_t* inline_budget_;
-  DeviceProgram* program_;
-  ProgramComputation* out_;
-  const int depth_;                  // of calls that were inlined to get here
-  std::vector<Slots> slots_;         // by position in the computation
-  std::vector<uint32_t>& position_;  // by id
-  std::vector<bool> started_;        // by position, or empty; FindStarted
-};
-
-absl::Status ComputationLowering::Constant(const LowerContext& context, const Literal& literal,
-                                           Slots* result) {
-  // Nested literals need an explicit stack, since the input determines their depth.
-  std::vector<const Literal*> stack = {&literal};
-  while (!stack.empty()) {
-    const Literal* l = stack.back();
-    stack.pop_back();
-    if (l->elided) {
-      return context.Error("E311", "the constant's value is elided in the text, `{...}`",
-                           "Dump with --xla_dump_large_constants, or have values made up: "
-                           "--random-constants=SEED");
-    }
-    if (l->shape->IsTuple()) {
-      for (size_t k = l->elements.size(); k-- > 0;) stack.push_back(l->elements[k]);
-      continue;
-    }
-    const LeafShape shape = MakeLeafShape(*l->shape);
-    if (!IsArrayType(shape.type)) {
-      result->push_back(ConstantSlot(Tensor::Token()));
-      continue;
-    }
-    if (static_cast<int64_t>(l->data.size()) !=
-        shape.num_elements() * ElementTypeBytes(shape.type)) {
-      return context.Error("E311", "the constant's data does not fill its shape");
-    }
-    Tensor value = Tensor::FromBytes(shape.type, shape.dims, l->data.data());
-    NormalizeElements(shape.type, value.MutableData(), value.num_elements());
-    result->push_back(ConstantSlot(std::move(value)));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<bool> ComputationLowering::Alias(const LowerContext& context, Slots* result) {
-  const Instruction& i = context.instr;
-  switch (i.opcode) {
-    case Opcode::kTuple: *result = OperandSlots(i); return true;
-    case Opcode::kGetTupleElement: {
-      const Shape& tuple = *context.operand_shape(0);
-      const int64_t index = i.as<TupleIndexAttrs>().index;
-      if (!tuple.IsTuple() || index < 0 || index >= static_cast<int64_t>(tuple.tuple().size())) {
-        return context.Error("E311", "the tuple has no such element");
-      }
-      int first = 0;
-      for (int64_t k = 0; k < index; ++k) first += tuple.tuple()[k]->num_leaves();
-      const Slots& s = slots(m_.operands(i)[0]);
-      result->assign(s.begin() + first, s.begin() + first + i.shape->num_leaves());
-      return true;
-    }
-    case Opcode::kCopy:
-    case Opcode::kOptBarrier:
-    case Opcode::kDomain:
-    case Opcode::kAddDependency:
-    case Opcode::kAsyncUpdate: *result = slots(m_.operands(i)[0]); return true;
-    case Opcode::kAllReduceDone: *result = slots(m_.operands(i)[0]); return true;
-    case Opcode::kCopyStart:  // (to, from, context)
-      *result = slots(m_.operands(i)[0]);
-      result->push_back((*result)[0]);
-      result->push_back(ConstantSlot(Tensor::IntScalar(ElementType::kU32, 0)));
-      return true;
-    case Opcode::kCopyDone: *result = {slots(m_.operands(i)[0])[0]}; return true;
-    case Opcode::kAllGatherDone:
-    case Opcode::kCollectivePermuteDone:
-    case Opcode::kAsyncDone: {  // element 1 of ((operands), results, extras..)
-      const Shape& start = *context.operand_shape(0);
-      if (!start.IsTuple() || start.tuple().size() < 2) return false;
-      const Slots& s = slots(m_.operands(i)[0]);
-      const int first = start.tuple()[0]->num_leaves();
-      result->assign(s.begin() + first, s.begin() + first + start.tuple()[1]->num_leaves());
-      return true;
-    }
-    case Opcode::kConstant:
-      SHARDCALL_RETURN_IF_ERROR(Constant(context, *i.as<ConstantAttrs>().literal, result));
-      return true;
-    case Opcode::kAfterAll: *result = {ConstantSlot(Tensor::Token())}; return true;
-    case Opcode::kCustomCall: {
-      const KnownTarget target = KnownTargetOf(i);
-      if (target == KnownTarget::kShardingGroup) {  // no result
-        result->clear();
-        return true;
-      }
-      if (HasTrait(target, kIsIdentity) && i.operand_count == 1) {
-        *result = slots(m_.operands(i)[0]);
-        return true;
-      }
-      return false;
-    }
-    default: return false;
-  }
-}
+}  // namespace
 
 Step ComputationLowering::NewStep(const LowerContext& context) const {
   Step step;
@@ -385,8 +224,6 @@ absl::Status ComputationLowering::Run() {
   FindLastUses();
   return absl::OkStatus();
 }
-
-}  // namespace
 
 absl::Status LowerComputation(const Module& module, const LowerOptions& options, CompId comp,
                               const Liveness& live, std::vector<uint32_t>* position,

@@ -65,13 +65,8 @@ InstrId WrappedCollective(const Module& m, const Instruction& start) {
 }
 
 bool Ends(Opcode start, Opcode user) {
-  switch (start) {
-    case Opcode::kAllReduceStart: return user == Opcode::kAllReduceDone;
-    case Opcode::kAllGatherStart: return user == Opcode::kAllGatherDone;
-    case Opcode::kCollectivePermuteStart: return user == Opcode::kCollectivePermuteDone;
-    default:  // async-start, async-update
-      return user == Opcode::kAsyncDone || user == Opcode::kAsyncUpdate;
-  }
+  if (const AsyncForms* forms = FormsStartedBy(start)) return user == forms->done;
+  return user == Opcode::kAsyncDone || user == Opcode::kAsyncUpdate;
 }
 
 bool IsStart(const Module& m, const Instruction& i) {

@@ -92,9 +92,9 @@ absl::Status RunGrad(StepRun& run) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status LowerBatchNorm(const LowerContext& context, Step* step) {
+// `whole`: a bit for each operand that has the first one's shape; the others have one element for
+// each feature.
+absl::Status Lower(const LowerContext& context, uint32_t whole, OpFn run, Step* step) {
   const auto& attrs = context.attrs<BatchNormAttrs>();
   const Shape& in = *context.operand_shape(0);
   auto data = std::make_unique<BatchNormData>();
@@ -108,19 +108,26 @@ absl::Status LowerBatchNorm(const LowerContext& context, Step* step) {
   data->inner = Product(in.dims().subspan(f + 1));
   for (int k = 0; k < context.num_operands(); ++k) {
     const Shape& shape = *context.operand_shape(k);
-    const bool whole = k == 0 || (k == 4 && context.instr.opcode == Opcode::kBatchNormGrad);
     if (!IsFloat(shape.element_type())) return context.Unimplemented("this element type");
-    if (shape.num_elements() != (whole ? in.num_elements() : data->features)) {
+    if (shape.num_elements() != (whole >> k & 1 ? in.num_elements() : data->features)) {
       return context.Error("E311", "the operands do not fit together");
     }
   }
-  switch (context.instr.opcode) {
-    case Opcode::kBatchNormTraining: step->fn = RunTraining; break;
-    case Opcode::kBatchNormInference: step->fn = RunInference; break;
-    default: step->fn = RunGrad;
-  }
+  step->fn = run;
   step->data = std::move(data);
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status LowerBatchNormTraining(const LowerContext& context, Step* step) {
+  return Lower(context, 0b1, RunTraining, step);
+}
+absl::Status LowerBatchNormInference(const LowerContext& context, Step* step) {
+  return Lower(context, 0b1, RunInference, step);
+}
+absl::Status LowerBatchNormGrad(const LowerContext& context, Step* step) {
+  return Lower(context, 0b10001, RunGrad, step);
 }
 
 }  // namespace shardcall::inline internal

@@ -234,19 +234,19 @@ absl::Status RunCollective(StepRun& run) {
 }
 
 // pred sums are "or", products "and".
-bool FindKind(Opcode monoid, ElementType type, ReduceKind* kind) {
+bool FindKind(PartialOp op, ElementType type, ReduceKind* kind) {
   const bool pred = type == ElementType::kPred;
   if (!pred && ElementTypeBits(type) < 8) return false;
-  switch (monoid) {
-    case Opcode::kAdd: *kind = pred ? ReduceKind::kOr : ReduceKind::kSum; return true;
-    case Opcode::kMultiply: *kind = pred ? ReduceKind::kAnd : ReduceKind::kProduct; return true;
-    case Opcode::kMaximum: *kind = pred ? ReduceKind::kOr : ReduceKind::kMax; return true;
-    case Opcode::kMinimum: *kind = pred ? ReduceKind::kAnd : ReduceKind::kMin; return true;
-    case Opcode::kAnd: *kind = ReduceKind::kAnd; return true;
-    case Opcode::kOr: *kind = ReduceKind::kOr; return true;
-    case Opcode::kXor: *kind = ReduceKind::kXor; return true;
-    default: return false;
+  switch (op) {
+    case PartialOp::kSum: *kind = pred ? ReduceKind::kOr : ReduceKind::kSum; return true;
+    case PartialOp::kProduct: *kind = pred ? ReduceKind::kAnd : ReduceKind::kProduct; return true;
+    case PartialOp::kMax: *kind = pred ? ReduceKind::kOr : ReduceKind::kMax; return true;
+    case PartialOp::kMin: *kind = pred ? ReduceKind::kAnd : ReduceKind::kMin; return true;
+    case PartialOp::kAnd: *kind = ReduceKind::kAnd; return true;
+    case PartialOp::kOr: *kind = ReduceKind::kOr; return true;
+    case PartialOp::kXor: *kind = ReduceKind::kXor; return true;
   }
+  return false;
 }
 
 }  // namespace

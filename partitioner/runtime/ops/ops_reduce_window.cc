@@ -271,7 +271,7 @@ absl::Status LowerReduceWindow(const LowerContext& context, Step* step) {
     data->scan_reverse = reverse;
   }
   const ElementType type = in.element_type();
-  data->widen = count == 1 && data->program.monoid == Opcode::kAdd && IsFloat(type) &&
+  data->widen = count == 1 && data->program.monoid == PartialOp::kSum && IsFloat(type) &&
                 type != ElementType::kF64 && step->shapes[0].type == type;
   if (data->widen) {
     const ElementType types[] = {ElementType::kF64, ElementType::kF64};

@@ -53,7 +53,7 @@ absl::Status RunRowSelectAndScatter(StepRun& run) {
   std::vector<float> best(lanes);
   std::vector<int32_t> chosen(lanes);
   const float* from = source.data<float>();
-  const bool adds = data.scatter.monoid && *data.scatter.monoid == Opcode::kAdd;
+  const bool adds = data.scatter.monoid == PartialOp::kSum;
   for (IndexCounter o(outer); lanes > 0 && !o.done(); o.Next(), from += lanes) {
     bool any = false;
     for (IndexCounter w(window); !w.done(); w.Next()) {

@@ -241,13 +241,10 @@ ExtremeRowFn FindExtremeRow(bool maximum) {
   return maximum ? BestForCpu<ExtremeRow<Max, float>>() : BestForCpu<ExtremeRow<Min, float>>();
 }
 
-WindowTapsFn FindWindowTaps(Opcode monoid) {
-  switch (monoid) {
-    case Opcode::kAdd: return BestForCpu<SumOfTaps>();
-    case Opcode::kMaximum: return BestForCpu<ExtremeOfTaps<Max>>();
-    case Opcode::kMinimum: return BestForCpu<ExtremeOfTaps<Min>>();
-    default: return nullptr;
-  }
+WindowTapsFn FindWindowTaps(PartialOp op) {
+  if (op == PartialOp::kSum) return BestForCpu<SumOfTaps>();
+  if (op == PartialOp::kMax) return BestForCpu<ExtremeOfTaps<Max>>();
+  return op == PartialOp::kMin ? BestForCpu<ExtremeOfTaps<Min>>() : nullptr;
 }
 
 ReduceFn FindFloatMinimum(ElementType type) {

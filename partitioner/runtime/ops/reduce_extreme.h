@@ -20,7 +20,7 @@ ExtremeRowFn FindExtremeRow(bool maximum);
 // and sums (in f64, rounded once). Null for other ops.
 using WindowTapsFn = void (*)(const float* const* taps, int64_t count, float init, float* out,
                               int64_t n);
-WindowTapsFn FindWindowTaps(Opcode monoid);
+WindowTapsFn FindWindowTaps(PartialOp op);
 
 }  // namespace shardcall::inline internal
 

@@ -242,11 +242,11 @@ double FinishSum(double start, const double* parts, int64_t columns, int64_t c) 
   return start + Tree<Sum>(parts + c, columns);
 }
 
-ReduceFn FindReduceFn(Opcode monoid, ElementType type) {
+ReduceFn FindReduceFn(PartialOp op, ElementType type) {
   // Sub-byte integers would have to wrap, and are rare.
   if (!IsArrayType(type) || (!IsFloat(type) && ElementTypeBits(type) < 8)) return nullptr;
   if (IsComplex(type)) {
-    if (monoid != Opcode::kAdd) return nullptr;
+    if (op != PartialOp::kSum) return nullptr;
     if (type == ElementType::kC64) {
       return BestForCpu<Reduce<Sum, std::complex<float>, std::complex<double>>>();
     }
@@ -254,24 +254,24 @@ ReduceFn FindReduceFn(Opcode monoid, ElementType type) {
   }
   const bool real = IsFloat(type);
   const bool pred = type == ElementType::kPred;
-  switch (monoid) {
-    case Opcode::kAdd:
+  switch (op) {
+    case PartialOp::kSum:
       if (pred) return FindByWidth<Or>(type);
       if (!real) return FindByWidth<Sum>(type);
       return type == ElementType::kF64 ? BestForCpu<Reduce<Sum, double, double>>()
                                        : BestWideForCpu<Reduce<Sum, float, double>>();
-    case Opcode::kMultiply:
+    case PartialOp::kProduct:
       if (pred) return FindByWidth<And>(type);
       if (!real) return FindByWidth<Product>(type);
       return type == ElementType::kF64 ? BestForCpu<Reduce<Product, double, double>>()
                                        : BestForCpu<Reduce<Product, float, double>>();
-    case Opcode::kMaximum: return real ? FindFloatMaximum(type) : FindOrdered<Max>(type);
-    case Opcode::kMinimum: return real ? FindFloatMinimum(type) : FindOrdered<Min>(type);
-    case Opcode::kAnd: return real ? nullptr : FindByWidth<And>(type);
-    case Opcode::kOr: return real ? nullptr : FindByWidth<Or>(type);
-    case Opcode::kXor: return real ? nullptr : FindByWidth<Xor>(type);
-    default: return nullptr;
+    case PartialOp::kMax: return real ? FindFloatMaximum(type) : FindOrdered<Max>(type);
+    case PartialOp::kMin: return real ? FindFloatMinimum(type) : FindOrdered<Min>(type);
+    case PartialOp::kAnd: return real ? nullptr : FindByWidth<And>(type);
+    case PartialOp::kOr: return real ? nullptr : FindByWidth<Or>(type);
+    case PartialOp::kXor: return real ? nullptr : FindByWidth<Xor>(type);
   }
+  return nullptr;
 }
 
 }  // namespace shardcall::inline internal

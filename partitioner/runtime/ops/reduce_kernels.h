@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/sharding/element_type.h"
+#include "shardcall/sharding/sharding.h"
 
 namespace shardcall::inline internal {
 
@@ -20,7 +20,7 @@ using ReduceFn = void (*)(ElementType type, const void* in, const void* init, vo
                           int64_t outer, int64_t extent, int64_t inner);
 
 // Null if there is none.
-ReduceFn FindReduceFn(Opcode monoid, ElementType type);
+ReduceFn FindReduceFn(PartialOp op, ElementType type);
 
 // A sum of f32 elements that arrive in pieces. A SumRowFn adds elements first, first + 1, .. of
 // the reduced dimension to the partial sums; a SumColumnsFn adds one row of elements to the

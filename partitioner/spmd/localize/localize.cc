@@ -346,8 +346,7 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
   for (int i = 0; i < global_.num_instructions(); ++i) {
     const Instruction& instr = global_.instr(InstrId(i));
     shared_.next_channel = std::max(shared_.next_channel, ChannelIdOf(*instr.attrs) + 1);
-    if (instr.opcode == Opcode::kWhile || instr.opcode == Opcode::kConditional ||
-        instr.opcode == Opcode::kCall) {
+    if (HasTrait(instr.opcode, kControlFlow)) {
       for (CompId c : CalledComputations(global_, instr)) caller_[c] = InstrId(i);
     }
   }

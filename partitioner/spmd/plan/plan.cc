@@ -124,10 +124,7 @@ std::vector<CompId> PartitionedComputations(const Program& program,
     if (!in[it->value]) continue;
     for (InstrId id : module.comp(*it).instructions) {
       const Instruction& instr = module.instr(id);
-      if (instr.opcode != Opcode::kWhile && instr.opcode != Opcode::kConditional &&
-          instr.opcode != Opcode::kCall) {
-        continue;
-      }
+      if (!HasTrait(instr.opcode, kControlFlow)) continue;
       if (RunsOnDevice(program, id) >= 0) continue;
       for (CompId c : CalledComputations(module, instr)) in[c.value] = true;
     }

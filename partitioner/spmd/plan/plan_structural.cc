@@ -1,10 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow, annotations, manual regions, and ops that keep the states of their operands.
+#include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/spmd/plan/plan_gathers.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
+namespace {
+
+enum class Form { kParameter, kConstant, kAlias, kWhile, kConditional, kCall, kBarrier };
+struct StructuralRow {
+  Opcode opcode;
+  Form form;
+};
+constexpr StructuralRow kStructuralRows[] = {
+    {Opcode::kParameter, Form::kParameter}, {Opcode::kConstant, Form::kConstant},
+    {Opcode::kTuple, Form::kAlias},         {Opcode::kGetTupleElement, Form::kAlias},
+    {Opcode::kWhile, Form::kWhile},         {Opcode::kConditional, Form::kConditional},
+    {Opcode::kCall, Form::kCall},           {Opcode::kAfterAll, Form::kBarrier},
+    {Opcode::kOptBarrier, Form::kBarrier},
+};
+static_assert(HasRowPerOp(kStructuralRows, &OpcodeNames::rule, "Structural"));
+
+}  // namespace
 
 void Planner::PlanPassedStates(InstrId id, PlanKind kind, const States& operands) {
   const Instruction& instr = module_.instr(id);
@@ -32,51 +50,46 @@ void Planner::PlanStructural(InstrId id) {
     case AnnotationKind::kManualBoundary: PlanBoundary(id, program_.boundaries.at(id)); return;
     case AnnotationKind::kNone: break;
   }
-  const States operands = table_.OperandStates(id);
-  switch (instr.opcode) {
-    case Opcode::kParameter: PlanPassedStates(id, PlanKind::kParameter, {}); return;
-    case Opcode::kConstant: {
-      States produced;
+  const StructuralRow* const row = RowByOpcode(kStructuralRows, instr.opcode);
+  SHARDCALL_CHECK(row != nullptr);
+  switch (row->form) {
+    case Form::kParameter: PlanPassedStates(id, PlanKind::kParameter, {}); return;
+    case Form::kConstant: {
+      Decision d;
       for (int k = 0; k < instr.shape->num_leaves(); ++k) {
         const Shape* leaf = instr.shape->leaf(k);
-        produced.push_back(leaf->IsArray() ? table_.Replicated(id, leaf) : nullptr);
+        d.produced.push_back(leaf->IsArray() ? table_.Replicated(id, leaf) : nullptr);
       }
-      Decision d;
-      d.produced = d.final = produced;
+      d.final = d.produced;
       table_.Finish(id, PlanKind::kConstant, table_.Keep(d));
       return;
     }
-    case Opcode::kTuple:
-    case Opcode::kGetTupleElement: plan_.ops[id.value] = {PlanKind::kAlias, nullptr}; return;
-    case Opcode::kWhile: {
+    case Form::kAlias: plan_.ops[id.value] = {PlanKind::kAlias, nullptr}; return;
+    case Form::kWhile: {
       States need;
       for (int k = 0; k < instr.shape->num_leaves(); ++k) need.push_back(table_.Wanted(id, k));
       PlanPassedStates(id, PlanKind::kWhile, need);
       return;
     }
-    case Opcode::kConditional: {
+    case Form::kConditional: {
       const Shape* predicate = module_.instr(module_.operand(id, 0)).shape;
       States need{table_.Replicated(id, predicate)};
       for (CompId c : CalledComputations(module_, instr)) AppendParameters(c, &need);
       PlanPassedStates(id, PlanKind::kConditional, need);
       return;
     }
-    case Opcode::kCall: PlanCall(id, CalledComputations(module_, instr)[0]); return;
-    case Opcode::kAddDependency:
-    case Opcode::kAfterAll:
-    case Opcode::kOptBarrier: {
+    case Form::kCall: PlanCall(id, CalledComputations(module_, instr)[0]); return;
+    case Form::kBarrier: {
       // The op keeps the states; leaves that alias their operand have them already.
-      States produced;
-      for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-        produced.push_back(instr.shape->leaf(k)->IsArray() ? operands[k] : nullptr);
-      }
       Decision d;
-      d.operands = operands;
-      d.produced = d.final = produced;
+      d.operands = table_.OperandStates(id);
+      for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+        d.produced.push_back(instr.shape->leaf(k)->IsArray() ? d.operands[k] : nullptr);
+      }
+      d.final = d.produced;
       table_.Finish(id, PlanKind::kBarrier, table_.Keep(d));
       return;
     }
-    default: PlanReplicated(id); return;
   }
 }
 

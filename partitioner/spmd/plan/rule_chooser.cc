@@ -85,7 +85,7 @@ IndexSet RuleChooser::AllowedFactors(const Instruction& instr, const ShardingRul
 
 double RuleChooser::LocalSeconds(const RuleQuery& query, const Decision& d) const {
   const Instruction& instr = module_.instr(query.id);
-  if (instr.opcode == Opcode::kDot || instr.opcode == Opcode::kConvolution) {
+  if (HasTrait(instr.opcode, kTakesFlops)) {
     double flops = 2, shards = 1;
     for (const Factor& f : d.rule->factors) flops *= static_cast<double>(f.size);
     for (absl::Span<const AxisRef> a : d.factor_axes) shards *= static_cast<double>(AxesSize(a));

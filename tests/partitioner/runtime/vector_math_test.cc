@@ -94,9 +94,9 @@ INSTANTIATE_TEST_SUITE_P(
 // [outer, extent, inner] by the definition.
 TEST(ReduceExtreme, KeepsNansAndSignsOfZerosWhereverTheyStand) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const Opcode opcode : {Opcode::kMaximum, Opcode::kMinimum}) {
-    const bool max = opcode == Opcode::kMaximum;
-    const ReduceFn reduce = FindReduceFn(opcode, ElementType::kF32);
+  for (const bool max : {true, false}) {
+    const ReduceFn reduce =
+        FindReduceFn(max ? PartialOp::kMax : PartialOp::kMin, ElementType::kF32);
     const float init = max ? -INFINITY : INFINITY;
     for (const int64_t extent : {0, 1, 5, 63, 64, 65, 200, 1100}) {
       for (const int64_t inner : {1, 3, 64, 130}) {

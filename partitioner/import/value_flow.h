@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values that loops, branches and calls pass on.
+#ifndef SHARDCALL_PARTITIONER_IMPORT_VALUE_FLOW_H_
+#define SHARDCALL_PARTITIONER_IMPORT_VALUE_FLOW_H_
+
+#include "absl/container/inlined_vector.h"
+#include "shardcall/partitioner/ir/module.h"
+
+namespace shardcall::inline internal {
+
+// Leaf k of `from` becomes leaf k of `to`.
+struct ValueFlow {
+  InstrId from, to;
+};
+
+// What an op with kControlFlow passes to the parameters of its computations and to its result. A
+// loop's parameters are left out, since their leaves are those of its result (LeafTable).
+absl::InlinedVector<ValueFlow, 4> ValueFlows(const Module& module, InstrId id);
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_IMPORT_VALUE_FLOW_H_
