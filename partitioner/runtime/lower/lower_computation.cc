@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/runtime/fuse/fuse.h"
 #include "shardcall/partitioner/runtime/lower/computation_lowering.h"
 #include "shardcall/partitioner/runtime/lower/dynamic_sizes.h"

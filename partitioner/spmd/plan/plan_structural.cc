@@ -55,12 +55,13 @@ void Planner::PlanStructural(InstrId id) {
   switch (row->form) {
     case Form::kParameter: PlanPassedStates(id, PlanKind::kParameter, {}); return;
     case Form::kConstant: {
-      Decision d;
+      States produced;
       for (int k = 0; k < instr.shape->num_leaves(); ++k) {
         const Shape* leaf = instr.shape->leaf(k);
-        d.produced.push_back(leaf->IsArray() ? table_.Replicated(id, leaf) : nullptr);
+        produced.push_back(leaf->IsArray() ? table_.Replicated(id, leaf) : nullptr);
       }
-      d.final = d.produced;
+      Decision d;
+      d.produced = d.final = produced;
       table_.Finish(id, PlanKind::kConstant, table_.Keep(d));
       return;
     }
@@ -81,12 +82,14 @@ void Planner::PlanStructural(InstrId id) {
     case Form::kCall: PlanCall(id, CalledComputations(module_, instr)[0]); return;
     case Form::kBarrier: {
       // The op keeps the states; leaves that alias their operand have them already.
-      Decision d;
-      d.operands = table_.OperandStates(id);
+      const States operands = table_.OperandStates(id);
+      States produced;
       for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-        d.produced.push_back(instr.shape->leaf(k)->IsArray() ? d.operands[k] : nullptr);
+        produced.push_back(instr.shape->leaf(k)->IsArray() ? operands[k] : nullptr);
       }
-      d.final = d.produced;
+      Decision d;
+      d.operands = operands;
+      d.produced = d.final = produced;
       table_.Finish(id, PlanKind::kBarrier, table_.Keep(d));
       return;
     }
