@@ -5,9 +5,11 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "shardcall/partitioner/bindings/pjrt/find_plugin.h"
 #include "shardcall/partitioner/bindings/pjrt/to_hlo.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/stablehlo/reader.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/stablehlo_input.h"
 #include "shardcall/sharding/base/status.h"
@@ -18,6 +20,10 @@ namespace {
 // Converts StableHLO to HLO, by the converter `named`, or one that is found.
 absl::StatusOr<Module> ReadStablehlo(absl::string_view program, absl::string_view name,
                                      const std::string& named) {
+  if (named.empty() && absl::StartsWith(program, "ML\xefR")) {
+    absl::StatusOr<Module> module = ReadStablehloBytecode(program, std::make_shared<Context>());
+    if (module.ok() || !absl::IsUnimplemented(module.status())) return module;
+  }
   const std::string plugin = named.empty() ? FindConverter() : named;
   if (plugin.empty()) return StablehloIsNotHlo(name);
   // Otherwise XLA logs each dump. A value set by the user is kept.

@@ -20,8 +20,9 @@ struct ReadOptions {
 };
 
 // Reads the program without verifying it. Shapes that calls in text omit are inferred by
-// `targets`. Errors: those of the readers and of Converter; E035 for StableHLO if no plugin that
-// converts it is found. The module keeps the text.
+// `targets`. Errors: those of the readers and of Converter; E035 for StableHLO that
+// ReadStablehloBytecode does not convert, if no plugin that converts it is found. The module keeps
+// the text.
 absl::StatusOr<Module> ReadProgram(std::shared_ptr<const std::string> bytes,
                                    const std::string& name, const TargetRegistry& targets,
                                    const ReadOptions& options = {});

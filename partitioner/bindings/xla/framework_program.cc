@@ -7,6 +7,8 @@
 #include "shardcall/partitioner/api/lower_calls.h"
 #include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/stablehlo/reader.h"
+#include "shardcall/partitioner/ir/text/stablehlo_input.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
@@ -22,16 +24,21 @@ absl::StatusOr<HloSharding> Held(const LocalState* state) {
   return ToHloShardingOrV3(*state->sharding);
 }
 
-absl::StatusOr<Module> ReadProgram(absl::string_view hlo, const FrameworkRequest& request) {
+absl::StatusOr<Module> ReadProgram(absl::string_view bytes, const FrameworkRequest& request) {
+  auto context = std::make_shared<Context>();
+  const bool stablehlo = LooksLikeStablehlo(bytes);
   SHARDCALL_ASSIGN_OR_RETURN(Module module,
-                             ReadModuleProto(hlo, std::make_shared<Context>(), kName));
+                             stablehlo ? ReadStablehloBytecode(bytes, std::move(context))
+                                       : ReadModuleProto(bytes, std::move(context), kName));
   ModuleHeader& header = module.header;
   header.replica_count = 1;
   header.num_partitions = request.num_partitions;
   header.has_num_partitions = true;
   if (!request.open_results.empty()) header.propagate_to_output = request.open_results;
   if (!request.open_parameters.empty()) header.propagate_to_parameters = request.open_parameters;
-  SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, header.name));
+  const absl::Status verified = VerifyModule(module, header.name);
+  if (!verified.ok() && stablehlo) return StablehloNotConverted(verified.message());
+  SHARDCALL_RETURN_IF_ERROR(verified);
   return module;
 }
 
@@ -57,7 +64,7 @@ bool CloseUneven(absl::Span<const Shape* const> shapes, absl::Span<const LocalSt
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
-    absl::string_view hlo, const FrameworkRequest& given) {
+    absl::string_view bytes, const FrameworkRequest& given) {
   FrameworkRequest request = given;
   PartitionOptions partition;
   partition.num_partitions = request.num_partitions;
@@ -66,7 +73,7 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
   partition.spmd = request.spmd;
   SHARDCALL_ASSIGN_OR_RETURN(const std::string platform, PlatformFromName(request.platform));
   while (true) {  // each pass closes at least one value
-    SHARDCALL_ASSIGN_OR_RETURN(Module module, ReadProgram(hlo, request));
+    SHARDCALL_ASSIGN_OR_RETURN(Module module, ReadProgram(bytes, request));
     const InspectShardingCallbacksOf callbacks(module);  // for jax.debug
     SHARDCALL_ASSIGN_OR_RETURN(
         module, LowerCalls(std::move(module), request.registry->lowerings, platform));

@@ -28,12 +28,12 @@ struct FrameworkRequest {
   SpmdOptions spmd = {};
 };
 
-// Partitions a serialised HloModuleProto that the framework in this process has just made:
-// callbacks whose addresses it contains (inspect_sharding.h) are called. An open leaf that would
-// be sharded unevenly is replicated. Errors: those of reading and verifying HLO, of LowerCalls, of
-// Partition.
+// Partitions a serialised HloModuleProto, or StableHLO as bytecode, that the framework in this
+// process has just made: callbacks whose addresses it contains (inspect_sharding.h) are called. An
+// open leaf that would be sharded unevenly is replicated. Errors: those of reading and verifying
+// HLO, of ReadStablehloBytecode, of LowerCalls, of Partition.
 absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
-    absl::string_view hlo, const FrameworkRequest& request);
+    absl::string_view bytes, const FrameworkRequest& request);
 
 // The shardings of the global arrays, in the form that a framework reads. E164 for a sharding that
 // HLO cannot express.

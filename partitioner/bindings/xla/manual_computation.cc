@@ -2,9 +2,11 @@
 #include "shardcall/partitioner/bindings/xla/manual_computation.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/bindings/xla/manual_edge.h"
 #include "shardcall/partitioner/import/annotations.h"
@@ -35,6 +37,7 @@ class Writer {
   absl::StatusOr<Module> Write() && {
     to_.header = from_.header;
     const CompId body = EmbedComputations(from_, &to_);
+    FreeName("main");
     SHARDCALL_RETURN_IF_ERROR(edge_.Start(body, &to_));
     const CompId entry = AddNamedComputation("main", &to_);
     to_.set_entry(entry);
@@ -51,6 +54,19 @@ class Writer {
   }
 
  private:
+  // Renames the computation of that name, if there is one. XLA calls the entry main, and numbers it
+  // if the name is taken; the framework then does not find it.
+  void FreeName(absl::string_view name) {
+    absl::flat_hash_set<absl::string_view> taken;
+    for (int c = 0; c < to_.num_computations(); ++c) taken.insert(to_.comp(CompId(c)).name);
+    if (!taken.contains(name)) return;
+    std::string free;
+    for (int k = 1; free.empty() || taken.contains(free); ++k) free = absl::StrCat(name, ".", k);
+    for (int c = 0; c < to_.num_computations(); ++c) {
+      Computation& comp = to_.mutable_comp(CompId(c));
+      if (comp.name == name) comp.name = context_.Intern(free);
+    }
+  }
   // `shape` with the dimensions of the global shape, and its own layout.
   const Shape* WithWholeDims(const Shape* shape, const Shape* whole) {
     return shape->IsArray() ? context_.WithDims(shape, whole->dims()) : shape;

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JAX's modules as HLO, and back."""
+import io
+
 from jax._src.interpreters import mlir
 from jax._src.lib import _jax
 from jax._src.lib.mlir import ir
@@ -19,6 +21,14 @@ def bytecode_to_hlo(code):
 def to_hlo(module):
     """A module of StableHLO (jaxlib's ir.Module) as a serialised HloModuleProto."""
     return bytecode_to_hlo(mlir.module_to_bytecode(module))
+
+
+def to_bytecode(module):
+    """The module as the partitioner reads it by itself, without XLA's conversion to HLO: in version
+    4 of MLIR's bytecode, the last one in which all attributes bear names."""
+    out = io.BytesIO()
+    module.operation.write_bytecode(out, desired_version=4)
+    return out.getvalue()
 
 
 def name_of(module):

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads StableHLO as JAX lowers to it, in MLIR bytecode, without XLA.
+#ifndef SHARDCALL_PARTITIONER_IR_STABLEHLO_READER_H_
+#define SHARDCALL_PARTITIONER_IR_STABLEHLO_READER_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/context.h"
+
+namespace shardcall::inline internal {
+
+// The HLO module of a StableHLO module with a function main, with the annotations of Shardy or
+// GSPMD as XLA would write them, without verifying it. `bytes`: MLIR bytecode of version 4 or
+// older. E035: kInvalidArgument if they are damaged; kUnimplemented if they hold an op, an
+// attribute or a type that this reader does not convert, which the message names.
+absl::StatusOr<Module> ReadStablehloBytecode(absl::string_view bytes,
+                                             std::shared_ptr<Context> context);
+
+// E035 (kUnimplemented): the module has `what`, which the reader does not convert.
+absl::Status StablehloNotConverted(absl::string_view what);
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_READER_H_
