@@ -50,7 +50,7 @@ set(SHARDCALL_PUBLIC_HEADERS
   partitioner/bindings/xla/pjrt_partitioner.h
   partitioner/bindings/xla/pjrt_serving.h
   partitioner/bindings/xla/registration.h
-  partitioner/bindings/xla/stablehlo.h
+  partitioner/ir/stablehlo/writer.h
   partitioner/check/check_rule.h
   partitioner/check/check_target.h
   partitioner/check/check_vjp.h

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs in files: text, or binary by the suffix .pb or by content.
+// Programs in files: text, or binary by content or by the suffixes .pb and .mlirbc.
 #include <chrono>
 #include <memory>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/bindings/pjrt/read_program.h"
+#include "shardcall/partitioner/ir/stablehlo/writer.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/tools/command.h"
@@ -36,6 +37,10 @@ absl::StatusOr<Module> LoadModule(const std::string& path, const Session& sessio
 
 absl::Status WriteModule(const std::string& path, const Module& module, ProtoForm input,
                          const PrintOptions& text) {
+  if (absl::EndsWith(path, ".mlirbc")) {
+    SHARDCALL_ASSIGN_OR_RETURN(const std::string bytes, WriteStablehloBytecode(module));
+    return WriteOutput(path, bytes);
+  }
   if (!absl::EndsWith(path, ".pb")) return WriteOutput(path, PrintModule(module, text));
   ProtoForm form = absl::EndsWith(path, ".hlo.pb") ? ProtoForm::kHlo : input;
   // A snapshot's arguments belong to the program that it was read with.

@@ -12,6 +12,7 @@
 #include "shardcall/partitioner/ir/stablehlo/reader.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/stablehlo_input.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::pjrt {
@@ -20,12 +21,19 @@ namespace {
 // Converts StableHLO to HLO, by the converter `named`, or one that is found.
 absl::StatusOr<Module> ReadStablehlo(absl::string_view program, absl::string_view name,
                                      const std::string& named) {
+  absl::Status why = StablehloIsNotHlo(name);
   if (named.empty() && absl::StartsWith(program, "ML\xefR")) {
     absl::StatusOr<Module> module = ReadStablehloBytecode(program, std::make_shared<Context>());
-    if (module.ok() || !absl::IsUnimplemented(module.status())) return module;
+    why = module.status();
+    if (module.ok()) {
+      const absl::Status verified = VerifyModule(*module, name);
+      if (verified.ok()) return module;
+      why = StablehloNotConverted(verified.message());
+    }
+    if (!absl::IsUnimplemented(why)) return why;
   }
   const std::string plugin = named.empty() ? FindConverter() : named;
-  if (plugin.empty()) return StablehloIsNotHlo(name);
+  if (plugin.empty()) return why;
   // Otherwise XLA logs each dump. A value set by the user is kept.
   setenv("TF_CPP_MIN_LOG_LEVEL", "1", /*overwrite=*/0);
   SHARDCALL_ASSIGN_OR_RETURN(const std::unique_ptr<const Converter> converter,

@@ -22,6 +22,7 @@
 #include "shardcall/partitioner/check/check_target.h"
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/stablehlo/writer.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
@@ -142,13 +143,15 @@ std::unique_ptr<Program> PartitionForJax(const Request& request,
 }
 
 // The program over global arrays for XLA to compile, and the functions that XLA needs for it:
-// (proto, whether to use Shardy, [(name, platform, address)]).
+// (StableHLO, HLO proto, why there is only a proto, whether to use Shardy, [(name, platform,
+// address)]).
 nb::tuple ForJax(const Program& p, const std::string& platform,
                  const std::vector<std::string>& known) {
   struct Made {
     ExportedCalls calls;
     bool shardy = true;
-    std::string proto;
+    std::string stablehlo, proto;  // one of them is empty
+    std::string why;               // there is no StableHLO
   };
   Made made = WithoutGil([&]() -> absl::StatusOr<Made> {
     Made m;
@@ -158,16 +161,26 @@ nb::tuple ForJax(const Program& p, const std::string& platform,
         m.calls,
         ExportCalls(whole.module, platform, p.num_partitions(), p.targets->registry.handlers,
                     absl::flat_hash_set<std::string>(known.begin(), known.end())));
-    ProtoOptions proto;
+    StablehloOptions stablehlo;
+    stablehlo.typed_calls = m.calls.renamed;
+    absl::StatusOr<std::string> written = WriteStablehloBytecode(whole.module, stablehlo);
+    if (written.ok()) {
+      m.stablehlo = *std::move(written);
+      return m;
+    }
+    if (!absl::IsUnimplemented(written.status())) return written.status();
+    ProtoOptions proto;  // XLA converts what is not written
     proto.typed_calls = m.calls.renamed;
     SHARDCALL_ASSIGN_OR_RETURN(m.proto, WriteModuleProto(whole.module, ProtoForm::kModule, proto));
+    m.why = std::string(written.status().message());
     return m;
   });
   nb::list functions;
   for (const ExportedTarget& t : made.calls.targets) {
     functions.append(nb::make_tuple(t.name, t.platform, reinterpret_cast<uintptr_t>(t.function)));
   }
-  return nb::make_tuple(ToBytes(made.proto), made.shardy, functions);
+  return nb::make_tuple(ToBytes(made.stablehlo), ToBytes(made.proto), made.why, made.shardy,
+                        functions);
 }
 
 std::string Explained(const Program& p, const std::string& format) {

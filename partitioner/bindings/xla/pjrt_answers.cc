@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/partition.h"
-#include "shardcall/partitioner/bindings/xla/stablehlo.h"
 #include "shardcall/partitioner/ir/build/program_builder.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/stablehlo/writer.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
@@ -212,7 +212,7 @@ absl::StatusOr<PjrtPartitioned> AnswerPjrtPartition(const PjrtTarget& target,
   }
   PjrtPartitioned out;
   const Module& local = program->local.module;
-  SHARDCALL_ASSIGN_OR_RETURN(out.module, StableHloText(local));
+  SHARDCALL_ASSIGN_OR_RETURN(out.module, WriteStablehloBytecode(local, {.all_call_layouts = true}));
   const Module& whole = program->global->program.module;
   const Computation& entry = whole.comp(whole.entry());
   const absl::Span<const Sharding* const> states(program->plan.parameters);

@@ -22,7 +22,7 @@ struct PjrtQuestion {
 };
 
 struct PjrtPartitioned {
-  std::string module;  // StableHLO
+  std::string module;  // StableHLO, as bytecode
   std::vector<HloSharding> operands;
   HloSharding result;
 };

@@ -17,11 +17,11 @@
 #include "shardcall/partitioner/api/verify.h"
 #include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/bindings/xla/registration.h"
-#include "shardcall/partitioner/bindings/xla/stablehlo.h"
 #include "shardcall/partitioner/check/check_target.h"
 #include "shardcall/partitioner/check/reference.h"
 #include "shardcall/partitioner/import/remesh.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/stablehlo/writer.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
@@ -128,7 +128,7 @@ class Entries {
     if (c_.Chance(20)) {                                             // what was moved from
       PrintModule(*module);                                          // NOLINT
       c_.Ok(VerifyModule(*module, "x.hlo"));                         // NOLINT
-      c_.Ok(StableHloText(*module));                                 // NOLINT
+      c_.Ok(WriteStablehloBytecode(*module));                        // NOLINT
       c_.Ok(WriteModuleProto(*module));                              // NOLINT
       c_.Ok(Remesh({}, &*module));                                   // NOLINT
       c_.Ok(Partition(*std::move(module), {.targets = &r_.rules}));  // NOLINT
@@ -162,7 +162,7 @@ class Entries {
   void Converted() {
     auto module = Read();
     if (!c_.Ok(module)) return;
-    c_.Ok(StableHloText(*module));
+    c_.Ok(WriteStablehloBytecode(*module));
     const auto form = static_cast<ProtoForm>(c_.Int(0, 2));
     auto bytes = WriteModuleProto(*module, form);
     if (!c_.Ok(bytes)) return;

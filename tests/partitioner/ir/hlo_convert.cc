@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads HLO files, as text or (.pb) as HloModuleProto, and writes each under its
-// name into a folder, as `--to=text` (with --short in the short form) or
-// `--to=pb`. With --fields, what reading a binary file could not keep in the
-// module itself is listed, a line for each field. Serves the differential tests
-// against XLA.
+// name into a folder, as `--to=text` (with --short in the short form), `--to=pb`, or
+// StableHLO bytecode, `--to=mlirbc`. With --fields, what reading a binary file could not keep in
+// the module itself is listed, a line for each field. Serves the differential tests against XLA.
 //   hlo_convert --to=pb --out=DIR [--short] [--fields] FILE...
 #include <fstream>
 #include <iostream>
@@ -18,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/proto/source.h"
+#include "shardcall/partitioner/ir/stablehlo/writer.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 
@@ -81,6 +81,8 @@ int main(int argc, char** argv) {
     absl::StatusOr<std::string> out;
     if (to == "pb") {
       out = shardcall::WriteModuleProto(*module);
+    } else if (to == "mlirbc") {
+      out = shardcall::WriteStablehloBytecode(*module);
     } else {
       out = shardcall::PrintModule(*module, options);
     }
@@ -92,8 +94,8 @@ int main(int argc, char** argv) {
     absl::string_view name(file);
     name.remove_prefix(name.rfind('/') + 1);
     std::string path = absl::StrCat(out_dir, "/", name);
-    if (to == "pb" && absl::ConsumeSuffix(&name, ".hlo")) {
-      path = absl::StrCat(out_dir, "/", name, ".pb");
+    if (to != "text" && absl::ConsumeSuffix(&name, ".hlo")) {
+      path = absl::StrCat(out_dir, "/", name, ".", to);
     } else if (to == "text" && absl::ConsumeSuffix(&name, ".pb")) {
       path = absl::StrCat(out_dir, "/", name, ".hlo");
     }

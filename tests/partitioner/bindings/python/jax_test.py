@@ -323,7 +323,7 @@ class JaxTest(unittest.TestCase):
         np.testing.assert_array_equal(jax.jit(lambda x: x + 1)(self.x), np.asarray(self.x) + 1)
 
     def test_after_an_interrupted_compile_it_compiles(self):
-        for step in ('to_bytecode', 'to_stablehlo'):  # before and behind our part
+        for step in ('to_bytecode', 'to_module'):  # before and behind our part
             f = self.ours(lambda x, step=step: x + len(step))
             with unittest.mock.patch.object(conversion, step, side_effect=KeyboardInterrupt):
                 with self.assertRaises(KeyboardInterrupt):

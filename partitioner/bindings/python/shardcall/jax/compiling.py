@@ -22,7 +22,7 @@ _lock = threading.RLock()
 _framework = 0  # number of JAX's registrations taken over so far
 _registered = {}  # (platform, target): the function registered with XLA
 _told = set()
-_left_to_xla = set()  # why our reader did not convert programs
+_left_to_xla = set()  # why our reader or our writer did not convert programs
 
 
 def install():
@@ -49,8 +49,8 @@ def uninstall():
 
 
 def left_to_xla():
-    """Why XLA, not our reader of StableHLO, converted programs to HLO: a text for each reason.
-    Their partitioning is the same; their conversion takes longer."""
+    """Why XLA, not we, converted programs between StableHLO and HLO: a text for each reason. Their
+    partitioning is the same; their conversion takes longer."""
     return sorted(_left_to_xla)
 
 
@@ -123,9 +123,12 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
     if settings.report:
         program.write_report(settings.report)
     platform = _platform(backend)
-    proto, shardy, functions = program.for_jax(platform, _known(platform))
+    code, proto, why, shardy, functions = program.for_jax(platform, _known(platform))
     _register(backend, functions)
-    whole = conversion.to_stablehlo(proto, computation, build.num_partitions)
+    if not code:  # XLA converts what our writer does not
+        _left_to_xla.add(why)
+        code = conversion.hlo_to_bytecode(proto)
+    whole = conversion.to_module(code, computation, build.num_partitions)
     return original(backend, whole, devices, _replaced(compile_options, shardy), *args, **kwargs)
 
 

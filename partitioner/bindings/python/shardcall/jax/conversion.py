@@ -74,10 +74,16 @@ def _kept(original, new, which, names):
     return ir.ArrayAttr.get(dicts)
 
 
-def to_stablehlo(proto, original, num_partitions):
-    """A program of ours as JAX compiles it, with what the original says of its arguments."""
+def hlo_to_bytecode(proto):
+    """A serialised HloModuleProto as StableHLO in bytecode, by XLA's conversion."""
+    return _jax.mlir.hlo_to_stablehlo(proto)
+
+
+def to_module(code, original, num_partitions):
+    """A program of ours in bytecode as JAX compiles it, with what the original says of its
+    arguments."""
     with mlir.make_ir_context():
-        module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(proto))
+        module = ir.Module.parse(code)
         attributes = module.operation.attributes
         i32 = ir.IntegerType.get_signless(32)
         attributes['sym_name'] = ir.StringAttr.get(name_of(original))

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/ir/stablehlo/read/module_reader.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
+#include "shardcall/partitioner/ir/stablehlo/bytecode/dense_elements.h"
+#include "shardcall/partitioner/ir/stablehlo/reader.h"
+#include "shardcall/partitioner/ir/text/parser_internal.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall::inline internal::stablehlo {
+namespace {
+
+using Kind = Attribute::Kind;
+constexpr int64_t kMaxElements = int64_t{1} << 56;  // their bytes fit in an int64
+constexpr int kMaxDepth = 64;
+constexpr absl::string_view kParameterLayouts = "mhlo.xla_entry_computation_parameter_layouts",
+                            kParameterTiles = "mhlo.xla_entry_computation_parameter_tiles",
+                            kResultLayouts = "mhlo.xla_entry_computation_result_layout",
+                            kResultTiles = "mhlo.xla_entry_computation_result_tiles";
+
+void Walk(const Region& region, const auto& visit) {
+  for (const Block& b : region.blocks) {
+    for (const Operation& op : b.operations) {
+      visit(op);
+      for (const Region& inner : op.regions) Walk(inner, visit);
+    }
+  }
+}
+
+}  // namespace
+
+ModuleReader::ModuleReader(const Bytecode& bytecode, Module* module)
+    : code_(bytecode),
+      module_(*module),
+      locations_(bytecode, module),
+      names_(*module, UniqueNames::kInstructions),
+      comp_names_(*module, UniqueNames::kComputations),
+      instr_of_(bytecode.num_values()),
+      givers_(bytecode.num_values()) {}
+
+std::string ModuleReader::LegalName(absl::string_view text, absl::string_view otherwise) {
+  std::string out;
+  for (char c : text) {
+    const bool legal = absl::ascii_isalnum(c) || c == '.' || c == '-';
+    if (legal || !out.empty()) out.push_back(legal ? c : '_');  // none at the beginning
+  }
+  while (!out.empty() && (out.back() == '_' || out.back() == '.')) out.pop_back();
+  if (out.empty()) return std::string(otherwise);
+  if (absl::ascii_isdigit(out[0])) out.insert(0, "_");
+  if (hlo_text::IsReservedName(out)) out += "_";
+  return out;
+}
+
+absl::Status ModuleReader::Cannot(absl::string_view what) { return StablehloNotConverted(what); }
+
+absl::Status ModuleReader::Run() {
+  SHARDCALL_RETURN_IF_ERROR(ReadHeader());
+  const Region& body = code_.root().regions[0];
+  Walk(body, [&](const Operation& op) {
+    for (uint32_t value : op.results) givers_[value] = &op;
+  });
+  if (body.blocks.size() != 1) return Cannot("a module of several blocks");
+  for (const Operation& op : body.blocks[0].operations) {
+    if (op.name == "func.func") {
+      const Attribute* name = code_.Find(op, "sym_name");
+      if (name != nullptr) functions_[name->text] = &op;
+    } else if (op.name != "sdy.mesh") {
+      return Cannot(absl::StrCat("an op ", op.name, " beside its functions"));
+    }
+  }
+  const auto main = functions_.find("main");
+  if (main == functions_.end()) return Cannot("no function main");
+  SHARDCALL_RETURN_IF_ERROR(ReadMain(*main->second));
+  return ReadEntryLayouts();
+}
+
+absl::Status ModuleReader::ReadEntryLayouts() {
+  ModuleHeader& h = module_.header;
+  SHARDCALL_RETURN_IF_ERROR(
+      WithLayouts(kParameterLayouts, kParameterTiles, &h.entry_parameter_layouts));
+  std::vector<const Shape*> results;
+  const bool tuple = h.entry_result_layout->IsTuple();
+  for (int k = 0; k < h.entry_result_layout->num_leaves(); ++k) {
+    results.push_back(h.entry_result_layout->leaf(k));
+  }
+  SHARDCALL_RETURN_IF_ERROR(WithLayouts(kResultLayouts, kResultTiles, &results));
+  h.entry_result_layout = tuple ? context().MakeTuple(results) : results[0];
+  return absl::OkStatus();
+}
+
+absl::Status ModuleReader::WithLayouts(absl::string_view layouts, absl::string_view tiles,
+                                       std::vector<const Shape*>* shapes) {
+  if (const Attribute* a = code_.Find(code_.root(), tiles); a != nullptr) {
+    for (uint32_t item : a->items) {
+      if (!code_.attribute(item).items.empty()) return Cannot("a layout with tiles");
+    }
+  }
+  const Attribute* a = code_.Find(code_.root(), layouts);
+  if (a == nullptr) return absl::OkStatus();
+  if (a->items.size() != shapes->size()) return Cannot("layouts of some values of its main");
+  for (size_t k = 0; k < shapes->size(); ++k) {
+    SHARDCALL_ASSIGN_OR_RETURN((*shapes)[k],
+                               WithLayout((*shapes)[k], code_.attribute(a->items[k])));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const Shape*> ModuleReader::WithLayout(const Shape* shape, const Attribute& layout) {
+  if (!shape->IsArray()) return shape;
+  const absl::StatusOr<DenseElements> dense = ReadDense(code_, layout);
+  if (!dense.ok() || dense->type != ElementType::kS64 || dense->dims.size() != 1 ||
+      dense->count != shape->rank()) {
+    return Cannot("a layout of an unknown form");
+  }
+  const std::vector<int64_t> order = dense->Integers();
+  for (int64_t d = 0; d < shape->rank(); ++d) {
+    if (!absl::c_linear_search(order, d)) return Cannot("a layout that is no order of dimensions");
+  }
+  return context().MakeArray(shape->element_type(), shape->dims(), order);
+}
+
+absl::Status ModuleReader::ReadHeader() {
+  const Operation& root = code_.root();
+  if (root.attributes >= 0) {
+    SHARDCALL_RETURN_IF_ERROR(
+        CheckKnown(&code_.attribute(static_cast<uint32_t>(root.attributes)), "a module",
+                   {"mhlo.frontend_attributes", "mhlo.num_partitions", "mhlo.num_replicas",
+                    "sym_name", kParameterLayouts, kParameterTiles, kResultLayouts, kResultTiles}));
+  }
+  const Attribute* name = code_.Find(root, "sym_name");
+  module_.header.name = LegalName(name == nullptr ? "" : name->text, "main");
+  if (const Attribute* n = code_.Find(root, "mhlo.num_partitions"); n != nullptr) {
+    module_.header.num_partitions = n->integer;
+    module_.header.has_num_partitions = true;
+  }
+  if (const Attribute* n = code_.Find(root, "mhlo.num_replicas"); n != nullptr) {
+    module_.header.replica_count = n->integer;
+  }
+  for (const Block& block : root.regions[0].blocks) {
+    for (const Operation& op : block.operations) {
+      if (op.name == "sdy.mesh") SHARDCALL_RETURN_IF_ERROR(ReadMesh(op));
+    }
+  }
+  Entries entries;
+  if (const Attribute* a = code_.Find(root, "mhlo.frontend_attributes"); a != nullptr) {
+    SHARDCALL_ASSIGN_OR_RETURN(entries, FrontendEntries(*a));
+  }
+  std::string meshes;  // as Shardy exports them: {a = #sdy.mesh<..>, b = ..}
+  for (const auto& [mesh_name, mesh] : meshes_) {
+    absl::StrAppend(&meshes, meshes.empty() ? "{" : ", ", mesh_name, " = ", mesh);
+  }
+  if (!meshes.empty()) {
+    meshes += "}";
+    std::erase_if(entries, [](const auto& e) { return e.first == "xla.sdy.meshes"; });
+    entries.emplace_back("xla.sdy.meshes", meshes);
+  }
+  std::sort(entries.begin(), entries.end());
+  if (!entries.empty()) {
+    module_.header.frontend = InternFrontendAttributes(context(), entries);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModuleReader::ReadMesh(const Operation& op) {
+  const Attribute* name = code_.Find(op, "sym_name");
+  const Attribute* mesh = code_.Find(op, "mesh");
+  if (name == nullptr || mesh == nullptr || mesh->kind != Kind::kAssembly) {
+    return Cannot("a mesh of an unknown form");
+  }
+  meshes_.emplace_back(SymbolName(name->text), std::string(mesh->text));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const Shape*> ModuleReader::ShapeOf(uint32_t type) {
+  if (const auto it = shapes_.find(type); it != shapes_.end()) return it->second;
+  const Type& t = code_.type(type);
+  const Shape* shape = nullptr;
+  int64_t elements = 1;
+  const bool sized = std::none_of(t.dims.begin(), t.dims.end(), [&](int64_t d) {
+    return d < 0 || __builtin_mul_overflow(elements, std::max<int64_t>(d, 1), &elements);
+  });
+  if (t.kind == Type::Kind::kTensor && t.element != ElementType::kInvalid && !t.has_encoding &&
+      !t.is_other_integer && sized && elements <= kMaxElements) {
+    shape = context().WithDefaultLayout(context().MakeArray(t.element, t.dims));
+  } else if (t.kind == Type::Kind::kToken) {
+    shape = context().MakeToken();
+  }
+  if (shape == nullptr) return Cannot("a type with dynamic dimensions, or an unknown one");
+  return shapes_[type] = shape;
+}
+
+CompId ModuleReader::AddComputation(absl::string_view name) {
+  return module_.AddComputation(comp_names_.Take(context().Intern(LegalName(name, "region"))));
+}
+
+absl::Status ModuleReader::Enter() {
+  if (depth_ >= kMaxDepth) return Cannot("computations within computations in too many levels");
+  ++depth_;
+  return absl::OkStatus();
+}
+
+void ModuleReader::AddFrontend(InstrId id, const Entries& entries) {
+  Instruction& i = module_.mutable_instr(id);
+  Entries all = entries;
+  const auto by_name = [](const auto& a, const auto& b) { return a.first < b.first; };
+  if (i.frontend != nullptr) {
+    all.insert(all.end(), i.frontend->entries.begin(), i.frontend->entries.end());
+  }
+  std::stable_sort(all.begin(), all.end(), by_name);  // new entries stand before old ones
+  all.erase(std::unique(all.begin(), all.end(),
+                        [](const auto& a, const auto& b) { return a.first == b.first; }),
+            all.end());
+  i.frontend = InternFrontendAttributes(context(), all);
+}
+
+absl::StatusOr<ModuleReader::Entries> ModuleReader::FrontendEntries(
+    const Attribute& dictionary) const {
+  const auto other = [] { return Cannot("frontend attributes that are not all strings"); };
+  if (dictionary.kind != Kind::kDictionary) return other();
+  Entries out;
+  for (size_t k = 0; k + 1 < dictionary.items.size(); k += 2) {
+    const Attribute& value = code_.attribute(dictionary.items[k + 1]);
+    if (value.kind != Kind::kString) return other();
+    out.emplace_back(code_.attribute(dictionary.items[k]).text, value.text);
+  }
+  return out;
+}
+
+absl::Status ModuleReader::Annotate(const Attribute& dictionary, InstrId id) {
+  Entries entries;
+  if (const Attribute* a = code_.Find(dictionary, "mhlo.frontend_attributes"); a != nullptr) {
+    SHARDCALL_ASSIGN_OR_RETURN(entries, FrontendEntries(*a));
+  }
+  if (!entries.empty()) AddFrontend(id, entries);
+  // What the operation itself says stands in the place of what its frontend attributes say.
+  for (const auto& [name, key] : {std::pair("sdy.sharding", "xla.sdy.sharding"),
+                                  std::pair("sdy.sharding_rule", "xla.sdy.sharding_rule")}) {
+    const Attribute* a = code_.Find(dictionary, name);
+    if (a == nullptr) continue;
+    if (a->kind != Kind::kAssembly) return Cannot(absl::StrCat("a ", name, " of an unknown form"));
+    AddFrontend(id, key, a->text);
+  }
+  if (const Attribute* a = code_.Find(dictionary, "mhlo.sharding"); a != nullptr) {
+    absl::StatusOr<HloSharding> sharding = ParseHloSharding(a->text);
+    if (!sharding.ok()) return Cannot(absl::StrCat("the sharding ", a->text));
+    module_.mutable_instr(id).sharding = InternHloSharding(context(), *std::move(sharding));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ModuleReader::PerValue(const Attribute& sharding) {
+  absl::string_view text = sharding.text;
+  if (sharding.kind != Kind::kAssembly || !absl::ConsumePrefix(&text, "#sdy.sharding")) {
+    return Cannot("a sharding of an unknown form");
+  }
+  return absl::StrCat("#sdy.sharding_per_value<[", text, "]>");
+}
+
+absl::Status ModuleReader::CheckKnown(const Attribute* dictionary, absl::string_view of,
+                                      absl::Span<const absl::string_view> known) const {
+  if (dictionary == nullptr) return absl::OkStatus();
+  if (dictionary->kind != Kind::kDictionary) {
+    return Cannot(absl::StrCat(of, " with attributes of an unknown form"));
+  }
+  for (size_t k = 0; k + 1 < dictionary->items.size(); k += 2) {
+    const absl::string_view name = code_.attribute(dictionary->items[k]).text;
+    // What JAX alone reads.
+    if (absl::StartsWith(name, "jax.") || absl::c_linear_search(known, name)) continue;
+    return Cannot(absl::StrCat(of, " with ", name));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace shardcall::inline internal::stablehlo
+
+namespace shardcall::inline internal {
+
+absl::Status StablehloNotConverted(absl::string_view what) {
+  return ToStatus({.code = "E035",
+                   .message = absl::StrCat("this StableHLO is not converted: it has ", what),
+                   .fix = "Convert it to HLO by a PJRT plugin: --converter=FILE"},
+                  absl::StatusCode::kUnimplemented);
+}
+
+absl::StatusOr<Module> ReadStablehloBytecode(absl::string_view bytes,
+                                             std::shared_ptr<Context> context) {
+  SHARDCALL_ASSIGN_OR_RETURN(const stablehlo::Bytecode code, stablehlo::Bytecode::Read(bytes));
+  Module module(std::move(context));
+  SHARDCALL_RETURN_IF_ERROR(stablehlo::ModuleReader(code, &module).Run());
+  return module;
+}
+
+}  // namespace shardcall::inline internal

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes ops that combine elements: reductions, contractions, gather and scatter, sort.
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "shardcall/partitioner/ir/dim_labels.h"
+#include "shardcall/partitioner/ir/stablehlo/write/module_writer.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall::inline internal::stablehlo {
+namespace {
+
+// An operation with one region.
+absl::Status WithRegion(ModuleWriter& w, InstrId id, absl::string_view op, CompId comp,
+                        Attrs attributes) {
+  std::vector<WrittenRegion> regions(1);
+  SHARDCALL_ASSIGN_OR_RETURN(regions[0], w.RegionOf(id, comp));
+  return w.Emit(id, op, std::move(attributes), std::move(regions));
+}
+
+absl::Status WriteReduce(ModuleWriter& w, InstrId id) {
+  const auto& a = w.module().instr(id).as<ReduceAttrs>();
+  return WithRegion(w, id, "stablehlo.reduce", a.to_apply,
+                    {{"dimensions", w.pool().I64s(a.dimensions)}});
+}
+
+absl::Status WriteMap(ModuleWriter& w, InstrId id) {
+  const auto& a = w.module().instr(id).as<ReduceAttrs>();
+  return WithRegion(w, id, "stablehlo.map", a.to_apply,
+                    {{"dimensions", w.pool().I64s(a.dimensions)}});
+}
+
+// Low and high padding of each dimension.
+uint32_t Padding(ModuleWriter& w, const Window& window) {
+  std::vector<int64_t> pairs;
+  for (size_t d = 0; d < window.size.size(); ++d) {
+    pairs.push_back(window.pad_low[d]);
+    pairs.push_back(window.pad_high[d]);
+  }
+  return w.pool().Matrix(pairs, 2);
+}
+
+bool AllAre(absl::Span<const int64_t> values, int64_t value) {
+  return absl::c_all_of(values, [&](int64_t v) { return v == value; });
+}
+
+absl::Status WriteReduceWindow(ModuleWriter& w, InstrId id) {
+  const auto& a = w.module().instr(id).as<ReduceWindowAttrs>();
+  if (!AllAre(a.window.reversal, 0)) return w.Cannot(id, "a window that is reversed");
+  return WithRegion(w, id, "stablehlo.reduce_window", a.to_apply,
+                    {{"window_dimensions", w.pool().I64s(a.window.size)},
+                     {"window_strides", w.pool().I64s(a.window.stride)},
+                     {"base_dilations", w.pool().I64s(a.window.lhs_dilate)},
+                     {"window_dilations", w.pool().I64s(a.window.rhs_dilate)},
+                     {"padding", Padding(w, a.window)}});
+}
+
+absl::Status WriteSelectAndScatter(ModuleWriter& w, InstrId id) {
+  const auto& a = w.module().instr(id).as<SelectAndScatterAttrs>();
+  if (!AllAre(a.window.reversal, 0) || !AllAre(a.window.lhs_dilate, 1) ||
+      !AllAre(a.window.rhs_dilate, 1)) {
+    return w.Cannot(id, "a window that is dilated or reversed");
+  }
+  std::vector<WrittenRegion> regions(2);
+  SHARDCALL_ASSIGN_OR_RETURN(regions[0], w.RegionOf(id, a.select));
+  SHARDCALL_ASSIGN_OR_RETURN(regions[1], w.RegionOf(id, a.scatter));
+  return w.Emit(id, "stablehlo.select_and_scatter",
+                {{"window_dimensions", w.pool().I64s(a.window.size)},
+                 {"window_strides", w.pool().I64s(a.window.stride)},
+                 {"padding", Padding(w, a.window)}},
+                std::move(regions));
+}
+
+absl::Status WriteSort(ModuleWriter& w, InstrId id) {
+  const auto& a = w.module().instr(id).as<SortAttrs>();
+  return WithRegion(
+      w, id, "stablehlo.sort", a.to_apply,
+      {{"dimension", w.pool().I64(a.dimension)}, {"is_stable", w.pool().Bool(a.is_stable)}});
+}
+
+absl::Status WriteTopK(ModuleWriter& w, InstrId id) {
+  const auto& a = w.module().instr(id).as<TopKAttrs>();
+  if (!a.largest || a.is_stable == 0)
+    return w.Cannot(id, "a topk of the smallest, or an unstable one");
+  return w.Emit(id, "chlo.top_k", {{"k", w.pool().I64(a.k)}});
+}
+
+// Adds the precision of the operands, "{high,default}", unless all have the default.
+absl::Status AddPrecision(ModuleWriter& w, InstrId id, absl::string_view text, Attrs* attributes) {
+  if (text.empty()) return absl::OkStatus();
+  constexpr absl::string_view kWords[] = {"default", "high", "highest"};
+  std::vector<uint32_t> items;
+  absl::ConsumePrefix(&text, "{");
+  absl::ConsumeSuffix(&text, "}");
+  for (absl::string_view word : absl::StrSplit(text, ',')) {
+    const auto* at = absl::c_find(kWords, absl::StripAsciiWhitespace(word));
+    if (at == std::end(kWords)) return w.Cannot(id, "a precision that StableHLO lacks");
+    items.push_back(w.pool().Enum(codes::kPrecision, static_cast<uint64_t>(at - kWords)));
+  }
+  attributes->emplace_back("precision_config", w.pool().Array(items));
+  return absl::OkStatus();
+}
+
+absl::Status WriteDot(ModuleWriter& w, InstrId id) {
+  const auto& a = w.module().instr(id).as<DotAttrs>();
+  if (!a.algorithm.empty()) return w.Cannot(id, "a dot by an algorithm");
+  BytecodeSink numbers;
+  numbers.SignedList(a.lhs_batch);
+  numbers.SignedList(a.rhs_batch);
+  numbers.SignedList(a.lhs_contracting);
+  numbers.SignedList(a.rhs_contracting);
+  Attrs attributes = {
+      {"dot_dimension_numbers", w.pool().Stablehlo(codes::kDotDimensionNumbers, numbers)}};
+  SHARDCALL_RETURN_IF_ERROR(AddPrecision(w, id, a.operand_precision, &attributes));
+  return w.Emit(id, "stablehlo.dot_general", std::move(attributes));
+}
+
+absl::Status WriteConvolution(ModuleWriter& w, InstrId id) {
+  const auto& a = w.module().instr(id).as<ConvolutionAttrs>();
+  DimLabels labels;
+  if (!a.algorithm.empty() || !a.sparsity_config.empty() || !a.convolution_kind.empty() ||
+      !ParseDimLabels(a.dim_labels, &labels) || labels.lhs.has_unknown || labels.rhs.has_unknown ||
+      labels.out.has_unknown || w.module().operands(id).size() != 2) {
+    return w.Cannot(id, "a convolution by an algorithm, or over sparse operands");
+  }
+  BytecodeSink numbers;
+  for (const DimLabels::Side* side : {&labels.lhs, &labels.rhs, &labels.out}) {
+    numbers.SignedVarInt(side->batch);
+    numbers.SignedVarInt(side->feature);
+    numbers.SignedList(side->spatial);
+  }
+  Attrs attributes = {
+      {"dimension_numbers", w.pool().Stablehlo(codes::kConvDimensionNumbers, numbers)},
+      {"window_strides", w.pool().I64s(a.window.stride)},
+      {"padding", Padding(w, a.window)},
+      {"lhs_dilation", w.pool().I64s(a.window.lhs_dilate)},
+      {"rhs_dilation", w.pool().I64s(a.window.rhs_dilate)},
+      {"window_reversal", w.pool().Bools(a.window.reversal)},
+      {"feature_group_count", w.pool().I64(a.feature_group_count)},
+      {"batch_group_count", w.pool().I64(a.batch_group_count)}};
+  SHARDCALL_RETURN_IF_ERROR(AddPrecision(w, id, a.operand_precision, &attributes));
+  return w.Emit(id, "stablehlo.convolution", std::move(attributes));
+}
+
+absl::Status WriteGather(ModuleWriter& w, InstrId id) {
+  const auto& a = w.module().instr(id).as<GatherAttrs>();
+  BytecodeSink numbers;
+  numbers.SignedList(a.offset_dims);
+  numbers.SignedList(a.collapsed_slice_dims);
+  numbers.SignedList(a.operand_batching_dims);
+  numbers.SignedList(a.start_indices_batching_dims);
+  numbers.SignedList(a.start_index_map);
+  numbers.SignedVarInt(a.index_vector_dim);
+  return w.Emit(id, "stablehlo.gather",
+                {{"dimension_numbers", w.pool().Stablehlo(codes::kGatherDimensionNumbers, numbers)},
+                 {"slice_sizes", w.pool().I64s(a.slice_sizes)},
+                 {"indices_are_sorted", w.pool().Bool(a.indices_are_sorted)}});
+}
+
+absl::Status WriteScatter(ModuleWriter& w, InstrId id) {
+  const auto& a = w.module().instr(id).as<ScatterAttrs>();
+  BytecodeSink numbers;
+  numbers.SignedList(a.update_window_dims);
+  numbers.SignedList(a.inserted_window_dims);
+  numbers.SignedList(a.input_batching_dims);
+  numbers.SignedList(a.scatter_indices_batching_dims);
+  numbers.SignedList(a.scatter_dims_to_operand_dims);
+  numbers.SignedVarInt(a.index_vector_dim);
+  return WithRegion(
+      w, id, "stablehlo.scatter", a.to_apply,
+      {{"scatter_dimension_numbers", w.pool().Stablehlo(codes::kScatterDimensionNumbers, numbers)},
+       {"indices_are_sorted", w.pool().Bool(a.indices_are_sorted)},
+       {"unique_indices", w.pool().Bool(a.unique_indices)}});
+}
+
+absl::Status WriteFft(ModuleWriter& w, InstrId id) {
+  const auto& a = w.module().instr(id).as<FftAttrs>();
+  return w.Emit(id, "stablehlo.fft",
+                {{"fft_type", w.pool().Enum(codes::kFftType, static_cast<uint64_t>(a.type))},
+                 {"fft_length", w.pool().I64s(a.length)}});
+}
+
+absl::Status WriteCholesky(ModuleWriter& w, InstrId id) {
+  const auto& a = w.module().instr(id).as<CholeskyAttrs>();
+  return w.Emit(id, "stablehlo.cholesky", {{"lower", w.pool().Bool(a.lower)}});
+}
+
+absl::Status WriteTriangularSolve(ModuleWriter& w, InstrId id) {
+  constexpr absl::string_view kWords[] = {"", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"};
+  const auto& a = w.module().instr(id).as<TriangularSolveAttrs>();
+  const auto* at = absl::c_find(kWords, a.transpose_a);
+  if (at == std::end(kWords)) return w.Cannot(id, "a transposition that StableHLO lacks");
+  return w.Emit(
+      id, "stablehlo.triangular_solve",
+      {{"left_side", w.pool().Bool(a.left_side)},
+       {"lower", w.pool().Bool(a.lower)},
+       {"unit_diagonal", w.pool().Bool(a.unit_diagonal)},
+       {"transpose_a", w.pool().Enum(codes::kTranspose, static_cast<uint64_t>(at - kWords))}});
+}
+
+absl::Status WriteBatchNorm(ModuleWriter& w, InstrId id, absl::string_view op) {
+  const auto& a = w.module().instr(id).as<BatchNormAttrs>();
+  return w.Emit(id, op,
+                {{"epsilon", w.pool().F32(static_cast<float>(a.epsilon))},
+                 {"feature_index", w.pool().I64(a.feature_index)}});
+}
+absl::Status WriteBatchNormTraining(ModuleWriter& w, InstrId id) {
+  return WriteBatchNorm(w, id, "stablehlo.batch_norm_training");
+}
+absl::Status WriteBatchNormInference(ModuleWriter& w, InstrId id) {
+  return WriteBatchNorm(w, id, "stablehlo.batch_norm_inference");
+}
+absl::Status WriteBatchNormGrad(ModuleWriter& w, InstrId id) {
+  return WriteBatchNorm(w, id, "stablehlo.batch_norm_grad");
+}
+
+constexpr WriteRow kRows[] = {
+    {Opcode::kReduce, WriteReduce},
+    {Opcode::kMap, WriteMap},
+    {Opcode::kReduceWindow, WriteReduceWindow},
+    {Opcode::kSelectAndScatter, WriteSelectAndScatter},
+    {Opcode::kSort, WriteSort},
+    {Opcode::kTopk, WriteTopK},
+    {Opcode::kDot, WriteDot},
+    {Opcode::kConvolution, WriteConvolution},
+    {Opcode::kGather, WriteGather},
+    {Opcode::kScatter, WriteScatter},
+    {Opcode::kFft, WriteFft},
+    {Opcode::kCholesky, WriteCholesky},
+    {Opcode::kTriangularSolve, WriteTriangularSolve},
+    {Opcode::kBatchNormTraining, WriteBatchNormTraining},
+    {Opcode::kBatchNormInference, WriteBatchNormInference},
+    {Opcode::kBatchNormGrad, WriteBatchNormGrad},
+};
+
+}  // namespace
+
+absl::Span<const WriteRow> WriteCombiningRows() { return kRows; }
+
+}  // namespace shardcall::inline internal::stablehlo
