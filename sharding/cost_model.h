@@ -19,6 +19,11 @@ struct CostModel {
   double memory_rate = 2e12;  // bytes per second: everything else, bytes touched
   double latency = 2e-6;      // seconds per collective
   double trip_count = 16;     // assumed for a loop whose trip count is unknown
+
+  // The time of `collectives` collectives in which a device sends `bytes` in all.
+  double Seconds(double bytes, int collectives = 1) const {
+    return bytes / bandwidth + collectives * latency;
+  }
 };
 
 // One core and shared memory, which is what the host evaluator has.

@@ -14,11 +14,7 @@ int64_t Bytes(const Shape* shape) {
 }
 
 // Ops whose result shares the memory of their operands, or has none of its own.
-bool IsView(Opcode opcode) {
-  return opcode == Opcode::kParameter || opcode == Opcode::kTuple ||
-         opcode == Opcode::kGetTupleElement || opcode == Opcode::kBitcast ||
-         opcode == Opcode::kOptBarrier || opcode == Opcode::kAfterAll;
-}
+bool IsView(Opcode opcode) { return HasTrait(opcode, kFree | kAliases); }
 
 // The peak bytes that a computation holds beside its parameters and its root's value. `inner` has
 // this for the computations before it; `last_use` must be zero, by instruction.

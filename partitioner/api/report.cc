@@ -67,6 +67,30 @@ std::string CauseText(const PartitionedProgram& p, const CollectiveRecord& r) {
 
 namespace {
 
+// The ops that run by another strategy than `local`, in the order of the program.
+Json Strategies(const PartitionedProgram& p) {
+  const Module& m = p.global->program.module;
+  Json list = Json::array();
+  for (size_t k = 0; k < p.plan.ops.size(); ++k) {
+    const OpPlan& op = p.plan.ops[k];
+    if (op.kind != PlanKind::kRule || op.decision->strategy == &kLocalStrategy) continue;
+    const Instruction& i = m.instr(InstrId(static_cast<uint32_t>(k)));
+    Json dearer = Json::array();
+    for (const DearerCandidate& c : op.decision->dearer) {
+      dearer.push_back({{"strategy", std::string(c.strategy->name)},
+                        {"bytes_moved", c.bytes},
+                        {"seconds", c.seconds}});
+    }
+    list.push_back({{"name", std::string(i.name)},
+                    {"opcode", std::string(OpcodeText(i.opcode))},
+                    {"strategy", std::string(op.decision->strategy->name)},
+                    {"bytes_moved", op.decision->bytes},
+                    {"seconds", op.decision->seconds},
+                    {"dearer", std::move(dearer)}});
+  }
+  return list;
+}
+
 // Flat entry parameters or results: the global shape and the sharding in XLA's text. Null for
 // tokens and for shardings that XLA's text cannot express.
 Json HeldAs(absl::Span<const Shape* const> shapes, absl::Span<const LocalState* const> states) {
@@ -128,6 +152,7 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
         {"once", {{"count", t.count}, {"bytes_moved", t.bytes}}},
         {"weighted", {{"count", t.count_weighted}, {"bytes_moved", t.bytes_weighted}}}};
   }
+  j["strategies"] = Strategies(p);
   j["fallbacks"] = Json::array();
   for (const Fallback& f : p.plan.fallbacks) {
     const Instruction& i = p.global->program.module.instr(f.instr);

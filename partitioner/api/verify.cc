@@ -160,8 +160,7 @@ absl::StatusOr<Reference> MakeReference(
 
 bool DrawsNumbers(const Module& module) {
   for (int k = 0; k < module.num_instructions(); ++k) {
-    const Opcode op = module.instr(InstrId(k)).opcode;
-    if (op == Opcode::kRng || op == Opcode::kRngGetAndUpdateState) return true;
+    if (HasTrait(module.instr(InstrId(k)).opcode, kDrawsNumbers)) return true;
   }
   return false;
 }

@@ -77,10 +77,7 @@ class Exporter {
       if (!sharded_[c]) continue;
       for (InstrId id : old_.comp(CompId(c)).instructions) {
         const Instruction& i = old_.instr(id);
-        if (i.opcode != Opcode::kWhile && i.opcode != Opcode::kConditional &&
-            i.opcode != Opcode::kCall) {
-          continue;
-        }
+        if (!HasTrait(i.opcode, kControlFlow)) continue;
         for (CompId callee : CalledComputations(old_, i)) sharded_[callee.value] = true;
       }
     }

@@ -204,8 +204,7 @@ class Inliner {
       f.callees.push_back(known);
       return;
     }
-    const bool structural = own || i.opcode == Opcode::kCall || i.opcode == Opcode::kAsyncStart;
-    const CompId made = PushComputation(callee, f.reducer || !structural,
+    const CompId made = PushComputation(callee, f.reducer || !CarriesRegion(i.opcode),
                                         own ? f.prefix : std::string(), f.frame_id);
     // PushComputation may have reallocated the stack, so `f` is invalid.
     stack_[stack_.size() - 2].callees.push_back(made);

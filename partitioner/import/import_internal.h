@@ -55,6 +55,11 @@ inline absl::string_view Target(const Instruction& i) {
   return i.as<CustomCallAttrs>().target;
 }
 AnnotationKind KindOf(const Instruction& i);
+// Ops whose called computations belong to a region: loops, branches and calls. With the entry,
+// these are the computations whose instructions are assigned to regions.
+inline bool CarriesRegion(Opcode opcode) {
+  return HasTrait(opcode, kControlFlow) || opcode == Opcode::kAsyncStart;
+}
 inline bool IsManualEntry(const Instruction& i) {
   return HasTrait(KnownTargetOf(i), kEntersManual);
 }

@@ -48,13 +48,6 @@ class RegionFinder {
     return it == p_.boundaries.end() ? nullptr : &it->second;
   }
 
-  // Ops whose called computations belong to a region: loops, branches and calls. With the entry,
-  // these are the computations whose instructions are assigned to regions.
-  static bool CarriesRegion(Opcode opcode) {
-    return opcode == Opcode::kWhile || opcode == Opcode::kConditional || opcode == Opcode::kCall ||
-           opcode == Opcode::kAsyncStart;
-  }
-
   void FindNeutral() {
     neutral_.assign(m_.num_instructions(), false);
     for (int i = 0; i < m_.num_instructions(); ++i) {

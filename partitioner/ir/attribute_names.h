@@ -85,6 +85,8 @@ struct OpcodeAttrs {
   AttrSet allowed;  // the required ones included
 };
 const OpcodeAttrs& AttrsOf(Opcode opcode);
+inline bool Allows(Opcode opcode, Attr attr) { return AttrsOf(opcode).allowed.Has(attr); }
+inline bool Requires(Opcode opcode, Attr attr) { return AttrsOf(opcode).required.Has(attr); }
 
 }  // namespace shardcall::hlo_text
 

@@ -7,26 +7,26 @@ namespace shardcall::inline internal {
 namespace {
 
 bool ParseSide(absl::string_view labels, char batch, char feature, DimLabels::Side* side) {
+  *side = DimLabels::Side();
   side->rank = static_cast<int>(labels.size());
   side->spatial.assign(labels.size(), -1);
   size_t spatial = 0;
-  for (size_t i = 0; i < labels.size(); ++i) {
-    const char c = labels[i];
-    const int d = static_cast<int>(i);
+  for (int d = 0; d < side->rank; ++d) {
+    const char c = labels[d];
     if (c == batch && side->batch < 0) {
       side->batch = d;
     } else if (c == feature && side->feature < 0) {
       side->feature = d;
     } else if (c == '?') {
       side->has_unknown = true;
-    } else if (c >= '0' && c <= '9' && static_cast<size_t>(c - '0') < labels.size() &&
-               side->spatial[c - '0'] < 0) {
+    } else if (c >= '0' && c <= '9' && c - '0' < side->rank && side->spatial[c - '0'] < 0) {
       side->spatial[c - '0'] = d;
       ++spatial;
     } else {
       return false;
     }
   }
+  // If a number is left out, a higher one is missing now, and a -1 remains.
   side->spatial.resize(spatial);
   return side->batch >= 0 && side->feature >= 0 &&
          std::find(side->spatial.begin(), side->spatial.end(), -1) == side->spatial.end();

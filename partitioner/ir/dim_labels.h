@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The labels of a convolution's dimensions, "b01f_01io->b01f".
+// The roles of the dimensions of a convolution, as in dim_labels=b01f_01io->b01f: an input of
+// [batch, space 0, space 1, feature], a kernel of [space 0, space 1, input feature, output feature]
+// and an output like the input.
 #ifndef SHARDCALL_PARTITIONER_IR_DIM_LABELS_H_
 #define SHARDCALL_PARTITIONER_IR_DIM_LABELS_H_
 
@@ -11,18 +13,17 @@
 namespace shardcall::inline internal {
 
 struct DimLabels {
-  // The dimension of each role. Of the kernel, `batch` is the input feature (i) and `feature` the
-  // output feature (o).
   struct Side {
-    int batch = -1, feature = -1;
+    int batch = -1;    // of the kernel: the input feature
+    int feature = -1;  // of the kernel: the output feature
     absl::InlinedVector<int64_t, 3> spatial;
     int rank = 0;
-    bool has_unknown = false;  // a dimension is labelled ?
+    bool has_unknown = false;  // a dimension without a role, written '?'
   };
   Side lhs, rhs, out;
 };
 
-// False if a role has no dimension or several, or if the sides differ in spatial dimensions.
+// False unless each side gives each role one dimension, and all sides have as many spatial ones.
 bool ParseDimLabels(absl::string_view text, DimLabels* labels);
 
 }  // namespace shardcall::inline internal

@@ -20,6 +20,11 @@ const AsyncForms* FormsEndedBy(Opcode opcode) { return FindForms<&AsyncForms::do
 const AsyncForms* FormsStartedBy(Opcode opcode) { return FindForms<&AsyncForms::start>(opcode); }
 const AsyncForms* FormsOf(Opcode opcode) { return FindForms<&AsyncForms::whole>(opcode); }
 
+bool HasShortAsyncForm(Opcode opcode) {
+  return !HasTrait(opcode, kAsyncForm) && FormsOf(opcode) == nullptr &&
+         opcode != Opcode::kParameter && opcode != Opcode::kConstant;
+}
+
 bool OpcodeFromText(absl::string_view text, Opcode* opcode) {
   const int row = RowByText<kOpcodeInfo>::Find(text);
   if (row >= 0) *opcode = static_cast<Opcode>(row);

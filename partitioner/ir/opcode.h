@@ -27,8 +27,8 @@ inline constexpr int kNumOpcodes = 0
     ;
 
 // Bits of the traits column.
-inline constexpr uint32_t kElementwise = 1;  // result element = f(operand elements there)
-inline constexpr uint32_t kCommutative = 2;
+inline constexpr uint32_t kElementwise = 1;   // result element = f(operand elements there)
+inline constexpr uint32_t kArithmetic = 2;    // +, -, * or /, whose results for floats are rounded
 inline constexpr uint32_t kCollectiveOp = 4;  // communicates with other devices
 inline constexpr uint32_t kCallsComputation = 8;
 inline constexpr uint32_t kSideEffect = 16;  // by itself, whatever its attributes
@@ -57,6 +57,12 @@ inline constexpr uint32_t kAppliesToElements = 32768;
 inline constexpr uint32_t kBilinear = 65536;
 // Its time is that of its multiplications and additions, not of its memory.
 inline constexpr uint32_t kTakesFlops = 131072;
+// Draws from the device's generator, so two runs of it give different numbers.
+inline constexpr uint32_t kDrawsNumbers = 262144;
+// Its list of dimensions has exactly one.
+inline constexpr uint32_t kOneDimension = 524288;
+// The result is memory of its operands or of its caller, or has none, though it is not kFree.
+inline constexpr uint32_t kAliases = 1048576;
 
 struct OpcodeInfo {
   absl::string_view text;
@@ -105,6 +111,9 @@ inline constexpr AsyncForms kAsyncForms[] = {
 const AsyncForms* FormsEndedBy(Opcode opcode);
 const AsyncForms* FormsStartedBy(Opcode opcode);
 const AsyncForms* FormsOf(Opcode opcode);
+// Whether async-start may be written with this op's name, as in `sort-start`. Ops whose start has
+// an opcode of its own would be mistaken for it.
+bool HasShortAsyncForm(Opcode opcode);
 
 }  // namespace shardcall
 

@@ -91,7 +91,7 @@ class Overlap final : public Pass {
     for (size_t e = 0; e < events.size(); ++e) {
       const InstrId id = events[e].id;
       if (events[e].kind == ScheduledEvent::kRun) {
-        clock += costs.Work(m.instr(id));
+        clock += costs.Work(id);
       } else if (events[e].kind == ScheduledEvent::kStart) {
         number[e] = pairs.size();
         open.push_back({id, pairs.size(), clock});

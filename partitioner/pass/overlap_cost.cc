@@ -3,6 +3,11 @@
 
 #include <algorithm>
 
+#include "shardcall/partitioner/ir/dim_labels.h"
+#include "shardcall/partitioner/ir/shapes/collective_bytes.h"
+#include "shardcall/partitioner/ir/shapes/shape_inference.h"
+#include "shardcall/partitioner/ir/trip_count.h"
+
 namespace shardcall::inline internal {
 namespace {
 
@@ -21,11 +26,9 @@ double Flops(const Module& m, const Instruction& i) {
   double inner = 1;
   if (i.opcode == Opcode::kConvolution) {
     inner = Elements(rhs);
-    const absl::string_view labels = i.as<ConvolutionAttrs>().dim_labels;  // b01f_01io->b01f
-    const size_t kernel = labels.find('_');
-    const size_t features = labels.find('o', kernel);
-    if (kernel != absl::string_view::npos && features != absl::string_view::npos) {
-      const auto d = static_cast<int64_t>(features - kernel - 1);
+    DimLabels labels;
+    if (ParseDimLabels(i.as<ConvolutionAttrs>().dim_labels, &labels)) {
+      const int d = labels.rhs.feature;
       if (d < rhs.rank() && rhs.dim(d) > 0) inner /= static_cast<double>(rhs.dim(d));
     }
   } else {
@@ -66,12 +69,13 @@ OverlapCosts::OverlapCosts(const Module& module, const CostModel& cost)
   for (CompId c : ComputationPostOrder(module)) {
     for (InstrId id : module.comp(c).instructions) {
       const Instruction& i = module.instr(id);
-      comps_[c.value] += CanOverlap(module, i) ? Transfer(i) : Work(i);
+      comps_[c.value] += CanOverlap(module, i) ? Transfer(id) : Work(id);
     }
   }
 }
 
-double OverlapCosts::Work(const Instruction& i) const {
+double OverlapCosts::Work(InstrId id) const {
+  const Instruction& i = m_.instr(id);
   if (HasTrait(i.opcode, kFree | kNoWork | kAsyncForm) || CanOverlap(m_, i)) return 0;
   if (HasTrait(i.opcode, kTakesFlops)) return Flops(m_, i) / cost_.flop_rate * kMicroseconds;
   if (HasTrait(i.opcode, kControlFlow) || i.opcode == Opcode::kFusion) {
@@ -80,17 +84,21 @@ double OverlapCosts::Work(const Instruction& i) const {
       sum += comps_[c.value];
       most = std::max(most, comps_[c.value]);
     }
-    // One branch of a conditional runs.
-    return i.opcode == Opcode::kConditional ? most
-           : i.opcode == Opcode::kWhile     ? cost_.trip_count * sum
-                                            : sum;
+    if (i.opcode == Opcode::kConditional) return most;  // one branch runs
+    return i.opcode == Opcode::kWhile ? TripCountOr(m_, id, cost_.trip_count) * sum : sum;
   }
   return static_cast<double>(TouchedBytes(m_, i)) / cost_.memory_rate * kMicroseconds;
 }
 
-double OverlapCosts::Transfer(const Instruction& i) const {
-  return cost_.latency * kMicroseconds +
-         static_cast<double>(TouchedBytes(m_, i)) / cost_.bandwidth * kMicroseconds;
+double OverlapCosts::Transfer(InstrId id) const {
+  const Instruction& i = m_.instr(id);
+  // Where the groups do not tell their size, they are all devices.
+  const int64_t devices = m_.header.replica_count * m_.header.num_partitions;
+  const int64_t group = i.attrs->kind == AttrKind::kCollective
+                            ? CollectiveGroupSize(m_, i.opcode, i.as<CollectiveAttrs>())
+                            : 0;
+  const double bytes = BytesSent(m_, i, group > 0 ? group : devices, devices);
+  return cost_.Seconds(bytes) * kMicroseconds;
 }
 
 }  // namespace shardcall::inline internal

@@ -24,9 +24,9 @@ class OverlapCosts {
   OverlapCosts(const Module& module, const CostModel& cost);
 
   // Microseconds of computation: 0 for collectives that can overlap.
-  double Work(const Instruction& instr) const;
+  double Work(InstrId id) const;
   // Microseconds that a collective takes.
-  double Transfer(const Instruction& instr) const;
+  double Transfer(InstrId id) const;
 
  private:
   const Module& m_;

@@ -155,7 +155,7 @@ class Scheduler {
       NeedOperands(k);
       Record(ScheduledEvent::kStart, k);
       started_[k] = true;
-      link_ = std::max(link_, clock_) + costs_.Transfer(instr(k));
+      link_ = std::max(link_, clock_) + costs_.Transfer(order_[k]);
       in_flight_.push_back({k, link_, bytes});
     }
   }
@@ -197,7 +197,7 @@ class Scheduler {
       NeedOperands(k);
       Record(ScheduledEvent::kRun, k);
       if (k > first_) early_bytes_ += std::min(i.shape->byte_size(), options_.max_early_bytes);
-      clock_ += costs_.Work(i);
+      clock_ += costs_.Work(order_[k]);
     }
     MakeAvailable(k);
   }

@@ -3,33 +3,11 @@
 // collectives inside manual regions.
 #include <vector>
 
+#include "shardcall/partitioner/ir/dim_labels.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 
 namespace shardcall::inline internal {
 namespace {
-
-// Positions of the dimensions in "b01f_01io->b01f"; -1 where a role is absent.
-struct ConvSide {
-  int major = -1, feature = -1;  // batch and feature; of the kernel output and input feature
-  std::vector<int> spatial;
-};
-
-ConvSide ReadSide(absl::string_view labels, char major, char feature) {
-  ConvSide side;
-  side.spatial.assign(labels.size(), -1);
-  for (int i = 0; i < static_cast<int>(labels.size()); ++i) {
-    const char c = labels[i];
-    if (c == major)
-      side.major = i;
-    else if (c == feature)
-      side.feature = i;
-    else if (c >= '0' && c <= '9' && c - '0' < static_cast<int>(labels.size())) {
-      side.spatial[c - '0'] = i;
-    }
-  }
-  while (!side.spatial.empty() && side.spatial.back() < 0) side.spatial.pop_back();
-  return side;
-}
 
 void MapEqual(int from, int dim, int to, int to_dim, RuleBuilder* b) {
   b->MapWhole(to, to_dim, b->AddFor(from, dim));
@@ -41,32 +19,23 @@ void MapEqual(int from, int dim, int to, int to_dim, RuleBuilder* b) {
 // attribute of the op and would differ per shard.
 ShardingRule ConvolutionRule(const RuleArgs& args) {
   const ConvolutionAttrs& a = args.instr.as<ConvolutionAttrs>();
-  const absl::string_view labels = a.dim_labels;
-  const size_t underscore = labels.find('_'), arrow = labels.find("->");
-  if (args.num_operands() != 2 || underscore == absl::string_view::npos ||
-      arrow == absl::string_view::npos || !a.sparsity_config.empty()) {
+  DimLabels labels;
+  if (args.num_operands() != 2 || !ParseDimLabels(a.dim_labels, &labels) ||
+      !a.sparsity_config.empty()) {
     return NeedReplicationRule(args);
   }
-  const ConvSide lhs = ReadSide(labels.substr(0, underscore), 'b', 'f');
-  const ConvSide rhs = ReadSide(labels.substr(underscore + 1, arrow - underscore - 1), 'o', 'i');
-  const ConvSide out = ReadSide(labels.substr(arrow + 2), 'b', 'f');
-  for (const ConvSide* s : {&lhs, &rhs, &out}) {
-    if (s->major < 0 || s->feature < 0 || s->spatial.size() != lhs.spatial.size()) {
-      return NeedReplicationRule(args);
-    }
-  }
+  const auto& [lhs, rhs, out] = labels;
   RuleBuilder b(args);
   const int kResult = 2;
   const bool grouped = a.feature_group_count > 1 || a.batch_group_count > 1;
-  if (a.batch_group_count <= 1) MapEqual(0, lhs.major, kResult, out.major, &b);
+  if (a.batch_group_count <= 1) MapEqual(0, lhs.batch, kResult, out.batch, &b);
   if (!grouped) {
     const int f = b.AddFor(0, lhs.feature, FactorKind::kReduction, PartialOp::kSum);
     b.SetPad(f, 0);
-    b.Map(1, rhs.feature, f);
-    MapEqual(1, rhs.major, kResult, out.feature, &b);
+    b.Map(1, rhs.batch, f);
+    MapEqual(1, rhs.feature, kResult, out.feature, &b);
   }
   for (size_t s = 0; s < lhs.spatial.size(); ++s) {
-    if (lhs.spatial[s] < 0 || out.spatial[s] < 0) continue;
     const Window& w = a.window;
     const bool trivial = w.size[s] == 1 && w.stride[s] == 1 && w.pad_low[s] == 0 &&
                          w.pad_high[s] == 0 && w.lhs_dilate[s] == 1;

@@ -139,8 +139,22 @@ bool EngineReduces(PartialOp op, ElementType type) {
   return false;
 }
 
+double CollectiveBytes(MoveKind kind, double local, double g) {
+  switch (kind) {
+    case MoveKind::kAllGather: return local * (g - 1);
+    case MoveKind::kAllToAll:
+    case MoveKind::kReduceScatter: return local * (g - 1) / g;
+    case MoveKind::kAllReduce: return 2 * local * (g - 1) / g;
+    case MoveKind::kPermute: return local;
+    case MoveKind::kSlice:
+    case MoveKind::kDropPartial: break;
+  }
+  return 0;
+}
+
 double AllReduceBytes(PartialOp op, ElementType type, double local, double g) {
-  return EngineReduces(op, type) ? 2 * local * (g - 1) / g : local * (g - 1);
+  return CollectiveBytes(EngineReduces(op, type) ? MoveKind::kAllReduce : MoveKind::kAllGather,
+                         local, g);
 }
 
 const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Sharding* from,

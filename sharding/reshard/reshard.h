@@ -55,8 +55,13 @@ int64_t LocalBytes(const Shape* global, const Sharding& s);
 // all-gathered or exchanged, and each device reduces them.
 bool EngineReduces(PartialOp op, ElementType type);
 
-// Bytes that one device of a group of `g` sends in an all-reduce of `local` bytes. Over 4 devices
-// a sum costs 1.5 times `local`; xor, which no engine reduces, 3 times.
+// Bytes that one device of a group of `g` sends in a collective in which it holds `local` bytes,
+// in a ring or pairwise algorithm. Over 4 devices an all-gather costs 3 times `local`, an
+// all-to-all 0.75 times, an all-reduce 1.5 times. Zero for moves that send nothing.
+double CollectiveBytes(MoveKind kind, double local, double g);
+
+// The same for reducing `local` bytes on all devices: a sum is an all-reduce; the parts of xor,
+// which no engine reduces, are all-gathered.
 double AllReduceBytes(PartialOp op, ElementType type, double local, double g);
 
 // Memoised in the Context; the plan lives as long as it does. `global` is an array. `to` has the

@@ -47,7 +47,8 @@ std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sha
   move.kind = gathers ? MoveKind::kAllGather : MoveKind::kSlice;
   move.axes = RemovePrefix(*from->mesh(), coarse.dim(dim), fine.dim(dim));
   if (gathers) {
-    move.bytes = LocalBytes(global, *from) * static_cast<double>(AxesSize(move.axes) - 1);
+    move.bytes = CollectiveBytes(MoveKind::kAllGather, LocalBytes(global, *from),
+                                 static_cast<double>(AxesSize(move.axes)));
   }
   return move;
 }

@@ -230,8 +230,9 @@ void Search::ExpandGathers(const Node& node, const Lists& l) {
       const double g = Size(minor);
       Lists next = l;
       next[d] = major;
-      if (node.cost + local * (g - 1) < goal_cost_) {
-        Try(node, next, MoveKind::kAllGather, minor, d, -1, local * (g - 1));
+      const double gathered = CollectiveBytes(MoveKind::kAllGather, local, g);
+      if (node.cost + gathered < goal_cost_) {
+        Try(node, next, MoveKind::kAllGather, minor, d, -1, gathered);
       }
       for (int q = 0; q < rank(); ++q) {
         if (q == d || !Nests(q, l[q], minor)) continue;
@@ -242,7 +243,8 @@ void Search::ExpandGathers(const Node& node, const Lists& l) {
         Lists moved = next;
         moved[q] += minor;
         const double padded = Padded(local, q, l[q], moved[q]) * g;
-        Try(node, moved, MoveKind::kAllToAll, minor, d, q, padded * (g - 1) / g);
+        Try(node, moved, MoveKind::kAllToAll, minor, d, q,
+            CollectiveBytes(MoveKind::kAllToAll, padded, g));
       }
     }
   }
@@ -298,7 +300,8 @@ void Search::ExpandPartial(const Node& node, const Lists& l) {
       for (char c : minor) next[rank()].erase(next[rank()].find(c), 1);
       const double g = Size(minor);
       const double padded = Padded(local, d, l[d], next[d]) * g;
-      Try(node, next, MoveKind::kReduceScatter, minor, d, -1, padded * (g - 1) / g);
+      Try(node, next, MoveKind::kReduceScatter, minor, d, -1,
+          CollectiveBytes(MoveKind::kReduceScatter, padded, g));
     }
   }
   std::string made;

@@ -115,8 +115,7 @@ void ExactnessObserver::Met(absl::Span<const Exactness> group, bool added, Eleme
 }
 
 void ExactnessObserver::SetDraws(StepRun& run) const {
-  const Opcode op = run.step().opcode;
-  if (draws_ == nullptr || (op != Opcode::kRng && op != Opcode::kRngGetAndUpdateState)) return;
+  if (draws_ == nullptr || !HasTrait(run.step().opcode, kDrawsNumbers)) return;
   const auto it = draws_->find(run.step().name);
   run.device().rng->drawn_on = it == draws_->end() ? -1 : it->second[run.device().device];
 }

@@ -38,10 +38,9 @@ Sums SumsOfCombiner(const Module& m, CompId comp) {
   }
   for (InstrId id : m.comp(comp).instructions) {
     const Instruction& i = m.instr(id);
-    const bool arithmetic = i.opcode == Opcode::kAdd || i.opcode == Opcode::kSubtract ||
-                            i.opcode == Opcode::kMultiply || i.opcode == Opcode::kDivide ||
-                            i.opcode == Opcode::kCall || i.opcode == Opcode::kFusion;
-    if (arithmetic && !(i.shape->IsArray() && IsInteger(i.shape->element_type()))) {
+    const bool rounds =
+        HasTrait(i.opcode, kArithmetic | kControlFlow) || i.opcode == Opcode::kFusion;
+    if (rounds && !(i.shape->IsArray() && IsInteger(i.shape->element_type()))) {
       return Sums::kUnknown;
     }
   }

@@ -80,7 +80,7 @@ class Data {
                      {"opcode", Text(std::string(OpcodeText(r.opcode)))},
                      {"bytes", r.bytes_moved},
                      {"trips", r.trip_count},
-                     {"seconds", cost_.latency + r.bytes_moved / cost_.bandwidth},
+                     {"seconds", cost_.Seconds(r.bytes_moved)},
                      {"groups", r.num_groups},
                      {"size", r.group_size},
                      {"cause", Text(CauseText(p_, r))},

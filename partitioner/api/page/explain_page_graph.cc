@@ -39,13 +39,13 @@ Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<i
       const Instruction& i = m.instr(id);
       if (const int k = record_of[id.value]; k >= 0) {
         flush();
-        const double s = cost.latency + local.collectives[k].bytes_moved / cost.bandwidth;
+        const double s = cost.Seconds(local.collectives[k].bytes_moved);
         events.push_back({1, s, k});
         seconds[c.value] += s;
         continue;
       }
       if (!HasTrait(i.opcode, kControlFlow)) {
-        const double s = costs.Work(i) * 1e-6;
+        const double s = costs.Work(id) * 1e-6;
         ops += s;
         count += s > 0;
         if (s > longest) {

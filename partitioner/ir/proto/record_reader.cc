@@ -50,11 +50,7 @@ bool RecordReader::Read(RecordType<CompareAttrs>, Opcode, const Attributes** out
 bool RecordReader::Read(RecordType<DimensionsAttrs>, Opcode opcode, const Attributes** out) {
   DimensionsAttrs a;
   int64_t one;
-  if ((opcode == Opcode::kConcatenate || opcode == Opcode::kGetDimensionSize ||
-       opcode == Opcode::kSetDimensionSize) &&
-      !OneDimension(&one)) {
-    return false;
-  }
+  if (HasTrait(opcode, kOneDimension) && !OneDimension(&one)) return false;
   if (!ReadFields(&a)) return false;
   *out = InternAttributes(context_, a);
   return true;

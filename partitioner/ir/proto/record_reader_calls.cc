@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/attribute_names.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/ir/proto/record_reader.h"
 #include "shardcall/partitioner/ir/text/slot_parser.h"
@@ -135,12 +136,11 @@ bool RecordReader::Read(RecordType<CollectiveAttrs>, Opcode opcode, const Attrib
   if (p_.has_dynamic_root() || (p_.shardcall_written() & 2)) {
     a.has_dynamic_root = p_.has_dynamic_root();
   }
-  const bool reduces = opcode == Opcode::kAllReduce || opcode == Opcode::kReduceScatter ||
-                       opcode == Opcode::kAllReduceStart;
+  const bool reduces = HasTrait(opcode, kAppliesToElements);
   if (!Calls(reduces ? 1 : 0) || !ReadGroups(&a.groups)) return false;
   if (reduces) a.to_apply = called_[0];
-  const bool one = opcode == Opcode::kAllGather || opcode == Opcode::kAllGatherStart ||
-                   opcode == Opcode::kReduceScatter ||
+  // An all-to-all of a tuple has no dimension.
+  const bool one = hlo_text::Requires(opcode, hlo_text::Attr::kDimensions) ||
                    (opcode == Opcode::kAllToAll && p_.dimensions_size() > 0);
   if (one && !OneDimension(&a.dimension)) return false;
   *out = InternAttributes(context_, a);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "shardcall/partitioner/ir/dim_labels.h"
 #include "shardcall/partitioner/ir/proto/literal_data.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
 #include "shardcall/partitioner/ir/proto/value_reader.h"
@@ -116,32 +117,22 @@ void Writer::WriteWindow(const Window& w, hlo_pb::Window* p) {
 
 // `b01f_01io->b01f`
 bool Writer::WriteDimLabels(Text labels, hlo_pb::ConvolutionDimensionNumbers* p) {
-  const size_t underscore = labels.find('_'), arrow = labels.find("->");
-  if (underscore == Text::npos || arrow == Text::npos || arrow < underscore) {
+  DimLabels dims;
+  if (!ParseDimLabels(labels, &dims)) {
     return Fail("The dimension labels have no binary form", labels, "write b01f_01io->b01f");
   }
-  const auto side = [](Text text, Repeated* spatial, auto&& letter) {
-    for (size_t k = 0; k < text.size(); ++k) {
-      if (text[k] >= '0' && text[k] <= '9') {
-        const int at = text[k] - '0';
-        while (spatial->size() <= at) spatial->Add(0);
-        spatial->Set(at, static_cast<int64_t>(k));
-      } else if (text[k] != '?') {
-        letter(text[k], static_cast<int64_t>(k));
-      }
-    }
+  const auto add = [](absl::Span<const int64_t> spatial, Repeated* to) {
+    for (int64_t d : spatial) to->Add(d);
   };
-  side(labels.substr(0, underscore), p->mutable_input_spatial_dimensions(), [&](char c, int64_t k) {
-    c == 'b' ? p->set_input_batch_dimension(k) : p->set_input_feature_dimension(k);
-  });
-  side(labels.substr(underscore + 1, arrow - underscore - 1),
-       p->mutable_kernel_spatial_dimensions(), [&](char c, int64_t k) {
-         c == 'i' ? p->set_kernel_input_feature_dimension(k)
-                  : p->set_kernel_output_feature_dimension(k);
-       });
-  side(labels.substr(arrow + 2), p->mutable_output_spatial_dimensions(), [&](char c, int64_t k) {
-    c == 'b' ? p->set_output_batch_dimension(k) : p->set_output_feature_dimension(k);
-  });
+  p->set_input_batch_dimension(dims.lhs.batch);
+  p->set_input_feature_dimension(dims.lhs.feature);
+  add(dims.lhs.spatial, p->mutable_input_spatial_dimensions());
+  p->set_kernel_input_feature_dimension(dims.rhs.batch);
+  p->set_kernel_output_feature_dimension(dims.rhs.feature);
+  add(dims.rhs.spatial, p->mutable_kernel_spatial_dimensions());
+  p->set_output_batch_dimension(dims.out.batch);
+  p->set_output_feature_dimension(dims.out.feature);
+  add(dims.out.spatial, p->mutable_output_spatial_dimensions());
   return true;
 }
 

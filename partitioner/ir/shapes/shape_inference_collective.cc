@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "shardcall/partitioner/ir/attribute_names.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
@@ -44,19 +45,14 @@ int64_t MeshGroupSize(absl::string_view text) {
   return size;
 }
 
-bool UsesReplicaAndPartition(Opcode opcode) {
-  return opcode != Opcode::kAllToAll && opcode != Opcode::kRaggedAllToAll &&
-         opcode != Opcode::kCollectiveBroadcast;
-}
-
 }  // namespace
 
 int64_t CollectiveGroupSize(const Module& module, Opcode opcode, const CollectiveAttrs& attrs) {
   const ReplicaGroups& g = attrs.groups;
-  // With a channel and without global ids, all-gather and the reductions group
-  // replicas and take every partition of each.
-  const bool both =
-      attrs.channel_id >= 0 && !attrs.use_global_device_ids && UsesReplicaAndPartition(opcode);
+  // With a channel and without global ids, the ops that may have global ids group replicas and take
+  // every partition of each.
+  const bool both = attrs.channel_id >= 0 && !attrs.use_global_device_ids &&
+                    hlo_text::Allows(opcode, hlo_text::Attr::kUseGlobalDeviceIds);
   int64_t size = 0;
   switch (g.form) {
     case ReplicaGroups::Form::kAll:

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "shardcall/partitioner/ir/dim_labels.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
 namespace shardcall::shape_inference {
@@ -143,51 +144,6 @@ const Shape* InferRaggedDot(const Query& q, const DotAttrs& a, ElementType type)
   return MakeResult(q, type, dims);
 }
 
-// The labels of one side: the dimension of each role.
-struct Side {
-  int batch = -1, feature = -1;  // kernel: i, o
-  int rank = 0;
-  Dims spatial;
-  bool has_unknown = false;
-};
-
-bool ParseSide(absl::string_view labels, char batch, char feature, Side* side) {
-  side->rank = static_cast<int>(labels.size());
-  side->spatial.assign(labels.size(), -1);
-  size_t spatial = 0;
-  for (size_t i = 0; i < labels.size(); ++i) {
-    const char c = labels[i];
-    const int d = static_cast<int>(i);
-    if (c == batch && side->batch < 0) {
-      side->batch = d;
-    } else if (c == feature && side->feature < 0) {
-      side->feature = d;
-    } else if (c == '?') {
-      side->has_unknown = true;
-    } else if (c >= '0' && c <= '9' && static_cast<size_t>(c - '0') < labels.size() &&
-               side->spatial[c - '0'] < 0) {
-      side->spatial[c - '0'] = d;
-      ++spatial;
-    } else {
-      return false;
-    }
-  }
-  side->spatial.resize(spatial);
-  return side->batch >= 0 && side->feature >= 0 &&
-         std::find(side->spatial.begin(), side->spatial.end(), -1) == side->spatial.end();
-}
-
-bool ParseLabels(absl::string_view text, Side* lhs, Side* rhs, Side* out) {
-  const size_t bar = text.find('_'), arrow = text.find("->");
-  if (bar == absl::string_view::npos || arrow == absl::string_view::npos || arrow < bar) {
-    return false;
-  }
-  return ParseSide(text.substr(0, bar), 'b', 'f', lhs) &&
-         ParseSide(text.substr(bar + 1, arrow - bar - 1), 'i', 'o', rhs) &&
-         ParseSide(text.substr(arrow + 2), 'b', 'f', out) &&
-         lhs->spatial.size() == rhs->spatial.size() && lhs->spatial.size() == out->spatial.size();
-}
-
 bool WantMultiple(const Query& q, absl::string_view what, int64_t size, int64_t count) {
   if (size % count == 0) return true;
   Fail(q, "E021", absl::StrCat(what, " is not a multiple of the group count"),
@@ -219,12 +175,13 @@ const Shape* InferConvolution(const Query& q) {
   if (!WantAtLeast(q, 2) || !WantArrays(q)) return nullptr;
   ElementType type;
   if (!ContractionType(q, &type)) return nullptr;
-  Side lhs, rhs, out;
-  if (!ParseLabels(a.dim_labels, &lhs, &rhs, &out)) {
+  DimLabels labels;
+  if (!ParseDimLabels(a.dim_labels, &labels)) {
     return Fail(q, "E022", "dim_labels do not give each role one dimension",
                 "as in b01f_01io->b01f", std::string(a.dim_labels));
   }
   if (q.num_operands() > 2 && a.sparsity_config.empty() && !WantOperands(q, 2)) return nullptr;
+  const auto& [lhs, rhs, out] = labels;
   const size_t n = lhs.spatial.size();
   const Shape* x = q.x(0);
   const Shape* k = q.x(1);

@@ -97,11 +97,7 @@ bool Parser::ParseOpcode(Scratch* s) {
   } else {
     sugar = false;
   }
-  // Ops with start and done opcodes of their own have no short form.
-  if (sugar && OpcodeFromText(base, &inner) && !HasTrait(inner, kAsyncForm) &&
-      inner != Opcode::kAllGather && inner != Opcode::kAllReduce &&
-      inner != Opcode::kCollectivePermute && inner != Opcode::kCopy && inner != Opcode::kSend &&
-      inner != Opcode::kRecv && inner != Opcode::kParameter && inner != Opcode::kConstant) {
+  if (sugar && OpcodeFromText(base, &inner) && HasShortAsyncForm(inner)) {
     s->wrapped = static_cast<int>(inner);
     return true;
   }

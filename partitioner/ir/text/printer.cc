@@ -29,13 +29,7 @@ bool Printer::OnlyParametersAndOneOp(CompId id) const {
   const Computation& c = module_.comp(id);
   if (c.instructions.size() != c.parameters.size() + 1) return false;
   const Instruction& root = module_.instr(c.root);
-  if (root.opcode == Opcode::kParameter || root.opcode == Opcode::kConstant ||
-      HasTrait(root.opcode, kAsyncForm) || root.opcode == Opcode::kAllGather ||
-      root.opcode == Opcode::kAllReduce || root.opcode == Opcode::kCollectivePermute ||
-      root.opcode == Opcode::kCopy || root.opcode == Opcode::kSend ||
-      root.opcode == Opcode::kRecv) {
-    return false;
-  }
+  if (!HasShortAsyncForm(root.opcode)) return false;
   // The short form can only express a call that passes the parameters in order.
   const absl::Span<const InstrId> operands = module_.operands(root);
   return operands.size() == c.parameters.size() &&

@@ -195,7 +195,9 @@ void Printer::RecordText(const CollectiveAttrs& a, const Instruction& i) {
   if (a.channel_id >= 0) IntText("channel_id", a.channel_id);
   GroupsText(a.groups);
   Flag("constrain_layout", a.constrain_layout);
-  const bool ids_first = i.opcode != Opcode::kAllGather && i.opcode != Opcode::kAllGatherStart;
+  // Only gathering ops have the dimension before the ids.
+  const bool ids_first =
+      HasTrait(i.opcode, kAppliesToElements) || !Requires(i.opcode, Attr::kDimensions);
   if (ids_first) Flag("use_global_device_ids", a.use_global_device_ids);
   if (a.dimension >= 0) {
     absl::StrAppend(&out_, ", dimensions={", a.dimension, "}");

@@ -104,10 +104,8 @@ bool RecordBuilder::Build(RecordType<DimensionsAttrs>, Scratch* s, Opcode opcode
                           const Attributes** out) {
   DimensionsAttrs a;
   if (!ReadSlots(*s, &a)) return false;
-  const bool one = opcode == Opcode::kConcatenate || opcode == Opcode::kGetDimensionSize ||
-                   opcode == Opcode::kSetDimensionSize;
   int64_t dimension;
-  if (one && !OneDimension(*s, &dimension)) return false;
+  if (HasTrait(opcode, kOneDimension) && !OneDimension(*s, &dimension)) return false;
   if (!s->Has(A::kDimensions) && !s->operands.empty() &&
       module_.instr(s->operands[0]).shape->rank() > 0) {
     return lex_.Fail(s->opcode_at, "E006", "An attribute is missing",

@@ -162,9 +162,7 @@ bool RecordBuilder::Build(RecordType<CollectiveAttrs>, Scratch* s, Opcode opcode
   }
   int mode;  // follows from the other attributes, so it is not kept
   if (s->Has(A::kMode) && !WordIndex(*s, A::kMode, words::kModes, &mode)) return false;
-  const bool reduces = opcode == Opcode::kAllReduce || opcode == Opcode::kReduceScatter ||
-                       opcode == Opcode::kAllReduceStart;
-  if (reduces && a.use_global_device_ids && a.channel_id < 0) {
+  if (HasTrait(opcode, kAppliesToElements) && a.use_global_device_ids && a.channel_id < 0) {
     return lex_.Fail((*s)[A::kUseGlobalDeviceIds].at, "E006",
                      "use_global_device_ids=true needs a channel", "channel_id=", "",
                      "add channel_id=1");

@@ -5,33 +5,10 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/dim_labels.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 
 namespace shardcall::hlo_text {
-namespace {
-
-// Digits 0..n-1 once each, the two role letters at most once.
-bool ValidSide(absl::string_view side, char first, char second, int* spatial) {
-  uint32_t digits = 0;
-  int letters[2] = {0, 0};
-  *spatial = 0;
-  for (char c : side) {
-    if (absl::ascii_isdigit(c)) {
-      if (digits >> (c - '0') & 1) return false;
-      digits |= 1u << (c - '0');
-      ++*spatial;
-    } else if (c == first) {
-      ++letters[0];
-    } else if (c == second) {
-      ++letters[1];
-    } else if (c != '?') {
-      return false;
-    }
-  }
-  return letters[0] == 1 && letters[1] == 1 && digits == (1u << *spatial) - 1;
-}
-
-}  // namespace
 
 std::string MeshGroupsText(const HloSharding& sharding) {
   std::string text;
@@ -224,15 +201,8 @@ bool SlotParser::ParseDimLabels(Slot* slot) {
   const char* p = start;
   while (Is(*p, kIdent) || *p == '?' || *p == '>') ++p;
   const absl::string_view text(start, p - start);
-  const size_t underscore = text.find('_');
-  const size_t arrow = text.find("->");
-  const bool parts = underscore != absl::string_view::npos && arrow != absl::string_view::npos &&
-                     underscore < arrow;
-  int spatial[3] = {0, 0, 0};
-  if (!parts || !ValidSide(text.substr(0, underscore), 'b', 'f', &spatial[0]) ||
-      !ValidSide(text.substr(underscore + 1, arrow - underscore - 1), 'i', 'o', &spatial[1]) ||
-      !ValidSide(text.substr(arrow + 2), 'b', 'f', &spatial[2]) || spatial[0] != spatial[1] ||
-      spatial[1] != spatial[2]) {
+  DimLabels labels;
+  if (!shardcall::ParseDimLabels(text, &labels)) {
     return lex_.Fail(start, "E019", "Invalid dimension labels",
                      "input_kernel->output as in b01f_01io->b01f", lex_.TokenAt(start));
   }

@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardcall/partitioner/ir/attribute_names.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
@@ -113,9 +114,8 @@ struct Numbering {
 Numbering NumberingOf(const Module& m, Opcode opcode, const CollectiveAttrs& a) {
   const ModuleHeader& h = m.header;
   if (a.channel_id < 0) return {"replicas", h.replica_count};
-  // With a channel, these ops exchange between partitions.
-  if (opcode == Opcode::kAllToAll || opcode == Opcode::kRaggedAllToAll ||
-      opcode == Opcode::kCollectiveBroadcast) {
+  // With a channel, ops without the flag exchange between partitions.
+  if (!hlo_text::Allows(opcode, hlo_text::Attr::kUseGlobalDeviceIds)) {
     return {"partitions", h.num_partitions};
   }
   if (a.use_global_device_ids) return {"devices", h.replica_count * h.num_partitions};
@@ -123,9 +123,8 @@ Numbering NumberingOf(const Module& m, Opcode opcode, const CollectiveAttrs& a) 
 }
 
 bool CheckListSizes(Opcode opcode, const ReplicaGroups& g, Fault* error) {
-  // Groups of these ops may differ in size, since no shape depends on it.
-  const bool free = opcode == Opcode::kAllReduce || opcode == Opcode::kAllReduceStart ||
-                    opcode == Opcode::kCollectiveBroadcast;
+  // Groups of ops without a dimension may differ in size, since no shape depends on it.
+  const bool free = !hlo_text::Allows(opcode, hlo_text::Attr::kDimensions);
   for (const Ints& list : g.lists) {
     if (list.empty()) {
       return Fail(error, "E025", "replica_groups has an empty group", "", "1 device or more", "0",

@@ -12,6 +12,7 @@
 #include "shardcall/collectives/reduce.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/reduce_kind.h"
 #include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -85,18 +86,6 @@ int64_t Offset(const Dims& begin, const Dims& strides) {
   int64_t offset = 0;
   for (size_t k = 0; k < begin.size(); ++k) offset += begin[k] * strides[k];
   return offset;
-}
-
-ReduceKind KindOf(PartialOp op) {
-  switch (op) {
-    case PartialOp::kSum: return ReduceKind::kSum;
-    case PartialOp::kMax: return ReduceKind::kMax;
-    case PartialOp::kMin: return ReduceKind::kMin;
-    case PartialOp::kProduct: return ReduceKind::kProduct;
-    case PartialOp::kAnd: return ReduceKind::kAnd;
-    case PartialOp::kOr: return ReduceKind::kOr;
-    default: return ReduceKind::kXor;
-  }
 }
 
 absl::Status NoSuchDevice(const Sharding& s, int64_t device) {
@@ -235,7 +224,7 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
                      .found = absl::StrCat(s.mesh()->num_devices()),
                      .fix = "Run on the devices of the mesh"});
   }
-  if (!s.partial().empty() && !CheckReduction(KindOf(s.partial_op()), type).ok()) {
+  if (!s.partial().empty() && !CheckReduction(ReduceKindOf(s.partial_op(), type), type).ok()) {
     return NoIdentity(s.partial_op(), type);
   }
   // For each shard: the dense parts of its partial coordinates, in order.
@@ -280,7 +269,7 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
       for (const Tensor& t : parts) sources.push_back(t.data());
       Tensor sum(type, part.extent);
       void* const out[] = {sum.MutableData()};
-      ReduceRange(KindOf(s.partial_op()), type, sources, out, 0, sum.num_elements());
+      ReduceRange(ReduceKindOf(s.partial_op(), type), type, sources, out, 0, sum.num_elements());
       parts[0] = std::move(sum);
     }
     CopyStrided(bytes, part.extent, parts[0].data(), RowMajorStrides(part.extent),

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/attribute_names.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
 
 namespace shardcall::inline internal {
@@ -16,9 +17,7 @@ absl::Status DeviceGroups::Make(const LowerContext& context, const CollectiveAtt
   // Whether groups contain replica, partition or global ids depends on the channel and
   // use_global_device_ids; opcodes without that flag use partition ids if there is a channel.
   const Opcode opcode = context.instr.opcode;
-  const bool has_flag = opcode == Opcode::kAllReduce || opcode == Opcode::kAllReduceStart ||
-                        opcode == Opcode::kAllGather || opcode == Opcode::kAllGatherStart ||
-                        opcode == Opcode::kReduceScatter;
+  const bool has_flag = hlo_text::Allows(opcode, hlo_text::Attr::kUseGlobalDeviceIds);
   if (attrs.channel_id < 0) {
     out->scope_ = Scope::kAlone;
   } else if (has_flag && !attrs.use_global_device_ids) {

@@ -42,6 +42,22 @@ absl::StatusOr<bool> ComputationLowering::Constant(const LowerContext& context, 
   return true;
 }
 
+namespace {
+
+// Whether the estimate of a device's memory (api/device_memory.h) knows of the ops that lower to
+// aliases. Constants are held by the program.
+constexpr bool AliasesHaveTheTrait() {
+  for (int k = 0; k < kNumOpcodes; ++k) {
+    const auto op = static_cast<Opcode>(k);
+    if (kOpcodeNames[k].lower != "Alias" || op == Opcode::kConstant) continue;
+    if (!HasTrait(op, kAliases | kFree)) return false;
+  }
+  return true;
+}
+static_assert(AliasesHaveTheTrait());
+
+}  // namespace
+
 absl::StatusOr<bool> ComputationLowering::Alias(const LowerContext& context, Slots* result) {
   static constexpr AliasRow kRows[] = {
       {Opcode::kTuple, &ComputationLowering::AllOperands},

@@ -70,8 +70,7 @@ bool Ends(Opcode start, Opcode user) {
 }
 
 bool IsStart(const Module& m, const Instruction& i) {
-  return i.opcode == Opcode::kAllReduceStart || i.opcode == Opcode::kAllGatherStart ||
-         i.opcode == Opcode::kCollectivePermuteStart ||
+  return (HasTrait(i.opcode, kCollectiveOp) && FormsStartedBy(i.opcode) != nullptr) ||
          (i.opcode == Opcode::kAsyncStart && WrappedCollective(m, i).valid());
 }
 

@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "shardcall/collectives/split.h"
+#include "shardcall/partitioner/ir/attribute_names.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lanes/lane_program.h"
 #include "shardcall/partitioner/runtime/lower/device_groups.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/reduce_kind.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
@@ -233,22 +235,6 @@ absl::Status RunCollective(StepRun& run) {
   return absl::OkStatus();
 }
 
-// pred sums are "or", products "and".
-bool FindKind(PartialOp op, ElementType type, ReduceKind* kind) {
-  const bool pred = type == ElementType::kPred;
-  if (!pred && ElementTypeBits(type) < 8) return false;
-  switch (op) {
-    case PartialOp::kSum: *kind = pred ? ReduceKind::kOr : ReduceKind::kSum; return true;
-    case PartialOp::kProduct: *kind = pred ? ReduceKind::kAnd : ReduceKind::kProduct; return true;
-    case PartialOp::kMax: *kind = pred ? ReduceKind::kOr : ReduceKind::kMax; return true;
-    case PartialOp::kMin: *kind = pred ? ReduceKind::kAnd : ReduceKind::kMin; return true;
-    case PartialOp::kAnd: *kind = ReduceKind::kAnd; return true;
-    case PartialOp::kOr: *kind = ReduceKind::kOr; return true;
-    case PartialOp::kXor: *kind = ReduceKind::kXor; return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 absl::Status LowerCollective(const LowerContext& context, Step* step) {
@@ -257,10 +243,8 @@ absl::Status LowerCollective(const LowerContext& context, Step* step) {
   SHARDCALL_RETURN_IF_ERROR(DeviceGroups::Make(context, attrs, &data->groups));
   data->dimension = static_cast<int>(attrs.dimension);
   const Opcode opcode = context.instr.opcode;
-  const bool reduces = opcode == Opcode::kAllReduce || opcode == Opcode::kAllReduceStart ||
-                       opcode == Opcode::kReduceScatter;
-  const bool by_dimension = opcode == Opcode::kAllGather || opcode == Opcode::kAllGatherStart ||
-                            opcode == Opcode::kReduceScatter;
+  const bool reduces = HasTrait(opcode, kAppliesToElements);
+  const bool by_dimension = hlo_text::Requires(opcode, hlo_text::Attr::kDimensions);
   if (opcode != Opcode::kAllToAll && step->operands.size() != step->results.size()) {
     return context.Error("E311", "one result per operand is needed");
   }
@@ -280,7 +264,10 @@ absl::Status LowerCollective(const LowerContext& context, Step* step) {
         data->program.result_type(0) != data->program.registers[0]) {
       return context.Error("E311", "the computation does not fit the operands");
     }
-    data->known_kind = data->program.monoid && FindKind(*data->program.monoid, type, &data->kind);
+    // Elements of less than a byte must be brought into range after each step.
+    data->known_kind =
+        data->program.monoid && (type == ElementType::kPred || ElementTypeBits(type) >= 8);
+    if (data->known_kind) data->kind = ReduceKindOf(*data->program.monoid, type);
     if (!data->known_kind && data->program.registers[0] != type) {
       return context.Unimplemented("a reduction whose computation has another type");
     }

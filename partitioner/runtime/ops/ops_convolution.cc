@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "shardcall/kernels/host/matmul.h"
+#include "shardcall/partitioner/ir/dim_labels.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/convolution.h"
@@ -96,16 +96,6 @@ absl::Status RunConvolution(StepRun& run) {
   return absl::OkStatus();
 }
 
-// Positions of the labels `first`, 0, 1, .., `last` in e.g. "b01f".
-bool ReadLabels(absl::string_view text, absl::string_view order, Dims* perm) {
-  for (char label : order) {
-    const size_t at = text.find(label);
-    if (at == text.npos) return false;
-    perm->push_back(static_cast<int64_t>(at));
-  }
-  return text.size() == order.size();
-}
-
 }  // namespace
 
 absl::Status LowerConvolution(const LowerContext& context, Step* step) {
@@ -117,27 +107,30 @@ absl::Status LowerConvolution(const LowerContext& context, Step* step) {
   data->window = WindowDims(attrs.window);
   data->feature_groups = attrs.feature_group_count;
   data->batch_groups = attrs.batch_group_count;
-  std::string space;
-  for (int k = 0; k < data->window.rank(); ++k) space += static_cast<char>('0' + k);
-  const size_t underscore = attrs.dim_labels.find('_'), arrow = attrs.dim_labels.find("->");
-  if (underscore == attrs.dim_labels.npos || arrow == attrs.dim_labels.npos ||
-      !ReadLabels(attrs.dim_labels.substr(0, underscore), "b" + space + "f", &data->lhs_perm) ||
-      !ReadLabels(attrs.dim_labels.substr(underscore + 1, arrow - underscore - 1), space + "io",
-                  &data->rhs_perm) ||
-      !ReadLabels(attrs.dim_labels.substr(arrow + 2), "b" + space + "f", &data->out_perm)) {
+  DimLabels labels;
+  if (!ParseDimLabels(attrs.dim_labels, &labels) || labels.lhs.has_unknown ||
+      labels.rhs.has_unknown || labels.out.has_unknown ||
+      static_cast<int>(labels.lhs.spatial.size()) != data->window.rank()) {
     return context.Unimplemented("these dim_labels");
   }
+  const auto& [input, kernel, output] = labels;
+  data->lhs_perm = {input.batch};
+  data->lhs_perm.insert(data->lhs_perm.end(), input.spatial.begin(), input.spatial.end());
+  data->lhs_perm.push_back(input.feature);
+  data->rhs_perm.assign(kernel.spatial.begin(), kernel.spatial.end());
+  data->rhs_perm.insert(data->rhs_perm.end(), {kernel.batch, kernel.feature});
+  data->out_perm = {output.batch};
+  data->out_perm.insert(data->out_perm.end(), output.spatial.begin(), output.spatial.end());
+  data->out_perm.push_back(output.feature);
   const Shape& lhs = *context.operand_shape(0);
   const Shape& rhs = *context.operand_shape(1);
-  const int64_t in_features = rhs.dim(static_cast<int>(data->rhs_perm[data->window.rank()]));
-  const int64_t out_features = rhs.dim(static_cast<int>(data->rhs_perm.back()));
+  const int64_t in_features = rhs.dim(kernel.batch);
+  const int64_t out_features = rhs.dim(kernel.feature);
   const int64_t groups = std::max(data->feature_groups, data->batch_groups);
   if (groups < 1 || (data->feature_groups > 1 && data->batch_groups > 1) ||
-      out_features % groups != 0 ||
-      lhs.dim(static_cast<int>(data->lhs_perm.back())) != in_features * data->feature_groups ||
-      step->shapes[0].dims[data->out_perm.back()] != out_features ||
-      step->shapes[0].dims[data->out_perm[0]] * data->batch_groups !=
-          lhs.dim(static_cast<int>(data->lhs_perm[0]))) {
+      out_features % groups != 0 || lhs.dim(input.feature) != in_features * data->feature_groups ||
+      step->shapes[0].dims[output.feature] != out_features ||
+      step->shapes[0].dims[output.batch] * data->batch_groups != lhs.dim(input.batch)) {
     return context.Error("E311", "features, batch and groups do not fit together");
   }
   if (!MatmulSupports(lhs.element_type(), rhs.element_type(), step->shapes[0].type)) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "shardcall/partitioner/ir/shapes/collective_bytes.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
@@ -226,27 +227,6 @@ InstrId Emitter::ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axe
   return r;
 }
 
-namespace {
-
-// The bytes that an average device sends in a ring or pairwise algorithm. `share` is (g - 1) / g
-// for groups of g devices.
-double BytesMoved(const Instruction& i, double bytes_in, double share, int64_t num_devices) {
-  if (i.opcode == Opcode::kAllGather) return static_cast<double>(i.shape->byte_size()) * share;
-  if (i.opcode == Opcode::kAllReduce) return 2 * bytes_in * share;
-  if (i.opcode == Opcode::kCollectivePermute) {
-    const auto& attrs = i.as<PermuteAttrs>();
-    int64_t senders = 0;
-    for (size_t k = 0; k < attrs.sources.size(); ++k) {
-      senders += attrs.sources[k] != attrs.targets[k];
-    }
-    return bytes_in * static_cast<double>(senders) / static_cast<double>(num_devices);
-  }
-  // Each of g parts of the operand goes to its device.
-  return bytes_in * share;
-}
-
-}  // namespace
-
 void Emitter::Record(InstrId id, int64_t group_size, int64_t num_groups) {
   const Module& m = b_.module();
   const Instruction& instr = m.instr(id);
@@ -256,14 +236,8 @@ void Emitter::Record(InstrId id, int64_t group_size, int64_t num_groups) {
   r.opcode = instr.opcode;
   r.group_size = group_size;
   r.num_groups = num_groups;
-  for (InstrId o : m.operands(id)) {
-    if (m.instr(o).shape->IsArray()) {
-      r.bytes_in += static_cast<double>(m.instr(o).shape->byte_size());
-    }
-  }
-  const double g = static_cast<double>(group_size);
-  const double share = g > 1 ? (g - 1) / g : 0;
-  r.bytes_moved = BytesMoved(instr, r.bytes_in, share, mesh_->num_devices());
+  r.bytes_in = OperandBytes(m, instr);
+  r.bytes_moved = BytesSent(m, instr, group_size, mesh_->num_devices());
   r.cause = cause_;
   r.from = from_;
   r.to = to_;

@@ -44,6 +44,14 @@ enum class PlanKind : uint8_t {
   kFeed,       // infeed, outfeed: each device feeds its own shard
 };
 
+// A way to partition an op that the plan did not take. The bytes and seconds are lower bounds: the
+// plan stops counting when a candidate is dearer than the best one.
+struct DearerCandidate {
+  const Strategy* strategy = nullptr;
+  double bytes = 0;
+  double seconds = 0;
+};
+
 // One way to partition an op, shared by all equal ops (same rule, same states). Decisions of a Plan
 // live in the program's Context.
 struct Decision {
@@ -57,6 +65,8 @@ struct Decision {
   States final;                                             // after reduction and reshard
   double bytes = 0;                                         // resharding of operands and results
   double seconds = 0;                                       // by the cost model
+  // The cheapest candidate of each other strategy.
+  absl::Span<const DearerCandidate> dearer;
 };
 
 struct OpPlan {

@@ -68,7 +68,7 @@ void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
 void Planner::PlanReplicated(InstrId id, PlanKind kind) {
   const Instruction& instr = module_.instr(id);
   Decision d;
-  d.strategy = &StrategyOf(instr.opcode);
+  if (kind == PlanKind::kRule) d.strategy = &StrategyOf(instr.opcode);
   States need, produced, final;
   int collectives = 0;
   CopyList copies;

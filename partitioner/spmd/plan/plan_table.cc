@@ -83,6 +83,7 @@ const Decision* PlanTable::Keep(const Decision& d) {
   kept->factor_axes = arena.Copy(absl::MakeConstSpan(axes));
   kept->operands = arena.Copy(d.operands);
   kept->produced = arena.Copy(d.produced);
+  kept->dearer = arena.Copy(d.dearer);
   kept->final = d.final == d.produced ? kept->produced : arena.Copy(d.final);
   return kept;
 }

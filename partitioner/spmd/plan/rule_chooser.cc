@@ -2,6 +2,7 @@
 #include "shardcall/partitioner/spmd/plan/rule_chooser.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -54,6 +55,16 @@ absl::InlinedVector<Order, 12> Orders(absl::Span<const int> by_size,
   for (size_t k = 0; k < leading; ++k) add({by_size[k]}, {});
   add({}, {});
   return orders;
+}
+
+// Keeps the cheapest candidate of each strategy.
+void NoteCandidate(const Decision& d, absl::InlinedVector<DearerCandidate, 2>* cheapest) {
+  for (DearerCandidate& c : *cheapest) {
+    if (c.strategy != d.strategy) continue;
+    if (d.seconds < c.seconds) c = {d.strategy, d.bytes, d.seconds};
+    return;
+  }
+  cheapest->push_back({d.strategy, d.bytes, d.seconds});
 }
 
 }  // namespace
@@ -113,7 +124,10 @@ bool RuleChooser::Evaluate(const RuleQuery& query, const Strategy& strategy,
   for (const AxisList& a : assignment.axes()) out->axes.push_back(a);
   d.factor_axes = out->axes;
   int collectives = 0;
-  const auto seconds = [&] { return d.bytes / cost_.bandwidth + collectives * cost_.latency; };
+  const auto too_dear = [&] {
+    d.seconds = cost_.Seconds(d.bytes, collectives);
+    return d.seconds >= limit;
+  };
   const int num_operands = static_cast<int>(query.shapes.size());
   for (int k = 0; k < num_operands; ++k) {
     const Sharding* need = query.shapes[k]->IsArray()
@@ -122,7 +136,7 @@ bool RuleChooser::Evaluate(const RuleQuery& query, const Strategy& strategy,
     out->operands.push_back(need);
     d.bytes += table_.ReshardBytes(query.shapes[k], query.operands[k], CopiesAt(query.copies, k),
                                    need, &collectives);
-    if (seconds() >= limit) return false;
+    if (too_dear()) return false;
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
     const Shape* leaf = instr.shape->leaf(k);
@@ -131,13 +145,13 @@ bool RuleChooser::Evaluate(const RuleQuery& query, const Strategy& strategy,
                         : nullptr;
     out->produced.push_back(made);
     d.bytes += table_.ReshardBytes(leaf, made, nullptr, query.wanted[k], &collectives);
-    if (seconds() >= limit) return false;
+    if (too_dear()) return false;
   }
   d.operands = out->operands;
   d.produced = out->produced;
   d.final = query.wanted;
   d.bytes += StrategyBytes(module_, instr, d);
-  d.seconds = seconds() + LocalSeconds(query, d);
+  d.seconds = cost_.Seconds(d.bytes, collectives) + LocalSeconds(query, d);
   return d.seconds < limit;
 }
 
@@ -158,13 +172,16 @@ const Decision* RuleChooser::Choose(const RuleQuery& query, const IndexSet& allo
     return x != y ? x > y : a < b;
   });
 
+  absl::InlinedVector<DearerCandidate, 2> cheapest;  // of each strategy
   Draft drafts[2];
   Draft *best = nullptr, *next = &drafts[0];
   // `assignment` must outlive the drafts, which point into it.
   const auto consider = [&](const Strategy& strategy, const FactorAssignment& assignment) {
     const double limit =
         best == nullptr ? std::numeric_limits<double>::infinity() : best->d.seconds;
-    if (!Evaluate(query, strategy, assignment, limit, next) && best != nullptr) return;
+    const bool cheaper = Evaluate(query, strategy, assignment, limit, next);
+    NoteCandidate(next->d, &cheapest);
+    if (!cheaper && best != nullptr) return;
     best = next;
     next = best == &drafts[0] ? &drafts[1] : &drafts[0];
   };
@@ -200,6 +217,10 @@ const Decision* RuleChooser::Choose(const RuleQuery& query, const IndexSet& allo
   for (const auto& [strategy, assignment] : proposed) {
     if (!absl::c_linear_search(tried, assignment)) consider(*strategy, assignment);
   }
+  absl::InlinedVector<DearerCandidate, 2> dearer;
+  absl::c_copy_if(cheapest, std::back_inserter(dearer),
+                  [&](const DearerCandidate& c) { return c.strategy != best->d.strategy; });
+  best->d.dearer = dearer;
   return table_.Keep(best->d);
 }
 

@@ -41,7 +41,7 @@ class RuleChooser {
   struct Draft;
 
   // Computes the decision for `assignment`. Returns false as soon as it is known to take `limit`
-  // seconds or more; `out` is then incomplete.
+  // seconds or more; `out` is then incomplete, and its bytes and seconds are lower bounds.
   bool Evaluate(const RuleQuery& query, const Strategy& strategy,
                 const FactorAssignment& assignment, double limit, Draft* out);
   double LocalSeconds(const RuleQuery& query, const Decision& d) const;

@@ -3,9 +3,7 @@
 
 namespace shardcall::inline internal {
 
-bool IsDrawnOnce(const Instruction& instr) {
-  return instr.opcode == Opcode::kRng || instr.opcode == Opcode::kRngGetAndUpdateState;
-}
+bool IsDrawnOnce(const Instruction& instr) { return HasTrait(instr.opcode, kDrawsNumbers); }
 
 bool IsTransfer(Opcode opcode) { return GetOpcodeInfo(opcode).attrs == AttrKind::kSendRecv; }
 

@@ -60,6 +60,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kConcatenateStrategy{"fetch", Accepts, Bytes, Emit};
+constexpr Strategy kConcatenateStrategy{"fetch to concatenate", Accepts, Bytes, Emit};
 
 }  // namespace shardcall::inline internal

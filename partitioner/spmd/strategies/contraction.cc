@@ -24,6 +24,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kDotStrategy{"masked", nullptr, nullptr, Emit};
+constexpr Strategy kDotStrategy{"masked product", nullptr, nullptr, Emit};
 
 }  // namespace shardcall::inline internal

@@ -61,6 +61,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kGatherStrategy{"own rows", nullptr, nullptr, Emit};
+constexpr Strategy kGatherStrategy{"gather from own rows", nullptr, nullptr, Emit};
 
 }  // namespace shardcall::inline internal

@@ -45,10 +45,16 @@ Assignments Propose(const ShardingRule& rule, const IndexSet& allowed,
   return out;
 }
 
+// On the shards that it moves to, the op runs as it would if its operands had come so.
+double Bytes(const Module& module, const Instruction& instr, const Decision& decision) {
+  const auto bytes = StrategyOf(instr.opcode).bytes;
+  return bytes == nullptr ? 0 : bytes(module, instr, decision);
+}
+
 LocalIds Emit(Localizer& l, const LocalOp& op) { return StrategyOf(op.instr.opcode).emit(l, op); }
 
 }  // namespace
 
-constexpr Strategy kMovedStrategy{"moved", nullptr, nullptr, Emit, Propose};
+constexpr Strategy kMovedStrategy{"moved", nullptr, Bytes, Emit, Propose};
 
 }  // namespace shardcall::inline internal

@@ -59,6 +59,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kPadStrategy{"fetch", Accepts, Bytes, Emit};
+constexpr Strategy kPadStrategy{"fetch to pad", Accepts, Bytes, Emit};
 
 }  // namespace shardcall::inline internal

@@ -63,6 +63,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kReduceStrategy{"masked", nullptr, nullptr, Emit};
+constexpr Strategy kReduceStrategy{"masked reduction", nullptr, nullptr, Emit};
 
 }  // namespace shardcall::inline internal

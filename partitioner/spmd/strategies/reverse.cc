@@ -37,6 +37,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kReverseStrategy{"fetch", Accepts, Bytes, Emit};
+constexpr Strategy kReverseStrategy{"fetch to reverse", Accepts, Bytes, Emit};
 
 }  // namespace shardcall::inline internal

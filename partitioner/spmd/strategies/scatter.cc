@@ -80,6 +80,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kScatterStrategy{"own rows", nullptr, nullptr, Emit};
+constexpr Strategy kScatterStrategy{"scatter to own rows", nullptr, nullptr, Emit};
 
 }  // namespace shardcall::inline internal

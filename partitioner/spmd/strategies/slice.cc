@@ -50,6 +50,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kSliceStrategy{"fetch", Accepts, Bytes, Emit};
+constexpr Strategy kSliceStrategy{"fetch to slice", Accepts, Bytes, Emit};
 
 }  // namespace shardcall::inline internal

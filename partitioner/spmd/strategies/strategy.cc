@@ -43,7 +43,7 @@ bool AcceptsCrossing(const Module& module, const Instruction& instr, const Shard
 }
 
 double StrategyBytes(const Module& module, const Instruction& instr, const Decision& decision) {
-  const auto bytes = StrategyOf(instr.opcode).bytes;
+  const auto bytes = decision.strategy->bytes;
   return bytes == nullptr ? 0 : bytes(module, instr, decision);
 }
 

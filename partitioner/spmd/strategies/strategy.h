@@ -22,7 +22,7 @@ struct LeadingState {
 using Assignments = absl::InlinedVector<FactorAssignment, 4>;
 
 struct Strategy {
-  absl::string_view name;  // in the dump of the plan and in the report
+  absl::string_view name;  // its own, in the dump of the plan and in the report
   // Whether dimension `d` of operand 0 may be sharded although data crosses its shards (a
   // permutation factor, or extents that differ). Null: never.
   bool (*accepts)(const Module& module, const Instruction& instr, int d);
@@ -45,6 +45,7 @@ absl::Span<const Strategy* const> GeneralStrategies();
 // Whether the op's strategy can run with factor `f` sharded although data crosses the shards.
 bool AcceptsCrossing(const Module& module, const Instruction& instr, const ShardingRule& rule,
                      int f);
+// By `decision.strategy`, which must be set.
 double StrategyBytes(const Module& module, const Instruction& instr, const Decision& decision);
 
 // The strategies that rows of the table name.

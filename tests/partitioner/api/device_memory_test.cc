@@ -51,6 +51,22 @@ ENTRY main {
   EXPECT_EQ(m.temporaries, 16);  // a; b is an output
 }
 
+TEST(DeviceMemoryTest, WhatReinterpretsOrOrdersValuesHasNoMemoryOfItsOwn) {
+  const DeviceMemory m = Count(R"(
+HloModule m
+ENTRY main {
+  x = f32[4]{0} parameter(0)
+  a = f32[4]{0} negate(x)
+  k = token[] after-all()
+  b = f32[4]{0} add-dependency(a, k)
+  c = f32[2,2]{1,0} reshape(b)
+  d = f32[2,2]{1,0} copy(c)
+  ROOT e = f32[2,2]{1,0} add(d, d)
+}
+)");
+  EXPECT_EQ(m.temporaries, 16);  // a, which the others are names of
+}
+
 TEST(DeviceMemoryTest, ALoopNeedsWhatItsBodyHoldsAtMost) {
   const DeviceMemory m = Count(R"(
 HloModule m

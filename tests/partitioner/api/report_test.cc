@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_replace.h"
+#include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {
@@ -163,9 +165,46 @@ ENTRY main {
                                {});
   ASSERT_TRUE(p.ok()) << p.status();
   EXPECT_THAT(Explain(**p, {}, ExplainFormat::kText),
-              HasSubstr("operand 0 of %s, by the strategy \"fetch\""));
+              HasSubstr("operand 0 of %s, by the strategy \"fetch to slice\""));
   EXPECT_THAT((*p)->plan.ToString((*p)->global->program),
-              HasSubstr("%s = slice rule by \"fetch\""));
+              HasSubstr("%s = slice rule by \"fetch to slice\""));
+}
+
+TEST(Report, HasTheStrategiesAndWhatWouldHaveBeenDearer) {
+  const auto p = PartitionText(R"(HloModule m, num_partitions=4
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+ENTRY main {
+  x = f32[4096,512] parameter(0), sharding={devices=[4,1]<=[4]}
+  n = f32[4096,512] negate(x)
+  s = f32[4096,512] sort(n), dimensions={0}, to_apply=less, sharding={devices=[4,1]<=[4]}
+  ROOT c = f32[4000,512] slice(s), slice={[2:4002], [0:512]}, sharding={devices=[4,1]<=[4]}
+})",
+                               {});
+  ASSERT_TRUE(p.ok()) << p.status();
+  const Json j = Json::parse(ReportJson(**p, {}));
+  ASSERT_EQ(j["strategies"].size(), 2);  // negate is local
+  const Json& sort = j["strategies"][0];
+  EXPECT_EQ(sort["name"], "s");
+  EXPECT_EQ(sort["opcode"], "sort");
+  EXPECT_EQ(sort["strategy"], "moved");
+  EXPECT_EQ(sort["bytes_moved"], 2 * 1024 * 512 * 4 * 3 / 4);
+  ASSERT_EQ(sort["dearer"].size(), 1);
+  EXPECT_EQ(sort["dearer"][0]["strategy"], "local");
+  EXPECT_GE(sort["dearer"][0]["seconds"], sort["seconds"]);
+  EXPECT_EQ(j["strategies"][1]["strategy"], "fetch to slice");
+  EXPECT_TRUE(j["strategies"][1]["dearer"].empty());
+}
+
+TEST(Report, EachStrategyHasANameOfItsOwn) {
+  std::map<absl::string_view, const Strategy*> named = {{kMovedStrategy.name, &kMovedStrategy}};
+  for (int k = 0; k < kNumOpcodes; ++k) {
+    const Strategy& s = StrategyOf(static_cast<Opcode>(k));
+    EXPECT_EQ(named.try_emplace(s.name, &s).first->second, &s) << s.name;
+  }
 }
 
 TEST(Explain, EveryCollectiveOfTheModuleIsRecorded) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "tests/partitioner/runtime/run_text.h"
 
 namespace shardcall {
@@ -20,6 +21,39 @@ TEST(Elementwise, IntegerDivisionByZeroAndOverflowAreDefined) {
   EXPECT_THAT(Eval("a = u8[2] constant({7, 200})\nb = u8[2] constant({0, 7})\n"
                    "ROOT r = u8[2] divide(a, b)"),
               ElementsAre(255, 28));
+}
+
+// Whether the op has a kernel for operands of some types.
+bool HasKernel(Opcode op) {
+  CompareAttrs compare;
+  ReducePrecisionAttrs precision;
+  precision.exponent_bits = 5;
+  precision.mantissa_bits = 10;
+  const Attributes* attrs = op == Opcode::kCompare           ? &compare
+                            : op == Opcode::kReducePrecision ? static_cast<Attributes*>(&precision)
+                                                             : nullptr;
+  constexpr ElementType kTypes[] = {ElementType::kPred, ElementType::kS32, ElementType::kU32,
+                                    ElementType::kBF16, ElementType::kF32, ElementType::kC64};
+  for (ElementType result : kTypes) {
+    for (ElementType first : kTypes) {
+      for (ElementType second : kTypes) {
+        const ElementType types[] = {first, second, second};
+        if (FindLaneKernel(op, attrs, absl::MakeConstSpan(types, GetOpcodeInfo(op).arity), result)
+                .valid()) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+TEST(Elementwise, EveryOpHasAKernel) {
+  for (int k = 0; k < kNumOpcodes; ++k) {
+    const auto op = static_cast<Opcode>(k);
+    if (HasTrait(op, kElementwise)) EXPECT_TRUE(HasKernel(op)) << OpcodeText(op);
+  }
+  EXPECT_FALSE(HasKernel(Opcode::kTranspose));
 }
 
 TEST(Elementwise, IntegersWrap) {

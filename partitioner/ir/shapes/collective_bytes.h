@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a collective instruction sends.
+#ifndef SHARDCALL_PARTITIONER_IR_SHAPES_COLLECTIVE_BYTES_H_
+#define SHARDCALL_PARTITIONER_IR_SHAPES_COLLECTIVE_BYTES_H_
+
+#include <cstdint>
+
+#include "shardcall/partitioner/ir/module.h"
+
+namespace shardcall::inline internal {
+
+// Bytes of the operands that are arrays.
+double OperandBytes(const Module& module, const Instruction& collective);
+
+// Bytes that an average device sends (CollectiveBytes of sharding/reshard/reshard.h), in groups of
+// `group_size` devices; of a collective-permute by the share of the devices that send.
+double BytesSent(const Module& module, const Instruction& collective, int64_t group_size,
+                 int64_t num_devices);
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_IR_SHAPES_COLLECTIVE_BYTES_H_
