@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/import/import_internal.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 
-namespace shardcall::import_internal {
+namespace shardcall::inline internal::import_internal {
 namespace {
 
 uint64_t Slot(InstrId user, int operand, int clone) {
@@ -133,4 +133,4 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
   inlined->module = std::move(m);
 }
 
-}  // namespace shardcall::import_internal
+}  // namespace shardcall::inline internal::import_internal

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/opcode.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 enum class Attr : uint8_t {
 #define SHARDCALL_ATTR(name, text, form) name,
@@ -86,6 +86,6 @@ struct OpcodeAttrs {
 };
 const OpcodeAttrs& AttrsOf(Opcode opcode);
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTE_NAMES_H_

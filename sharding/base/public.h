@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks the namespaces of installed headers, whose symbols libshardcall.so exports. All other
-// symbols have hidden visibility, and are declared in the inner namespace shardcall::internal.
+// Marks namespace shardcall in installed headers: libshardcall.so exports what is declared there.
+// All else has hidden visibility, and is declared in the inner namespace shardcall::internal or in
+// a namespace in it. shardcall::abi, XLA's structs in the signatures of handlers, exports nothing.
 #ifndef SHARDCALL_SHARDING_BASE_PUBLIC_H_
 #define SHARDCALL_SHARDING_BASE_PUBLIC_H_
 

@@ -17,8 +17,7 @@
 #include "shardcall/partitioner/bindings/manifest/manifest.h"
 #include "shardcall/partitioner/bindings/manifest/manifest_facts.h"
 
-namespace shardcall::inline internal {
-namespace manifest {
+namespace shardcall::inline internal::manifest {
 
 using Json = nlohmann::ordered_json;
 
@@ -81,7 +80,6 @@ class ManifestReader {
   std::shared_ptr<const Library> library_;
 };
 
-}  // namespace manifest
-}  // namespace shardcall::inline internal
+}  // namespace shardcall::inline internal::manifest
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_READER_H_

@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/check/reference.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::manifest {
+namespace shardcall::inline internal::manifest {
 
 absl::Status ManifestReader::ReadFacts(const Json& j, const std::string& where) {
   const std::string name = j["name"].get<std::string>();
@@ -137,4 +137,4 @@ absl::Status ManifestReader::ReadReduction(const Json& j, const std::string& whe
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::manifest
+}  // namespace shardcall::inline internal::manifest

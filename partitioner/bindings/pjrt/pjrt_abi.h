@@ -10,7 +10,7 @@
 
 struct Shardcall_PjrtCallbacks;  // bindings/xla/pjrt_partitioner.h
 
-namespace shardcall::pjrt::abi {
+namespace shardcall::inline internal::pjrt::abi {
 
 struct Error;
 struct Event;
@@ -375,6 +375,6 @@ struct Padded {
   char room[512] = {};
 };
 
-}  // namespace shardcall::pjrt::abi
+}  // namespace shardcall::inline internal::pjrt::abi
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_ABI_H_

@@ -22,7 +22,7 @@
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
-namespace shardcall::python {
+namespace shardcall::inline internal::python {
 namespace {
 
 // One per process, like JAX's own registrations.
@@ -155,4 +155,4 @@ void DefineFramework(nb::module_& m) {
   });
 }
 
-}  // namespace shardcall::python
+}  // namespace shardcall::inline internal::python

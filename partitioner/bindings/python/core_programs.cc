@@ -28,7 +28,7 @@
 
 namespace nb = nanobind;
 
-namespace shardcall::python {
+namespace shardcall::inline internal::python {
 namespace {
 
 using nb::literals::operator""_a;
@@ -293,4 +293,4 @@ void DefinePrograms(nb::module_& m) {
         "deadline_s"_a);
 }
 
-}  // namespace shardcall::python
+}  // namespace shardcall::inline internal::python

@@ -12,6 +12,7 @@
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
+inline namespace internal {
 namespace hlo_proto {
 
 bool Writer::Fail(absl::string_view message, absl::string_view found, absl::string_view fix) {
@@ -287,6 +288,7 @@ bool Writer::WriteModule(std::string* out) {
 }
 
 }  // namespace hlo_proto
+}  // namespace internal
 
 ProtoForm ProtoFormOf(const Module& module) {
   return module.proto_source() == nullptr ? ProtoForm::kModule : module.proto_source()->form;

@@ -18,7 +18,7 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/proto/source.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 class Writer {
  public:
@@ -109,6 +109,6 @@ class Writer {
   InstrId at_;  // for diagnostics
 };
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_WRITER_H_

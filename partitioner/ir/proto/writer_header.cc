@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/ir/proto/writer.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 bool Writer::WriteComputationHeader(CompId id, hlo_pb::HloComputationProto* p) {
   const Computation& c = module_.comp(id);
@@ -149,4 +149,4 @@ bool Writer::WriteHeader(hlo_pb::HloModuleProto* p) {
   return status_.ok();
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

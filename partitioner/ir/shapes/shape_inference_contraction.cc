@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::shape_inference {
+namespace shardcall::inline internal::shape_inference {
 namespace {
 
 bool Contains(absl::Span<const int64_t> dims, int64_t d) {
@@ -350,4 +350,4 @@ const Shape* InferTriangularSolve(const Query& q) {
   return b;
 }
 
-}  // namespace shardcall::shape_inference
+}  // namespace shardcall::inline internal::shape_inference

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/text/parser_internal.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 namespace {
 
 std::vector<absl::string_view> NamesOf(const AttrSet& set) {
@@ -206,4 +206,4 @@ bool Parser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
   return false;
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

@@ -25,7 +25,7 @@
 #include "shardcall/partitioner/ir/text/shape_parser.h"
 #include "shardcall/partitioner/ir/text/slot_parser.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 class Parser {
  public:
@@ -126,6 +126,6 @@ class Parser {
 // `__xla_`.
 bool IsReservedName(absl::string_view name);
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSER_INTERNAL_H_

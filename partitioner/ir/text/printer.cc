@@ -11,6 +11,7 @@
 #include "shardcall/partitioner/ir/text/printer_internal.h"
 
 namespace shardcall {
+inline namespace internal {
 namespace hlo_text {
 
 absl::string_view Printer::NameOf(InstrId id) const {
@@ -299,6 +300,7 @@ std::string Printer::OneInstruction(InstrId id) {
 }
 
 }  // namespace hlo_text
+}  // namespace internal
 
 std::string PrintModule(const Module& module, const PrintOptions& options) {
   if (!CheckNotMovedFrom(module).ok()) return "";

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/ir/text/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 namespace {
 
 bool AllAre(Ints values, int64_t value) {
@@ -310,4 +310,4 @@ void Printer::Attributes_(const Instruction& i) {
   ForRecord(*i.attrs, [&](const auto& record) { RecordText(record, i); });
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

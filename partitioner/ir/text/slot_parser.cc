@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 namespace {
 
 // Digits 0..n-1 once each, the two role letters at most once.
@@ -390,4 +390,4 @@ bool SlotParser::ParseMeshGroups(Scratch* s) {
   return true;
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
