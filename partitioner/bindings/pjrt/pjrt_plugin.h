@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
 namespace shardcall::inline internal::pjrt {
 

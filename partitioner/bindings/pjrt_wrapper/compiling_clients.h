@@ -6,7 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
 namespace shardcall::inline internal::pjrt {
 

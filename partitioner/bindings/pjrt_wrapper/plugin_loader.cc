@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/refusing_table.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
 namespace shardcall::inline internal::pjrt {
 namespace {

@@ -2,7 +2,7 @@
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_EXTENSIONS_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_EXTENSIONS_H_
 
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
 namespace shardcall::inline internal::pjrt {
 

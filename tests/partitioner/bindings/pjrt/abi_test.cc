@@ -5,8 +5,8 @@
 
 #include <cstddef>
 
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_types.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
 namespace shardcall::inline internal::pjrt::abi {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
 namespace shardcall::inline internal::pjrt {
 
