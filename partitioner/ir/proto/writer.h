@@ -46,6 +46,9 @@ class Writer {
   // The order in which XLA lists the instructions of a computation.
   std::vector<InstrId> PostOrder(const Computation& c) const;
   bool WriteSchedule(hlo_pb::HloScheduleProto* p);
+  void WriteEntryShape(hlo_pb::ProgramShapeProto* p);
+  void WriteAliases(hlo_pb::HloModuleProto* p);  // and buffer donors
+  bool WriteStack(hlo_pb::StackFrameIndexProto* p);
   bool WriteRecoveryTable(hlo_pb::OriginalValueRecoveryTableProto* p);
   absl::string_view NameOf(InstrId id) const;
 

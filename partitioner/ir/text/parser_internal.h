@@ -92,6 +92,9 @@ class Parser {
   Progress ParseValue(CompId comp, Scratch* s, Attr attr);
   Progress ParseComputationValue(Scratch* s, Attr attr);
   bool ParsePlainValue(CompId comp, Scratch* s, Attr attr);
+  bool ParseBools(std::vector<char>* out);
+  bool ParseShapes(std::vector<const Shape*>* out);
+  bool ParseInstructions(CompId comp, std::vector<InstrId>* out);
   bool CheckRequired(Scratch* s, const OpcodeAttrs& attrs);
 
   Lexer lex_;
