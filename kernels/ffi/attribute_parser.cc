@@ -11,8 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "shardcall/partitioner/bindings/xla/stablehlo_names.h"
 #include "shardcall/partitioner/bindings/xla/stablehlo_writer.h"
-#include "shardcall/partitioner/ir/build/moved_from.h"
+#include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/ir/output_aliasing.h"
 #include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/sharding/base/status.h"

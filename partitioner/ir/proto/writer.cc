@@ -5,8 +5,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/build/moved_from.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
+#include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/sharding/base/status.h"

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/float_format.h"
+#include "shardcall/partitioner/ir/float_format.h"
 
 namespace shardcall::inline internal::hlo_text {
 namespace {

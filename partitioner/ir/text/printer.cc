@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/build/moved_from.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
+#include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/partitioner/ir/text/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"

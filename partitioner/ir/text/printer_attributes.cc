@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/attribute_records.h"
 #include "shardcall/partitioner/ir/attribute_schema.h"
-#include "shardcall/partitioner/ir/text/float_format.h"
+#include "shardcall/partitioner/ir/float_format.h"
 #include "shardcall/partitioner/ir/text/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
 

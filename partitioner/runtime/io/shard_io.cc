@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/collectives/reduce.h"
 #include "shardcall/partitioner/ir/monoid.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
-#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 namespace {

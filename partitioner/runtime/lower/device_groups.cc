@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/strided.h"
 
 namespace shardcall::inline internal {
 

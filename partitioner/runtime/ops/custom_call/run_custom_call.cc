@@ -12,7 +12,7 @@
 #include "shardcall/kernels/ffi/guard/guarded_call.h"
 #include "shardcall/kernels/ffi/guard/running_call.h"
 #include "shardcall/kernels/ffi/staged_call.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
