@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks namespace shardcall in installed headers: libshardcall.so exports what is declared there.
-// All else has hidden visibility, and is declared in the inner namespace shardcall::internal or in
-// a namespace in it. shardcall::abi, XLA's structs in the signatures of handlers, exports nothing.
+// Marks namespace shardcall in installed headers, whose declarations libshardcall.so exports. All
+// else is hidden, in the inner namespace shardcall::internal; shardcall::abi exports nothing.
 #ifndef SHARDCALL_SHARDING_BASE_PUBLIC_H_
 #define SHARDCALL_SHARDING_BASE_PUBLIC_H_
 
