@@ -18,8 +18,8 @@
 #include "shardcall/sharding/context.h"
 #include "shardcall/sharding/hlo_sharding.h"
 #include "shardcall/sharding/named_sharding.h"
-#include "shardcall/sharding/reshard/tile_runs.h"
 #include "shardcall/sharding/sharding.h"
+#include "shardcall/sharding/tile_runs.h"
 
 namespace shardcall::inline internal {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "shardcall/sharding/mesh.h"
-#include "shardcall/sharding/reshard/tile_runs.h"
+#include "shardcall/sharding/tile_runs.h"
 
 namespace shardcall {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/base/text_cursor.h"
-#include "shardcall/sharding/reshard/tile_runs.h"
+#include "shardcall/sharding/tile_runs.h"
 
 namespace shardcall {
 namespace {

@@ -12,7 +12,11 @@ install_packages
 python_packages() {
   local module=$1
   shift
-  python3 -c "import $module" 2>/dev/null && return
+  python3 -c "import $module" 2>/dev/null || install_python_packages "$module" "$@"
+}
+install_python_packages() {
+  local module=$1
+  shift
   python3 -m pip install -q --break-system-packages "$@" 2>/dev/null ||
     python3 -m pip install -q "$@" ||
     echo "tests/run.sh: $module could not be installed; the tests with it are skipped" >&2
@@ -22,7 +26,10 @@ command -v chromium >/dev/null || (SHARDCALL_PACKAGES=chromium install_packages)
   echo "tests/run.sh: chromium could not be installed; the test with it is skipped" >&2
 python_packages jaxlib jax==0.10.2 jaxlib==0.10.2 ml_dtypes optax
 python_packages nanobind nanobind
-python_packages clang_format clang-format==20.1.8
+# With another version the check of the layout would be skipped.
+clang_format=$(sed -n "s/^VERSION = '\(.*\)'/\1/p" "$SHARDCALL_ROOT/tests/structure/format.py")
+python3 -c "import importlib.metadata as m; assert m.version('clang-format') == '$clang_format'" \
+  2>/dev/null || install_python_packages clang-format "clang-format==$clang_format"
 python_packages pytest pytest absl-py hypothesis
 python_packages flax jax==0.10.2 flax optax
 python3 "$SHARDCALL_ROOT/tests/kernels/fetch_ffi_headers.py" --out="$SHARDCALL_BUILD/ffi_headers" \

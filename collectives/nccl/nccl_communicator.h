@@ -7,7 +7,6 @@
 // The communicators of prepared groups are split off the world communicator, which all ranks take
 // part in. That of another group is made at the group's first call; its id is exchanged over the
 // side channel, since the other ranks take no part.
-// meets, its id passed by the side channel, since the others do not know of it.
 #ifndef SHARDCALL_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
 #define SHARDCALL_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
 

@@ -16,7 +16,9 @@
 #define SHARDCALL_HOST_DEVICE
 #endif
 
-namespace shardcall::cuda {
+namespace shardcall {
+inline namespace internal {
+namespace cuda {
 
 template <typename T>
 struct Complex {
@@ -127,6 +129,8 @@ void WithSparseType(CudaType type, const Run& run) {
   }
 }
 
-}  // namespace shardcall::cuda
+}  // namespace cuda
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_CUDA_SPARSE_ELEMENT_H_

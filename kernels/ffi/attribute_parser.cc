@@ -11,8 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -256,59 +256,66 @@ class Parser {
     return absl::OkStatus();
   }
 
+  struct DenseElement {
+    absl::string_view word;
+    size_t at;
+  };
+
+  // The nested lists of `dense<[[1, 2], [3, 4]]>`. `shape` gets their lengths.
+  absl::Status DenseLists(std::vector<DenseElement>* elements, std::vector<int64_t>* shape) {
+    std::vector<int64_t> counts;  // elements so far in each open list
+    bool need_value = false;
+    do {
+      SkipSpace();
+      if (Take("[")) {
+        if (counts.size() >= kDeepest) return Error("fewer nested lists");
+        counts.push_back(0);
+        if (shape->size() < counts.size()) {
+          if (!elements->empty()) return Error("lists of equal depth");
+          shape->push_back(-1);  // not yet known
+        }
+        need_value = false;
+      } else if (!need_value && Take("]")) {
+        int64_t& extent = (*shape)[counts.size() - 1];
+        if (extent >= 0 && extent != counts.back()) return Error("lists of equal length");
+        extent = counts.back();
+        counts.pop_back();
+        if (!counts.empty()) {
+          ++counts.back();
+          need_value = Take(",");
+        }
+      } else {
+        const size_t at = pos_;
+        const absl::string_view word = Word();
+        if (word.empty() || counts.size() != shape->size()) {
+          return ErrorAt(at, "a number or a list");
+        }
+        elements->push_back({word, at});
+        ++counts.back();
+        need_value = Take(",");
+        SkipSpace();
+        if (!need_value && Peek() != ']') return Error("\",\" or \"]\"");
+      }
+    } while (!counts.empty());
+    return absl::OkStatus();
+  }
+
   // The text after `dense<`.
   absl::Status Dense(Attribute* out) {
-    struct Literal {
-      absl::string_view word;
-      size_t at;
-    };
-    std::vector<Literal> literals;
-    std::vector<int64_t> shape;   // of the nested lists; -1: not yet known
-    std::vector<int64_t> counts;  // elements so far in each open list
-    std::string raw;              // of dense<"0x...">
+    std::vector<DenseElement> elements;
+    std::vector<int64_t> shape;  // of the nested lists
+    std::string raw;             // of dense<"0x...">
     bool splat = false, hex = false;
     SkipSpace();
     const size_t begin = pos_;
     if (Peek() == '"') {
       SHARDCALL_ASSIGN_OR_RETURN(raw, String());
       hex = true;
-    } else if (Peek() != '[' && Peek() != '>') {
-      literals.push_back({Word(), begin});
+    } else if (Peek() == '[') {
+      SHARDCALL_RETURN_IF_ERROR(DenseLists(&elements, &shape));
+    } else if (Peek() != '>') {
+      elements.push_back({Word(), begin});
       splat = true;
-    }
-    if (!hex && !splat && Peek() == '[') {
-      bool need_value = false;
-      do {
-        SkipSpace();
-        if (Take("[")) {
-          if (counts.size() >= kDeepest) return Error("fewer nested lists");
-          counts.push_back(0);
-          if (shape.size() < counts.size()) {
-            if (!literals.empty()) return Error("lists of equal depth");
-            shape.push_back(-1);
-          }
-          need_value = false;
-        } else if (!need_value && Take("]")) {
-          int64_t& extent = shape[counts.size() - 1];
-          if (extent >= 0 && extent != counts.back()) return Error("lists of equal length");
-          extent = counts.back();
-          counts.pop_back();
-          if (!counts.empty()) {
-            ++counts.back();
-            need_value = Take(",");
-          }
-        } else {
-          const size_t at = pos_;
-          const absl::string_view word = Word();
-          if (word.empty() || counts.size() != shape.size())
-            return ErrorAt(at, "a number or a list");
-          literals.push_back({word, at});
-          ++counts.back();
-          need_value = Take(",");
-          SkipSpace();
-          if (!need_value && Peek() != ']') return Error("\",\" or \"]\"");
-        }
-      } while (!counts.empty());
     }
     SHARDCALL_RETURN_IF_ERROR(Expect(">"));
     SHARDCALL_RETURN_IF_ERROR(Expect(":"));
@@ -322,11 +329,11 @@ class Parser {
     if (hex) {
       SHARDCALL_RETURN_IF_ERROR(RawBytes(raw, begin, total, &array));
     } else {
-      if (!splat && dims != shape && !(total == 0 && literals.empty())) {
+      if (!splat && dims != shape && !(total == 0 && elements.empty())) {
         return ErrorAt(type_at, "the shape that the values have");
       }
-      for (const Literal& literal : literals) {
-        SHARDCALL_RETURN_IF_ERROR(Append(literal.word, literal.at, &array));
+      for (const DenseElement& element : elements) {
+        SHARDCALL_RETURN_IF_ERROR(Append(element.word, element.at, &array));
       }
       if (splat) {
         if (IsFloat(array.type))

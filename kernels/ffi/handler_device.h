@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The accelerator functions that the runtime needs to call device handlers: memory, copies, a
-// stream, and waiting for the stream. kernels/cuda/device.h implements it for CUDA; tests
-// implement it with host memory.
+// stream, and waiting for the stream. cuda_device.h implements it for CUDA; tests implement it with
+// host memory.
 //
 // Each device of a program has its own; several threads may allocate.
 #ifndef SHARDCALL_KERNELS_FFI_HANDLER_DEVICE_H_

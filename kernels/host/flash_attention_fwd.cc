@@ -6,8 +6,8 @@
 #include "shardcall/kernels/host/attention.h"
 #include "shardcall/kernels/host/kernels.h"
 #include "shardcall/kernels/math/blas.h"
-#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "shardcall/kernels/host/moe.h"
 #include "shardcall/kernels/host/moe_routes.h"
-#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 namespace {

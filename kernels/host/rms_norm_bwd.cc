@@ -5,8 +5,8 @@
 #include "shardcall/kernels/host/kernels.h"
 #include "shardcall/kernels/host/norm.h"
 #include "shardcall/kernels/math/row_sums.h"
-#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 namespace {

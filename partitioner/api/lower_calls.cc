@@ -164,12 +164,14 @@ class Rewriter {
                      .fix = "Correct the lowering, or let it skip this call"});
   }
 
-  absl::StatusOr<InstrId> Emit(InstrId id, CompId to, const LoweringRequest& request,
-                               const LoweredCall& call) {
-    const Instruction& i = old_.instr(id);
-    Context& context = out_.context();
-    CheckedBuilder b(&out_, to, &monoids_);
-    b.set_metadata(i.metadata);
+  // Which result of the target is result k of the call.
+  static int Source(const LoweredCall& call, size_t k) {
+    return call.take.empty() ? static_cast<int>(k) : call.take[k];
+  }
+
+  // Checks a lowering's answer, except the types of its operands. `results` are the target's.
+  absl::Status CheckAnswer(InstrId id, const LoweringRequest& request, const LoweredCall& call,
+                           const std::vector<const Shape*>& results) const {
     const size_t n = request.operands.size(), m = request.results.size();
     if (call.target.empty()) return Misfit(id, request, "no target", "a name", "none");
     if (call.api_version < 1 || call.api_version > 4) {
@@ -183,11 +185,8 @@ class Rewriter {
       return Misfit(id, request, "another number of results", absl::StrCat(m),
                     absl::StrCat(call.take.size()));
     }
-    std::vector<const Shape*> results(call.results);
-    if (results.empty()) results.assign(request.results.begin(), request.results.end());
-    auto source = [&](size_t k) { return call.take.empty() ? static_cast<int>(k) : call.take[k]; };
     for (size_t k = 0; k < m; ++k) {
-      const int s = source(k);
+      const int s = Source(call, k);
       if (s < 0 || s >= static_cast<int>(results.size()) || results[s] == nullptr ||
           !results[s]->IsArray() || results[s]->dims() != request.results[k]->dims()) {
         return Misfit(id, request, absl::StrCat("result ", k, " is not one of the target's"),
@@ -202,14 +201,14 @@ class Rewriter {
       return Misfit(id, request, absl::StrCat("the target's result ", s, " is no array"),
                     "an array", results[s] == nullptr ? "none" : results[s]->ToString(false));
     }
-    absl::InlinedVector<InstrId, 8> operands = cloner_.OperandsOf(id);
-    for (size_t k = 0; k < n && !call.operand_types.empty(); ++k) {
-      if (!IsArrayType(call.operand_types[k])) {
-        return Misfit(id, request, absl::StrCat("operand ", k, " has no type"), "an array type",
-                      std::string(ElementTypeName(call.operand_types[k])));
-      }
-      SHARDCALL_ASSIGN_OR_RETURN(operands[k], b.Convert(operands[k], call.operand_types[k]));
-    }
+    return absl::OkStatus();
+  }
+
+  // Adds the call of the target, with results of these shapes in the layouts that it has.
+  absl::StatusOr<InstrId> AddCall(CheckedBuilder& b, const LoweredCall& call,
+                                  absl::Span<const InstrId> operands,
+                                  std::vector<const Shape*> results, bool tuple) {
+    Context& context = out_.context();
     CustomCallAttrs attrs;
     attrs.target = call.target;
     attrs.api_version = call.api_version;
@@ -224,18 +223,19 @@ class Rewriter {
       attrs.has_layout_constraints = true;
       attrs.operand_layouts = layouts;
     }
-    // A result that is a tuple stays one, even with one element.
-    const bool tuple = results.size() != 1 || (i.shape->IsTuple() && m == 1);
-    SHARDCALL_ASSIGN_OR_RETURN(
-        const InstrId made,
-        b.CustomCall(attrs, operands, tuple ? context.MakeTuple(results) : results[0],
-                     call.backend_config));
-    out_.mutable_instr(made).name = i.name;
+    return b.CustomCall(attrs, operands, tuple ? context.MakeTuple(results) : results[0],
+                        call.backend_config);
+  }
+
+  // Adds what has the shape of the lowered call, made of the results of the target's call.
+  absl::StatusOr<InstrId> AddResults(CheckedBuilder& b, const LoweringRequest& request,
+                                     const LoweredCall& call, InstrId made, bool tuple,
+                                     bool wants_tuple) {
     std::vector<InstrId> values;
-    for (size_t k = 0; k < m; ++k) {
+    for (size_t k = 0; k < request.results.size(); ++k) {
       InstrId value = made;
       if (tuple) {
-        SHARDCALL_ASSIGN_OR_RETURN(value, b.GetTupleElement(made, source(k)));
+        SHARDCALL_ASSIGN_OR_RETURN(value, b.GetTupleElement(made, Source(call, k)));
       }
       SHARDCALL_ASSIGN_OR_RETURN(value, b.Convert(value, request.results[k]->element_type()));
       if (b.shape(value) != request.results[k]) {  // the same array in another layout
@@ -244,14 +244,38 @@ class Rewriter {
       }
       values.push_back(value);
     }
-    InstrId last = values[0];
-    if (i.shape->IsTuple()) {
-      SHARDCALL_ASSIGN_OR_RETURN(last, b.Add(Opcode::kTuple, values));
+    if (!wants_tuple) return values[0];
+    return b.Add(Opcode::kTuple, values);
+  }
+
+  absl::StatusOr<InstrId> Emit(InstrId id, CompId to, const LoweringRequest& request,
+                               const LoweredCall& call) {
+    const Instruction& i = old_.instr(id);
+    CheckedBuilder b(&out_, to, &monoids_);
+    b.set_metadata(i.metadata);
+    std::vector<const Shape*> results(call.results);
+    if (results.empty()) results.assign(request.results.begin(), request.results.end());
+    SHARDCALL_RETURN_IF_ERROR(CheckAnswer(id, request, call, results));
+    absl::InlinedVector<InstrId, 8> operands = cloner_.OperandsOf(id);
+    for (size_t k = 0; k < operands.size() && !call.operand_types.empty(); ++k) {
+      if (!IsArrayType(call.operand_types[k])) {
+        return Misfit(id, request, absl::StrCat("operand ", k, " has no type"), "an array type",
+                      std::string(ElementTypeName(call.operand_types[k])));
+      }
+      SHARDCALL_ASSIGN_OR_RETURN(operands[k], b.Convert(operands[k], call.operand_types[k]));
     }
+    // A result that is a tuple stays one, even with one element.
+    const bool wants_tuple = i.shape->IsTuple();
+    const bool tuple = results.size() != 1 || (wants_tuple && request.results.size() == 1);
+    SHARDCALL_ASSIGN_OR_RETURN(const InstrId made,
+                               AddCall(b, call, operands, std::move(results), tuple));
+    out_.mutable_instr(made).name = i.name;
+    SHARDCALL_ASSIGN_OR_RETURN(const InstrId last,
+                               AddResults(b, request, call, made, tuple, wants_tuple));
     // The annotations of the call's result go to the value that replaces it.
     Instruction& end = out_.mutable_instr(last);
     end.sharding = i.sharding;
-    const FrontendAttributes* frontend = PlainFrontend(context, i.frontend);
+    const FrontendAttributes* frontend = PlainFrontend(out_.context(), i.frontend);
     if (frontend != nullptr) end.frontend = frontend;
     return last;
   }

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/import/export.h"
-#include "shardcall/partitioner/ir/build/moved_from.h"
+#include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/pass/pass.h"

@@ -165,6 +165,27 @@ bool DrawsNumbers(const Module& module) {
   return false;
 }
 
+// One device: the plain evaluator is the one-device program, so it is compared with itself.
+VerifyResult OnOneDevice(const ExactResults& reference, VerifyResult result) {
+  result.num_partitions = 1;
+  for (const Tensor& t : reference.outputs) result.outputs.push_back(Compare(t, t, true));
+  result.reason = "one device: nothing is partitioned";
+  return result;
+}
+
+// Adds the comparison of each output. The first one that differs is the reason.
+VerifyResult CompareOutputs(const ExactResults& want, absl::Span<const Tensor> got,
+                            VerifyResult result) {
+  for (size_t k = 0; k < want.outputs.size(); ++k) {
+    result.outputs.push_back(Compare(want.outputs[k], got[k], want.exact[k], /*of_any_size=*/true));
+    if (result.outputs.back().ok || !result.reason.empty()) continue;
+    result.status = VerifyResult::Status::kMismatch;
+    result.reason = absl::StrCat("output ", k, " differs by ", result.outputs.back().max_abs_diff,
+                                 ", its largest value is ", result.outputs.back().largest);
+  }
+  return result;
+}
+
 absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options, uint64_t seed,
                                         std::vector<Tensor> given, Communicator* communicator) {
   VerifyResult result;
@@ -206,17 +227,11 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
     SHARDCALL_RETURN_IF_ERROR(status);
   }
   if (options.partition.num_partitions == 1) {
-    // The plain evaluator is the one-device program, so it is compared with itself.
     if (manual) {
       return unsupported(
           absl::UnimplementedError("a program with manual regions runs over its own devices only"));
     }
-    result.num_partitions = 1;
-    for (const Tensor& t : reference.results.outputs) {
-      result.outputs.push_back(Compare(t, t, true));
-    }
-    result.reason = "one device: nothing is partitioned";
-    return result;
+    return OnOneDevice(reference.results, std::move(result));
   }
   SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> program,
                              Partition(std::move(module), options.partition));
@@ -241,16 +256,7 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
     return result;
   }
   SHARDCALL_RETURN_IF_ERROR(got.status());
-  const ExactResults& want = reference.results;
-  for (size_t k = 0; k < want.outputs.size(); ++k) {
-    result.outputs.push_back(
-        Compare(want.outputs[k], (*got)[k], want.exact[k], /*of_any_size=*/true));
-    if (result.outputs.back().ok || !result.reason.empty()) continue;
-    result.status = VerifyResult::Status::kMismatch;
-    result.reason = absl::StrCat("output ", k, " differs by ", result.outputs.back().max_abs_diff,
-                                 ", its largest value is ", result.outputs.back().largest);
-  }
-  return result;
+  return CompareOutputs(reference.results, *got, std::move(result));
 }
 
 }  // namespace

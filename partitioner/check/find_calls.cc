@@ -200,6 +200,91 @@ absl::Status ApplyLimits(const TargetRegistry& targets, std::vector<CheckedCall>
   return absl::OkStatus();
 }
 
+// The operands and results of a call, and their types in `types`. E191 if they are not arrays.
+struct CallShapes {
+  std::vector<const Shape*> operands, results;
+  std::vector<ElementType> types;
+};
+absl::StatusOr<CallShapes> ShapesOf(const Module& module, const Instruction& instr) {
+  CallShapes s;
+  bool arrays = instr.as<CustomCallAttrs>().called_computations.empty();
+  for (InstrId id : module.operands(instr)) s.operands.push_back(module.instr(id).shape);
+  if (instr.shape->IsTuple()) {
+    s.results.assign(instr.shape->tuple().begin(), instr.shape->tuple().end());
+  } else {
+    s.results.push_back(instr.shape);
+  }
+  for (const auto* list : {&s.operands, &s.results}) {
+    for (const Shape* shape : *list) {
+      arrays = arrays && shape->IsArray();
+      if (shape->IsArray()) s.types.push_back(shape->element_type());
+    }
+  }
+  if (arrays) return s;
+  return ToStatus({.code = "E191",
+                   .message = "a call with tuples, tokens or computations cannot be checked",
+                   .where = absl::StrCat("%", instr.name),
+                   .expected = "arrays in and out",
+                   .fix = "verify the whole program instead"},
+                  absl::StatusCode::kUnimplemented);
+}
+
+// The rule of a call of a program, and whether the target has callbacks.
+absl::Status FindRule(const RuleArgs& args, const TargetRegistry& targets, CheckedCall* call) {
+  const TargetRule* registered = nullptr;
+  const CustomCallSource source =
+      FindCustomCallRule(args, &targets, /*maximal=*/false, &registered);
+  if (source == CustomCallSource::kMissing) {
+    return ToStatus({.code = "E101",
+                     .message = absl::StrCat("target \"", call->target, "\" has no sharding rule"),
+                     .where = absl::StrCat("%", args.instr.name),
+                     .fix = "Give its rule with --plugin=FILE.json"},
+                    absl::StatusCode::kNotFound);
+  }
+  call->callbacks =
+      source == CustomCallSource::kRegistry && registered->level == RuleLevel::kCallbacks;
+  std::vector<const Shape*> shapes(args.operands.begin(), args.operands.end());
+  shapes.insert(shapes.end(), args.results.begin(), args.results.end());
+  if (registered != nullptr && registered->level == RuleLevel::kBatchDims &&
+      source == CustomCallSource::kRegistry) {
+    call->rule = BatchFactors(registered->batch_dims, call->num_operands, shapes);
+  } else if (call->callbacks) {
+    call->rule = NeedReplicationRule(args);
+  } else {
+    SHARDCALL_ASSIGN_OR_RETURN(call->rule, CustomCallRule(args, source, registered));
+  }
+  Complete(shapes, &call->rule);
+  return absl::OkStatus();
+}
+
+// The check of a custom call of a program.
+absl::StatusOr<CheckedCall> CallOf(const Module& module, const Instruction& instr,
+                                   const TargetRegistry& targets) {
+  const CustomCallAttrs& attrs = instr.as<CustomCallAttrs>();
+  SHARDCALL_ASSIGN_OR_RETURN(CallShapes shapes, ShapesOf(module, instr));
+  if (attrs.api_version < 1 || attrs.api_version > 4) {
+    return ToStatus({.code = "E140",
+                     .message = absl::StrCat("the call of \"", attrs.target, "\" has API version ",
+                                             attrs.api_version,
+                                             ", so that it is not known what its handler takes"),
+                     .where = absl::StrCat("%", instr.name),
+                     .expected = "1 to 4",
+                     .found = absl::StrCat(attrs.api_version),
+                     .fix = "Write api_version=API_VERSION_TYPED_FFI, or that of the handler"});
+  }
+  CheckedCall call;
+  call.target = std::string(attrs.target);
+  call.api_version = attrs.api_version;
+  call.backend_config = std::string(instr.backend_config);
+  call.num_operands = static_cast<int>(shapes.operands.size());
+  call.tuple_result = instr.shape->IsTuple();
+  call.types = std::move(shapes.types);
+  call.type_tries = {call.types};
+  const RuleArgs args{module, instr, shapes.operands, shapes.results};
+  SHARDCALL_RETURN_IF_ERROR(FindRule(args, targets, &call));
+  return call;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target,
@@ -261,73 +346,10 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfModule(const std::string& target
   std::set<std::string> seen;
   for (int n = 0; n < module.num_instructions(); ++n) {
     const Instruction& instr = module.instr(InstrId(n));
-    if (instr.opcode != Opcode::kCustomCall) continue;
-    const CustomCallAttrs& attrs = instr.as<CustomCallAttrs>();
-    if (attrs.target != target) continue;
-    const std::string where = absl::StrCat("%", instr.name);
-    std::vector<const Shape*> operands, results;
-    bool arrays = attrs.called_computations.empty();
-    for (InstrId id : module.operands(instr)) operands.push_back(module.instr(id).shape);
-    if (instr.shape->IsTuple()) {
-      results.assign(instr.shape->tuple().begin(), instr.shape->tuple().end());
-    } else {
-      results.push_back(instr.shape);
+    if (instr.opcode != Opcode::kCustomCall || instr.as<CustomCallAttrs>().target != target) {
+      continue;
     }
-    CheckedCall call;
-    for (const auto* list : {&operands, &results}) {
-      for (const Shape* s : *list) {
-        arrays = arrays && s->IsArray();
-        if (s->IsArray()) call.types.push_back(s->element_type());
-      }
-    }
-    if (!arrays) {
-      return ToStatus({.code = "E191",
-                       .message = "a call with tuples, tokens or computations cannot be checked",
-                       .where = where,
-                       .expected = "arrays in and out",
-                       .fix = "verify the whole program instead"},
-                      absl::StatusCode::kUnimplemented);
-    }
-    if (attrs.api_version < 1 || attrs.api_version > 4) {
-      return ToStatus({.code = "E140",
-                       .message = absl::StrCat("the call of \"", target, "\" has API version ",
-                                               attrs.api_version,
-                                               ", so that it is not known what its handler takes"),
-                       .where = where,
-                       .expected = "1 to 4",
-                       .found = absl::StrCat(attrs.api_version),
-                       .fix = "Write api_version=API_VERSION_TYPED_FFI, or that of the handler"});
-    }
-    call.target = target;
-    call.api_version = attrs.api_version;
-    call.backend_config = std::string(instr.backend_config);
-    call.num_operands = static_cast<int>(operands.size());
-    call.tuple_result = instr.shape->IsTuple();
-    const RuleArgs args{module, instr, operands, results};
-    const TargetRule* registered = nullptr;
-    const CustomCallSource source =
-        FindCustomCallRule(args, &targets, /*maximal=*/false, &registered);
-    if (source == CustomCallSource::kMissing) {
-      return ToStatus({.code = "E101",
-                       .message = absl::StrCat("target \"", target, "\" has no sharding rule"),
-                       .where = where,
-                       .fix = "Give its rule with --plugin=FILE.json"},
-                      absl::StatusCode::kNotFound);
-    }
-    call.callbacks =
-        source == CustomCallSource::kRegistry && registered->level == RuleLevel::kCallbacks;
-    std::vector<const Shape*> shapes = operands;
-    shapes.insert(shapes.end(), results.begin(), results.end());
-    if (registered != nullptr && registered->level == RuleLevel::kBatchDims &&
-        source == CustomCallSource::kRegistry) {
-      call.rule = BatchFactors(registered->batch_dims, call.num_operands, shapes);
-    } else if (call.callbacks) {
-      call.rule = NeedReplicationRule(args);
-    } else {
-      SHARDCALL_ASSIGN_OR_RETURN(call.rule, CustomCallRule(args, source, registered));
-    }
-    Complete(shapes, &call.rule);
-    call.type_tries = {call.types};
+    SHARDCALL_ASSIGN_OR_RETURN(CheckedCall call, CallOf(module, instr, targets));
     std::vector<int64_t> sizes;
     for (const Factor& f : call.rule.factors) sizes.push_back(f.size);
     if (seen.insert(absl::StrCat(call.SignatureText(sizes), call.backend_config)).second) {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "shardcall/partitioner/custom_call/derive/open_factors.h"
+#include "shardcall/partitioner/custom_call/open_factors.h"
 #include "shardcall/partitioner/custom_call/type_signature.h"
 #include "shardcall/sharding/base/status.h"
 

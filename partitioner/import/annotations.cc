@@ -6,7 +6,7 @@
 
 #include "shardcall/partitioner/import/import_internal.h"
 
-namespace shardcall::import_internal {
+namespace shardcall::inline internal::import_internal {
 
 using Entry = std::pair<absl::string_view, absl::string_view>;
 
@@ -53,4 +53,4 @@ Instruction ShardingCallLike(Context& context, const Instruction& from) {
   return call;
 }
 
-}  // namespace shardcall::import_internal
+}  // namespace shardcall::inline internal::import_internal

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::import_internal {
+namespace shardcall::inline internal::import_internal {
 
 // `attributes` (may be null) with `value` under `key`, in place of an older value.
 const FrontendAttributes* WithAttribute(Context& context, const FrontendAttributes* attributes,
@@ -21,6 +21,6 @@ Instruction ShardingCall(Context& context, const Shape* shape);
 // A `Sharding` custom call with the annotation of `from`, for a value of its shape.
 Instruction ShardingCallLike(Context& context, const Instruction& from);
 
-}  // namespace shardcall::import_internal
+}  // namespace shardcall::inline internal::import_internal
 
 #endif  // SHARDCALL_PARTITIONER_IMPORT_ANNOTATIONS_H_

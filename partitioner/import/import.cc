@@ -6,6 +6,7 @@
 #include "shardcall/partitioner/import/import_annotations.h"
 
 namespace shardcall {
+inline namespace internal {
 namespace import_internal {
 
 ShardingConstraint OpenConstraint(const BaseMesh* mesh, int rank) {
@@ -131,6 +132,7 @@ absl::Status Annotations::HoldDynamicSizesWhole() {
 }
 
 }  // namespace import_internal
+}  // namespace internal
 
 namespace {
 

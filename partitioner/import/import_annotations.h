@@ -16,7 +16,7 @@
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
-namespace shardcall::import_internal {
+namespace shardcall::inline internal::import_internal {
 
 // The Shardy attributes of one instruction, parsed.
 struct SdyAttributes {
@@ -101,6 +101,6 @@ AxisList Within(const BaseMesh& mesh, absl::Span<const AxisRef> axes,
 // The same error with the instruction's name behind it.
 absl::Status At(const absl::Status& status, const Instruction& i);
 
-}  // namespace shardcall::import_internal
+}  // namespace shardcall::inline internal::import_internal
 
 #endif  // SHARDCALL_PARTITIONER_IMPORT_IMPORT_ANNOTATIONS_H_

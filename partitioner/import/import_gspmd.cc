@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "shardcall/partitioner/import/import_annotations.h"
 
-namespace shardcall::import_internal {
+namespace shardcall::inline internal::import_internal {
 namespace {
 
 constexpr absl::string_view kUnspecified = "unspecified_dims=[";
@@ -127,4 +127,4 @@ absl::Status Annotations::ReadGspmdBoundary(InstrId id) {
   return SetManualDims(id, {outer}, std::move(boundary));
 }
 
-}  // namespace shardcall::import_internal
+}  // namespace shardcall::inline internal::import_internal

@@ -14,7 +14,7 @@
 #include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/ir/liveness.h"
 
-namespace shardcall::import_internal {
+namespace shardcall::inline internal::import_internal {
 namespace {
 
 // A call that one device runs is not inlined, but stays one op of that device.
@@ -303,4 +303,4 @@ InlinedModule InlineCalls(const Module& module, bool inline_calls) {
   return Pruned(Inliner(module, inline_calls).Run());
 }
 
-}  // namespace shardcall::import_internal
+}  // namespace shardcall::inline internal::import_internal

@@ -20,7 +20,7 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::import_internal {
+namespace shardcall::inline internal::import_internal {
 
 // Where an instruction came from when calls were inlined.
 struct CallFrame {
@@ -107,6 +107,6 @@ AxisList AsSet(const BaseMesh& mesh, absl::Span<const AxisRef> axes);
 // boundary.
 absl::Status FindRegions(const InlinedModule& inlined, Program* program, ModuleEdit* edit);
 
-}  // namespace shardcall::import_internal
+}  // namespace shardcall::inline internal::import_internal
 
 #endif  // SHARDCALL_PARTITIONER_IMPORT_IMPORT_INTERNAL_H_

@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/import/import_annotations.h"
 #include "shardcall/sharding/axis_names.h"
 
-namespace shardcall::import_internal {
+namespace shardcall::inline internal::import_internal {
 namespace {
 
 std::string AxesText(const BaseMesh& mesh, absl::Span<const AxisRef> axes) {
@@ -127,4 +127,4 @@ absl::Status Annotations::SettleManualAxes() {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::import_internal
+}  // namespace shardcall::inline internal::import_internal

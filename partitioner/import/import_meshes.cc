@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/import_annotations.h"
 
-namespace shardcall::import_internal {
+namespace shardcall::inline internal::import_internal {
 namespace {
 
 absl::Status CountsDiffer(absl::string_view what, int64_t expected, int64_t found,
@@ -131,4 +131,4 @@ absl::Status Annotations::NameBaseMeshes() {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::import_internal
+}  // namespace shardcall::inline internal::import_internal

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/import/import_internal.h"
 #include "shardcall/sharding/axis_names.h"
 
-namespace shardcall::import_internal {
+namespace shardcall::inline internal::import_internal {
 namespace {
 
 std::string AxesText(const BaseMesh& mesh, absl::Span<const AxisRef> axes) {
@@ -332,4 +332,4 @@ absl::Status FindRegions(const InlinedModule& inlined, Program* program, ModuleE
   return RegionFinder(inlined, program, edit).Run();
 }
 
-}  // namespace shardcall::import_internal
+}  // namespace shardcall::inline internal::import_internal

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/import_annotations.h"
 
-namespace shardcall::import_internal {
+namespace shardcall::inline internal::import_internal {
 namespace {
 
 constexpr absl::string_view kGroupId = "xla.sdy.sharding_group_id";
@@ -185,4 +185,4 @@ absl::Status Annotations::ReadGroup(InstrId id) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::import_internal
+}  // namespace shardcall::inline internal::import_internal

@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_annotations.h"
 
-namespace shardcall::import_internal {
+namespace shardcall::inline internal::import_internal {
 namespace {
 
 // A single flag applies to all leaves.
@@ -104,4 +104,4 @@ absl::Status Annotations::ReadSignature(ModuleEdit* edit) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::import_internal
+}  // namespace shardcall::inline internal::import_internal

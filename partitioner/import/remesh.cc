@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_internal.h"
-#include "shardcall/partitioner/ir/build/moved_from.h"
+#include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"

@@ -6,7 +6,7 @@
 
 #include "shardcall/partitioner/ir/row_by_text.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 namespace {
 
 struct Row {
@@ -75,4 +75,4 @@ const OpcodeAttrs& AttrsOf(Opcode opcode) {
   return table[static_cast<int>(opcode)];
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

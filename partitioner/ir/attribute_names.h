@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/opcode.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 enum class Attr : uint8_t {
 #define SHARDCALL_ATTR(name, text, form) name,
@@ -88,6 +88,6 @@ const OpcodeAttrs& AttrsOf(Opcode opcode);
 inline bool Allows(Opcode opcode, Attr attr) { return AttrsOf(opcode).allowed.Has(attr); }
 inline bool Requires(Opcode opcode, Attr attr) { return AttrsOf(opcode).required.Has(attr); }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTE_NAMES_H_

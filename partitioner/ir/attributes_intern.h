@@ -18,7 +18,7 @@
 #include "shardcall/sharding/base/intern_table.h"
 #include "shardcall/sharding/context.h"
 
-namespace shardcall::ir_internal {
+namespace shardcall::inline internal::ir_internal {
 
 template <typename T>
 struct IsSpan : std::false_type {};
@@ -124,6 +124,6 @@ void CopyField(Arena& arena, T& value) {
   }
 }
 
-}  // namespace shardcall::ir_internal
+}  // namespace shardcall::inline internal::ir_internal
 
 #endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTES_INTERN_H_

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "shardcall/partitioner/ir/attributes_intern.h"
-#include "shardcall/partitioner/ir/text/float_format.h"
+#include "shardcall/partitioner/ir/float_format.h"
 #include "shardcall/sharding/base/intern_table.h"
 #include "shardcall/sharding/base/status.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
-#include "shardcall/partitioner/ir/text/float_format.h"
+#include "shardcall/partitioner/ir/float_format.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/custom_call/derive/open_factors.h"
+#include "shardcall/partitioner/custom_call/open_factors.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/status.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "shardcall/partitioner/runtime/tensor.h"
-#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks the namespaces of installed headers, whose symbols libshardcall.so exports. All other
-// symbols have hidden visibility, and are declared in the inner namespace shardcall::internal.
+// Marks namespace shardcall in installed headers, whose declarations libshardcall.so exports. All
+// else is hidden, in the inner namespace shardcall::internal; shardcall::abi exports nothing.
 #ifndef SHARDCALL_SHARDING_BASE_PUBLIC_H_
 #define SHARDCALL_SHARDING_BASE_PUBLIC_H_
 

@@ -30,8 +30,8 @@
 #include "shardcall/partitioner/runtime/execute/executor.h"
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "shardcall/partitioner/runtime/lower/lower.h"
-#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall {
 namespace {

@@ -23,7 +23,7 @@
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 #include "shardcall/sharding/base/whole_file.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 constexpr int kDevices = 8;
@@ -112,7 +112,7 @@ absl::Status Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 int main(int argc, char** argv) {
   const absl::Status status = shardcall::pjrt::Main(argc, argv);

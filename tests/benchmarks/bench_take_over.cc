@@ -28,7 +28,7 @@
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 #include "shardcall/partitioner/ir/text/stablehlo_input.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 // Of the rounds of one thing.
@@ -117,7 +117,7 @@ absl::Status Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 int main(int argc, char** argv) {
   const absl::Status status = shardcall::pjrt::Main(argc, argv);

@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/narrow_float.h"
 #include "tests/collectives/reference.h"
 
 namespace shardcall {

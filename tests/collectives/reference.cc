@@ -6,8 +6,8 @@
 #include <cstring>
 #include <random>
 
-#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "shardcall/kernels/builtin.h"
-#include "shardcall/kernels/cuda/device.h"
+#include "shardcall/kernels/ffi/cuda_device.h"
 #include "shardcall/kernels/ffi/staged_call.h"
 #include "shardcall/kernels/ffi/untyped_handler.h"
 #include "tests/kernels/ffi_test_util.h"

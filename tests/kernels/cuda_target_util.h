@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "shardcall/kernels/builtin.h"
-#include "shardcall/kernels/cuda/device.h"
+#include "shardcall/kernels/ffi/cuda_device.h"
 #include "shardcall/kernels/ffi/staged_call.h"
 #include "shardcall/kernels/host/element_io.h"
 #include "shardcall/sharding/base/status.h"

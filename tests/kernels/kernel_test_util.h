@@ -18,8 +18,8 @@
 #include "gtest/gtest.h"
 #include "shardcall/kernels/builtin.h"
 #include "shardcall/kernels/host/element_io.h"
-#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/narrow_float.h"
 
 #include <bit>
 #include <cmath>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the dependency direction of the rooms on every #include, that no source file
 outgrows 600 lines, no line of the product 100 columns, and no folder of it 40 files, that
-internals are in the inner namespace, and that no switch over opcodes has a default.
+internals are in the inner namespace or one in it, and that no switch over opcodes has a default.
 
     python3 check_includes.py ROOT
 """
@@ -50,6 +50,11 @@ PREFIX = "shardcall/"  # of every include of ours, as users write it
 # type does.
 UNNAMED = re.compile(r"^namespace shardcall \{\n(?!inline namespace internal|class \w+;|struct \w+;)",
                      re.M)
+# The lines that open and close namespaces, as clang-format writes them.
+NAMESPACE = re.compile(r"^(\}  // )?(?:inline )?namespace ?([\w: ]*?)(?: SHARDCALL_PUBLIC)?(?: \{)?$",
+                       re.M)
+# The namespaces of shardcall that are not in `internal`: XLA's structs, which users' handlers name.
+BESIDE = {"abi", "stablehlo"}
 SWITCH = re.compile(r"\bswitch\s*\(")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
@@ -84,6 +89,21 @@ def switches_with_default(text):
             yield text.count("\n", 0, found.start()) + 1
 
 
+def outside_internal(text):
+    """The names of the namespaces of shardcall that lie neither in `internal` nor in BESIDE."""
+    stack = []
+    for found in NAMESPACE.finditer(text):
+        closes, name = found.groups()
+        name = name.replace("inline ", "")
+        if not closes:
+            stack.append(name)
+            inner = "::".join(stack).split("::")[:2]
+            if inner[0] == "shardcall" and inner[1:] and inner[1] not in BESIDE | {"internal", ""}:
+                yield inner[1]
+        elif name in stack:  # else it is on one line, and was not seen to open
+            del stack[len(stack) - 1 - stack[::-1].index(name):]
+
+
 def main(root):
     errors, files, per_folder = [], 0, {}
     for top in ("sharding", "collectives", "kernels", "partitioner", "tests", "examples"):
@@ -108,6 +128,9 @@ def main(root):
             if path.suffix == ".h" and UNNAMED.search(text):
                 errors.append(f"{name}: write namespace shardcall SHARDCALL_PUBLIC in what is "
                               "installed, namespace shardcall::inline internal in what is not")
+            errors += [f"{name}: namespace shardcall::{inner} lies outside shardcall::internal; write "
+                       f"namespace shardcall::inline internal::{inner}"
+                       for inner in sorted(set(outside_internal(text)))]
             errors += [f"{name}:{line}: a switch over opcodes with a default, which hides an op that "
                        "was forgotten; use a column of opcodes.inc, or rows (ir/row_by_opcode.h)"
                        for line in switches_with_default(text)]

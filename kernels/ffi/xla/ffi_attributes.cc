@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 namespace {

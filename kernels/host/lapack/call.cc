@@ -10,7 +10,7 @@
 // Exists in OpenBLAS only.
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
-namespace shardcall::lapack {
+namespace shardcall::inline internal::lapack {
 namespace {
 
 // "L or U" of "LU".
@@ -94,4 +94,4 @@ void Call::CopyOperand(int k, int r) const {
   }
 }
 
-}  // namespace shardcall::lapack
+}  // namespace shardcall::inline internal::lapack

@@ -17,7 +17,7 @@
 #include "absl/types/span.h"
 #include "shardcall/kernels/host/arguments.h"
 
-namespace shardcall::lapack {
+namespace shardcall::inline internal::lapack {
 
 template <typename T>
 struct RealOf {
@@ -109,6 +109,6 @@ bool AllFinite(const T* x, int64_t n) {
 // Makes OpenBLAS use one thread per device, as for products.
 void UseOneThread();
 
-}  // namespace shardcall::lapack
+}  // namespace shardcall::inline internal::lapack
 
 #endif  // SHARDCALL_KERNELS_HOST_LAPACK_CALL_H_

@@ -8,7 +8,7 @@
 #include "shardcall/kernels/host/lapack/targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::lapack {
+namespace shardcall::inline internal::lapack {
 namespace {
 
 using Views = absl::Span<const BufferView>;
@@ -252,4 +252,4 @@ absl::Status Sytrd(const HandlerContext& context, Views operands, Views results)
 SHARDCALL_LAPACK_TYPES(SHARDCALL_INSTANTIATE)
 #undef SHARDCALL_INSTANTIATE
 
-}  // namespace shardcall::lapack
+}  // namespace shardcall::inline internal::lapack

@@ -7,7 +7,7 @@
 #include "shardcall/kernels/host/lapack/targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::lapack {
+namespace shardcall::inline internal::lapack {
 
 using Views = absl::Span<const BufferView>;
 
@@ -165,4 +165,4 @@ absl::Status Potrf(const HandlerContext& context, Views operands, Views results)
 SHARDCALL_LAPACK_TYPES(SHARDCALL_INSTANTIATE)
 #undef SHARDCALL_INSTANTIATE
 
-}  // namespace shardcall::lapack
+}  // namespace shardcall::inline internal::lapack

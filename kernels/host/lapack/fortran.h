@@ -8,7 +8,7 @@
 #include <complex>
 #include <cstddef>
 
-namespace shardcall::lapack {
+namespace shardcall::inline internal::lapack {
 
 using C64 = std::complex<float>;
 using C128 = std::complex<double>;
@@ -141,6 +141,6 @@ SHARDCALL_LAPACK_COMPLEXES(SHARDCALL_LAPACK_COMPLEX)
 #undef SHARDCALL_LAPACK_COMPLEX
 #undef SHARDCALL_LAPACK_ROUTINE
 
-}  // namespace shardcall::lapack
+}  // namespace shardcall::inline internal::lapack
 
 #endif  // SHARDCALL_KERNELS_HOST_LAPACK_FORTRAN_H_

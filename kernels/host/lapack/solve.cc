@@ -5,7 +5,7 @@
 #include "shardcall/kernels/host/lapack/targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::lapack {
+namespace shardcall::inline internal::lapack {
 
 using Views = absl::Span<const BufferView>;
 
@@ -73,4 +73,4 @@ absl::Status Gtsv(const HandlerContext& context, Views operands, Views results) 
 SHARDCALL_LAPACK_TYPES(SHARDCALL_INSTANTIATE)
 #undef SHARDCALL_INSTANTIATE
 
-}  // namespace shardcall::lapack
+}  // namespace shardcall::inline internal::lapack

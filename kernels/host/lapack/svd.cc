@@ -10,7 +10,7 @@
 #include "shardcall/kernels/host/lapack/targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::lapack {
+namespace shardcall::inline internal::lapack {
 namespace {
 
 using Views = absl::Span<const BufferView>;
@@ -166,4 +166,4 @@ absl::Status Gesvd(const HandlerContext& context, Views operands, Views results)
 SHARDCALL_LAPACK_TYPES(SHARDCALL_INSTANTIATE)
 #undef SHARDCALL_INSTANTIATE
 
-}  // namespace shardcall::lapack
+}  // namespace shardcall::inline internal::lapack

@@ -39,7 +39,7 @@ std::vector<std::pair<std::string, HostHandler>> LapackTargets();
 
 }  // namespace shardcall::inline internal
 
-namespace shardcall::lapack {
+namespace shardcall::inline internal::lapack {
 
 #define SHARDCALL_LAPACK_TARGET(Name)                                                     \
   template <typename T>                                                                   \
@@ -62,6 +62,6 @@ SHARDCALL_LAPACK_TARGET(Gesdd)
 SHARDCALL_LAPACK_TARGET(Gesvd)
 #undef SHARDCALL_LAPACK_TARGET
 
-}  // namespace shardcall::lapack
+}  // namespace shardcall::inline internal::lapack
 
 #endif  // SHARDCALL_KERNELS_HOST_LAPACK_TARGETS_H_

@@ -167,6 +167,25 @@ void ExactnessObserver::PassParts(StepRun& run, Exactness* out) const {
   out->exact = Fits(out->bound, out->granule, type);
 }
 
+ExactnessObserver::OperandMeasures ExactnessObserver::MeasureOperands(StepRun& run) const {
+  OperandMeasures o;
+  for (int k = 0; k < run.num_inputs(); ++k) {
+    const Tensor& t = run.in(k);
+    if (!IsNumber(t)) continue;
+    const Measure m = MeasureOf(t);
+    const Exactness known = Known(t);
+    if (known.partial && m.largest > 0) o.more *= std::max(1.0, known.bound / m.largest);
+    const int granule = known.partial ? std::min(known.granule, m.granule) : m.granule;
+    o.least = std::min(o.least, granule);
+    o.sum = granule == INT_MAX || o.sum == INT_MAX ? INT_MAX : o.sum + granule;
+    o.product *= std::max(m.largest, 1.0);
+    o.largest *= m.largest;
+    o.most = std::max(o.most, t.num_elements());
+    o.fewest = std::min(o.fewest, t.num_elements());
+  }
+  return o;
+}
+
 void ExactnessObserver::Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p) const {
   const Step& step = run.step();
   const auto number = std::find_if(step.shapes.begin(), step.shapes.end(), [](const LeafShape& s) {
@@ -183,31 +202,15 @@ void ExactnessObserver::Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p
   }
   if (!out.exact && nudge_ == 0) return;
   const ElementType type = number->type;
-  double more = 1, product = 1, largest = 1;
-  int64_t most = 1, fewest = INT64_MAX;
-  int least = INT_MAX, sum = 0;
-  for (int k = 0; k < run.num_inputs(); ++k) {
-    const Tensor& t = run.in(k);
-    if (!IsNumber(t)) continue;
-    const Measure m = MeasureOf(t);
-    const Exactness known = Known(t);
-    if (known.partial && m.largest > 0) more *= std::max(1.0, known.bound / m.largest);
-    const int granule = known.partial ? std::min(known.granule, m.granule) : m.granule;
-    least = std::min(least, granule);
-    sum = granule == INT_MAX || sum == INT_MAX ? INT_MAX : sum + granule;
-    product *= std::max(m.largest, 1.0);
-    largest *= m.largest;
-    most = std::max(most, t.num_elements());
-    fewest = std::min(fewest, t.num_elements());
-  }
+  const OperandMeasures o = MeasureOperands(run);
   // An element of the result has each element of an operand in at most one term, which bounds its
   // sum. Where this bound is far below the limit, no second sum is needed.
   if (out.exact && (p->sums == Sums::kBilinear || p->sums == Sums::kLinear)) {
     constexpr double kFar = 64;
     const bool bilinear = p->sums == Sums::kBilinear;
     const double bound =
-        product * static_cast<double>(bilinear ? fewest : most) * (bilinear ? 1 : 2) * more;
-    const int granule = bilinear ? sum : least;
+        o.product * static_cast<double>(bilinear ? o.fewest : o.most) * (bilinear ? 1 : 2) * o.more;
+    const int granule = bilinear ? o.sum : o.least;
     if (granule != INT_MAX && Fits(kFar * bound, granule, type)) {
       out.bound = bound;
       out.granule = granule;
@@ -224,14 +227,14 @@ void ExactnessObserver::Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p
     }
     terms =
         std::sqrt(terms / static_cast<double>(std::max<int64_t>(step.shapes[0].num_elements(), 1)));
-    p->magnitude = largest * std::sqrt(terms);
+    p->magnitude = o.largest * std::sqrt(terms);
     return;
   }
   if (p->sums == Sums::kHandler) {
     // A handler is assumed to sum at most products of its operands' elements.
-    out.bound = product * static_cast<double>(most) * more;
+    out.bound = o.product * static_cast<double>(o.most) * o.more;
     out.granule = 0;
-    out.exact = out.exact && (least == INT_MAX || least >= 0) && Fits(out.bound, 0, type);
+    out.exact = out.exact && (o.least == INT_MAX || o.least >= 0) && Fits(out.bound, 0, type);
     out.partial = true;
     return;
   }
@@ -241,9 +244,9 @@ void ExactnessObserver::Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p
   }
   out.bound = 0;
   for (const Tensor& t : p->magnitudes) out.bound = std::max(out.bound, LargestOf(t));
-  out.bound *= more;
-  out.granule = p->sums == Sums::kBilinear ? sum : least;
-  if (p->sums == Sums::kProduct) out.granule = least == INT_MAX || least >= 0 ? 0 : -1000;
+  out.bound *= o.more;
+  out.granule = p->sums == Sums::kBilinear ? o.sum : o.least;
+  if (p->sums == Sums::kProduct) out.granule = o.least == INT_MAX || o.least >= 0 ? 0 : -1000;
   if (out.granule == INT_MAX && out.bound > 0) out.granule = 0;
   out.exact = out.exact && Fits(out.bound, out.granule, type);
   out.partial = true;

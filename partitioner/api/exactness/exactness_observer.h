@@ -66,6 +66,14 @@ class ExactnessObserver : public StepObserver {
   Exactness Full(const Tensor& t) const;
   // For an op that sums nothing, but whose operands may be partial sums that are added after it.
   void PassParts(StepRun& run, Exactness* out) const;
+  // What bounds a sum of products of the operands' elements.
+  struct OperandMeasures {
+    double more = 1;                  // factor by which partial sums may exceed the complete values
+    double product = 1, largest = 1;  // of the largest elements; `product` of those >= 1
+    int64_t most = 1, fewest = INT64_MAX;  // elements of an operand
+    int least = INT_MAX, sum = 0;          // of the granules
+  };
+  OperandMeasures MeasureOperands(StepRun& run) const;
   void Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p) const;
   // Runs the same op on magnitudes, into p->magnitudes.
   static bool SumMagnitudes(StepRun& run, std::vector<Tensor>& slots, Pending* p);

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "shardcall/partitioner/ir/text/float_format.h"
+#include "shardcall/partitioner/ir/float_format.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 
 namespace shardcall::inline internal {

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/trip_count.h"
 #include "shardcall/partitioner/pass/overlap_cost.h"
 
-namespace shardcall::page {
+namespace shardcall::inline internal::page {
 namespace {
 
 constexpr int kMostNodes = 30000;  // beyond, the page says that it leaves something out
@@ -123,4 +123,4 @@ Json Nodes(const LocalProgram& local, Texts* texts, bool* left_out) {
   return out;
 }
 
-}  // namespace shardcall::page
+}  // namespace shardcall::inline internal::page

@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/api/partition.h"
 
-namespace shardcall::page {
+namespace shardcall::inline internal::page {
 
 using Json = nlohmann::json;
 
@@ -40,6 +40,6 @@ Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<i
 // *left_out if there are too many to list.
 Json Nodes(const LocalProgram& local, Texts* texts, bool* left_out);
 
-}  // namespace shardcall::page
+}  // namespace shardcall::inline internal::page
 
 #endif  // SHARDCALL_PARTITIONER_API_PAGE_EXPLAIN_PAGE_INTERNAL_H_

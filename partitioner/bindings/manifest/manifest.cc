@@ -16,6 +16,7 @@
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
+inline namespace internal {
 namespace manifest {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, const char* fix) {
@@ -157,6 +158,7 @@ absl::Status ManifestReader::ReadTypes(const Json& j) {
 }
 
 }  // namespace manifest
+}  // namespace internal
 
 absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
                           TargetRegistry* targets, HandlerRegistry* handlers,

@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/bindings/manifest/manifest_reader.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::manifest {
+namespace shardcall::inline internal::manifest {
 
 absl::Status ManifestReader::OpenLibrary(const Json& j) {
   if (!j.contains("library")) return absl::OkStatus();
@@ -146,4 +146,4 @@ absl::Status ManifestReader::ReadKernel(const Json& j, const std::string& where,
   return handlers_->Register(std::move(entry));
 }
 
-}  // namespace shardcall::manifest
+}  // namespace shardcall::inline internal::manifest

@@ -17,8 +17,7 @@
 #include "shardcall/partitioner/bindings/manifest/manifest.h"
 #include "shardcall/partitioner/bindings/manifest/manifest_facts.h"
 
-namespace shardcall::inline internal {
-namespace manifest {
+namespace shardcall::inline internal::manifest {
 
 using Json = nlohmann::ordered_json;
 
@@ -57,6 +56,7 @@ class ManifestReader {
 
   // manifest_targets.cc
   absl::Status ReadTarget(const Json& j, const std::string& where);
+  absl::StatusOr<RuleText> ReadRule(const Json& j, const std::string& where) const;
   absl::Status ReadReduction(const Json& j, const std::string& where, RuleText* text) const;
   // Makes the rule from a program in HLO text.
   absl::Status ReadReference(const Json& j, const std::string& where, const std::string& name,
@@ -81,7 +81,6 @@ class ManifestReader {
   std::shared_ptr<const Library> library_;
 };
 
-}  // namespace manifest
-}  // namespace shardcall::inline internal
+}  // namespace shardcall::inline internal::manifest
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_READER_H_

@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/check/reference.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::manifest {
+namespace shardcall::inline internal::manifest {
 
 absl::Status ManifestReader::ReadFacts(const Json& j, const std::string& where) {
   const std::string name = j["name"].get<std::string>();
@@ -83,6 +83,11 @@ absl::Status ManifestReader::ReadTarget(const Json& j, const std::string& where)
     }
     return targets_.RegisterBatchPartitionable(name, j["batch_dims"].get<int>(), config, source);
   }
+  SHARDCALL_ASSIGN_OR_RETURN(RuleText text, ReadRule(j, where));
+  return targets_.RegisterRule(name, std::move(text), config, source);
+}
+
+absl::StatusOr<RuleText> ManifestReader::ReadRule(const Json& j, const std::string& where) const {
   RuleText text;
   if (!j["rule"].is_string()) return Bad(where + ".rule", "a string", TypeOf(j["rule"]));
   text.rule = j["rule"].get<std::string>();
@@ -107,7 +112,7 @@ absl::Status ManifestReader::ReadTarget(const Json& j, const std::string& where)
       }
     }
   }
-  return targets_.RegisterRule(name, std::move(text), config, source);
+  return text;
 }
 
 absl::Status ManifestReader::ReadReference(const Json& j, const std::string& where,
@@ -137,4 +142,4 @@ absl::Status ManifestReader::ReadReduction(const Json& j, const std::string& whe
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::manifest
+}  // namespace shardcall::inline internal::manifest

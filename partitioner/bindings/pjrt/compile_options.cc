@@ -7,7 +7,7 @@
 #include "partitioner/bindings/pjrt/compile_options.pb.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 using pjrt_pb::CompileOptionsProto;
@@ -147,4 +147,4 @@ absl::StatusOr<std::string> WithoutDevices(absl::string_view module) {
   return Bytes(parts);
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 // A serialised CompileOptionsProto for a per-device program on these devices (the plugin's device
 // ids, partition k on the k-th): one replica, as many partitions as devices, and XLA's own
@@ -51,6 +51,6 @@ absl::StatusOr<std::string> HeldModule(absl::string_view holder);
 // The HloModuleProto without its device assignment. E339.
 absl::StatusOr<std::string> WithoutDevices(absl::string_view module);
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_COMPILE_OPTIONS_H_

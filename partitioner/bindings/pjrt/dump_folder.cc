@@ -20,7 +20,7 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/whole_file.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 namespace fs = std::filesystem;
@@ -107,4 +107,4 @@ absl::StatusOr<std::string> DumpFolder::ReadFile(absl::string_view end) const {
   return name.empty() ? std::string() : ReadWholeFile(name);
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 constexpr const char* kNamedBy[] = {"SHARDCALL_CONVERTER", "SHARDCALL_WRAPPED_PLUGIN"};
@@ -67,4 +67,4 @@ std::string FindConverter() {
   return "";
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

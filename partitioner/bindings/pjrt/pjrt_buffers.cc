@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_types.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 using abi::Function;
 using abi::Padded;
@@ -110,4 +110,4 @@ absl::StatusOr<std::vector<Tensor>> HostCopies::Finish() {
   return tensors;
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

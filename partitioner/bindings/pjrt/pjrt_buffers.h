@@ -13,7 +13,7 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 // Waits for an event and destroys it; null counts as done. Its failure is E334.
 absl::Status Await(const Plugin& plugin, abi::Event* event);
@@ -68,6 +68,6 @@ class HostCopies {
   std::vector<abi::Event*> done_;
 };
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_BUFFERS_H_

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 using abi::Function;
@@ -120,4 +120,4 @@ Client::~Client() {
   plugin_->Call(Function::kClientDestroy, &args).IgnoreError();
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

@@ -15,7 +15,7 @@
 #include "absl/types/variant.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 using CreateValue = absl::variant<std::string, int64_t, bool>;
 // By name, as documented by the plugin.
@@ -53,6 +53,6 @@ class Client {
   std::vector<int64_t> ids_;
 };
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_CLIENT_H_

@@ -13,6 +13,7 @@
 
 namespace shardcall {
 
+inline namespace internal {
 namespace pjrt {
 
 struct ExecutableState {
@@ -33,6 +34,7 @@ struct ExecutableState {
 };
 
 }  // namespace pjrt
+}  // namespace internal
 
 namespace {
 

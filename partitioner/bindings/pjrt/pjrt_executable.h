@@ -31,11 +31,11 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/base/public.h"
 
-namespace shardcall SHARDCALL_PUBLIC {
-
-namespace pjrt {
+namespace shardcall::inline internal::pjrt {
 struct ExecutableState;
-}
+}  // namespace shardcall::inline internal::pjrt
+
+namespace shardcall SHARDCALL_PUBLIC {
 
 // A global array whose shards are on the devices. Copies share the shards, which are freed with
 // the last copy. An array that was moved from is empty, and no function accepts it.

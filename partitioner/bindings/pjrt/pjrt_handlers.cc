@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
     const Plugin& plugin, absl::string_view platform, const Module& local, int num_devices,
@@ -21,4 +21,4 @@ absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
   return std::move(calls.renamed);
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

@@ -9,7 +9,7 @@
 #include "shardcall/kernels/ffi/load/library.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 namespace abi {
 
@@ -182,4 +182,4 @@ absl::Status Plugin::Take(const Error* error, Function function) const {
   return status;
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

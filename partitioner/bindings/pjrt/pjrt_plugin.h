@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 // Formats of programs.
 inline constexpr absl::string_view kHloFormat = "hlo";    // a serialised HloModuleProto
@@ -54,6 +54,6 @@ class Plugin {
   std::string name_;
 };
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_PLUGIN_H_

@@ -10,7 +10,7 @@
 #include "shardcall/kernels/ffi/guard/timed_call.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 using abi::Function;
 using abi::Padded;
@@ -227,4 +227,4 @@ absl::Status WithinDeadline(absl::Duration deadline, const Plugin& plugin,
   });
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

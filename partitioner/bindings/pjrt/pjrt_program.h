@@ -19,7 +19,7 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 class LoadedProgram : public std::enable_shared_from_this<LoadedProgram> {
  public:
@@ -71,6 +71,6 @@ class LoadedProgram : public std::enable_shared_from_this<LoadedProgram> {
 absl::Status WithinDeadline(absl::Duration deadline, const Plugin& plugin,
                             std::function<void()> body);
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_PROGRAM_H_

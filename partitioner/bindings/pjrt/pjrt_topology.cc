@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/bindings/pjrt/program_source.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 using abi::Function;
@@ -127,4 +127,4 @@ absl::StatusOr<CompiledAhead> CompileAhead(const Plugin& plugin, const TopologyO
   return out;
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 struct TopologyOptions {
   std::string shape;          // "1x1x8": slices x hosts x devices, in the plugin's form
@@ -46,6 +46,6 @@ absl::StatusOr<abi::Executable*> CompileOn(const Plugin& plugin, const abi::Topo
                                            const abi::Padded<abi::Program>& program,
                                            const std::string& options);
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_TOPOLOGY_H_

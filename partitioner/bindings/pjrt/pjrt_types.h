@@ -7,7 +7,7 @@
 
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 // PJRT_Buffer_Type k is this element type: the order of pjrt_c_api.h, which is not that of
 // xla.PrimitiveType. Later types (s1, u1) are omitted: a plugin that does not know them aborts the
@@ -51,6 +51,6 @@ inline int32_t BufferType(ElementType type) {
   return 0;
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_TYPES_H_

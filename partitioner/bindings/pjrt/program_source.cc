@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 absl::Status NotForPjrt(std::string message, std::string where, std::string fix) {
@@ -77,4 +77,4 @@ absl::StatusOr<ProgramSource> MakeProgramSource(const Plugin& plugin, absl::stri
   return source;
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

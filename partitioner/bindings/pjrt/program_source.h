@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 // The input of a plugin's compiler, and the parameters and results of its program.
 struct ProgramSource {
@@ -35,6 +35,6 @@ absl::StatusOr<ProgramSource> MakeProgramSource(const Plugin& plugin, absl::stri
                                                 const Module& local,
                                                 const HandlerRegistry* handlers);
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PROGRAM_SOURCE_H_

@@ -15,7 +15,7 @@
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 // Converts StableHLO to HLO, by the converter `named`, or one that is found.
@@ -60,4 +60,4 @@ absl::StatusOr<Module> ReadProgram(std::shared_ptr<const std::string> bytes,
   return ParseModule(std::move(bytes), std::make_shared<Context>(), name, &targets);
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 struct ReadOptions {
   // Of HLO: text, binary, or (kTold) determined from the bytes.
@@ -27,6 +27,6 @@ absl::StatusOr<Module> ReadProgram(std::shared_ptr<const std::string> bytes,
                                    const std::string& name, const TargetRegistry& targets,
                                    const ReadOptions& options = {});
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_READ_PROGRAM_H_

@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_topology.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 using abi::Function;
@@ -155,4 +155,4 @@ absl::StatusOr<std::string> Converter::ByEarlyExit(absl::string_view program,
   return module;
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

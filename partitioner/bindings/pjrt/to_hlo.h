@@ -17,7 +17,7 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 class Converter {
  public:
@@ -56,6 +56,6 @@ class Converter {
   const abi::Topology* topology_ = nullptr;
 };
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_TO_HLO_H_

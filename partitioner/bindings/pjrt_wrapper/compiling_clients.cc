@@ -3,7 +3,7 @@
 
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 void CompilingClients::Enter(abi::Client* client) {
   if (client == nullptr) return;
@@ -40,4 +40,4 @@ absl::Status CompilingClients::Check(abi::Client* client) const {
                   absl::StatusCode::kCancelled);
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

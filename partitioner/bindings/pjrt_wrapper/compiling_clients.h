@@ -6,9 +6,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 // Clients for which programs are being compiled. PJRT leaves it undefined to destroy such a
 // client. Here its destruction is deferred until the last of its compilations has returned.
@@ -37,6 +37,6 @@ class CompilingClients {
   absl::flat_hash_map<abi::Client*, State> clients_;
 };
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_COMPILING_CLIENTS_H_

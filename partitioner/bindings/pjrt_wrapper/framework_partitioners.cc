@@ -11,7 +11,7 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 Shardcall_PjrtString ToC(const std::string& s) { return {s.data(), s.size()}; }
@@ -222,4 +222,4 @@ PartitionerCallbacks CallbacksOfFramework(std::shared_ptr<Shardcall_PjrtCallback
   return callbacks;
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

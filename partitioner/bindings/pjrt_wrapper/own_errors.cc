@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 abi::Error* OwnErrors::Make(absl::Status status) {
   if (status.ok()) return nullptr;
@@ -25,4 +25,4 @@ bool OwnErrors::Destroy(const abi::Error* error) {
   return errors_.erase(error) > 0;
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

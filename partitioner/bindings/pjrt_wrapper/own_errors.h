@@ -7,9 +7,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 // PJRT_Errors that the wrapper makes, beside those of the wrapped plugin. They are distinguished
 // by their addresses. Thread-safe.
@@ -27,6 +27,6 @@ class OwnErrors {
   absl::flat_hash_map<const abi::Error*, std::unique_ptr<absl::Status>> errors_;
 };
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_OWN_ERRORS_H_

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/refusing_table.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 constexpr char kWhole[] = "libshardcall_pjrt_whole.so";
@@ -88,7 +88,7 @@ Entry Load() {
 }
 
 }  // namespace
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 extern "C" const void* GetPjrtApi() {
   using shardcall::pjrt::Load;

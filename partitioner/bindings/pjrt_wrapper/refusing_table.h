@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 // The offset of a function in a PJRT_Api.
 inline size_t OffsetOf(int place) { return offsetof(abi::Api, functions) + place * sizeof(void*); }
@@ -32,6 +32,6 @@ inline std::vector<char> RefusingTable(const void* refuse) {
   return table;
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_REFUSING_TABLE_H_

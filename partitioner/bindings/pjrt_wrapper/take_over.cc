@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 // The reason to let XLA compile the program unchanged; empty if shardcall partitions it.
@@ -63,4 +63,4 @@ absl::StatusOr<absl::variant<PassedThrough, Replacement>> TakeOver(const Framewo
   return absl::variant<PassedThrough, Replacement>(std::move(out));
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

@@ -16,7 +16,7 @@
 #include "shardcall/partitioner/bindings/pjrt/to_hlo.h"
 #include "shardcall/partitioner/bindings/xla/registration.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 // PJRT_Program with its serialised CompileOptionsProto.
 struct FrameworkProgram {
@@ -49,6 +49,6 @@ struct TakeOverContext {
 absl::StatusOr<absl::variant<PassedThrough, Replacement>> TakeOver(const FrameworkProgram& program,
                                                                    const TakeOverContext& context);
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_TAKE_OVER_H_

@@ -15,7 +15,7 @@
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_functions.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 // The converter for the program that this thread partitions.
@@ -185,4 +185,4 @@ const std::string& Wrapper::VersionText(absl::string_view text) {
   return *version_texts_.insert(absl::StrCat(text, "\n", rules_version_)).first;
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

@@ -24,7 +24,7 @@
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/bindings/xla/registration.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 class Wrapper {
  public:
@@ -87,6 +87,6 @@ class Wrapper {
   std::set<std::string> version_texts_;
 };
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_H_

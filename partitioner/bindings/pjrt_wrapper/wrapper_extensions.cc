@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 using abi::Error;
@@ -113,4 +113,4 @@ abi::Extension* WrapExtensions(abi::Extension* real) {
   return first;
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

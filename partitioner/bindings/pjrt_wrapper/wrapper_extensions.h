@@ -2,9 +2,9 @@
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_EXTENSIONS_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_EXTENSIONS_H_
 
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 // The chain of extensions for the framework: before those of the wrapped plugin it has these,
 // which record the framework's registrations and pass them on.
@@ -12,6 +12,6 @@ namespace shardcall::pjrt {
 //   FFI (5) and custom calls of GPUs (0): shardcall does not register these handlers again
 abi::Extension* WrapExtensions(abi::Extension* real);
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_EXTENSIONS_H_

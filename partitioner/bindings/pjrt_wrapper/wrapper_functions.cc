@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 using abi::Error;
@@ -197,4 +197,4 @@ absl::Span<const Replaced> ReplacedFunctions() {
 
 const void* RefusingFunction() { return Address(Refuse); }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

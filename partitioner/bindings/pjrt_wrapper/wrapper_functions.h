@@ -5,7 +5,7 @@
 
 #include "absl/types/span.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 struct Replaced {
   int place;  // in the table
@@ -17,6 +17,6 @@ absl::Span<const Replaced> ReplacedFunctions();
 // Returns the reason why no plugin could be wrapped.
 const void* RefusingFunction();
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_FUNCTIONS_H_

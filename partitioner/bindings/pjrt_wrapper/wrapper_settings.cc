@@ -21,7 +21,7 @@
 #include "shardcall/sharding/base/stable_hash.h"
 #include "shardcall/sharding/base/whole_file.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 std::string FileName(absl::string_view module) {
@@ -82,4 +82,4 @@ absl::Status WriteReport(const WrapperSettings& settings, const PartitionedProgr
                         Explain(program, options, ExplainFormat::kHtml));
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/bindings/xla/registration.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 // The settings in the environment; lists are separated by ':' (files) or ',' (targets).
 struct WrapperSettings {
@@ -32,6 +32,6 @@ std::string RulesVersion(const WrapperSettings& settings);
 // is a number that is unique in this process. E061.
 absl::Status WriteReport(const WrapperSettings& settings, const PartitionedProgram& program);
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_SETTINGS_H_

@@ -16,7 +16,7 @@
 
 namespace nb = nanobind;
 
-namespace shardcall::python {
+namespace shardcall::inline internal::python {
 
 absl::StatusOr<Tensor> ToTensor(const Array& array, size_t k, const LeafShape& leaf) {
   const absl::string_view type = ElementTypeName(leaf.type);
@@ -110,4 +110,4 @@ NB_MODULE(_core, m) {
   DefinePrograms(m);
 }
 
-}  // namespace shardcall::python
+}  // namespace shardcall::inline internal::python

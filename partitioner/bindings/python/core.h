@@ -18,7 +18,7 @@
 #include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::python {
+namespace shardcall::inline internal::python {
 
 inline nanobind::bytes ToBytes(absl::string_view text) {
   return nanobind::bytes(text.data(), text.size());
@@ -81,6 +81,6 @@ void DefineTargets(nanobind::module_& m);
 void DefineValues(nanobind::module_& m);
 void DefinePrograms(nanobind::module_& m);
 
-}  // namespace shardcall::python
+}  // namespace shardcall::inline internal::python
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PYTHON_CORE_H_

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
 #include "shardcall/partitioner/bindings/pjrt/read_program.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/framework_partitioners.h"
 #include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/text/stablehlo_input.h"
@@ -22,7 +22,7 @@
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
-namespace shardcall::python {
+namespace shardcall::inline internal::python {
 namespace {
 
 // One per process, like JAX's own registrations.
@@ -155,4 +155,4 @@ void DefineFramework(nb::module_& m) {
   });
 }
 
-}  // namespace shardcall::python
+}  // namespace shardcall::inline internal::python

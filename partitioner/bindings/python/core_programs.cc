@@ -29,7 +29,7 @@
 
 namespace nb = nanobind;
 
-namespace shardcall::python {
+namespace shardcall::inline internal::python {
 namespace {
 
 using nb::literals::operator""_a;
@@ -306,4 +306,4 @@ void DefinePrograms(nb::module_& m) {
         "deadline_s"_a);
 }
 
-}  // namespace shardcall::python
+}  // namespace shardcall::inline internal::python

@@ -19,7 +19,7 @@
 
 namespace nb = nanobind;
 
-namespace shardcall::python {
+namespace shardcall::inline internal::python {
 namespace {
 
 using nb::literals::operator""_a;
@@ -303,4 +303,4 @@ void DefineRegistration(nb::module_& m) {
       "function"_a);
 }
 
-}  // namespace shardcall::python
+}  // namespace shardcall::inline internal::python

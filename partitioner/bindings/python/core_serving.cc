@@ -19,7 +19,7 @@
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
-namespace shardcall::python {
+namespace shardcall::inline internal::python {
 namespace {
 
 // Values from Python; the structs point into this object.
@@ -156,4 +156,4 @@ void DefineServing(nb::module_& m) {
       "targets"_a, "name"_a, "c_api"_a);
 }
 
-}  // namespace shardcall::python
+}  // namespace shardcall::inline internal::python

@@ -17,7 +17,7 @@
 
 namespace nb = nanobind;
 
-namespace shardcall::python {
+namespace shardcall::inline internal::python {
 namespace {
 
 // The shipped targets, then those of plugin files, of manifests given as text, and of the process's
@@ -98,4 +98,4 @@ void DefineTargets(nb::module_& m) {
       });
 }
 
-}  // namespace shardcall::python
+}  // namespace shardcall::inline internal::python

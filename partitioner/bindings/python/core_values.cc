@@ -19,7 +19,7 @@
 
 namespace nb = nanobind;
 
-namespace shardcall::python {
+namespace shardcall::inline internal::python {
 namespace {
 
 using nb::literals::operator""_a;
@@ -151,4 +151,4 @@ void DefineValues(nb::module_& m) {
       "text"_a);
 }
 
-}  // namespace shardcall::python
+}  // namespace shardcall::inline internal::python

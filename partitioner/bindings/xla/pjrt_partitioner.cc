@@ -5,90 +5,40 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {
 
-// The parts of PJRT's C API that are used here.
-struct Error;
-struct Extension {
-  size_t struct_size;
-  int32_t type;
-  Extension* next;
-};
-struct ErrorDestroyArgs {
-  size_t struct_size;
-  void* extension_start;
-  Error* error;
-};
-struct ErrorMessageArgs {
-  size_t struct_size;
-  void* extension_start;
-  const Error* error;
-  const char* message;  // out
-  size_t message_size;  // out
-};
-struct ErrorGetCodeArgs {
-  size_t struct_size;
-  void* extension_start;
-  const Error* error;
-  int32_t code;  // out
-};
+using pjrt::abi::Error;
+using pjrt::abi::ErrorArgs;
+using pjrt::abi::ErrorCodeArgs;
+using pjrt::abi::ErrorMessageArgs;
+using pjrt::abi::Extension;
+using pjrt::abi::FfiExtension;
+using pjrt::abi::PartitionerArgs;
+using pjrt::abi::PartitionerExtension;
+using pjrt::abi::RegisterHandlerArgs;
+using pjrt::abi::RegistrationArgs;
+
+// How a PJRT_Api begins, which is all that is used here.
 struct Api {
-  size_t struct_size;
-  Extension* extension_start;
-  struct {
-    size_t struct_size;
-    void* extension_start;
-    int32_t major, minor;
-  } version;
-  void (*error_destroy)(ErrorDestroyArgs*);
+  pjrt::abi::Header header;
+  pjrt::abi::Version version;
+  void (*error_destroy)(ErrorArgs*);
   void (*error_message)(ErrorMessageArgs*);
-  Error* (*error_get_code)(ErrorGetCodeArgs*);
+  Error* (*error_get_code)(ErrorCodeArgs*);
 };
-struct RegisterPartitionerArgs {
-  size_t struct_size;
-  const char* name;
-  size_t name_size;
-  Shardcall_PjrtCallbacks* callbacks;
-};
-struct RegisterBatchArgs {
-  size_t struct_size;
-  const char* name;
-  size_t name_size;
-};
-struct PartitionerExtension {
-  Extension base;
-  Error* (*register_partitioner)(RegisterPartitionerArgs*);
-  Error* (*register_batch_partitionable)(RegisterBatchArgs*);
-};
-struct RegisterHandlerArgs {
-  size_t struct_size;
-  const char* name;
-  size_t name_size;
-  const void* handler;
-  const char* platform;
-  size_t platform_size;
-  uint32_t traits;
-};
-struct FfiExtension {
-  Extension base;
-  void* register_type;
-  void* add_user_data;
-  Error* (*register_handler)(RegisterHandlerArgs*);
-};
-constexpr int32_t kPartitionerExtension = 2;
-constexpr int32_t kFfiExtension = 5;
 constexpr size_t kRegisterHandlerArgsSize = 52;  // up to the end of its last field, as PJRT counts
 constexpr int kMostExtensions = 1000;            // a longer chain is taken for a cycle
 
 static_assert(sizeof(Extension) == 24 && offsetof(Extension, next) == 16);
 static_assert(offsetof(Api, error_destroy) == 40 && offsetof(Api, error_get_code) == 56);
-static_assert(sizeof(ErrorDestroyArgs) == 24 && sizeof(ErrorMessageArgs) == 40 &&
-              sizeof(ErrorGetCodeArgs) == 32);
-static_assert(sizeof(PartitionerExtension) == 40 && sizeof(RegisterPartitionerArgs) == 32 &&
-              sizeof(RegisterBatchArgs) == 24);
+static_assert(sizeof(ErrorArgs) == 24 && sizeof(ErrorMessageArgs) == 40 &&
+              sizeof(ErrorCodeArgs) == 32);
+static_assert(sizeof(PartitionerExtension) == 40 && sizeof(PartitionerArgs) == 32 &&
+              sizeof(RegistrationArgs) == 24);
 static_assert(sizeof(FfiExtension) == 48 && sizeof(RegisterHandlerArgs) == 56 &&
               offsetof(RegisterHandlerArgs, traits) == 48);
 static_assert(sizeof(Shardcall_PjrtCallbacks) == 56 && sizeof(Shardcall_PjrtAval) == 40 &&
@@ -122,11 +72,11 @@ absl::Status Refused(absl::string_view name, std::string expected, std::string f
 absl::StatusOr<const Extension*> FindExtension(const Api* api, absl::string_view name, int32_t type,
                                                absl::string_view what, size_t size) {
   if (name.empty()) return Refused(name, "a name", "none");
-  if (api == nullptr || api->struct_size < sizeof(Api)) {
+  if (api == nullptr || api->header.struct_size < sizeof(Api)) {
     return Refused(name, "a PJRT_Api",
-                   api == nullptr ? "null" : absl::StrCat("struct_size ", api->struct_size));
+                   api == nullptr ? "null" : absl::StrCat("struct_size ", api->header.struct_size));
   }
-  const Extension* e = api->extension_start;
+  const Extension* e = api->header.extension_start;
   for (int k = 0; e != nullptr && k < kMostExtensions; ++k, e = e->next) {
     if (e->type != type) continue;
     if (e->struct_size >= size) return e;
@@ -141,11 +91,10 @@ absl::StatusOr<const Extension*> FindExtension(const Api* api, absl::string_view
 absl::StatusOr<const PartitionerExtension*> FindPartitioner(const Api* api,
                                                             absl::string_view name) {
   SHARDCALL_ASSIGN_OR_RETURN(const Extension* found,
-                             FindExtension(api, name, kPartitionerExtension, "custom-partitioner",
-                                           sizeof(PartitionerExtension)));
+                             FindExtension(api, name, pjrt::abi::kPartitionerExtension,
+                                           "custom-partitioner", sizeof(PartitionerExtension)));
   const auto* extension = reinterpret_cast<const PartitionerExtension*>(found);
-  if (extension->register_partitioner != nullptr &&
-      extension->register_batch_partitionable != nullptr) {
+  if (extension->partitioner != nullptr && extension->batch_partitionable != nullptr) {
     return extension;
   }
   return Refused(name, "an extension with both of its functions", "null");
@@ -153,9 +102,9 @@ absl::StatusOr<const PartitionerExtension*> FindPartitioner(const Api* api,
 
 absl::Status TakeError(const Api* api, absl::string_view name, Error* error) {
   if (error == nullptr) return absl::OkStatus();
-  ErrorMessageArgs message = {sizeof(ErrorMessageArgs), nullptr, error, nullptr, 0};
-  ErrorGetCodeArgs code = {sizeof(ErrorGetCodeArgs), nullptr, error, 2};
-  ErrorDestroyArgs destroy = {sizeof(ErrorDestroyArgs), nullptr, error};
+  ErrorMessageArgs message = {{sizeof(ErrorMessageArgs), nullptr}, error, nullptr, 0};
+  ErrorCodeArgs code = {{sizeof(ErrorCodeArgs), nullptr}, error, 2};
+  ErrorArgs destroy = {{sizeof(ErrorArgs), nullptr}, error};
   api->error_message(&message);
   api->error_get_code(&code);
   absl::Status status =
@@ -173,8 +122,8 @@ absl::Status TakeError(const Api* api, absl::string_view name, Error* error) {
 absl::Status RegisterBatchPartitionableWithPjrt(const void* c_api, absl::string_view name) {
   const auto* api = static_cast<const Api*>(c_api);
   SHARDCALL_ASSIGN_OR_RETURN(const PartitionerExtension* extension, FindPartitioner(api, name));
-  RegisterBatchArgs args = {sizeof(RegisterBatchArgs), name.data(), name.size()};
-  return TakeError(api, name, extension->register_batch_partitionable(&args));
+  RegistrationArgs args = {sizeof(RegistrationArgs), name.data(), name.size()};
+  return TakeError(api, name, extension->batch_partitionable(&args));
 }
 
 absl::Status RegisterPartitionerWithPjrt(const void* c_api, absl::string_view name,
@@ -188,9 +137,8 @@ absl::Status RegisterPartitionerWithPjrt(const void* c_api, absl::string_view na
                    callbacks == nullptr ? "null" : "one of them null");
   }
   SHARDCALL_ASSIGN_OR_RETURN(const PartitionerExtension* extension, FindPartitioner(api, name));
-  RegisterPartitionerArgs args = {sizeof(RegisterPartitionerArgs), name.data(), name.size(),
-                                  callbacks};
-  return TakeError(api, name, extension->register_partitioner(&args));
+  PartitionerArgs args = {sizeof(PartitionerArgs), name.data(), name.size(), callbacks};
+  return TakeError(api, name, extension->partitioner(&args));
 }
 
 absl::Status RegisterHandlerWithPjrt(const void* c_api, absl::string_view name,
@@ -198,8 +146,9 @@ absl::Status RegisterHandlerWithPjrt(const void* c_api, absl::string_view name,
                                      uint32_t traits) {
   const auto* api = static_cast<const Api*>(c_api);
   if (handler == nullptr) return Refused(name, "a handler of XLA's typed FFI", "null");
-  SHARDCALL_ASSIGN_OR_RETURN(const Extension* found,
-                             FindExtension(api, name, kFfiExtension, "FFI", sizeof(FfiExtension)));
+  SHARDCALL_ASSIGN_OR_RETURN(
+      const Extension* found,
+      FindExtension(api, name, pjrt::abi::kFfiExtension, "FFI", sizeof(FfiExtension)));
   const auto* extension = reinterpret_cast<const FfiExtension*>(found);
   if (extension->register_handler == nullptr) {
     return Refused(name, "an FFI extension that registers handlers", "null");

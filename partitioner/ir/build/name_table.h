@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/ir/attributes_intern.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 class NameTable {
  public:
@@ -70,6 +70,6 @@ class NameTable {
   size_t size_ = 0;
 };
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_BUILD_NAME_TABLE_H_

@@ -6,7 +6,7 @@
 #include "partitioner/ir/proto/hlo.pb.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 // Calls `bytes(field)` with the accessor pair of a bytes field, for the types
 // whose values are stored as they stand in memory.
@@ -29,6 +29,6 @@ namespace shardcall::hlo_proto {
   V(kC128, c128s, 2)
 // clang-format on
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_LITERAL_DATA_H_

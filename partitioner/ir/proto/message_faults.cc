@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/proto/wire.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 bool MessageFaults::Fail(absl::string_view code, absl::string_view message, absl::string_view field,
                          absl::string_view expected, absl::string_view found,
@@ -71,4 +71,4 @@ bool MessageFaults::FailWord(absl::string_view field, absl::string_view word, Wo
               absl::StrCat("'", absl::CEscape(word).substr(0, 80), "'"));
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

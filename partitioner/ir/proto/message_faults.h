@@ -12,7 +12,7 @@
 #include "partitioner/ir/proto/hlo.pb.h"
 #include "shardcall/partitioner/ir/attribute_words.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 class MessageFaults {
  public:
@@ -42,6 +42,6 @@ class MessageFaults {
   absl::Status status_;
 };
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_MESSAGE_FAULTS_H_

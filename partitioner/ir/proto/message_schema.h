@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/attribute_schema.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 // AT and IN of the message column: accessors of a HloInstructionProto.
 template <typename Get, typename Set, typename Mutable>
@@ -74,6 +74,6 @@ struct MessageSchema;
 #undef ALIASING
 #undef OWN
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_MESSAGE_SCHEMA_H_

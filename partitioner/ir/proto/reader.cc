@@ -9,6 +9,7 @@
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
+inline namespace internal {
 namespace hlo_proto {
 namespace {
 
@@ -159,6 +160,7 @@ const HloSharding* Reader::ShardingOf(absl::string_view bytes) {
 }
 
 }  // namespace hlo_proto
+}  // namespace internal
 
 bool LooksLikeProto(absl::string_view bytes) {
   // A message begins with one of its first three fields, all of them bytes, and soon has control

@@ -22,7 +22,7 @@
 #include "shardcall/partitioner/ir/proto/value_reader.h"
 #include "shardcall/partitioner/ir/proto/wire.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 class Reader {
  public:
@@ -111,6 +111,6 @@ class Reader {
   absl::flat_hash_map<std::string, int64_t> next_number_;  // next suffix, by repeated name
 };
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_READER_H_

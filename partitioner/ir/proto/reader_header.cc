@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 namespace {
 
 std::vector<int64_t> VectorOf(const Repeated& field) { return {field.begin(), field.end()}; }
@@ -216,4 +216,4 @@ bool Reader::ReadEntry() {
   return values_.ReadShape(p.result(), "host_program_shape.result", &h.entry_result_layout);
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

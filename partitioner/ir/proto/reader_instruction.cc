@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/partitioner/ir/text/parser_internal.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 bool IsName(absl::string_view name) {
   if (name.empty() || !hlo_text::Is(name[0], hlo_text::kIdentStart)) return false;
@@ -215,4 +215,4 @@ bool Reader::ReadInstruction(ComputationBytes* c, const InstructionBytes& bytes)
   return ReadRare(bytes, id, i.opcode);
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/reader.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 // Callees before callers; the order of the message if that is valid already.
 bool Reader::OrderComputations(std::vector<int>* order) {
@@ -142,4 +142,4 @@ bool Reader::OrderInstructions(ComputationBytes* c) {
                       "operands and control predecessors first");
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/reader.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 namespace {
 
 // Field numbers that the scans below look for.
@@ -175,4 +175,4 @@ bool Reader::ScanInstruction(absl::string_view bytes, ComputationBytes* c) {
   return true;
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

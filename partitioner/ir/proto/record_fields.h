@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/proto/message_schema.h"
 #include "shardcall/partitioner/ir/proto/record_reader.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 template <typename Row, typename Message, typename T>
 bool RecordReader::ReadWord(const Row& row, const Message& message, T* to) {
@@ -90,6 +90,6 @@ bool RecordReader::ReadFields(Record* record) {
   });
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_RECORD_FIELDS_H_

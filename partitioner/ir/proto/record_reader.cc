@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/record_fields.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 bool RecordReader::OneDimension(int64_t* out) {
   if (p_.dimensions_size() != 1) {
@@ -61,4 +61,4 @@ bool RecordReader::Read(Opcode opcode, const Attributes** out) {
                        [&](auto type) { return Read(type, opcode, out); });
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

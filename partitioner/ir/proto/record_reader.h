@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/ir/proto/message_faults.h"
 #include "shardcall/partitioner/ir/proto/value_reader.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 class RecordReader {
  public:
@@ -75,6 +75,6 @@ class RecordReader {
   std::vector<Ints> group_lists_;
 };
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_RECORD_READER_H_

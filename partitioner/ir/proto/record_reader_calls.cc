@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/ir/proto/record_reader.h"
 #include "shardcall/partitioner/ir/text/slot_parser.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 bool RecordReader::Read(RecordType<ConditionalAttrs>, Opcode, const Attributes** out) {
   ConditionalAttrs a;
@@ -236,4 +236,4 @@ bool RecordReader::Read(RecordType<DomainAttrs>, Opcode, const Attributes** out)
   return true;
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

@@ -5,7 +5,7 @@
 #include "shardcall/partitioner/ir/proto/record_fields.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 bool RecordReader::Read(RecordType<ResultAccuracyAttrs>, Opcode, const Attributes** out) {
   ResultAccuracyAttrs a;
@@ -119,4 +119,4 @@ bool RecordReader::Read(RecordType<OutfeedAttrs>, Opcode, const Attributes** out
   return true;
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/partitioner/ir/text/literal_text.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 namespace {
 
 using hlo_text::Lexer;
@@ -351,4 +351,4 @@ bool ParseRecoveryTable(
   return in.lex.Expect('}') && in.End();
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

@@ -11,7 +11,7 @@
 #include "partitioner/ir/proto/hlo.pb.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 // `{visualizing_index=0,count=1.5}`; empty without statistics.
 std::string StatisticsText(const hlo_pb::StatisticsViz& p);
@@ -45,6 +45,6 @@ bool ParseRecoveryTable(
     absl::string_view text, hlo_pb::OriginalValueRecoveryTableProto* p,
     const std::function<bool(const std::string& module, hlo_pb::HloModuleProto*)>& read);
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_TEXT_VALUES_H_

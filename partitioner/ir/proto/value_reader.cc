@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 bool IsUtf8(absl::string_view text) {
   size_t k = 0;
@@ -295,4 +295,4 @@ bool ValueReader::Aliasing(
   return true;
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/proto/message_faults.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 using Repeated = google::protobuf::RepeatedField<int64_t>;
 inline Ints IntsOf(const Repeated& field) { return Ints(field.data(), field.size()); }
@@ -64,6 +64,6 @@ bool IsUtf8(absl::string_view text);
 // An identifier of HLO text.
 bool IsName(absl::string_view name);
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_VALUE_READER_H_

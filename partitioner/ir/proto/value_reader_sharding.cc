@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/ir/proto/value_reader.h"
 #include "shardcall/sharding/base/text_cursor.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 namespace {
 
 enum OpShardingType { kReplicated, kMaximal, kTuple, kOther, kManual, kUnknown, kUnreduced };
@@ -197,4 +197,4 @@ bool ValueReader::NamedText(const hlo_pb::NamedShardingProto& p, std::string* ou
   return true;
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 namespace pb = google::protobuf;
 
 bool ReadVarint(absl::string_view* bytes, uint64_t* out) {
@@ -237,4 +237,4 @@ std::vector<uint32_t> Residue::Fields() const {
   return out;
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

@@ -16,7 +16,7 @@ class Descriptor;
 class MessageLite;
 }  // namespace google::protobuf
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 enum class Wire : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
@@ -89,6 +89,6 @@ class Residue {
   std::vector<Field> fields_;
 };
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_WIRE_H_

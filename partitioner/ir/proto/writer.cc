@@ -5,13 +5,14 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/build/moved_from.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
+#include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
+inline namespace internal {
 namespace hlo_proto {
 
 bool Writer::Fail(absl::string_view message, absl::string_view found, absl::string_view fix) {
@@ -287,6 +288,7 @@ bool Writer::WriteModule(std::string* out) {
 }
 
 }  // namespace hlo_proto
+}  // namespace internal
 
 ProtoForm ProtoFormOf(const Module& module) {
   return module.proto_source() == nullptr ? ProtoForm::kModule : module.proto_source()->form;

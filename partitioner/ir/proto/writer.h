@@ -18,7 +18,7 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/proto/source.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 class Writer {
  public:
@@ -46,6 +46,9 @@ class Writer {
   // The order in which XLA lists the instructions of a computation.
   std::vector<InstrId> PostOrder(const Computation& c) const;
   bool WriteSchedule(hlo_pb::HloScheduleProto* p);
+  void WriteEntryShape(hlo_pb::ProgramShapeProto* p);
+  void WriteAliases(hlo_pb::HloModuleProto* p);  // and buffer donors
+  bool WriteStack(hlo_pb::StackFrameIndexProto* p);
   bool WriteRecoveryTable(hlo_pb::OriginalValueRecoveryTableProto* p);
   absl::string_view NameOf(InstrId id) const;
 
@@ -109,6 +112,6 @@ class Writer {
   InstrId at_;  // for diagnostics
 };
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_WRITER_H_

@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/ir/proto/writer.h"
 #include "shardcall/partitioner/ir/text/lexer.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 namespace {
 
 void Set(Ints from, Repeated* to) { to->Add(from.begin(), from.end()); }
@@ -295,4 +295,4 @@ bool Writer::WriteAttributes(const Instruction& i, hlo_pb::HloInstructionProto* 
   return ForRecord(*i.attrs, [&](const auto& record) { return Write(record, i, p); });
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

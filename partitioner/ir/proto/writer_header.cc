@@ -6,7 +6,7 @@
 #include "shardcall/partitioner/ir/proto/writer.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 bool Writer::WriteComputationHeader(CompId id, hlo_pb::HloComputationProto* p) {
   const Computation& c = module_.comp(id);
@@ -65,31 +65,21 @@ bool Writer::WriteRecoveryTable(hlo_pb::OriginalValueRecoveryTableProto* p) {
               "write { {\"a\"} : {\"b\"}, .. }");
 }
 
-bool Writer::WriteHeader(hlo_pb::HloModuleProto* p) {
+void Writer::WriteEntryShape(hlo_pb::ProgramShapeProto* p) {
   const ModuleHeader& h = module_.header;
-  at_ = InstrId();
-  if (!Utf8(h.name, "the module's name", p->mutable_name())) return false;
-  const CompId entry = module_.entry();
-  p->set_entry_computation_name(std::string(computation_names_[entry.value]));
-  p->set_entry_computation_id(computation_ids_[entry.value]);
-  hlo_pb::ProgramShapeProto* shape = p->mutable_host_program_shape();
-  const Computation& c = module_.comp(entry);
+  const Computation& c = module_.comp(module_.entry());
   const bool written = h.entry_result_layout != nullptr;
   const size_t count = written ? h.entry_parameter_layouts.size() : c.parameters.size();
   for (size_t k = 0; k < count; ++k) {
-    *shape->add_parameters() =
+    *p->add_parameters() =
         ShapeOf(written ? h.entry_parameter_layouts[k] : module_.instr(c.parameters[k]).shape);
-    shape->add_parameter_names(absl::StrCat("p", k));
+    p->add_parameter_names(absl::StrCat("p", k));
   }
-  *shape->mutable_result() = ShapeOf(written ? h.entry_result_layout : module_.instr(c.root).shape);
-  for (const HloSharding& held : options_.parameter_shardings) {
-    if (!WriteSharding(held, p->add_spmd_parameters_shardings())) return false;
-  }
-  if (options_.result_sharding.has_value() &&
-      !WriteSharding(*options_.result_sharding, p->mutable_spmd_output_sharding())) {
-    return false;
-  }
-  if (h.is_scheduled && !WriteSchedule(p->mutable_schedule())) return false;
+  *p->mutable_result() = ShapeOf(written ? h.entry_result_layout : module_.instr(c.root).shape);
+}
+
+void Writer::WriteAliases(hlo_pb::HloModuleProto* p) {
+  const ModuleHeader& h = module_.header;
   hlo_pb::HloInputOutputAliasProto* aliases = p->mutable_input_output_alias();
   for (const AliasEntry& a : h.aliases) {
     auto* e = aliases->add_entries();
@@ -104,31 +94,53 @@ bool Writer::WriteHeader(hlo_pb::HloModuleProto* p) {
     e->set_parameter_number(d.parameter);
     e->mutable_parameter_shape_index()->Add(d.parameter_index.begin(), d.parameter_index.end());
   }
+}
+
+bool Writer::WriteStack(hlo_pb::StackFrameIndexProto* p) {
+  const StackTables& stack = module_.header.stack;
+  for (absl::string_view text : stack.files) {
+    if (!Utf8(text, "a file's name", p->add_file_names())) return false;
+  }
+  for (absl::string_view text : stack.functions) {
+    if (!Utf8(text, "a function's name", p->add_function_names())) return false;
+  }
+  for (const StackTables::Location& l : stack.locations) {
+    auto* e = p->add_file_locations();
+    e->set_file_name_id(l.file);
+    e->set_function_name_id(l.function);
+    e->set_line(l.line);
+    e->set_end_line(l.end_line);
+    e->set_column(l.column);
+    e->set_end_column(l.end_column);
+  }
+  for (const StackTables::Frame& f : stack.frames) {
+    auto* e = p->add_stack_frames();
+    e->set_file_location_id(f.location);
+    e->set_parent_frame_id(f.parent);
+  }
+  return true;
+}
+
+bool Writer::WriteHeader(hlo_pb::HloModuleProto* p) {
+  const ModuleHeader& h = module_.header;
+  at_ = InstrId();
+  if (!Utf8(h.name, "the module's name", p->mutable_name())) return false;
+  const CompId entry = module_.entry();
+  p->set_entry_computation_name(std::string(computation_names_[entry.value]));
+  p->set_entry_computation_id(computation_ids_[entry.value]);
+  WriteEntryShape(p->mutable_host_program_shape());
+  for (const HloSharding& held : options_.parameter_shardings) {
+    if (!WriteSharding(held, p->add_spmd_parameters_shardings())) return false;
+  }
+  if (options_.result_sharding.has_value() &&
+      !WriteSharding(*options_.result_sharding, p->mutable_spmd_output_sharding())) {
+    return false;
+  }
+  if (h.is_scheduled && !WriteSchedule(p->mutable_schedule())) return false;
+  WriteAliases(p);
   hlo_pb::FrontendAttributes* frontend = p->mutable_frontend_attributes();
   if (h.frontend != nullptr && !WriteFrontend(*h.frontend, frontend)) return false;
-  if (!h.stack.empty()) {
-    hlo_pb::StackFrameIndexProto* t = p->mutable_stack_frame_index();
-    for (absl::string_view text : h.stack.files) {
-      if (!Utf8(text, "a file's name", t->add_file_names())) return false;
-    }
-    for (absl::string_view text : h.stack.functions) {
-      if (!Utf8(text, "a function's name", t->add_function_names())) return false;
-    }
-    for (const StackTables::Location& l : h.stack.locations) {
-      auto* e = t->add_file_locations();
-      e->set_file_name_id(l.file);
-      e->set_function_name_id(l.function);
-      e->set_line(l.line);
-      e->set_end_line(l.end_line);
-      e->set_column(l.column);
-      e->set_end_column(l.end_column);
-    }
-    for (const StackTables::Frame& f : h.stack.frames) {
-      auto* e = t->add_stack_frames();
-      e->set_file_location_id(f.location);
-      e->set_parent_frame_id(f.parent);
-    }
-  }
+  if (!h.stack.empty() && !WriteStack(p->mutable_stack_frame_index())) return false;
   if (!h.origin_recovery_table.empty() &&
       !WriteRecoveryTable(p->mutable_original_value_recovery_table())) {
     return false;
@@ -149,4 +161,4 @@ bool Writer::WriteHeader(hlo_pb::HloModuleProto* p) {
   return status_.ok();
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/ir/proto/writer.h"
 #include "shardcall/partitioner/ir/text/lexer.h"
 
-namespace shardcall::hlo_proto {
+namespace shardcall::inline internal::hlo_proto {
 
 bool Writer::Utf8(absl::string_view text, absl::string_view what, std::string* out) {
   out->assign(text.data(), text.size());
@@ -344,4 +344,4 @@ void Writer::WriteAxes(const Mesh& mesh, absl::Span<const NamedAxisRef> refs,
   }
 }
 
-}  // namespace shardcall::hlo_proto
+}  // namespace shardcall::inline internal::hlo_proto

@@ -5,7 +5,7 @@
 
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::shape_inference {
+namespace shardcall::inline internal::shape_inference {
 namespace {
 
 using ShapeFn = const Shape* (*)(const Query& q);
@@ -47,7 +47,7 @@ bool CarriesDynamic(const Query& q) {
 }
 
 }  // namespace
-}  // namespace shardcall::shape_inference
+}  // namespace shardcall::inline internal::shape_inference
 
 namespace shardcall::inline internal {
 

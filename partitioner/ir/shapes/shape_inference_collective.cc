@@ -78,7 +78,7 @@ int64_t CollectiveGroupSize(const Module& module, Opcode opcode, const Collectiv
 
 }  // namespace shardcall::inline internal
 
-namespace shardcall::shape_inference {
+namespace shardcall::inline internal::shape_inference {
 namespace {
 
 // The group size, which determines the result's extent. Groups of different sizes are E025.
@@ -343,4 +343,4 @@ const Shape* InferPermuteStart(const Query& q) {
 // The results of an asynchronous op's start, which is a tuple (operands, results, extra..).
 const Shape* InferPartOfStart(const Query& q) { return PartOfStart(q, 1, 2); }
 
-}  // namespace shardcall::shape_inference
+}  // namespace shardcall::inline internal::shape_inference

@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/ir/dim_labels.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::shape_inference {
+namespace shardcall::inline internal::shape_inference {
 namespace {
 
 bool Contains(absl::Span<const int64_t> dims, int64_t d) {
@@ -307,4 +307,4 @@ const Shape* InferTriangularSolve(const Query& q) {
   return b;
 }
 
-}  // namespace shardcall::shape_inference
+}  // namespace shardcall::inline internal::shape_inference

@@ -2,7 +2,7 @@
 // Shape inference of tuples, tokens, and of ops that call whole computations.
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::shape_inference {
+namespace shardcall::inline internal::shape_inference {
 namespace {
 
 // Checks that the computation's parameters match the operands from `first` on.
@@ -156,4 +156,4 @@ const Shape* InferAsyncDone(const Query& q) {
   return WantOperands(q, 1) ? PartOfStart(q, 1, 2) : nullptr;
 }
 
-}  // namespace shardcall::shape_inference
+}  // namespace shardcall::inline internal::shape_inference

@@ -4,7 +4,7 @@
 
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::shape_inference {
+namespace shardcall::inline internal::shape_inference {
 namespace {
 
 bool Contains(absl::Span<const int64_t> dims, int64_t d) {
@@ -186,4 +186,4 @@ const Shape* InferScatter(const Query& q) {
   return OneOrTuple(q, q.operands.subspan(0, k));
 }
 
-}  // namespace shardcall::shape_inference
+}  // namespace shardcall::inline internal::shape_inference

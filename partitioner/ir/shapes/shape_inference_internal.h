@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 
-namespace shardcall::shape_inference {
+namespace shardcall::inline internal::shape_inference {
 
 using Dims = absl::InlinedVector<int64_t, 6>;
 
@@ -102,6 +102,6 @@ bool WindowedDims(const Query& q, const Window& w, absl::Span<const int64_t> bas
 #include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OP
 
-}  // namespace shardcall::shape_inference
+}  // namespace shardcall::inline internal::shape_inference
 
 #endif  // SHARDCALL_PARTITIONER_IR_SHAPES_SHAPE_INFERENCE_INTERNAL_H_

@@ -5,7 +5,7 @@
 
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::shape_inference {
+namespace shardcall::inline internal::shape_inference {
 namespace {
 
 using Types = absl::InlinedVector<ElementType, 2>;
@@ -275,4 +275,4 @@ const Shape* InferBatchNorm(const Query& q) {
   return q.context.MakeTuple({x, feature, feature});
 }
 
-}  // namespace shardcall::shape_inference
+}  // namespace shardcall::inline internal::shape_inference

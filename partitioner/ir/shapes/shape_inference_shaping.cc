@@ -5,7 +5,7 @@
 
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::shape_inference {
+namespace shardcall::inline internal::shape_inference {
 namespace {
 
 // Start indices: one rank-1 vector, or `rank` integer scalars of one type.
@@ -248,4 +248,4 @@ const Shape* InferDimensionSize(const Query& q) {
                              dynamic);
 }
 
-}  // namespace shardcall::shape_inference
+}  // namespace shardcall::inline internal::shape_inference

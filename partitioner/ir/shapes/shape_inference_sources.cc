@@ -3,7 +3,7 @@
 // constants, iota, device numbers, random bits.
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::shape_inference {
+namespace shardcall::inline internal::shape_inference {
 
 const Shape* InferDeviceNumber(const Query& q) { return q.context.MakeScalar(ElementType::kU32); }
 
@@ -71,4 +71,4 @@ const Shape* InferRngBits(const Query& q) {
   return q.declared;
 }
 
-}  // namespace shardcall::shape_inference
+}  // namespace shardcall::inline internal::shape_inference

@@ -33,7 +33,7 @@ bool CompatibleShapes(const Shape* a, const Shape* b) {
 
 }  // namespace shardcall::inline internal
 
-namespace shardcall::shape_inference {
+namespace shardcall::inline internal::shape_inference {
 
 const Shape* Fail(const Query& q, absl::string_view code, absl::string_view message,
                   std::string expected, std::string found, std::string fix) {
@@ -311,4 +311,4 @@ bool WantReducer(const Query& q, absl::string_view attribute, CompId id,
   return true;
 }
 
-}  // namespace shardcall::shape_inference
+}  // namespace shardcall::inline internal::shape_inference

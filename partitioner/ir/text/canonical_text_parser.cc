@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/text/literal_text.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 namespace {
 
 // A finite number or an integer, as text with the digits of the value in the binary form.
@@ -273,4 +273,4 @@ bool CanonicalTextParser::ParseRecoveryTable(std::string* out) {
   return lex_.Expect('}');
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/ir/text/common_attribute_parser.h"
 #include "shardcall/partitioner/ir/text/text_reader.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 class CanonicalTextParser : TextReader {
  public:
@@ -30,6 +30,6 @@ class CanonicalTextParser : TextReader {
   CommonAttributeParser& common_;
 };
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_CANONICAL_TEXT_PARSER_H_

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 namespace {
 
 // Guesses the end of a balanced `{...}`, skipping strings in double quotes; null if there is none.
@@ -163,4 +163,4 @@ bool CommonAttributeParser::ParseBackendConfig(absl::string_view* out) {
   return true;
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/text/text_reader.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 class CommonAttributeParser : TextReader {
  public:
@@ -25,6 +25,6 @@ class CommonAttributeParser : TextReader {
   absl::flat_hash_map<absl::string_view, const FrontendAttributes*> frontend_memo_;
 };
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_COMMON_ATTRIBUTE_PARSER_H_

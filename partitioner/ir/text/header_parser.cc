@@ -6,7 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 bool HeaderParser::Parse() {
   absl::string_view name;
@@ -227,4 +227,4 @@ bool HeaderParser::ParseStackTables() {
   return !lex_.failed();
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

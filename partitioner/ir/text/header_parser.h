@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/ir/text/shape_parser.h"
 #include "shardcall/partitioner/ir/text/text_reader.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 class HeaderParser : TextReader {
  public:
@@ -43,6 +43,6 @@ class HeaderParser : TextReader {
   CanonicalTextParser& canonical_;
 };
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_HEADER_PARSER_H_

@@ -11,7 +11,7 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 bool Lexer::SkipComment() {
   if (p_[1] == '/') {
@@ -385,4 +385,4 @@ bool LexesAsRawDictionary(absl::string_view value) {
   return false;
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 // Tuples, operands, literals and inline computations that are nested deeper are rejected, as in
 // XLA. No code here or in later stages recurses over this depth.
@@ -158,6 +158,6 @@ bool IsReserved(absl::string_view word);
 // bare, else quoted.
 bool LexesAsRawDictionary(absl::string_view value);
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_LEXER_H_

@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/float_format.h"
+#include "shardcall/partitioner/ir/float_format.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 namespace {
 
 // The bits of a NaN; `payload` 0 gives the quiet one.
@@ -280,4 +280,4 @@ bool LiteralParser::ParseWithShape(const Literal** out) {
   }
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

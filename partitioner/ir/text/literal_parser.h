@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/text/shape_parser.h"
 #include "shardcall/partitioner/ir/text/text_reader.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 class LiteralParser : TextReader {
  public:
@@ -33,6 +33,6 @@ class LiteralParser : TextReader {
   std::vector<char> bytes_;
 };
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_LITERAL_PARSER_H_

@@ -10,6 +10,7 @@
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
+inline namespace internal {
 namespace hlo_text {
 
 // An instruction takes one line of, usually, at least this many characters. So a text of empty
@@ -198,6 +199,7 @@ bool Parser::LookUpComputation(absl::string_view name, const char* at, CompId* o
 }
 
 }  // namespace hlo_text
+}  // namespace internal
 
 absl::StatusOr<Module> ParseModule(std::shared_ptr<const std::string> text,
                                    std::shared_ptr<Context> context, absl::string_view file_name,

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/text/parser_internal.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 bool Parser::BuildAsync(Scratch* s, const Attributes** out) {
   const Opcode form = s->opcode;
@@ -112,4 +112,4 @@ bool Parser::WrapAsync(Scratch* s, absl::string_view thread, CompId* out) {
   return true;
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

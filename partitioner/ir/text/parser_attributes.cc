@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/text/parser_internal.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 namespace {
 
 std::vector<absl::string_view> NamesOf(const AttrSet& set) {
@@ -123,6 +123,43 @@ Parser::Progress Parser::ParseValue(CompId comp, Scratch* s, Attr attr) {
   return ParsePlainValue(comp, s, attr) ? Progress::kDone : Progress::kError;
 }
 
+bool Parser::ParseBools(std::vector<char>* out) {
+  out->clear();
+  if (!lex_.Expect('{')) return false;
+  if (lex_.TryChar('}')) return true;
+  do {
+    bool value;
+    if (!lex_.Bool(&value)) return false;
+    out->push_back(value);
+  } while (lex_.TryChar(','));
+  return lex_.Expect('}');
+}
+
+bool Parser::ParseShapes(std::vector<const Shape*>* out) {
+  out->clear();
+  if (!lex_.Expect('{')) return false;
+  if (lex_.TryChar('}')) return true;
+  do {
+    const Shape* shape;
+    if (!shapes_.Parse(&shape)) return false;
+    out->push_back(shape);
+  } while (lex_.TryChar(','));
+  return lex_.Expect('}');
+}
+
+bool Parser::ParseInstructions(CompId comp, std::vector<InstrId>* out) {
+  if (!lex_.Expect('{')) return false;
+  do {
+    absl::string_view name;
+    lex_.Skip();
+    const char* at = lex_.at();
+    InstrId id;
+    if (!lex_.Name("an instruction's name", &name) || !LookUp(comp, name, at, &id)) return false;
+    out->push_back(id);
+  } while (lex_.TryChar(','));
+  return lex_.Expect('}');
+}
+
 bool Parser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
   Slot& slot = (*s)[attr];
   switch (FormOf(attr)) {
@@ -146,17 +183,7 @@ bool Parser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
       slot.count = static_cast<uint32_t>(s->ints.size()) - slot.begin;
       return true;
     case AttrForm::kIntsOrLists: return slots_.ParseIntsOrLists(s, &slot);
-    case AttrForm::kBools: {
-      if (!lex_.Expect('{')) return false;
-      s->bools.clear();
-      if (lex_.TryChar('}')) return true;
-      do {
-        bool value;
-        if (!lex_.Bool(&value)) return false;
-        s->bools.push_back(value);
-      } while (lex_.TryChar(','));
-      return lex_.Expect('}');
-    }
+    case AttrForm::kBools: return ParseBools(&s->bools);
     case AttrForm::kSliceRanges: return slots_.ParseSliceRanges(s, &slot);
     case AttrForm::kPadding: return slots_.ParsePadding(s, &slot);
     case AttrForm::kWindow: return slots_.ParseWindow(s, &slot);
@@ -166,17 +193,7 @@ bool Parser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
     case AttrForm::kComputations: return false;  // handled in ParseValue
     case AttrForm::kAliasing: return slots_.ParseAliasing(&slot);
     case AttrForm::kShape: return shapes_.Parse(&s->outfeed_shape);
-    case AttrForm::kShapes: {
-      s->shapes.clear();
-      if (!lex_.Expect('{')) return false;
-      if (lex_.TryChar('}')) return true;
-      do {
-        const Shape* shape;
-        if (!shapes_.Parse(&shape)) return false;
-        s->shapes.push_back(shape);
-      } while (lex_.TryChar(','));
-      return lex_.Expect('}');
-    }
+    case AttrForm::kShapes: return ParseShapes(&s->shapes);
     case AttrForm::kLiteral: return literals_.ParseWithShape(&s->literal);
     case AttrForm::kReplicaGroups: return slots_.ParseReplicaGroups(s, &slot);
     case AttrForm::kStatistics: return canonical_.ParseStatistics(&slot.text);
@@ -188,22 +205,9 @@ bool Parser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
     case AttrForm::kFrontend: return common_.ParseFrontend(&s->proto.frontend);
     case AttrForm::kMetadata: return common_.ParseMetadata(&s->proto.metadata);
     case AttrForm::kBackendConfig: return common_.ParseBackendConfig(&s->proto.backend_config);
-    case AttrForm::kInstructions: {
-      if (!lex_.Expect('{')) return false;
-      do {
-        absl::string_view name;
-        lex_.Skip();
-        const char* at = lex_.at();
-        InstrId id;
-        if (!lex_.Name("an instruction's name", &name) || !LookUp(comp, name, at, &id)) {
-          return false;
-        }
-        s->controls.push_back(id);
-      } while (lex_.TryChar(','));
-      return lex_.Expect('}');
-    }
+    case AttrForm::kInstructions: return ParseInstructions(comp, &s->controls);
   }
   return false;
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

@@ -5,7 +5,7 @@
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/partitioner/ir/text/parser_internal.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 bool IsReservedName(absl::string_view name) {
   if (name.size() >= 2 && name[0] == '_' && name[1] == '_') {
@@ -198,4 +198,4 @@ bool Parser::InferCallShape(Scratch* s, absl::Span<const Shape* const> operands)
   return true;
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

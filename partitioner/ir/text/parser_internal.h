@@ -25,7 +25,7 @@
 #include "shardcall/partitioner/ir/text/shape_parser.h"
 #include "shardcall/partitioner/ir/text/slot_parser.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 class Parser {
  public:
@@ -92,6 +92,9 @@ class Parser {
   Progress ParseValue(CompId comp, Scratch* s, Attr attr);
   Progress ParseComputationValue(Scratch* s, Attr attr);
   bool ParsePlainValue(CompId comp, Scratch* s, Attr attr);
+  bool ParseBools(std::vector<char>* out);
+  bool ParseShapes(std::vector<const Shape*>* out);
+  bool ParseInstructions(CompId comp, std::vector<InstrId>* out);
   bool CheckRequired(Scratch* s, const OpcodeAttrs& attrs);
 
   Lexer lex_;
@@ -126,6 +129,6 @@ class Parser {
 // `__xla_`.
 bool IsReservedName(absl::string_view name);
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSER_INTERNAL_H_

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/text/parser_internal.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 bool Parser::ParseOperands(CompId comp, Scratch* s) {
   if (lex_.TryChar(')')) return true;
@@ -152,4 +152,4 @@ bool Parser::LookUp(CompId comp, absl::string_view name, const char* at, InstrId
                    meant.empty() ? "define the instruction before this one" : meant);
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

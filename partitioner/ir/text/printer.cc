@@ -4,13 +4,14 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/build/moved_from.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
+#include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/partitioner/ir/text/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
 
 namespace shardcall {
+inline namespace internal {
 namespace hlo_text {
 
 absl::string_view Printer::NameOf(InstrId id) const {
@@ -293,6 +294,7 @@ std::string Printer::OneInstruction(InstrId id) {
 }
 
 }  // namespace hlo_text
+}  // namespace internal
 
 std::string PrintModule(const Module& module, const PrintOptions& options) {
   if (!CheckNotMovedFrom(module).ok()) return "";

@@ -4,11 +4,11 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/attribute_records.h"
 #include "shardcall/partitioner/ir/attribute_schema.h"
-#include "shardcall/partitioner/ir/text/float_format.h"
+#include "shardcall/partitioner/ir/float_format.h"
 #include "shardcall/partitioner/ir/text/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 namespace {
 
 bool AllAre(Ints values, int64_t value) {
@@ -312,4 +312,4 @@ void Printer::Attributes_(const Instruction& i) {
   ForRecord(*i.attrs, [&](const auto& record) { RecordText(record, i); });
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

@@ -5,7 +5,7 @@
 #include "shardcall/partitioner/ir/text/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 void Printer::ShapeText(const Shape* shape, bool with_layout) {
   Memoised(with_layout ? &shapes_ : &bare_shapes_, shape, [&] {
@@ -143,4 +143,4 @@ void Printer::CommonAttributes(const Instruction& i) {
   }
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

@@ -17,7 +17,7 @@
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/sharding/context.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 class Printer {
  public:
@@ -110,6 +110,6 @@ class Printer {
   std::vector<bool> hidden_;  // computations inside short forms
 };
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_INTERNAL_H_

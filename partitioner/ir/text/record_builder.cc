@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/attribute_schema.h"
 #include "shardcall/partitioner/ir/text/text_reader.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 bool RecordBuilder::WordIndex(const Scratch& s, Attr attr, const WordList& list, int* out) {
   const absl::string_view word = s[attr].text;
@@ -143,4 +143,4 @@ bool RecordBuilder::Build(Scratch* s, Opcode opcode, const Attributes** out) {
                        [&](auto type) { return Build(type, s, opcode, out); });
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

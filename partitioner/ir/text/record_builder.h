@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/partitioner/ir/text/scratch.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 class RecordBuilder {
  public:
@@ -52,6 +52,6 @@ class RecordBuilder {
   Context& context_;
 };
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_RECORD_BUILDER_H_

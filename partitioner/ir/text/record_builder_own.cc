@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/ir/text/record_builder.h"
 #include "shardcall/partitioner/ir/text/text_reader.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 bool RecordBuilder::Build(RecordType<ParameterAttrs>, Scratch* s, Opcode, const Attributes** out) {
   ParameterAttrs a;
@@ -207,4 +207,4 @@ bool RecordBuilder::Build(RecordType<PermuteAttrs>, Scratch* s, Opcode, const At
   return true;
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

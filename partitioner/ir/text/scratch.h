@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/ir/attribute_names.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 struct Slot {
   const char* at = nullptr;       // where the value starts
@@ -96,6 +96,6 @@ inline Window WindowOf(const Scratch& s) {
   return w;
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_SCRATCH_H_

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 namespace {
 
 bool IsLayoutStart(const char* after_brace) {
@@ -255,4 +255,4 @@ bool ShapeParser::ParseLayoutSuffix(std::string* suffix) {
   return !lex_.TryChar('M') || number("M", 0);
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/text/text_reader.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 class ShapeParser : TextReader {
  public:
@@ -29,6 +29,6 @@ class ShapeParser : TextReader {
   std::string suffix_;
 };
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_SHAPE_PARSER_H_

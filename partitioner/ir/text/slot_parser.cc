@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/ir/dim_labels.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 std::string MeshGroupsText(const HloSharding& sharding) {
   std::string text;
@@ -360,4 +360,4 @@ bool SlotParser::ParseMeshGroups(Scratch* s) {
   return true;
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

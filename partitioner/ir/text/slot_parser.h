@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/ir/text/scratch.h"
 #include "shardcall/partitioner/ir/text/text_reader.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 class SlotParser : TextReader {
  public:
@@ -34,6 +34,6 @@ class SlotParser : TextReader {
 // dimension.
 std::string MeshGroupsText(const HloSharding& sharding);
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_SLOT_PARSER_H_

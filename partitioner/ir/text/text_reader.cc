@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/near_names.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 namespace {
 
 absl::string_view Nearest(absl::string_view word, absl::Span<const absl::string_view> candidates) {
@@ -30,4 +30,4 @@ std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_vie
   return nearest.empty() ? std::string() : absl::StrCat("did you mean '", nearest, "'?");
 }
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text

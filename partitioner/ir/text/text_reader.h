@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/sharding/context.h"
 
-namespace shardcall::hlo_text {
+namespace shardcall::inline internal::hlo_text {
 
 class TextReader {
  protected:
@@ -34,6 +34,6 @@ class TextReader {
 // Names the candidate closest to `word`; empty if none is close.
 std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_view> candidates);
 
-}  // namespace shardcall::hlo_text
+}  // namespace shardcall::inline internal::hlo_text
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_TEXT_READER_H_

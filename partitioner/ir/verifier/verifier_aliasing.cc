@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 
-namespace shardcall::verifier {
+namespace shardcall::inline internal::verifier {
 
 bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text, Fault* error) {
   const absl::Span<const InstrId> operands = m.operands(i);
@@ -40,4 +40,4 @@ bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text
   return true;
 }
 
-}  // namespace shardcall::verifier
+}  // namespace shardcall::inline internal::verifier

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 
-namespace shardcall::verifier {
+namespace shardcall::inline internal::verifier {
 namespace {
 
 // The set of device ids seen. Ids that are small enough are in a bit set.
@@ -217,4 +217,4 @@ bool CheckGroups(const Module& m, const Instruction& i, Fault* error) {
   return CheckReplicaGroups(m, i.opcode, a, error);
 }
 
-}  // namespace shardcall::verifier
+}  // namespace shardcall::inline internal::verifier

@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 
-namespace shardcall::verifier {
+namespace shardcall::inline internal::verifier {
 namespace {
 
 std::string Index(absl::Span<const int64_t> index) {
@@ -131,4 +131,4 @@ bool CheckHeader(const Module& m, Fault* error) {
   return CheckLayout(m, error) && CheckAliases(m, error);
 }
 
-}  // namespace shardcall::verifier
+}  // namespace shardcall::inline internal::verifier

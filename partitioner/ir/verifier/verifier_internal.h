@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::verifier {
+namespace shardcall::inline internal::verifier {
 
 // An error, and the instruction whose place in the text is shown.
 struct Fault : Diagnostic {
@@ -50,6 +50,6 @@ bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text
 // computations.
 bool CheckUses(const Module& m, Fault* error);
 
-}  // namespace shardcall::verifier
+}  // namespace shardcall::inline internal::verifier
 
 #endif  // SHARDCALL_PARTITIONER_IR_VERIFIER_VERIFIER_INTERNAL_H_

@@ -11,7 +11,7 @@
 #include "shardcall/sharding/context.h"
 #include "shardcall/sharding/convert.h"
 
-namespace shardcall::verifier {
+namespace shardcall::inline internal::verifier {
 namespace {
 
 bool CheckMaximal(const HloSharding& s, int64_t devices, Fault* error) {
@@ -230,4 +230,4 @@ bool CheckSharding(const Module& m, const HloSharding& sharding, const Shape* sh
   return true;
 }
 
-}  // namespace shardcall::verifier
+}  // namespace shardcall::inline internal::verifier

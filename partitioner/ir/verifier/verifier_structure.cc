@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 
-namespace shardcall::verifier {
+namespace shardcall::inline internal::verifier {
 namespace {
 
 bool Known(const Module& m, InstrId id) {
@@ -193,4 +193,4 @@ bool CheckStructure(const Module& m, Fault* error) {
   return CheckCalls(m, error);
 }
 
-}  // namespace shardcall::verifier
+}  // namespace shardcall::inline internal::verifier

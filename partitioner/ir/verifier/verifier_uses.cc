@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 
-namespace shardcall::verifier {
+namespace shardcall::inline internal::verifier {
 namespace {
 
 class Uses {
@@ -181,4 +181,4 @@ class Uses {
 
 bool CheckUses(const Module& m, Fault* error) { return Uses(m, error).Check(); }
 
-}  // namespace shardcall::verifier
+}  // namespace shardcall::inline internal::verifier

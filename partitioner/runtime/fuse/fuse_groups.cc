@@ -5,7 +5,7 @@
 #include "shardcall/partitioner/runtime/fuse/fuse.h"
 #include "shardcall/partitioner/runtime/fuse/fused_reduce.h"
 #include "shardcall/partitioner/runtime/fuse/fusible.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/strided.h"
 
 namespace shardcall::inline internal {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
-#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 namespace {

@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/fuse/fused_reduce.h"
 #include "shardcall/partitioner/runtime/fuse/fused_step.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/strided.h"
 
 namespace shardcall::inline internal {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {

@@ -23,8 +23,8 @@
 #include "absl/strings/strip.h"
 #include "shardcall/partitioner/runtime/io/npy.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
-#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall {
 namespace {

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/ir/literal.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
-#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall {
 namespace {

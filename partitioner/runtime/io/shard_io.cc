@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/collectives/reduce.h"
 #include "shardcall/partitioner/ir/monoid.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
 #include "shardcall/partitioner/runtime/reduce_kind.h"
-#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -194,6 +194,66 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> ShardForDevices(
   return parts;
 }
 
+namespace {
+
+// The array of device d has not the type of the others, or not these dimensions.
+absl::Status WrongPart(absl::Span<const Tensor> locals, int64_t d,
+                       absl::Span<const int64_t> expected) {
+  return ToStatus({.code = "E320",
+                   .message = absl::StrCat("device ", d, "'s array does not fit its sharding"),
+                   .expected = TypeAndDims(locals[0].type(), expected),
+                   .found = TypeAndDims(locals[d]),
+                   .fix = "Give the shard that the sharding says, with its padding"});
+}
+
+// By the index of a shard: the dense parts of its partial coordinates, in order. E321 if replicas
+// are compared and differ.
+absl::Status CollectShards(absl::Span<const Tensor> locals, const LocalState& state,
+                           absl::Span<const int64_t> global_dims, const UnshardOptions& options,
+                           absl::flat_hash_map<int64_t, std::vector<Tensor>>* shards) {
+  const ElementType type = locals[0].type();
+  const int64_t partials = AxesSize(state.sharding->partial());
+  for (int64_t d = 0; d < static_cast<int64_t>(locals.size()); ++d) {
+    const Part part = PartOf(state, global_dims, d);
+    if (locals[d].type() != type || locals[d].dims() != part.tile) {
+      return WrongPart(locals, d, part.tile);
+    }
+    std::vector<Tensor>& have = (*shards)[part.index];
+    have.resize(partials);
+    Tensor& mine = have[part.partial_index];
+    const bool first = mine.type() == ElementType::kInvalid;
+    if (!first && !options.check_replicas) continue;
+    Tensor valid(type, part.extent);
+    if (valid.num_elements() > 0) {
+      CopyStrided(valid.element_bytes(), part.extent, locals[d].data(), RowMajorStrides(part.tile),
+                  valid.MutableData(), RowMajorStrides(part.extent));
+    }
+    if (!first) {
+      if (BitwiseEqual(mine, valid)) continue;
+      return ToStatus(
+          {.code = "E321",
+           .message = absl::StrCat("device ", d, " differs from another that should hold the same"),
+           .where = state.sharding->ToString(),
+           .fix = "Compute the same on devices that hold one value"},
+          absl::StatusCode::kInternal);
+    }
+    mine = std::move(valid);
+  }
+  return absl::OkStatus();
+}
+
+// The sum (or other reduction) of the parts.
+Tensor Reduced(const std::vector<Tensor>& parts, PartialOp op, absl::Span<const int64_t> dims) {
+  std::vector<const void*> sources;
+  for (const Tensor& t : parts) sources.push_back(t.data());
+  Tensor sum(parts[0].type(), dims);
+  void* const out[] = {sum.MutableData()};
+  ReduceRange(ReduceKindOf(op, sum.type()), sum.type(), sources, out, 0, sum.num_elements());
+  return sum;
+}
+
+}  // namespace
+
 absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState& state,
                                absl::Span<const int64_t> global_dims,
                                const UnshardOptions& options) {
@@ -203,17 +263,10 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
   const ElementType type = locals[0].type();
   if (!IsArrayType(type)) return locals[0];
   SHARDCALL_RETURN_IF_ERROR(CheckState(state, global_dims));
-  auto wrong = [&](int64_t d, absl::Span<const int64_t> expected) {
-    return ToStatus({.code = "E320",
-                     .message = absl::StrCat("device ", d, "'s array does not fit its sharding"),
-                     .expected = TypeAndDims(type, expected),
-                     .found = TypeAndDims(locals[d]),
-                     .fix = "Give the shard that the sharding says, with its padding"});
-  };
   if (s.is_maximal()) {
     const int64_t d = s.maximal_device();
     if (d >= n || locals[d].dims() != Dims(global_dims.begin(), global_dims.end())) {
-      return wrong(std::min(d, n - 1), global_dims);
+      return WrongPart(locals, std::min(d, n - 1), global_dims);
     }
     return locals[d];
   }
@@ -227,52 +280,20 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
   if (!s.partial().empty() && !CheckReduction(ReduceKindOf(s.partial_op(), type), type).ok()) {
     return NoIdentity(s.partial_op(), type);
   }
-  // For each shard: the dense parts of its partial coordinates, in order.
-  const int64_t partials = AxesSize(s.partial());
   absl::flat_hash_map<int64_t, std::vector<Tensor>> shards;
+  SHARDCALL_RETURN_IF_ERROR(CollectShards(locals, state, global_dims, options, &shards));
   Tensor global = Tensor::Zeros(type, global_dims);
   const Dims strides = RowMajorStrides(global_dims);
   const int bytes = global.element_bytes();
   for (int64_t d = 0; d < n; ++d) {
     const Part part = PartOf(state, global_dims, d);
-    if (locals[d].type() != type || locals[d].dims() != part.tile) return wrong(d, part.tile);
-    std::vector<Tensor>& have = shards[part.index];
-    have.resize(partials);
-    Tensor& mine = have[part.partial_index];
-    const bool first = mine.type() == ElementType::kInvalid;
-    if (!first && !options.check_replicas) continue;
-    Tensor valid(type, part.extent);
-    if (valid.num_elements() > 0) {
-      CopyStrided(bytes, part.extent, locals[d].data(), RowMajorStrides(part.tile),
-                  valid.MutableData(), RowMajorStrides(part.extent));
-    }
-    if (!first) {
-      if (BitwiseEqual(mine, valid)) continue;
-      return ToStatus(
-          {.code = "E321",
-           .message = absl::StrCat("device ", d, " differs from another that should hold the same"),
-           .where = s.ToString(),
-           .fix = "Compute the same on devices that hold one value"},
-          absl::StatusCode::kInternal);
-    }
-    mine = std::move(valid);
-  }
-  for (int64_t d = 0; d < n; ++d) {
-    const Part part = PartOf(state, global_dims, d);
     const auto found = shards.find(part.index);
     if (found == shards.end()) continue;
-    std::vector<Tensor> parts = std::move(found->second);
+    const std::vector<Tensor> parts = std::move(found->second);
     shards.erase(found);
     if (Product(part.extent) == 0) continue;
-    if (partials > 1) {
-      std::vector<const void*> sources;
-      for (const Tensor& t : parts) sources.push_back(t.data());
-      Tensor sum(type, part.extent);
-      void* const out[] = {sum.MutableData()};
-      ReduceRange(ReduceKindOf(s.partial_op(), type), type, sources, out, 0, sum.num_elements());
-      parts[0] = std::move(sum);
-    }
-    CopyStrided(bytes, part.extent, parts[0].data(), RowMajorStrides(part.extent),
+    const Tensor whole = parts.size() > 1 ? Reduced(parts, s.partial_op(), part.extent) : parts[0];
+    CopyStrided(bytes, part.extent, whole.data(), RowMajorStrides(part.extent),
                 global.MutableData() + Offset(part.begin, strides) * bytes, strides);
   }
   return global;

@@ -5,6 +5,7 @@
 #include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
+#include "shardcall/partitioner/runtime/lanes/lane_loops.h"
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
 
 namespace shardcall::inline internal {
@@ -12,21 +13,6 @@ namespace {
 
 using namespace scalar_ops;  // NOLINT: the names are only used here
 
-template <typename Op, typename T>
-void Unary(const void* const* in, void* out, int64_t n, const int64_t*) {
-  const T* a = static_cast<const T*>(in[0]);
-  T* o = static_cast<T*>(out);
-  SHARDCALL_LANES
-  for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i]);
-}
-template <typename Op, typename T>
-void Binary(const void* const* in, void* out, int64_t n, const int64_t*) {
-  const T* a = static_cast<const T*>(in[0]);
-  const T* b = static_cast<const T*>(in[1]);
-  T* o = static_cast<T*>(out);
-  SHARDCALL_LANES
-  for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i], b[i]);
-}
 template <typename Op, typename T>
 void Ternary(const void* const* in, void* out, int64_t n, const int64_t*) {
   const T* a = static_cast<const T*>(in[0]);
@@ -58,14 +44,14 @@ template <typename Op>
 struct OfOne {
   template <typename T>
   static LaneFn For() {
-    return BestWideForCpu<Unary<Op, T>>();
+    return BestWideForCpu<UnaryLanes<Op, T>>();
   }
 };
 template <typename Op>
 struct OfTwo {
   template <typename T>
   static LaneFn For() {
-    return BestWideForCpu<Binary<Op, T>>();
+    return BestWideForCpu<BinaryLanes<Op, T>>();
   }
 };
 template <typename Op>

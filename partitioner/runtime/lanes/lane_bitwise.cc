@@ -8,6 +8,7 @@
 #include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
+#include "shardcall/partitioner/runtime/lanes/lane_loops.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -74,22 +75,6 @@ struct CountLeadingZeros {
     return static_cast<T>(std::countl_zero(a));
   }
 };
-
-template <typename Op, typename T>
-void Unary(const void* const* in, void* out, int64_t n, const int64_t*) {
-  const T* a = static_cast<const T*>(in[0]);
-  T* o = static_cast<T*>(out);
-  SHARDCALL_LANES
-  for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i]);
-}
-template <typename Op, typename T>
-void Binary(const void* const* in, void* out, int64_t n, const int64_t*) {
-  const T* a = static_cast<const T*>(in[0]);
-  const T* b = static_cast<const T*>(in[1]);
-  T* o = static_cast<T*>(out);
-  SHARDCALL_LANES
-  for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i], b[i]);
-}
 
 // The highest bit is the sign of a float.
 struct FlipSign {
@@ -164,20 +149,20 @@ void SubByteLeadingZeros(const void* const* in, void* out, int64_t n, const int6
 template <typename Op>
 LaneFn OfOne(int bytes) {
   switch (bytes) {
-    case 1: return BestForCpu<Unary<Op, uint8_t>>();
-    case 2: return BestForCpu<Unary<Op, uint16_t>>();
-    case 4: return BestForCpu<Unary<Op, uint32_t>>();
-    case 8: return BestForCpu<Unary<Op, uint64_t>>();
+    case 1: return BestForCpu<UnaryLanes<Op, uint8_t>>();
+    case 2: return BestForCpu<UnaryLanes<Op, uint16_t>>();
+    case 4: return BestForCpu<UnaryLanes<Op, uint32_t>>();
+    case 8: return BestForCpu<UnaryLanes<Op, uint64_t>>();
     default: return nullptr;
   }
 }
 template <typename Op>
 LaneFn OfTwo(int bytes) {
   switch (bytes) {
-    case 1: return BestForCpu<Binary<Op, uint8_t>>();
-    case 2: return BestForCpu<Binary<Op, uint16_t>>();
-    case 4: return BestForCpu<Binary<Op, uint32_t>>();
-    case 8: return BestForCpu<Binary<Op, uint64_t>>();
+    case 1: return BestForCpu<BinaryLanes<Op, uint8_t>>();
+    case 2: return BestForCpu<BinaryLanes<Op, uint16_t>>();
+    case 4: return BestForCpu<BinaryLanes<Op, uint32_t>>();
+    case 8: return BestForCpu<BinaryLanes<Op, uint64_t>>();
     default: return nullptr;
   }
 }
@@ -235,8 +220,10 @@ LaneFn FindSignFn(Opcode opcode, ElementType type) {
   if (opcode != Opcode::kNegate && opcode != Opcode::kAbs) return nullptr;
   const bool flip = opcode == Opcode::kNegate;
   switch (type) {
-    case ElementType::kF16: return flip ? Unary<FlipSign, uint16_t> : Unary<ClearSign, uint16_t>;
-    case ElementType::kF8E5M2: return flip ? Unary<FlipSign, uint8_t> : Unary<ClearSign, uint8_t>;
+    case ElementType::kF16:
+      return flip ? UnaryLanes<FlipSign, uint16_t> : UnaryLanes<ClearSign, uint16_t>;
+    case ElementType::kF8E5M2:
+      return flip ? UnaryLanes<FlipSign, uint8_t> : UnaryLanes<ClearSign, uint8_t>;
     default: return nullptr;
   }
 }

@@ -6,7 +6,7 @@
 
 #include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/runtime/tensor.h"
-#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 namespace {

@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/ir/output_aliasing.h"
 #include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/attribute_names.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/strided.h"
 
 namespace shardcall::inline internal {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/build/moved_from.h"
+#include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/runtime/lower/dynamic_sizes.h"
 #include "shardcall/partitioner/runtime/lower/lower_computation.h"
 #include "shardcall/sharding/base/status.h"

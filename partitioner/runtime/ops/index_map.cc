@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/strided.h"
 
 namespace shardcall::inline internal {
 namespace {

@@ -7,8 +7,8 @@
 #include "shardcall/kernels/math/blas.h"
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/ops/convolution.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
-#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/partitioner/runtime/strided.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 namespace {

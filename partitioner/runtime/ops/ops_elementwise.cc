@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/runtime/fuse/fusible.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/strided.h"
 
 namespace shardcall::inline internal {
 namespace {

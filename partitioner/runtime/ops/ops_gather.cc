@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/runtime/lanes/lane_program.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/index_map.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {

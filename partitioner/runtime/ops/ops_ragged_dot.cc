@@ -13,7 +13,7 @@
 #include "shardcall/kernels/host/matmul.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {

@@ -14,7 +14,7 @@
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lanes/philox.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
-#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "shardcall/partitioner/runtime/ops/select_and_scatter.h"
-#include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/strided.h"
 
 namespace shardcall::inline internal {
 namespace {

@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
 #include "shardcall/partitioner/runtime/ops/reduce_extreme.h"
 #include "shardcall/partitioner/runtime/tensor.h"
-#include "shardcall/sharding/base/narrow_float.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 namespace {

@@ -27,9 +27,9 @@
 #include "shardcall/kernels/ffi/abi_table.h"
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/kernels/host/element_io.h"
-#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/element_type.h"
+#include "shardcall/sharding/narrow_float.h"
 #include "tests/support/test_targets.h"
 
 namespace shardcall {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "shardcall/partitioner/ir/text/float_format.h"
+#include "shardcall/partitioner/ir/float_format.h"
 
 namespace shardcall {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "shardcall/partitioner/ir/text/float_format.h"
+#include "shardcall/partitioner/ir/float_format.h"
 #include "text_util.h"
 
 namespace shardcall {

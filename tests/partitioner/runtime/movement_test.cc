@@ -2,7 +2,7 @@
 // Broadcast, transpose, slices and their kin; gather and scatter; control flow.
 #include <cstring>
 
-#include "shardcall/partitioner/runtime/ops/strided.h"
+#include "shardcall/partitioner/runtime/strided.h"
 #include "tests/partitioner/runtime/run_text.h"
 
 namespace shardcall {

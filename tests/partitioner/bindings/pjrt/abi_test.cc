@@ -5,10 +5,10 @@
 
 #include <cstddef>
 
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_types.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::pjrt::abi {
+namespace shardcall::inline internal::pjrt::abi {
 namespace {
 
 // Our struct is no longer than theirs, and this field lies where theirs does.
@@ -125,4 +125,4 @@ static_assert(kBufferTypes[PJRT_Buffer_Type_PRED] == ElementType::kPred &&
               kBufferTypes[PJRT_Buffer_Type_F4E2M1FN] == ElementType::kF4E2M1FN);
 
 }  // namespace
-}  // namespace shardcall::pjrt::abi
+}  // namespace shardcall::inline internal::pjrt::abi

@@ -15,7 +15,7 @@
 
 #include "gtest/gtest.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 namespace fs = std::filesystem;
@@ -121,4 +121,4 @@ TEST(DumpFolder, GoesWithItsOwnerAlone) {
 }
 
 }  // namespace
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

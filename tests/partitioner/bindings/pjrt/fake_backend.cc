@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_types.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace abi {
 
 struct Error {};
@@ -239,4 +239,4 @@ void FakeBackend::Truncate(abi::Function after) {
       offsetof(abi::Api, functions) + (static_cast<size_t>(after) + 1) * sizeof(void*);
 }
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/types/optional.h"
-#include "shardcall/partitioner/bindings/pjrt/pjrt_abi.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 
 class FakeBackend {
  public:
@@ -43,6 +43,6 @@ class FakeBackend {
   std::vector<size_t> table_;  // a PJRT_Api
 };
 
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt
 
 #endif  // SHARDCALL_TESTS_PARTITIONER_BINDINGS_PJRT_FAKE_BACKEND_H_

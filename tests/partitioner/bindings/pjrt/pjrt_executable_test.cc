@@ -18,7 +18,7 @@
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
 #include "tests/support/program_family.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 using abi::Function;
@@ -282,4 +282,4 @@ TEST_F(OnXla, AnArrayThatIsHeldElsewhereIsNotOverwritten) {
 }
 
 }  // namespace
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

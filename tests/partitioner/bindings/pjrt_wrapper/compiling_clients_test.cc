@@ -16,7 +16,7 @@
 #include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 using abi::Error;
@@ -132,4 +132,4 @@ TEST_F(ThroughTheTable, AfterwardsItIsDestroyedAtOnce) {
 }
 
 }  // namespace
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

@@ -19,7 +19,7 @@
 #include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
 
-namespace shardcall::pjrt {
+namespace shardcall::inline internal::pjrt {
 namespace {
 
 using ::testing::HasSubstr;
@@ -187,4 +187,4 @@ TEST(RulesVersion, TellsSettingsApartThatChangeWhatAProgramBecomes) {
 }
 
 }  // namespace
-}  // namespace shardcall::pjrt
+}  // namespace shardcall::inline internal::pjrt

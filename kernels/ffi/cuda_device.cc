@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/kernels/cuda/device.h"
+#include "shardcall/kernels/ffi/cuda_device.h"
 
 #include <cuda_runtime_api.h>
 

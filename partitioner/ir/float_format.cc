@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/ir/text/float_format.h"
+#include "shardcall/partitioner/ir/float_format.h"
 
 #include "shardcall/sharding/base/status.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU as a HandlerDevice. device.cc is for builds with the CUDA toolkit, no_device.cc for others.
-#ifndef SHARDCALL_KERNELS_CUDA_DEVICE_H_
-#define SHARDCALL_KERNELS_CUDA_DEVICE_H_
+// A GPU as a HandlerDevice. cuda_device.cc is for builds with the CUDA toolkit,
+// no_cuda_device.cc for others.
+#ifndef SHARDCALL_KERNELS_FFI_CUDA_DEVICE_H_
+#define SHARDCALL_KERNELS_FFI_CUDA_DEVICE_H_
 
 #include <memory>
 
@@ -17,4 +18,4 @@ absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int ordinal, void*
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_KERNELS_CUDA_DEVICE_H_
+#endif  // SHARDCALL_KERNELS_FFI_CUDA_DEVICE_H_

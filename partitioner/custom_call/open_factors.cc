@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/custom_call/derive/open_factors.h"
+#include "shardcall/partitioner/custom_call/open_factors.h"
 
 #include <set>
 #include <string>

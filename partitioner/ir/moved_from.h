@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SHARDCALL_PARTITIONER_IR_BUILD_MOVED_FROM_H_
-#define SHARDCALL_PARTITIONER_IR_BUILD_MOVED_FROM_H_
+#ifndef SHARDCALL_PARTITIONER_IR_MOVED_FROM_H_
+#define SHARDCALL_PARTITIONER_IR_MOVED_FROM_H_
 
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/base/status.h"
@@ -17,4 +17,4 @@ inline absl::Status CheckNotMovedFrom(const Module& module) {
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_IR_BUILD_MOVED_FROM_H_
+#endif  // SHARDCALL_PARTITIONER_IR_MOVED_FROM_H_

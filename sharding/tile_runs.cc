@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/sharding/reshard/tile_runs.h"
+#include "shardcall/sharding/tile_runs.h"
 
 #include <algorithm>
 #include <numeric>

@@ -5,8 +5,8 @@
 // f6e3m2fn, f6e2m3fn) the largest finite value. A NaN stays NaN if the type has one; in f4 and f6
 // it becomes a zero of the opposite sign. f8e8m0fnu has powers of two only: zero and negative
 // values become NaN, and positive values below its smallest become that smallest value.
-#ifndef SHARDCALL_SHARDING_BASE_NARROW_FLOAT_H_
-#define SHARDCALL_SHARDING_BASE_NARROW_FLOAT_H_
+#ifndef SHARDCALL_SHARDING_NARROW_FLOAT_H_
+#define SHARDCALL_SHARDING_NARROW_FLOAT_H_
 
 #include <bit>
 #include <cstdint>
@@ -46,4 +46,4 @@ void StoreFloats(ElementType type, const double* from, int64_t count, void* to);
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_SHARDING_BASE_NARROW_FLOAT_H_
+#endif  // SHARDCALL_SHARDING_NARROW_FLOAT_H_

@@ -2,15 +2,15 @@
 // The part of PJRT's C API that is used here, declared without XLA's headers: layouts and numbers
 // are those of XLA's pjrt_c_api.h, versions 0.81 to 0.112 (LP64, little endian).
 // tests/partitioner/bindings/pjrt asserts them against that header if it is found.
-#ifndef SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_ABI_H_
-#define SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_ABI_H_
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_ABI_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_ABI_H_
 
 #include <cstddef>
 #include <cstdint>
 
-struct Shardcall_PjrtCallbacks;  // bindings/xla/pjrt_partitioner.h
+struct Shardcall_PjrtCallbacks;  // pjrt_partitioner.h
 
-namespace shardcall::pjrt::abi {
+namespace shardcall::inline internal::pjrt::abi {
 
 struct Error;
 struct Event;
@@ -375,6 +375,6 @@ struct Padded {
   char room[512] = {};
 };
 
-}  // namespace shardcall::pjrt::abi
+}  // namespace shardcall::inline internal::pjrt::abi
 
-#endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_ABI_H_
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_ABI_H_

@@ -4,8 +4,8 @@
 // whole (need_replication). If such a factor were sharded, every device would return the result of
 // its own part as the whole result. A blocked factor is not open: its author declares that any
 // shard gives the whole result.
-#ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_DERIVE_OPEN_FACTORS_H_
-#define SHARDCALL_PARTITIONER_CUSTOM_CALL_DERIVE_OPEN_FACTORS_H_
+#ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_OPEN_FACTORS_H_
+#define SHARDCALL_PARTITIONER_CUSTOM_CALL_OPEN_FACTORS_H_
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -28,4 +28,4 @@ void KeepResultFactorsWhole(ShardingRule* rule);
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_DERIVE_OPEN_FACTORS_H_
+#endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_OPEN_FACTORS_H_

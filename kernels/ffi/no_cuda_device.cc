@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces device.cc in a build without the CUDA toolkit.
-#include "shardcall/kernels/cuda/device.h"
+// Replaces cuda_device.cc in a build without the CUDA toolkit.
+#include "shardcall/kernels/ffi/cuda_device.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Positions of tiles in a device order: per tile dimension, runs of positions with a constant
 // stride. Internal to sharding/.
-#ifndef SHARDCALL_SHARDING_RESHARD_TILE_RUNS_H_
-#define SHARDCALL_SHARDING_RESHARD_TILE_RUNS_H_
+#ifndef SHARDCALL_SHARDING_TILE_RUNS_H_
+#define SHARDCALL_SHARDING_TILE_RUNS_H_
 
 #include <vector>
 
@@ -35,4 +35,4 @@ TileRuns RunsOfTiles(const DeviceOrder& order, absl::Span<const int64_t> tile);
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_SHARDING_RESHARD_TILE_RUNS_H_
+#endif  // SHARDCALL_SHARDING_TILE_RUNS_H_

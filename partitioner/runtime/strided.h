@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between strided views: broadcast (stride 0), transpose, slice, reverse (negative
 // strides), pad and concatenate all use one loop.
-#ifndef SHARDCALL_PARTITIONER_RUNTIME_OPS_STRIDED_H_
-#define SHARDCALL_PARTITIONER_RUNTIME_OPS_STRIDED_H_
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_STRIDED_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_STRIDED_H_
 
 #include <cstdint>
 
@@ -57,4 +57,4 @@ inline int64_t Product(absl::Span<const int64_t> v) {
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_STRIDED_H_
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_STRIDED_H_

@@ -3,13 +3,13 @@
 // convert numbers to bits and back with these functions. Rounding is to nearest even. Values beyond
 // the largest finite one become infinity, or NaN in types without infinity, or the largest value in
 // types without either (f6, f4).
-#ifndef SHARDCALL_PARTITIONER_IR_TEXT_FLOAT_FORMAT_H_
-#define SHARDCALL_PARTITIONER_IR_TEXT_FLOAT_FORMAT_H_
+#ifndef SHARDCALL_PARTITIONER_IR_FLOAT_FORMAT_H_
+#define SHARDCALL_PARTITIONER_IR_FLOAT_FORMAT_H_
 
 #include <cstdint>
 
-#include "shardcall/sharding/base/narrow_float.h"
 #include "shardcall/sharding/element_type.h"
+#include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall::inline internal {
 
@@ -35,4 +35,4 @@ inline uint64_t EncodeFloat(ElementType type, double value) {
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_IR_TEXT_FLOAT_FORMAT_H_
+#endif  // SHARDCALL_PARTITIONER_IR_FLOAT_FORMAT_H_
