@@ -68,7 +68,7 @@ struct OpcodeInfo {
   absl::string_view text;
   AttrKind attrs;
   int arity;                    // number of operands; -1: any
-  absl::string_view stablehlo;  // the name in StableHLO; empty where a name is not enough
+  absl::string_view stablehlo;  // "stablehlo.add"; empty if StableHLO has no such op
   uint32_t traits;
 };
 inline constexpr OpcodeInfo kOpcodeInfo[] = {

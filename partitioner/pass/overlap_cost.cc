@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "shardcall/partitioner/ir/dim_labels.h"
 #include "shardcall/partitioner/ir/shapes/collective_bytes.h"
+#include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/partitioner/ir/trip_count.h"
 

@@ -3,7 +3,7 @@
 // collectives inside manual regions.
 #include <vector>
 
-#include "shardcall/partitioner/ir/dim_labels.h"
+#include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 
 namespace shardcall::inline internal {

@@ -4,11 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "shardcall/partitioner/ir/dim_labels.h"
 #include "shardcall/partitioner/ir/proto/literal_data.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
 #include "shardcall/partitioner/ir/proto/value_reader.h"
 #include "shardcall/partitioner/ir/proto/writer.h"
+#include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/ir/text/lexer.h"
 
 namespace shardcall::inline internal::hlo_proto {

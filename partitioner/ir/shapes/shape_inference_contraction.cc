@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
-#include "shardcall/partitioner/ir/dim_labels.h"
+#include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
 namespace shardcall::inline internal::shape_inference {

@@ -5,8 +5,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/dim_labels.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
+#include "shardcall/partitioner/ir/shapes/dim_labels.h"
 
 namespace shardcall::inline internal::hlo_text {
 

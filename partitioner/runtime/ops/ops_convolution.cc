@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "shardcall/kernels/host/matmul.h"
-#include "shardcall/partitioner/ir/dim_labels.h"
+#include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/convolution.h"

@@ -103,6 +103,9 @@ using ReadFn = absl::Status (*)(ComputationReader& c, const Operation& op);
 // Null if the operation is not converted.
 ReadFn FindReader(absl::string_view name);
 
+// The operation that the table of ops has for an opcode.
+constexpr absl::string_view NameOf(Opcode opcode) { return GetOpcodeInfo(opcode).stablehlo; }
+
 // The rows of the families of operations (ops_*.cc).
 struct OpRow {
   absl::string_view name;

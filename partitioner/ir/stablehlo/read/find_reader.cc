@@ -5,7 +5,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/sharding/base/status.h"
@@ -38,13 +37,18 @@ const absl::flat_hash_map<absl::string_view, ReadFn>& Readers() {
 }
 
 // The opcodes whose name in StableHLO is all there is to know.
+bool IsPlain(const OpcodeInfo& info) {
+  return !info.stablehlo.empty() && (info.traits & kCallsComputation) == 0 &&
+         (info.attrs == AttrKind::kNone || info.attrs == AttrKind::kResultAccuracy ||
+          info.attrs == AttrKind::kReshape);
+}
+
 const absl::flat_hash_map<absl::string_view, Opcode>& PlainOps() {
   static const auto* const ops = [] {
     auto* all = new absl::flat_hash_map<absl::string_view, Opcode>;
     for (int k = 0; k < kNumOpcodes; ++k) {
       const Opcode opcode = static_cast<Opcode>(k);
-      const absl::string_view name = GetOpcodeInfo(opcode).stablehlo;
-      if (!name.empty()) all->emplace(name, opcode);
+      if (IsPlain(GetOpcodeInfo(opcode))) all->emplace(NameOf(opcode), opcode);
     }
     return all;
   }();
@@ -52,7 +56,7 @@ const absl::flat_hash_map<absl::string_view, Opcode>& PlainOps() {
 }
 
 absl::Status ReadPlain(ComputationReader& c, const Operation& op) {
-  const Opcode opcode = PlainOps().at(absl::StripPrefix(op.name, "stablehlo."));
+  const Opcode opcode = PlainOps().at(op.name);
   const Attribute* accuracy = c.Find(op, "result_accuracy");
   if (accuracy != nullptr && (accuracy->kind != Attribute::Kind::kAssembly ||
                               !absl::StrContains(accuracy->text, "DEFAULT"))) {
@@ -89,8 +93,7 @@ absl::Status ReadPlain(ComputationReader& c, const Operation& op) {
 
 ReadFn FindReader(absl::string_view name) {
   if (const auto it = Readers().find(name); it != Readers().end()) return it->second;
-  absl::string_view plain = name;
-  if (absl::ConsumePrefix(&plain, "stablehlo.") && PlainOps().contains(plain)) return ReadPlain;
+  if (PlainOps().contains(name)) return ReadPlain;
   return nullptr;
 }
 

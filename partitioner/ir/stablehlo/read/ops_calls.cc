@@ -159,9 +159,9 @@ absl::Status ReadRngBits(ComputationReader& c, const Operation& op) {
 }
 
 constexpr OpRow kRows[] = {
-    {"stablehlo.custom_call", ReadCustomCall},
+    {NameOf(Opcode::kCustomCall), ReadCustomCall},
     {"sdy.sharding_constraint", ReadConstraint},
-    {"stablehlo.rng_bit_generator", ReadRngBits},
+    {NameOf(Opcode::kRngBitGenerator), ReadRngBits},
 };
 
 }  // namespace

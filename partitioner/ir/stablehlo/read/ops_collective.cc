@@ -208,12 +208,12 @@ absl::Status ReadManual(ComputationReader& c, const Operation& op) {
 }
 
 constexpr OpRow kRows[] = {
-    {"stablehlo.all_reduce", ReadAllReduce},
-    {"stablehlo.reduce_scatter", ReadReduceScatter},
-    {"stablehlo.all_gather", ReadAllGather},
-    {"stablehlo.all_to_all", ReadAllToAll},
-    {"stablehlo.collective_broadcast", ReadBroadcast},
-    {"stablehlo.collective_permute", ReadPermute},
+    {NameOf(Opcode::kAllReduce), ReadAllReduce},
+    {NameOf(Opcode::kReduceScatter), ReadReduceScatter},
+    {NameOf(Opcode::kAllGather), ReadAllGather},
+    {NameOf(Opcode::kAllToAll), ReadAllToAll},
+    {NameOf(Opcode::kCollectiveBroadcast), ReadBroadcast},
+    {NameOf(Opcode::kCollectivePermute), ReadPermute},
     {"sdy.manual_computation", ReadManual},
 };
 

@@ -20,6 +20,14 @@ absl::Status ReadReduce(ComputationReader& c, const Operation& op) {
   return c.EmitWhole(op, Opcode::kReduce, InternAttributes(c.context(), attrs));
 }
 
+absl::Status ReadMap(ComputationReader& c, const Operation& op) {
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, c.List(op, "dimensions"));
+  ReduceAttrs attrs;
+  attrs.dimensions = dims;
+  SHARDCALL_ASSIGN_OR_RETURN(attrs.to_apply, c.RegionOf(op, 0));
+  return c.EmitWhole(op, Opcode::kMap, InternAttributes(c.context(), attrs));
+}
+
 struct WindowLists {
   std::vector<int64_t> size, stride, low, high, base, window, reversal;
 };
@@ -254,18 +262,19 @@ absl::Status ReadTopK(ComputationReader& c, const Operation& op) {
 }
 
 constexpr OpRow kRows[] = {
-    {"stablehlo.reduce", ReadReduce},
-    {"stablehlo.reduce_window", ReadReduceWindow},
-    {"stablehlo.select_and_scatter", ReadSelectAndScatter},
-    {"stablehlo.sort", ReadSort},
-    {"stablehlo.dot_general", ReadDot},
-    {"stablehlo.convolution", ReadConvolution},
-    {"stablehlo.gather", ReadGather},
-    {"stablehlo.scatter", ReadScatter},
-    {"stablehlo.fft", ReadFft},
-    {"stablehlo.cholesky", ReadCholesky},
-    {"stablehlo.triangular_solve", ReadTriangularSolve},
-    {"chlo.top_k", ReadTopK},
+    {NameOf(Opcode::kReduce), ReadReduce},
+    {NameOf(Opcode::kMap), ReadMap},
+    {NameOf(Opcode::kReduceWindow), ReadReduceWindow},
+    {NameOf(Opcode::kSelectAndScatter), ReadSelectAndScatter},
+    {NameOf(Opcode::kSort), ReadSort},
+    {NameOf(Opcode::kDot), ReadDot},
+    {NameOf(Opcode::kConvolution), ReadConvolution},
+    {NameOf(Opcode::kGather), ReadGather},
+    {NameOf(Opcode::kScatter), ReadScatter},
+    {NameOf(Opcode::kFft), ReadFft},
+    {NameOf(Opcode::kCholesky), ReadCholesky},
+    {NameOf(Opcode::kTriangularSolve), ReadTriangularSolve},
+    {NameOf(Opcode::kTopk), ReadTopK},
 };
 
 }  // namespace

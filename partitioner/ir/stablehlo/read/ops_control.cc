@@ -103,11 +103,11 @@ absl::Status ReadToken(ComputationReader& c, const Operation& op) {
 }
 
 constexpr OpRow kRows[] = {
-    {"stablehlo.while", ReadWhile},
-    {"stablehlo.case", ReadCase},
+    {NameOf(Opcode::kWhile), ReadWhile},
+    {NameOf(Opcode::kConditional), ReadCase},
     {"stablehlo.if", ReadIf},
-    {"func.call", ReadCall},
-    {"stablehlo.optimization_barrier", ReadBarrier},
+    {NameOf(Opcode::kCall), ReadCall},
+    {NameOf(Opcode::kOptBarrier), ReadBarrier},
     {"stablehlo.create_token", ReadToken},
 };
 

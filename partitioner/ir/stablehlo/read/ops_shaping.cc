@@ -102,6 +102,10 @@ absl::Status ReadConcatenate(ComputationReader& c, const Operation& op) {
   return c.EmitWhole(op, Opcode::kConcatenate, Dimensions(c, {c.Integer(op, "dimension", 0)}));
 }
 
+absl::Status ReadGetDimensionSize(ComputationReader& c, const Operation& op) {
+  return c.EmitWhole(op, Opcode::kGetDimensionSize, Dimensions(c, {c.Integer(op, "dimension", 0)}));
+}
+
 absl::Status ReadSlice(ComputationReader& c, const Operation& op) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<int64_t> starts, c.List(op, "start_indices"));
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<int64_t> limits, c.List(op, "limit_indices"));
@@ -170,19 +174,20 @@ absl::Status ReadErf(ComputationReader& c, const Operation& op) {
 }
 
 constexpr OpRow kRows[] = {
-    {"stablehlo.constant", ReadConstant},
-    {"stablehlo.iota", ReadIota},
-    {"stablehlo.broadcast_in_dim", ReadBroadcast},
-    {"stablehlo.transpose", ReadTranspose},
-    {"stablehlo.reverse", ReadReverse},
-    {"stablehlo.concatenate", ReadConcatenate},
-    {"stablehlo.slice", ReadSlice},
-    {"stablehlo.dynamic_slice", ReadDynamicSlice},
-    {"stablehlo.pad", ReadPad},
-    {"stablehlo.compare", ReadCompare},
-    {"stablehlo.reduce_precision", ReadReducePrecision},
+    {NameOf(Opcode::kConstant), ReadConstant},
+    {NameOf(Opcode::kIota), ReadIota},
+    {NameOf(Opcode::kBroadcast), ReadBroadcast},
+    {NameOf(Opcode::kTranspose), ReadTranspose},
+    {NameOf(Opcode::kReverse), ReadReverse},
+    {NameOf(Opcode::kConcatenate), ReadConcatenate},
+    {NameOf(Opcode::kGetDimensionSize), ReadGetDimensionSize},
+    {NameOf(Opcode::kSlice), ReadSlice},
+    {NameOf(Opcode::kDynamicSlice), ReadDynamicSlice},
+    {NameOf(Opcode::kPad), ReadPad},
+    {NameOf(Opcode::kCompare), ReadCompare},
+    {NameOf(Opcode::kReducePrecision), ReadReducePrecision},
     {"chlo.square", ReadSquare},
-    {"chlo.erf", ReadErf},
+    {NameOf(Opcode::kErf), ReadErf},
 };
 
 }  // namespace

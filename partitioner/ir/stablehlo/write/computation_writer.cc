@@ -109,16 +109,16 @@ absl::Status ModuleWriter::Write(InstrId id) {
       !i.as<ResultAccuracyAttrs>().result_accuracy.empty()) {
     return Cannot(id, "a result_accuracy");
   }
-  return Emit(id, absl::StrCat("stablehlo.", info.stablehlo));
+  return Emit(id);
 }
 
-absl::Status ModuleWriter::Emit(InstrId id, absl::string_view op, Attrs attributes,
-                                std::vector<WrittenRegion> regions) {
+absl::Status ModuleWriter::Emit(InstrId id, Attrs attributes, std::vector<WrittenRegion> regions) {
   absl::InlinedVector<uint32_t, 8> operands;
   for (InstrId o : m_.operands(id)) {
     operands.insert(operands.end(), values(o).begin(), values(o).end());
   }
-  return EmitOver(id, op, operands, std::move(attributes), std::move(regions));
+  return EmitOver(id, GetOpcodeInfo(m_.instr(id).opcode).stablehlo, operands, std::move(attributes),
+                  std::move(regions));
 }
 
 absl::Status ModuleWriter::EmitOver(InstrId id, absl::string_view op,

@@ -7,7 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/build/moved_from.h"
+#include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal::stablehlo {

@@ -36,11 +36,10 @@ class ModuleWriter {
   const Values& values(InstrId id) const { return values_[id.value]; }
   void SetValues(InstrId id, Values values) { values_[id.value] = std::move(values); }
 
-  // Appends an operation over the values of the operands, whose results become the values of the
-  // instruction. Annotations and metadata of the instruction are added.
-  absl::Status Emit(InstrId id, absl::string_view op, Attrs attributes = {},
-                    std::vector<WrittenRegion> regions = {});
-  // The same over other operands.
+  // Appends the operation that the table of ops names, over the values of the operands. Its results
+  // become the values of the instruction. Annotations and metadata of the instruction are added.
+  absl::Status Emit(InstrId id, Attrs attributes = {}, std::vector<WrittenRegion> regions = {});
+  // The same over other operands, with a name of its own.
   absl::Status EmitOver(InstrId id, absl::string_view op, absl::Span<const uint32_t> operands,
                         Attrs attributes = {}, std::vector<WrittenRegion> regions = {});
 

@@ -93,7 +93,7 @@ absl::Status WriteCustomCall(ModuleWriter& w, InstrId id) {
   std::vector<uint32_t> called;
   for (CompId comp : a.called_computations) called.push_back(w.FunctionOf(comp));
   if (!called.empty()) attributes.emplace_back("called_computations", w.pool().Array(called));
-  return w.Emit(id, "stablehlo.custom_call", std::move(attributes));
+  return w.Emit(id, std::move(attributes));
 }
 
 // 0: none. The type of a channel is 1 for one between devices, and 0 if it follows from the op.
@@ -104,8 +104,7 @@ uint32_t Channel(ModuleWriter& w, int64_t channel_id) {
   return w.pool().Stablehlo(codes::kChannelHandle, s);
 }
 
-absl::Status WriteCollective(ModuleWriter& w, InstrId id, absl::string_view op,
-                             absl::string_view dimension) {
+absl::Status WriteCollective(ModuleWriter& w, InstrId id, absl::string_view dimension) {
   const Module& m = w.module();
   const auto& a = m.instr(id).as<CollectiveAttrs>();
   const auto rows = ListedGroups(a.groups, m.header.num_partitions);
@@ -135,25 +134,23 @@ absl::Status WriteCollective(ModuleWriter& w, InstrId id, absl::string_view op,
   if (a.to_apply.valid()) {
     SHARDCALL_ASSIGN_OR_RETURN(regions.emplace_back(), w.RegionOf(id, a.to_apply));
   }
-  return w.Emit(id, op, std::move(attributes), std::move(regions));
+  return w.Emit(id, std::move(attributes), std::move(regions));
 }
-absl::Status WriteAllReduce(ModuleWriter& w, InstrId id) {
-  return WriteCollective(w, id, "stablehlo.all_reduce", "");
-}
+absl::Status WriteAllReduce(ModuleWriter& w, InstrId id) { return WriteCollective(w, id, ""); }
 absl::Status WriteReduceScatter(ModuleWriter& w, InstrId id) {
-  return WriteCollective(w, id, "stablehlo.reduce_scatter", "scatter_dimension");
+  return WriteCollective(w, id, "scatter_dimension");
 }
 absl::Status WriteAllGather(ModuleWriter& w, InstrId id) {
-  return WriteCollective(w, id, "stablehlo.all_gather", "all_gather_dim");
+  return WriteCollective(w, id, "all_gather_dim");
 }
 absl::Status WriteAllToAll(ModuleWriter& w, InstrId id) {
   if (w.module().instr(id).as<CollectiveAttrs>().dimension < 0) {
     return w.Cannot(id, "an all-to-all of tuples");
   }
-  return WriteCollective(w, id, "stablehlo.all_to_all", "split_dimension");
+  return WriteCollective(w, id, "split_dimension");
 }
 absl::Status WriteCollectiveBroadcast(ModuleWriter& w, InstrId id) {
-  return WriteCollective(w, id, "stablehlo.collective_broadcast", "");
+  return WriteCollective(w, id, "");
 }
 
 absl::Status WritePermute(ModuleWriter& w, InstrId id) {
@@ -166,7 +163,7 @@ absl::Status WritePermute(ModuleWriter& w, InstrId id) {
   }
   Attrs attributes = {{"source_target_pairs", w.pool().Matrix(pairs, 2)}};
   if (a.channel_id >= 0) attributes.emplace_back("channel_handle", Channel(w, a.channel_id));
-  return w.Emit(id, "stablehlo.collective_permute", std::move(attributes));
+  return w.Emit(id, std::move(attributes));
 }
 
 absl::Status WriteRngBits(ModuleWriter& w, InstrId id) {
@@ -176,9 +173,8 @@ absl::Status WriteRngBits(ModuleWriter& w, InstrId id) {
   if (at == std::end(kWords) || !i.shape->IsTuple()) {
     return w.Cannot(id, "random bits by an algorithm that StableHLO lacks");
   }
-  return w.Emit(
-      id, "stablehlo.rng_bit_generator",
-      {{"rng_algorithm", w.pool().Enum(codes::kRngAlgorithm, static_cast<uint64_t>(at - kWords))}});
+  return w.Emit(id, {{"rng_algorithm",
+                      w.pool().Enum(codes::kRngAlgorithm, static_cast<uint64_t>(at - kWords))}});
 }
 
 constexpr WriteRow kRows[] = {

@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "shardcall/partitioner/ir/dim_labels.h"
+#include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/ir/stablehlo/write/module_writer.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -14,23 +14,20 @@ namespace shardcall::inline internal::stablehlo {
 namespace {
 
 // An operation with one region.
-absl::Status WithRegion(ModuleWriter& w, InstrId id, absl::string_view op, CompId comp,
-                        Attrs attributes) {
+absl::Status WithRegion(ModuleWriter& w, InstrId id, CompId comp, Attrs attributes) {
   std::vector<WrittenRegion> regions(1);
   SHARDCALL_ASSIGN_OR_RETURN(regions[0], w.RegionOf(id, comp));
-  return w.Emit(id, op, std::move(attributes), std::move(regions));
+  return w.Emit(id, std::move(attributes), std::move(regions));
 }
 
 absl::Status WriteReduce(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<ReduceAttrs>();
-  return WithRegion(w, id, "stablehlo.reduce", a.to_apply,
-                    {{"dimensions", w.pool().I64s(a.dimensions)}});
+  return WithRegion(w, id, a.to_apply, {{"dimensions", w.pool().I64s(a.dimensions)}});
 }
 
 absl::Status WriteMap(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<ReduceAttrs>();
-  return WithRegion(w, id, "stablehlo.map", a.to_apply,
-                    {{"dimensions", w.pool().I64s(a.dimensions)}});
+  return WithRegion(w, id, a.to_apply, {{"dimensions", w.pool().I64s(a.dimensions)}});
 }
 
 // Low and high padding of each dimension.
@@ -50,7 +47,7 @@ bool AllAre(absl::Span<const int64_t> values, int64_t value) {
 absl::Status WriteReduceWindow(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<ReduceWindowAttrs>();
   if (!AllAre(a.window.reversal, 0)) return w.Cannot(id, "a window that is reversed");
-  return WithRegion(w, id, "stablehlo.reduce_window", a.to_apply,
+  return WithRegion(w, id, a.to_apply,
                     {{"window_dimensions", w.pool().I64s(a.window.size)},
                      {"window_strides", w.pool().I64s(a.window.stride)},
                      {"base_dilations", w.pool().I64s(a.window.lhs_dilate)},
@@ -67,7 +64,7 @@ absl::Status WriteSelectAndScatter(ModuleWriter& w, InstrId id) {
   std::vector<WrittenRegion> regions(2);
   SHARDCALL_ASSIGN_OR_RETURN(regions[0], w.RegionOf(id, a.select));
   SHARDCALL_ASSIGN_OR_RETURN(regions[1], w.RegionOf(id, a.scatter));
-  return w.Emit(id, "stablehlo.select_and_scatter",
+  return w.Emit(id,
                 {{"window_dimensions", w.pool().I64s(a.window.size)},
                  {"window_strides", w.pool().I64s(a.window.stride)},
                  {"padding", Padding(w, a.window)}},
@@ -77,7 +74,7 @@ absl::Status WriteSelectAndScatter(ModuleWriter& w, InstrId id) {
 absl::Status WriteSort(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<SortAttrs>();
   return WithRegion(
-      w, id, "stablehlo.sort", a.to_apply,
+      w, id, a.to_apply,
       {{"dimension", w.pool().I64(a.dimension)}, {"is_stable", w.pool().Bool(a.is_stable)}});
 }
 
@@ -85,7 +82,7 @@ absl::Status WriteTopK(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<TopKAttrs>();
   if (!a.largest || a.is_stable == 0)
     return w.Cannot(id, "a topk of the smallest, or an unstable one");
-  return w.Emit(id, "chlo.top_k", {{"k", w.pool().I64(a.k)}});
+  return w.Emit(id, {{"k", w.pool().I64(a.k)}});
 }
 
 // Adds the precision of the operands, "{high,default}", unless all have the default.
@@ -115,7 +112,7 @@ absl::Status WriteDot(ModuleWriter& w, InstrId id) {
   Attrs attributes = {
       {"dot_dimension_numbers", w.pool().Stablehlo(codes::kDotDimensionNumbers, numbers)}};
   SHARDCALL_RETURN_IF_ERROR(AddPrecision(w, id, a.operand_precision, &attributes));
-  return w.Emit(id, "stablehlo.dot_general", std::move(attributes));
+  return w.Emit(id, std::move(attributes));
 }
 
 absl::Status WriteConvolution(ModuleWriter& w, InstrId id) {
@@ -142,7 +139,7 @@ absl::Status WriteConvolution(ModuleWriter& w, InstrId id) {
       {"feature_group_count", w.pool().I64(a.feature_group_count)},
       {"batch_group_count", w.pool().I64(a.batch_group_count)}};
   SHARDCALL_RETURN_IF_ERROR(AddPrecision(w, id, a.operand_precision, &attributes));
-  return w.Emit(id, "stablehlo.convolution", std::move(attributes));
+  return w.Emit(id, std::move(attributes));
 }
 
 absl::Status WriteGather(ModuleWriter& w, InstrId id) {
@@ -154,7 +151,7 @@ absl::Status WriteGather(ModuleWriter& w, InstrId id) {
   numbers.SignedList(a.start_indices_batching_dims);
   numbers.SignedList(a.start_index_map);
   numbers.SignedVarInt(a.index_vector_dim);
-  return w.Emit(id, "stablehlo.gather",
+  return w.Emit(id,
                 {{"dimension_numbers", w.pool().Stablehlo(codes::kGatherDimensionNumbers, numbers)},
                  {"slice_sizes", w.pool().I64s(a.slice_sizes)},
                  {"indices_are_sorted", w.pool().Bool(a.indices_are_sorted)}});
@@ -170,7 +167,7 @@ absl::Status WriteScatter(ModuleWriter& w, InstrId id) {
   numbers.SignedList(a.scatter_dims_to_operand_dims);
   numbers.SignedVarInt(a.index_vector_dim);
   return WithRegion(
-      w, id, "stablehlo.scatter", a.to_apply,
+      w, id, a.to_apply,
       {{"scatter_dimension_numbers", w.pool().Stablehlo(codes::kScatterDimensionNumbers, numbers)},
        {"indices_are_sorted", w.pool().Bool(a.indices_are_sorted)},
        {"unique_indices", w.pool().Bool(a.unique_indices)}});
@@ -178,14 +175,13 @@ absl::Status WriteScatter(ModuleWriter& w, InstrId id) {
 
 absl::Status WriteFft(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<FftAttrs>();
-  return w.Emit(id, "stablehlo.fft",
-                {{"fft_type", w.pool().Enum(codes::kFftType, static_cast<uint64_t>(a.type))},
-                 {"fft_length", w.pool().I64s(a.length)}});
+  return w.Emit(id, {{"fft_type", w.pool().Enum(codes::kFftType, static_cast<uint64_t>(a.type))},
+                     {"fft_length", w.pool().I64s(a.length)}});
 }
 
 absl::Status WriteCholesky(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<CholeskyAttrs>();
-  return w.Emit(id, "stablehlo.cholesky", {{"lower", w.pool().Bool(a.lower)}});
+  return w.Emit(id, {{"lower", w.pool().Bool(a.lower)}});
 }
 
 absl::Status WriteTriangularSolve(ModuleWriter& w, InstrId id) {
@@ -194,27 +190,16 @@ absl::Status WriteTriangularSolve(ModuleWriter& w, InstrId id) {
   const auto* at = absl::c_find(kWords, a.transpose_a);
   if (at == std::end(kWords)) return w.Cannot(id, "a transposition that StableHLO lacks");
   return w.Emit(
-      id, "stablehlo.triangular_solve",
-      {{"left_side", w.pool().Bool(a.left_side)},
-       {"lower", w.pool().Bool(a.lower)},
-       {"unit_diagonal", w.pool().Bool(a.unit_diagonal)},
-       {"transpose_a", w.pool().Enum(codes::kTranspose, static_cast<uint64_t>(at - kWords))}});
+      id, {{"left_side", w.pool().Bool(a.left_side)},
+           {"lower", w.pool().Bool(a.lower)},
+           {"unit_diagonal", w.pool().Bool(a.unit_diagonal)},
+           {"transpose_a", w.pool().Enum(codes::kTranspose, static_cast<uint64_t>(at - kWords))}});
 }
 
-absl::Status WriteBatchNorm(ModuleWriter& w, InstrId id, absl::string_view op) {
+absl::Status WriteBatchNorm(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<BatchNormAttrs>();
-  return w.Emit(id, op,
-                {{"epsilon", w.pool().F32(static_cast<float>(a.epsilon))},
-                 {"feature_index", w.pool().I64(a.feature_index)}});
-}
-absl::Status WriteBatchNormTraining(ModuleWriter& w, InstrId id) {
-  return WriteBatchNorm(w, id, "stablehlo.batch_norm_training");
-}
-absl::Status WriteBatchNormInference(ModuleWriter& w, InstrId id) {
-  return WriteBatchNorm(w, id, "stablehlo.batch_norm_inference");
-}
-absl::Status WriteBatchNormGrad(ModuleWriter& w, InstrId id) {
-  return WriteBatchNorm(w, id, "stablehlo.batch_norm_grad");
+  return w.Emit(id, {{"epsilon", w.pool().F32(static_cast<float>(a.epsilon))},
+                     {"feature_index", w.pool().I64(a.feature_index)}});
 }
 
 constexpr WriteRow kRows[] = {
@@ -231,9 +216,9 @@ constexpr WriteRow kRows[] = {
     {Opcode::kFft, WriteFft},
     {Opcode::kCholesky, WriteCholesky},
     {Opcode::kTriangularSolve, WriteTriangularSolve},
-    {Opcode::kBatchNormTraining, WriteBatchNormTraining},
-    {Opcode::kBatchNormInference, WriteBatchNormInference},
-    {Opcode::kBatchNormGrad, WriteBatchNormGrad},
+    {Opcode::kBatchNormTraining, WriteBatchNorm},
+    {Opcode::kBatchNormInference, WriteBatchNorm},
+    {Opcode::kBatchNormGrad, WriteBatchNorm},
 };
 
 }  // namespace

@@ -44,7 +44,7 @@ absl::Status WriteWhile(ModuleWriter& w, InstrId id) {
   std::vector<WrittenRegion> regions(2);
   SHARDCALL_ASSIGN_OR_RETURN(regions[0], w.RegionOf(id, a.condition));
   SHARDCALL_ASSIGN_OR_RETURN(regions[1], w.RegionOf(id, a.body));
-  return w.Emit(id, "stablehlo.while", {}, std::move(regions));
+  return w.Emit(id, {}, std::move(regions));
 }
 
 // Branches use the values around them.
@@ -57,14 +57,15 @@ absl::Status WriteConditional(ModuleWriter& w, InstrId id) {
     SHARDCALL_ASSIGN_OR_RETURN(regions[k], w.RegionOver(id, a.branches[k], given));
   }
   const ModuleWriter::Values chosen = w.values(m.operand(id, 0));
-  return w.EmitOver(id, a.is_pred ? "stablehlo.if" : "stablehlo.case", chosen, {},
-                    std::move(regions));
+  const absl::string_view op =
+      a.is_pred ? "stablehlo.if" : GetOpcodeInfo(Opcode::kConditional).stablehlo;
+  return w.EmitOver(id, op, chosen, {}, std::move(regions));
 }
 
 absl::Status WriteCall(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<CallAttrs>();
   if (a.is_composite) return w.Cannot(id, "a composite");
-  return w.Emit(id, "func.call", {{"callee", w.FunctionOf(a.to_apply)}});
+  return w.Emit(id, {{"callee", w.FunctionOf(a.to_apply)}});
 }
 
 constexpr WriteRow kRows[] = {

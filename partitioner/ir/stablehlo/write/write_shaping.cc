@@ -23,55 +23,51 @@ absl::Status WriteConstant(ModuleWriter& w, InstrId id) {
   if (data.size() > one && data.substr(one) == data.substr(0, data.size() - one)) {
     data = data.substr(0, one);
   }
-  return w.Emit(id, "stablehlo.constant", {{"value", w.pool().Dense(i.shape, data)}});
+  return w.Emit(id, {{"value", w.pool().Dense(i.shape, data)}});
 }
 
 absl::Status WriteIota(ModuleWriter& w, InstrId id) {
   const int64_t dimension = w.module().instr(id).as<IotaAttrs>().dimension;
-  return w.Emit(id, "stablehlo.iota", {{"iota_dimension", w.pool().I64(dimension)}});
+  return w.Emit(id, {{"iota_dimension", w.pool().I64(dimension)}});
 }
 
 absl::Status WriteBroadcast(ModuleWriter& w, InstrId id) {
-  return w.Emit(id, "stablehlo.broadcast_in_dim",
-                {{"broadcast_dimensions", w.pool().I64s(Dimensions(w, id))}});
+  return w.Emit(id, {{"broadcast_dimensions", w.pool().I64s(Dimensions(w, id))}});
 }
 
 absl::Status WriteTranspose(ModuleWriter& w, InstrId id) {
-  return w.Emit(id, "stablehlo.transpose", {{"permutation", w.pool().I64s(Dimensions(w, id))}});
+  return w.Emit(id, {{"permutation", w.pool().I64s(Dimensions(w, id))}});
 }
 
 absl::Status WriteReverse(ModuleWriter& w, InstrId id) {
-  return w.Emit(id, "stablehlo.reverse", {{"dimensions", w.pool().I64s(Dimensions(w, id))}});
+  return w.Emit(id, {{"dimensions", w.pool().I64s(Dimensions(w, id))}});
 }
 
 absl::Status WriteConcatenate(ModuleWriter& w, InstrId id) {
-  return w.Emit(id, "stablehlo.concatenate", {{"dimension", w.pool().I64(Dimensions(w, id)[0])}});
+  return w.Emit(id, {{"dimension", w.pool().I64(Dimensions(w, id)[0])}});
 }
 
 absl::Status WriteGetDimensionSize(ModuleWriter& w, InstrId id) {
-  return w.Emit(id, "stablehlo.get_dimension_size",
-                {{"dimension", w.pool().I64(Dimensions(w, id)[0])}});
+  return w.Emit(id, {{"dimension", w.pool().I64(Dimensions(w, id)[0])}});
 }
 
 absl::Status WriteSlice(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<SliceAttrs>();
-  return w.Emit(id, "stablehlo.slice",
-                {{"start_indices", w.pool().I64s(a.starts)},
-                 {"limit_indices", w.pool().I64s(a.limits)},
-                 {"strides", w.pool().I64s(a.strides)}});
+  return w.Emit(id, {{"start_indices", w.pool().I64s(a.starts)},
+                     {"limit_indices", w.pool().I64s(a.limits)},
+                     {"strides", w.pool().I64s(a.strides)}});
 }
 
 absl::Status WriteDynamicSlice(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<DynamicSliceAttrs>();
-  return w.Emit(id, "stablehlo.dynamic_slice", {{"slice_sizes", w.pool().I64s(a.sizes)}});
+  return w.Emit(id, {{"slice_sizes", w.pool().I64s(a.sizes)}});
 }
 
 absl::Status WritePad(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<PadAttrs>();
-  return w.Emit(id, "stablehlo.pad",
-                {{"edge_padding_low", w.pool().I64s(a.low)},
-                 {"edge_padding_high", w.pool().I64s(a.high)},
-                 {"interior_padding", w.pool().I64s(a.interior)}});
+  return w.Emit(id, {{"edge_padding_low", w.pool().I64s(a.low)},
+                     {"edge_padding_high", w.pool().I64s(a.high)},
+                     {"interior_padding", w.pool().I64s(a.interior)}});
 }
 
 absl::Status WriteCompare(ModuleWriter& w, InstrId id) {
@@ -81,7 +77,7 @@ absl::Status WriteCompare(ModuleWriter& w, InstrId id) {
                 static_cast<int>(CompareType::kUnsigned) == 3);
   const auto& a = w.module().instr(id).as<CompareAttrs>();
   return w.Emit(
-      id, "stablehlo.compare",
+      id,
       {{"comparison_direction",
         w.pool().Enum(codes::kComparisonDirection, kDirections[static_cast<int>(a.direction)])},
        {"compare_type", w.pool().Enum(codes::kComparisonType, kTypes[static_cast<int>(a.type)])}});
@@ -89,9 +85,8 @@ absl::Status WriteCompare(ModuleWriter& w, InstrId id) {
 
 absl::Status WriteReducePrecision(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<ReducePrecisionAttrs>();
-  return w.Emit(id, "stablehlo.reduce_precision",
-                {{"exponent_bits", w.pool().I32(a.exponent_bits)},
-                 {"mantissa_bits", w.pool().I32(a.mantissa_bits)}});
+  return w.Emit(id, {{"exponent_bits", w.pool().I32(a.exponent_bits)},
+                     {"mantissa_bits", w.pool().I32(a.mantissa_bits)}});
 }
 
 // An op of CHLO, which has only operands.
@@ -99,7 +94,7 @@ absl::Status WriteErf(ModuleWriter& w, InstrId id) {
   if (!w.module().instr(id).as<ResultAccuracyAttrs>().result_accuracy.empty()) {
     return w.Cannot(id, "a result_accuracy");
   }
-  return w.Emit(id, "chlo.erf");
+  return w.Emit(id);
 }
 
 // A value that is copied is that value: StableHLO has no copies. XLA puts in those that layouts

@@ -73,7 +73,7 @@ CustomCallData::Computation CalledComputation(const LowerContext& context, CompI
 }
 
 // Sets the order in which each leaf's dimensions are laid out.
-absl::Status FindOrders(const LowerContext& context, const std::vector<LeafShape>& results,
+absl::Status FindOrders(const LowerContext& context, absl::Span<const LeafShape> results,
                         CustomCallData* data) {
   const auto& attrs = context.attrs<CustomCallAttrs>();
   for (int k = 0; k < context.num_operands(); ++k) {
@@ -98,7 +98,7 @@ absl::Status FindOrders(const LowerContext& context, const std::vector<LeafShape
 }
 
 // Checks that each result has the shape and layout of the operand that it aliases.
-absl::Status CheckAliases(const LowerContext& context, const std::vector<LeafShape>& results,
+absl::Status CheckAliases(const LowerContext& context, absl::Span<const LeafShape> results,
                           const CustomCallData& data) {
   std::vector<const Shape*> operand_leaves;
   for (int k = 0; k < context.num_operands(); ++k) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/ir/dim_labels.h"
+#include "shardcall/partitioner/ir/shapes/dim_labels.h"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 // The roles of the dimensions of a convolution, as in dim_labels=b01f_01io->b01f: an input of
 // [batch, space 0, space 1, feature], a kernel of [space 0, space 1, input feature, output feature]
 // and an output like the input.
-#ifndef SHARDCALL_PARTITIONER_IR_DIM_LABELS_H_
-#define SHARDCALL_PARTITIONER_IR_DIM_LABELS_H_
+#ifndef SHARDCALL_PARTITIONER_IR_SHAPES_DIM_LABELS_H_
+#define SHARDCALL_PARTITIONER_IR_SHAPES_DIM_LABELS_H_
 
 #include <cstdint>
 
@@ -28,4 +28,4 @@ bool ParseDimLabels(absl::string_view text, DimLabels* labels);
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_IR_DIM_LABELS_H_
+#endif  // SHARDCALL_PARTITIONER_IR_SHAPES_DIM_LABELS_H_
