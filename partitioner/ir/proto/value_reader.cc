@@ -8,33 +8,6 @@
 
 namespace shardcall::inline internal::hlo_proto {
 
-bool IsUtf8(absl::string_view text) {
-  size_t k = 0;
-  const auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  while (k < text.size()) {
-    const unsigned char c = at(k);
-    if (c < 0x80) {
-      ++k;
-      continue;
-    }
-    const int more = c >= 0xc2 && c < 0xe0   ? 1
-                     : (c & 0xf0) == 0xe0    ? 2
-                     : c >= 0xf0 && c < 0xf5 ? 3
-                                             : 0;
-    if (more == 0 || k + more >= text.size()) return false;
-    for (int j = 1; j <= more; ++j) {
-      if ((at(k + j) & 0xc0) != 0x80) return false;
-    }
-    // Reject overlong forms, surrogates and code points above U+10FFFF.
-    if ((c == 0xe0 && at(k + 1) < 0xa0) || (c == 0xed && at(k + 1) > 0x9f) ||
-        (c == 0xf0 && at(k + 1) < 0x90) || (c == 0xf4 && at(k + 1) > 0x8f)) {
-      return false;
-    }
-    k += more + 1;
-  }
-  return true;
-}
-
 bool ValueReader::Utf8(absl::string_view text, absl::string_view field, absl::string_view* out) {
   if (!IsUtf8(text)) {
     return faults_.Fail("E033", "Text is not UTF-8", field, "valid UTF-8", "",

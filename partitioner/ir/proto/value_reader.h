@@ -11,6 +11,7 @@
 #include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/proto/message_faults.h"
+#include "shardcall/sharding/base/utf8.h"
 
 namespace shardcall::inline internal::hlo_proto {
 
@@ -59,8 +60,6 @@ class ValueReader {
   absl::flat_hash_map<std::string, const HloSharding*> sharding_memo_;
 };
 
-// Valid UTF-8, as protobuf requires of strings.
-bool IsUtf8(absl::string_view text);
 // An identifier of HLO text.
 bool IsName(absl::string_view name);
 

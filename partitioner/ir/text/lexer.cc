@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/utf8.h"
 #include "shardcall/sharding/element_type.h"
 
 namespace shardcall::inline internal::hlo_text {
@@ -31,39 +32,8 @@ bool Lexer::SkipComment() {
   return true;
 }
 
-namespace {
-
-// The first byte that is not valid UTF-8; null if there is none.
-const char* FirstNonUtf8(const char* p, const char* end) {
-  while (true) {
-    for (uint64_t word; end - p >= 8; p += 8) {  // eight ASCII characters at once
-      std::memcpy(&word, p, 8);
-      if (word & 0x8080808080808080u) break;
-    }
-    while (p < end && static_cast<unsigned char>(*p) < 0x80) ++p;
-    if (p == end) return nullptr;
-    // The lead byte gives the number of bytes that follow, and the smallest code point allowed.
-    // Surrogates and values above U+10FFFF are invalid.
-    const auto lead = static_cast<unsigned char>(*p);
-    const int more = lead >= 0xf0 && lead < 0xf5 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc2 ? 1 : 0;
-    uint32_t code = lead & (0x3f >> more);
-    bool ok = more > 0 && lead < 0xf5 && end - p > more;
-    for (int k = 1; ok && k <= more; ++k) {
-      const auto c = static_cast<unsigned char>(p[k]);
-      ok = (c & 0xc0) == 0x80;
-      code = code << 6 | (c & 0x3f);
-    }
-    ok = ok && !(more == 2 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) &&
-         !(more == 3 && (code < 0x10000 || code > 0x10ffff));
-    if (!ok) return p;
-    p += more + 1;
-  }
-}
-
-}  // namespace
-
 bool Lexer::CheckEncoding() {
-  const char* bad = FirstNonUtf8(begin_, end_);
+  const char* bad = FirstNonUtf8(absl::string_view(begin_, static_cast<size_t>(end_ - begin_)));
   if (bad == nullptr) return true;
   return Fail(bad, "E001", "The text is not UTF-8", "HLO text", TokenAt(bad),
               "write other bytes in strings as octal escapes like \\377");
@@ -365,10 +335,7 @@ bool IsReserved(absl::string_view word) {
 bool LexesAsRawDictionary(absl::string_view value) {
   if (value.size() < 2 || value.front() != '{' || value.back() != '}') return false;
   // Bytes that HLO text may not contain must be printed as escapes, in quotes.
-  if (value.find('\0') != absl::string_view::npos ||
-      FirstNonUtf8(value.data(), value.data() + value.size()) != nullptr) {
-    return false;
-  }
+  if (value.find('\0') != absl::string_view::npos || !IsUtf8(value)) return false;
   int64_t depth = 0;
   for (size_t i = 0; i < value.size(); ++i) {
     if (value[i] == '"') {

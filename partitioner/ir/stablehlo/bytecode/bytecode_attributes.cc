@@ -5,6 +5,7 @@
 
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_reader.h"
+#include "shardcall/sharding/base/utf8.h"
 
 namespace shardcall::inline internal::stablehlo {
 namespace {
@@ -64,6 +65,7 @@ void BytecodeReader::ReadAttribute(absl::string_view dialect, bool custom, absl:
   if (!custom) {
     a->kind = Kind::kAssembly;
     a->text = c.ZeroTerminated();
+    if (!IsUtf8(a->text)) *a = Attribute();
   } else if (dialect == "builtin") {
     const uint64_t code = c.VarInt();
     if (!ReadLocation(code, c, a)) ReadBuiltinAttribute(code, c, a);

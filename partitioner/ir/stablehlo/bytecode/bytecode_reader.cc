@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/utf8.h"
 
 namespace shardcall::inline internal::stablehlo {
 namespace {
@@ -18,7 +19,7 @@ constexpr int kMaxDepth = 64;
 absl::Status Unsupported(std::string what) {
   return ToStatus({.code = "E035",
                    .message = "this StableHLO bytecode cannot be read",
-                   .expected = "MLIR bytecode of version 4 or older",
+                   .expected = "MLIR bytecode of version 4 or older, all text in UTF-8",
                    .found = std::move(what),
                    .fix = "Convert it to HLO by a PJRT plugin: --converter=FILE"},
                   absl::StatusCode::kUnimplemented);
@@ -54,6 +55,7 @@ absl::StatusOr<Bytecode> BytecodeReader::Read(absl::string_view bytes) {
   ReadAttributesAndTypes(BytecodeCursor(sections_[kAttrTypeOffsets]),
                          BytecodeCursor(sections_[kAttrTypes]));
   if (!intact_) return damaged();
+  if (!utf8_) return Unsupported("other bytes in a text");
   BytecodeCursor ir(sections_[kIr]);
   Scope scope;
   out_.root_.blocks.resize(1);
@@ -91,6 +93,8 @@ void BytecodeReader::ReadStrings(BytecodeCursor c) {
   for (size_t k = 0; k < n; ++k) {
     strings_[k] = c.Take(lengths[k]);
     if (!strings_[k].empty()) strings_[k].remove_suffix(1);
+    // As all text in HLO.
+    utf8_ = utf8_ && IsUtf8(strings_[k]) && strings_[k].find('\0') == absl::string_view::npos;
   }
   intact_ = intact_ && c.ok();
 }

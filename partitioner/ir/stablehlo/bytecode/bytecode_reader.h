@@ -58,7 +58,7 @@ class BytecodeReader {
 
   Bytecode out_;
   uint64_t version_ = 0;
-  bool intact_ = true, supported_ = true;
+  bool intact_ = true, supported_ = true, utf8_ = true;
   std::vector<absl::string_view> strings_, dialects_;
   std::vector<absl::string_view> op_names_;
   std::array<absl::string_view, 9> sections_;

@@ -167,6 +167,8 @@ InstrId ComputationReader::Emit(const Operation& op, Opcode opcode, const Shape*
     key = {opcode, shape, attrs, std::move(ids)};
     if (const auto it = pure_.find(key); it != pure_.end()) return it->second;
   }
+  const AttrKind kind = attrs == nullptr ? AttrKind::kNone : attrs->kind;
+  SHARDCALL_CHECK(kind == GetOpcodeInfo(opcode).attrs);
   Instruction i;
   i.opcode = opcode;
   i.shape = shape;

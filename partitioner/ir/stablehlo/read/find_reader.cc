@@ -85,6 +85,8 @@ absl::Status ReadPlain(ComputationReader& c, const Operation& op) {
   const Attributes* attrs = nullptr;
   if (GetOpcodeInfo(opcode).attrs == AttrKind::kReshape) {
     attrs = InternAttributes(c.context(), ReshapeAttrs());
+  } else if (GetOpcodeInfo(opcode).attrs == AttrKind::kResultAccuracy) {
+    attrs = InternAttributes(c.context(), ResultAccuracyAttrs());
   }
   return c.Finish(op, c.Emit(op, opcode, shape, operands, attrs));
 }

@@ -170,7 +170,7 @@ absl::Status ReadSquare(ComputationReader& c, const Operation& op) {
 }
 
 absl::Status ReadErf(ComputationReader& c, const Operation& op) {
-  return c.EmitWhole(op, Opcode::kErf, nullptr);
+  return c.EmitWhole(op, Opcode::kErf, InternAttributes(c.context(), ResultAccuracyAttrs()));
 }
 
 constexpr OpRow kRows[] = {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether text is UTF-8.
+#ifndef SHARDCALL_SHARDING_BASE_UTF8_H_
+#define SHARDCALL_SHARDING_BASE_UTF8_H_
+
+#include "absl/strings/string_view.h"
+
+namespace shardcall::inline internal {
+
+// The first byte of `text` that is not valid UTF-8; null if there is none.
+const char* FirstNonUtf8(absl::string_view text);
+
+inline bool IsUtf8(absl::string_view text) { return FirstNonUtf8(text) == nullptr; }
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_SHARDING_BASE_UTF8_H_
