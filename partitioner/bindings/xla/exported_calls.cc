@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/exported_handler.h"
 #include "shardcall/kernels/ffi/typed_handler.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -59,7 +60,8 @@ absl::StatusOr<ExportedCalls> ExportCalls(const Module& local, absl::string_view
   std::map<std::tuple<std::string, int64_t, std::string>, size_t> done;
   for (int k = 0; k < local.num_instructions(); ++k) {
     const Instruction& instr = local.instr(InstrId(k));
-    if (instr.opcode != Opcode::kCustomCall) continue;
+    // What the compiler itself knows has no handler.
+    if (instr.opcode != Opcode::kCustomCall || KnownTargetOf(instr) != KnownTarget::kNone) continue;
     const auto& attrs = instr.as<CustomCallAttrs>();
     if (known.contains(attrs.target)) continue;
     const absl::StatusOr<const HandlerEntry*> entry =

@@ -222,13 +222,18 @@ void ModuleReader::AddFrontend(InstrId id, const Entries& entries) {
 
 absl::StatusOr<ModuleReader::Entries> ModuleReader::FrontendEntries(
     const Attribute& dictionary) const {
-  const auto other = [] { return Cannot("frontend attributes that are not all strings"); };
+  const auto other = [] { return Cannot("frontend attributes that are no strings, or no names"); };
   if (dictionary.kind != Kind::kDictionary) return other();
   Entries out;
   for (size_t k = 0; k + 1 < dictionary.items.size(); k += 2) {
     const Attribute& value = code_.attribute(dictionary.items[k + 1]);
-    if (value.kind != Kind::kString) return other();
-    out.emplace_back(code_.attribute(dictionary.items[k]).text, value.text);
+    const absl::string_view key = code_.attribute(dictionary.items[k]).text;
+    const bool is_name =
+        !key.empty() && !absl::ascii_isdigit(key[0]) && absl::c_all_of(key, [](unsigned char c) {
+          return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-';
+        });
+    if (value.kind != Kind::kString || !is_name) return other();
+    out.emplace_back(key, value.text);
   }
   return out;
 }

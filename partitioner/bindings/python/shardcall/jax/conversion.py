@@ -52,26 +52,23 @@ def _main(module):
 
 
 def _dicts(function, which):
-    found = function.attributes[which] if which in function.attributes else ()
-    return [{a.name: a.attr for a in ir.DictAttr(d)} for d in found]
+    return [ir.DictAttr(d) for d in function.attributes[which]] if which in function.attributes else []
 
 
-def _kept(original, new, which, names):
-    """The new function's dicts of attributes, with those of `names` that the original has."""
-    before, after = _dicts(original, which), _dicts(new, which)
-    count = len(new.type.inputs if which == 'arg_attrs' else new.type.results)
-    before += [{}] * (count - len(before))
-    after += [{}] * (count - len(after))
-    dicts = []
-    for old, own in zip(before, after):
+def _keep(original, new, which, names):
+    """Gives the new function's dicts of attributes those of `names` that the original has."""
+    before = _dicts(original, which)
+    if not any(name in d for d in before for name in names):
+        return
+    dicts = _dicts(new, which)
+    dicts += [ir.DictAttr.get({})] * (len(before) - len(dicts))
+    for k, old in enumerate(before):
+        own = {a.name: a.attr for a in dicts[k]}
         # JAX rejects donation in two ways at once.
-        aliased = 'tf.aliasing_output' in own
-        added = {k: str(old[k]) for k in names
-                 if k in old and not (aliased and k == 'jax.buffer_donor')}
-        merged = {k: v for k, v in own.items() if k not in added}
-        merged.update({k: ir.Attribute.parse(v) for k, v in added.items()})
-        dicts.append(ir.DictAttr.get(merged))
-    return ir.ArrayAttr.get(dicts)
+        own.update({name: old[name] for name in names if name in old and
+                    not (name == 'jax.buffer_donor' and 'tf.aliasing_output' in own)})
+        dicts[k] = ir.DictAttr.get(own)
+    new.attributes[which] = ir.ArrayAttr.get(dicts)
 
 
 def hlo_to_bytecode(proto):
@@ -82,7 +79,8 @@ def hlo_to_bytecode(proto):
 def to_module(code, original, num_partitions):
     """A program of ours in bytecode as JAX compiles it, with what the original says of its
     arguments."""
-    with mlir.make_ir_context():
+    # In the original's context, which has all dialects, and whose attributes may be used again.
+    with original.context:
         module = ir.Module.parse(code)
         attributes = module.operation.attributes
         i32 = ir.IntegerType.get_signless(32)
@@ -91,8 +89,6 @@ def to_module(code, original, num_partitions):
         attributes['mhlo.num_replicas'] = ir.IntegerAttr.get(i32, 1)
         old, new = _main(original), _main(module)
         if old is not None and new is not None:
-            if len(new.type.inputs):
-                new.attributes['arg_attrs'] = _kept(old, new, 'arg_attrs', _ARGUMENT)
-            if len(new.type.results):
-                new.attributes['res_attrs'] = _kept(old, new, 'res_attrs', _RESULT)
+            _keep(old, new, 'arg_attrs', _ARGUMENT)
+            _keep(old, new, 'res_attrs', _RESULT)
         return module
