@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/output_aliasing.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
@@ -73,7 +74,7 @@ CustomCallData::Computation CalledComputation(const LowerContext& context, CompI
 }
 
 // Sets the order in which each leaf's dimensions are laid out.
-absl::Status FindOrders(const LowerContext& context, const std::vector<LeafShape>& results,
+absl::Status FindOrders(const LowerContext& context, absl::Span<const LeafShape> results,
                         CustomCallData* data) {
   const auto& attrs = context.attrs<CustomCallAttrs>();
   for (int k = 0; k < context.num_operands(); ++k) {
@@ -98,7 +99,7 @@ absl::Status FindOrders(const LowerContext& context, const std::vector<LeafShape
 }
 
 // Checks that each result has the shape and layout of the operand that it aliases.
-absl::Status CheckAliases(const LowerContext& context, const std::vector<LeafShape>& results,
+absl::Status CheckAliases(const LowerContext& context, absl::Span<const LeafShape> results,
                           const CustomCallData& data) {
   std::vector<const Shape*> operand_leaves;
   for (int k = 0; k < context.num_operands(); ++k) {
