@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/output_aliasing.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
