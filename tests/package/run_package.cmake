@@ -98,13 +98,36 @@ step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/collide -B ${WORK}/build_collide
      -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Release)
 step(${CMAKE_COMMAND} --build ${WORK}/build_collide)
 step(${WORK}/build_collide/collide)
-if(NOT out MATCHES "^0[.]1[.]0: [0-9]+ instructions")
-  message(FATAL_ERROR "collide printed:\n${out}")
+file(READ ${BUILD}/CMakeCache.txt cache)
+string(REGEX MATCH "CMAKE_PROJECT_VERSION:STATIC=([^\n]+)" version "${cache}")
+set(version ${CMAKE_MATCH_1})
+if(NOT out MATCHES "^${version}: [0-9]+ instructions")
+  message(FATAL_ERROR "collide of version ${version} printed:\n${out}")
 endif()
-# As a part of it. Its own object is enough: the libraries are built above.
+# As a part of it. One library is linked; the object that uses them all is enough for the others.
 step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/collide -B ${WORK}/build_part
-     -DSHARDCALL_SOURCE=${SOURCE}/../.. -DCMAKE_BUILD_TYPE=Release)
-step(${CMAKE_COMMAND} --build ${WORK}/build_part --target collide_objects)
+     -DSHARDCALL_SOURCE=${SOURCE}/../.. -DCMAKE_BUILD_TYPE=Debug)
+step(${CMAKE_COMMAND} --build ${WORK}/build_part --target collide_objects collide_sharding)
+step(${WORK}/build_part/collide_sharding)
+if(NOT out STREQUAL "8 devices\n")
+  message(FATAL_ERROR "collide_sharding printed:\n${out}")
+endif()
+
+# Where only a part is built, that part is installed, and the package has what needs no library.
+step(${CMAKE_COMMAND} --install ${WORK}/build_part --prefix ${WORK}/part)
+file(GLOB archives RELATIVE ${WORK}/part ${WORK}/part/lib*/*.a ${WORK}/part/lib*/*/*.a)
+if(NOT archives MATCHES "libshardcall_sharding[.]a$" OR archives MATCHES ";")
+  message(FATAL_ERROR "after the build of one library these are installed: ${archives}")
+endif()
+step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/c -B ${WORK}/build_c_part -DPLUGIN_ALONE=ON
+     -DCMAKE_PREFIX_PATH=${WORK}/part -DCMAKE_BUILD_TYPE=Release)
+step(${CMAKE_COMMAND} --build ${WORK}/build_c_part)
+execute_process(COMMAND ${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/c -B ${WORK}/build_c_part_all
+                        -DCMAKE_PREFIX_PATH=${WORK}/part
+                RESULT_VARIABLE result OUTPUT_VARIABLE out ERROR_VARIABLE out)
+if(result EQUAL 0 OR NOT out MATCHES "component c")
+  message(FATAL_ERROR "without libshardcall.so find_package(shardcall COMPONENTS c) said:\n${out}")
+endif()
 
 # Each header stands by itself.
 find_program(python NAMES python3)
@@ -165,7 +188,7 @@ if(result EQUAL 0 OR NOT out MATCHES "static")
   message(FATAL_ERROR "without archives find_package(shardcall COMPONENTS static) said:\n${out}")
 endif()
 
-# The Debian package holds the same, below /usr.
+# The Debian package holds the same, below /usr, and can be unpacked by dpkg and used.
 find_program(dpkg_deb dpkg-deb)
 find_program(dpkg_shlibdeps dpkg-shlibdeps)
 if(dpkg_deb AND dpkg_shlibdeps AND CMAKE_CPACK_COMMAND)
@@ -175,9 +198,28 @@ if(dpkg_deb AND dpkg_shlibdeps AND CMAKE_CPACK_COMMAND)
   if(NOT out MATCHES "Depends: [^\n]*libabsl" OR NOT out MATCHES "Package: shardcall")
     message(FATAL_ERROR "the Debian package says:\n${out}")
   endif()
-  step(${dpkg_deb} -x ${deb} ${WORK}/deb/unpacked)
-  set(usr ${WORK}/deb/unpacked/usr)
-  step(${usr}/bin/shardcall --version)
+  # Unpacked in a root of its own, whose database says nothing of the packages that it needs. What
+  # follows in an installation is ldconfig, which that root lacks, and which is not to run here.
+  set(root ${WORK}/deb/root)
+  set(usr ${root}/usr)
+  file(WRITE ${root}/var/lib/dpkg/status "")
+  file(MAKE_DIRECTORY ${root}/var/lib/dpkg/info ${root}/var/lib/dpkg/updates
+                      ${root}/var/lib/dpkg/triggers)
+  find_program(dpkg dpkg REQUIRED)
+  set(dpkg ${dpkg} --root=${root} --log=${root}/dpkg.log --force-not-root --force-depends
+           --force-bad-path)
+  step(${dpkg} --unpack ${deb})
+  step(${dpkg} --status shardcall)
+  if(NOT out MATCHES "Status: install ok unpacked" OR NOT out MATCHES "Version: ${version}")
+    message(FATAL_ERROR "the Debian package is installed as:\n${out}")
+  endif()
+  file(WRITE ${WORK}/deb/program.hlo "HloModule m, num_partitions=4
+ENTRY e { x = f32[8] parameter(0), sharding={devices=[4]<=[4]}
+  ROOT y = f32[8] negate(x) }")
+  step(${usr}/bin/shardcall partition ${WORK}/deb/program.hlo)
+  if(NOT out MATCHES "num_partitions=4.*f32.2....? negate")
+    message(FATAL_ERROR "the command of the Debian package printed:\n${out}")
+  endif()
   if(pkg_config)
     step(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${usr}/lib/pkgconfig
          ${pkg_config} --cflags --libs shardcall)
