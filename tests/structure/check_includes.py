@@ -54,7 +54,7 @@ UNNAMED = re.compile(r"^namespace shardcall \{\n(?!inline namespace internal|cla
 NAMESPACE = re.compile(r"^(\}  // )?(?:inline )?namespace ?([\w: ]*?)(?: SHARDCALL_PUBLIC)?(?: \{)?$",
                        re.M)
 # The namespaces of shardcall that are not in `internal`: XLA's structs, which users' handlers name.
-BESIDE = {"abi", "stablehlo"}
+BESIDE = {"abi"}
 SWITCH = re.compile(r"\bswitch\s*\(")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GraphBuilder: CheckedBuilder for the engine's own code, where a misuse is a bug and stops the
-// program. The functions are documented there.
+// program. The functions are documented there, and are as many, one for each op.
 //
 //   GraphBuilder b(&module, computation, &monoids);
 //   InstrId sum = b.Reduce(x, b.Zero(type), {1}, Opcode::kAdd);

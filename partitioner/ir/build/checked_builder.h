@@ -3,7 +3,8 @@
 // arguments by the shape inference of the parser and the verifier. If they do not fit, it returns
 // an error (E021 to E025, as in shape_inference.h) and leaves the computation unchanged. It is for
 // callbacks and for programs that link the library. The engine uses GraphBuilder (builder.h),
-// which has the same functions and treats a misuse as a bug.
+// which has the same functions and treats a misuse as a bug. They are many because there is one for
+// each op that a program is built from.
 //
 // Results have descending layouts, except that elementwise ops and similar ones keep the layout of
 // their operand. New instructions inherit the current metadata. Constants are always

@@ -37,6 +37,9 @@ struct LocalOp {
   absl::InlinedVector<const Shape*, 4> result_shapes;   // local, flat
 };
 
+// Many short functions, because strategies and callbacks ask it for everything that they emit with:
+// shards of operands, places of results, groups of devices. What one device runs, feeds, control
+// edges and whole computations are classes beside it.
 class Localizer {
  public:
   Localizer(const Program& program, const Plan& plan, RuleTable& rules, const SpmdOptions& options);

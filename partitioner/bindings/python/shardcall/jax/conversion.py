@@ -6,10 +6,10 @@ from jax._src.interpreters import mlir
 from jax._src.lib import _jax
 from jax._src.lib.mlir import ir
 
-# Attributes of an argument or result: its memory, and properties that JAX reads. Those of the whole
-# program are valid for the shards too.
+# Attributes of an argument or result that XLA and JAX read. Those of the whole program are valid for
+# the shards too.
 _ARGUMENT = ('mhlo.memory_kind', 'mhlo.layout_mode', 'jax.buffer_donor')
-_RESULT = ('mhlo.memory_kind', 'mhlo.layout_mode', 'jax.result_info')
+_RESULT = ('mhlo.memory_kind', 'mhlo.layout_mode')
 
 
 def bytecode_to_hlo(code):
