@@ -102,6 +102,7 @@ NB_MODULE(_core, m) {
   // Python partitioners live until the process ends, with all objects they refer to.
   nb::set_leak_warnings(false);
   m.attr("version") = kVersion;
+  DefineDispatch(m);
   DefineFramework(m);
   DefineRegistration(m);
   DefineServing(m);

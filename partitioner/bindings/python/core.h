@@ -74,6 +74,8 @@ absl::Status AddRegisteredHandlers(HandlerRegistry* handlers);
 // Signals new registrations: cached objects that depend on the targets are made again.
 void ChangedRegistrations();
 
+// shardcall.jax: calls of functions (core_dispatch.cc).
+void DefineDispatch(nanobind::module_& m);
 void DefineFramework(nanobind::module_& m);
 void DefineRegistration(nanobind::module_& m);
 void DefineServing(nanobind::module_& m);

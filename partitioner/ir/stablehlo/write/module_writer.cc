@@ -41,7 +41,7 @@ absl::Status ModuleWriter::Cannot(InstrId id, absl::string_view what) const {
       {.code = "E149",
        .message = absl::StrCat("a program has ", what, ", which is not written as StableHLO"),
        .where = std::move(where),
-       .fix = "Build it from elementwise ops, slices, dots, reductions, custom "
+       .fix = "Write it as HLO, or build it from elementwise ops, slices, dots, reductions, custom "
               "calls and collectives"},
       absl::StatusCode::kUnimplemented);
 }

@@ -8,6 +8,7 @@ from typing import Any, Optional
 import jax
 from jax._src import core
 
+from shardcall import _core
 from shardcall.jax import compiling
 from shardcall.jax import settings as _settings
 from shardcall.report import Report
@@ -71,22 +72,23 @@ class Traced:
         return getattr(self._traced, name)
 
 
-class Jitted:
-    """What jax.jit gives, compiled with shardcall's partitioner."""
+def _traced(settings, outer):
+    """A function is called where JAX traces."""
+    if not isinstance(outer, _settings.Settings):
+        compiling.check_outermost(settings)
+
+
+_core.set_dispatch(_settings.swap, _settings.restore, core.trace_ctx, core.eval_trace, _traced)
+
+
+class Jitted(_core.Dispatch):
+    """What jax.jit gives, compiled with shardcall's partitioner. Its call is that of _core.Dispatch,
+    which sets the settings around JAX's."""
 
     def __init__(self, jitted, settings):
+        super().__init__(jitted, settings)
         self._jitted, self._settings = jitted, settings
         functools.update_wrapper(self, jitted)
-
-    def __call__(self, *args, **kwargs):
-        outer = _settings.swap(self._settings)
-        try:
-            traced = core.trace_ctx.trace is not core.eval_trace
-            if traced and not isinstance(outer, _settings.Settings):
-                compiling.check_outermost(self._settings)
-            return self._jitted(*args, **kwargs)
-        finally:
-            _settings.restore(outer)
 
     def lower(self, *args, **kwargs):
         with _settings.context(self._settings):
