@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
+#include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/dense_elements.h"
 #include "shardcall/partitioner/ir/stablehlo/reader.h"
 #include "shardcall/partitioner/ir/text/parser_internal.h"
@@ -20,10 +21,6 @@ namespace {
 using Kind = Attribute::Kind;
 constexpr int64_t kMaxElements = int64_t{1} << 56;  // their bytes fit in an int64
 constexpr int kMaxDepth = 64;
-constexpr absl::string_view kParameterLayouts = "mhlo.xla_entry_computation_parameter_layouts",
-                            kParameterTiles = "mhlo.xla_entry_computation_parameter_tiles",
-                            kResultLayouts = "mhlo.xla_entry_computation_result_layout",
-                            kResultTiles = "mhlo.xla_entry_computation_result_tiles";
 
 void Walk(const Region& region, const auto& visit) {
   for (const Block& b : region.blocks) {
@@ -84,13 +81,13 @@ absl::Status ModuleReader::Run() {
 absl::Status ModuleReader::ReadEntryLayouts() {
   ModuleHeader& h = module_.header;
   SHARDCALL_RETURN_IF_ERROR(
-      WithLayouts(kParameterLayouts, kParameterTiles, &h.entry_parameter_layouts));
+      WithLayouts(codes::kParameterLayouts, codes::kParameterTiles, &h.entry_parameter_layouts));
   std::vector<const Shape*> results;
   const bool tuple = h.entry_result_layout->IsTuple();
   for (int k = 0; k < h.entry_result_layout->num_leaves(); ++k) {
     results.push_back(h.entry_result_layout->leaf(k));
   }
-  SHARDCALL_RETURN_IF_ERROR(WithLayouts(kResultLayouts, kResultTiles, &results));
+  SHARDCALL_RETURN_IF_ERROR(WithLayouts(codes::kResultLayouts, codes::kResultTiles, &results));
   h.entry_result_layout = tuple ? context().MakeTuple(results) : results[0];
   return absl::OkStatus();
 }
@@ -132,7 +129,8 @@ absl::Status ModuleReader::ReadHeader() {
     SHARDCALL_RETURN_IF_ERROR(
         CheckKnown(&code_.attribute(static_cast<uint32_t>(root.attributes)), "a module",
                    {"mhlo.frontend_attributes", "mhlo.num_partitions", "mhlo.num_replicas",
-                    "sym_name", kParameterLayouts, kParameterTiles, kResultLayouts, kResultTiles}));
+                    "sym_name", codes::kParameterLayouts, codes::kParameterTiles,
+                    codes::kResultLayouts, codes::kResultTiles}));
   }
   const Attribute* name = code_.Find(root, "sym_name");
   module_.header.name = LegalName(name == nullptr ? "" : name->text, "main");

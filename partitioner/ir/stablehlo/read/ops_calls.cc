@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
@@ -151,10 +152,9 @@ absl::Status ReadConstraint(ComputationReader& c, const Operation& op) {
 }
 
 absl::Status ReadRngBits(ComputationReader& c, const Operation& op) {
-  constexpr absl::string_view kWords[] = {"rng_default", "rng_three_fry", "rng_philox"};
   SHARDCALL_ASSIGN_OR_RETURN(const int64_t algorithm, c.Enumerator(op, "rng_algorithm", 0, 2));
   RngBitGeneratorAttrs attrs;
-  attrs.algorithm = kWords[algorithm];
+  attrs.algorithm = words::kRngAlgorithms.words[algorithm];
   return c.EmitWhole(op, Opcode::kRngBitGenerator, InternAttributes(c.context(), attrs));
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -12,20 +13,18 @@ namespace {
 
 using Kind = Attribute::Kind;
 
-absl::Status ReadReduce(ComputationReader& c, const Operation& op) {
+absl::Status ReadOverDimensions(ComputationReader& c, const Operation& op, Opcode opcode) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, c.List(op, "dimensions"));
   ReduceAttrs attrs;
   attrs.dimensions = dims;
   SHARDCALL_ASSIGN_OR_RETURN(attrs.to_apply, c.RegionOf(op, 0));
-  return c.EmitWhole(op, Opcode::kReduce, InternAttributes(c.context(), attrs));
+  return c.EmitWhole(op, opcode, InternAttributes(c.context(), attrs));
 }
-
+absl::Status ReadReduce(ComputationReader& c, const Operation& op) {
+  return ReadOverDimensions(c, op, Opcode::kReduce);
+}
 absl::Status ReadMap(ComputationReader& c, const Operation& op) {
-  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, c.List(op, "dimensions"));
-  ReduceAttrs attrs;
-  attrs.dimensions = dims;
-  SHARDCALL_ASSIGN_OR_RETURN(attrs.to_apply, c.RegionOf(op, 0));
-  return c.EmitWhole(op, Opcode::kMap, InternAttributes(c.context(), attrs));
+  return ReadOverDimensions(c, op, Opcode::kMap);
 }
 
 struct WindowLists {
@@ -111,18 +110,17 @@ absl::StatusOr<std::string> Precision(ComputationReader& c, const Operation& op)
   if (list != nullptr && list->kind != Kind::kArray) {
     return ModuleReader::Cannot("a precision of an unknown form");
   }
-  std::vector<absl::string_view> words;
+  std::vector<absl::string_view> texts;
   bool others = false;
   for (size_t k = 0; list != nullptr && k < list->items.size(); ++k) {
-    constexpr absl::string_view kWords[] = {"default", "high", "highest"};
     const Attribute& p = c.code().attribute(list->items[k]);
     if (p.kind != Kind::kEnum || p.integer < 0 || p.integer > 2) {
       return ModuleReader::Cannot("a precision of an unknown form");
     }
     others |= p.integer != 0;
-    words.push_back(kWords[p.integer]);
+    texts.push_back(words::kPrecisions.words[p.integer]);
   }
-  return others ? absl::StrCat("{", absl::StrJoin(words, ","), "}") : std::string();
+  return others ? absl::StrCat("{", absl::StrJoin(texts, ","), "}") : std::string();
 }
 
 absl::Status ReadDot(ComputationReader& c, const Operation& op) {
@@ -244,13 +242,12 @@ absl::Status ReadCholesky(ComputationReader& c, const Operation& op) {
 }
 
 absl::Status ReadTriangularSolve(ComputationReader& c, const Operation& op) {
-  constexpr absl::string_view kWords[] = {"", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"};
   SHARDCALL_ASSIGN_OR_RETURN(const int64_t transpose, c.Enumerator(op, "transpose_a", 1, 3));
   TriangularSolveAttrs attrs;
   attrs.left_side = c.Bool(op, "left_side");
   attrs.lower = c.Bool(op, "lower");
   attrs.unit_diagonal = c.Bool(op, "unit_diagonal");
-  attrs.transpose_a = kWords[transpose];
+  attrs.transpose_a = words::kTransposes.words[transpose];
   return c.EmitWhole(op, Opcode::kTriangularSolve, InternAttributes(c.context(), attrs));
 }
 

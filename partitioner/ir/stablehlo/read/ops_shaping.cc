@@ -169,10 +169,6 @@ absl::Status ReadSquare(ComputationReader& c, const Operation& op) {
   return c.Finish(op, c.Emit(op, Opcode::kMultiply, shape, {x, x}));
 }
 
-absl::Status ReadErf(ComputationReader& c, const Operation& op) {
-  return c.EmitWhole(op, Opcode::kErf, InternAttributes(c.context(), ResultAccuracyAttrs()));
-}
-
 constexpr OpRow kRows[] = {
     {NameOf(Opcode::kConstant), ReadConstant},
     {NameOf(Opcode::kIota), ReadIota},
@@ -187,7 +183,6 @@ constexpr OpRow kRows[] = {
     {NameOf(Opcode::kCompare), ReadCompare},
     {NameOf(Opcode::kReducePrecision), ReadReducePrecision},
     {"chlo.square", ReadSquare},
-    {NameOf(Opcode::kErf), ReadErf},
 };
 
 }  // namespace

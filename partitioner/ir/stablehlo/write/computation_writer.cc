@@ -27,24 +27,26 @@ WriteFn FindWriter(Opcode opcode) {
   return (*writers)[static_cast<size_t>(opcode)];
 }
 
-uint32_t ModuleWriter::NewValue(uint32_t type) {
-  value_types_.push_back(type);
-  return static_cast<uint32_t>(value_types_.size() - 1);
+absl::StatusOr<ModuleWriter::Values> ModuleWriter::NewValues(InstrId id) {
+  const Shape* shape = m_.instr(id).shape;
+  Values values;
+  for (int k = 0; k < shape->num_leaves(); ++k) {
+    const Shape* leaf = shape->leaf(k);
+    if (!AttributePool::HasType(leaf)) {
+      return Cannot(id, absl::StrCat("a value ", leaf->ToString(false)));
+    }
+    values.push_back(static_cast<uint32_t>(value_types_.size()));
+    value_types_.push_back(pool_.Type(leaf));
+  }
+  SetValues(id, values);
+  return values;
 }
 
 absl::Status ModuleWriter::AddArguments(CompId comp, WrittenBlock* block) {
   for (InstrId p : m_.comp(comp).parameters) {
-    const Shape* shape = m_.instr(p).shape;
-    Values values;
-    for (int k = 0; k < shape->num_leaves(); ++k) {
-      if (!AttributePool::HasType(shape->leaf(k))) {
-        return Cannot(p, absl::StrCat("a value ", shape->leaf(k)->ToString(false)));
-      }
-      values.push_back(NewValue(pool_.Type(shape->leaf(k))));
-      block->arguments.push_back(values.back());
-      block->argument_locations.push_back(locations_.Of(m_.instr(p).metadata));
-    }
-    SetValues(p, std::move(values));
+    SHARDCALL_ASSIGN_OR_RETURN(const Values values, NewValues(p));
+    block->arguments.insert(block->arguments.end(), values.begin(), values.end());
+    block->argument_locations.resize(block->arguments.size(), locations_.Of(m_.instr(p).metadata));
   }
   return absl::OkStatus();
 }
@@ -66,31 +68,28 @@ absl::Status ModuleWriter::WriteBody(CompId comp, absl::string_view terminator,
   return absl::OkStatus();
 }
 
-absl::StatusOr<WrittenRegion> ModuleWriter::RegionOf(InstrId user, CompId comp) {
+absl::StatusOr<WrittenRegion> ModuleWriter::WriteRegion(InstrId user, CompId comp, bool arguments) {
   if (depth_ >= kMaxDepth) return Cannot(user, "computations nested too deeply");
   ++depth_;
   WrittenRegion region;
-  SHARDCALL_RETURN_IF_ERROR(AddArguments(comp, &region.block));
+  if (arguments) SHARDCALL_RETURN_IF_ERROR(AddArguments(comp, &region.block));
   SHARDCALL_RETURN_IF_ERROR(WriteBody(comp, "stablehlo.return", &region.block));
   --depth_;
   return region;
 }
 
+absl::StatusOr<WrittenRegion> ModuleWriter::RegionOf(InstrId user, CompId comp) {
+  return WriteRegion(user, comp, /*arguments=*/true);
+}
+
 absl::StatusOr<WrittenRegion> ModuleWriter::RegionOver(InstrId user, CompId comp,
                                                        absl::Span<const uint32_t> values) {
-  if (depth_ >= kMaxDepth) return Cannot(user, "computations nested too deeply");
-  ++depth_;
-  WrittenRegion region;
-  size_t next = 0;
   for (InstrId p : m_.comp(comp).parameters) {
     const size_t count = static_cast<size_t>(m_.instr(p).shape->num_leaves());
-    const absl::Span<const uint32_t> part = values.subspan(next, count);
-    SetValues(p, Values(part.begin(), part.end()));
-    next += count;
+    SetValues(p, Values(values.begin(), values.begin() + count));
+    values.remove_prefix(count);
   }
-  SHARDCALL_RETURN_IF_ERROR(WriteBody(comp, "stablehlo.return", &region.block));
-  --depth_;
-  return region;
+  return WriteRegion(user, comp, /*arguments=*/false);
 }
 
 absl::Status ModuleWriter::Write(InstrId id) {
@@ -129,19 +128,10 @@ absl::Status ModuleWriter::EmitOver(InstrId id, absl::string_view op,
   out.name = pool_.OpName(op);
   out.location = locations_.Of(i.metadata);
   out.operands.assign(operands.begin(), operands.end());
-  Values results;
-  for (int k = 0; k < i.shape->num_leaves(); ++k) {
-    const Shape* leaf = i.shape->leaf(k);
-    if (!AttributePool::HasType(leaf)) {
-      return Cannot(id, absl::StrCat("a value ", leaf->ToString(false)));
-    }
-    results.push_back(NewValue(pool_.Type(leaf)));
-  }
-  out.results.assign(results.begin(), results.end());
+  SHARDCALL_ASSIGN_OR_RETURN(out.results, NewValues(id));
   Annotate(i, &attributes);
   if (!attributes.empty()) out.attributes = pool_.Dictionary(attributes);
   out.regions = std::move(regions);
-  SetValues(id, std::move(results));
   block_->operations.push_back(std::move(out));
   return absl::OkStatus();
 }

@@ -89,22 +89,15 @@ uint32_t ModuleWriter::ModuleAttributes() {
     attributes.emplace_back("mhlo.num_partitions", pool_.I32(h.num_partitions));
     attributes.emplace_back("mhlo.num_replicas", pool_.I32(h.replica_count));
   }
-  if (h.frontend != nullptr) {
-    Attrs entries;
-    for (const auto& [key, value] : h.frontend->entries) {
-      entries.emplace_back(key, pool_.String(value));
-    }
-    attributes.emplace_back("mhlo.frontend_attributes", pool_.Dictionary(entries));
-  }
-  AddLayouts(h.entry_parameter_layouts, "mhlo.xla_entry_computation_parameter_layouts",
-             "mhlo.xla_entry_computation_parameter_tiles", &attributes);
+  AddFrontend(h.frontend, &attributes);
+  AddLayouts(h.entry_parameter_layouts, codes::kParameterLayouts, codes::kParameterTiles,
+             &attributes);
   if (h.entry_result_layout != nullptr) {
     std::vector<const Shape*> leaves;
     for (int k = 0; k < h.entry_result_layout->num_leaves(); ++k) {
       leaves.push_back(h.entry_result_layout->leaf(k));
     }
-    AddLayouts(leaves, "mhlo.xla_entry_computation_result_layout",
-               "mhlo.xla_entry_computation_result_tiles", &attributes);
+    AddLayouts(leaves, codes::kResultLayouts, codes::kResultTiles, &attributes);
   }
   return pool_.Dictionary(attributes);
 }
@@ -208,9 +201,13 @@ void ModuleWriter::Annotate(const Instruction& i, Attrs* attributes) {
   if (i.sharding != nullptr) {
     attributes->emplace_back("mhlo.sharding", pool_.String(i.sharding->Print()));
   }
-  if (i.frontend == nullptr) return;
+  AddFrontend(i.frontend, attributes);
+}
+
+void ModuleWriter::AddFrontend(const FrontendAttributes* frontend, Attrs* attributes) {
+  if (frontend == nullptr) return;
   Attrs entries;
-  for (const auto& [key, value] : i.frontend->entries) {
+  for (const auto& [key, value] : frontend->entries) {
     entries.emplace_back(key, pool_.String(value));
   }
   attributes->emplace_back("mhlo.frontend_attributes", pool_.Dictionary(entries));

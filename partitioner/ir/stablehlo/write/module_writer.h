@@ -64,11 +64,16 @@ class ModuleWriter {
   absl::StatusOr<uint32_t> ResultAttributes(CompId comp, size_t results);
   // Adds sharding and frontend attributes.
   void Annotate(const Instruction& i, Attrs* attributes);
+  // `frontend` may be null.
+  void AddFrontend(const FrontendAttributes* frontend, Attrs* attributes);
   // Arguments of the block, which become the values of the parameters.
   absl::Status AddArguments(CompId comp, WrittenBlock* block);
   absl::Status WriteBody(CompId comp, absl::string_view terminator, WrittenBlock* block);
   absl::Status Write(InstrId id);
-  uint32_t NewValue(uint32_t type);
+  // A region whose parameters have their values already, or `arguments` in its block.
+  absl::StatusOr<WrittenRegion> WriteRegion(InstrId user, CompId comp, bool arguments);
+  // A value for each leaf of the instruction's shape, which become the instruction's.
+  absl::StatusOr<Values> NewValues(InstrId id);
 
   const Module& m_;
   const StablehloOptions& options_;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/algorithm/container.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/ir/output_aliasing.h"
 #include "shardcall/partitioner/ir/stablehlo/write/module_writer.h"
@@ -167,14 +167,14 @@ absl::Status WritePermute(ModuleWriter& w, InstrId id) {
 }
 
 absl::Status WriteRngBits(ModuleWriter& w, InstrId id) {
-  constexpr absl::string_view kWords[] = {"rng_default", "rng_three_fry", "rng_philox"};
   const Instruction& i = w.module().instr(id);
-  const auto* at = absl::c_find(kWords, i.as<RngBitGeneratorAttrs>().algorithm);
-  if (at == std::end(kWords) || !i.shape->IsTuple()) {
+  const int algorithm =
+      IndexOf(i.as<RngBitGeneratorAttrs>().algorithm, words::kRngAlgorithms.words);
+  if (algorithm < 0 || !i.shape->IsTuple()) {
     return w.Cannot(id, "random bits by an algorithm that StableHLO lacks");
   }
   return w.Emit(id, {{"rng_algorithm",
-                      w.pool().Enum(codes::kRngAlgorithm, static_cast<uint64_t>(at - kWords))}});
+                      w.pool().Enum(codes::kRngAlgorithm, static_cast<uint64_t>(algorithm))}});
 }
 
 constexpr WriteRow kRows[] = {

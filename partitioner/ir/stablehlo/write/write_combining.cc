@@ -1,17 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes ops that combine elements: reductions, contractions, gather and scatter, sort.
+#include <initializer_list>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/ir/stablehlo/write/module_writer.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal::stablehlo {
 namespace {
+
+// Dimension numbers that are lists, and those that end in one number.
+BytecodeSink Lists(std::initializer_list<absl::Span<const int64_t>> lists) {
+  BytecodeSink s;
+  for (const absl::Span<const int64_t> list : lists) s.SignedList(list);
+  return s;
+}
+BytecodeSink ListsAndNumber(std::initializer_list<absl::Span<const int64_t>> lists,
+                            int64_t number) {
+  BytecodeSink s = Lists(lists);
+  s.SignedVarInt(number);
+  return s;
+}
 
 // An operation with one region.
 absl::Status WithRegion(ModuleWriter& w, InstrId id, CompId comp, Attrs attributes) {
@@ -20,12 +35,8 @@ absl::Status WithRegion(ModuleWriter& w, InstrId id, CompId comp, Attrs attribut
   return w.Emit(id, std::move(attributes), std::move(regions));
 }
 
+// Also of map.
 absl::Status WriteReduce(ModuleWriter& w, InstrId id) {
-  const auto& a = w.module().instr(id).as<ReduceAttrs>();
-  return WithRegion(w, id, a.to_apply, {{"dimensions", w.pool().I64s(a.dimensions)}});
-}
-
-absl::Status WriteMap(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<ReduceAttrs>();
   return WithRegion(w, id, a.to_apply, {{"dimensions", w.pool().I64s(a.dimensions)}});
 }
@@ -88,14 +99,13 @@ absl::Status WriteTopK(ModuleWriter& w, InstrId id) {
 // Adds the precision of the operands, "{high,default}", unless all have the default.
 absl::Status AddPrecision(ModuleWriter& w, InstrId id, absl::string_view text, Attrs* attributes) {
   if (text.empty()) return absl::OkStatus();
-  constexpr absl::string_view kWords[] = {"default", "high", "highest"};
   std::vector<uint32_t> items;
   absl::ConsumePrefix(&text, "{");
   absl::ConsumeSuffix(&text, "}");
   for (absl::string_view word : absl::StrSplit(text, ',')) {
-    const auto* at = absl::c_find(kWords, absl::StripAsciiWhitespace(word));
-    if (at == std::end(kWords)) return w.Cannot(id, "a precision that StableHLO lacks");
-    items.push_back(w.pool().Enum(codes::kPrecision, static_cast<uint64_t>(at - kWords)));
+    const int code = IndexOf(absl::StripAsciiWhitespace(word), words::kPrecisions.words);
+    if (code < 0) return w.Cannot(id, "a precision that StableHLO lacks");
+    items.push_back(w.pool().Enum(codes::kPrecision, static_cast<uint64_t>(code)));
   }
   attributes->emplace_back("precision_config", w.pool().Array(items));
   return absl::OkStatus();
@@ -104,11 +114,8 @@ absl::Status AddPrecision(ModuleWriter& w, InstrId id, absl::string_view text, A
 absl::Status WriteDot(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<DotAttrs>();
   if (!a.algorithm.empty()) return w.Cannot(id, "a dot by an algorithm");
-  BytecodeSink numbers;
-  numbers.SignedList(a.lhs_batch);
-  numbers.SignedList(a.rhs_batch);
-  numbers.SignedList(a.lhs_contracting);
-  numbers.SignedList(a.rhs_contracting);
+  const BytecodeSink numbers =
+      Lists({a.lhs_batch, a.rhs_batch, a.lhs_contracting, a.rhs_contracting});
   Attrs attributes = {
       {"dot_dimension_numbers", w.pool().Stablehlo(codes::kDotDimensionNumbers, numbers)}};
   SHARDCALL_RETURN_IF_ERROR(AddPrecision(w, id, a.operand_precision, &attributes));
@@ -144,13 +151,10 @@ absl::Status WriteConvolution(ModuleWriter& w, InstrId id) {
 
 absl::Status WriteGather(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<GatherAttrs>();
-  BytecodeSink numbers;
-  numbers.SignedList(a.offset_dims);
-  numbers.SignedList(a.collapsed_slice_dims);
-  numbers.SignedList(a.operand_batching_dims);
-  numbers.SignedList(a.start_indices_batching_dims);
-  numbers.SignedList(a.start_index_map);
-  numbers.SignedVarInt(a.index_vector_dim);
+  const BytecodeSink numbers =
+      ListsAndNumber({a.offset_dims, a.collapsed_slice_dims, a.operand_batching_dims,
+                      a.start_indices_batching_dims, a.start_index_map},
+                     a.index_vector_dim);
   return w.Emit(id,
                 {{"dimension_numbers", w.pool().Stablehlo(codes::kGatherDimensionNumbers, numbers)},
                  {"slice_sizes", w.pool().I64s(a.slice_sizes)},
@@ -159,13 +163,10 @@ absl::Status WriteGather(ModuleWriter& w, InstrId id) {
 
 absl::Status WriteScatter(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<ScatterAttrs>();
-  BytecodeSink numbers;
-  numbers.SignedList(a.update_window_dims);
-  numbers.SignedList(a.inserted_window_dims);
-  numbers.SignedList(a.input_batching_dims);
-  numbers.SignedList(a.scatter_indices_batching_dims);
-  numbers.SignedList(a.scatter_dims_to_operand_dims);
-  numbers.SignedVarInt(a.index_vector_dim);
+  const BytecodeSink numbers =
+      ListsAndNumber({a.update_window_dims, a.inserted_window_dims, a.input_batching_dims,
+                      a.scatter_indices_batching_dims, a.scatter_dims_to_operand_dims},
+                     a.index_vector_dim);
   return WithRegion(
       w, id, a.to_apply,
       {{"scatter_dimension_numbers", w.pool().Stablehlo(codes::kScatterDimensionNumbers, numbers)},
@@ -185,15 +186,14 @@ absl::Status WriteCholesky(ModuleWriter& w, InstrId id) {
 }
 
 absl::Status WriteTriangularSolve(ModuleWriter& w, InstrId id) {
-  constexpr absl::string_view kWords[] = {"", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"};
   const auto& a = w.module().instr(id).as<TriangularSolveAttrs>();
-  const auto* at = absl::c_find(kWords, a.transpose_a);
-  if (at == std::end(kWords)) return w.Cannot(id, "a transposition that StableHLO lacks");
+  const int transpose = IndexOf(a.transpose_a, words::kTransposes.words);
+  if (transpose < 0) return w.Cannot(id, "a transposition that StableHLO lacks");
   return w.Emit(
       id, {{"left_side", w.pool().Bool(a.left_side)},
            {"lower", w.pool().Bool(a.lower)},
            {"unit_diagonal", w.pool().Bool(a.unit_diagonal)},
-           {"transpose_a", w.pool().Enum(codes::kTranspose, static_cast<uint64_t>(at - kWords))}});
+           {"transpose_a", w.pool().Enum(codes::kTranspose, static_cast<uint64_t>(transpose))}});
 }
 
 absl::Status WriteBatchNorm(ModuleWriter& w, InstrId id) {
@@ -204,7 +204,7 @@ absl::Status WriteBatchNorm(ModuleWriter& w, InstrId id) {
 
 constexpr WriteRow kRows[] = {
     {Opcode::kReduce, WriteReduce},
-    {Opcode::kMap, WriteMap},
+    {Opcode::kMap, WriteReduce},
     {Opcode::kReduceWindow, WriteReduceWindow},
     {Opcode::kSelectAndScatter, WriteSelectAndScatter},
     {Opcode::kSort, WriteSort},

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes ops that make or move data.
-#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/stablehlo/write/module_writer.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -89,14 +88,6 @@ absl::Status WriteReducePrecision(ModuleWriter& w, InstrId id) {
                      {"mantissa_bits", w.pool().I32(a.mantissa_bits)}});
 }
 
-// An op of CHLO, which has only operands.
-absl::Status WriteErf(ModuleWriter& w, InstrId id) {
-  if (!w.module().instr(id).as<ResultAccuracyAttrs>().result_accuracy.empty()) {
-    return w.Cannot(id, "a result_accuracy");
-  }
-  return w.Emit(id);
-}
-
 // A value that is copied is that value: StableHLO has no copies. XLA puts in those that layouts
 // need.
 absl::Status WriteCopy(ModuleWriter& w, InstrId id) {
@@ -119,7 +110,6 @@ constexpr WriteRow kRows[] = {
     {Opcode::kPad, WritePad},
     {Opcode::kCompare, WriteCompare},
     {Opcode::kReducePrecision, WriteReducePrecision},
-    {Opcode::kErf, WriteErf},
     {Opcode::kCopy, WriteCopy},
 };
 
