@@ -4,16 +4,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/rule/rule.h"
+#include "shardcall/sharding/rule/sdy_text.h"
 
 namespace shardcall {
 namespace {
-
-// i, j, .., z, z_1, z_2, ..: the letters of Shardy's rule text.
-std::string SdySymbol(int index) {
-  constexpr int kLetters = 'z' - 'i' + 1;
-  if (index < kLetters) return std::string(1, static_cast<char>('i' + index));
-  return absl::StrCat("z_", index - kLetters + 1);
-}
 
 // The factors in the order of their first use; unused ones are left out.
 std::vector<int> FirstUse(const ShardingRule& rule) {
@@ -60,7 +54,7 @@ std::string ShardingRule::ToString() const {
   std::vector<std::string> names(factors.size());
   const bool named = distinct.size() == order.size() && distinct.count("") == 0;
   for (size_t i = 0; i < order.size(); ++i) {
-    names[order[i]] = named ? factors[order[i]].name : SdySymbol(static_cast<int>(i));
+    names[order[i]] = named ? factors[order[i]].name : SdyFactorName(static_cast<int64_t>(i));
   }
   std::string out;
   std::vector<bool> whole(factors.size(), false);
@@ -107,7 +101,8 @@ std::string ShardingRule::ToString() const {
 std::string ShardingRule::ToSdyText() const {
   const std::vector<int> order = FirstUse(*this);
   std::vector<std::string> names(factors.size());
-  for (size_t i = 0; i < order.size(); ++i) names[order[i]] = SdySymbol(static_cast<int>(i));
+  for (size_t i = 0; i < order.size(); ++i)
+    names[order[i]] = SdyFactorName(static_cast<int64_t>(i));
   auto side = [&](const std::vector<TensorFactors>& tensors) {
     return absl::StrJoin(tensors, ", ", [&](std::string* out, const TensorFactors& t) {
       absl::StrAppend(out, "[",

@@ -258,6 +258,12 @@ absl::StatusOr<std::vector<Mesh>> ParseSdyMeshes(absl::string_view text) {
   return out;
 }
 
+std::string SdyFactorName(int64_t factor) {
+  constexpr int kLetters = 'z' - 'i' + 1;
+  if (factor < kLetters) return std::string(1, static_cast<char>('i' + factor));
+  return absl::StrCat("z_", factor - kLetters + 1);
+}
+
 std::string SdyShardingText(const NamedSharding& sharding) {
   std::string out = "#sdy.sharding";
   AppendBody(sharding, &out);

@@ -11,6 +11,7 @@
 #ifndef SHARDCALL_SHARDING_RULE_SDY_TEXT_H_
 #define SHARDCALL_SHARDING_RULE_SDY_TEXT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ absl::StatusOr<NamedSharding> ParseSdySharding(absl::string_view text);
 absl::StatusOr<std::vector<std::string>> ParseSdyManualAxes(absl::string_view text);
 // The dictionary, in its order; each mesh has its name.
 absl::StatusOr<std::vector<Mesh>> ParseSdyMeshes(absl::string_view text);
+
+// The letters of Shardy's rules, by number: i, j, .., z, z_1, z_2, ..
+std::string SdyFactorName(int64_t factor);
 
 std::string SdyShardingText(const NamedSharding& sharding);
 std::string SdyShardingPerValueText(absl::Span<const NamedSharding> shardings);

@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "shardcall/partitioner/bindings/pjrt/find_plugin.h"
 #include "shardcall/partitioner/bindings/pjrt/to_hlo.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
@@ -22,7 +21,7 @@ namespace {
 absl::StatusOr<Module> ReadStablehlo(absl::string_view program, absl::string_view name,
                                      const std::string& named) {
   absl::Status why = StablehloIsNotHlo(name);
-  if (named.empty() && absl::StartsWith(program, "ML\xefR")) {
+  if (named.empty() && IsMlirBytecode(program)) {
     absl::StatusOr<Module> module = ReadStablehloBytecode(program, std::make_shared<Context>());
     why = module.status();
     if (module.ok()) {

@@ -9,14 +9,6 @@
 
 namespace shardcall::inline internal::hlo_proto {
 
-bool IsName(absl::string_view name) {
-  if (name.empty() || !hlo_text::Is(name[0], hlo_text::kIdentStart)) return false;
-  for (char c : name) {
-    if (!hlo_text::Is(c, hlo_text::kIdent)) return false;
-  }
-  return true;
-}
-
 // Names that are not valid in text, or that are repeated, are changed: the message itself refers to
 // instructions by id.
 bool Reader::ReadName(absl::string_view name, CompId comp, absl::string_view* out) {

@@ -11,6 +11,7 @@
 #include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/proto/message_faults.h"
+#include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/sharding/base/utf8.h"
 
 namespace shardcall::inline internal::hlo_proto {
@@ -60,8 +61,7 @@ class ValueReader {
   absl::flat_hash_map<std::string, const HloSharding*> sharding_memo_;
 };
 
-// An identifier of HLO text.
-bool IsName(absl::string_view name);
+using hlo_text::IsName;
 
 }  // namespace shardcall::inline internal::hlo_proto
 

@@ -332,6 +332,11 @@ bool IsReserved(absl::string_view word) {
          type != ElementType::kBuffer;
 }
 
+bool IsName(absl::string_view text) {
+  return !text.empty() && Is(text[0], kIdentStart) &&
+         std::all_of(text.begin(), text.end(), [](char c) { return Is(c, kIdent); });
+}
+
 bool LexesAsRawDictionary(absl::string_view value) {
   if (value.size() < 2 || value.front() != '{' || value.back() != '}') return false;
   // Bytes that HLO text may not contain must be printed as escapes, in quotes.

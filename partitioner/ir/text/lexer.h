@@ -153,6 +153,8 @@ class Lexer {
 
 // Types, `nan`, `ENTRY`, `replicated` and so on, which are names only with `%`.
 bool IsReserved(absl::string_view word);
+// An identifier of HLO text.
+bool IsName(absl::string_view text);
 
 // True if the whole of `value` reads as one raw dictionary; then it is printed
 // bare, else quoted.

@@ -5,17 +5,17 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
-namespace {
 
-constexpr absl::string_view kBytecodeMagic = "ML\xefR";
-
-}  // namespace
+bool IsMlirBytecode(absl::string_view bytes) {
+  return absl::StartsWith(bytes, stablehlo::codes::kMagic);
+}
 
 bool LooksLikeStablehlo(absl::string_view bytes) {
-  if (absl::StartsWith(bytes, kBytecodeMagic)) return true;
+  if (IsMlirBytecode(bytes)) return true;
   // Text may begin with comments, and with aliases of locations, attributes and types.
   while (true) {
     bytes = absl::StripLeadingAsciiWhitespace(bytes);
@@ -38,7 +38,7 @@ bool LooksLikeStablehlo(absl::string_view bytes) {
 int64_t StablehloPartitions(absl::string_view bytes) {
   constexpr absl::string_view kAttribute = "mhlo.num_partitions = ";
   const size_t at = bytes.find(kAttribute);
-  if (absl::StartsWith(bytes, kBytecodeMagic) || at == absl::string_view::npos) return 0;
+  if (IsMlirBytecode(bytes) || at == absl::string_view::npos) return 0;
   const absl::string_view rest = bytes.substr(at + kAttribute.size());
   int64_t number = 0;
   return absl::SimpleAtoi(rest.substr(0, rest.find_first_not_of("0123456789")), &number) ? number

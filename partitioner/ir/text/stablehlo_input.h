@@ -10,6 +10,7 @@
 
 namespace shardcall::inline internal {
 
+bool IsMlirBytecode(absl::string_view bytes);
 // True for an MLIR module, as text or bytecode.
 bool LooksLikeStablehlo(absl::string_view bytes);
 

@@ -11,6 +11,7 @@
 #include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_reader.h"
+#include "shardcall/sharding/rule/sdy_text.h"
 
 namespace shardcall::inline internal::stablehlo {
 namespace {
@@ -49,13 +50,6 @@ constexpr Named kNamed[] = {
 
 std::string Braced(const std::vector<std::string>& items) {
   return absl::StrCat("{", absl::StrJoin(items, ", "), "}");
-}
-
-// "i".."z", then "z_1"..: Shardy's names of factors.
-std::string FactorName(int64_t factor) {
-  constexpr int kLetters = 'z' - 'i';
-  if (factor <= kLetters) return std::string(1, static_cast<char>('i' + factor));
-  return absl::StrCat("z_", factor - kLetters);
 }
 
 }  // namespace
@@ -203,7 +197,7 @@ class SdyPrinter {
     std::string out;
     for (size_t k = 0; k < factors.size(); ++k) {
       if (factors[k] < 0) return Unknown();
-      absl::StrAppend(&out, k > 0 ? between : "", FactorName(factors[k]));
+      absl::StrAppend(&out, k > 0 ? between : "", SdyFactorName(factors[k]));
     }
     return out;
   }
@@ -215,7 +209,8 @@ class SdyPrinter {
     std::string text = absl::StrCat("<(", absl::StrJoin(operands, ", "), ")->(",
                                     absl::StrJoin(results, ", "), ") {");
     for (size_t k = 0; k < sizes.size(); ++k) {
-      absl::StrAppend(&text, k > 0 ? ", " : "", FactorName(static_cast<int64_t>(k)), "=", sizes[k]);
+      absl::StrAppend(&text, k > 0 ? ", " : "", SdyFactorName(static_cast<int64_t>(k)), "=",
+                      sizes[k]);
     }
     text += "}";
     for (const char* kind :

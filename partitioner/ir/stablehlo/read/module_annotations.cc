@@ -4,11 +4,10 @@
 #include <string>
 #include <utility>
 
-#include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "shardcall/partitioner/ir/stablehlo/read/module_reader.h"
+#include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal::stablehlo {
@@ -35,11 +34,7 @@ absl::StatusOr<ModuleReader::Entries> ModuleReader::FrontendEntries(
   for (size_t k = 0; k + 1 < dictionary.items.size(); k += 2) {
     const Attribute& value = code_.attribute(dictionary.items[k + 1]);
     const absl::string_view key = code_.attribute(dictionary.items[k]).text;
-    const bool is_name = !key.empty() && (absl::ascii_isalpha(key[0]) || key[0] == '_') &&
-                         absl::c_all_of(key, [](unsigned char c) {
-                           return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-';
-                         });
-    if (value.kind != Attribute::Kind::kString || !is_name) return other();
+    if (value.kind != Attribute::Kind::kString || !hlo_text::IsName(key)) return other();
     out.emplace_back(key, value.text);
   }
   return out;
